@@ -26,7 +26,9 @@ class SystemClock final : public Clock {
   int64_t WallNanoseconds() const override;
 };
 
-inline double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+inline double ToSeconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 inline Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }

@@ -70,7 +70,8 @@ class HelpFormatter : public CLI::Formatter {
 
 class FlagParser::Library {
  public:
-  explicit Library(const Program& program) : app_(Wrapped(program.summary, kLineColumns), program.name) {
+  explicit Library(const Program& program)
+      : app_(Wrapped(program.summary, kLineColumns), program.name) {
     app_.formatter(std::make_shared<HelpFormatter>(program.usage));
     app_.footer(program.footer);
     app_.set_help_flag();  // ours is a flag like any other

@@ -21,8 +21,8 @@ StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text)
     for (const auto& [name, seconds] : kUnits) {
       if (unit != name) continue;
       if (number > kMostSeconds / seconds) {
-        return InvalidArgument("{} is \"{}\", above the limit of {} seconds (100 years)", flag, text,
-                               kMostSeconds);
+        return InvalidArgument("{} is \"{}\", above the limit of {} seconds (100 years)", flag,
+                               text, kMostSeconds);
       }
       return KeepEnded{.age = std::chrono::seconds(number * seconds)};
     }

@@ -35,7 +35,8 @@ double Normal(uint64_t key, uint64_t index) {
   const auto words = Philox4x32(key, 1, index);
   const uint64_t a = (uint64_t{words[1]} << 32) | words[0];
   const uint64_t b = (uint64_t{words[3]} << 32) | words[2];
-  const double radius = std::sqrt(-2.0 * std::log((static_cast<double>(a >> 11) + 1.0) * 0x1.0p-53));
+  const double radius =
+      std::sqrt(-2.0 * std::log((static_cast<double>(a >> 11) + 1.0) * 0x1.0p-53));
   return radius * std::cos(2.0 * std::numbers::pi * static_cast<double>(b >> 11) * 0x1.0p-53);
 }
 

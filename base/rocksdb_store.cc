@@ -45,8 +45,8 @@ Status CheckRoom(const std::string& directory) {
   close(file);
   unlink(path.c_str());
   if (failed == 0) return OkStatus();
-  return ErrnoStatus(failed, fmt::format("the catalog in {} needs {} bytes to be opened", directory,
-                                         bytes));
+  return ErrnoStatus(
+      failed, fmt::format("the catalog in {} needs {} bytes to be opened", directory, bytes));
 }
 
 }  // namespace

@@ -23,15 +23,17 @@ Status CheckSource(const Channel& channel) {
     due.lanes = 2;
   }
   if (channel.source == ChannelSource::kData || form == due) return OkStatus();
-  return InvalidArgument("sample schema: channel \"{}\" is filled from {}, which is {}, not {}", form.name,
-                         Name(channel.source), FormText(due), FormText(form));
+  return InvalidArgument("sample schema: channel \"{}\" is filled from {}, which is {}, not {}",
+                         form.name, Name(channel.source), FormText(due), FormText(form));
 }
 
 }  // namespace
 
 const char* Name(ChannelType type) { return type == ChannelType::kInt32 ? "i32" : "f32"; }
 
-const char* Name(ChannelExtent extent) { return extent == ChannelExtent::kToken ? "token" : "sample"; }
+const char* Name(ChannelExtent extent) {
+  return extent == ChannelExtent::kToken ? "token" : "sample";
+}
 
 const char* Name(ChannelSource source) {
   switch (source) {
@@ -66,8 +68,8 @@ std::string ToText(std::span<const ChannelForm> forms) {
 }
 
 const ChannelForm* FindForm(std::span<const ChannelForm> forms, std::string_view name) {
-  const auto found =
-      std::find_if(forms.begin(), forms.end(), [&](const ChannelForm& form) { return form.name == name; });
+  const auto found = std::find_if(forms.begin(), forms.end(),
+                                  [&](const ChannelForm& form) { return form.name == name; });
   return found == forms.end() ? nullptr : &*found;
 }
 
@@ -84,24 +86,26 @@ SampleSchema::SampleSchema(std::vector<Channel> channels) : channels_(std::move(
 
 StatusOr<SampleSchema> SampleSchema::Make(std::vector<Channel> channels) {
   if (std::ssize(channels) > kChannelsMax) {
-    return InvalidArgument("sample schema: {} channels are more than {}", channels.size(), kChannelsMax);
+    return InvalidArgument("sample schema: {} channels are more than {}", channels.size(),
+                           kChannelsMax);
   }
   for (const Channel& channel : channels) {
     const ChannelForm& form = channel.form;
     if (!IsChannelName(form.name)) {
-      return InvalidArgument("sample schema: \"{}\" is no name of a channel", form.name.substr(0, 64));
+      return InvalidArgument("sample schema: \"{}\" is no name of a channel",
+                             form.name.substr(0, 64));
     }
     if (std::count_if(channels.begin(), channels.end(),
                       [&](const Channel& other) { return other.form.name == form.name; }) != 1) {
       return InvalidArgument("sample schema: channel \"{}\" is there twice", form.name);
     }
     if (form.lanes < 1 || form.lanes > kLanesMax) {
-      return InvalidArgument("sample schema: channel \"{}\" has {} lanes, not 1 to {}", form.name, form.lanes,
-                             kLanesMax);
+      return InvalidArgument("sample schema: channel \"{}\" has {} lanes, not 1 to {}", form.name,
+                             form.lanes, kLanesMax);
     }
     if (channel.since < 1) {
-      return InvalidArgument("sample schema: channel \"{}\" is since version {}, below 1", form.name,
-                             channel.since);
+      return InvalidArgument("sample schema: channel \"{}\" is since version {}, below 1",
+                             form.name, channel.since);
     }
     TROUPE_RETURN_IF_ERROR(CheckSource(channel));
   }
@@ -109,8 +113,9 @@ StatusOr<SampleSchema> SampleSchema::Make(std::vector<Channel> channels) {
 }
 
 const Channel* SampleSchema::Find(std::string_view name) const {
-  const auto found = std::find_if(channels_.begin(), channels_.end(),
-                                  [&](const Channel& channel) { return channel.form.name == name; });
+  const auto found = std::find_if(channels_.begin(), channels_.end(), [&](const Channel& channel) {
+    return channel.form.name == name;
+  });
   return found == channels_.end() ? nullptr : &*found;
 }
 
@@ -119,12 +124,17 @@ SampleSchema CurrentSampleSchema() {
   using enum ChannelExtent;
   using enum ChannelSource;
   using enum ChannelReader;
-  const auto named = [](std::string_view name, ChannelType type, ChannelExtent extent, int64_t lanes) {
+  const auto named = [](std::string_view name, ChannelType type, ChannelExtent extent,
+                        int64_t lanes) {
     return ChannelForm{std::string(name), type, extent, lanes};
   };
   auto schema = SampleSchema::Make({
-      {.form = named(channels::kTokens, kInt32, kToken, 1), .reader = kFirstStage, .required = true},
-      {.form = named(channels::kTargets, kInt32, kToken, 1), .reader = kLastStage, .required = true},
+      {.form = named(channels::kTokens, kInt32, kToken, 1),
+       .reader = kFirstStage,
+       .required = true},
+      {.form = named(channels::kTargets, kInt32, kToken, 1),
+       .reader = kLastStage,
+       .required = true},
       // MoE blocks weight their auxiliary losses by it.
       {.form = named(channels::kWeights, kFloat32, kToken, 1), .required = true},
       {.form = named(channels::kPositions, kInt32, kToken, 1), .source = kDataOrPlace},
@@ -139,8 +149,8 @@ SampleSchema CurrentSampleSchema() {
 std::string ToText(const SampleSchema& schema) {
   std::string text = fmt::format("sample schema {}\n", schema.version());
   for (const Channel& channel : schema.channels()) {
-    text += fmt::format("{}: from {}, for {}{}{}; since {}\n", ToText(channel.form), Name(channel.source),
-                        Name(channel.reader),
+    text += fmt::format("{}: from {}, for {}{}{}; since {}\n", ToText(channel.form),
+                        Name(channel.source), Name(channel.reader),
                         channel.form.extent == ChannelExtent::kSample ? ""
                         : channel.whole_samples                       ? ", whole samples"
                                                                       : ", own tokens",

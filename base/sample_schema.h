@@ -41,7 +41,9 @@ struct ChannelForm {
   bool operator==(const ChannelForm&) const = default;
 
   // Returns the number of elements in one sample of `tokens` tokens.
-  int64_t elements(int64_t tokens) const { return extent == ChannelExtent::kToken ? tokens * lanes : lanes; }
+  int64_t elements(int64_t tokens) const {
+    return extent == ChannelExtent::kToken ? tokens * lanes : lanes;
+  }
 };
 // Returns a text such as "tokens i32 a token" or "x f32[64] a token".
 std::string ToText(const ChannelForm& form);
@@ -65,15 +67,15 @@ struct Channel {
   ChannelReader reader = ChannelReader::kAnyStage;
   // Each rank of `context` receives whole samples, else only its own tokens.
   bool whole_samples = false;
-  bool required = false;       // every program reads it on some stage
-  int since = 1;               // first schema version that has it
+  bool required = false;  // every program reads it on some stage
+  int since = 1;          // first schema version that has it
 };
 
 // The channels of version 1.
 namespace channels {
 inline constexpr std::string_view kTokens = "tokens";
-inline constexpr std::string_view kTargets = "targets";      // tokens shifted by one
-inline constexpr std::string_view kWeights = "weights";      // weights of the targets in the loss
+inline constexpr std::string_view kTargets = "targets";  // tokens shifted by one
+inline constexpr std::string_view kWeights = "weights";  // weights of the targets in the loss
 // The position of the token in its document, or else in the sample.
 inline constexpr std::string_view kPositions = "positions";
 // The offset in the sample at which the token's document begins.

@@ -22,7 +22,8 @@ TEST(SampleSchema, IsTheListThatCheckpointsRelyOn) {
 
 TEST(SampleSchema, ItsVersionIsThatOfItsLatestChannel) {
   std::vector<Channel> channels = CurrentSampleSchema().channels();
-  channels.push_back({.form = {"region", ChannelType::kFloat32, ChannelExtent::kToken, 4}, .since = 2});
+  channels.push_back(
+      {.form = {"region", ChannelType::kFloat32, ChannelExtent::kToken, 4}, .since = 2});
   const auto next = SampleSchema::Make(channels);
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(next->version(), 2);
@@ -47,8 +48,9 @@ TEST(SampleSchema, RefusesAChannelThatIsNoneByItsName) {
   EXPECT_THAT(refusal({.form = form("x"), .since = 0}), HasSubstr("\"x\" is since version 0"));
   EXPECT_THAT(refusal({.form = {"x", ChannelType::kInt32, ChannelExtent::kToken, 0}}),
               HasSubstr("\"x\" has 0 lanes"));
-  EXPECT_THAT(refusal({.form = {"x", ChannelType::kFloat32}, .source = ChannelSource::kDataOrPlace}),
-              HasSubstr("which is i32 a token, not f32 a token"));
+  EXPECT_THAT(
+      refusal({.form = {"x", ChannelType::kFloat32}, .source = ChannelSource::kDataOrPlace}),
+      HasSubstr("which is i32 a token, not f32 a token"));
   EXPECT_THAT(refusal({.form = form("x"), .source = ChannelSource::kSlot}),
               HasSubstr("which is i32[2] a sample, not i32 a token"));
   EXPECT_FALSE(SampleSchema::Make(std::vector<Channel>(65, {.form = form("x")})).ok());

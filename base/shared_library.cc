@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-StatusOr<std::unique_ptr<SharedLibrary>> SharedLibrary::Open(const std::string& what, const std::string& name) {
+StatusOr<std::unique_ptr<SharedLibrary>> SharedLibrary::Open(const std::string& what,
+                                                             const std::string& name) {
   void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = dlerror();
@@ -21,6 +22,8 @@ SharedLibrary::~SharedLibrary() {
 
 void SharedLibrary::Keep(std::unique_ptr<SharedLibrary> library) { library->handle_ = nullptr; }
 
-void* SharedLibrary::Address(const char* function_name) const { return dlsym(handle_, function_name); }
+void* SharedLibrary::Address(const char* function_name) const {
+  return dlsym(handle_, function_name);
+}
 
 }  // namespace troupe

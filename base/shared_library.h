@@ -16,7 +16,8 @@ class SharedLibrary {
   // `name` is a path, or a name that the loader looks up in the program's run path and the system's
   // library directories. The library's symbols stay local to it. NOT_FOUND: "`what` cannot be
   // loaded: " and the reason.
-  static StatusOr<std::unique_ptr<SharedLibrary>> Open(const std::string& what, const std::string& name);
+  static StatusOr<std::unique_ptr<SharedLibrary>> Open(const std::string& what,
+                                                       const std::string& name);
   ~SharedLibrary();
   SharedLibrary(const SharedLibrary&) = delete;
   SharedLibrary& operator=(const SharedLibrary&) = delete;

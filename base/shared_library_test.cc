@@ -21,7 +21,8 @@ TEST(SharedLibrary, FindsTheFunctionsThatItHas) {
 TEST(SharedLibrary, SaysWhichLibraryIsNotThere) {
   const auto library = SharedLibrary::Open("mathematics", "libm_of_nobody.so");
   EXPECT_EQ(library.status().code(), StatusCode::kNotFound);
-  EXPECT_NE(library.status().message().find("mathematics cannot be loaded: libm_of_nobody.so"), std::string::npos)
+  EXPECT_NE(library.status().message().find("mathematics cannot be loaded: libm_of_nobody.so"),
+            std::string::npos)
       << library.status().message();
 }
 

@@ -41,9 +41,9 @@ inline Status MakeStatus(StatusCode code, std::string_view message) {
 Status Annotate(const Status& status, std::string_view prefix);
 
 // Defines InvalidArgument("rank {} is not below {}", rank, ranks), and so on for the codes in use.
-#define TROUPE_STATUS_MAKER(name, code)                                     \
-  template <typename... Args>                                               \
-  Status name(fmt::format_string<Args...> format, Args&&... args) {         \
+#define TROUPE_STATUS_MAKER(name, code)                                        \
+  template <typename... Args>                                                  \
+  Status name(fmt::format_string<Args...> format, Args&&... args) {            \
     return MakeStatus(code, fmt::format(format, std::forward<Args>(args)...)); \
   }
 TROUPE_STATUS_MAKER(Cancelled, StatusCode::kCancelled)

@@ -202,9 +202,8 @@ int main(int argc, char** argv) {
   if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   LoopbackCluster cluster(arguments.ranks, {.ranks_on_host = arguments.ranks});
   std::vector<Seconds> seconds(static_cast<size_t>(arguments.ranks));
-  cluster.Run([&](int rank) {
-    seconds[static_cast<size_t>(rank)] = Measure(arguments, cluster, rank);
-  });
+  cluster.Run(
+      [&](int rank) { seconds[static_cast<size_t>(rank)] = Measure(arguments, cluster, rank); });
   fmt::print(
       R"({{"bench":"experts","ranks":{},"dispatch":"{}","dtype":"{}","rows":{},"hidden":{},)"
       R"("width":{},"experts":{},"choices":{},"block_seconds":{:.6f},"moves_seconds":{:.6f},)"

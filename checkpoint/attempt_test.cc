@@ -18,10 +18,10 @@ TEST(AttemptName, TellsAttemptsFromOtherNames) {
   EXPECT_TRUE(IsAttemptName(AttemptName(123456789, 10, 1, 1764000000000000000)));
   EXPECT_TRUE(IsAttemptName(AttemptName(0, 2, 7, 1764000000000000000)));
   EXPECT_TRUE(IsAttemptName("step-00000050-epoch-2-attempt-7"));
-  for (const char* name :
-       {"", ".", "..", "step", "step-1", "step--epoch-1-attempt-1", "step-1-epoch-1-attempt-",
-        "step-1-epoch-1-attempt-1x", "step-1-epoch-1-attempt-1-at-", "step-1-epoch-1-attempt-1-at-1x",
-        "home", "request-epoch-1", "step-1-epoch-1-attempt-1/.."}) {
+  for (const char* name : {"", ".", "..", "step", "step-1", "step--epoch-1-attempt-1",
+                           "step-1-epoch-1-attempt-", "step-1-epoch-1-attempt-1x",
+                           "step-1-epoch-1-attempt-1-at-", "step-1-epoch-1-attempt-1-at-1x", "home",
+                           "request-epoch-1", "step-1-epoch-1-attempt-1/.."}) {
     EXPECT_FALSE(IsAttemptName(name)) << name;
   }
 }

@@ -68,9 +68,9 @@ using ReadNumber = double (*)(const std::byte*);
 // Returns null for a dtype that is not compared numerically.
 ReadNumber NumberReader(const std::string& dtype) {
   static const std::map<std::string, ReadNumber> readers = {
-      {"F64", NumberAt<double>},   {"F32", NumberAt<float>},    {"F16", Float16At},
-      {"BF16", BFloat16At},        {"I64", NumberAt<int64_t>},  {"U64", NumberAt<uint64_t>},
-      {"I32", NumberAt<int32_t>},  {"U32", NumberAt<uint32_t>}, {"I16", NumberAt<int16_t>},
+      {"F64", NumberAt<double>},  {"F32", NumberAt<float>},    {"F16", Float16At},
+      {"BF16", BFloat16At},       {"I64", NumberAt<int64_t>},  {"U64", NumberAt<uint64_t>},
+      {"I32", NumberAt<int32_t>}, {"U32", NumberAt<uint32_t>}, {"I16", NumberAt<int16_t>},
       {"U16", NumberAt<uint16_t>}};
   const auto found = readers.find(dtype);
   return found == readers.end() ? nullptr : found->second;
@@ -164,8 +164,8 @@ Status AddRows(const std::string& name, const GlobalTensor& tensor, size_t index
                Comparison& comparison) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t bytes, DenseBytes(tensor.shape, tensor.dtype));
   if (bytes == 0) return OkStatus();
-  GlobalSlice slice{name, tensor.dtype, tensor.shape,
-                    {Extents(tensor.shape.size(), 0), tensor.shape}};
+  GlobalSlice slice{
+      name, tensor.dtype, tensor.shape, {Extents(tensor.shape.size(), 0), tensor.shape}};
   if (tensor.shape.empty()) return comparison.Add({std::move(slice), index});
   const int64_t rows = tensor.shape[0];
   const int64_t rows_at_once = std::max<int64_t>(1, kUnitBytes / (bytes / rows));
@@ -195,9 +195,8 @@ StatusOr<CheckpointDifference> DiffCheckpoints(FileSystem& files, const std::str
     if (other == tensors_b.end()) {
       difference.reason = "only in the first";
     } else if (other->second.dtype != tensor.dtype || other->second.shape != tensor.shape) {
-      difference.reason =
-          fmt::format("{} of {} and {} of {}", tensor.dtype, ToString(tensor.shape),
-                      other->second.dtype, ToString(other->second.shape));
+      difference.reason = fmt::format("{} of {} and {} of {}", tensor.dtype, ToString(tensor.shape),
+                                      other->second.dtype, ToString(other->second.shape));
     } else {
       difference.elements = *Elements(tensor.shape);
       ++result.tensors;

@@ -27,8 +27,8 @@ struct TensorDifference {
 };
 
 struct CheckpointDifference {
-  int64_t tensors = 0;   // compared tensors
-  int64_t elements = 0;  // elements of the compared tensors
+  int64_t tensors = 0;                      // compared tensors
+  int64_t elements = 0;                     // elements of the compared tensors
   std::vector<TensorDifference> differing;  // sorted by name
 
   bool empty() const { return differing.empty(); }

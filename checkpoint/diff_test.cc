@@ -46,8 +46,8 @@ TEST_F(DiffTest, TheSameTensorsUnderDifferentLayoutsAreEqual) {
 }
 
 TEST_F(DiffTest, NamesTheTensorsThatDifferAndByHowMuch) {
-  TestTensors a = {{"same", Numbers(8)}, {"w", Numbers(52)}, {"gone", Numbers(4)},
-                   {"cut", Numbers(8)}};
+  TestTensors a = {
+      {"same", Numbers(8)}, {"w", Numbers(52)}, {"gone", Numbers(4)}, {"cut", Numbers(8)}};
   TestTensors b = a;
   b["w"][3] += 0.5f;
   b["w"][50] -= 2.0f;  // 13.5 → 11.5

@@ -87,8 +87,8 @@ TEST_F(FolderTest, TokensAreSeenAndThoseOfTheListAndTheJobRemoved) {
   const std::string absent = FolderTokenName("a", 2, 4, "r");
   TROUPE_CHECK_OK(PutFolderToken(files_, path_, of_another_cluster));
   TROUPE_CHECK_OK(PutFolderToken(files_, path_, of_another_job));
-  TROUPE_CHECK_OK(RemoveFolderTokens(files_, path_, "a",
-                                     {absent, token, of_another_job, token + "/../x"}));
+  TROUPE_CHECK_OK(
+      RemoveFolderTokens(files_, path_, "a", {absent, token, of_another_job, token + "/../x"}));
   EXPECT_THAT(Names(), testing::ElementsAre(of_another_cluster, of_another_job));
 }
 

@@ -11,7 +11,8 @@ namespace {
 bool IsWord(std::string_view text) { return IsChannelName(text) && text.size() <= 16; }
 
 std::string FormText(const v1::SampleChannel& channel) {
-  const std::string lanes = channel.lanes() == 1 ? std::string() : fmt::format("[{}]", channel.lanes());
+  const std::string lanes =
+      channel.lanes() == 1 ? std::string() : fmt::format("[{}]", channel.lanes());
   return fmt::format("{} {}{} a {}", channel.name(), channel.type(), lanes, channel.extent());
 }
 
@@ -37,14 +38,16 @@ Status ValidateSampleChannels(const v1::SampleChannels& recorded) {
   std::set<std::string> names;
   for (const v1::SampleChannel& channel : recorded.channels()) {
     if (!IsChannelName(channel.name())) {
-      return InvalidArgument("samples: \"{}\" is no name of a channel", channel.name().substr(0, 64));
+      return InvalidArgument("samples: \"{}\" is no name of a channel",
+                             channel.name().substr(0, 64));
     }
     if (!names.insert(channel.name()).second) {
       return InvalidArgument("samples: channel \"{}\" is there twice", channel.name());
     }
     if (!IsWord(channel.type()) || !IsWord(channel.extent())) {
       return InvalidArgument("samples: channel \"{}\" is \"{}\" a \"{}\", which is no form",
-                             channel.name(), channel.type().substr(0, 16), channel.extent().substr(0, 16));
+                             channel.name(), channel.type().substr(0, 16),
+                             channel.extent().substr(0, 16));
     }
     if (channel.lanes() < 1 || channel.lanes() > SampleSchema::kLanesMax) {
       return InvalidArgument("samples: channel \"{}\" has {} lanes, not 1 to {}", channel.name(),
@@ -59,7 +62,8 @@ Status CheckSampleChannels(const v1::SampleChannels& recorded, const SampleSchem
     const Channel* const known = schema.Find(channel.name());
     if (known == nullptr) {
       return FailedPrecondition(
-          "it needs channel {} of sample schema {}, which this build, of sample schema {}, does not know",
+          "it needs channel {} of sample schema {}, which this build, of sample schema {}, does "
+          "not know",
           FormText(channel), SampleSchemaVersion(recorded), schema.version());
     }
     if (!HasForm(channel, known->form)) {

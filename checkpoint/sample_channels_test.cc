@@ -52,7 +52,8 @@ TEST(CheckSampleChannels, AnOlderSchemaRefusesTheChannelItDoesNotKnowByName) {
   const Status status = CheckSampleChannels(Recorded(NextSchema()), CurrentSampleSchema());
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(status),
-            "it needs channel region f32[64] a token of sample schema 2, which this build, of sample schema "
+            "it needs channel region f32[64] a token of sample schema 2, which this build, of "
+            "sample schema "
             "1, does not know");
 }
 
@@ -117,8 +118,8 @@ TEST(ManifestSamples, AreReadWhereThereAreNoneAndWhereTheyAreOfALaterBuild) {
   const auto with = [](const std::string& samples) {
     return ManifestFromJson(
         "{\"format_version\": 2, " + samples +
-        "\"shards\": [{\"name\": \"a\", \"bytes\": \"8\", \"digest\": \"xxh128:" + std::string(32, 'a') +
-        "\", \"block_crc32c\": [1]}]}");
+        "\"shards\": [{\"name\": \"a\", \"bytes\": \"8\", \"digest\": \"xxh128:" +
+        std::string(32, 'a') + "\", \"block_crc32c\": [1]}]}");
   };
   const auto old = with("");
   ASSERT_TRUE(old.ok()) << old.status();
@@ -126,7 +127,8 @@ TEST(ManifestSamples, AreReadWhereThereAreNoneAndWhereTheyAreOfALaterBuild) {
   EXPECT_TRUE(CheckSampleChannels(old->samples(), NextSchema()).ok());
 
   const auto later = with(
-      "\"samples\": {\"version\": 2, \"channels\": [{\"name\": \"region\", \"type\": \"bf16\", \"extent\": "
+      "\"samples\": {\"version\": 2, \"channels\": [{\"name\": \"region\", \"type\": \"bf16\", "
+      "\"extent\": "
       "\"patch\", \"lanes\": \"64\"}]}, ");
   ASSERT_TRUE(later.ok()) << later.status();
   EXPECT_THAT(std::string(Message(CheckSampleChannels(later->samples(), CurrentSampleSchema()))),

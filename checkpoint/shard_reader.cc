@@ -155,7 +155,8 @@ std::vector<ReadPiece> CutIntoPieces(std::span<const Run> runs) {
     size_t end = i;
     for (; end < runs.size(); ++end) {
       const int64_t block = runs[end].begin / kDigestBlockBytes;
-      if (block > piece.end || (block + 1 - piece.first) * kDigestBlockBytes > kReadPieceBytes) break;
+      if (block > piece.end || (block + 1 - piece.first) * kDigestBlockBytes > kReadPieceBytes)
+        break;
       piece.end = block + 1;
     }
     piece.runs = runs.subspan(i, end - i);

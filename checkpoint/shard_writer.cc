@@ -34,7 +34,8 @@ class Gatherer {
   // Fills `out` with the next bytes of the file.
   Status Fill(std::span<std::byte> out) {
     if (at_ < HeadBytes()) {
-      const std::span<const std::byte> rest = AsBytes(layout_.head).subspan(static_cast<size_t>(at_));
+      const std::span<const std::byte> rest =
+          AsBytes(layout_.head).subspan(static_cast<size_t>(at_));
       const size_t bytes = std::min(rest.size(), out.size());
       std::copy_n(rest.begin(), bytes, out.begin());
       Pass(bytes, &out);
@@ -117,8 +118,8 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
   TROUPE_ASSIGN_OR_RETURN(ShardLayout layout, LayOutShard(rank, slices));
   for (const ShardTensor& tensor : tensors) {
     const int64_t bytes = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype);
-    TROUPE_CHECK(tensor.read || static_cast<int64_t>(tensor.data.size()) == bytes, "tensor {}: {} bytes for {}",
-                 tensor.slice.name, tensor.data.size(), bytes);
+    TROUPE_CHECK(tensor.read || static_cast<int64_t>(tensor.data.size()) == bytes,
+                 "tensor {}: {} bytes for {}", tensor.slice.name, tensor.data.size(), bytes);
   }
   const int64_t stage_bytes = std::min(kPieceBytes, RoundedUp(layout.bytes));
   TROUPE_ASSIGN_OR_RETURN(const AlignedMemory stages,

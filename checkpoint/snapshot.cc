@@ -36,8 +36,8 @@ Status Snapshot::Copy(const std::atomic<bool>& stop) {
     for (int64_t at = 0; at < bytes; at += kStretchBytes) {
       if (stop.load(std::memory_order_relaxed)) return Cancelled("the snapshot was stopped");
       const int64_t stretch = std::min(kStretchBytes, bytes - at);
-      TROUPE_RETURN_IF_ERROR(CopyPart(
-          tensor, at, to.subspan(static_cast<size_t>(at), static_cast<size_t>(stretch))));
+      TROUPE_RETURN_IF_ERROR(
+          CopyPart(tensor, at, to.subspan(static_cast<size_t>(at), static_cast<size_t>(stretch))));
     }
   }
   return OkStatus();

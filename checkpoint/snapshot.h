@@ -28,7 +28,8 @@ class Snapshot {
   // RESOURCE_EXHAUSTED states the bytes that could not be allocated. `pin` prepares the memory for
   // copies by a device for as long as its result lives.
   using Pin = std::function<std::shared_ptr<void>(std::span<std::byte>)>;
-  static StatusOr<Snapshot> Make(int rank, std::vector<ShardTensor> tensors, const Pin& pin = nullptr);
+  static StatusOr<Snapshot> Make(int rank, std::vector<ShardTensor> tensors,
+                                 const Pin& pin = nullptr);
 
   // Copies the current contents of the tensors. CANCELLED soon after `stop` becomes true.
   Status Copy(const std::atomic<bool>& stop);

@@ -50,7 +50,8 @@ TEST_F(SnapshotTest, WritesTheSameFileAsIsWrittenFromTheTensorsByEveryMethod) {
   ASSERT_TRUE(snapshot.ok());
   EXPECT_EQ(snapshot->bytes(), static_cast<int64_t>(expected.size()));
   ASSERT_TRUE(snapshot->Copy(stop_).ok());
-  for (const auto method : {WriteMethod::kIoUringRegistered, WriteMethod::kDirect, WriteMethod::kBuffered}) {
+  for (const auto method :
+       {WriteMethod::kIoUringRegistered, WriteMethod::kDirect, WriteMethod::kBuffered}) {
     TemporaryDirectory other;
     WriteMethod used;
     const auto shard =
@@ -98,7 +99,8 @@ TEST_F(SnapshotTest, WhatChangesAfterTheCopyIsNotWritten) {
 TEST_F(SnapshotTest, AFaultAtAnyCallFailsTheWriteAndIsNeverRetriedByAnyMethod) {
   auto snapshot = Snapshot::Make(0, tensors_);
   ASSERT_TRUE(snapshot->Copy(stop_).ok());
-  for (const auto method : {WriteMethod::kIoUringRegistered, WriteMethod::kDirect, WriteMethod::kBuffered}) {
+  for (const auto method :
+       {WriteMethod::kIoUringRegistered, WriteMethod::kDirect, WriteMethod::kBuffered}) {
     for (const int error : {EIO, ENOSPC}) {
       for (const FileOperation operation :
            {FileOperation::kCreate, FileOperation::kWrite, FileOperation::kSync,

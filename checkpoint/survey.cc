@@ -31,13 +31,14 @@ StatusOr<std::vector<std::string>> DirectoriesIn(FileSystem& files, const std::s
 }
 
 StatusOr<Found> Look(FileSystem& files, const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(
-      const std::string text,
-      ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax, SymbolicLinks::kRefuse));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax,
+                                   SymbolicLinks::kRefuse));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ManifestFromJson(text));
   if (manifest.job().empty() || manifest.attempt() < 1 || manifest.state().step() < 1) {
-    return InvalidArgument("its manifest names job \"{}\", attempt {}, step {}: no job's checkpoint",
-                           manifest.job(), manifest.attempt(), manifest.state().step());
+    return InvalidArgument(
+        "its manifest names job \"{}\", attempt {}, step {}: no job's checkpoint", manifest.job(),
+        manifest.attempt(), manifest.state().step());
   }
   Found found;
   found.spec_json = manifest.job_spec_json();

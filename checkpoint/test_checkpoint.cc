@@ -22,9 +22,9 @@ std::string WriteTestCheckpoint(FileSystem& files, const std::string& directory,
       const int64_t end = rows * (rank + 1) / ranks;
       if (begin == end) continue;
       const auto bytes = std::as_bytes(std::span(values));
-      parts.push_back({{name, "F32", {rows, 4}, {{begin, 0}, {end - begin, 4}}},
-                       bytes.subspan(static_cast<size_t>(begin) * 16,
-                                     static_cast<size_t>(end - begin) * 16)});
+      parts.push_back(
+          {{name, "F32", {rows, 4}, {{begin, 0}, {end - begin, 4}}},
+           bytes.subspan(static_cast<size_t>(begin) * 16, static_cast<size_t>(end - begin) * 16)});
     }
     auto shard = WriteShard(files, directory, rank, parts);
     TROUPE_CHECK_OK(shard.status());

@@ -64,11 +64,10 @@ StatusOr<ExitCode> Diff(const CommandLine& line) {
                    tensor.max_relative);
       }
     }
-    fmt::print("steps {} and {}: {} tensors with {} elements compared, {}\n",
-               manifest_a.state().step(), manifest_b.state().step(), difference.tensors,
-               difference.elements,
-               difference.empty() ? "all equal"
-                                  : fmt::format("{} differ", difference.differing.size()));
+    fmt::print(
+        "steps {} and {}: {} tensors with {} elements compared, {}\n", manifest_a.state().step(),
+        manifest_b.state().step(), difference.tensors, difference.elements,
+        difference.empty() ? "all equal" : fmt::format("{} differ", difference.differing.size()));
   }
   return difference.empty() ? ExitCode::kDone : ExitCode::kFailed;
 }
@@ -131,11 +130,10 @@ StatusOr<std::set<std::string>> KnownJobs(Client& client) {
   do {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListJobsResponse page,
-        client.Call<v1::ListJobsResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                          [&](auto* context, auto* response) {
-                                            return client.jobs().ListJobs(context, request,
-                                                                          response);
-                                          }));
+        client.Call<v1::ListJobsResponse>(
+            Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+              return client.jobs().ListJobs(context, request, response);
+            }));
     for (const v1::Job& job : page.jobs()) known.insert(JobId(job.name()));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -186,8 +184,7 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
     }
   }
   if (line.wants_json()) {
-    fmt::print("{}\n",
-               Dump({{"jobs", std::move(jobs)}, {"left_out", std::move(left_out)}}));
+    fmt::print("{}\n", Dump({{"jobs", std::move(jobs)}, {"left_out", std::move(left_out)}}));
   }
   if (survey.jobs.empty()) return NotFound("{}: holds no checkpoint of a job", folder);
   return failed ? ExitCode::kFailed : ExitCode::kDone;

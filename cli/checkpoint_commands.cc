@@ -165,7 +165,8 @@ std::vector<Command> CheckpointCommands() {
                    .run = run};
   };
   std::vector<Command> commands = {
-      one("checkpoints list", "JOB", "Lists a job's committed checkpoints, newest last.", ListCheckpoints),
+      one("checkpoints list", "JOB", "Lists a job's committed checkpoints, newest last.",
+          ListCheckpoints),
       one("checkpoints create", "JOB",
           "Takes a checkpoint at the next step; returns once it is committed.", Create),
       one("checkpoints show", "PATH", "Lists the files and tensors of a checkpoint.",

@@ -94,8 +94,8 @@ Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
 void Client::PauseBeforeRepeat() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
 std::chrono::milliseconds Client::Remaining(std::chrono::steady_clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      end - std::chrono::steady_clock::now());
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   return std::max(left, std::chrono::milliseconds(0));
 }
 

@@ -17,9 +17,9 @@
 
 namespace troupe {
 
-// Returns the address of the coordinator: --coordinator, else that of the cluster in --data-dir, else
-// TROUPE_COORDINATOR, else that of this user's newest local cluster. INVALID_ARGUMENT if there is
-// none of these, UNAVAILABLE if no cluster is up in --data-dir.
+// Returns the address of the coordinator: --coordinator, else that of the cluster in --data-dir,
+// else TROUPE_COORDINATOR, else that of this user's newest local cluster. INVALID_ARGUMENT if there
+// is none of these, UNAVAILABLE if no cluster is up in --data-dir.
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line);
 
 // Returns whether `address` is this machine, so that paths in a request refer to its files.
@@ -51,7 +51,7 @@ class Client {
   Status WaitUntilConnected(std::chrono::milliseconds limit);
 
   enum class Repeat {
-    kSafe,   // the call is idempotent: repeated while the coordinator restarts
+    kSafe,  // the call is idempotent: repeated while the coordinator restarts
     kNever,
   };
   // Calls `method` (a lambda of context and response) with a deadline of `limit`.

@@ -99,9 +99,10 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
   }
   // Each worker uses the first devices of its host.
   if (devices->kind == "cuda" && workers > 1) {
-    return InvalidArgument("--devices is {} and --workers {}: each would have the same GPUs; one "
-                           "worker has all that are asked for",
-                           stated, workers);
+    return InvalidArgument(
+        "--devices is {} and --workers {}: each would have the same GPUs; one "
+        "worker has all that are asked for",
+        stated, workers);
   }
   return devices;
 }
@@ -147,14 +148,12 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   settings.log_files = static_cast<int>(log_files);
   TROUPE_RETURN_IF_ERROR(WantKeepEnded(line, folder, runs, &settings));
   if (runs) {
-    if ((port != 0 && port != settings.coordinator_port) ||
-        devices != settings.devices ||
+    if ((port != 0 && port != settings.coordinator_port) || devices != settings.devices ||
         detection_seconds != settings.detection_seconds) {
       return FailedPrecondition(
           "the cluster in {} runs with --port {} --devices {} --detection-seconds {}: "
           "troupe down first to change them",
-          folder, settings.coordinator_port, settings.devices.ToText(),
-          settings.detection_seconds);
+          folder, settings.coordinator_port, settings.devices.ToText(), settings.detection_seconds);
     }
   } else {
     settings.devices = devices;
@@ -194,9 +193,9 @@ Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
   const auto former = ReadClusterFile(folder);
   if (former.ok() && IsAlive(former->coordinator)) return OkStatus();
   if (!IsPortFree(settings->coordinator_port)) {
-    const Status taken = InvalidArgument(
-        "--port {}: another process listens on 127.0.0.1:{}; choose another --port",
-        settings->coordinator_port, settings->coordinator_port);
+    const Status taken =
+        InvalidArgument("--port {}: another process listens on 127.0.0.1:{}; choose another --port",
+                        settings->coordinator_port, settings->coordinator_port);
     if (line.Has("--port")) return taken;
     return FailedPrecondition("{} (the cluster in {} had this one before)", Message(taken), folder);
   }

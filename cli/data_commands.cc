@@ -92,7 +92,8 @@ StatusOr<ExitCode> ShowData(const CommandLine& line) {
                  fmt::join(tokens, " "), targets.back());
     }
   }
-  if (line.wants_json()) fmt::print("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
+  if (line.wants_json())
+    fmt::print("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
   return ExitCode::kDone;
 }
 

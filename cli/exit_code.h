@@ -8,9 +8,9 @@ namespace troupe {
 
 enum class ExitCode : int {
   kDone = 0,
-  kFailed = 1,        // the job or check failed
-  kUsage = 2,         // usage or bad input
-  kUnreachable = 3,   // no coordinator
+  kFailed = 1,       // the job or check failed
+  kUsage = 2,        // usage or bad input
+  kUnreachable = 3,  // no coordinator
   kNotFound = 4,
   kInterrupted = 130,
 };

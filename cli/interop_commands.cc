@@ -38,9 +38,9 @@ StatusOr<ExitCode> Export(const CommandLine& line) {
     if (!format.ok()) return Annotate(format.status(), "--dtype");
     options.format = *format;
   }
-  TROUPE_ASSIGN_OR_RETURN(options.file_bytes_max,
-                          line.Integer("--max-shard-bytes", options.file_bytes_max, 1,
-                                       int64_t{1} << 60));
+  TROUPE_ASSIGN_OR_RETURN(
+      options.file_bytes_max,
+      line.Integer("--max-shard-bytes", options.file_bytes_max, 1, int64_t{1} << 60));
   PosixFileSystem files;
   TROUPE_ASSIGN_OR_RETURN(const ExportResult result,
                           ExportHfModel(files, line.positional()[0], *directory, options));

@@ -57,11 +57,10 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
   }
   TROUPE_ASSIGN_OR_RETURN(
       const v1::CreateJobResponse created,
-      client.Call<v1::CreateJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                         [&](auto* context, auto* response) {
-                                           return client.jobs().CreateJob(context, request,
-                                                                          response);
-                                         }));
+      client.Call<v1::CreateJobResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.jobs().CreateJob(context, request, response);
+          }));
   for (const auto& warning : created.job().plan().warnings()) {
     fmt::print(stderr, "warning: {}\n", warning);
   }
@@ -86,18 +85,16 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
   do {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListJobsResponse page,
-        client.Call<v1::ListJobsResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                          [&](auto* context, auto* response) {
-                                            return client.jobs().ListJobs(context, request,
-                                                                          response);
-                                          }));
+        client.Call<v1::ListJobsResponse>(
+            Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+              return client.jobs().ListJobs(context, request, response);
+            }));
     for (const auto& job : page.jobs()) {
       if (line.wants_json()) {
         jobs.push_back(JobSummaryToJson(job));
       } else {
         fmt::print("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job.state()), job.step(),
-                   job.steps(),
-                   job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
+                   job.steps(), job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
       }
     }
     request.set_page_token(page.next_page_token());
@@ -110,12 +107,12 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   v1::GetJobRequest request;
   request.set_name(JobName(line.positional()[0]));
-  TROUPE_ASSIGN_OR_RETURN(
-      const v1::GetJobResponse found,
-      client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                      [&](auto* context, auto* response) {
-                                        return client.jobs().GetJob(context, request, response);
-                                      }));
+  TROUPE_ASSIGN_OR_RETURN(const v1::GetJobResponse found,
+                          client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                                          [&](auto* context, auto* response) {
+                                                            return client.jobs().GetJob(
+                                                                context, request, response);
+                                                          }));
   const Json json = JobToJson(found.job());
   fmt::print("{}\n", line.wants_json() ? Dump(json)
                                        : json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -127,10 +124,9 @@ StatusOr<ExitCode> WatchJob(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t from_step,
                           line.Integer("--from-step", 0, 0, int64_t{1} << 40));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  return WatchJob(&client, &interrupt,
-                  {.job = JobName(line.positional()[0]),
-                   .from_step = from_step,
-                   .json = line.wants_json()});
+  return WatchJob(
+      &client, &interrupt,
+      {.job = JobName(line.positional()[0]), .from_step = from_step, .json = line.wants_json()});
 }
 
 StatusOr<ExitCode> Cancel(const CommandLine& line) {
@@ -138,15 +134,13 @@ StatusOr<ExitCode> Cancel(const CommandLine& line) {
   v1::CancelJobRequest request;
   request.set_name(JobName(line.positional()[0]));
   request.set_checkpoint(line.Has("--checkpoint"));
-  TROUPE_ASSIGN_OR_RETURN(
-      const v1::CancelJobResponse cancelled,
-      client.Call<v1::CancelJobResponse>(Client::Repeat::kSafe,
-                                         request.checkpoint() ? Client::kCheckpointLimit
-                                                              : Client::kCallLimit,
-                                         [&](auto* context, auto* response) {
-                                           return client.jobs().CancelJob(context, request,
-                                                                          response);
-                                         }));
+  TROUPE_ASSIGN_OR_RETURN(const v1::CancelJobResponse cancelled,
+                          client.Call<v1::CancelJobResponse>(
+                              Client::Repeat::kSafe,
+                              request.checkpoint() ? Client::kCheckpointLimit : Client::kCallLimit,
+                              [&](auto* context, auto* response) {
+                                return client.jobs().CancelJob(context, request, response);
+                              }));
   PrintNameAndState(line, cancelled.job());
   return ExitCode::kDone;
 }
@@ -179,11 +173,10 @@ StatusOr<ExitCode> Resume(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(
       const v1::ResumeJobResponse resumed,
-      client.Call<v1::ResumeJobResponse>(Client::Repeat::kNever, Client::kCallLimit,
-                                         [&](auto* context, auto* response) {
-                                           return client.jobs().ResumeJob(context, request,
-                                                                          response);
-                                         }));
+      client.Call<v1::ResumeJobResponse>(
+          Client::Repeat::kNever, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.jobs().ResumeJob(context, request, response);
+          }));
   PrintNameAndState(line, resumed.job());
   return ExitCode::kDone;
 }
@@ -234,11 +227,10 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
   do {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListWorkersResponse page,
-        client.Call<v1::ListWorkersResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                             [&](auto* context, auto* response) {
-                                               return client.cluster().ListWorkers(context, request,
-                                                                                   response);
-                                             }));
+        client.Call<v1::ListWorkersResponse>(
+            Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+              return client.cluster().ListWorkers(context, request, response);
+            }));
     for (const auto& worker : page.workers()) {
       if (line.wants_json()) {
         workers.push_back(WorkerToJson(worker));
@@ -249,7 +241,8 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
       std::string condemned;
       for (const auto& device : worker.devices()) {
         if (device.condemned().empty()) continue;
-        condemned += fmt::format("; device {} is condemned: {}", device.index(), device.condemned());
+        condemned +=
+            fmt::format("; device {} is condemned: {}", device.index(), device.condemned());
       }
       std::string set_aside;
       for (const auto& part : worker.set_aside()) set_aside += "; " + SetAsideText(part);

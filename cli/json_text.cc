@@ -180,9 +180,10 @@ std::string StepToJsonLine(const v1::StepEvent& step) {
   }
   for (int i = 0; i < step.norms_size(); ++i) {
     const v1::BlockNorm& norm = step.norms(i);
-    line += fmt::format(R"({}{}:{{"gradient":{},"parameter":{}}}{})", i == 0 ? R"(,"norms":{)" : ",",
-                        Dump(norm.block()), ExactNumber(norm.gradient()),
-                        ExactNumber(norm.parameter()), i + 1 == step.norms_size() ? "}" : "");
+    line +=
+        fmt::format(R"({}{}:{{"gradient":{},"parameter":{}}}{})", i == 0 ? R"(,"norms":{)" : ",",
+                    Dump(norm.block()), ExactNumber(norm.gradient()), ExactNumber(norm.parameter()),
+                    i + 1 == step.norms_size() ? "}" : "");
   }
   return line + "}";
 }

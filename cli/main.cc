@@ -21,7 +21,8 @@ std::string Overview(const std::vector<Command>& commands) {
     text += fmt::format("  {:<20} {}\n", command.name, command.summary);
   }
   return text +
-         "\ntroupe COMMAND --help says more. Exit codes: 0 done, 1 the job or check failed, 2 usage "
+         "\ntroupe COMMAND --help says more. Exit codes: 0 done, 1 the job or check failed, 2 "
+         "usage "
          "or bad\ninput, 3 the coordinator cannot be reached, 4 not found, 130 interrupted.\n";
 }
 
@@ -85,6 +86,4 @@ ExitCode Run(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) {
-  return static_cast<int>(troupe::Run({argv + 1, argv + argc}));
-}
+int main(int argc, char** argv) { return static_cast<int>(troupe::Run({argv + 1, argv + argc})); }

@@ -112,18 +112,19 @@ StatusOr<v1::TraceJobRequest> ParseSteps(const std::string& text) {
 StatusOr<ExitCode> Trace(const CommandLine& line) {
   const auto steps = line.Get("--steps");
   const auto output = line.Get("--output");
-  if (!steps || !output) return InvalidArgument("--steps FIRST:LAST and --output FILE are required");
+  if (!steps || !output)
+    return InvalidArgument("--steps FIRST:LAST and --output FILE are required");
   TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*steps));
   request.set_name(JobName(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   v1::GetJobRequest named;
   named.set_name(request.name());
-  TROUPE_ASSIGN_OR_RETURN(
-      const v1::GetJobResponse found,
-      client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                      [&](auto* context, auto* response) {
-                                        return client.jobs().GetJob(context, named, response);
-                                      }));
+  TROUPE_ASSIGN_OR_RETURN(const v1::GetJobResponse found,
+                          client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                                          [&](auto* context, auto* response) {
+                                                            return client.jobs().GetJob(
+                                                                context, named, response);
+                                                          }));
   TROUPE_ASSIGN_OR_RETURN(
       const v1::TraceJobResponse trace,
       client.Call<v1::TraceJobResponse>(Client::Repeat::kSafe, Client::kTraceLimit,

@@ -39,14 +39,14 @@ std::string ProgressLine::Text(const v1::StepEvent& step, int64_t steps, double 
                                  step.loss(), step.tokens_per_second());
   if (step.has_mfu()) text += fmt::format("  MFU {:.1f}%", 100 * step.mfu());
   const int64_t left = std::max<int64_t>(steps - step.step(), 0);
-  return text + fmt::format("  {} left", DurationText(static_cast<double>(left) * seconds_per_step));
+  return text +
+         fmt::format("  {} left", DurationText(static_cast<double>(left) * seconds_per_step));
 }
 
 void ProgressLine::Show(const v1::StepEvent& step) {
-  seconds_per_step_ = seconds_per_step_ == 0
-                          ? step.step_seconds()
-                          : (1 - kNewestWeight) * seconds_per_step_ +
-                                kNewestWeight * step.step_seconds();
+  seconds_per_step_ = seconds_per_step_ == 0 ? step.step_seconds()
+                                             : (1 - kNewestWeight) * seconds_per_step_ +
+                                                   kNewestWeight * step.step_seconds();
   if (!draws_) return;
   std::string text = Text(step, steps_, seconds_per_step_);
   winsize window{};

@@ -138,12 +138,11 @@ std::string ReceiptToText(const Json& receipt) {
 std::string OtherPlanLine(const Json& receipt) {
   const Json& steady = receipt["steady"];
   const Json& rate = steady["tokens_per_second"];
-  return fmt::format("{}: {} steady steps, {}, {}, {}", receipt["plan_digest"].get<std::string>(),
-                     steady["steps"].get<int64_t>(),
-                     rate.is_null() ? "no tokens/s measured"
-                                    : fmt::format("{:.6g} tokens/s", rate.get<double>()),
-                     receipt["precision"]["intended"].get<std::string>(),
-                     receipt["schedule"].get<std::string>());
+  return fmt::format(
+      "{}: {} steady steps, {}, {}, {}", receipt["plan_digest"].get<std::string>(),
+      steady["steps"].get<int64_t>(),
+      rate.is_null() ? "no tokens/s measured" : fmt::format("{:.6g} tokens/s", rate.get<double>()),
+      receipt["precision"]["intended"].get<std::string>(), receipt["schedule"].get<std::string>());
 }
 
 std::vector<std::string> UnlikeFields(const Json& a, const Json& b) {

@@ -34,13 +34,13 @@ v1::Receipt Measured() {
 
 TEST(ReceiptTextTest, AReceiptHasTheFieldsOfTheContract) {
   const Json json = ReceiptToJson(Measured());
-  for (const char* field :
-       {"job", "plan_digest", "environment", "model_mix", "batch_geometry", "sequence_length",
-        "workload", "precision", "compile", "overlap_policy", "steady", "fallbacks", "target_shape",
-        "suspect"}) {
+  for (const char* field : {"job", "plan_digest", "environment", "model_mix", "batch_geometry",
+                            "sequence_length", "workload", "precision", "compile", "overlap_policy",
+                            "steady", "fallbacks", "target_shape", "suspect"}) {
     EXPECT_TRUE(json.contains(field)) << field;
   }
-  for (const char* field : {"devices", "driver", "libraries", "flags", "transports", "implementations"}) {
+  for (const char* field :
+       {"devices", "driver", "libraries", "flags", "transports", "implementations"}) {
     EXPECT_TRUE(json["environment"].contains(field)) << field;
   }
   for (const char* field :
@@ -75,9 +75,9 @@ TEST(ReceiptTextTest, HeadersThatDifferNameTheirFields) {
   EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)), IsEmpty());
   b.mutable_topology()->set_tensor(4);
   b.set_sequence_length(512);
-  EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
-              ElementsAre("topology.tensor: 2 here, 4 there",
-                          "sequence_length: 256 here, 512 there"));
+  EXPECT_THAT(
+      UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
+      ElementsAre("topology.tensor: 2 here, 4 there", "sequence_length: 256 here, 512 there"));
   b.mutable_environment()->add_flags("UCX_TLS=tcp");
   EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
               Contains(HasSubstr("environment.flags")));

@@ -56,7 +56,8 @@ class Lanes {
 };
 
 Json Meta(const char* what, int rank, int lane, Json arguments) {
-  return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", lane}, {"args", std::move(arguments)}};
+  return {
+      {"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", lane}, {"args", std::move(arguments)}};
 }
 
 // Returns a text such as "rank 2 (pipe 1, tensor 0) on worker-1".

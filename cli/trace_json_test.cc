@@ -59,8 +59,7 @@ TEST(TraceJsonTest, EachKindHasItsLaneAndOverlappingCollectivesLanesOfTheirOwn) 
   const int32_t lane = rank->names_size();
   rank->add_names("data_shard (gradient)");
   for (const Times& times : {Times{10, 20}, Times{20, 20}, Times{30, 20}}) {
-    v1::TraceEvent* const event =
-        Add(rank, v1::TraceEvent::COLLECTIVE, "reduce_scatter", times);
+    v1::TraceEvent* const event = Add(rank, v1::TraceEvent::COLLECTIVE, "reduce_scatter", times);
     event->set_lane(lane);
     event->set_bytes(64);
   }

@@ -116,11 +116,12 @@ class Watch {
       Line(StepToJsonLine(step));
       return;
     }
-    std::string text = fmt::format("step {}  loss {:.6f}  grad_norm {:.4f}  lr {:.3e}  {:.0f} tokens/s",
-                                   step.step(), step.loss(), step.grad_norm(), step.learning_rate(),
-                                   step.tokens_per_second());
+    std::string text = fmt::format(
+        "step {}  loss {:.6f}  grad_norm {:.4f}  lr {:.3e}  {:.0f} tokens/s", step.step(),
+        step.loss(), step.grad_norm(), step.learning_rate(), step.tokens_per_second());
     if (step.has_mfu()) text += fmt::format("  MFU {:.1f}%", 100 * step.mfu());
-    if (step.has_validation_loss()) text += fmt::format("  held-out {:.6f}", step.validation_loss());
+    if (step.has_validation_loss())
+      text += fmt::format("  held-out {:.6f}", step.validation_loss());
     Line(text);
   }
 
@@ -147,8 +148,8 @@ class Watch {
   const WatchOptions options_;
   ProgressLine progress_;
   bool lines_ = false;
-  int64_t from_step_ = 0;  // the next stream begins with its history
-  int64_t last_step_ = 0;  // the last step shown
+  int64_t from_step_ = 0;                      // the next stream begins with its history
+  int64_t last_step_ = 0;                      // the last step shown
   std::map<int64_t, uint64_t> epoch_of_step_;  // highest printed epoch
   std::set<std::tuple<int64_t, std::string, std::string>> events_;
   v1::JobState end_ = v1::JOB_STATE_UNSPECIFIED;

@@ -1,8 +1,8 @@
 #include "cli/watch.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,8 +22,8 @@ using ::testing::HasSubstr;
 // The job service of a fake coordinator: the n-th WatchJob runs `streams[n]`.
 class PretendedJobs final : public v1::JobService::Service {
  public:
-  using Stream = std::function<grpc::Status(grpc::ServerContext*,
-                                            grpc::ServerWriter<v1::WatchJobResponse>*)>;
+  using Stream =
+      std::function<grpc::Status(grpc::ServerContext*, grpc::ServerWriter<v1::WatchJobResponse>*)>;
   std::vector<Stream> streams;
   std::atomic<size_t> watched{0};
   std::atomic<int64_t> from_step{-1};  // from the newest WatchJob
@@ -81,9 +81,9 @@ class WatchTest : public testing::Test {
     std::istringstream lines(out_);
     for (std::string line; std::getline(lines, line);) {
       const auto number = [&](const char* key) {
-        return line.substr(line.find(key) + std::strlen(key),
-                           line.find_first_of(",}", line.find(key)) - line.find(key) -
-                               std::strlen(key));
+        return line.substr(
+            line.find(key) + std::strlen(key),
+            line.find_first_of(",}", line.find(key)) - line.find(key) - std::strlen(key));
       };
       if (line.find("\"type\":\"step\"") == std::string::npos) continue;
       steps += (steps.empty() ? "" : " ") + number("\"step\":") + "@" + number("\"group_epoch\":");

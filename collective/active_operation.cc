@@ -248,10 +248,9 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
       moved = true;
     }
     while (receives_posted_ < receives_ && receives_posted_ - receives_done_ < kWindow) {
-      std::byte* to =
-          reduce_ || reduction_.wire_bytes > 0
-              ? ScratchOf(receives_posted_)
-              : receive_data_ + receives_posted_ * message_bytes_;
+      std::byte* to = reduce_ || reduction_.wire_bytes > 0
+                          ? ScratchOf(receives_posted_)
+                          : receive_data_ + receives_posted_ * message_bytes_;
       transport.Receive(group->global_ranks[static_cast<size_t>(step.receive_from)],
                         Tag(step.receive_from), to,
                         OnWire(BytesOf(receives_posted_, receive_total_)),

@@ -130,8 +130,8 @@ class BrokenLinkTest : public testing::Test {
     for (int rank = 0; rank < 2; ++rank) {
       std::unique_ptr<Transport> transport = fabric.MakeTransport(rank);
       if (rank == 1) {
-        transport = std::make_unique<BrokenTransport>(std::move(transport), std::set<int>{0},
-                                                      &broken_);
+        transport =
+            std::make_unique<BrokenTransport>(std::move(transport), std::set<int>{0}, &broken_);
       }
       networks_.push_back(
           *CollectiveNetwork::Make({.rank = rank, .ranks = 2}, std::move(transport)));

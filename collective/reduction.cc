@@ -72,7 +72,7 @@ Reduction SumFloat32() { return {&Sum<float>, nullptr, sizeof(float), "sum_float
 Reduction SumFloat64() { return {&Sum<double>, nullptr, sizeof(double), "sum_float64"}; }
 Reduction SumBfloat16() { return {&SumBfloat16Values, nullptr, sizeof(uint16_t), "sum_bfloat16"}; }
 Reduction SumFloat32AsBfloat16() {
-  return {&SumPackedValues,  nullptr,      sizeof(float),  "sum_float32_as_bfloat16",
+  return {&SumPackedValues, nullptr,      sizeof(float), "sum_float32_as_bfloat16",
           sizeof(uint16_t), &PackFloat32, &UnpackFloat32};
 }
 Reduction MaxFloat32() { return {&MaxFloat32Values, nullptr, sizeof(float), "max_float32"}; }

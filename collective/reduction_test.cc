@@ -51,7 +51,10 @@ TEST(ReductionTest, Bfloat16SumKeepsInfinityAndNan) {
 TEST(ReductionTest, FloatsTravelAsTheNearestBfloat16) {
   const Reduction sum = SumFloat32AsBfloat16();
   // A value halfway between two bfloat16 numbers is rounded to the even one.
-  const float values[] = {1.0f, 1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -3.14159274f,
+  const float values[] = {1.0f,
+                          1.0f + 0x1p-8f,
+                          1.0f + 0x3p-8f,
+                          -3.14159274f,
                           std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()};
   uint16_t wire[6];

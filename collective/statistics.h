@@ -31,7 +31,7 @@ struct CollectiveStatistics {
 
 // Times of all operations of one purpose so far.
 struct PurposeSeconds {
-  double total = 0;    // from issue to completion of each, summed
+  double total = 0;  // from issue to completion of each, summed
   // Time for which callers were blocked: the whole duration of synchronous operations; the issue of
   // asynchronous ones and the waits for them.
   double exposed = 0;

@@ -261,12 +261,13 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
             std::make_shared<const ResumeInputs>(InputsOfResume(job->second, call->request));
         plans.Run([call, inputs, planner = state.options.planner, done](const Status& turn) {
           if (!turn.ok()) return done(turn);
-          call->prepared =
-              std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
+          call->prepared = std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
           done(OkStatus());
         });
       },
-      [call](CallId id) { return What(ResumeJobCall{id, call->request, call->prepared}); },
+      [call](CallId id) {
+        return What(ResumeJobCall{id, call->request, call->prepared});
+      },
       FillJob(response));
   return reactor;
 }
@@ -380,7 +381,9 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
           done(OkStatus());
         });
       },
-      [call](CallId id) { return What(RebuildJobCall{id, call->request, call->prepared}); },
+      [call](CallId id) {
+        return What(RebuildJobCall{id, call->request, call->prepared});
+      },
       FillJob(response));
   return reactor;
 }

@@ -226,10 +226,10 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
     turn.effects.failpoints_after.push_back("catalog.votes.complete");
     const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
     if (bytes > kCheckpointMessageBytesMax) {
-      AbortAttempt(job, vote.attempt(),
-                   fmt::format("its manifest has {} bytes, more than {}", bytes,
-                               kCheckpointMessageBytesMax),
-                   turn);
+      AbortAttempt(
+          job, vote.attempt(),
+          fmt::format("its manifest has {} bytes, more than {}", bytes, kCheckpointMessageBytesMax),
+          turn);
       return;
     }
   }

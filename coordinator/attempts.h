@@ -54,8 +54,8 @@ void SaveAgainIfUnsaved(Job& job, Turn& turn);
 // the ranks stopped and requests it, or requests images. REQUIRES: the group is running.
 [[nodiscard]] Transition SaveAgain(Job& job, Turn& turn);
 // Counts and returns the failure of ranks that do not answer: neither the last checkpoint nor
-// images were written. The third group in a row without a commit that ends so after the last step ends the
-// job. REQUIRES: the job has a group.
+// images were written. The third group in a row without a commit that ends so after the last step
+// ends the job. REQUIRES: the job has a group.
 Breakdown CountHungSave(Job& job);
 
 // Withdraws the plan to stop the ranks after a checkpoint (cancel or growth). Callers waiting for a

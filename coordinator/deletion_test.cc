@@ -201,7 +201,8 @@ TEST(DeleteJob, WithoutItsCheckpointsItWaitsForLeftFilesButNotForEver) {
     EXPECT_TRUE(cluster.state().jobs.contains("a"));
     PassSeconds(cluster, restarts ? 301 : 21);
     EXPECT_THAT(cluster.state().jobs, IsEmpty());
-    EXPECT_EQ(cluster.replies.back().call == kDeletionCall, !restarts) << "a new leader knows no caller";
+    EXPECT_EQ(cluster.replies.back().call == kDeletionCall, !restarts)
+        << "a new leader knows no caller";
   }
 }
 

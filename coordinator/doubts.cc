@@ -75,7 +75,7 @@ void AskNextReader(Job& job, int64_t number, Turn& turn) {
 }
 
 Transition QuarantineDoubted(Job& job, int64_t number, const std::string& second,
-                       const std::string& reason, Turn& turn) {
+                             const std::string& reason, Turn& turn) {
   const v1::CheckpointRecord record = job.checkpoints.at(number);
   job.doubt_readings.erase(number);
   Quarantine(job, record.path(),
@@ -99,7 +99,7 @@ void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
 }  // namespace
 
 Transition DoubtCommit(Job& job, const std::string& path, const std::string& reason,
-                 const std::string& worker, Turn& turn) {
+                       const std::string& worker, Turn& turn) {
   for (auto& [number, record] : job.checkpoints) {
     if (record.path() != path || record.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
     const bool known = !record.doubted_by().empty();
@@ -135,14 +135,13 @@ void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   turn.reschedule = true;
 }
 
-std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,
-                 Turn& turn) {
+std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& message,
+                                      const std::string& worker, Turn& turn) {
   const auto reading = job.doubt_readings.find(message.attempt());
   if (reading == job.doubt_readings.end() || reading->second.reader.name != worker)
     return std::nullopt;
   const auto found = job.checkpoints.find(message.attempt());
-  if (found == job.checkpoints.end() || found->second.path() != message.path())
-    return std::nullopt;
+  if (found == job.checkpoints.end() || found->second.path() != message.path()) return std::nullopt;
   const int64_t number = message.attempt();
   if (message.damaged()) return QuarantineDoubted(job, number, worker, message.reason(), turn);
   if (message.ok()) {

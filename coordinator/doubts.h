@@ -24,8 +24,7 @@ namespace troupe {
                                      const std::string& worker, Turn& turn);
 
 // Handles the answer to a reading for a doubt; returns nullopt if none was requested from `worker`.
-[[nodiscard]] std::optional<Transition> OnDoubtRead(Job& job,
-                                                    const v1::CheckpointVerified& message,
+[[nodiscard]] std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& message,
                                                     const std::string& worker, Turn& turn);
 
 // Ends the doubt about attempt `number`, which `reader` read whole: the commit is valid again. No

@@ -212,14 +212,13 @@ ClusterView DevicesWhere(const Fleet& fleet, Admits admits) {
 }  // namespace
 
 ClusterView ListDevices(const Fleet& fleet, bool free_only) {
-  return DevicesWhere(
-      fleet, [&](const v1::LeaseRecord* lease) { return !free_only || lease == nullptr; });
+  return DevicesWhere(fleet,
+                      [&](const v1::LeaseRecord* lease) { return !free_only || lease == nullptr; });
 }
 
 ClusterView ListDevicesFor(const Fleet& fleet, const std::string& job) {
-  return DevicesWhere(fleet, [&](const v1::LeaseRecord* lease) {
-    return lease == nullptr || lease->job() == job;
-  });
+  return DevicesWhere(
+      fleet, [&](const v1::LeaseRecord* lease) { return lease == nullptr || lease->job() == job; });
 }
 
 bool HoldsDevices(const Fleet& fleet, const std::string& job) {

@@ -39,8 +39,8 @@ struct Worker {
   SessionId session = 0;  // 0: no stream
   v1::Hello hello;        // the last accepted one, without `held` and `images`
   int64_t memory_bytes = 0;
-  MonotonicTime last_message;  // or when its stream closed
-  bool lost = false;           // its lease or reconnect grace has expired; it may come back
+  MonotonicTime last_message;   // or when its stream closed
+  bool lost = false;            // its lease or reconnect grace has expired; it may come back
   int64_t denied_messages = 0;  // messages that it had no right to send in this session
 };
 

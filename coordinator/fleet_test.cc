@@ -146,11 +146,12 @@ TEST(Fleet, AWorkerIsLostWhenItsLeaseEndsAndForgottenMuchLater) {
   LeaseDevices(PlanOn("a"), "job", 1, &fleet, &writes);
   std::vector<SessionId> closed;
   EXPECT_EQ(NextExpiry(kFleetLimits, fleet), kFleetStart + kFleetLimits.lease);
+  EXPECT_THAT(ExpireWorkers(kFleetLimits, kFleetStart + kFleetLimits.lease - Duration(1), &fleet,
+                            &closed, &writes),
+              IsEmpty());
   EXPECT_THAT(
-      ExpireWorkers(kFleetLimits, kFleetStart + kFleetLimits.lease - Duration(1), &fleet, &closed, &writes),
-      IsEmpty());
-  EXPECT_THAT(ExpireWorkers(kFleetLimits, kFleetStart + kFleetLimits.lease, &fleet, &closed, &writes),
-              ElementsAre("a"));
+      ExpireWorkers(kFleetLimits, kFleetStart + kFleetLimits.lease, &fleet, &closed, &writes),
+      ElementsAre("a"));
   EXPECT_THAT(closed, ElementsAre(1u));
   EXPECT_EQ(fleet.leases.size(), 2u);
   const MonotonicTime much_later = kFleetStart + kFleetLimits.lease + kFleetLimits.forget_worker;

@@ -139,9 +139,9 @@ Transition BeginRunning(Job& job, Turn& turn) {
     group.save_again_time = turn.now;
   } else if (step >= job.steps()) {
     return Breakdown{
-        .failure = MakeFailure("NOTHING_TO_DO",
-                               fmt::format("the ranks begin at step {}, training.steps is {}", step,
-                                           job.steps())),
+        .failure = MakeFailure(
+            "NOTHING_TO_DO",
+            fmt::format("the ranks begin at step {}, training.steps is {}", step, job.steps())),
         .fatal = true};
   }
   CountOnCheckpointTime(job, turn);
@@ -307,8 +307,7 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
   if (held == nullptr) return {};  // the worker has no rank of this job
   switch (group.phase) {
     case GroupPhase::kAdopting:
-      group.ticket_end =
-          std::max(group.ticket_end, std::min(held->ticket_end_step(), job.steps()));
+      group.ticket_end = std::max(group.ticket_end, std::min(held->ticket_end_step(), job.steps()));
       if (AllHeld(group)) Adopt(job, turn);
       return {};
     case GroupPhase::kStarting:

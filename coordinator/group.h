@@ -25,7 +25,6 @@ void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn);
 void OnRankCores(Job& job, const v1::RankCores& message, Turn& turn);
 [[nodiscard]] Transition OnRankReady(Job& job, const v1::RankReady& message, Turn& turn);
 
-
 // Handles a new stream of `worker` in the same life. Adopts its ranks if the coordinator restarted,
 // and resends everything that may have been lost with the old stream. Ranks that the worker no
 // longer holds have died.

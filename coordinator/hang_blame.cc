@@ -76,11 +76,12 @@ HangBlame BlameOne(const Flights& flights, const std::vector<Stand>& stands, int
       longest = &stand;
   }
   const auto& said = flights[static_cast<size_t>(rank)];
-  return {rank, fmt::format("rank {} did not enter {}, in which rank {} has stood for {:.1f} s; {}",
-                            rank, OperationText(*longest->group), fmt::join(waiting, ", "),
-                            longest->group->waited_seconds(),
-                            said ? "it was at " + said->activity()
-                                 : "it does not answer: its process or host stands still"),
+  return {rank,
+          fmt::format("rank {} did not enter {}, in which rank {} has stood for {:.1f} s; {}", rank,
+                      OperationText(*longest->group), fmt::join(waiting, ", "),
+                      longest->group->waited_seconds(),
+                      said ? "it was at " + said->activity()
+                           : "it does not answer: its process or host stands still"),
           {}};
 }
 
@@ -133,9 +134,10 @@ HangBlame BlameForHang(const Flights& flights) {
                         OperationText(*stand.group));
     any_late |= !stand.late.empty();
   }
-  return {-1, (any_late ? "ranks wait for each other: "
-                        : "all members have entered, and what they exchange does not arrive: ") +
-                  text,
+  return {-1,
+          (any_late ? "ranks wait for each other: "
+                    : "all members have entered, and what they exchange does not arrive: ") +
+              text,
           {}};
 }
 

@@ -11,7 +11,7 @@
 namespace troupe {
 
 struct HangBlame {
-  int rank = -1;        // -1: no single rank
+  int rank = -1;  // -1: no single rank
   // one sentence with the operation, the communicator, and who waited how long
   std::string message;
   std::vector<int> suspects;  // equally suspect ranks; empty if one is blamed

@@ -98,8 +98,8 @@ TEST(BlameForHang, WithoutCollectivesTheOneThatDoesNotAnswerOrTheOnlyRankIsNamed
                                    BlameForHang({std::nullopt, std::nullopt, Flight({})})}) {
     EXPECT_EQ(several.rank, -1) << "they are equally suspect";
     EXPECT_THAT(several.suspects, ElementsAre(0, 1));
-    EXPECT_THAT(several.message, AllOf(HasSubstr("ranks 0, 1 do not answer"),
-                                       HasSubstr("nothing tells which")));
+    EXPECT_THAT(several.message,
+                AllOf(HasSubstr("ranks 0, 1 do not answer"), HasSubstr("nothing tells which")));
   }
   EXPECT_EQ(BlameForHang({Flight({})}).rank, 0);
   const HangBlame computing = BlameForHang({Flight({}), Flight({})});

@@ -466,8 +466,7 @@ TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   cluster.StopRanks("a", 1, {"worker-0"});
   LetPass(cluster, kHostLimits.set_aside);
   ASSERT_GT(BurnInOf(cluster), 0u);
-  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0),
-            "/ck/.troupe-folder-f1");
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0), "/ck/.troupe-folder-f1");
 }
 
 TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThere) {

@@ -148,10 +148,11 @@ std::string UnwritableFolderAdvice(const Job& job) {
   if (!GoesOnFromImages(job)) return "";
   std::set<std::string> workers;
   for (const v1::RankImage& image : job.images.images()) workers.insert(image.worker());
-  return fmt::format("it can run only on {}, because a rank reads its image on its own worker: make "
-                     "{} writable there, or resume it with another folder (--set "
-                     "checkpoint.folder=DIR)",
-                     fmt::join(workers, ", "), job.spec.checkpoint().folder());
+  return fmt::format(
+      "it can run only on {}, because a rank reads its image on its own worker: make "
+      "{} writable there, or resume it with another folder (--set "
+      "checkpoint.folder=DIR)",
+      fmt::join(workers, ", "), job.spec.checkpoint().folder());
 }
 
 bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {
@@ -161,18 +162,18 @@ bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {
 }
 
 std::string DamagedImageText(const Job& job, const v1::RankFailed& message) {
-  return fmt::format("the image of step {} from which rank {} was to go on is damaged: {}; resume "
-                     "it once the file is whole again, or {}",
-                     job.images.step(), message.rank(), message.message(), kElse);
+  return fmt::format(
+      "the image of step {} from which rank {} was to go on is damaged: {}; resume "
+      "it once the file is whole again, or {}",
+      job.images.step(), message.rank(), message.message(), kElse);
 }
 
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
   if (!GoesOnFromImages(job)) return OkStatus();
   // A job resumed on its submitted layout continues on the smaller layout of its images.
   const std::string asked = spec.parallelism().SerializeAsString();
-  const bool same_layout =
-      asked == RunningSpec(job).parallelism().SerializeAsString() ||
-      asked == job.spec.parallelism().SerializeAsString();
+  const bool same_layout = asked == RunningSpec(job).parallelism().SerializeAsString() ||
+                           asked == job.spec.parallelism().SerializeAsString();
   if (!same_layout || spec.devices() != job.spec.devices()) {
     return RefuseField(StatusCode::kFailedPrecondition, "parallelism",
                        "is another one than that of the images of step {} from which job {} goes "
@@ -254,11 +255,10 @@ void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs
   }
   for (auto& [job, order] : orders) SendToWorker(hello.name(), std::move(order), turn);
   if (unknown.empty()) return;
-  turn.effects.notes.push_back(
-      fmt::format("{} has {} images of ranks of jobs that this catalog does not have; they stay: "
-                  "{}",
-                  hello.name(), unknown.size(),
-                  Shortened(fmt::format("{}", fmt::join(unknown, ", ")))));
+  turn.effects.notes.push_back(fmt::format(
+      "{} has {} images of ranks of jobs that this catalog does not have; they stay: "
+      "{}",
+      hello.name(), unknown.size(), Shortened(fmt::format("{}", fmt::join(unknown, ", ")))));
 }
 
 }  // namespace troupe

@@ -56,10 +56,11 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
 // Describes the worker that has not confirmed a deletion, and the files concerned.
 std::string AwaitedRemoval(const Job& job) {
   if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file is known";
-  return fmt::format("{} has not said that {} checkpoint attempts are removed, of which {} is one; "
-                     "its log may say why",
-                     job.last_group.ranks(0).worker(), job.checkpoints.size(),
-                     job.checkpoints.begin()->second.path());
+  return fmt::format(
+      "{} has not said that {} checkpoint attempts are removed, of which {} is one; "
+      "its log may say why",
+      job.last_group.ranks(0).worker(), job.checkpoints.size(),
+      job.checkpoints.begin()->second.path());
 }
 
 void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& turn) {

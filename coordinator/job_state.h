@@ -89,7 +89,7 @@ struct Group {
   std::optional<ImageTaking> image_taking;
   // Images of an abandoned try, as path → worker; no job is restored from them.
   std::map<std::string, std::string> left_images;
-  v1::Failure failure;  // kSettling: the secondary failure
+  v1::Failure failure;                  // kSettling: the secondary failure
   std::set<std::string> link_suspects;  // kSettling: workers whose broken link may be its cause
 };
 

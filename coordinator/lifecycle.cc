@@ -136,7 +136,8 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
 namespace {
 
 void OnRunningTime(Job& job, Turn& turn) {
-  if (job.group->save_again_time && turn.now >= *job.group->save_again_time) Apply(job, SaveAgain(job, turn), turn);
+  if (job.group->save_again_time && turn.now >= *job.group->save_again_time)
+    Apply(job, SaveAgain(job, turn), turn);
   if (!job.group) return;
   if (job.group->image_taking && turn.now >= job.group->image_taking->deadline) {
     if (!job.group->hung_ranks.empty()) return Apply(job, CountHungSave(job), turn);
@@ -185,9 +186,9 @@ v1::Failure LateStart(const Job& job) {
     late.push_back(static_cast<int>(rank));
     workers.insert(job.plan.ranks(late.back()).worker());
   }
-  const std::string text = fmt::format(
-      "not every rank was ready within {:.0f} s: rank {} {}", ToSeconds(job.group->start_limit),
-      fmt::join(late, ", "), starts ? "had not loaded" : "had loaded and was not ready");
+  const std::string text = fmt::format("not every rank was ready within {:.0f} s: rank {} {}",
+                                       ToSeconds(job.group->start_limit), fmt::join(late, ", "),
+                                       starts ? "had not loaded" : "had loaded and was not ready");
   return MakeFailure("START_TIMEOUT", text, late.size() == 1 ? late.front() : -1,
                      workers.size() == 1 ? *workers.begin() : std::string());
 }

@@ -12,8 +12,7 @@ const std::string& HostOf(const v1::RankPlacement& placement) {
 
 }  // namespace
 
-LinkBlame BlameForLinks(const v1::Plan& plan, int32_t rank,
-                        const std::vector<int32_t>& unreached) {
+LinkBlame BlameForLinks(const v1::Plan& plan, int32_t rank, const std::vector<int32_t>& unreached) {
   LinkBlame blame;
   const v1::RankPlacement& own = plan.ranks(rank);
   std::vector<std::string> peers;

@@ -390,10 +390,8 @@ TEST(Machine, AResumedJobMayTakeAnotherLayoutAlsoThroughARestartWhileItWaits) {
   cluster.StartRanks("a");
   cluster.Report("a", 1);
   Cancel(cluster, "a", true);
-  const int64_t attempt = cluster.Last("worker-0", Kind::kCheckpointRequest)
-                              ->checkpoint_request()
-                              .intent()
-                              .attempt();
+  const int64_t attempt =
+      cluster.Last("worker-0", Kind::kCheckpointRequest)->checkpoint_request().intent().attempt();
   cluster.Report("a", 2);
   cluster.Commit("a", attempt, 2);
   cluster.StopRanks("a", 1, {"worker-0", "worker-1"});

@@ -124,9 +124,8 @@ void RecordRecoveredJob(const Job& job, Metrics& metrics) {
   const label::JobName name(job.id());
   metrics.Add(metric::kJobRestarts, static_cast<double>(job.record.restarts()), name);
   const auto quarantined = std::count_if(
-      job.checkpoints.begin(), job.checkpoints.end(), [](const auto& entry) {
-        return entry.second.state() == v1::CHECKPOINT_STATE_QUARANTINED;
-      });
+      job.checkpoints.begin(), job.checkpoints.end(),
+      [](const auto& entry) { return entry.second.state() == v1::CHECKPOINT_STATE_QUARANTINED; });
   metrics.Add(metric::kCheckpointQuarantined, static_cast<double>(quarantined), name);
   metrics.Add(metric::kCheckpointSkipped, static_cast<double>(job.record.skipped_checkpoints()),
               name);

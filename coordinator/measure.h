@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/metrics.h"
-#include "coordinator/event.h"
 #include "coordinator/coordinator_state.h"
+#include "coordinator/event.h"
 
 namespace troupe {
 

@@ -57,8 +57,7 @@ std::vector<ClusterView> ViewsByPreference(const ClusterView& view, int ranks,
   offer();
   if (!enough()) {
     size_t next = 0;
-    while (next < blamed.size() && !enough())
-      chosen.free_devices.push_back(*blamed[next++].device);
+    while (next < blamed.size() && !enough()) chosen.free_devices.push_back(*blamed[next++].device);
     offer();
     // Others that are as bad as the last of them may hold the plan where these do not.
     const size_t least = chosen.free_devices.size();

@@ -142,8 +142,8 @@ void FillModel(const Job& job, v1::Receipt* receipt) {
     entry->set_count(count);
   }
   receipt->set_workload_family(model::HasBlock(letters, &model::BlockKind::is_recurrent) ? "hybrid"
-                               : model::HasExperts(letters)                             ? "sparse"
-                                                                                        : "dense");
+                               : model::HasExperts(letters)                              ? "sparse"
+                                                                                         : "dense");
 }
 
 void FillGeometry(const Job& job, v1::Receipt* receipt) {

@@ -39,9 +39,9 @@ Job JobWith(v1::ReceiptTally tally) {
   asked.set_context_parallel_degree(1);
   asked.set_expert_parallel_degree(1);
   job.plan.set_digest(kDigest);
-  for (const auto set : {&v1::MeshDegrees::set_pipe, &v1::MeshDegrees::set_data_shard,
-                         &v1::MeshDegrees::set_context, &v1::MeshDegrees::set_expert,
-                         &v1::MeshDegrees::set_tensor}) {
+  for (const auto set :
+       {&v1::MeshDegrees::set_pipe, &v1::MeshDegrees::set_data_shard, &v1::MeshDegrees::set_context,
+        &v1::MeshDegrees::set_expert, &v1::MeshDegrees::set_tensor}) {
     (job.plan.mutable_mesh()->*set)(1);
   }
   job.plan.mutable_mesh()->set_data_replicate(2);
@@ -205,8 +205,9 @@ TEST(ReceiptTest, TheOldestOfManyPlansAreCountedAlone) {
   EXPECT_EQ(receipt.other_plans_size(), kMostOtherPlans);
   EXPECT_EQ(receipt.other_plans(0).plan_digest(), fmt::format("sha256:{}", kMostOtherPlans + 1));
   EXPECT_EQ(job.tally.steps_of_other_plans(), 2);
-  EXPECT_THAT(Suspect(receipt), Contains(HasSubstr(fmt::format("{} steps ran under another plan",
-                                                               kMostOtherPlans + 2))));
+  EXPECT_THAT(
+      Suspect(receipt),
+      Contains(HasSubstr(fmt::format("{} steps ran under another plan", kMostOtherPlans + 2))));
 }
 
 TEST(ReceiptTest, GraphsCapturedByALaterGroupAreRecaptures) {
@@ -249,7 +250,8 @@ TEST(ReceiptTest, CompileCountsEveryProgramAndTakesTheSlowestRankOfEachEpoch) {
   EXPECT_FALSE(receipt.compile().has_recaptures());  // no backend that captures graphs
   EXPECT_FALSE(receipt.compile().has_cache_hits());
   EXPECT_EQ(receipt.environment().transports(0), "ucx 1.13.1");
-  EXPECT_THAT(receipt.environment().implementations(), ElementsAre("attention: cuDNN 9.19.0 eng2_k24=7"));
+  EXPECT_THAT(receipt.environment().implementations(),
+              ElementsAre("attention: cuDNN 9.19.0 eng2_k24=7"));
   EXPECT_EQ(receipt.precision_executed(), "float32");
   EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("share"))));
 }
@@ -283,9 +285,9 @@ TEST(ReceiptTest, Float8IsIntendedByRecipeAndSuspectWhereItWasNotExecuted) {
     v1::ReceiptTally tally;
     v1::RankEnvironment head = Environment(1), blocks = Environment(1);
     head.set_executed_precision("bfloat16 products, float32 sums");
-    blocks.set_executed_precision(
-        executed ? "float8 products of linear layers, delayed scaling, float32 sums (2 matmul e4m3 x e4m3); else bfloat16"
-                 : "bfloat16 products, float32 sums");
+    blocks.set_executed_precision(executed ? "float8 products of linear layers, delayed scaling, "
+                                             "float32 sums (2 matmul e4m3 x e4m3); else bfloat16"
+                                           : "bfloat16 products, float32 sums");
     TallyReady(2, 0, head, &tally);
     TallyReady(2, 1, blocks, &tally);
     Tally(ReportOf(0, 10, 1.0), &tally);
@@ -330,8 +332,9 @@ TEST(ReceiptTest, Float8ThatWasMultipliedAsBfloat16IsAnotherPrecisionThanAsked) 
   Job job = JobWith(tally);
   job.spec.mutable_training()->set_compute_dtype("bfloat16");
   job.spec.mutable_training()->mutable_float8()->set_recipe("current");
-  EXPECT_THAT(Suspect(MakeReceipt(job)),
-              Contains(HasSubstr("another precision than asked: bfloat16, float8 current was intended")));
+  EXPECT_THAT(
+      Suspect(MakeReceipt(job)),
+      Contains(HasSubstr("another precision than asked: bfloat16, float8 current was intended")));
 }
 
 TEST(ReceiptTest, EveryRankMultipliesAsWasAsked) {
@@ -354,8 +357,7 @@ TEST(ReceiptTest, EveryRankMultipliesAsWasAsked) {
   EXPECT_TRUE(is_suspect({bfloat16, "float32"}, "none"));
   EXPECT_FALSE(is_suspect({bfloat16 + " (6 of 8 products; the others float32)"}, "none"));
   EXPECT_TRUE(is_suspect(
-      {bfloat16 +
-       " (6 of 8 products; the others float32; 2 of bfloat16 multiplied as float32)"},
+      {bfloat16 + " (6 of 8 products; the others float32; 2 of bfloat16 multiplied as float32)"},
       "none"));
   EXPECT_FALSE(is_suspect({float8 + "; else " + bfloat16, float8, bfloat16}, "current"));
   EXPECT_TRUE(is_suspect({float8 + "; else float32", float8}, "current"));

@@ -90,8 +90,7 @@ bool HasOtherHosts(const Job& job, const std::string& worker, const Turn& turn) 
   std::set<std::string> tried;
   for (const auto& [name, other] : turn.fleet.workers) {
     const auto blame = turn.fleet.blame.find(name);
-    const bool set_aside =
-        blame != turn.fleet.blame.end() && IsSetAside(blame->second, kWholeHost);
+    const bool set_aside = blame != turn.fleet.blame.end() && IsSetAside(blame->second, kWholeHost);
     if (name == worker || set_aside) tried.insert(other.hello.host());
   }
   ClusterView view = ListDevicesFor(turn.fleet, job.id());
@@ -272,9 +271,8 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
   if (failure.cause() == kCollective) LayBrokenLink(job, failure, link_suspects, turn);
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal ||
-      (breakdown.of_folder &&
-       (HostsFailAlike(job, turn) || !HasOtherHosts(job, failure.worker(), turn)))) {
+  if (breakdown.fatal || (breakdown.of_folder && (HostsFailAlike(job, turn) ||
+                                                  !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
     return;
@@ -358,8 +356,8 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
     // A job that has trained has a valid request, so the error is that of one host, for a while.
     const bool first_start = starting && job.record.highest_step() == 0;
     breakdown.of_folder = first_start && IsOfFolder(message);
-    breakdown.fatal = (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) ||
-                      WouldRepeat(message);
+    breakdown.fatal =
+        (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) || WouldRepeat(message);
   }
   BreakGroup(job, std::move(breakdown), turn);
 }

@@ -321,7 +321,8 @@ TEST_F(ServiceTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByTheChann
   const grpc::Status status = Create(spec, "", &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(BlamedField(status), "checkpoint.initial_load");
-  EXPECT_THAT(status.error_message(), HasSubstr("it needs channel region f32[64] a token of sample schema 2"));
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("it needs channel region f32[64] a token of sample schema 2"));
 }
 
 TEST_F(ServiceTest, APlanThatCannotBePlacedSaysWhy) {

@@ -47,7 +47,8 @@ std::vector<int64_t> RoundedShares(std::span<const double> weights) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return remainders[a] > remainders[b]; });
-  const int64_t left = Blend::kPeriodMax - std::accumulate(shares.begin(), shares.end(), int64_t{0});
+  const int64_t left =
+      Blend::kPeriodMax - std::accumulate(shares.begin(), shares.end(), int64_t{0});
   TROUPE_CHECK(left >= 0 && left <= std::ssize(order), "{} places are left", left);
   for (int64_t i = 0; i < left; ++i) ++shares[order[static_cast<size_t>(i)]];
   return shares;

@@ -49,7 +49,8 @@ TEST(BytePairModel, ShortAndLongPiecesFollowTheDefinitionUnderAnyOrderOfMerges) 
     std::map<std::string, int32_t> id_of = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
     std::vector<BytePairModel::Merge> merges;
     for (int i = 0; i < 30; ++i) {
-      const std::string left = texts[random() % texts.size()], right = texts[random() % texts.size()];
+      const std::string left = texts[random() % texts.size()],
+                        right = texts[random() % texts.size()];
       const auto [joined, is_new] =
           id_of.emplace(left + right, 256 + static_cast<int32_t>(id_of.size()));
       if (is_new) texts.push_back(left + right);

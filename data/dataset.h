@@ -43,7 +43,7 @@ struct BlendPart {
 };
 
 struct DatasetOptions {
-  std::string train;               // a path as in data/token_dataset.h; empty: blend
+  std::string train;  // a path as in data/token_dataset.h; empty: blend
   std::vector<BlendPart> blend;
   std::string validation;          // a path likewise; empty: validation_fraction of train or blend
   double validation_fraction = 0;  // in [0, 1)
@@ -86,7 +86,9 @@ class Dataset {
   const std::string& path(int64_t dataset) const { return Part(dataset).path; }
   // Returns the total over all datasets, that is, until each has been read once.
   int64_t samples_per_epoch() const;
-  int64_t samples_per_epoch(int64_t dataset) const { return Part(dataset).order.samples_per_epoch(); }
+  int64_t samples_per_epoch(int64_t dataset) const {
+    return Part(dataset).order.samples_per_epoch();
+  }
   // Returns the fraction of all samples that come from `dataset`.
   double share(int64_t dataset) const;
   int64_t validation_samples() const;

@@ -16,9 +16,9 @@ std::string DescriptionPath(const std::string& prefix) { return prefix + ".troup
 Status WriteDescription(FileSystem& files, const std::string& prefix,
                         const DatasetDescription& description) {
   const OrderedJson json = {{"tokenizer", description.tokenizer},
-                     {"vocab_size", description.vocab_size},
-                     {"end_of_document", description.end_of_document},
-                     {"tokens", description.tokens}};
+                            {"vocab_size", description.vocab_size},
+                            {"end_of_document", description.end_of_document},
+                            {"tokens", description.tokens}};
   return WriteFileDurably(
       files, DescriptionPath(prefix),
       AsBytes(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));

@@ -101,7 +101,8 @@ TEST_F(DatasetTest, SaysWhichChannelsItsRowsGiveAndOfWhatForm) {
   DatasetOptions options = Options(Write("d", 10, 3));
   const auto plain = Dataset::Open(files_, options);
   ASSERT_TRUE(plain.ok());
-  EXPECT_EQ(ToText(plain->channels()), "tokens i32 a token, targets i32 a token, weights f32 a token");
+  EXPECT_EQ(ToText(plain->channels()),
+            "tokens i32 a token, targets i32 a token, weights f32 a token");
   options.document_mask = true;
   const auto masked = Dataset::Open(files_, options);
   ASSERT_TRUE(masked.ok());
@@ -122,8 +123,8 @@ TEST_F(DatasetTest, FillsTheChannelsThatARowWantsAndNoOthers) {
   ASSERT_TRUE(dataset.ok());
   Row whole(8);
   ASSERT_TRUE(dataset->Train(1, 2, whole.MaskedView()).ok());
-  for (const std::string_view alone : {channels::kTokens, channels::kTargets, channels::kPositions,
-                                       channels::kDocuments}) {
+  for (const std::string_view alone :
+       {channels::kTokens, channels::kTargets, channels::kPositions, channels::kDocuments}) {
     std::vector<int32_t> values(8, -1);
     SampleRow row;
     row.Add(alone, values);
@@ -317,8 +318,9 @@ TEST_F(BlendedDatasetTest, EveryPrefixHasEachDatasetWithinOneSampleOfItsWeight) 
     ++counts[static_cast<size_t>(row.tokens[0] / 10'000)];
     ++places;
     for (size_t d = 0; d < 3; ++d) {
-      ASSERT_LE(std::abs(static_cast<double>(counts[d]) - kWeights[d] * static_cast<double>(places)),
-                1.0);
+      ASSERT_LE(
+          std::abs(static_cast<double>(counts[d]) - kWeights[d] * static_cast<double>(places)),
+          1.0);
     }
   }
   EXPECT_EQ(counts, (std::array<int64_t, 3>{240, 840, 120}));
@@ -353,7 +355,8 @@ TEST_F(BlendedDatasetTest, AnotherProcessAnotherStepAndAnotherLayoutReadTheSame)
   for (int64_t step = 1; step <= 40; ++step) {
     for (int64_t rank = 0; rank < 2; ++rank) {
       const std::vector<Row> half = Read(*resumed, step, 1, 2 * rank, 2);
-      EXPECT_TRUE(std::equal(half.begin(), half.end(), expected.begin() + (step - 1) * 4 + 2 * rank));
+      EXPECT_TRUE(
+          std::equal(half.begin(), half.end(), expected.begin() + (step - 1) * 4 + 2 * rank));
     }
   }
   // Another batch size divides the same order.
@@ -408,11 +411,14 @@ TEST_F(BlendedDatasetTest, RefusesBlendsThatMeanNothing) {
   }
   EXPECT_THAT(refusal([](auto& o) { o.blend.resize(257, o.blend[0]); }), HasSubstr("257 entries"));
   EXPECT_THAT(refusal([](auto& o) { o.sequence_length = 300; }), HasSubstr("b0\" has 200"));
-  EXPECT_EQ(Dataset::Open(files_, [&] {
-              DatasetOptions options = options_;
-              options.blend[1].path = folder_.Child("gone");
-              return options;
-            }()).status().code(),
+  EXPECT_EQ(Dataset::Open(files_,
+                          [&] {
+                            DatasetOptions options = options_;
+                            options.blend[1].path = folder_.Child("gone");
+                            return options;
+                          }())
+                .status()
+                .code(),
             StatusCode::kNotFound);
 }
 

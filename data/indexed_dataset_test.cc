@@ -166,8 +166,9 @@ TEST_F(IndexedDatasetTest, RefusesTruncatedAndLyingFilesNamingTheField) {
 TEST_F(IndexedDatasetTest, LinksAreFollowedAndOtherKindsOfFileRefused) {
   Write(GoldenIndex(), GoldenData());
   for (const char* suffix : {".idx", ".bin"}) {
-    ASSERT_EQ(symlink((prefix() + suffix).c_str(), folder_.Child("link" + std::string(suffix)).c_str()),
-              0);
+    ASSERT_EQ(
+        symlink((prefix() + suffix).c_str(), folder_.Child("link" + std::string(suffix)).c_str()),
+        0);
     ASSERT_EQ(symlink(("loop" + std::string(suffix)).c_str(),
                       folder_.Child("loop" + std::string(suffix)).c_str()),
               0);

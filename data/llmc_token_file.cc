@@ -59,8 +59,8 @@ std::vector<int64_t> LlmcTokenFile::DocumentEnds() const {
   std::vector<int64_t> ends;
   std::array<int32_t, 4096> part;
   for (int64_t at = 0; at < tokens_.tokens(); at += std::ssize(part)) {
-    const auto here =
-        std::span(part).first(static_cast<size_t>(std::min(std::ssize(part), tokens_.tokens() - at)));
+    const auto here = std::span(part).first(
+        static_cast<size_t>(std::min(std::ssize(part), tokens_.tokens() - at)));
     // Any value is accepted here: an invalid token ends no document, and training refuses it.
     TROUPE_CHECK_OK(tokens_.Read(at, std::numeric_limits<int64_t>::max(), here));
     for (size_t i = 0; i < here.size(); ++i) {

@@ -110,8 +110,9 @@ TEST_F(LlmcTokenFileTest, ATokenAboveEveryVocabularyIsNamedWhenItIsRead) {
   ASSERT_TRUE(file.ok());
   EXPECT_THAT(file->DocumentEnds(), ElementsAre(2, 3));
   std::vector<int32_t> tokens(3);
-  EXPECT_THAT(std::string(Message(file->tokens().Read(0, 200'000, tokens))),
-              HasSubstr("tokens.bin: token 4294967295 at position 1 is not in [0, vocab_size 200000)"));
+  EXPECT_THAT(
+      std::string(Message(file->tokens().Read(0, 200'000, tokens))),
+      HasSubstr("tokens.bin: token 4294967295 at position 1 is not in [0, vocab_size 200000)"));
 }
 
 TEST_F(LlmcTokenFileTest, ItIsTrainedOnAndHeldOutByDocuments) {

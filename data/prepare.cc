@@ -19,8 +19,7 @@ constexpr int64_t kWholeBytesMax = int64_t{1} << 30;
 
 class Walk {
  public:
-  Walk(FileSystem& files, Tokenizer& tokenizer, IndexedDatasetWriter& writer,
-       PrepareResult& result)
+  Walk(FileSystem& files, Tokenizer& tokenizer, IndexedDatasetWriter& writer, PrepareResult& result)
       : files_(files), tokenizer_(tokenizer), writer_(writer), result_(result) {}
 
   Status Directory(const std::string& path) {
@@ -142,8 +141,8 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
                        .end_of_document = tokenizer->end_of_document()};
   TROUPE_ASSIGN_OR_RETURN(
       std::unique_ptr<IndexedDatasetWriter> writer,
-      IndexedDatasetWriter::Create(files, {.prefix = options.output_prefix,
-                                           .type = TokenTypeFor(tokenizer->vocab_size())}));
+      IndexedDatasetWriter::Create(
+          files, {.prefix = options.output_prefix, .type = TokenTypeFor(tokenizer->vocab_size())}));
   Walk walk(files, *tokenizer, *writer, result);
   for (size_t i = 0; i < options.paths.size(); ++i) {
     TROUPE_RETURN_IF_ERROR(kinds[i] == FileKind::kDirectory

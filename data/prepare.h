@@ -13,10 +13,10 @@
 namespace troupe {
 
 struct PrepareOptions {
-  std::string output_prefix;  // its directory is created if missing
-  std::string tokenizer = "bytes";  // or the path of a tokenizer.json
+  std::string output_prefix;               // its directory is created if missing
+  std::string tokenizer = "bytes";         // or the path of a tokenizer.json
   std::optional<int64_t> end_of_document;  // id that overrides the one from the tokenizer.json
-  std::vector<std::string> paths;  // files and directories, read in this order
+  std::vector<std::string> paths;          // files and directories, read in this order
 };
 
 struct PrepareResult {

@@ -28,7 +28,8 @@ SampleRow SampleBatch::Row(int64_t sample) {
     const size_t count = static_cast<size_t>(column.form.elements(tokens_));
     std::visit(
         [&](auto& values) {
-          row.Add(column.form.name, std::span(values).subspan(static_cast<size_t>(sample) * count, count));
+          row.Add(column.form.name,
+                  std::span(values).subspan(static_cast<size_t>(sample) * count, count));
         },
         column.values);
   }
@@ -45,14 +46,16 @@ std::span<const int32_t> SampleBatch::Int32s(std::string_view channel) const {
 std::span<const float> SampleBatch::Float32s(std::string_view channel) const {
   const Column* const column = Find(channel);
   if (column == nullptr) return {};
-  TROUPE_CHECK(column->form.type == ChannelType::kFloat32, "channel {} is of another type", channel);
+  TROUPE_CHECK(column->form.type == ChannelType::kFloat32, "channel {} is of another type",
+               channel);
   return std::get<std::vector<float>>(column->values);
 }
 
 std::span<const std::byte> SampleBatch::Bytes(std::string_view channel) const {
   const Column* const column = Find(channel);
   if (column == nullptr) return {};
-  return std::visit([](const auto& values) { return std::as_bytes(std::span(values)); }, column->values);
+  return std::visit([](const auto& values) { return std::as_bytes(std::span(values)); },
+                    column->values);
 }
 
 const SampleBatch::Column* SampleBatch::Find(std::string_view channel) const {

@@ -20,12 +20,14 @@ TEST(SampleBatch, KeepsEachChannelsSamplesOneAfterTheOther) {
     ASSERT_EQ(row.Int32s("tokens").size(), 3u);
     ASSERT_EQ(row.Float32s("region").size(), 6u);
     ASSERT_EQ(row.Int32s("source").size(), 1u);
-    std::fill(row.Int32s("tokens").begin(), row.Int32s("tokens").end(), static_cast<int32_t>(10 + sample));
+    std::fill(row.Int32s("tokens").begin(), row.Int32s("tokens").end(),
+              static_cast<int32_t>(10 + sample));
     row.Float32s("region")[5] = 0.5f + static_cast<float>(sample);
     row.Int32s("source")[0] = static_cast<int32_t>(7 + sample);
   }
   const auto tokens = batch.Int32s("tokens");
-  EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.end()), (std::vector<int32_t>{10, 10, 10, 11, 11, 11}));
+  EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.end()),
+            (std::vector<int32_t>{10, 10, 10, 11, 11, 11}));
   EXPECT_EQ(batch.Float32s("region").size(), 12u);
   EXPECT_EQ(batch.Float32s("region")[11], 1.5f);
   EXPECT_EQ(batch.Int32s("source")[1], 8);

@@ -15,8 +15,8 @@ constexpr uint64_t kRounds = 8;
 }  // namespace
 
 SampleOrder::SampleOrder(uint64_t seed, int64_t samples_per_epoch, int64_t dataset)
-    : key_(RandomKey(seed, dataset == 0 ? "data/sample_order"
-                                        : fmt::format("data/sample_order/{}", dataset))),
+    : key_(RandomKey(
+          seed, dataset == 0 ? "data/sample_order" : fmt::format("data/sample_order/{}", dataset))),
       samples_per_epoch_(samples_per_epoch) {
   TROUPE_CHECK(samples_per_epoch > 0 && dataset >= 0);
   const int bits = std::bit_width(static_cast<uint64_t>(samples_per_epoch - 1));

@@ -66,9 +66,9 @@ class Translator {
       std::string_view members;
       bool negated;
     };
-    static constexpr Set kSets[] = {
-        {R"(\p{L})", kLetters, false}, {R"(\p{N})", kNumbers, false}, {R"(\s)", kSpaces, false},
-        {R"(\P{L})", kLetters, true},  {R"(\P{N})", kNumbers, true},  {R"(\S)", kSpaces, true}};
+    static constexpr Set kSets[] = {{R"(\p{L})", kLetters, false}, {R"(\p{N})", kNumbers, false},
+                                    {R"(\s)", kSpaces, false},     {R"(\P{L})", kLetters, true},
+                                    {R"(\P{N})", kNumbers, true},  {R"(\S)", kSpaces, true}};
     for (const Set& set : kSets) {
       if (!Next(set.written)) continue;
       if (in_class) {

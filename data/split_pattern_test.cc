@@ -29,8 +29,8 @@ std::vector<std::string> Pieces(std::string_view pattern, std::string_view text)
 
 TEST(SplitPattern, CutsAsGpt2Does) {
   EXPECT_THAT(Pieces(kGpt2Pattern, "We're  at 12:30,\n\n they'LL go"),
-              ElementsAre("We", "'re", " ", " at", " 12", ":", "30", ",", "\n\n", " they", "'", "LL",
-                          " go"));
+              ElementsAre("We", "'re", " ", " at", " 12", ":", "30", ",", "\n\n", " they", "'",
+                          "LL", " go"));
   EXPECT_THAT(Pieces(kGpt2Pattern, "x \xC2\xA0 \xE3\x80\x80y"),
               ElementsAre("x", " \xC2\xA0 ", "\xE3\x80\x80", "y"));
 }
@@ -66,17 +66,28 @@ TEST(SplitPattern, RefusesByNameWhatMeansSomethingElseInAnotherEngine) {
     const char* pattern;
     const char* named;
   } cases[] = {
-      {"a.b", "\".\" at byte 1"},       {"^a", "\"^\" at byte 0"},
-      {"a$", "\"$\" at byte 1"},        {R"(\w+)", R"("\w" at byte 0)"},
-      {R"(\d)", R"("\d")"},             {R"(\p{Lu})", R"("\p{Lu}" at byte 0)"},
-      {R"([\S])", R"("\S" at byte 1)"}, {R"([\P{L}])", R"("\P{L}")"},
-      {"[a[b]]", "\"[\" at byte 2"},    {"[a&&b]", "\"&&\" at byte 2"},
-      {"[]a]", "\"]\" at byte 1"},      {"(?<=a)b", "\"(?<\" at byte 0"},
-      {"(?i)a", "\"(?i\" at byte 0"},   {"(*UTF)a", "\"(*\" at byte 0"},
-      {"a{2}+", "\"{2}+\" at byte 1"},  {"a{,3}", "\"{,3}\" at byte 1"},
-      {R"(\p)", "\"\\p\""},             {R"(a\)", "\"\\\" at byte 1"},
-      {"[a", "has no end"},             {"a*", "matches the empty text"},
-      {"(a", "does not compile"},       {"\xFF", "not UTF-8"},
+      {"a.b", "\".\" at byte 1"},
+      {"^a", "\"^\" at byte 0"},
+      {"a$", "\"$\" at byte 1"},
+      {R"(\w+)", R"("\w" at byte 0)"},
+      {R"(\d)", R"("\d")"},
+      {R"(\p{Lu})", R"("\p{Lu}" at byte 0)"},
+      {R"([\S])", R"("\S" at byte 1)"},
+      {R"([\P{L}])", R"("\P{L}")"},
+      {"[a[b]]", "\"[\" at byte 2"},
+      {"[a&&b]", "\"&&\" at byte 2"},
+      {"[]a]", "\"]\" at byte 1"},
+      {"(?<=a)b", "\"(?<\" at byte 0"},
+      {"(?i)a", "\"(?i\" at byte 0"},
+      {"(*UTF)a", "\"(*\" at byte 0"},
+      {"a{2}+", "\"{2}+\" at byte 1"},
+      {"a{,3}", "\"{,3}\" at byte 1"},
+      {R"(\p)", "\"\\p\""},
+      {R"(a\)", "\"\\\" at byte 1"},
+      {"[a", "has no end"},
+      {"a*", "matches the empty text"},
+      {"(a", "does not compile"},
+      {"\xFF", "not UTF-8"},
   };
   for (const auto& bad : cases) {
     const Status status = SplitPattern::Compile(bad.pattern).status();

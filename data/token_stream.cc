@@ -59,8 +59,8 @@ void TokenStream::DocumentStarts(int64_t position, std::span<const int64_t> ends
   TROUPE_CHECK_OK(ForEachPart(position, std::ssize(out), mark));
 }
 
-std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,
-                                            std::span<const int64_t> ends, int64_t count) {
+std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens, std::span<const int64_t> ends,
+                                            int64_t count) {
   const int64_t sequences = std::ssize(ends);
   TROUPE_CHECK(count >= 0 && count <= sequences, "{} of {} sequences", count, sequences);
   std::pair<TokenStream, TokenStream> split{TokenStream(tokens, TokenStream::Empty{}),

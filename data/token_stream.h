@@ -28,7 +28,8 @@ class TokenStream {
   // token's document begins, or 0 if the document began earlier. A document ends at the ascending
   // `ends` of the array, and where the stream skips the tokens that follow it. REQUIRES: the range
   // is within [0, tokens()).
-  void DocumentStarts(int64_t position, std::span<const int64_t> ends, std::span<int32_t> out) const;
+  void DocumentStarts(int64_t position, std::span<const int64_t> ends,
+                      std::span<int32_t> out) const;
 
  private:
   friend std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,
@@ -60,8 +61,8 @@ class TokenStream {
 // because files are often sorted by name or by source, and their end differs from the rest. Returns
 // the training and the held-out stream. REQUIRES: 0 <= count <= ends.size(); `ends` ascends to
 // tokens.tokens().
-std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,
-                                            std::span<const int64_t> ends, int64_t count);
+std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens, std::span<const int64_t> ends,
+                                            int64_t count);
 
 }  // namespace troupe
 

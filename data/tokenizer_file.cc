@@ -70,8 +70,9 @@ class Loader {
   StatusOr<std::unique_ptr<Tokenizer>> Run(std::optional<int64_t> end_of_document) {
     TROUPE_ASSIGN_OR_RETURN(const Json root, ReadJson(path_));
     TROUPE_RETURN_IF_ERROR(
-        OnlyKeys(root, "", {"version", "truncation", "padding", "added_tokens", "normalizer",
-                            "pre_tokenizer", "post_processor", "decoder", "model"}));
+        OnlyKeys(root, "",
+                 {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                  "post_processor", "decoder", "model"}));
     for (const char* key : {"truncation", "padding", "normalizer"}) {
       if (!IsAbsent(root, key)) return Refuse(key, root[key]);
     }
@@ -139,10 +140,10 @@ class Loader {
   }
 
   Status Vocabulary(const Json& model) {
-    TROUPE_RETURN_IF_ERROR(OnlyKeys(
-        model, "model.",
-        {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-         "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
+    TROUPE_RETURN_IF_ERROR(
+        OnlyKeys(model, "model.",
+                 {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                  "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
     // Old files omit the type.
     TROUPE_ASSIGN_OR_RETURN(const std::string type, Word(model, "model.", "type"));
     if (!type.empty() && type != "BPE") return Refuse("model.type", model["type"]);
@@ -152,8 +153,9 @@ class Loader {
     std::vector<bool> taken(vocab.size());
     for (const auto& [token, id] : vocab.items()) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab.size()) {
-        return InvalidArgument("{}: model.vocab[{}] is {}, not in [0, {}), the number of its tokens",
-                               path_, Shown(token), Shown(id), vocab.size());
+        return InvalidArgument(
+            "{}: model.vocab[{}] is {}, not in [0, {}), the number of its tokens", path_,
+            Shown(token), Shown(id), vocab.size());
       }
       const size_t value = id.get<size_t>();
       if (taken[value]) {
@@ -195,7 +197,8 @@ class Loader {
     for (int byte = 0; byte < 256; ++byte) {
       if (byte_ids[static_cast<size_t>(byte)] < 0) {
         return InvalidArgument(
-            "{}: model.vocab has no token for byte {:#04x}: this is no byte-level BPE", path_, byte);
+            "{}: model.vocab has no token for byte {:#04x}: this is no byte-level BPE", path_,
+            byte);
       }
     }
     TROUPE_ASSIGN_OR_RETURN(const std::vector<BytePairModel::Merge> merges, Merges(model));
@@ -251,8 +254,9 @@ class Loader {
     for (size_t i = 0; i < list.size(); ++i) {
       const Json& entry = list[i];
       const std::string at = fmt::format("added_tokens[{}].", i);
-      TROUPE_RETURN_IF_ERROR(OnlyKeys(entry, at, {"id", "content", "single_word", "lstrip", "rstrip",
-                                                  "normalized", "special"}));
+      TROUPE_RETURN_IF_ERROR(
+          OnlyKeys(entry, at,
+                   {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
       for (const char* key : {"single_word", "lstrip", "rstrip"}) {
         TROUPE_ASSIGN_OR_RETURN(const bool set, Flag(entry, at, key, false));
         if (set) return Refuse(at + key, entry[key]);
@@ -338,7 +342,8 @@ class Loader {
     }
     if (IsAbsent(step, "pattern")) return Missing(at + "pattern");
     TROUPE_RETURN_IF_ERROR(OnlyKeys(step["pattern"], at + "pattern.", {"Regex"}));
-    TROUPE_ASSIGN_OR_RETURN(const std::string regex, Word(step["pattern"], at + "pattern.", "Regex"));
+    TROUPE_ASSIGN_OR_RETURN(const std::string regex,
+                            Word(step["pattern"], at + "pattern.", "Regex"));
     if (regex.empty()) return Missing(at + "pattern.Regex");
     return Pattern(regex, at + "pattern");
   }
@@ -369,7 +374,8 @@ class Loader {
     }
     return InvalidArgument(
         "{}: which token ends a document is not known: there is no eos_token in a "
-        "tokenizer_config.json beside it and no token <|endoftext|> or <|end_of_text|>; state its id",
+        "tokenizer_config.json beside it and no token <|endoftext|> or <|end_of_text|>; state its "
+        "id",
         path_);
   }
 

@@ -41,7 +41,8 @@ std::string HexDigest(const std::vector<int32_t>& ids) {
 // selects from the same parts.
 class TextMaker {
  public:
-  explicit TextMaker(uint64_t seed) : state_(seed), parts_(ReadJson(kFolder + std::string("text_parts.json"))) {
+  explicit TextMaker(uint64_t seed)
+      : state_(seed), parts_(ReadJson(kFolder + std::string("text_parts.json"))) {
     for (const char* name : {"words", "punctuation", "spaces", "emoji"}) {
       lists_[name] = parts_[name].get<std::vector<std::string>>();
     }
@@ -146,7 +147,8 @@ TEST_P(TokenizerFileTest, GivesTheIdsOfTheTokenizersPackage) {
   const size_t size = expected["size"].get<size_t>();
   for (const char* kind : {"code", "unicode"}) {
     TextMaker maker(seed);
-    const std::string text = std::string_view(kind) == "code" ? maker.Code(size) : maker.Unicode(size);
+    const std::string text =
+        std::string_view(kind) == "code" ? maker.Code(size) : maker.Unicode(size);
     ASSERT_EQ(HexDigest(text), expected[kind]["text_sha256"].get<std::string>());
     ids.clear();
     ASSERT_TRUE(tokenizer->Encode(text, ids).ok());
@@ -170,10 +172,12 @@ TEST_P(PublishedSplitRules, CutTextsAsTheTokenizersPackageDoes) {
   for (const char* kind : {"code", "unicode"}) {
     TextMaker maker(expected["seed"].get<uint64_t>());
     const auto size = expected["size"].get<size_t>();
-    const std::string text = std::string_view(kind) == "code" ? maker.Code(size) : maker.Unicode(size);
+    const std::string text =
+        std::string_view(kind) == "code" ? maker.Code(size) : maker.Unicode(size);
     SplitPattern::Cutter cutter(*pattern);
     std::vector<int32_t> lengths;
-    for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(static_cast<size_t>(lengths.back()))) {
+    for (std::string_view rest = text; !rest.empty();
+         rest.remove_prefix(static_cast<size_t>(lengths.back()))) {
       const auto bytes = cutter.FirstPiece(rest);
       TROUPE_CHECK_OK(bytes.status());
       lengths.push_back(static_cast<int32_t>(*bytes));
@@ -186,8 +190,9 @@ TEST_P(PublishedSplitRules, CutTextsAsTheTokenizersPackageDoes) {
 INSTANTIATE_TEST_SUITE_P(Rules, PublishedSplitRules, ::testing::Values("gpt2", "llama3"));
 
 TEST(PublishedSplitRules, OfGpt2IsTheOneThatByteLevelStandsFor) {
-  EXPECT_EQ(ReadJson(kFolder + std::string("splits.json"))["rules"]["gpt2"]["pattern"].get<std::string>(),
-            kGpt2Pattern);
+  EXPECT_EQ(
+      ReadJson(kFolder + std::string("splits.json"))["rules"]["gpt2"]["pattern"].get<std::string>(),
+      kGpt2Pattern);
 }
 
 // Changes one key of a tokenizer.json and checks the reader's error.
@@ -264,7 +269,8 @@ TEST_F(ChangedFileTest, WhatWouldChangeAnIdIsRefusedByItsName) {
   Json without_byte = root_;
   without_byte["model"]["vocab"].erase("!");
   without_byte["model"]["vocab"]["missing"] = root_["model"]["vocab"]["!"];
-  EXPECT_THAT(std::string(Message(Open(without_byte).status())), HasSubstr("no token for byte 0x21"));
+  EXPECT_THAT(std::string(Message(Open(without_byte).status())),
+              HasSubstr("no token for byte 0x21"));
 }
 
 TEST_F(ChangedFileTest, AFileThatIsNoTokenizerIsRefused) {
@@ -272,8 +278,9 @@ TEST_F(ChangedFileTest, AFileThatIsNoTokenizerIsRefused) {
             StatusCode::kNotFound);
   for (const char* text : {"", "{", "[]", "\"x\"", "{\"model\": {\"vocab\": {\"\xFF\": 1}}}"}) {
     Write("bad.json", text);
-    EXPECT_THAT(std::string(Message(OpenTokenizerFile(files_, folder_.Child("bad.json"), {}).status())),
-                HasSubstr("is not a JSON object"))
+    EXPECT_THAT(
+        std::string(Message(OpenTokenizerFile(files_, folder_.Child("bad.json"), {}).status())),
+        HasSubstr("is not a JSON object"))
         << text;
   }
   const std::string deep(1 << 20, '[');

@@ -11,7 +11,9 @@ std::string Replaced(std::string text) {
 }
 
 TEST(Utf8, WhatIsWellFormedStaysAsItIs) {
-  std::string text = "plain, gr\xC3\xB6\xC3\x9F" "e, \xE2\x82\xAC, \xF0\x9F\x98\x80, \xF4\x8F\xBF\xBF";
+  std::string text =
+      "plain, gr\xC3\xB6\xC3\x9F"
+      "e, \xE2\x82\xAC, \xF0\x9F\x98\x80, \xF4\x8F\xBF\xBF";
   const std::string before = text;
   EXPECT_EQ(WellFormedPrefix(text), text.size());
   EXPECT_EQ(ReplaceIllFormed(text), 0);

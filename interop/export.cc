@@ -95,14 +95,12 @@ class Exporter {
     std::vector<SafetensorsEntry> entries;
     std::map<std::string, const ModelTensor*> tensor_of_name;
     for (const ModelTensor* tensor : tensors) {
-      entries.push_back({.name = tensor->name,
-                         .dtype = std::string(DtypeOf(format_)),
-                         .shape = tensor->shape});
+      entries.push_back(
+          {.name = tensor->name, .dtype = std::string(DtypeOf(format_)), .shape = tensor->shape});
       tensor_of_name[tensor->name] = tensor;
     }
-    TROUPE_ASSIGN_OR_RETURN(
-        const std::string head,
-        LayOutSafetensors(entries, {{"format", "pt"}}, kHeaderAlignment));
+    TROUPE_ASSIGN_OR_RETURN(const std::string head,
+                            LayOutSafetensors(entries, {{"format", "pt"}}, kHeaderAlignment));
     std::vector<const ModelTensor*> order;
     for (const SafetensorsEntry& entry : entries) order.push_back(tensor_of_name[entry.name]);
     const std::string path = JoinPath(directory_, name);
@@ -176,9 +174,9 @@ Status WriteModel(FileSystem& files, const std::string& directory, Exporter& exp
   int64_t parameters = 0;
   const size_t count = tensors_of_file.size();
   for (size_t i = 0; i < count; ++i) {
-    const std::string name =
-        count == 1 ? kHfWeightsFileName
-                   : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
+    const std::string name = count == 1
+                                 ? kHfWeightsFileName
+                                 : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
     TROUPE_RETURN_IF_ERROR(exporter.WriteFile(name, tensors_of_file[i]));
     for (const ModelTensor* tensor : tensors_of_file[i]) {
       map[tensor->name] = name;

@@ -34,8 +34,8 @@ TEST_F(ExportTest, ImportThenExportGivesTheSameFileInEveryFormat) {
       const std::string name = fmt::format("{}-{}", tied, NameOf(format));
       WriteSmallLlama(Child(name), tied, format);
       // Small shards and little memory, so that tensors are split.
-      const auto imported = ImportHfModel(files_, Child(name), Child(name + "-checkpoint"),
-                                          {.shard_bytes_max = 700});
+      const auto imported =
+          ImportHfModel(files_, Child(name), Child(name + "-checkpoint"), {.shard_bytes_max = 700});
       ASSERT_TRUE(imported.ok()) << imported.status();
       const VerifyReport report =
           VerifyCheckpoint(files_, Child(name + "-checkpoint"), imported->digest);
@@ -47,7 +47,8 @@ TEST_F(ExportTest, ImportThenExportGivesTheSameFileInEveryFormat) {
       EXPECT_EQ(exported->format, format);
       EXPECT_EQ(ReadText(Child(name + "-back/model.safetensors")),
                 ReadText(Child(name + "/model.safetensors")));
-      EXPECT_EQ(ReadText(Child(name + "-back/config.json")), ReadText(Child(name + "/config.json")));
+      EXPECT_EQ(ReadText(Child(name + "-back/config.json")),
+                ReadText(Child(name + "/config.json")));
     }
   }
 }
@@ -68,8 +69,8 @@ TEST_F(ExportTest, AnImportSaysWhatItIs) {
 TEST_F(ExportTest, AboveTheSizeThereAreFilesWithAnIndexThatReadBack) {
   WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
   ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
-  const auto exported = ExportHfModel(files_, Child("checkpoint"), Child("parts"),
-                                      {.file_bytes_max = 1500});
+  const auto exported =
+      ExportHfModel(files_, Child("checkpoint"), Child("parts"), {.file_bytes_max = 1500});
   ASSERT_TRUE(exported.ok()) << exported.status();
   EXPECT_GT(exported->files, 2);
   EXPECT_FALSE(std::filesystem::exists(Child("parts/model.safetensors")));
@@ -86,11 +87,13 @@ TEST_F(ExportTest, AnotherFormatRoundsAndOneTooNarrowIsRefused) {
   std::vector<SafetensorsTensor> stored;
   const auto tensors = LlamaTensors(SmallLlama(true));
   for (const ModelTensor& tensor : *tensors) {
-    stored.push_back({tensor.name, "F32", tensor.shape, SmallWeights(tensor, NumberFormat::kFloat32)});
+    stored.push_back(
+        {tensor.name, "F32", tensor.shape, SmallWeights(tensor, NumberFormat::kFloat32)});
   }
   ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("small")).ok());
-  ASSERT_TRUE(ExportHfModel(files_, Child("small"), Child("half"),
-                            {.format = NumberFormat::kFloat16}).ok());
+  ASSERT_TRUE(
+      ExportHfModel(files_, Child("small"), Child("half"), {.format = NumberFormat::kFloat16})
+          .ok());
   const auto half = HfWeights::Open(files_, Child("half"));
   ASSERT_TRUE(half.ok());
   ASSERT_TRUE(half->Check(*tensors).ok());

@@ -121,8 +121,7 @@ struct Rope {
 };
 
 // Parses `rope_scaling` or `rope_parameters`, which may contain rope_theta too.
-StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta,
-                         const Keys& config) {
+StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta, const Keys& config) {
   if (!object.is_object()) {
     return InvalidArgument("{} is {}, not an object", name, TextOf(object));
   }
@@ -133,8 +132,8 @@ StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta,
   TROUPE_ASSIGN_OR_RETURN(const std::string type, keys.Text("rope_type", old_type.c_str()));
   TROUPE_ASSIGN_OR_RETURN(const double partial, keys.Number("partial_rotary_factor", 1.0));
   if (partial != 1.0) {
-    return InvalidArgument("{}.partial_rotary_factor is {}, and this build turns whole heads",
-                           name, partial);
+    return InvalidArgument("{}.partial_rotary_factor is {}, and this build turns whole heads", name,
+                           partial);
   }
   if (type == "default") return rope;
   if (type != "llama3") {
@@ -147,9 +146,10 @@ StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta,
   TROUPE_ASSIGN_OR_RETURN(const double low, keys.Number("low_freq_factor", std::nullopt));
   TROUPE_ASSIGN_OR_RETURN(const double high, keys.Number("high_freq_factor", std::nullopt));
   if (!(factor > 0) || !(low > 0) || !(high > low)) {
-    return InvalidArgument("{} has factor {}, low_freq_factor {}, high_freq_factor {}, not above "
-                           "0 and high above low",
-                           name, factor, low, high);
+    return InvalidArgument(
+        "{} has factor {}, low_freq_factor {}, high_freq_factor {}, not above "
+        "0 and high above low",
+        name, factor, low, high);
   }
   std::optional<int64_t> original;
   if (config.Find("original_max_position_embeddings") != nullptr) {
@@ -208,25 +208,23 @@ StatusOr<v1::ModelSpec> ParseHfConfig(std::string_view json) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t vocabulary, config.Integer("vocab_size", std::nullopt));
   TROUPE_ASSIGN_OR_RETURN(const int64_t hidden, config.Integer("hidden_size", std::nullopt));
   TROUPE_ASSIGN_OR_RETURN(const int64_t ffn, config.Integer("intermediate_size", std::nullopt));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t layers,
-                          config.Integer("num_hidden_layers", std::nullopt));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t heads,
-                          config.Integer("num_attention_heads", std::nullopt));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t layers, config.Integer("num_hidden_layers", std::nullopt));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t heads, config.Integer("num_attention_heads", std::nullopt));
   TROUPE_ASSIGN_OR_RETURN(const int64_t key_value_heads,
                           config.Integer("num_key_value_heads", heads));
   if (layers > kLayersMax) {
     return InvalidArgument("num_hidden_layers is {}, above {}", layers, kLayersMax);
   }
   if (config.Find("head_dim") == nullptr && hidden % heads != 0) {
-    return InvalidArgument("num_attention_heads is {}, which does not divide hidden_size = {}, and "
-                           "head_dim is absent",
-                           heads, hidden);
+    return InvalidArgument(
+        "num_attention_heads is {}, which does not divide hidden_size = {}, and "
+        "head_dim is absent",
+        heads, hidden);
   }
   TROUPE_ASSIGN_OR_RETURN(const int64_t head_dim, config.Integer("head_dim", hidden / heads));
   TROUPE_ASSIGN_OR_RETURN(const double eps, config.Number("rms_norm_eps", 1e-6));
   TROUPE_ASSIGN_OR_RETURN(const bool tied, config.Boolean("tie_word_embeddings", false));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t positions,
-                          config.Integer("max_position_embeddings", 2048));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t positions, config.Integer("max_position_embeddings", 2048));
   if (!(eps > 0)) return InvalidArgument("rms_norm_eps is {}, not above 0", eps);
   model.set_pattern(fmt::format("(AD)x{}", layers));
   model.set_hidden_size(hidden);

@@ -12,9 +12,9 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 Json Small() {
-  return {{"model_type", "llama"},      {"vocab_size", 259},        {"hidden_size", 64},
-          {"intermediate_size", 96},    {"num_hidden_layers", 2},   {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},   {"rms_norm_eps", 1e-6},     {"max_position_embeddings", 128},
+  return {{"model_type", "llama"},      {"vocab_size", 259},      {"hidden_size", 64},
+          {"intermediate_size", 96},    {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},   {"rms_norm_eps", 1e-6},   {"max_position_embeddings", 128},
           {"tie_word_embeddings", true}};
 }
 
@@ -53,8 +53,8 @@ TEST(HfConfigTest, EveryKeyOfTheShapeIsSet) {
 
 TEST(HfConfigTest, KeysThatAreLeftOutAreThoseOfTransformers) {
   Json config = Small();
-  for (const char* key : {"num_key_value_heads", "rms_norm_eps", "max_position_embeddings",
-                          "tie_word_embeddings"}) {
+  for (const char* key :
+       {"num_key_value_heads", "rms_norm_eps", "max_position_embeddings", "tie_word_embeddings"}) {
     config.erase(key);
   }
   config["head_dim"] = nullptr;
@@ -131,7 +131,8 @@ TEST(HfConfigTest, WhatIsNotBuiltIsRefusedByName) {
            {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}, "\"yarn\""},
            {"rope_scaling", {{"type", "linear"}, {"factor", 2}}, "\"linear\""},
            {"rope_parameters", {{"rope_type", "dynamic"}}, "\"dynamic\""},
-           {"rope_parameters", {{"full_attention", Json::object()}, {"rope_type", "longrope"}},
+           {"rope_parameters",
+            {{"full_attention", Json::object()}, {"rope_type", "longrope"}},
             "\"longrope\""},
            {"rope_parameters", partial, "partial_rotary_factor"},
            {"rope_scaling", reversed, "high_freq_factor 0.5"},

@@ -181,9 +181,9 @@ Status HfWeights::Read(const std::string& name, const Extents& shape, const Box&
       bytes.resize(static_cast<size_t>(part * item_bytes));
       TROUPE_RETURN_IF_ERROR(
           file.file->ReadAt(tensor.offset + (source + done) * item_bytes, bytes));
-      ToFloat32(*format, bytes,
-                numbers.subspan(static_cast<size_t>(destination + done),
-                                static_cast<size_t>(part)));
+      ToFloat32(
+          *format, bytes,
+          numbers.subspan(static_cast<size_t>(destination + done), static_cast<size_t>(part)));
       done += part;
     }
     return OkStatus();

@@ -29,8 +29,8 @@ class HfWeightsTest : public ::testing::Test {
   std::vector<SafetensorsTensor> Stored(bool tied, NumberFormat format) {
     std::vector<SafetensorsTensor> stored;
     for (const ModelTensor& tensor : Tensors(tied)) {
-      stored.push_back({tensor.name, std::string(DtypeOf(format)), tensor.shape,
-                        SmallWeights(tensor, format)});
+      stored.push_back(
+          {tensor.name, std::string(DtypeOf(format)), tensor.shape, SmallWeights(tensor, format)});
     }
     return stored;
   }

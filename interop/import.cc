@@ -110,7 +110,8 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const auto* field = descriptor->field(i);
     // These keys affect only the form of an export.
-    if (field->name().starts_with("export_") || field->name() == "max_position_embeddings") continue;
+    if (field->name().starts_with("export_") || field->name() == "max_position_embeddings")
+      continue;
     if (field->name() == "from" || !reflection->HasField(*model, field)) continue;
     const auto only = [&](const v1::ModelSpec& from) {
       v1::ModelSpec one = from;

@@ -34,7 +34,8 @@ StatusOr<int64_t> LlamaLayers(const v1::ModelSpec& model) {
   if (const auto llama = model::ExpandPattern(fmt::format("({})x{}", kLayer, layers));
       !llama.ok() || blocks != *llama) {
     return InvalidArgument(
-        "model.pattern is \"{}\", and Llama's layers are each an attention and an MLP block: (AD)xN",
+        "model.pattern is \"{}\", and Llama's layers are each an attention and an MLP block: "
+        "(AD)xN",
         model.pattern().substr(0, 200));
   }
   return static_cast<int64_t>(layers);
@@ -46,8 +47,7 @@ StatusOr<std::vector<ModelTensor>> LlamaTensors(const v1::ModelSpec& model) {
   const int64_t hidden = model.hidden_size(), ffn = model.intermediate_size();
   const int64_t queries = model.num_attention_heads() * model.head_dim();
   const int64_t keys = model.num_key_value_heads() * model.head_dim();
-  std::vector<ModelTensor> tensors = {
-      {"model.embed_tokens.weight", {model.vocab_size(), hidden}}};
+  std::vector<ModelTensor> tensors = {{"model.embed_tokens.weight", {model.vocab_size(), hidden}}};
   for (int64_t n = 0; n < layers; ++n) {
     const std::string layer = fmt::format("model.layers.{}.", n);
     tensors.push_back({layer + "input_layernorm.weight", {hidden}});

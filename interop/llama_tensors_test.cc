@@ -36,7 +36,8 @@ TEST(LlamaTensorsTest, AreTheParametersOfTheStageProgram) {
                      .intermediate_size = spec.intermediate_size(),
                      .vocab_size = spec.vocab_size(),
                      .tie_word_embeddings = tied};
-    options.chunks = {{.first_block = 0, .block_count = 6, .has_embedding = true, .has_head = true}};
+    options.chunks = {
+        {.first_block = 0, .block_count = 6, .has_embedding = true, .has_head = true}};
     options.sequence_length = 8;
     const auto program = model::BuildProgram(options);
     ASSERT_TRUE(program.ok()) << program.status();

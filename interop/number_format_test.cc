@@ -36,8 +36,8 @@ TEST(NumberFormatTest, EveryBitPatternOfSixteenBitsComesBack) {
 TEST(NumberFormatTest, Float16IsWhatItsFieldsSay) {
   for (int bits = 0; bits < 0x7C00; ++bits) {
     const int exponent = bits >> 10, mantissa = bits & 0x3FF;
-    const double expected = exponent == 0 ? std::ldexp(mantissa, -24)
-                                          : std::ldexp(1024 + mantissa, exponent - 25);
+    const double expected =
+        exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
     ASSERT_EQ(Widened(NumberFormat::kFloat16, static_cast<uint16_t>(bits)), expected);
     ASSERT_EQ(Widened(NumberFormat::kFloat16, static_cast<uint16_t>(bits | 0x8000)), -expected);
   }
@@ -45,8 +45,8 @@ TEST(NumberFormatTest, Float16IsWhatItsFieldsSay) {
 
 // Between two neighbours the nearer one is chosen, and in the middle the even one.
 TEST(NumberFormatTest, RoundsToNearestTiesToEven) {
-  for (const auto& [format, end] : {std::pair(NumberFormat::kBFloat16, 0x7F7F),
-                                    std::pair(NumberFormat::kFloat16, 0x7BFF)}) {
+  for (const auto& [format, end] :
+       {std::pair(NumberFormat::kBFloat16, 0x7F7F), std::pair(NumberFormat::kFloat16, 0x7BFF)}) {
     for (int bits = 0; bits < end; bits += 7) {
       const uint16_t low = static_cast<uint16_t>(bits), high = static_cast<uint16_t>(bits + 1);
       const double a = Widened(format, low), b = Widened(format, high);

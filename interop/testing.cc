@@ -70,8 +70,8 @@ void WriteSmallLlama(const std::string& directory, bool tied, NumberFormat forma
   for (size_t i = 0; i < tensors->size(); ++i) {
     const ModelTensor& tensor = (*tensors)[i];
     const size_t file = i * of_file.size() / tensors->size();
-    of_file[file].push_back({tensor.name, std::string(DtypeOf(format)), tensor.shape,
-                             SmallWeights(tensor, format)});
+    of_file[file].push_back(
+        {tensor.name, std::string(DtypeOf(format)), tensor.shape, SmallWeights(tensor, format)});
     map[tensor.name] = fmt::format("part-{}.safetensors", file);
   }
   if (files == 1) return WriteText(directory + "/model.safetensors", SafetensorsFile(of_file[0]));

@@ -12,11 +12,10 @@ struct AttentionShape {
   int64_t samples, tokens, q, g, d;
 };
 
-const std::vector<AttentionShape> kAttention = {{1, 1, 1, 1, 1},    {2, 3, 2, 1, 5},
-                                                {1, 65, 4, 2, 16},  {2, 63, 3, 3, 33},
-                                                {1, 200, 2, 1, 64}, {3, 129, 6, 2, 8},
-                                                {2, 130, 2, 1, 40}, {1, 140, 2, 1, 128},
-                                                {1, 70, 1, 1, 250}, {2, 9, 2, 1, 300}};
+const std::vector<AttentionShape> kAttention = {
+    {1, 1, 1, 1, 1},    {2, 3, 2, 1, 5},   {1, 65, 4, 2, 16},  {2, 63, 3, 3, 33},
+    {1, 200, 2, 1, 64}, {3, 129, 6, 2, 8}, {2, 130, 2, 1, 40}, {1, 140, 2, 1, 128},
+    {1, 70, 1, 1, 250}, {2, 9, 2, 1, 300}};
 
 TEST_P(KernelTest, AttentionMatches) {
   for (const auto& [samples, tokens, q, g, d] : kAttention) {
@@ -81,7 +80,8 @@ TEST_P(KernelTest, PartsOfARingAreAttentionToWholeSamples) {
     ExpectPartsAreTheWhole(*backend_, compute(), 1e-5, kRingShapes);
   } else {
     // The gradients of tiny problems are near zero and vanish in bfloat16.
-    ExpectPartsAreTheWhole(*backend_, compute(), 5e-2, {kRingShapes.begin() + 1, kRingShapes.end()});
+    ExpectPartsAreTheWhole(*backend_, compute(), 5e-2,
+                           {kRingShapes.begin() + 1, kRingShapes.end()});
   }
 }
 

@@ -157,7 +157,8 @@ class Executable {
   virtual Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) = 0;
   // Makes a delayed read of these values; it must not outlive this executable. Each of several
   // delayed reads keeps the results of its own Start.
-  virtual StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) = 0;
+  virtual StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(
+      std::vector<ValueBytes> values) = 0;
   // Copies between two values of equal size in bytes.
   virtual Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) = 0;
 
@@ -166,7 +167,8 @@ class Executable {
   virtual bool is_host_memory() const = 0;
   // Copies a part of a persistent value to host memory. Another thread may call it while Run goes
   // on, for values that nothing changes meanwhile.
-  virtual Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) = 0;
+  virtual Status ReadPart(model::ValueId value, int64_t offset_bytes,
+                          std::span<std::byte> bytes) = 0;
 
   // Pins `memory`, which must outlive the result, as does this executable, so that the device
   // copies to it in ReadPart without work of the host. Returns null if pinning makes no difference,
@@ -224,7 +226,9 @@ class ImmediateExecutable : public Executable {
     transfers_.Send({value, buffer}, Memory(value, buffer), edge);
     return OkStatus();
   }
-  Status WaitSend(model::ValueId value, int buffer) final { return transfers_.WaitSend({value, buffer}); }
+  Status WaitSend(model::ValueId value, int buffer) final {
+    return transfers_.WaitSend({value, buffer});
+  }
   Status PostReceive(model::ValueId value, int buffer, Communicator& edge) final {
     transfers_.PostReceive({value, buffer}, Memory(value, buffer), edge);
     return OkStatus();

@@ -27,7 +27,9 @@ StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_o
   TROUPE_ASSIGN_OR_RETURN(const auto executable, backend.Prepare(program, plan, nullptr));
   TROUPE_RETURN_IF_ERROR(executable->Connect());
   TROUPE_RETURN_IF_ERROR(FillRandomly(*executable, program));
-  const auto once = [&] { return executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = true}); };
+  const auto once = [&] {
+    return executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = true});
+  };
   const auto timed = [&](auto&& body) -> StatusOr<double> {
     const auto begin = std::chrono::steady_clock::now();
     TROUPE_RETURN_IF_ERROR(body());
@@ -36,7 +38,8 @@ StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_o
   };
   TROUPE_RETURN_IF_ERROR(timed(once).status());  // warm-up
   TROUPE_ASSIGN_OR_RETURN(const double alone, timed(once));
-  const int count = static_cast<int>(std::clamp(std::ceil(at_once / std::max(alone, 1e-6)), 1.0, 1.0 * kRepeatsMax));
+  const int count = static_cast<int>(
+      std::clamp(std::ceil(at_once / std::max(alone, 1e-6)), 1.0, 1.0 * kRepeatsMax));
   const auto many = [&]() -> Status {
     TROUPE_RETURN_IF_ERROR(executable->BeginPart(StepPart::kGradients));
     for (int i = 0; i < count; ++i) TROUPE_RETURN_IF_ERROR(once());
@@ -68,10 +71,13 @@ Program Attention(const BackendRatesOptions& options) {
   const auto add = [&](DType dtype, int64_t columns, const char* name) {
     return AddPlainValue(program, dtype, {rows, columns}, name);
   };
-  const model::ValueId qkv = add(DType::kBFloat16, 3 * width, "qkv"), o = add(DType::kBFloat16, width, "o");
+  const model::ValueId qkv = add(DType::kBFloat16, 3 * width, "qkv"),
+                       o = add(DType::kBFloat16, width, "o");
   const model::ValueId lse = add(DType::kFloat32, options.heads, "lse");
-  const model::ValueId gradient = add(DType::kBFloat16, width, "do"), dqkv = add(DType::kBFloat16, 3 * width, "dqkv");
-  const model::AttentionAttributes heads = {options.heads, options.heads, options.head_dim, options.tokens};
+  const model::ValueId gradient = add(DType::kBFloat16, width, "do"),
+                       dqkv = add(DType::kBFloat16, 3 * width, "dqkv");
+  const model::AttentionAttributes heads = {options.heads, options.heads, options.head_dim,
+                                            options.tokens};
   AddPlainOp(program, {OpKind::kAttention, heads, {qkv}, {o, lse}});
   AddPlainOp(program, {OpKind::kAttentionGrad, heads, {gradient, qkv, o, lse}, {dqkv}});
   return program;
@@ -81,13 +87,16 @@ Program Copy(int64_t elements) {
   Program program = PlainProgram();
   const model::ValueId from = AddPlainValue(program, DType::kFloat32, {elements}, "from");
   const model::ValueId to = AddPlainValue(program, DType::kFloat32, {elements}, "to");
-  AddPlainOp(program, {.kind = OpKind::kAccumulate, .inputs = {from}, .outputs = {to}, .first_writer = true});
+  AddPlainOp(
+      program,
+      {.kind = OpKind::kAccumulate, .inputs = {from}, .outputs = {to}, .first_writer = true});
   return program;
 }
 
 double Flops(const Program& program) {
   double flops = 0;
-  for (const model::Op& op : program.Ops(0, model::Piece::kForward)) flops += model::ModelFlops(op, program);
+  for (const model::Op& op : program.Ops(0, model::Piece::kForward))
+    flops += model::ModelFlops(op, program);
   return flops;
 }
 
@@ -99,10 +108,13 @@ StatusOr<BackendRates> MeasureBackendRates(Backend& backend, const BackendRatesO
     return Flops(program) / seconds;
   };
   BackendRates rates;
-  TROUPE_ASSIGN_OR_RETURN(rates.float32_products, flops_a_second(Product(DType::kFloat32, options.extent)));
-  TROUPE_ASSIGN_OR_RETURN(rates.bfloat16_products, flops_a_second(Product(DType::kBFloat16, options.extent)));
+  TROUPE_ASSIGN_OR_RETURN(rates.float32_products,
+                          flops_a_second(Product(DType::kFloat32, options.extent)));
+  TROUPE_ASSIGN_OR_RETURN(rates.bfloat16_products,
+                          flops_a_second(Product(DType::kBFloat16, options.extent)));
   TROUPE_ASSIGN_OR_RETURN(rates.attention, flops_a_second(Attention(options)));
-  const int64_t elements = std::max<int64_t>(1, options.copy_bytes / static_cast<int64_t>(sizeof(float)));
+  const int64_t elements =
+      std::max<int64_t>(1, options.copy_bytes / static_cast<int64_t>(sizeof(float)));
   TROUPE_ASSIGN_OR_RETURN(const double copy, SecondsOf(backend, Copy(elements), options.seconds));
   rates.bytes = 2.0 * sizeof(float) * static_cast<double>(elements) / copy;
   TROUPE_ASSIGN_OR_RETURN(rates.launch_seconds, SecondsOf(backend, Copy(1), options.seconds));

@@ -53,7 +53,8 @@ TEST(BucketLayout, EveryGradientIsAlignedAndEveryBucketPaddedInMemoryOfItsOwn) {
     EXPECT_EQ(ranges[0].bytes % (4 * kLayout.padding), 0);
     const int64_t begin = ranges[0].input - base, end = begin + ranges[0].bytes;
     EXPECT_LE(end, plan.persistent_bytes);
-    const size_t inside = static_cast<size_t>(std::distance(persistent.lower_bound(begin), persistent.lower_bound(end)));
+    const size_t inside = static_cast<size_t>(
+        std::distance(persistent.lower_bound(begin), persistent.lower_bound(end)));
     EXPECT_EQ(inside, op.inputs.size()) << "the padding is some other value's memory";
     ++buckets;
   }
@@ -65,7 +66,8 @@ TEST(BucketLayout, WithoutAPolicyNothingIsPadded) {
   const int64_t padded =
       model::PlanMemory(model::BuildProgram(options).value(), {1}, false, 1).persistent_bytes;
   options.bucket_layout = {};
-  EXPECT_LT(model::PlanMemory(model::BuildProgram(options).value(), {1}, false, 1).persistent_bytes, padded);
+  EXPECT_LT(model::PlanMemory(model::BuildProgram(options).value(), {1}, false, 1).persistent_bytes,
+            padded);
 }
 
 // If each rank keeps only its blocks of the sums, no bucket is reduced as a whole and padding would
@@ -81,7 +83,8 @@ TEST(BucketLayout, OnlyWhatIsSummedWholeIsPadded) {
     EXPECT_EQ(bytes(alone, kLayout.padding), bytes(alone, kLayout.alignment));
     model::BuildOptions replicas = alone;
     replicas.mesh.degrees[Axis::kDataReplicate] = 2;
-    EXPECT_EQ(bytes(replicas, kLayout.padding) > bytes(replicas, kLayout.alignment), zero_stage > 1);
+    EXPECT_EQ(bytes(replicas, kLayout.padding) > bytes(replicas, kLayout.alignment),
+              zero_stage > 1);
   }
 }
 
@@ -113,7 +116,8 @@ TEST(BucketLayout, BlocksOfAShardedParameterBeginAtMultiplesOfTheAlignment) {
     }
     // Blocks of the table are multiples of 4 rows of 16 elements. A norm of 16 elements is whole on
     // one rank.
-    EXPECT_EQ(Blocks(zero_stage)["embedding.table"], (std::vector<int64_t>{4 * 64, 3 * 64, 37 * 16 - 7 * 64}));
+    EXPECT_EQ(Blocks(zero_stage)["embedding.table"],
+              (std::vector<int64_t>{4 * 64, 3 * 64, 37 * 16 - 7 * 64}));
     EXPECT_EQ(Blocks(zero_stage)["block0.attention.norm"], (std::vector<int64_t>{16, 0, 0}));
   }
 }

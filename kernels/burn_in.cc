@@ -86,7 +86,8 @@ Status ReadFloats(Executable& executable, ValueId value, std::vector<float>& num
 
 StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   const int64_t extent = options.extent, elements = options.copy_elements;
-  if (extent < 1 || extent > kExtentMax) return InvalidArgument("extent is {}, must be from 1 to {}", extent, kExtentMax);
+  if (extent < 1 || extent > kExtentMax)
+    return InvalidArgument("extent is {}, must be from 1 to {}", extent, kExtentMax);
   if (elements < 1) return InvalidArgument("copy_elements is {}, must be at least 1", elements);
   model::Program program = PlainProgram();
   const ValueId left = AddPlainValue(program, DType::kBFloat16, {extent, extent}, "left");
@@ -94,8 +95,13 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   const ValueId product = AddPlainValue(program, DType::kFloat32, {extent, extent}, "product");
   const ValueId source = AddPlainValue(program, DType::kFloat32, {elements}, "source");
   const ValueId copy = AddPlainValue(program, DType::kFloat32, {elements}, "copy");
-  AddPlainOp(program, {.kind = OpKind::kMatmulGradWeight, .inputs = {left, right}, .outputs = {product}, .first_writer = true});
-  AddPlainOp(program, {.kind = OpKind::kAccumulate, .inputs = {source}, .outputs = {copy}, .first_writer = true});
+  AddPlainOp(program, {.kind = OpKind::kMatmulGradWeight,
+                       .inputs = {left, right},
+                       .outputs = {product},
+                       .first_writer = true});
+  AddPlainOp(
+      program,
+      {.kind = OpKind::kAccumulate, .inputs = {source}, .outputs = {copy}, .first_writer = true});
   const model::MemoryPlan plan = PlainPlan(program);
   TROUPE_ASSIGN_OR_RETURN(const auto executable, backend.Prepare(program, plan, nullptr));
   TROUPE_RETURN_IF_ERROR(executable->Connect());
@@ -106,7 +112,8 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   };
   TROUPE_RETURN_IF_ERROR(write(left, known.Left(extent)));
   TROUPE_RETURN_IF_ERROR(write(right, known.Right(extent)));
-  std::vector<float> copied(static_cast<size_t>(elements)), products(static_cast<size_t>(extent * extent));
+  std::vector<float> copied(static_cast<size_t>(elements)),
+      products(static_cast<size_t>(extent * extent));
   for (int64_t i = 0; i < elements; ++i) copied[static_cast<size_t>(i)] = known.Copied(i);
   TROUPE_RETURN_IF_ERROR(write(source, copied));
 
@@ -116,7 +123,8 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
     // Consecutive rounds use different repeat counts, so that stale results are detected.
     const int repeats = 1 + static_cast<int>(report.rounds % kStageRepeatsMax);
     for (int i = 0; i < repeats; ++i) {
-      TROUPE_RETURN_IF_ERROR(executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = i == 0}));
+      TROUPE_RETURN_IF_ERROR(
+          executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = i == 0}));
     }
     TROUPE_RETURN_IF_ERROR(ReadFloats(*executable, product, products));
     TROUPE_RETURN_IF_ERROR(ReadFloats(*executable, copy, copied));
@@ -127,14 +135,16 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
         const float is = products[static_cast<size_t>(row * extent + column)];
         const float must = times * known.Product(row, column);
         if (is == must) continue;
-        return DataLoss("burn-in, round {}: element [{}, {}] of a product of {} rows is {}, must be {}", report.rounds,
-                        row, column, extent, is, must);
+        return DataLoss(
+            "burn-in, round {}: element [{}, {}] of a product of {} rows is {}, must be {}",
+            report.rounds, row, column, extent, is, must);
       }
     }
     for (int64_t i = 0; i < elements; ++i) {
       const float is = copied[static_cast<size_t>(i)], must = times * known.Copied(i);
       if (is == must) continue;
-      return DataLoss("burn-in, round {}: element {} of a copied array is {}, must be {}", report.rounds, i, is, must);
+      return DataLoss("burn-in, round {}: element {} of a copied array is {}, must be {}",
+                      report.rounds, i, is, must);
     }
     report.flops += repeats * 2.0 * static_cast<double>(extent * extent * extent);
     report.bytes += (3.0 * repeats - 1) * sizeof(float) * static_cast<double>(elements);

@@ -12,9 +12,9 @@
 namespace troupe::kernels {
 
 struct BurnInOptions {
-  int64_t extent = 4096;                  // M, N and K of the matmul, at most 16384
+  int64_t extent = 4096;                     // M, N and K of the matmul, at most 16384
   int64_t copy_elements = int64_t{1} << 26;  // float32
-  Duration at_least{};                    // rounds repeat at least this long; minimum one
+  Duration at_least{};                       // rounds repeat at least this long; minimum one
   uint64_t seed = 1;
 };
 

@@ -19,12 +19,16 @@ TEST_P(KernelTest, BurnInFindsASoundDeviceSound) {
 }
 
 TEST_P(KernelTest, RatesOfAllThatIsMeasuredAreFound) {
-  const auto rates = MeasureBackendRates(
-      *backend_,
-      {.extent = 32, .samples = 1, .tokens = 16, .heads = 2, .head_dim = 8, .copy_bytes = 512, .seconds = 1e-5});
+  const auto rates = MeasureBackendRates(*backend_, {.extent = 32,
+                                                     .samples = 1,
+                                                     .tokens = 16,
+                                                     .heads = 2,
+                                                     .head_dim = 8,
+                                                     .copy_bytes = 512,
+                                                     .seconds = 1e-5});
   ASSERT_TRUE(rates.ok()) << rates.status();
-  for (const double rate : {rates->float32_products, rates->bfloat16_products, rates->attention, rates->bytes,
-                            rates->launch_seconds}) {
+  for (const double rate : {rates->float32_products, rates->bfloat16_products, rates->attention,
+                            rates->bytes, rates->launch_seconds}) {
     EXPECT_GT(rate, 0);
     EXPECT_TRUE(std::isfinite(rate));
   }

@@ -94,14 +94,16 @@ std::vector<Numbers> NormalsOfRanks(TestRandom& random, int64_t count) {
 // Expects the sums of the numbers from index `first` on, with terms rounded to bfloat16. The
 // tolerance is a few units in the last place of the sum of the terms' magnitudes, which stays above
 // zero if the terms cancel.
-void ExpectPackedSums(const Numbers& actual, const std::vector<Numbers>& numbers, size_t first = 0) {
+void ExpectPackedSums(const Numbers& actual, const std::vector<Numbers>& numbers,
+                      size_t first = 0) {
   for (size_t i = 0; i < actual.size(); ++i) {
     double sum = 0, magnitude = 0;
     for (const Numbers& of_rank : numbers) {
       sum += of_rank[first + i];
       magnitude += std::abs(of_rank[first + i]);
     }
-    EXPECT_NEAR(actual[i], sum, 0x1p-7 * magnitude) << i << " of " << actual.size() << " from " << first;
+    EXPECT_NEAR(actual[i], sum, 0x1p-7 * magnitude)
+        << i << " of " << actual.size() << " from " << first;
   }
 }
 
@@ -138,10 +140,13 @@ TEST_P(CollectiveTest, BlocksOfSumsWhoseTermsTravelAsBfloat16AreScattered) {
         [&](int rank) -> TestOp {
           model::CollectiveAttributes attributes = kTensorSum;
           attributes.wire = DType::kBFloat16;
-          return {.kind = OpKind::kReduceScatter,
-                  .attributes = attributes,
-                  .inputs = {{DType::kFloat32, {rows, kColumns}, numbers[static_cast<size_t>(rank)]}},
-                  .outputs = {{DType::kFloat32, {model::BalancedRange(rows, kThree, rank).size(), kColumns}, {}}}};
+          return {
+              .kind = OpKind::kReduceScatter,
+              .attributes = attributes,
+              .inputs = {{DType::kFloat32, {rows, kColumns}, numbers[static_cast<size_t>(rank)]}},
+              .outputs = {{DType::kFloat32,
+                           {model::BalancedRange(rows, kThree, rank).size(), kColumns},
+                           {}}}};
         },
         [&](int rank, const TestResult& result) {
           const model::Range block = model::BalancedRange(rows, kThree, rank);
@@ -153,7 +158,9 @@ TEST_P(CollectiveTest, BlocksOfSumsWhoseTermsTravelAsBfloat16AreScattered) {
 
 TEST_P(CollectiveTest, AllReduceFindsTheGreatest) {
   constexpr int64_t kCount = 33;
-  const auto number = [](int rank, int64_t i) { return static_cast<double>((i + rank) % kThree) - 5; };
+  const auto number = [](int rank, int64_t i) {
+    return static_cast<double>((i + rank) % kThree) - 5;
+  };
   RunOnRanks(
       kThree, GetParam().make,
       [&](int rank) -> TestOp {
@@ -204,18 +211,22 @@ TEST_P(CollectiveTest, AllToAllOfEqualBlocksTransposesThem) {
       },
       [&](int rank, const TestResult& result) {
         for (int64_t i = 0; i < kThree * kBlock; ++i) {
-          EXPECT_EQ(result.outputs[0][i], number(static_cast<int>(i / kBlock), rank * kBlock + i % kBlock));
+          EXPECT_EQ(result.outputs[0][i],
+                    number(static_cast<int>(i / kBlock), rank * kBlock + i % kBlock));
         }
       });
 }
 
 TEST_P(CollectiveTest, TheControlWordIsReducedLaneByLane) {
-  const auto lane_of = [](int rank, int lane) { return static_cast<double>((lane + 2 * rank) % kThree); };
+  const auto lane_of = [](int rank, int lane) {
+    return static_cast<double>((lane + 2 * rank) % kThree);
+  };
   RunOnRanks(
       kThree, GetParam().make,
       [&](int rank) -> TestOp {
         Numbers lanes;
-        for (int lane = 0; lane < model::kControlLanes; ++lane) lanes.push_back(lane_of(rank, lane));
+        for (int lane = 0; lane < model::kControlLanes; ++lane)
+          lanes.push_back(lane_of(rank, lane));
         return {.kind = OpKind::kControlReduce,
                 .attributes = model::NoAttributes(),
                 .inputs = {{DType::kFloat64, {model::kControlLanes}, lanes}},
@@ -234,43 +245,44 @@ TEST_P(CollectiveTest, TheControlWordIsReducedLaneByLane) {
 // does not disturb it.
 TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
   constexpr int64_t kRows = 6, kColumns = 5, kCount = kRows * kColumns;
-  RunRanks(kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
-    model::Program program;
-    program.mesh = MeshOf(model::Axis::kTensor, kThree, rank);
-    program.chunks.resize(1);
-    program.ops.resize(1);
-    program.ops[0].resize(model::kNumPieces);
-    const model::ValueType type = {
-        compute(), {{"rows", kRows, kRows}, {"columns", kColumns, kColumns}}, {}, {}};
-    const auto append = [&](const char* name) {
-      return model::AppendValue(program, name, model::Role::kActivation, 0, type);
-    };
-    const model::ValueId x = append("x"), twice = append("twice"), sum = append("sum"),
-                         thrice = append("thrice"), y = append("y");
-    program.ops[0][static_cast<int>(model::Piece::kForward)] = {
-        {OpKind::kAdd, model::NoAttributes(), {x, x}, {twice}},
-        {.kind = OpKind::kAllReduce,
-         .attributes = kTensorSum,
-         .inputs = {twice},
-         .outputs = {sum},
-         .asynchronous = true},
-        {OpKind::kAdd, model::NoAttributes(), {x, twice}, {thrice}},
-        {OpKind::kWait, model::NoAttributes(), {sum}, {}},
-        {OpKind::kAdd, model::NoAttributes(), {sum, thrice}, {y}}};
-    const model::MemoryPlan plan = PlainPlan(program);
-    const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
-    for (int run = 0; run < 3; ++run) {
-      const auto number = [&](int r, int64_t i) { return Summand(r + run, i); };
-      Numbers own, due;
-      for (int64_t i = 0; i < kCount; ++i) {
-        own.push_back(number(rank, i));
-        due.push_back(2 * (number(0, i) + number(1, i) + number(2, i)) + 3 * number(rank, i));
-      }
-      WriteNumbers(*executable, program, x, own);
-      TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
-      EXPECT_EQ(ReadNumbers(*executable, program, y), due) << "run " << run;
-    }
-  });
+  RunRanks(
+      kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
+        model::Program program;
+        program.mesh = MeshOf(model::Axis::kTensor, kThree, rank);
+        program.chunks.resize(1);
+        program.ops.resize(1);
+        program.ops[0].resize(model::kNumPieces);
+        const model::ValueType type = {
+            compute(), {{"rows", kRows, kRows}, {"columns", kColumns, kColumns}}, {}, {}};
+        const auto append = [&](const char* name) {
+          return model::AppendValue(program, name, model::Role::kActivation, 0, type);
+        };
+        const model::ValueId x = append("x"), twice = append("twice"), sum = append("sum"),
+                             thrice = append("thrice"), y = append("y");
+        program.ops[0][static_cast<int>(model::Piece::kForward)] = {
+            {OpKind::kAdd, model::NoAttributes(), {x, x}, {twice}},
+            {.kind = OpKind::kAllReduce,
+             .attributes = kTensorSum,
+             .inputs = {twice},
+             .outputs = {sum},
+             .asynchronous = true},
+            {OpKind::kAdd, model::NoAttributes(), {x, twice}, {thrice}},
+            {OpKind::kWait, model::NoAttributes(), {sum}, {}},
+            {OpKind::kAdd, model::NoAttributes(), {sum, thrice}, {y}}};
+        const model::MemoryPlan plan = PlainPlan(program);
+        const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
+        for (int run = 0; run < 3; ++run) {
+          const auto number = [&](int r, int64_t i) { return Summand(r + run, i); };
+          Numbers own, due;
+          for (int64_t i = 0; i < kCount; ++i) {
+            own.push_back(number(rank, i));
+            due.push_back(2 * (number(0, i) + number(1, i) + number(2, i)) + 3 * number(rank, i));
+          }
+          WriteNumbers(*executable, program, x, own);
+          TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+          EXPECT_EQ(ReadNumbers(*executable, program, y), due) << "run " << run;
+        }
+      });
 }
 
 // One rank's program: a reduce-scatter over data_shard, then an all-gather of its result.
@@ -322,22 +334,26 @@ TEST_P(CollectiveTest, ScatteredSumsGatheredAgainAreTheSum) {
             network.MakeCommunicator("data_shard", Purpose::kGradient, {0, 1, 2}, "shards").value();
         return [shards](const model::CollectiveGroup&) { return shards; };
       };
-      RunRanks(kThree, GetParam().make, make_groups, [&](int rank, Backend& backend, const FindCommunicator& groups) {
-        const ScatterAndGather made = MakeScatterAndGather(compute(), rows, kThree, rank, in_place);
-        const model::MemoryPlan plan = PlainPlan(made.program);
-        const std::unique_ptr<Executable> executable = PrepareRank(backend, made.program, plan, groups);
-        const Numbers numbers = Summands(rank, 5 * rows);
-        WriteNumbers(*executable, made.program, made.whole, numbers);
-        TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
-        const Numbers sum = ReadNumbers(*executable, made.program, made.gathered);
-        for (int64_t i = 0; i < 5 * rows; ++i) {
-          EXPECT_EQ(sum[i], Summand(0, i) + Summand(1, i) + Summand(2, i))
-              << "element " << i << " of rank " << rank;
-        }
-        if (!in_place) {
-          EXPECT_EQ(ReadNumbers(*executable, made.program, made.whole), numbers) << "the input is kept";
-        }
-      });
+      RunRanks(kThree, GetParam().make, make_groups,
+               [&](int rank, Backend& backend, const FindCommunicator& groups) {
+                 const ScatterAndGather made =
+                     MakeScatterAndGather(compute(), rows, kThree, rank, in_place);
+                 const model::MemoryPlan plan = PlainPlan(made.program);
+                 const std::unique_ptr<Executable> executable =
+                     PrepareRank(backend, made.program, plan, groups);
+                 const Numbers numbers = Summands(rank, 5 * rows);
+                 WriteNumbers(*executable, made.program, made.whole, numbers);
+                 TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+                 const Numbers sum = ReadNumbers(*executable, made.program, made.gathered);
+                 for (int64_t i = 0; i < 5 * rows; ++i) {
+                   EXPECT_EQ(sum[i], Summand(0, i) + Summand(1, i) + Summand(2, i))
+                       << "element " << i << " of rank " << rank;
+                 }
+                 if (!in_place) {
+                   EXPECT_EQ(ReadNumbers(*executable, made.program, made.whole), numbers)
+                       << "the input is kept";
+                 }
+               });
     }
   }
 }
@@ -346,7 +362,9 @@ TEST_P(CollectiveTest, ScatteredSumsGatheredAgainAreTheSum) {
 // (across, then within) must give each block of the four ranks' sum.
 TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
   constexpr int kFour = 4, kRun = 2;
-  const auto sum = [](int64_t i) { return Summand(0, i) + Summand(1, i) + Summand(2, i) + Summand(3, i); };
+  const auto sum = [](int64_t i) {
+    return Summand(0, i) + Summand(1, i) + Summand(2, i) + Summand(3, i);
+  };
   const model::CollectiveGroup shards = model::GroupOf(model::Axis::kDataShard);
   const model::CollectiveGroup within = model::WithinRun(shards, kRun);
   const model::CollectiveGroup across = model::AcrossRuns(shards, kRun);
@@ -363,46 +381,49 @@ TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
     };
   };
   for (const int64_t rows : {1, 3, 7, 64}) {
-    RunRanks(kFour, GetParam().make, make_groups, [&](int rank, Backend& backend, const FindCommunicator& groups) {
-      model::Program program;
-      program.mesh = MeshOf(model::Axis::kDataShard, kFour, rank);
-      program.chunks.resize(1);
-      program.ops.resize(1);
-      program.ops[0].resize(model::kNumPieces);
-      model::ValueType type = {
-          DType::kFloat32, {{"rows", rows, rows}, {"columns", 5, 5}}, {}, {}};
-      type.placement[model::Axis::kDataShard] = model::PartialSum();
-      std::vector<model::ValueId> values = {
-          model::AppendValue(program, "whole", model::Role::kActivation, 0, type)};
-      const auto then = [&](OpKind kind, const model::CollectiveGroup& group, int64_t extent) {
-        model::CollectiveAttributes attributes = {group, model::CollectivePurpose::kGradient};
-        attributes.extent = extent;
-        auto types = model::InferTypes(program, kind, attributes, {&values.back(), 1});
-        TROUPE_CHECK_OK(types.status());
-        const model::ValueId made =
-            model::AppendValue(program, "next", model::Role::kActivation, 0, (*types)[0]);
-        program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(
-            {kind, attributes, {values.back()}, {made}});
-        values.push_back(made);
-      };
-      then(OpKind::kReduceScatter, within, 0);
-      then(OpKind::kReduceScatter, across, 0);
-      then(OpKind::kAllGather, across, program.value(values[1]).dims[0].local);
-      then(OpKind::kAllGather, within, rows);
+    RunRanks(
+        kFour, GetParam().make, make_groups,
+        [&](int rank, Backend& backend, const FindCommunicator& groups) {
+          model::Program program;
+          program.mesh = MeshOf(model::Axis::kDataShard, kFour, rank);
+          program.chunks.resize(1);
+          program.ops.resize(1);
+          program.ops[0].resize(model::kNumPieces);
+          model::ValueType type = {
+              DType::kFloat32, {{"rows", rows, rows}, {"columns", 5, 5}}, {}, {}};
+          type.placement[model::Axis::kDataShard] = model::PartialSum();
+          std::vector<model::ValueId> values = {
+              model::AppendValue(program, "whole", model::Role::kActivation, 0, type)};
+          const auto then = [&](OpKind kind, const model::CollectiveGroup& group, int64_t extent) {
+            model::CollectiveAttributes attributes = {group, model::CollectivePurpose::kGradient};
+            attributes.extent = extent;
+            auto types = model::InferTypes(program, kind, attributes, {&values.back(), 1});
+            TROUPE_CHECK_OK(types.status());
+            const model::ValueId made =
+                model::AppendValue(program, "next", model::Role::kActivation, 0, (*types)[0]);
+            program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(
+                {kind, attributes, {values.back()}, {made}});
+            values.push_back(made);
+          };
+          then(OpKind::kReduceScatter, within, 0);
+          then(OpKind::kReduceScatter, across, 0);
+          then(OpKind::kAllGather, across, program.value(values[1]).dims[0].local);
+          then(OpKind::kAllGather, within, rows);
 
-      const model::MemoryPlan plan = PlainPlan(program);
-      const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
-      WriteNumbers(*executable, program, values[0], Summands(rank, 5 * rows));
-      TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
-      const model::Range block = model::BalancedRange(rows, kRun, rank % kRun);
-      const model::Range part = model::BalancedRange(block.size(), kFour / kRun, rank / kRun);
-      const Numbers mine = ReadNumbers(*executable, program, values[2]);
-      ASSERT_EQ(static_cast<int64_t>(mine.size()), 5 * part.size());
-      for (int64_t i = 0; i < 5 * part.size(); ++i)
-        EXPECT_EQ(mine[i], sum(5 * (block.begin + part.begin) + i)) << i;
-      const Numbers all = ReadNumbers(*executable, program, values[4]);
-      for (int64_t i = 0; i < 5 * rows; ++i) EXPECT_EQ(all[i], sum(i)) << i;
-    });
+          const model::MemoryPlan plan = PlainPlan(program);
+          const std::unique_ptr<Executable> executable =
+              PrepareRank(backend, program, plan, groups);
+          WriteNumbers(*executable, program, values[0], Summands(rank, 5 * rows));
+          TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+          const model::Range block = model::BalancedRange(rows, kRun, rank % kRun);
+          const model::Range part = model::BalancedRange(block.size(), kFour / kRun, rank / kRun);
+          const Numbers mine = ReadNumbers(*executable, program, values[2]);
+          ASSERT_EQ(static_cast<int64_t>(mine.size()), 5 * part.size());
+          for (int64_t i = 0; i < 5 * part.size(); ++i)
+            EXPECT_EQ(mine[i], sum(5 * (block.begin + part.begin) + i)) << i;
+          const Numbers all = ReadNumbers(*executable, program, values[4]);
+          for (int64_t i = 0; i < 5 * rows; ++i) EXPECT_EQ(all[i], sum(i)) << i;
+        });
   }
 }
 

@@ -14,7 +14,8 @@ using model::OpKind;
 TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
   if (compute() == DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
   ReferenceBackend reference;
-  for (const std::vector<int64_t>& experts : std::vector<std::vector<int64_t>>{{1}, {3, 129, 1024, 64}}) {
+  for (const std::vector<int64_t>& experts :
+       std::vector<std::vector<int64_t>>{{1}, {3, 129, 1024, 64}}) {
     // New counts are added to the previous ones; the other lanes stay unchanged.
     const std::vector<double> control = random_.Integers(model::kControlLanes, 0, 1000);
     std::vector<double> expected = control;
@@ -56,11 +57,11 @@ TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
     control[now.lane] = now.number;
     std::vector<double> expected = control;
     expected[model::kLaneHalted] = now.expected;
-    const TestOp op{OpKind::kControlHalt,
-                    model::NoAttributes{},
-                    {{DType::kFloat64, {model::kControlLanes}, control},
-                     {DType::kFloat64, {1}, {now.halted}}},
-                    {}};
+    const TestOp op{
+        OpKind::kControlHalt,
+        model::NoAttributes{},
+        {{DType::kFloat64, {model::kControlLanes}, control}, {DType::kFloat64, {1}, {now.halted}}},
+        {}};
     for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference)}) {
       const TestResult result = RunOp(*backend, op);
       EXPECT_EQ(result.inputs[0], expected) << "lane " << now.lane;
@@ -74,11 +75,11 @@ TEST_P(KernelTest, TotalsAreAddedAndTheRankOfANonfiniteOneIsMarked) {
   ReferenceBackend reference;
   const std::vector<double> control = random_.Integers(model::kControlLanes, 0, 1);
   for (const double loss : {3.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
-    const TestOp op{OpKind::kControlTotals,
-                    model::ControlAttributes{4},
-                    {{DType::kFloat64, {model::kControlLanes}, control},
-                     {DType::kFloat64, {2}, {loss, 16.0}}},
-                    {}};
+    const TestOp op{
+        OpKind::kControlTotals,
+        model::ControlAttributes{4},
+        {{DType::kFloat64, {model::kControlLanes}, control}, {DType::kFloat64, {2}, {loss, 16.0}}},
+        {}};
     for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference)}) {
       const std::vector<double> result = RunOp(*backend, op).inputs[0];
       EXPECT_EQ(result[model::kLaneWeight], control[model::kLaneWeight] + 16);

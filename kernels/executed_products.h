@@ -36,7 +36,8 @@ class ExecutedProducts {
   void Note(const model::Program& program, const model::Op& op, model::DType used_a,
             model::DType used_b) {
     const model::DType a = program.value(op.inputs[0]).dtype, b = program.value(op.inputs[1]).dtype;
-    noted_[{op.kind, op.outputs[0], op.inputs[0], op.inputs[1]}] = {op.kind, a, b, used_a, used_b, 1};
+    noted_[{op.kind, op.outputs[0], op.inputs[0], op.inputs[1]}] = {op.kind, a,      b,
+                                                                    used_a,  used_b, 1};
   }
 
   // Counts summed over operations, ordered by kind.

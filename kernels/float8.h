@@ -49,7 +49,8 @@ TROUPE_ANYWHERE constexpr uint8_t ToFloat8(Float8Format format, float value) {
   const float sum = std::bit_cast<float>(clamped) + std::bit_cast<float>(steps);
   const uint32_t counted = std::bit_cast<uint32_t>(sum) - steps;
   const uint32_t rebiased = clamped - (static_cast<uint32_t>(127 - layout.bias) << 23);
-  const uint32_t rounded = (rebiased + ((1u << (dropped - 1)) - 1) + (rebiased >> dropped & 1u)) >> dropped;
+  const uint32_t rounded =
+      (rebiased + ((1u << (dropped - 1)) - 1) + (rebiased >> dropped & 1u)) >> dropped;
   const uint32_t number = clamped < smallest_normal ? counted : rounded;
   const uint32_t code = magnitude < 0x7F800000u ? number : layout.not_a_number;
   return static_cast<uint8_t>(sign | code);
@@ -64,9 +65,11 @@ TROUPE_ANYWHERE constexpr float FromFloat8(Float8Format format, uint8_t code) {
   if (format == Float8Format::kE5M2 && exponent == 31) {
     return std::bit_cast<float>(sign | (magnitude == 0x7Cu ? 0x7F800000u : 0x7FC00000u));
   }
-  if (format == Float8Format::kE4M3 && magnitude == 0x7Fu) return std::bit_cast<float>(sign | 0x7FC00000u);
+  if (format == Float8Format::kE4M3 && magnitude == 0x7Fu)
+    return std::bit_cast<float>(sign | 0x7FC00000u);
   if (exponent == 0) {
-    const float step = std::bit_cast<float>(static_cast<uint32_t>(128 - layout.bias - layout.mantissa_bits) << 23);
+    const float step =
+        std::bit_cast<float>(static_cast<uint32_t>(128 - layout.bias - layout.mantissa_bits) << 23);
     const float number = static_cast<float>(magnitude) * step;
     return sign != 0 ? -number : number;
   }
@@ -83,13 +86,17 @@ TROUPE_ANYWHERE constexpr float ScaleOf(Float8Format format, float amax) {
   if (bits == 0 || bits >= 0x7F800000u) return 1.0f;
   const Float8Layout layout = LayoutOf(format);
   const bool carries = (bits & 0x7FFFFFu) > (layout.largest & 0x7FFFFFu);
-  const int exponent = static_cast<int>(bits >> 23) - 127 - layout.largest_exponent + (carries ? 1 : 0);
-  return std::bit_cast<float>(static_cast<uint32_t>((exponent < -100 ? -100 : exponent) + 127) << 23);
+  const int exponent =
+      static_cast<int>(bits >> 23) - 127 - layout.largest_exponent + (carries ? 1 : 0);
+  return std::bit_cast<float>(static_cast<uint32_t>((exponent < -100 ? -100 : exponent) + 127)
+                              << 23);
 }
 
 // The scale for delayed scaling, where `amax` comes from earlier steps: magnitudes up to twice as
 // large still fit. This costs no mantissa bits, only one binade of the smallest numbers.
-TROUPE_ANYWHERE constexpr float DelayedScaleOf(Float8Format format, float amax) { return 2.0f * ScaleOf(format, amax); }
+TROUPE_ANYWHERE constexpr float DelayedScaleOf(Float8Format format, float amax) {
+  return 2.0f * ScaleOf(format, amax);
+}
 
 // Quantises `value` with the inverse of its scale. A finite value never becomes NaN, even if the
 // quotient overflows.
@@ -102,7 +109,8 @@ TROUPE_ANYWHERE constexpr uint8_t Quantized(Float8Format format, float value, fl
 
 // The larger of two magnitudes; NaN counts as larger than any number.
 TROUPE_ANYWHERE constexpr float LargerMagnitude(float a, float b) {
-  const uint32_t x = std::bit_cast<uint32_t>(a) & 0x7FFFFFFFu, y = std::bit_cast<uint32_t>(b) & 0x7FFFFFFFu;
+  const uint32_t x = std::bit_cast<uint32_t>(a) & 0x7FFFFFFFu,
+                 y = std::bit_cast<uint32_t>(b) & 0x7FFFFFFFu;
   return std::bit_cast<float>(x > y ? x : y);
 }
 

@@ -29,7 +29,8 @@ class Float8KernelTest : public KernelTest {
         for (size_t j = 0; j < expected.outputs[i].size(); ++j) {
           const double a = actual.outputs[i][j], e = expected.outputs[i][j];
           ASSERT_TRUE(a == e || (std::isnan(a) && std::isnan(e)))
-              << "output " << i << " element " << j << " is " << a << " for " << e << " of " << Shapes(op);
+              << "output " << i << " element " << j << " is " << a << " for " << e << " of "
+              << Shapes(op);
         }
       }
     }
@@ -46,8 +47,10 @@ class Float8KernelTest : public KernelTest {
                        made_of,
                        {Empty(compute(), {gu[0], is_gradient ? gu[1] : gu[1] / 2})}};
     const RunOptions options = {.first_microbatch = true};
-    const TestValue written = {compute(), maker.outputs[0].extents, RunOp(*backend_, maker, options).outputs[0]};
-    TestOp in_two = QuantizeOp(attributes, written, history), in_one = SourceOp(attributes, made_of, history);
+    const TestValue written = {compute(), maker.outputs[0].extents,
+                               RunOp(*backend_, maker, options).outputs[0]};
+    TestOp in_two = QuantizeOp(attributes, written, history),
+           in_one = SourceOp(attributes, made_of, history);
     in_two.first_writer = in_one.first_writer = first_writer;
     ExpectSameAs(RunOp(*backend_, in_two, options), in_one, options);
   }
@@ -58,7 +61,8 @@ class Float8KernelTest : public KernelTest {
     const std::vector<int64_t>& gu = made_of.back().extents;
     const TestValue value = Empty(made_of.back().dtype, {gu[0], is_gradient ? gu[1] : gu[1] / 2});
     TestOp op = QuantizeOp(attributes, value, history);
-    attributes.source = is_gradient ? model::QuantizeSource::kSwiGluGrad : model::QuantizeSource::kSwiGlu;
+    attributes.source =
+        is_gradient ? model::QuantizeSource::kSwiGluGrad : model::QuantizeSource::kSwiGlu;
     op.attributes = attributes;
     op.inputs.erase(op.inputs.begin());
     op.inputs.insert(op.inputs.begin(), made_of.begin(), made_of.end());
@@ -67,10 +71,12 @@ class Float8KernelTest : public KernelTest {
 
   static int64_t Blocks(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
-  static TestOp QuantizeOp(const QuantizeAttributes& attributes, TestValue x, std::vector<double> history = {}) {
+  static TestOp QuantizeOp(const QuantizeAttributes& attributes, TestValue x,
+                           std::vector<double> history = {}) {
     const int64_t rows = x.extents[0], columns = x.extents[1];
     TestOp op{model::OpKind::kQuantize, attributes, {std::move(x)}, {}};
-    if (!history.empty()) op.inputs.push_back({DType::kFloat32, {model::kAmaxSteps}, std::move(history)});
+    if (!history.empty())
+      op.inputs.push_back({DType::kFloat32, {model::kAmaxSteps}, std::move(history)});
     if (attributes.rows) op.outputs.push_back(Empty(attributes.format, {rows, columns}));
     if (attributes.columns) op.outputs.push_back(Empty(attributes.format, {columns, rows}));
     if (attributes.block_rows == 0) {
@@ -79,8 +85,8 @@ class Float8KernelTest : public KernelTest {
       for (const bool transposed : {false, true}) {
         if (!(transposed ? attributes.columns : attributes.rows)) continue;
         const int64_t lines = transposed ? columns : rows, width = transposed ? rows : columns;
-        op.outputs.push_back(
-            Empty(DType::kFloat32, {Blocks(lines, attributes.block_rows), Blocks(width, model::kFloat8Block)}));
+        op.outputs.push_back(Empty(DType::kFloat32, {Blocks(lines, attributes.block_rows),
+                                                     Blocks(width, model::kFloat8Block)}));
       }
     }
     if (attributes.folds) op.outputs.push_back({DType::kFloat32, {1}, {2.5}});
@@ -90,13 +96,15 @@ class Float8KernelTest : public KernelTest {
   // Random numbers with a wide range of magnitudes.
   TestValue Wide(int64_t rows, int64_t columns) {
     TestValue x = Compute({rows, columns});
-    for (double& number : x.numbers) number *= std::exp2(static_cast<double>(random_.Integer(-12, 6)));
+    for (double& number : x.numbers)
+      number *= std::exp2(static_cast<double>(random_.Integer(-12, 6)));
     return x;
   }
 
   // An FP8 operand with random scales: one for the tensor, or one for each 1 x 128 or 128 x 128
   // block.
-  std::pair<TestValue, TestValue> Factor(DType format, int64_t rows, int64_t columns, int block_rows) {
+  std::pair<TestValue, TestValue> Factor(DType format, int64_t rows, int64_t columns,
+                                         int block_rows) {
     TestValue factor{format, {rows, columns}, random_.Normals(rows * columns, 3.0)};
     std::vector<int64_t> extents = {1};
     if (block_rows > 0) extents = {Blocks(rows, block_rows), Blocks(columns, model::kFloat8Block)};

@@ -12,17 +12,20 @@ using model::DType;
 using model::OpKind;
 using model::QuantizeAttributes;
 
-const std::vector<std::pair<int64_t, int64_t>> kFloat8Shapes = {{1, 1}, {3, 16}, {65, 129}, {200, 288}, {144, 272}};
+const std::vector<std::pair<int64_t, int64_t>> kFloat8Shapes = {
+    {1, 1}, {3, 16}, {65, 129}, {200, 288}, {144, 272}};
 
 // Rows, and columns of gate and of up: ragged, multiples of 16 bytes, and whole blocks.
-const std::vector<std::pair<int64_t, int64_t>> kSwiGluShapes = {{1, 1}, {65, 129}, {130, 96}, {144, 256}};
+const std::vector<std::pair<int64_t, int64_t>> kSwiGluShapes = {
+    {1, 1}, {65, 129}, {130, 96}, {144, 256}};
 
 TEST_P(Float8KernelTest, QuantizedValuesAreTheReferencesBits) {
   for (const auto& [rows, columns] : kFloat8Shapes) {
     for (const DType format : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
       for (const int block_rows : {0, 1, 128}) {
         for (const int forms : {1, 2, 3}) {
-          ExpectSame(QuantizeOp({format, (forms & 1) != 0, (forms & 2) != 0, block_rows}, Wide(rows, columns)));
+          ExpectSame(QuantizeOp({format, (forms & 1) != 0, (forms & 2) != 0, block_rows},
+                                Wide(rows, columns)));
         }
       }
     }
@@ -38,7 +41,8 @@ TEST_P(Float8KernelTest, DelayedScalingGoesByItsHistoryAndFoldsWhatItSees) {
     for (const std::vector<double>& history : {none, some}) {
       for (const bool folds : {false, true}) {
         for (const bool first_writer : {false, true}) {
-          TestOp op = QuantizeOp({DType::kFloat8E5M2, true, true, 0, folds}, Wide(rows, columns), history);
+          TestOp op =
+              QuantizeOp({DType::kFloat8E5M2, true, true, 0, folds}, Wide(rows, columns), history);
           op.first_writer = first_writer;
           ExpectSame(op, {.first_microbatch = true});
         }
@@ -56,7 +60,8 @@ TEST_P(Float8KernelTest, WhatIsNoNumberStaysNoneAndZerosAreScaledByOne) {
       for (const bool delayed : {false, true}) {
         if (delayed && block_rows > 0) continue;
         std::vector<double> history(delayed ? model::kAmaxSteps : 0, 1.5);
-        const TestOp op = QuantizeOp({DType::kFloat8E4M3, true, true, block_rows, delayed}, x, history);
+        const TestOp op =
+            QuantizeOp({DType::kFloat8E4M3, true, true, block_rows, delayed}, x, history);
         ExpectSame(op);
         const TestResult result = RunOp(*backend_, op, {});
         EXPECT_EQ(std::isnan(result.outputs[0][141]), bad != 0);
@@ -73,7 +78,8 @@ TEST_P(Float8KernelTest, WhatSwiGluMakesIsQuantizedAsIfItHadBeenWritten) {
     for (const int block_rows : {0, 1}) {
       for (const int forms : {1, 2, 3}) {
         ExpectAsWritten({DType::kFloat8E4M3, (forms & 1) != 0, (forms & 2) != 0, block_rows}, {gu});
-        ExpectAsWritten({DType::kFloat8E5M2, (forms & 1) != 0, (forms & 2) != 0, block_rows}, {dy, gu});
+        ExpectAsWritten({DType::kFloat8E5M2, (forms & 1) != 0, (forms & 2) != 0, block_rows},
+                        {dy, gu});
       }
     }
   }
@@ -136,10 +142,12 @@ TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
   struct Shape {
     int64_t rows, k, n;
   };
-  for (const auto& [rows, k, n] : std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 144, 272}, {130, 256, 48}}) {
+  for (const auto& [rows, k, n] :
+       std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 144, 272}, {130, 256, 48}}) {
     for (const bool blocks : {false, true}) {
       const int line = blocks ? 1 : 0, square = blocks ? 128 : 0;
-      const auto product = [&](OpKind kind, DType first, int64_t m, int64_t other, int64_t depth, int other_rows) {
+      const auto product = [&](OpKind kind, DType first, int64_t m, int64_t other, int64_t depth,
+                               int other_rows) {
         const auto [a, a_scale] = Factor(first, m, depth, line);
         const auto [b, b_scale] = Factor(DType::kFloat8E4M3, other, depth, other_rows);
         const bool weight = kind == OpKind::kMatmulGradWeight;
@@ -151,7 +159,8 @@ TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
       };
       ExpectSums(product(OpKind::kMatmul, DType::kFloat8E4M3, rows, n, k, square));
       ExpectSums(product(OpKind::kMatmulGradInput, DType::kFloat8E5M2, rows, k, n, square));
-      const TestOp gradient = product(OpKind::kMatmulGradWeight, DType::kFloat8E5M2, n, k, rows, line);
+      const TestOp gradient =
+          product(OpKind::kMatmulGradWeight, DType::kFloat8E5M2, n, k, rows, line);
       ExpectSums(gradient);
       ExpectSums(gradient, {.first_microbatch = true});
     }
@@ -170,11 +179,13 @@ TEST_P(Float8KernelTest, AQuantizedProductIsTheProductWithinTheFormatsRounding) 
     const auto made = [](const TestOp& op, const TestResult& result, size_t i) {
       return TestValue{op.outputs[i].dtype, op.outputs[i].extents, result.outputs[i]};
     };
-    const TestResult y8 = RunOp(*backend_, {OpKind::kMatmul,
-                                            {},
-                                            {made(x_op, x8, 0), made(w_op, w8, 0), made(x_op, x8, 1), made(w_op, w8, 1)},
-                                            {Empty(compute(), {kRows, kOut})}});
-    const TestResult y = RunOp(*backend_, {OpKind::kMatmul, {}, {x, w}, {Empty(compute(), {kRows, kOut})}});
+    const TestResult y8 = RunOp(
+        *backend_, {OpKind::kMatmul,
+                    {},
+                    {made(x_op, x8, 0), made(w_op, w8, 0), made(x_op, x8, 1), made(w_op, w8, 1)},
+                    {Empty(compute(), {kRows, kOut})}});
+    const TestResult y =
+        RunOp(*backend_, {OpKind::kMatmul, {}, {x, w}, {Empty(compute(), {kRows, kOut})}});
     double error = 0, size = 0;
     for (size_t i = 0; i < y.outputs[0].size(); ++i) {
       error += std::pow(y8.outputs[0][i] - y.outputs[0][i], 2);
@@ -190,8 +201,8 @@ TEST_P(Float8KernelTest, AQuantizedProductIsTheProductWithinTheFormatsRounding) 
 // Quantisation has no derivative; the gradient used is that of the unquantised matmul. Gradients
 // must therefore equal those of bfloat16 within the formats' rounding error.
 TEST_P(Float8KernelTest, GradientsOfAProgramAreThoseOfBfloat16WithinTheFormatsRounding) {
-  for (const auto recipe :
-       {model::Float8Recipe::kCurrent, model::Float8Recipe::kDelayed, model::Float8Recipe::kBlockwise}) {
+  for (const auto recipe : {model::Float8Recipe::kCurrent, model::Float8Recipe::kDelayed,
+                            model::Float8Recipe::kBlockwise}) {
     model::BuildOptions options = model::StageOptions(model::SmallModel("ADAD"), {}, 3, 11);
     options.compute_dtype = DType::kBFloat16;
     ProgramRun plain(*backend_, options, 5);
@@ -210,15 +221,17 @@ TEST_P(Float8KernelTest, GradientsOfAProgramAreThoseOfBfloat16WithinTheFormatsRo
         error += std::pow(actual[i] - expected[i], 2);
         size += std::pow(expected[i], 2);
       }
-      EXPECT_LT(std::sqrt(error / size), 0.2) << run.program().value(run.program().parameters[p].value).name;
+      EXPECT_LT(std::sqrt(error / size), 0.2)
+          << run.program().value(run.program().parameters[p].value).name;
     }
     EXPECT_EQ(run.Update(1e-2)[model::kLaneNonfinite], 0.0);
   }
 }
 
 TEST_P(Float8KernelTest, HistoriesMoveOnWithAStepThatCountsAlone) {
-  for (const auto& [lane, of_rank] : {std::pair(model::kLaneNonfinite, 0), std::pair(model::kLaneNonfinite, 3),
-                                      std::pair(model::kLaneHalted, 1)}) {
+  for (const auto& [lane, of_rank] :
+       {std::pair(model::kLaneNonfinite, 0), std::pair(model::kLaneNonfinite, 3),
+        std::pair(model::kLaneHalted, 1)}) {
     const bool finite = of_rank == 0;
     std::vector<double> control(model::kControlLanes, 0.0);
     control[lane] = of_rank;

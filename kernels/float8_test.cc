@@ -18,7 +18,8 @@ struct Format {
   int exponent_bits, mantissa_bits, bias;
   double largest;
 };
-constexpr Format kFormats[] = {{Float8Format::kE4M3, 4, 3, 7, 448}, {Float8Format::kE5M2, 5, 2, 15, 57344}};
+constexpr Format kFormats[] = {{Float8Format::kE4M3, 4, 3, 7, 448},
+                               {Float8Format::kE5M2, 5, 2, 15, 57344}};
 
 // Decodes by the definition of the formats, with infinity and NaN as in the specification.
 double NumberOf(const Format& format, int code) {
@@ -26,7 +27,8 @@ double NumberOf(const Format& format, int code) {
   const int mantissa = code & ((1 << format.mantissa_bits) - 1);
   const double sign = code & 0x80 ? -1 : 1;
   if (format.format == Float8Format::kE4M3 && (code & 0x7F) == 0x7F) return NAN;
-  if (format.format == Float8Format::kE5M2 && exponent == 31) return mantissa == 0 ? sign * INFINITY : NAN;
+  if (format.format == Float8Format::kE5M2 && exponent == 31)
+    return mantissa == 0 ? sign * INFINITY : NAN;
   const double fraction = std::ldexp(mantissa, -format.mantissa_bits);
   return sign * (exponent == 0 ? std::ldexp(fraction, 1 - format.bias)
                                : std::ldexp(1 + fraction, exponent - format.bias));
@@ -66,13 +68,16 @@ TEST(Float8, RoundsToTheNearestAndOfTwoAsNearToTheEvenCode) {
     const std::vector<int> codes = FiniteCodes(format);
     std::vector<float> numbers;
     for (size_t i = 0; i + 1 < codes.size(); ++i) {
-      const auto middle = static_cast<float>((NumberOf(format, codes[i]) + NumberOf(format, codes[i + 1])) / 2);
-      for (const float number : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)}) {
+      const auto middle =
+          static_cast<float>((NumberOf(format, codes[i]) + NumberOf(format, codes[i + 1])) / 2);
+      for (const float number :
+           {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)}) {
         numbers.push_back(number);
       }
     }
     for (int i = 0; i < 20000; ++i) {
-      numbers.push_back(static_cast<float>(random.Normal() * std::exp2(static_cast<double>(random.Integer(-24, 17)))));
+      numbers.push_back(static_cast<float>(
+          random.Normal() * std::exp2(static_cast<double>(random.Integer(-24, 17)))));
     }
     for (const float number : numbers) {
       const double magnitude = std::min<double>(std::abs(number), format.largest);
@@ -82,14 +87,17 @@ TEST(Float8, RoundsToTheNearestAndOfTwoAsNearToTheEvenCode) {
         const double best = std::abs(NumberOf(format, nearest) - magnitude);
         if (distance < best || (distance == best && code % 2 == 0)) nearest = code;
       }
-      EXPECT_EQ(ToFloat8(format.format, number), nearest + (std::signbit(number) ? 128 : 0)) << number;
+      EXPECT_EQ(ToFloat8(format.format, number), nearest + (std::signbit(number) ? 128 : 0))
+          << number;
     }
   }
 }
 
 TEST(Float8, SaturatesAndKeepsWhatIsNoNumberNoNumber) {
   for (const Format& format : kFormats) {
-    const auto back = [&](float value) { return FromFloat8(format.format, ToFloat8(format.format, value)); };
+    const auto back = [&](float value) {
+      return FromFloat8(format.format, ToFloat8(format.format, value));
+    };
     EXPECT_EQ(back(1e30f), format.largest);
     EXPECT_EQ(back(-1e30f), -format.largest);
     EXPECT_EQ(back(std::numeric_limits<float>::denorm_min()), 0.0f);
@@ -98,18 +106,24 @@ TEST(Float8, SaturatesAndKeepsWhatIsNoNumberNoNumber) {
       EXPECT_TRUE(std::isnan(FromFloat8(format.format, Quantized(format.format, value, 0.5f))));
     }
     // The quotient overflows float32.
-    EXPECT_EQ(FromFloat8(format.format, Quantized(format.format, -1e30f, 0x1p100f)), -format.largest);
+    EXPECT_EQ(FromFloat8(format.format, Quantized(format.format, -1e30f, 0x1p100f)),
+              -format.largest);
   }
 }
 
 TEST(Float8, AScaleIsTheLeastPowerOfTwoThatBringsTheLargestWithinTheFormat) {
   TestRandom random;
   for (const Format& format : kFormats) {
-    std::vector<float> amaxes = {static_cast<float>(format.largest), std::nextafter(static_cast<float>(format.largest), 1e9f),
-                                 1.0f, 1.75f, 1.76f, std::numeric_limits<float>::max()};
+    std::vector<float> amaxes = {static_cast<float>(format.largest),
+                                 std::nextafter(static_cast<float>(format.largest), 1e9f),
+                                 1.0f,
+                                 1.75f,
+                                 1.76f,
+                                 std::numeric_limits<float>::max()};
     for (int i = 0; i < 2000; ++i) {
-      amaxes.push_back(static_cast<float>(std::abs(random.Normal()) * std::exp2(static_cast<double>(random.Integer(-60, 80)))) +
-                      1e-22f);
+      amaxes.push_back(static_cast<float>(std::abs(random.Normal()) *
+                                          std::exp2(static_cast<double>(random.Integer(-60, 80)))) +
+                       1e-22f);
     }
     for (const float amax : amaxes) {
       const double scale = ScaleOf(format.format, amax);
@@ -131,8 +145,8 @@ TEST(Float8, MagnitudesAreComparedAndNaNIsTheLargest) {
 
 TEST(Float8, ValuesOfBothFormatsAreEncodedAsTheirCodes) {
   for (const Format& format : kFormats) {
-    const auto dtype =
-        format.format == Float8Format::kE4M3 ? model::DType::kFloat8E4M3 : model::DType::kFloat8E5M2;
+    const auto dtype = format.format == Float8Format::kE4M3 ? model::DType::kFloat8E4M3
+                                                            : model::DType::kFloat8E5M2;
     EXPECT_EQ(model::SizeOf(dtype), 1);
     const std::vector<double> numbers = {0, 1, -2.5, 0.3, 1e9};
     std::vector<std::byte> bytes(numbers.size());

@@ -39,49 +39,51 @@ TEST_P(CollectiveTest, RowsExchangedAgainstHeadsLieWhereTheyBelongAndComeBack) {
     }
     return columns;
   };
-  RunRanks(kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
-    model::Program program;
-    program.mesh.degrees[model::Axis::kContext] = kThree;
-    program.mesh.coordinates[model::Axis::kContext] = rank;
-    const int64_t all_rows = kSamples * kTokens;
-    model::ValueType type = {compute(),
-                             {{"rows", all_rows, all_rows / kThree}, {"qkv", kWidth, kWidth}},
-                             {},
-                             {{"q", 30, 30}, {"k", 15, 15}, {"v", 15, 15}}};
-    type.placement[model::Axis::kContext] = model::Shard(0, model::ShardHow::kHeadTail);
-    model::CollectiveAttributes there = {model::GroupOf(model::Axis::kContext),
-                                         model::CollectivePurpose::kContext};
-    there.exchange = {kSamples, kHead, false};
-    model::CollectiveAttributes back = there;
-    back.exchange.to_rows = true;
-    const auto append = [&program](const char* name, const model::ValueType& made) {
-      return model::AppendValue(program, name, model::Role::kActivation, 0, made);
-    };
-    const model::ValueId x = append("x", type);
-    const auto heads = model::InferTypes(program, model::OpKind::kExchangeHeads, there, {&x, 1});
-    TROUPE_CHECK_OK(heads.status());
-    const model::ValueId y = append("y", (*heads)[0]);
-    const model::ValueId z = append("z", type);
-    program.chunks.resize(1);
-    program.ops.resize(1);
-    program.ops[0].resize(model::kNumPieces);
-    program.ops[0][static_cast<int>(model::Piece::kForward)] = {
-        {model::OpKind::kExchangeHeads, there, {x}, {y}},
-        {model::OpKind::kExchangeHeads, back, {y}, {z}}};
-    const model::MemoryPlan plan = PlainPlan(program);
-    const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
-    std::vector<double> given, due;
-    for (const int64_t row : tokens_of(rank)) {
-      for (int64_t column = 0; column < kWidth; ++column) given.push_back(place(row, column));
-    }
-    for (int64_t row = 0; row < all_rows; ++row) {
-      for (const int64_t column : columns_of(rank)) due.push_back(place(row, column));
-    }
-    WriteNumbers(*executable, program, x, given);
-    TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
-    EXPECT_EQ(ReadNumbers(*executable, program, y), due);
-    EXPECT_EQ(ReadNumbers(*executable, program, z), given);
-  });
+  RunRanks(
+      kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
+        model::Program program;
+        program.mesh.degrees[model::Axis::kContext] = kThree;
+        program.mesh.coordinates[model::Axis::kContext] = rank;
+        const int64_t all_rows = kSamples * kTokens;
+        model::ValueType type = {compute(),
+                                 {{"rows", all_rows, all_rows / kThree}, {"qkv", kWidth, kWidth}},
+                                 {},
+                                 {{"q", 30, 30}, {"k", 15, 15}, {"v", 15, 15}}};
+        type.placement[model::Axis::kContext] = model::Shard(0, model::ShardHow::kHeadTail);
+        model::CollectiveAttributes there = {model::GroupOf(model::Axis::kContext),
+                                             model::CollectivePurpose::kContext};
+        there.exchange = {kSamples, kHead, false};
+        model::CollectiveAttributes back = there;
+        back.exchange.to_rows = true;
+        const auto append = [&program](const char* name, const model::ValueType& made) {
+          return model::AppendValue(program, name, model::Role::kActivation, 0, made);
+        };
+        const model::ValueId x = append("x", type);
+        const auto heads =
+            model::InferTypes(program, model::OpKind::kExchangeHeads, there, {&x, 1});
+        TROUPE_CHECK_OK(heads.status());
+        const model::ValueId y = append("y", (*heads)[0]);
+        const model::ValueId z = append("z", type);
+        program.chunks.resize(1);
+        program.ops.resize(1);
+        program.ops[0].resize(model::kNumPieces);
+        program.ops[0][static_cast<int>(model::Piece::kForward)] = {
+            {model::OpKind::kExchangeHeads, there, {x}, {y}},
+            {model::OpKind::kExchangeHeads, back, {y}, {z}}};
+        const model::MemoryPlan plan = PlainPlan(program);
+        const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
+        std::vector<double> given, due;
+        for (const int64_t row : tokens_of(rank)) {
+          for (int64_t column = 0; column < kWidth; ++column) given.push_back(place(row, column));
+        }
+        for (int64_t row = 0; row < all_rows; ++row) {
+          for (const int64_t column : columns_of(rank)) due.push_back(place(row, column));
+        }
+        WriteNumbers(*executable, program, x, given);
+        TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+        EXPECT_EQ(ReadNumbers(*executable, program, y), due);
+        EXPECT_EQ(ReadNumbers(*executable, program, z), given);
+      });
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ void HostTransfers::PostReceive(Place place, std::span<std::byte> bytes, Communi
 
 Status HostTransfers::Receive(Place place, std::span<std::byte> bytes, Communicator& edge) {
   const auto posted = receives_.find(place);
-  if (posted == receives_.end() || !posted->second) return edge.Receive(bytes.data(), bytes.size(), 0);
+  if (posted == receives_.end() || !posted->second)
+    return edge.Receive(bytes.data(), bytes.size(), 0);
   const Status status = posted->second->Wait();
   posted->second.reset();
   return status;

@@ -127,7 +127,7 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
 };
 
 inline const std::vector<std::pair<int64_t, int64_t>> kShapes = {{1, 1},  {1, 7},    {3, 16},
-                                                          {5, 33}, {65, 129}, {96, 256}};
+                                                                 {5, 33}, {65, 129}, {96, 256}};
 
 }  // namespace troupe::kernels
 

@@ -54,10 +54,10 @@ RmsNormArgs OpArguments::RmsNorm() const {
 }
 
 RmsNormGradArgs OpArguments::RmsNormGrad() const {
-  return {in(0),   in(1),           in_floats(2),    in_floats(3),
-          op_.inputs.size() > 4 ? in(4) : nullptr,
-          out(0),  out_floats(1),   nullptr,         in_extent(1, 0),
-          in_extent(1, 1), false};
+  return {
+      in(0),  in(1),         in_floats(2), in_floats(3),    op_.inputs.size() > 4 ? in(4) : nullptr,
+      out(0), out_floats(1), nullptr,      in_extent(1, 0), in_extent(1, 1),
+      false};
 }
 
 AddArgs OpArguments::Add() const { return {in(0), in(1), out(0), elements()}; }
@@ -128,9 +128,8 @@ AttentionGradArgs OpArguments::AttentionGrad() const {
   const int64_t stride = in_extent(1, 1);
   AttentionRows rows = RowsOf(a, in_extent(1, 0) / a.tokens);
   if (op_.inputs.size() > 4) rows.documents = in_ints(4);
-  return {in(0),         in(1),   in(1) + k_at, in(1) + v_at,  in(2),
-          in_floats(3),  out(0),  out(0) + k_at, out(0) + v_at, nullptr,
-          stride,        stride,  rows};
+  return {in(0),         in(1),         in(1) + k_at, in(1) + v_at, in(2),  in_floats(3), out(0),
+          out(0) + k_at, out(0) + v_at, nullptr,      stride,       stride, rows};
 }
 
 AttentionRows OpArguments::RowsOfParts(int64_t rows) const {
@@ -170,9 +169,8 @@ AttentionGradArgs OpArguments::AttentionPartGrad() const {
   const int64_t v_at = part.attention.key_value_heads * part.attention.head_dim * element_bytes();
   AttentionRows rows = RowsOfParts(in_extent(1, 0));
   if (op_.inputs.size() > 5) rows.documents = in_ints(5);
-  return {in(0),        in(1),   in(2),           in(2) + v_at,    in(3),
-          in_floats(4), out(0),  out(1),          out(1) + v_at,   nullptr,
-          in_extent(1, 1),       in_extent(2, 1), rows};
+  return {in(0),  in(1),         in(2),   in(2) + v_at,    in(3),           in_floats(4), out(0),
+          out(1), out(1) + v_at, nullptr, in_extent(1, 1), in_extent(2, 1), rows};
 }
 
 SwiGluArgs OpArguments::SwiGlu() const {
@@ -223,8 +221,7 @@ SoftmaxRescaleArgs OpArguments::SoftmaxRescale() const {
 }
 
 CrossEntropyArgs OpArguments::CrossEntropy() const {
-  return {in_floats(0), in_floats(1),    in_floats(2), out_doubles(0),
-          in_extent(0, 0), false};
+  return {in_floats(0), in_floats(1), in_floats(2), out_doubles(0), in_extent(0, 0), false};
 }
 
 CrossEntropyGradArgs OpArguments::CrossEntropyGrad() const {
@@ -264,20 +261,22 @@ QuantizeArgs OpArguments::Quantize() const {
 std::vector<AmaxHistoryEntry> OpArguments::AmaxHistories() const {
   const size_t count = (op_.inputs.size() - 1) / 2;
   std::vector<AmaxHistoryEntry> entries;
-  for (size_t i = 0; i < count; ++i) entries.push_back({in_floats(1 + i), in_floats(1 + count + i)});
+  for (size_t i = 0; i < count; ++i)
+    entries.push_back({in_floats(1 + i), in_floats(1 + count + i)});
   return entries;
 }
 
 DequantizeArgs OpArguments::Factor(size_t index) const {
   const model::Value& scale = program_.value(op_.inputs[index + 2]);
   const int64_t rows = in_extent(index, 0);
-  const bool as_rows = op_.kind == OpKind::kMatmul || (op_.kind == OpKind::kMatmulGradInput && index == 0);
+  const bool as_rows =
+      op_.kind == OpKind::kMatmul || (op_.kind == OpKind::kMatmulGradInput && index == 0);
   return {.q = reinterpret_cast<const uint8_t*>(in(index)),
           .scale = in_floats(index + 2),
           .y = nullptr,
           .rows = rows,
           .columns = in_extent(index, 1),
-          .block_rows = scale.dims.size() == 1         ? 0
+          .block_rows = scale.dims.size() == 1        ? 0
                         : scale.dims[0].local == rows ? 1
                                                       : static_cast<int32_t>(model::kFloat8Block),
           .e5m2 = program_.value(op_.inputs[index]).dtype == model::DType::kFloat8E5M2,
@@ -287,8 +286,17 @@ DequantizeArgs OpArguments::Factor(size_t index) const {
 ProductArgs OpArguments::Product() const {
   if (model::IsFloat8(program_.value(op_.inputs[0]).dtype)) {
     const ProductShape shape = ProductShapeOf(program_, op_);
-    return {.kind = shape.kind, .a = in(0), .b = in(1), .c = out(0), .rows = shape.rows, .k = shape.k, .n = shape.n,
-            .counts = nullptr, .num_counts = 1, .experts = 1, .accumulate = false};
+    return {.kind = shape.kind,
+            .a = in(0),
+            .b = in(1),
+            .c = out(0),
+            .rows = shape.rows,
+            .k = shape.k,
+            .n = shape.n,
+            .counts = nullptr,
+            .num_counts = 1,
+            .experts = 1,
+            .accumulate = false};
   }
   const bool forward = op_.kind == OpKind::kMatmul || op_.kind == OpKind::kGroupedMatmul;
   const bool weight =
@@ -310,13 +318,11 @@ ProductArgs OpArguments::Product() const {
 }
 
 RouterLogitsArgs OpArguments::RouterLogits() const {
-  return {in(0),           in_floats(1),    out_floats(0),
-          in_extent(0, 0), in_extent(0, 1), in_extent(1, 0)};
+  return {in(0), in_floats(1), out_floats(0), in_extent(0, 0), in_extent(0, 1), in_extent(1, 0)};
 }
 
 RouterLogitsGradInputArgs OpArguments::RouterLogitsGradInput() const {
-  return {in_floats(0),    in_floats(1),    out(0),
-          in_extent(0, 0), in_extent(1, 1), in_extent(0, 1)};
+  return {in_floats(0), in_floats(1), out(0), in_extent(0, 0), in_extent(1, 1), in_extent(0, 1)};
 }
 
 RouterLogitsGradWeightArgs OpArguments::RouterLogitsGradWeight() const {
@@ -325,9 +331,9 @@ RouterLogitsGradWeightArgs OpArguments::RouterLogitsGradWeight() const {
 }
 
 RouterTopKArgs OpArguments::RouterTopK() const {
-  return {in_floats(0), op_.inputs.size() > 1 ? in_floats(1) : nullptr,
-          out_floats(0), out_ints(1),
-          out_ints(2),  out_ints(3),
+  return {in_floats(0),    op_.inputs.size() > 1 ? in_floats(1) : nullptr,
+          out_floats(0),   out_ints(1),
+          out_ints(2),     out_ints(3),
           in_extent(0, 0), router()};
 }
 
@@ -336,8 +342,7 @@ RouterTopKGradArgs OpArguments::RouterTopKGrad() const {
 }
 
 RouterLoadArgs OpArguments::RouterLoad() const {
-  return {in_ints(0),      in_floats(1),     out_floats(0),
-          in_extent(0, 0), out_extent(0, 0), router()};
+  return {in_ints(0), in_floats(1), out_floats(0), in_extent(0, 0), out_extent(0, 0), router()};
 }
 
 RouterSlotsArgs OpArguments::RouterSlots() const {
@@ -363,18 +368,19 @@ PermuteArgs OpArguments::Permute() const {
 }
 
 CombineArgs OpArguments::Combine() const {
-  return {in(0),           in_ints(1),      op_.inputs.size() > 2 ? in_floats(2) : nullptr, out(0),
-          in_extent(1, 0), in_extent(1, 1), in_extent(0, 1)};
+  return {in(0),          in_ints(1),      op_.inputs.size() > 2 ? in_floats(2) : nullptr,
+          out(0),         in_extent(1, 0), in_extent(1, 1),
+          in_extent(0, 1)};
 }
 
 CombineGradArgs OpArguments::CombineGrad() const {
-  return {in(0),           in(1),           in_ints(2),     in_floats(3), out(0), out_floats(1),
-          in_extent(2, 0), in_extent(2, 1), in_extent(0, 1)};
+  return {in(0),         in(1),           in_ints(2),      in_floats(3),   out(0),
+          out_floats(1), in_extent(2, 0), in_extent(2, 1), in_extent(0, 1)};
 }
 
 CopyRoutedRowsArgs OpArguments::CopyRoutedRows() const {
-  return {in(0), out(0), in_ints(1), in_extent(1, 0), in_extent(0, 0),
-          in_extent(0, 1) * element_bytes()};
+  return {in(0),           out(0),          in_ints(1),
+          in_extent(1, 0), in_extent(0, 0), in_extent(0, 1) * element_bytes()};
 }
 
 }  // namespace troupe::kernels

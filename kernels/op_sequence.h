@@ -50,7 +50,8 @@ void ForEachOp(const model::Program& program, const Body& body) {
 
 // The number of elements in each rank's block of `whole`, cut along dim 0 over `ranks`, in group
 // order.
-inline std::vector<size_t> BlockElements(const model::Value& whole, const model::RowCut& cut, int ranks) {
+inline std::vector<size_t> BlockElements(const model::Value& whole, const model::RowCut& cut,
+                                         int ranks) {
   std::vector<size_t> counts;
   for (int rank = 0; rank < ranks; ++rank) {
     const model::Range rows = cut.Of(whole.dims[0].local, ranks, rank);

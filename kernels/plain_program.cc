@@ -14,8 +14,8 @@ model::Program PlainProgram() {
   return program;
 }
 
-model::ValueId AddPlainValue(model::Program& program, model::DType dtype, const std::vector<int64_t>& extents,
-                             std::string name) {
+model::ValueId AddPlainValue(model::Program& program, model::DType dtype,
+                             const std::vector<int64_t>& extents, std::string name) {
   model::Value value;
   value.id = static_cast<model::ValueId>(program.values.size());
   value.name = std::move(name);
@@ -38,7 +38,8 @@ model::MemoryPlan PlainPlan(const model::Program& program) {
     if (value.view_of != model::kNoValue) {
       int64_t skipped = 0;
       const model::ValueId root = RootOf(program, value.id, &skipped);
-      plan.locations[value.id].offset = plan.locations[root].offset + skipped * model::SizeOf(value.dtype);
+      plan.locations[value.id].offset =
+          plan.locations[root].offset + skipped * model::SizeOf(value.dtype);
       continue;
     }
     plan.locations[value.id].offset = plan.persistent_bytes;

@@ -15,8 +15,8 @@ namespace troupe::kernels {
 // A program with one chunk and no operations.
 model::Program PlainProgram();
 // Adds a value with the same local and global extents.
-model::ValueId AddPlainValue(model::Program& program, model::DType dtype, const std::vector<int64_t>& extents,
-                             std::string name);
+model::ValueId AddPlainValue(model::Program& program, model::DType dtype,
+                             const std::vector<int64_t>& extents, std::string name);
 // Appends `op` to the chunk's forward piece.
 void AddPlainOp(model::Program& program, model::Op op);
 

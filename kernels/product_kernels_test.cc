@@ -13,8 +13,10 @@ TEST_P(KernelTest, ProductsMatch) {
   };
   for (const auto& [rows, k, n] :
        std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 96, 1100}, {130, 64, 48}}) {
-    ExpectSums(
-        {OpKind::kMatmul, {}, {Compute({rows, k}), Compute({n, k})}, {Empty(compute(), {rows, n})}});
+    ExpectSums({OpKind::kMatmul,
+                {},
+                {Compute({rows, k}), Compute({n, k})},
+                {Empty(compute(), {rows, n})}});
     ExpectSums({OpKind::kMatmulGradInput,
                 {},
                 {Compute({rows, n}), Compute({n, k})},
@@ -81,11 +83,9 @@ TEST_P(KernelTest, GroupedProductsMatchAlsoOfExpertsWithoutRows) {
                   first},
                  {.first_microbatch = true});
     }
-    ExpectEqual({OpKind::kSwiGlu,
-                 {},
-                 {Compute({rows, n}), count_value},
-                 {Empty(compute(), {rows, n / 2})}},
-                16);
+    ExpectEqual(
+        {OpKind::kSwiGlu, {}, {Compute({rows, n}), count_value}, {Empty(compute(), {rows, n / 2})}},
+        16);
     ExpectEqual({OpKind::kSwiGluGrad,
                  {},
                  {Compute({rows, n / 2}), Compute({rows, n}), count_value},

@@ -39,8 +39,9 @@ inline ProductShape ProductShapeOf(const model::Program& program, const model::O
   const bool bfloat16 = a.dtype == model::DType::kBFloat16;
   const int64_t rows = a.dims[0].local;
   if (model::IsFloat8(a.dtype)) {
-    const Float8Scaling float8 =
-        program.value(op.inputs[2]).dims.size() == 1 ? Float8Scaling::kWhole : Float8Scaling::kBlocks;
+    const Float8Scaling float8 = program.value(op.inputs[2]).dims.size() == 1
+                                     ? Float8Scaling::kWhole
+                                     : Float8Scaling::kBlocks;
     const int64_t other = b.dims[0].local, depth = a.dims[1].local;
     switch (op.kind) {
       case model::OpKind::kMatmul:
@@ -54,8 +55,8 @@ inline ProductShape ProductShapeOf(const model::Program& program, const model::O
   if (op.kind == model::OpKind::kMatmulGradWeight) {
     return {ProductKind::kWeightGradient, bfloat16, rows, b.dims[1].local, a.dims[1].local};
   }
-  const ProductKind kind = op.kind == model::OpKind::kMatmul ? ProductKind::kForward
-                                                             : ProductKind::kInputGradient;
+  const ProductKind kind =
+      op.kind == model::OpKind::kMatmul ? ProductKind::kForward : ProductKind::kInputGradient;
   return {kind, bfloat16, rows, b.dims[1].local, b.dims[0].local};
 }
 

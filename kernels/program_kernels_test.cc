@@ -91,7 +91,9 @@ TEST_P(KernelTest, ProgramKeptInPartsHasTheBitsOfItsCalls) {
   for (const bool parts : {false, true}) {
     ProgramRun run(*backend_, SmallOptions(compute()), 5);
     Executable& executable = run.executable();
-    const auto begin = [&](StepPart part) { return parts ? executable.BeginPart(part) : OkStatus(); };
+    const auto begin = [&](StepPart part) {
+      return parts ? executable.BeginPart(part) : OkStatus();
+    };
     const auto end = [&] { return parts ? executable.EndPart() : OkStatus(); };
     for (int step = 1; step <= 4; ++step) {
       const Microbatch microbatch = run.MakeMicrobatch(static_cast<uint64_t>(step));

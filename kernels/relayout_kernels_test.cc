@@ -100,7 +100,8 @@ RelayoutProgram Build(DType dtype, bool to_head_tail, int ranks, int rank) {
 struct Whole {
   Numbers y, dx;
 };
-Whole RunAll(const MakeBackend& make, DType dtype, bool to_head_tail, int ranks, const Numbers& x, const Numbers& dy) {
+Whole RunAll(const MakeBackend& make, DType dtype, bool to_head_tail, int ranks, const Numbers& x,
+             const Numbers& dy) {
   Whole whole = {Numbers(x.size()), Numbers(x.size())};
   RunRanks(ranks, make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
     RelayoutProgram made = Build(dtype, to_head_tail, ranks, rank);
@@ -127,8 +128,8 @@ Whole RunAll(const MakeBackend& make, DType dtype, bool to_head_tail, int ranks,
 }
 
 Whole RunReference(bool to_head_tail, int ranks, const Numbers& x, const Numbers& dy) {
-  return RunAll([] { return std::make_unique<ReferenceBackend>(); }, DType::kFloat64,
-                to_head_tail, ranks, x, dy);
+  return RunAll([] { return std::make_unique<ReferenceBackend>(); }, DType::kFloat64, to_head_tail,
+                ranks, x, dy);
 }
 
 TEST_P(CollectiveTest, RelayoutMovesEveryRowToItsRankAndGradientsBack) {

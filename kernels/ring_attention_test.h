@@ -69,8 +69,9 @@ class Ring {
               {compute_, {rows_, q_width_}, forward.outputs[0]},
               {DType::kFloat32, {rows_, shape_.query_heads}, forward.outputs[1]}};
     inputs.insert(inputs.end(), documents_.begin(), documents_.end());
-    const TestResult backward =
-        RunOp(backend, {OpKind::kAttentionGrad, whole_, inputs, {Of(compute_, rows_, q_width_ + kv_width_)}});
+    const TestResult backward = RunOp(
+        backend,
+        {OpKind::kAttentionGrad, whole_, inputs, {Of(compute_, rows_, q_width_ + kv_width_)}});
     const TestResult split =
         RunOp(backend, {OpKind::kSplitHeads,
                         {},
@@ -97,8 +98,10 @@ class Ring {
         return TestValue{compute_, {rows, kv_width_}, Pick(split.outputs[1], kv_width_, from)};
       };
       const auto op = [&](OpKind kind, int shift, std::vector<TestValue> inputs) {
-        TestOp part = {kind, model::PartAttributes{whole_, shift, shift + 1 == shape_.ranks},
-                       std::move(inputs), {}};
+        TestOp part = {kind,
+                       model::PartAttributes{whole_, shift, shift + 1 == shape_.ranks},
+                       std::move(inputs),
+                       {}};
         part.mesh.degrees[Axis::kContext] = shape_.ranks;
         part.mesh.coordinates[Axis::kContext] = rank;
         return part;
@@ -139,7 +142,9 @@ class Ring {
   }
 
  private:
-  static TestValue Of(DType dtype, int64_t rows, int64_t columns) { return {dtype, {rows, columns}, {}}; }
+  static TestValue Of(DType dtype, int64_t rows, int64_t columns) {
+    return {dtype, {rows, columns}, {}};
+  }
 
   // Calls `body` with the local and the global index of each row of `rank`.
   template <typename Body>
@@ -176,8 +181,11 @@ class Ring {
 
 // The first shape is tiny. The last has blocks of queries that attend to none of the keys of a
 // part, and keys that no query attends to.
-inline const std::vector<RingShape> kRingShapes = {
-    {1, 4, 1, 1, 1, 2}, {2, 12, 4, 2, 6, 3}, {1, 264, 3, 3, 33, 2}, {2, 320, 2, 1, 16, 4}, {1, 528, 1, 1, 8, 2}};
+inline const std::vector<RingShape> kRingShapes = {{1, 4, 1, 1, 1, 2},
+                                                   {2, 12, 4, 2, 6, 3},
+                                                   {1, 264, 3, 3, 33, 2},
+                                                   {2, 320, 2, 1, 16, 4},
+                                                   {1, 528, 1, 1, 8, 2}};
 
 // Expects that `backend`, part by part, gives the results of the reference on whole samples, for
 // each shape with and without documents.

@@ -33,7 +33,8 @@ int64_t LongestSample(const model::Program& program) {
   int64_t of_attention = 0, of_rows = 0;
   ForEachOp(program, [&](const Op& op) {
     if (op.kind == OpKind::kAttention) {
-      of_attention = std::max(of_attention, std::get<model::AttentionAttributes>(op.attributes).tokens);
+      of_attention =
+          std::max(of_attention, std::get<model::AttentionAttributes>(op.attributes).tokens);
     } else if (op.kind == OpKind::kAttentionPart) {
       of_attention =
           std::max(of_attention, std::get<model::PartAttributes>(op.attributes).attention.tokens);
@@ -85,8 +86,8 @@ void RopeTables::Place(const model::RopeAttributes& attributes, const char* base
   const Table* const table = Find(attributes);
   TROUPE_CHECK(table != nullptr, "the program has no such rotation");
   args->table = reinterpret_cast<const float*>(base + table->offset);
-  args->frequencies = reinterpret_cast<const double*>(base + table->offset +
-                                                      rows_ * attributes.head_dim * 4);
+  args->frequencies =
+      reinterpret_cast<const double*>(base + table->offset + rows_ * attributes.head_dim * 4);
   args->table_rows = rows_;
 }
 

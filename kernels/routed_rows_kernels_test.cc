@@ -30,7 +30,8 @@ int64_t RowsBetween(int from, int to) { return Count(from, to, 0) + Count(from, 
 
 // Appends a row that encodes its source, its destination and its index.
 void AppendRow(int from, int to, int64_t row, Numbers* numbers) {
-  for (int64_t h = 0; h < kHidden; ++h) numbers->push_back(static_cast<double>(64 * from + 16 * to + row));
+  for (int64_t h = 0; h < kHidden; ++h)
+    numbers->push_back(static_cast<double>(64 * from + 16 * to + row));
 }
 
 Numbers Padded(Numbers numbers) {
@@ -64,7 +65,8 @@ TEST_P(CollectiveTest, RowsGoToTheRanksThatTheirCountsName) {
             sent.push_back(static_cast<double>(Count(rank, peer, c)));
             received.push_back(static_cast<double>(Count(peer, rank, c)));
           }
-          for (int64_t row = 0; row < RowsBetween(rank, peer); ++row) AppendRow(rank, peer, row, &x);
+          for (int64_t row = 0; row < RowsBetween(rank, peer); ++row)
+            AppendRow(rank, peer, row, &x);
         }
         return {.kind = OpKind::kAllToAll,
                 .attributes = kDispatch,
@@ -76,7 +78,8 @@ TEST_P(CollectiveTest, RowsGoToTheRanksThatTheirCountsName) {
       [&](int rank, const TestResult& result) {
         Numbers due;
         for (int peer = 0; peer < kRanks; ++peer) {
-          for (int64_t row = 0; row < RowsBetween(peer, rank); ++row) AppendRow(peer, rank, row, &due);
+          for (int64_t row = 0; row < RowsBetween(peer, rank); ++row)
+            AppendRow(peer, rank, row, &due);
         }
         ExpectBegins(result.outputs[0], due);
       });

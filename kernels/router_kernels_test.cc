@@ -48,22 +48,21 @@ TEST_P(KernelTest, RoutersMatch) {
                    {Empty(DType::kFloat32, {rows, experts})}},
                   experts == 1 ? INFINITY : 256);
       // Integer weights make the sums exact.
-      const TestOp load{
-          OpKind::kRouterLoad,
-          router,
-          {chosen, {DType::kFloat32, {35}, random_.Integers(35, 0, 3)}},
-          {Empty(DType::kFloat32, {samples, lanes})}};
+      const TestOp load{OpKind::kRouterLoad,
+                        router,
+                        {chosen, {DType::kFloat32, {35}, random_.Integers(35, 0, 3)}},
+                        {Empty(DType::kFloat32, {samples, lanes})}};
       const TestValue own{DType::kFloat32, {samples, lanes}, RunOp(reference, load).outputs[0]};
       EXPECT_EQ(RunOp(*backend_, load).outputs[0], own.numbers);
       // This rank's experts start at the second one; some choices were dropped.
       model::RouterAttributes of_rank = router;
       of_rank.first_expert = experts > 1 ? 1 : 0;
       of_rank.local_experts = experts > 1 ? experts - 1 : 1;
-      const TestOp slots{OpKind::kRouterSlots,
-                         of_rank,
-                         {chosen, {DType::kInt32, {rows, top_k}, choice.outputs[2]}},
-                         {Empty(DType::kInt32, {rows, top_k}),
-                          Empty(DType::kInt32, {of_rank.local_experts})}};
+      const TestOp slots{
+          OpKind::kRouterSlots,
+          of_rank,
+          {chosen, {DType::kInt32, {rows, top_k}, choice.outputs[2]}},
+          {Empty(DType::kInt32, {rows, top_k}), Empty(DType::kInt32, {of_rank.local_experts})}};
       const TestResult own_slots = RunOp(reference, slots);
       EXPECT_EQ(RunOp(*backend_, slots).outputs, own_slots.outputs);
       EXPECT_EQ(own_slots.outputs[1],
@@ -106,11 +105,12 @@ TEST_P(KernelTest, RoutersOfManyRowsMatch) {
     router.aux_loss_coef = 0.3;
     router.z_loss_coef = 0.2;
     const TestValue logits{DType::kFloat32, {kRows, kExperts}, random_.Logits(kRows, kExperts)};
-    const TestOp top_k{OpKind::kRouterTopK,
-                       router,
-                       {logits},
-                       {Empty(DType::kFloat32, {kRows, kTopK}), Empty(DType::kInt32, {kRows, kTopK}),
-                        Empty(DType::kInt32, {kRows, kTopK}), Empty(DType::kInt32, {kExperts})}};
+    const TestOp top_k{
+        OpKind::kRouterTopK,
+        router,
+        {logits},
+        {Empty(DType::kFloat32, {kRows, kTopK}), Empty(DType::kInt32, {kRows, kTopK}),
+         Empty(DType::kInt32, {kRows, kTopK}), Empty(DType::kInt32, {kExperts})}};
     const TestResult choice = RunOp(*backend_, top_k), expected = RunOp(reference, top_k);
     for (const int i : {1, 2, 3}) {
       EXPECT_EQ(choice.outputs[i], expected.outputs[i]) << "output " << i;

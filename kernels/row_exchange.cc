@@ -32,7 +32,8 @@ RowExchange::RowExchange(const model::Program& program, const model::Op& op, siz
   const auto element = static_cast<int64_t>(element_bytes);
   std::vector<int64_t> segments;
   if (all_rows.segments.empty()) segments = {all_rows.dims[1].local * element};
-  for (const model::Segment& segment : all_rows.segments) segments.push_back(segment.local * element);
+  for (const model::Segment& segment : all_rows.segments)
+    segments.push_back(segment.local * element);
   const int64_t part = std::accumulate(segments.begin(), segments.end(), int64_t{0});
   const int64_t rows = samples * 2 * chunk_rows;
   const int64_t block = rows * part;  // bytes that one rank sends to another

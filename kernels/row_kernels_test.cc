@@ -42,7 +42,8 @@ TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
 // than blocks.
 std::vector<std::pair<int64_t, int64_t>> ShapesOfNorms() {
   std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
-  for (const auto& shape : {std::pair(3, 768), std::pair(3, 2048), std::pair(3, 4608), std::pair(2, 8256), std::pair(4500, 16), std::pair(270, 2056)}) {
+  for (const auto& shape : {std::pair(3, 768), std::pair(3, 2048), std::pair(3, 4608),
+                            std::pair(2, 8256), std::pair(4500, 16), std::pair(270, 2056)}) {
     shapes.emplace_back(shape);
   }
   return shapes;
@@ -261,30 +262,36 @@ TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientMatch) {
 
 // With a whole vocabulary, the fused operation must equal the chain of separate ones.
 TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientHaveTheBitsOfOneAfterTheOther) {
-  for (const auto& [rows, vocabulary] : std::vector<std::pair<int64_t, int64_t>>{{3, 7}, {9, 64}, {5, 2049}}) {
-    const TestValue logits = Compute({rows, vocabulary}, 5.0), targets = Ints(rows, 0, vocabulary - 1);
+  for (const auto& [rows, vocabulary] :
+       std::vector<std::pair<int64_t, int64_t>>{{3, 7}, {9, 64}, {5, 2049}}) {
+    const TestValue logits = Compute({rows, vocabulary}, 5.0),
+                    targets = Ints(rows, 0, vocabulary - 1);
     const TestValue weights = Floats({rows});
     const auto floats = [](std::vector<int64_t> extents, std::vector<double> numbers = {}) {
       return TestValue{DType::kFloat32, std::move(extents), std::move(numbers)};
     };
     for (const double z : {0.0, 0.2}) {
-      const auto together = RunOp(*backend_, {OpKind::kSoftmaxStatsAndGrad,
-                                              model::LossAttributes{z},
-                                              {logits, targets, weights},
-                                              {Empty(compute(), {rows, vocabulary}), floats({rows}), floats({2, rows})}});
+      const auto together = RunOp(
+          *backend_, {OpKind::kSoftmaxStatsAndGrad,
+                      model::LossAttributes{z},
+                      {logits, targets, weights},
+                      {Empty(compute(), {rows, vocabulary}), floats({rows}), floats({2, rows})}});
       const auto stats = RunOp(*backend_, {OpKind::kSoftmaxStats,
                                            model::VocabAttributes{},
                                            {logits, targets},
                                            {floats({rows}), floats({2, rows})}});
-      const TestValue max = floats({rows}, stats.outputs[0]), sums = floats({2, rows}, stats.outputs[1]);
+      const TestValue max = floats({rows}, stats.outputs[0]),
+                      sums = floats({2, rows}, stats.outputs[1]);
       std::vector<TestValue> read = {sums, weights};
       if (z > 0) read.push_back(max);
       const auto dsums =
-          RunOp(*backend_, {OpKind::kCrossEntropyGrad, model::LossAttributes{z}, read, {floats({2, rows})}});
-      const auto gradient = RunOp(*backend_, {OpKind::kSoftmaxStatsGrad,
-                                              model::VocabAttributes{},
-                                              {logits, targets, max, floats({2, rows}, dsums.outputs[0])},
-                                              {Empty(compute(), {rows, vocabulary})}});
+          RunOp(*backend_,
+                {OpKind::kCrossEntropyGrad, model::LossAttributes{z}, read, {floats({2, rows})}});
+      const auto gradient =
+          RunOp(*backend_, {OpKind::kSoftmaxStatsGrad,
+                            model::VocabAttributes{},
+                            {logits, targets, max, floats({2, rows}, dsums.outputs[0])},
+                            {Empty(compute(), {rows, vocabulary})}});
       EXPECT_EQ(together.outputs[0], gradient.outputs[0]);
       EXPECT_EQ(together.outputs[1], stats.outputs[0]);
       EXPECT_EQ(together.outputs[2], stats.outputs[1]);
@@ -306,8 +313,11 @@ TEST_P(KernelTest, CrossEntropyMatches) {
     ExpectEqual(
         {OpKind::kSoftmaxRescaleGrad, {}, {sums, max, global}, {Empty(DType::kFloat32, {2, rows})}},
         16);
-    ExpectEqual(
-        {OpKind::kCrossEntropyGrad, model::LossAttributes{}, {sums, weights}, {Empty(DType::kFloat32, {2, rows})}}, 4);
+    ExpectEqual({OpKind::kCrossEntropyGrad,
+                 model::LossAttributes{},
+                 {sums, weights},
+                 {Empty(DType::kFloat32, {2, rows})}},
+                4);
     ExpectEqual({OpKind::kCrossEntropyGrad,
                  model::LossAttributes{0.2},
                  {sums, weights, max},
@@ -348,12 +358,12 @@ TEST_P(KernelTest, PermuteAndCombineMatchWithDroppedChoices) {
                  {Compute({buffer, hidden}), slot_value, Floats({rows, kChoices})},
                  {Empty(compute(), {rows, hidden})}},
                 Loose());
-    ExpectEqual({OpKind::kCombineGrad,
-                 {},
-                 {Compute({rows, hidden}), Compute({buffer, hidden}), slot_value,
-                  Floats({rows, kChoices})},
-                 {Empty(compute(), {buffer, hidden}), Empty(DType::kFloat32, {rows, kChoices})}},
-                Loose());
+    ExpectEqual(
+        {OpKind::kCombineGrad,
+         {},
+         {Compute({rows, hidden}), Compute({buffer, hidden}), slot_value, Floats({rows, kChoices})},
+         {Empty(compute(), {buffer, hidden}), Empty(DType::kFloat32, {rows, kChoices})}},
+        Loose());
   }
 }
 

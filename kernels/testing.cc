@@ -37,7 +37,8 @@ std::vector<double> TestRandom::Logits(int64_t rows, int64_t experts) {
   for (int64_t r = 0; r < rows; ++r) {
     double* row = logits.data() + r * experts;
     for (int64_t e = 0; e < experts; ++e) {
-      row[e] = 0.3 * static_cast<double>(e - experts / 2) + 0.1 * static_cast<double>(Integer(0, 9)) / 5;
+      row[e] =
+          0.3 * static_cast<double>(e - experts / 2) + 0.1 * static_cast<double>(Integer(0, 9)) / 5;
     }
     for (int64_t e = experts - 1; e > 0; --e) std::swap(row[e], row[Integer(0, e)]);
   }
@@ -69,10 +70,12 @@ TestResult RunOp(Backend& backend, const TestOp& test, const RunOptions& options
   program.mesh = test.mesh;
   model::Op op{.kind = test.kind, .attributes = test.attributes, .first_writer = test.first_writer};
   for (const TestValue& value : test.inputs) {
-    op.inputs.push_back(AddPlainValue(program, value.dtype, value.extents, "input" + std::to_string(op.inputs.size())));
+    op.inputs.push_back(AddPlainValue(program, value.dtype, value.extents,
+                                      "input" + std::to_string(op.inputs.size())));
   }
   for (const TestValue& value : test.outputs) {
-    op.outputs.push_back(AddPlainValue(program, value.dtype, value.extents, "output" + std::to_string(op.outputs.size())));
+    op.outputs.push_back(AddPlainValue(program, value.dtype, value.extents,
+                                       "output" + std::to_string(op.outputs.size())));
   }
   if (test.view_of_input >= 0) {
     program.values[op.outputs[0]].view_of = op.inputs[test.view_of_input];

@@ -30,7 +30,8 @@ model::Program Doubling(DType dtype, int64_t count) {
   model::ChunkInterface& chunk = program.chunks[0];
   chunk.input = model::AppendValue(program, "input", model::Role::kActivation, 0, type);
   chunk.output = model::AppendValue(program, "output", model::Role::kActivation, 0, type);
-  chunk.output_gradient = model::AppendValue(program, "gradient", model::Role::kActivation, 0, type);
+  chunk.output_gradient =
+      model::AppendValue(program, "gradient", model::Role::kActivation, 0, type);
   program.ops[0][static_cast<int>(model::Piece::kForward)] = {
       {model::OpKind::kAdd, model::NoAttributes(), {chunk.input, chunk.input}, {chunk.output}}};
   return program;
@@ -44,7 +45,8 @@ TEST_P(CollectiveTest, BoundaryValuesTravelUpAndDown) {
     cluster.Run([&](int rank) {
       CollectiveNetwork& network = cluster.network(rank);
       Communicator& up = *network.MakeCommunicator("pipe", Purpose::kPipe, {0, 1}, "up").value();
-      Communicator& down = *network.MakeCommunicator("pipe", Purpose::kPipe, {1, 0}, "down").value();
+      Communicator& down =
+          *network.MakeCommunicator("pipe", Purpose::kPipe, {1, 0}, "down").value();
       TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(10)));
       const std::unique_ptr<Backend> backend = GetParam().make();
       const model::Program program = Doubling(compute(), count);
@@ -66,7 +68,8 @@ TEST_P(CollectiveTest, BoundaryValuesTravelUpAndDown) {
         TROUPE_CHECK_OK(executable->Send(output, 0, rank == 0 ? up : down));
         if (rank == 1) return;
         TROUPE_CHECK_OK(executable->Receive(gradient, 0, down));
-        EXPECT_EQ(ReadNumbers(*executable, program, gradient), Numbers(static_cast<size_t>(count), 4 * (m + 1)));
+        EXPECT_EQ(ReadNumbers(*executable, program, gradient),
+                  Numbers(static_cast<size_t>(count), 4 * (m + 1)));
       };
       for (int m = 0; m < kMicrobatches; ++m) step(m);
       TROUPE_CHECK_OK(executable->WaitSend(output, 0));

@@ -31,8 +31,8 @@ class StageBuilder {
                                 .shard_run = options.shard_run,
                                 .whole_matrices = options.whole_matrices,
                                 .no_weight_decay = options.no_weight_decay}) {
-    const int64_t rows = options.micro_batch_size * options.sequence_length /
-                         options.mesh.degrees[Axis::kContext];
+    const int64_t rows =
+        options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
     int64_t data_ranks = 1;  // including context ranks
     for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
     rows_ = {"rows", rows * data_ranks, rows};
@@ -58,9 +58,8 @@ class StageBuilder {
     }
     Recompute(program, options_.recomputation);
     if (options_.fuse) Fuse(program);
-    TROUPE_RETURN_IF_ERROR(
-        ShardParameters(program, options_.zero_stage, options_.bucket_elements,
-                        options_.reduce_dtype));
+    TROUPE_RETURN_IF_ERROR(ShardParameters(program, options_.zero_stage, options_.bucket_elements,
+                                           options_.reduce_dtype));
     MarkFirstWriters(program);
     ShareStorage(program);
     if (options_.tensor_parts > 1) CutTensorTransfers(program, options_.tensor_parts);
@@ -133,10 +132,9 @@ class StageBuilder {
     Program& program = builder_.program();
     program.loss_totals = AppendValue(program, "loss_totals", Role::kInput, -1,
                                       {DType::kFloat64, {{"totals", 2, 2}}, partial, {}});
-    BuildHead(
-        builder_, model_,
-        {x, builder_.Unsharded(table), norm, targets, weights, program.loss_totals,
-         options_.z_loss_coef, options_.head_rows});
+    BuildHead(builder_, model_,
+              {x, builder_.Unsharded(table), norm, targets, weights, program.loss_totals,
+               options_.z_loss_coef, options_.head_rows});
   }
 
   // The value of a channel that the current chunk reads, in the schema's form; created at the first
@@ -359,8 +357,7 @@ class StageBuilder {
                               .outputs = {reduced}});
     if (options_.halts) {
       program.halted = scalar("halted", DType::kFloat64, 1, {});
-      program.update.push_back(
-          {.kind = OpKind::kControlHalt, .inputs = {reduced, program.halted}});
+      program.update.push_back({.kind = OpKind::kControlHalt, .inputs = {reduced, program.halted}});
     }
     program.update.push_back(std::move(adamw));
     BuildRouterUpdate(reduced);
@@ -385,10 +382,9 @@ class StageBuilder {
     const std::vector<ValueId> reduced = reduce.outputs;
     program.update.push_back(std::move(reduce));
     for (size_t i = 0; i < program.router_biases.size(); ++i) {
-      program.update.push_back(
-          {.kind = OpKind::kRouterBias,
-           .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
-           .inputs = {control, reduced[i], program.router_biases[i].bias}});
+      program.update.push_back({.kind = OpKind::kRouterBias,
+                                .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
+                                .inputs = {control, reduced[i], program.router_biases[i].bias}});
     }
   }
 

@@ -176,8 +176,8 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryRankThatSharesHeads) {
           if (variant == 5) options.param_dtype = DType::kFloat32;
           if (variant == 6 && zero_stage == 3) options.shard_run = 2;
           const auto program = BuildProgram(options);
-          ASSERT_TRUE(program.ok()) << "variant " << variant << ", zero_stage " << zero_stage << ": "
-                                    << program.status();
+          ASSERT_TRUE(program.ok())
+              << "variant " << variant << ", zero_stage " << zero_stage << ": " << program.status();
         }
       }
     }
@@ -194,7 +194,8 @@ TEST(BuildProgramTest, OneRankOfARunCountsTheHeadsThatItShares) {
         if (value.name.find("kv_proj") == std::string::npos) continue;
         ++checked;
         EXPECT_EQ(entry.counted_in_norm, rank % (4 / heads) == 0);
-        EXPECT_EQ(entry.parts[0].global_shape[0], heads * program.value(entry.value).dims[0].local / 2);
+        EXPECT_EQ(entry.parts[0].global_shape[0],
+                  heads * program.value(entry.value).dims[0].local / 2);
         EXPECT_EQ(ToText(value.placement),
                   fmt::format("tensor:S(0,segments,run {},within R)", 4 / heads));
         EXPECT_EQ(ToText(program.value(entry.unsharded).placement[Axis::kTensor]), "S(0,segments)");
@@ -209,9 +210,8 @@ TEST(BuildProgramTest, AHeadsGradientThatIsNotSummedIsRefused) {
   Program program = BuildProgram(WithSharedHeads(2, 1, 0)).value();
   std::vector<Op>& reduce = program.ops[0][static_cast<int>(Piece::kReduce)];
   const size_t sums = std::erase_if(reduce, [&](const Op& op) {
-    return op.kind == OpKind::kAllReduce &&
-           std::get<CollectiveAttributes>(op.attributes).group ==
-               WithinRun(GroupOf(Axis::kTensor), 2);
+    return op.kind == OpKind::kAllReduce && std::get<CollectiveAttributes>(op.attributes).group ==
+                                                WithinRun(GroupOf(Axis::kTensor), 2);
   });
   EXPECT_EQ(sums, 3u);
   EXPECT_FALSE(VerifyProgram(program).ok());
@@ -248,7 +248,8 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   options.model.num_attention_heads = 12;
   options.model.num_key_value_heads = 4;
   refuse(options,
-         "num_key_value_heads 4 must be positive, and a multiple or a divisor of tensor_parallel_degree 6");
+         "num_key_value_heads 4 must be positive, and a multiple or a divisor of "
+         "tensor_parallel_degree 6");
   options = Small(1, 4, 1);
   options.zero_stage = 1;
   options.whole_matrices = true;
@@ -257,7 +258,8 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   options.mesh.degrees[Axis::kContext] = 2;
   options.model.num_attention_heads = 8;
   refuse(options,
-         "num_key_value_heads 2 must be a multiple of tensor_parallel_degree 4 × context_parallel_degree 2");
+         "num_key_value_heads 2 must be a multiple of tensor_parallel_degree 4 × "
+         "context_parallel_degree 2");
   options = Small(1, 1, 1);
   options.model.num_key_value_heads = 3;
   refuse(options, "num_attention_heads 4 must be a multiple of num_key_value_heads 3");
@@ -303,10 +305,9 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryRankOfExperts) {
           const auto program = BuildProgram(options);
           ASSERT_TRUE(program.ok()) << program.status();
           for (const ParameterEntry& entry : program->parameters) {
-            const bool is_bank = program->value(entry.value).name.find("gate_up_proj") !=
-                                     std::string::npos &&
-                                 program->value(entry.value).name.find("shared") ==
-                                     std::string::npos;
+            const bool is_bank =
+                program->value(entry.value).name.find("gate_up_proj") != std::string::npos &&
+                program->value(entry.value).name.find("shared") == std::string::npos;
             if (!is_bank) continue;
             // 4 experts with gate|up [2·10, 16] over expert 2 × tensor 2, and ZeRO over data_shard
             // 2.
@@ -334,8 +335,9 @@ TEST(BuildProgramTest, RefusesExpertsThatDoNotFitNamingTheNumbers) {
               testing::HasSubstr("9 rows of a microbatch are no multiple of tensor"));
   options.gather_dispatch = false;
   options.model.experts.num_experts = 6;
-  EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("num_experts 6 must be a multiple of expert_parallel_degree 2 × "));
+  EXPECT_THAT(
+      std::string(Message(BuildProgram(options).status())),
+      testing::HasSubstr("num_experts 6 must be a multiple of expert_parallel_degree 2 × "));
   options.spread_experts_over_tensor = false;
   options.model.experts.moe_intermediate_size = 1;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),

@@ -22,10 +22,11 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
   if (model.head_dim % 2 != 0)
     return InvalidArgument("head_dim {} must be even: RoPE rotates pairs", model.head_dim);
   TROUPE_RETURN_IF_ERROR(CheckDivides("num_attention_heads", model.num_attention_heads, tensor));
-  if (model.num_key_value_heads <= 0 || (model.num_key_value_heads % tensor != 0 &&
-                                         tensor % model.num_key_value_heads != 0)) {
+  if (model.num_key_value_heads <= 0 ||
+      (model.num_key_value_heads % tensor != 0 && tensor % model.num_key_value_heads != 0)) {
     return InvalidArgument(
-        "num_key_value_heads {} must be positive, and a multiple or a divisor of tensor_parallel_degree {}",
+        "num_key_value_heads {} must be positive, and a multiple or a divisor of "
+        "tensor_parallel_degree {}",
         model.num_key_value_heads, tensor);
   }
   if (model.num_attention_heads % model.num_key_value_heads != 0) {
@@ -63,7 +64,8 @@ Status CheckPlace(const BuildOptions& options) {
   if (options.shard_run != 0 && (options.zero_stage != 3 || options.shard_run < 2 ||
                                  options.shard_run >= shards || shards % options.shard_run != 0)) {
     return InvalidArgument(
-        "runs of {} data_shard ranks under zero_stage {}: they are of stage 3, of two at least, and "
+        "runs of {} data_shard ranks under zero_stage {}: they are of stage 3, of two at least, "
+        "and "
         "more than one makes up data_parallel_shard_degree {}",
         options.shard_run, options.zero_stage, shards);
   }
@@ -106,13 +108,15 @@ Status CheckPlace(const BuildOptions& options) {
   if (options.tensor_parts < 1 ||
       (options.tensor_parts > 1 && rows % (options.tensor_parts * shares) != 0)) {
     return InvalidArgument(
-        "{} rows (micro_batch_size {} · sequence_length {}) must be a multiple of tensor_parallel_parts {} "
+        "{} rows (micro_batch_size {} · sequence_length {}) must be a multiple of "
+        "tensor_parallel_parts {} "
         "× {} ranks that shard them",
         rows, options.micro_batch_size, options.sequence_length, options.tensor_parts, shares);
   }
   if (options.tensor_parts > 1 && HasExperts(options.model.blocks)) {
-    return InvalidArgument("tensor_parallel_parts {} of a model with block E: its routers take whole rows",
-                           options.tensor_parts);
+    return InvalidArgument(
+        "tensor_parallel_parts {} of a model with block E: its routers take whole rows",
+        options.tensor_parts);
   }
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
     return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
@@ -128,8 +132,8 @@ Status CheckPlace(const BuildOptions& options) {
     return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
   }
   if (options.float8 != Float8Recipe::kNone && options.compute_dtype != DType::kBFloat16) {
-    return InvalidArgument("float8 {} beside compute_dtype {}: what float8 products make is bf16", Name(options.float8),
-                           Name(options.compute_dtype));
+    return InvalidArgument("float8 {} beside compute_dtype {}: what float8 products make is bf16",
+                           Name(options.float8), Name(options.compute_dtype));
   }
   if (options.bucket_elements < 1)
     return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
@@ -165,7 +169,8 @@ Status CheckOptions(const BuildOptions& options) {
   if (options.whole_matrices &&
       options.model.num_key_value_heads < options.mesh.degrees[Axis::kTensor]) {
     return InvalidArgument(
-        "whole matrices where num_key_value_heads {} is below tensor_parallel_degree {}: ranks that share a head "
+        "whole matrices where num_key_value_heads {} is below tensor_parallel_degree {}: ranks "
+        "that share a head "
         "would cut it differently",
         options.model.num_key_value_heads, options.mesh.degrees[Axis::kTensor]);
   }

@@ -35,8 +35,8 @@ bool HalvesTraffic(const Op& op) {
 
 bool Communicates(const Op& op) {
   return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce ||
-         op.kind == OpKind::kAllToAll || op.kind == OpKind::kShift || op.kind == OpKind::kRelayout ||
-         HalvesTraffic(op);
+         op.kind == OpKind::kAllToAll || op.kind == OpKind::kShift ||
+         op.kind == OpKind::kRelayout || HalvesTraffic(op);
 }
 
 // The share of this rank's two chunks of each sample that is sent to other ranks.
@@ -92,20 +92,21 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
     // The traffic that routing is expected to cause: the smaller of the two buffers can hold all of
     // it.
     const bool exchange = op.kind == OpKind::kAllToAll;
-    const int64_t bytes = exchange ? std::min(program.value(op.inputs[0]).bytes(),
-                                              program.value(op.outputs[0]).bytes())
-                          : IsRouted(op)
-                              ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
-                                    SizeOf(program.value(op.inputs[0]).dtype)
-                              : PayloadBytes(op, program);
+    const int64_t bytes =
+        exchange
+            ? std::min(program.value(op.inputs[0]).bytes(), program.value(op.outputs[0]).bytes())
+        : IsRouted(op) ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
+                             SizeOf(program.value(op.inputs[0]).dtype)
+                       : PayloadBytes(op, program);
     // The fraction sent: all of it to a neighbour; the chunks that move; all but the own part; or
     // twice the latter.
-    const double times = op.kind == OpKind::kShift      ? 1.0
-                         : op.kind == OpKind::kRelayout ? MovedShare(attributes.relayout, program.mesh)
+    const double times = op.kind == OpKind::kShift ? 1.0
+                         : op.kind == OpKind::kRelayout
+                             ? MovedShare(attributes.relayout, program.mesh)
                          : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks
                                                          : 2.0 * (ranks - 1.0) / ranks;
-    costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,
-                     times * static_cast<double>(bytes)});
+    costs.push_back(
+        {op.kind, attributes.group, attributes.purpose, bytes, times * static_cast<double>(bytes)});
   }
   return costs;
 }

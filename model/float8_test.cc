@@ -21,9 +21,11 @@
 namespace troupe::model {
 namespace {
 
-constexpr Float8Recipe kRecipes[] = {Float8Recipe::kCurrent, Float8Recipe::kDelayed, Float8Recipe::kBlockwise};
+constexpr Float8Recipe kRecipes[] = {Float8Recipe::kCurrent, Float8Recipe::kDelayed,
+                                     Float8Recipe::kBlockwise};
 
-BuildOptions Float8Options(Float8Recipe recipe, const PerAxis& degrees = {}, ModelConfig model = SmallModel("ADAD")) {
+BuildOptions Float8Options(Float8Recipe recipe, const PerAxis& degrees = {},
+                           ModelConfig model = SmallModel("ADAD")) {
   MeshView mesh;
   mesh.degrees = degrees;
   BuildOptions options = StageOptions(std::move(model), mesh, 2, 8);
@@ -81,7 +83,8 @@ TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
     std::map<OpKind, int> quantized;
     int others = 0;
     ForEachOp(program, [&](Piece, const Op& op) {
-      const bool grouped = op.kind == OpKind::kGroupedMatmul || op.kind == OpKind::kGroupedMatmulGradInput ||
+      const bool grouped = op.kind == OpKind::kGroupedMatmul ||
+                           op.kind == OpKind::kGroupedMatmulGradInput ||
                            op.kind == OpKind::kGroupedMatmulGradWeight;
       EXPECT_FALSE(grouped && IsFloat8(program.value(op.inputs[0]).dtype));
       if (!IsProduct(op)) return;
@@ -94,13 +97,15 @@ TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
       }
       ++quantized[op.kind];
       const bool gradient = op.kind != OpKind::kMatmul;
-      EXPECT_EQ(program.value(op.inputs[0]).dtype, gradient ? DType::kFloat8E5M2 : DType::kFloat8E4M3);
+      EXPECT_EQ(program.value(op.inputs[0]).dtype,
+                gradient ? DType::kFloat8E5M2 : DType::kFloat8E4M3);
       EXPECT_EQ(program.value(op.inputs[1]).dtype, DType::kFloat8E4M3);
       EXPECT_EQ(program.value(op.outputs[0]).dtype,
                 op.kind == OpKind::kMatmulGradWeight ? DType::kFloat32 : DType::kBFloat16);
     });
     // qkv and o of two blocks A, gate|up and down of D and of E's shared expert.
-    for (const OpKind kind : {OpKind::kMatmul, OpKind::kMatmulGradInput, OpKind::kMatmulGradWeight}) {
+    for (const OpKind kind :
+         {OpKind::kMatmul, OpKind::kMatmulGradInput, OpKind::kMatmulGradWeight}) {
       EXPECT_EQ(quantized[kind], 8) << Name(kind);
     }
     EXPECT_EQ(others, 3);
@@ -138,7 +143,8 @@ TEST(Float8Programs, SaveWhatWasQuantizedInPlaceOfWhatItWasMadeOf) {
     model.hidden_size = 256;
     model.head_dim = 64;
     model.intermediate_size = 512;
-    return PlanMemory(BuildProgram(Float8Options(recipe, {}, model)).value(), {1}, false, 1).saved_bytes[0];
+    return PlanMemory(BuildProgram(Float8Options(recipe, {}, model)).value(), {1}, false, 1)
+        .saved_bytes[0];
   };
   // The saved values of a block D: its norm's output, 2 bytes per element, and the input of its
   // second matmul.
@@ -146,7 +152,8 @@ TEST(Float8Programs, SaveWhatWasQuantizedInPlaceOfWhatItWasMadeOf) {
   for (const Float8Recipe recipe : kRecipes) {
     const int64_t scales = recipe == Float8Recipe::kBlockwise ? 2 * 4 * (256 + 512) : 0;
     const int64_t gain = saved(Float8Recipe::kNone) - saved(recipe);
-    EXPECT_NEAR(static_cast<double>(gain), static_cast<double>(elements - scales), 64 * 8) << Name(recipe);
+    EXPECT_NEAR(static_cast<double>(gain), static_cast<double>(elements - scales), 64 * 8)
+        << Name(recipe);
   }
 }
 
@@ -186,7 +193,8 @@ std::vector<QuantizeSource> SourcesOf(const Program& program) {
 
 TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
   for (const Float8Recipe recipe : kRecipes) {
-    for (const auto mode : {Recomputation::Mode::kNone, Recomputation::Mode::kSelective, Recomputation::Mode::kFull}) {
+    for (const auto mode : {Recomputation::Mode::kNone, Recomputation::Mode::kSelective,
+                            Recomputation::Mode::kFull}) {
       BuildOptions options = Float8Options(recipe, Degrees(1, 1, 2));
       options.recomputation.mode = mode;
       const Program program = BuildProgram(options).value();
@@ -201,9 +209,11 @@ TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
         EXPECT_THAT(gate_up.name, testing::HasSubstr("mlp.gate_up"));
         if (piece == Piece::kForward) {
           ++forward;
-          EXPECT_EQ(gate_up.role, mode == Recomputation::Mode::kFull ? Role::kActivation : Role::kSaved);
+          EXPECT_EQ(gate_up.role,
+                    mode == Recomputation::Mode::kFull ? Role::kActivation : Role::kSaved);
         }
-        EXPECT_EQ(op.inputs.size() - InputsOf(quantize->source), recipe == Float8Recipe::kDelayed ? 1u : 0u);
+        EXPECT_EQ(op.inputs.size() - InputsOf(quantize->source),
+                  recipe == Float8Recipe::kDelayed ? 1u : 0u);
       });
       EXPECT_EQ(forward, 2);
       // The operand of down's weights is then recomputed, from a recomputed gate_up.
@@ -216,19 +226,22 @@ TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
 }
 
 TEST(Float8Programs, ExpertsOfTheirOwnWriteWhatSwiGluMakesAndSharedOnesDoNot) {
-  const Program program = BuildProgram(Float8Options(Float8Recipe::kCurrent, {}, SmallMixture("AE"))).value();
+  const Program program =
+      BuildProgram(Float8Options(Float8Recipe::kCurrent, {}, SmallMixture("AE"))).value();
   std::map<OpKind, int> counted;
   ForEachOp(program, [&](Piece, const Op& op) {
     if (op.kind == OpKind::kSwiGlu || op.kind == OpKind::kSwiGluGrad) ++counted[op.kind];
   });
   EXPECT_EQ(counted, (std::map<OpKind, int>{{OpKind::kSwiGlu, 1}, {OpKind::kSwiGluGrad, 1}}));
-  EXPECT_EQ(SourcesOf(program), (std::vector<QuantizeSource>{QuantizeSource::kSwiGlu, QuantizeSource::kSwiGluGrad}));
+  EXPECT_EQ(SourcesOf(program),
+            (std::vector<QuantizeSource>{QuantizeSource::kSwiGlu, QuantizeSource::kSwiGluGrad}));
 }
 
 // A chunk that computes %1 from %0 by SwiGLU, quantises it to %2 and %3, and contains `others`.
 Program OfOneSwiGlu(std::vector<ValueId> counts, std::vector<Op> others) {
   Program program;
-  for (ValueId id = 0; id < 6; ++id) program.values.push_back({.id = id, .name = fmt::format("value{}", id)});
+  for (ValueId id = 0; id < 6; ++id)
+    program.values.push_back({.id = id, .name = fmt::format("value{}", id)});
   program.chunks.resize(1);
   program.ops.assign(1, std::vector<std::vector<Op>>(kNumPieces));
   std::vector<Op>& forward = program.ops[0][static_cast<int>(Piece::kForward)];
@@ -245,21 +258,24 @@ Program OfOneSwiGlu(std::vector<ValueId> counts, std::vector<Op> others) {
 
 TEST(QuantizeAtSource, WhatIsReadByOthersAsWellOrMadeByCountsIsWrittenAsBefore) {
   const Op reader = {.kind = OpKind::kAdd, .inputs = {1, 4}, .outputs = {5}};
-  Program alone = OfOneSwiGlu({}, {}), read = OfOneSwiGlu({}, {reader}), counted = OfOneSwiGlu({4}, {});
+  Program alone = OfOneSwiGlu({}, {}), read = OfOneSwiGlu({}, {reader}),
+          counted = OfOneSwiGlu({4}, {});
   Program read_later = OfOneSwiGlu({}, {}), leaves = OfOneSwiGlu({}, {});
   read_later.ops[0][static_cast<int>(Piece::kBackward)].push_back(reader);
   leaves.chunks[0].output = 1;
   for (Program* program : {&alone, &read, &counted, &read_later, &leaves}) {
     QuantizeAtSource(*program);
     const bool merges = program == &alone;
-    EXPECT_EQ(program->Ops(0, Piece::kForward)[0].kind, merges ? OpKind::kQuantize : OpKind::kSwiGlu);
+    EXPECT_EQ(program->Ops(0, Piece::kForward)[0].kind,
+              merges ? OpKind::kQuantize : OpKind::kSwiGlu);
     EXPECT_EQ(SourcesOf(*program).size(), merges ? 1u : 0u);
   }
   EXPECT_EQ(alone.Ops(0, Piece::kForward)[0].inputs, std::vector<ValueId>{0});
 }
 
 TEST(Float8Programs, LargestMagnitudesAreReducedOnceAStepOverAllRanksOfTheStage) {
-  const Program program = BuildProgram(Float8Options(Float8Recipe::kDelayed, Degrees(2, 2, 2, 2))).value();
+  const Program program =
+      BuildProgram(Float8Options(Float8Recipe::kDelayed, Degrees(2, 2, 2, 2))).value();
   int reduces = 0, moves = 0;
   for (const Op& op : program.update) {
     if (op.kind == OpKind::kAmaxHistory) ++moves;
@@ -315,7 +331,8 @@ TEST(Float8Programs, AreRefusedBesideFloat32) {
 
 // Replaces the input of every collective of a program by an FP8 value.
 TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMust) {
-  BuildOptions options = Float8Options(Float8Recipe::kCurrent, {{1, 2, 2, 2, 2, 2}}, SmallMixture("AE"));
+  BuildOptions options =
+      Float8Options(Float8Recipe::kCurrent, {{1, 2, 2, 2, 2, 2}}, SmallMixture("AE"));
   options.model.num_key_value_heads = 4;
   options.model.experts.bias_update_rate = 0.1;
   options.sequence_parallel = true;
@@ -327,13 +344,16 @@ TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMus
     ASSERT_TRUE(VerifyProgram(program).ok());
     const auto check = [&](const Op& op) {
       ASSERT_TRUE(CheckCollectiveTypes(program, op).ok());
-      if (!std::holds_alternative<CollectiveAttributes>(op.attributes) || op.kind == OpKind::kCopy) return;
+      if (!std::holds_alternative<CollectiveAttributes>(op.attributes) || op.kind == OpKind::kCopy)
+        return;
       for (const DType dtype : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
         Program wrong = program;
         wrong.values[op.inputs[0]].dtype = dtype;
         const Status status = CheckCollectiveTypes(wrong, op);
         ASSERT_FALSE(status.ok()) << ToText(op, program);
-        for (const std::string& part : {std::string(Name(op.kind)), program.value(op.inputs[0]).name, std::string(Name(dtype))}) {
+        for (const std::string& part :
+             {std::string(Name(op.kind)), program.value(op.inputs[0]).name,
+              std::string(Name(dtype))}) {
           EXPECT_THAT(std::string(Message(status)), testing::HasSubstr(part));
         }
         EXPECT_FALSE(VerifyProgram(wrong).ok());
@@ -343,9 +363,9 @@ TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMus
     ForEachOp(program, [&](Piece, const Op& op) { check(op); });
     for (const Op& op : program.update) check(op);
   }
-  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllToAll,
-                            OpKind::kExchangeHeads, OpKind::kGatherRouted, OpKind::kScatterRouted,
-                            OpKind::kControlReduce}) {
+  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kReduceScatter, OpKind::kAllGather,
+                            OpKind::kAllToAll, OpKind::kExchangeHeads, OpKind::kGatherRouted,
+                            OpKind::kScatterRouted, OpKind::kControlReduce}) {
     EXPECT_GT(seen[kind], 0) << Name(kind);
   }
 }
@@ -354,7 +374,8 @@ TEST(CollectiveTypes, SumsOfWholeNumbersAndMaximaOfBfloat16AreRefused) {
   Program program = BuildProgram(Float8Options(Float8Recipe::kNone, Degrees(2, 1, 2))).value();
   for (const Op& op : program.Ops(0, Piece::kForward)) {
     if (op.kind != OpKind::kAllReduce) continue;
-    const bool is_maximum = std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax;
+    const bool is_maximum =
+        std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax;
     const DType before = program.value(op.inputs[0]).dtype;
     program.values[op.inputs[0]].dtype = is_maximum ? DType::kBFloat16 : DType::kInt32;
     EXPECT_FALSE(CheckCollectiveTypes(program, op).ok()) << ToText(op, program);
@@ -388,9 +409,10 @@ std::string Refusal(OpKind kind, const Attributes& attributes, const std::vector
 TEST(Float8Rules, FormsAreCutAsTheirValueIsAndScalesWithThem) {
   const Value x = MakeValue("x", DType::kBFloat16, {{"rows", 10, 10}, {"in", 512, 256}}, Shard(1));
   const std::vector<const Value*> inputs = {&x};
-  const auto types = RulesOf(OpKind::kQuantize)
-                         .infer(TensorTwo(), QuantizeAttributes{DType::kFloat8E4M3, true, true, 1}, inputs)
-                         .value();
+  const auto types =
+      RulesOf(OpKind::kQuantize)
+          .infer(TensorTwo(), QuantizeAttributes{DType::kFloat8E4M3, true, true, 1}, inputs)
+          .value();
   ASSERT_EQ(types.size(), 4u);
   EXPECT_EQ(types[0].placement[Axis::kTensor], Shard(1));
   EXPECT_EQ(types[1].placement[Axis::kTensor], Shard(0));
@@ -398,28 +420,32 @@ TEST(Float8Rules, FormsAreCutAsTheirValueIsAndScalesWithThem) {
   EXPECT_EQ(types[2].dims[1], (Dim{"blocks", 4, 2}));
   EXPECT_EQ(types[3].dims[0].local, 256);
   EXPECT_EQ(types[3].dims[1].local, 1);
-  const auto whole = RulesOf(OpKind::kQuantize)
-                         .infer(TensorTwo(), QuantizeAttributes{DType::kFloat8E5M2, true, true, 0}, inputs)
-                         .value();
+  const auto whole =
+      RulesOf(OpKind::kQuantize)
+          .infer(TensorTwo(), QuantizeAttributes{DType::kFloat8E5M2, true, true, 0}, inputs)
+          .value();
   ASSERT_EQ(whole.size(), 3u);
   EXPECT_EQ(whole[2].dims, (std::vector<Dim>{{"scales", 2, 1}}));  // each rank has its own
 }
 
 TEST(Float8Rules, WhatSwiGluMakesIsCutAsItsHalvesAre) {
-  Value gu = MakeValue("gu", DType::kBFloat16, {{"rows", 10, 10}, {"gate_up", 42, 22}}, Shard(1, ShardHow::kSegments));
+  Value gu = MakeValue("gu", DType::kBFloat16, {{"rows", 10, 10}, {"gate_up", 42, 22}},
+                       Shard(1, ShardHow::kSegments));
   gu.segments = {{"gate", 21, 11}, {"up", 21, 11}};
   const Value dy = MakeValue("dy", DType::kBFloat16, {{"rows", 10, 10}, {"ffn", 21, 11}}, Shard(1));
   const auto of = [](DType format, int block_rows, QuantizeSource source) {
     return QuantizeAttributes{format, true, true, block_rows, false, source};
   };
   const std::vector<const Value*> forward = {&gu}, backward = {&dy, &gu};
-  const auto made = RulesOf(OpKind::kQuantize)
-                        .infer(TensorTwo(), of(DType::kFloat8E4M3, 0, QuantizeSource::kSwiGlu), forward);
+  const auto made =
+      RulesOf(OpKind::kQuantize)
+          .infer(TensorTwo(), of(DType::kFloat8E4M3, 0, QuantizeSource::kSwiGlu), forward);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ((*made)[0].dims[1], (Dim{"ffn", 21, 11}));
   EXPECT_EQ((*made)[0].placement[Axis::kTensor], Shard(1));
-  const auto gradient = RulesOf(OpKind::kQuantize)
-                            .infer(TensorTwo(), of(DType::kFloat8E5M2, 1, QuantizeSource::kSwiGluGrad), backward);
+  const auto gradient =
+      RulesOf(OpKind::kQuantize)
+          .infer(TensorTwo(), of(DType::kFloat8E5M2, 1, QuantizeSource::kSwiGluGrad), backward);
   ASSERT_TRUE(gradient.ok()) << gradient.status();
   EXPECT_EQ((*gradient)[0].segments, gu.segments);
   EXPECT_EQ((*gradient)[1].placement[Axis::kTensor], Shard(0, ShardHow::kSegments));
@@ -432,17 +458,20 @@ TEST(Float8Rules, WhatSwiGluMakesIsCutAsItsHalvesAre) {
   }
   Value wide = gu;
   wide.dtype = DType::kFloat32;
-  EXPECT_THAT(Refusal(OpKind::kQuantize, of(DType::kFloat8E4M3, 0, QuantizeSource::kSwiGlu), {wide}),
-              testing::HasSubstr("swiglu of gu is f32"));
+  EXPECT_THAT(
+      Refusal(OpKind::kQuantize, of(DType::kFloat8E4M3, 0, QuantizeSource::kSwiGlu), {wide}),
+      testing::HasSubstr("swiglu of gu is f32"));
 }
 
 TEST(Float8Rules, WhatIsASumOrOfAnotherTypeIsNotQuantized) {
   const QuantizeAttributes attributes{DType::kFloat8E4M3, true, false};
   const std::vector<Dim> dims = {{"rows", 4, 4}, {"in", 6, 6}};
-  EXPECT_THAT(Refusal(OpKind::kQuantize, attributes, {MakeValue("x", DType::kBFloat16, dims, PartialSum())}),
+  EXPECT_THAT(Refusal(OpKind::kQuantize, attributes,
+                      {MakeValue("x", DType::kBFloat16, dims, PartialSum())}),
               testing::HasSubstr("input x is P(sum) on axis tensor"));
-  EXPECT_THAT(Refusal(OpKind::kQuantize, attributes, {MakeValue("x", DType::kFloat32, dims, Replicated())}),
-              testing::HasSubstr("input x is f32"));
+  EXPECT_THAT(
+      Refusal(OpKind::kQuantize, attributes, {MakeValue("x", DType::kFloat32, dims, Replicated())}),
+      testing::HasSubstr("input x is f32"));
   EXPECT_THAT(Refusal(OpKind::kQuantize, QuantizeAttributes{DType::kBFloat16, true, false},
                       {MakeValue("x", DType::kBFloat16, dims, Replicated())}),
               testing::HasSubstr("x is quantised to bf16"));
@@ -458,7 +487,8 @@ TEST(Float8Rules, ProductsRefuseFactorsWithoutTheirScalesOrOfTheOtherFormat) {
   ASSERT_TRUE(types.ok()) << types.status();
   EXPECT_EQ((*types)[0].placement[Axis::kTensor], Shard(1));
   EXPECT_EQ((*types)[0].dtype, DType::kBFloat16);
-  EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w}), testing::HasSubstr("come without scales"));
+  EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w}),
+              testing::HasSubstr("come without scales"));
   EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w, w_scale, x_scale}),
               testing::HasSubstr("w_scale, tensor:S(0), is no scale of x"));
   EXPECT_THAT(Refusal(OpKind::kMatmulGradInput, NoAttributes(), {x, w, x_scale, w_scale}),

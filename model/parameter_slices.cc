@@ -13,8 +13,8 @@ std::vector<ParameterSlice> ParameterSlices(const Program& program) {
       }
       for (const ParameterPart& part : entry.parts) {
         slices.push_back({prefix + part.name, part.global_shape, part.global_offset,
-                          part.local_shape, value.id, part.row_begin * value.row_elements(), replicated,
-                          entry.tied});
+                          part.local_shape, value.id, part.row_begin * value.row_elements(),
+                          replicated, entry.tied});
       }
     }
   };

@@ -111,7 +111,7 @@ int NumLayers(std::string_view blocks) {
   return blocks.empty() ? 0 : LayerOfBlock(blocks, static_cast<int>(blocks.size()) - 1) + 1;
 }
 
-int CountBlocks(std::string_view pattern, bool BlockKind::* trait) {
+int CountBlocks(std::string_view pattern, bool BlockKind::*trait) {
   int count = 0;
   for (const char letter : pattern) {
     const BlockKind* const kind = FindBlockKind(letter);
@@ -120,7 +120,7 @@ int CountBlocks(std::string_view pattern, bool BlockKind::* trait) {
   return count;
 }
 
-bool HasBlock(std::string_view pattern, bool BlockKind::* trait) {
+bool HasBlock(std::string_view pattern, bool BlockKind::*trait) {
   return CountBlocks(pattern, trait) > 0;
 }
 

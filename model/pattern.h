@@ -24,8 +24,8 @@ int NumLayers(std::string_view blocks);
 
 // Number of blocks with `trait`: CountBlocks(blocks, &BlockKind::attends). In a pattern that is not
 // expanded a repeated letter counts once.
-int CountBlocks(std::string_view pattern, bool BlockKind::* trait);
-bool HasBlock(std::string_view pattern, bool BlockKind::* trait);
+int CountBlocks(std::string_view pattern, bool BlockKind::*trait);
+bool HasBlock(std::string_view pattern, bool BlockKind::*trait);
 inline bool HasExperts(std::string_view pattern) {
   return HasBlock(pattern, &BlockKind::has_experts);
 }

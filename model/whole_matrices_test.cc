@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kMatrixShards = 4, kMatrixExperts = 2;
 
-BuildOptions WholeMatrixOptions(const std::string& pattern, int shard, int expert, int zero_stage, int run) {
+BuildOptions WholeMatrixOptions(const std::string& pattern, int shard, int expert, int zero_stage,
+                                int run) {
   MeshView mesh;
   mesh.degrees[Axis::kDataShard] = kMatrixShards;
   mesh.coordinates[Axis::kDataShard] = shard;
@@ -89,7 +90,8 @@ TEST(WholeMatrices, EachIsOnOneRankAndRanksHaveAboutAsMuch) {
           largest = std::max(largest, whole.value(entry.value).elements());
       }
       for (const int64_t elements : load) {
-        EXPECT_LE(elements, sum / kMatrixShards + largest) << "zero " << zero_stage << " run " << run;
+        EXPECT_LE(elements, sum / kMatrixShards + largest)
+            << "zero " << zero_stage << " run " << run;
         EXPECT_GT(elements, 0);
       }
     }
@@ -121,8 +123,8 @@ TEST(WholeMatrices, TablesAndNormsAreCutAsEver) {
 }
 
 TEST(RowCut, BlocksAreConsecutiveAndCoverAllRows) {
-  for (const RowCut& cut : {RowCut{}, RowCut{.unit = 3}, RowCut{.owner = 0}, RowCut{.owner = 2},
-                            RowCut{.owner = 3}}) {
+  for (const RowCut& cut :
+       {RowCut{}, RowCut{.unit = 3}, RowCut{.owner = 0}, RowCut{.owner = 2}, RowCut{.owner = 3}}) {
     int64_t end = 0;
     for (int rank = 0; rank < 4; ++rank) {
       const Range rows = cut.Of(12, 4, rank);

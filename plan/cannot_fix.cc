@@ -71,8 +71,10 @@ std::string SharedHeadsLine(const v1::JobSpec& spec) {
   const bool attends = model::HasBlock(model.pattern(), &model::BlockKind::attends);
   if (heads < 1 || tensor <= heads || !attends) return "";
   return fmt::format(
-      "tensor {} is above the {} of keys and values: {} ranks hold and compute each alike, so k_proj and v_proj (of "
-      "{} parameters on every rank in a block A), their optimizer state and what they make are cut by {}, not by {}; "
+      "tensor {} is above the {} of keys and values: {} ranks hold and compute each alike, so "
+      "k_proj and v_proj (of "
+      "{} parameters on every rank in a block A), their optimizer state and what they make are cut "
+      "by {}, not by {}; "
       "tensor {} repeats none",
       tensor, heads == 1 ? "1 head" : fmt::format("{} heads", heads), tensor / heads,
       2 * model.head_dim() * model.hidden_size(), heads, tensor, heads);

@@ -18,24 +18,28 @@ struct ScheduleCandidate {
 };
 
 std::string NameOf(ScheduleKind kind, int chunks_per_stage) {
-  return chunks_per_stage == 1 ? Name(kind)
-                               : fmt::format("{} with {} chunks a stage", Name(kind), chunks_per_stage);
+  return chunks_per_stage == 1
+             ? Name(kind)
+             : fmt::format("{} with {} chunks a stage", Name(kind), chunks_per_stage);
 }
 
 std::string ToText(const ScheduleCandidate& candidate, double shortest) {
-  return fmt::format("{}: step {:.3f} of the shortest, bubble {:.1f}%, at most {:.4g} microbatches alive",
-                     NameOf(candidate.kind, candidate.shape.chunks_per_stage),
-                     candidate.seconds / shortest, 100 * candidate.bubble_ratio, candidate.peak);
+  return fmt::format(
+      "{}: step {:.3f} of the shortest, bubble {:.1f}%, at most {:.4g} microbatches alive",
+      NameOf(candidate.kind, candidate.shape.chunks_per_stage), candidate.seconds / shortest,
+      100 * candidate.bubble_ratio, candidate.peak);
 }
 
 }  // namespace
 
 StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_per_stage,
-                                        int microbatches, const CostsOfSchedule& costs_of_schedule) {
+                                        int microbatches,
+                                        const CostsOfSchedule& costs_of_schedule) {
   std::vector<ScheduleCandidate> candidates;
   std::vector<std::string> refused;
   for (const ScheduleKind kind : kScheduleKinds) {
-    const int chunks = chunks_per_stage.value_or(FindSchedule(Name(kind))->default_chunks_per_stage);
+    const int chunks =
+        chunks_per_stage.value_or(FindSchedule(Name(kind))->default_chunks_per_stage);
     const PipelineShape shape{stages, chunks, microbatches};
     const auto refuse = [&](const Status& status) {
       refused.push_back(fmt::format("{}: does not run: {}", NameOf(kind, chunks), Message(status)));
@@ -53,8 +57,8 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
     TROUPE_ASSIGN_OR_RETURN(
         const SimulationResult result,
         Simulate(schedule, costs->chunks, {.indivisible_pairs = costs->indivisible_pairs}));
-    const int peak = *std::max_element(result.peak_live_activations.begin(),
-                                       result.peak_live_activations.end());
+    const int peak =
+        *std::max_element(result.peak_live_activations.begin(), result.peak_live_activations.end());
     const double seconds = result.makespan + costs->once;
     candidates.push_back({kind, shape, *std::move(costs), seconds, result.bubble_ratio,
                           static_cast<double>(peak) / chunks});
@@ -66,18 +70,21 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
                            microbatches, text);
   }
   double shortest = candidates.front().seconds;
-  for (const ScheduleCandidate& candidate : candidates) shortest = std::min(shortest, candidate.seconds);
+  for (const ScheduleCandidate& candidate : candidates)
+    shortest = std::min(shortest, candidate.seconds);
   const auto rank = [&](const ScheduleCandidate& candidate) {
     const bool as_short = candidate.seconds <= kAsShort * shortest;
     return std::tuple(!as_short, as_short ? candidate.peak : candidate.seconds, candidate.peak,
                       candidate.shape.chunks_per_stage);
   };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const ScheduleCandidate& a, const ScheduleCandidate& b) { return rank(a) < rank(b); });
-  ScheduleChoice choice{candidates.front().kind, candidates.front().shape,
-                        candidates.front().costs, {}};
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [&](const ScheduleCandidate& a, const ScheduleCandidate& b) { return rank(a) < rank(b); });
+  ScheduleChoice choice{
+      candidates.front().kind, candidates.front().shape, candidates.front().costs, {}};
   for (const ScheduleCandidate& candidate : candidates) {
-    choice.reasons.push_back((choice.reasons.empty() ? "chosen: " : "") + ToText(candidate, shortest));
+    choice.reasons.push_back((choice.reasons.empty() ? "chosen: " : "") +
+                             ToText(candidate, shortest));
   }
   choice.reasons.insert(choice.reasons.end(), refused.begin(), refused.end());
   return choice;

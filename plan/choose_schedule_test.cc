@@ -16,8 +16,7 @@ CostsOfSchedule EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
     if (chunks > blocks) return InvalidArgument("{} blocks are fewer than {}", blocks, chunks);
     const double part = static_cast<double>(stages) / chunks;
     return ScheduleCosts{std::vector<ActionCosts>(
-        chunks,
-        {part * stage.forward, part * stage.input_gradient, part * stage.weight_gradient})};
+        chunks, {part * stage.forward, part * stage.input_gradient, part * stage.weight_gradient})};
   };
 }
 
@@ -37,8 +36,9 @@ TEST(ChooseScheduleTest, WithFewBlocksSchedulesOfOneChunkRemain) {
   const auto choice = ChooseSchedule(4, std::nullopt, 16, EqualCosts(4, 7));
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(choice->kind, ScheduleKind::kZeroBubbleH1);
-  EXPECT_THAT(choice->reasons, Contains(HasSubstr("ZBV with 2 chunks a stage: does not run: 7 blocks "
-                                                  "are fewer than 8")));
+  EXPECT_THAT(choice->reasons,
+              Contains(HasSubstr("ZBV with 2 chunks a stage: does not run: 7 blocks "
+                                 "are fewer than 8")));
 }
 
 TEST(ChooseScheduleTest, CheapWeightGradientsTakeTheAdvantageOfPuttingThemOff) {

@@ -138,8 +138,8 @@ double ChunkBound::WholeSum() const {
 double ChunkBound::RingOfShards(double parameters, double tensors, double bytes) const {
   const double ranks = run_ > 0 ? run_ : shards_;
   const v1::LinkProfile& link = LinkOver(shard_span_);
-  return (ranks - 1) * (tensors * link.latency_seconds() +
-                        bytes * parameters / ranks / link.bytes_per_second());
+  return (ranks - 1) *
+         (tensors * link.latency_seconds() + bytes * parameters / ranks / link.bytes_per_second());
 }
 
 double ChunkBound::RingAcrossRuns(double parameters, double tensors, double bytes) const {
@@ -246,12 +246,11 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
     // Keys and values are in flight while attention processes the previous ones; in backward they
     // are sent again, with their gradients, and overlap with the two preceding matmuls too.
     Send(context_span_, of_kind.count * round, &forward);
-    forward.waits += of_kind.count *
-                     std::max(0.0, round - of_kind.middle_forward * (context_ - 1) / context_);
+    forward.waits +=
+        of_kind.count * std::max(0.0, round - of_kind.middle_forward * (context_ - 1) / context_);
     Send(context_span_, of_kind.count * 2 * round, &backward);
     backward.waits +=
-        of_kind.count *
-        std::max(0.0, 2 * round - of_kind.middle_backward - LastGradients(of_kind));
+        of_kind.count * std::max(0.0, 2 * round - of_kind.middle_backward - LastGradients(of_kind));
     backward.compute +=
         of_kind.count * (context_ - 1) * (Pass(3 * rows_ * queries) + Pass(6 * rows_ * keys));
   }
@@ -266,13 +265,11 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
     // In a layer only the last matmul and its reduction need not be recomputed.
     double recomputed = 0;
     for (const OutlinedBlocks& of_kind : outlined) {
-      recomputed +=
-          of_kind.count * (First(of_kind) + of_kind.relayout + of_kind.middle_forward);
+      recomputed += of_kind.count * (First(of_kind) + of_kind.relayout + of_kind.middle_forward);
       recomputed += of_kind.continued * Last(of_kind);
     }
     backward.compute += recomputed;
-    const double again =
-        by_rows ? (blocks + continued) * half : continued * sum;
+    const double again = by_rows ? (blocks + continued) * half : continued * sum;
     Send(tensor_span_, again, &backward);
     backward.waits += in_parts ? 0 : again;
   }
@@ -417,7 +414,8 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
 
   // The gradient of the SwiGLU output. The gradient of both its halves overwrites the saved halves,
   // or has its own memory where everything is recomputed.
-  const bool makes_all_again = recomputation_ == Recomputation::kFull && !spec_.activation_recomputation().has_num_layers();
+  const bool makes_all_again =
+      recomputation_ == Recomputation::kFull && !spec_.activation_recomputation().has_num_layers();
   double temporary = element_ * (makes_all_again ? 2 : 1) * widest * rows_;
   if (zero_stage_ >= 2) temporary = std::max(temporary, 4 * LargestParameter(chunk, outlined));
   bytes.temporary = static_cast<int64_t>(temporary);

@@ -154,11 +154,11 @@ class ChunkBound {
   bool float8_;     // linear layers of blocks have FP8 operands, which are saved in FP8 too
   double reduced_;  // bytes of an element of a gradient that is sent
   double pipe_, tensor_, context_, expert_, shards_, replicas_;
-  double rows_;       // rows of a microbatch on a rank
-  double norm_rows_;  // those of rows_ that norms and residuals process on a rank
+  double rows_;            // rows of a microbatch on a rank
+  double norm_rows_;       // those of rows_ that norms and residuals process on a rank
   double hidden_, vocab_;  // widths on a rank
-  int zero_stage_ = 0;  // 2 where parameters are kept once gathered
-  int run_ = 0;         // plan/reshard.h
+  int zero_stage_ = 0;     // 2 where parameters are kept once gathered
+  int run_ = 0;            // plan/reshard.h
   bool rings_ = false;
   Recomputation recomputation_ = Recomputation::kNone;  // of whole chunks
   bool recomputes_ = false;                             // some layers, or all

@@ -57,7 +57,8 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const
   std::vector<int> pipe_rank_of_chunk;
   for (size_t rank = 0; rank < schedule.chunks.size(); ++rank) {
     for (const int chunk : schedule.chunks[rank]) {
-      if (static_cast<size_t>(chunk) >= pipe_rank_of_chunk.size()) pipe_rank_of_chunk.resize(chunk + 1);
+      if (static_cast<size_t>(chunk) >= pipe_rank_of_chunk.size())
+        pipe_rank_of_chunk.resize(chunk + 1);
       pipe_rank_of_chunk[chunk] = static_cast<int>(rank);
     }
   }

@@ -14,7 +14,8 @@
 namespace troupe {
 
 // Forward FLOPs for `samples` samples of `tokens` tokens each; multiply by 3 to include backward.
-double BlockForwardFlops(const model::ModelConfig& model, char block, double samples, double tokens);
+double BlockForwardFlops(const model::ModelConfig& model, char block, double samples,
+                         double tokens);
 double HeadForwardFlops(const model::ModelConfig& model, double samples, double tokens);
 
 // FLOPs of one forward and backward over a block or the head, by the action that executes them. A
@@ -26,7 +27,8 @@ struct PassFlops {
   double input_gradient = 0;
   double weight_gradient = 0;
 };
-PassFlops BlockPassFlops(const model::ModelConfig& model, char block, double samples, double tokens);
+PassFlops BlockPassFlops(const model::ModelConfig& model, char block, double samples,
+                         double tokens);
 PassFlops HeadPassFlops(const model::ModelConfig& model, double samples, double tokens);
 
 // FLOPs of forward and backward of the whole model.

@@ -43,12 +43,14 @@ v1::Plan PlanOf(const v1::JobSpec& spec) {
 }
 
 int64_t OfValues(const v1::RankMemory& memory) {
-  return memory.parameter_bytes() + memory.compute_copy_bytes() + memory.gradient_bytes() + memory.optimizer_bytes() +
-         memory.saved_bytes() + memory.temporary_bytes();
+  return memory.parameter_bytes() + memory.compute_copy_bytes() + memory.gradient_bytes() +
+         memory.optimizer_bytes() + memory.saved_bytes() + memory.temporary_bytes();
 }
 
 TEST(GpuMemoryTest, OfOneRankIsItsValuesAProductsWorkspaceAndTheDriversReserve) {
-  const v1::RankMemory memory = PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"})).memory(0);
+  const v1::RankMemory memory =
+      PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}))
+          .memory(0);
   // Float32 attention uses no library.
   EXPECT_EQ(memory.scratch_bytes(), 32 * kMebibyte);
   EXPECT_EQ(memory.reserve_bytes(), kGibibyte);
@@ -63,9 +65,11 @@ TEST(GpuMemoryTest, OfOneRankIsItsValuesAProductsWorkspaceAndTheDriversReserve) 
 // 12 heads of 1,024 tokens and 8 samples: 2·1,024² + 4·1,024 bytes per head, a MiB, and 4 bytes of
 // lse per row and head.
 TEST(GpuMemoryTest, HasTheWorkspaceOfAnAttentionsGradient) {
-  const v1::RankMemory memory = PlanOf(JobWith("cuda", {"model.preset=llama-124m", "training={global_batch_size: 8, micro_batch_size: "
-                                                        "8, sequence_length: 1024, compute_dtype: bfloat16}"}))
-                                    .memory(0);
+  const v1::RankMemory memory =
+      PlanOf(JobWith("cuda", {"model.preset=llama-124m",
+                              "training={global_batch_size: 8, micro_batch_size: "
+                              "8, sequence_length: 1024, compute_dtype: bfloat16}"}))
+          .memory(0);
   EXPECT_EQ(memory.scratch_bytes(), kMebibyte + 96 * (2 * kMebibyte + 4096) + 4 * 8192 * 12);
   EXPECT_EQ(memory.total_bytes(), OfValues(memory) + memory.scratch_bytes() + kGibibyte);
 }
@@ -73,19 +77,23 @@ TEST(GpuMemoryTest, HasTheWorkspaceOfAnAttentionsGradient) {
 // The reserve by stage, under the job's layout.
 std::vector<int64_t> ReservesIn(const std::string& parallelism) {
   std::vector<int64_t> reserves;
-  const v1::Plan plan = PlanOf(JobWith("cuda", {"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
-                                                "parallelism={" + parallelism + "}"}));
+  const v1::Plan plan = PlanOf(
+      JobWith("cuda", {"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
+                       "parallelism={" + parallelism + "}"}));
   for (const v1::RankMemory& memory : plan.memory()) reserves.push_back(memory.reserve_bytes());
   return reserves;
 }
 
 TEST(GpuMemoryTest, LeavesAReserveForEachGroupAndEachEdgeOfNccl) {
-  const auto reserve = [](int64_t groups, int64_t edges) { return kGibibyte + groups * 512 * kMebibyte + edges * 32 * kMebibyte; };
+  const auto reserve = [](int64_t groups, int64_t edges) {
+    return kGibibyte + groups * 512 * kMebibyte + edges * 32 * kMebibyte;
+  };
   // Two groups: tensor, and all ranks for the control word.
   EXPECT_EQ(ReservesIn("tensor_parallel_degree: 2"), (std::vector{reserve(2, 0)}));
   // The gradients of the replicas add a group. Activations are sent forward and gradients backward
   // across each boundary; the middle stages have two.
-  EXPECT_EQ(ReservesIn("tensor_parallel_degree: 2, data_parallel_replicate_degree: 2, pipeline_parallel_degree: 4"),
+  EXPECT_EQ(ReservesIn("tensor_parallel_degree: 2, data_parallel_replicate_degree: 2, "
+                       "pipeline_parallel_degree: 4"),
             (std::vector{reserve(3, 2), reserve(3, 4), reserve(3, 4), reserve(3, 2)}));
   // Chunks 0 and 3 are on one rank, 1 and 2 on the other; nothing is sent between 1 and 2.
   EXPECT_EQ(ReservesIn("pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBVZeroBubble"),
@@ -93,23 +101,28 @@ TEST(GpuMemoryTest, LeavesAReserveForEachGroupAndEachEdgeOfNccl) {
 }
 
 TEST(GpuMemoryTest, OfAProcessorHasNeitherReserveNorPinnedMemory) {
-  const v1::Plan plan = PlanOf(JobWith("cpu", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}));
+  const v1::Plan plan =
+      PlanOf(JobWith("cpu", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}));
   const v1::RankMemory& memory = plan.memory(0);
   EXPECT_EQ(memory.reserve_bytes(), 0);
   EXPECT_EQ(memory.host_bytes(), 0);
   EXPECT_GT(memory.snapshot_bytes(), 0);
-  EXPECT_EQ(memory.total_bytes(), OfValues(memory) + memory.scratch_bytes() + memory.snapshot_bytes());
+  EXPECT_EQ(memory.total_bytes(),
+            OfValues(memory) + memory.scratch_bytes() + memory.snapshot_bytes());
   EXPECT_THAT(PlanToJson(plan), Not(HasSubstr("reserve_bytes")));
   EXPECT_THAT(PlanToText(plan), Not(HasSubstr("reserve")));
 }
 
 TEST(GpuMemoryTest, IsShownApartFromTheHosts) {
-  const v1::Plan plan = PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}));
+  const v1::Plan plan =
+      PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}));
   const Json memory = Json::parse(PlanToJson(plan))["stages"][0]["memory"];
   EXPECT_EQ(memory["reserve_bytes"], kGibibyte);
   EXPECT_EQ(memory["host_bytes"], plan.memory(0).snapshot_bytes());
   EXPECT_EQ(memory["total_bytes"], plan.memory(0).total_bytes());
-  EXPECT_THAT(PlanToText(plan), HasSubstr(", scratch 33.6 MB, reserve 1.07 GB; pinned on the host: snapshot 37 MB\n"));
+  EXPECT_THAT(
+      PlanToText(plan),
+      HasSubstr(", scratch 33.6 MB, reserve 1.07 GB; pinned on the host: snapshot 37 MB\n"));
 }
 
 v1::DeviceProfile ProfileWith(int64_t memory_bytes) {
@@ -131,11 +144,12 @@ v1::DeviceProfile ProfileWith(int64_t memory_bytes) {
 
 TEST(GpuMemoryTest, OfAnEstimateIsThatOfThePlan) {
   for (const std::string schedule : {"1F1B", "ZBVZeroBubble"}) {
-    const v1::JobSpec spec =
-        JobWith("cuda", {"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
-                         "checkpoint={folder: /c, async_mode: async}",
-                         "parallelism={tensor_parallel_degree: 2, pipeline_parallel_degree: 4, pipeline_parallel_schedule: " +
-                             schedule + "}"});
+    const v1::JobSpec spec = JobWith(
+        "cuda", {"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
+                 "checkpoint={folder: /c, async_mode: async}",
+                 "parallelism={tensor_parallel_degree: 2, pipeline_parallel_degree: 4, "
+                 "pipeline_parallel_schedule: " +
+                     schedule + "}"});
     const auto estimate = EstimateLayout(spec, ProfileWith(80 * kGibibyte));
     ASSERT_TRUE(estimate.ok()) << ToString(estimate.status());
     const v1::Plan plan = PlanOf(spec);
@@ -148,7 +162,8 @@ TEST(GpuMemoryTest, OfAnEstimateIsThatOfThePlan) {
 // The model's values take some 50 MB; a reserve of a GiB is too much for a GPU of a GiB, as is
 // NCCL's for a GPU of two.
 TEST(GpuMemoryTest, ASearchRefusesWhatLeavesTheReserveNoRoom) {
-  const v1::JobSpec spec = JobWith("cuda", {"model.preset=tiny", "training={global_batch_size: 4, micro_batch_size: 1}"});
+  const v1::JobSpec spec = JobWith(
+      "cuda", {"model.preset=tiny", "training={global_batch_size: 4, micro_batch_size: 1}"});
   const auto found = [&](int64_t memory, int devices) {
     const auto result = SearchLayouts(spec, ProfileWith(memory), {.devices = devices, .best = 1});
     EXPECT_TRUE(result.ok()) << ToString(result.status());
@@ -161,7 +176,8 @@ TEST(GpuMemoryTest, ASearchRefusesWhatLeavesTheReserveNoRoom) {
 }
 
 TEST(GpuMemoryTest, EachRankHasAGpuToItself) {
-  const v1::JobSpec spec = JobWith("cuda", {"model.preset=tiny", "parallelism.data_parallel_replicate_degree=2"});
+  const v1::JobSpec spec =
+      JobWith("cuda", {"model.preset=tiny", "parallelism.data_parallel_replicate_degree=2"});
   ClusterView cluster = ImaginedCluster(2, "cuda");
   for (ClusterDevice& device : cluster.free_devices) device.worker = "w";
   const auto warned = [&](int64_t first, int64_t second) {
@@ -175,9 +191,11 @@ TEST(GpuMemoryTest, EachRankHasAGpuToItself) {
   };
   // A GiB, two groups of half a GiB, 32 MiB and values of some 50 MB.
   EXPECT_THAT(warned(80 * kGibibyte, 80 * kGibibyte), Not(HasSubstr("GiB")));
-  EXPECT_THAT(warned(80 * kGibibyte, kGibibyte),
-              HasSubstr("stage 0: a rank needs 2.1 GiB of its GPU, 1 of them has less, the least 1.0 GiB"));
-  EXPECT_THAT(warned(2 * kGibibyte, kGibibyte), HasSubstr("2 of them have less, the least 1.0 GiB"));
+  EXPECT_THAT(
+      warned(80 * kGibibyte, kGibibyte),
+      HasSubstr("stage 0: a rank needs 2.1 GiB of its GPU, 1 of them has less, the least 1.0 GiB"));
+  EXPECT_THAT(warned(2 * kGibibyte, kGibibyte),
+              HasSubstr("2 of them have less, the least 1.0 GiB"));
 }
 
 }  // namespace

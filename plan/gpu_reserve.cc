@@ -12,7 +12,8 @@ int64_t Groups(const model::Program& program) {
     for (const model::Op& op : ops) {
       if (op.kind == model::OpKind::kCopy) continue;  // a view: sends nothing
       const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
-      if (attributes != nullptr && GroupSize(program.mesh, attributes->group) > 1) groups.insert(attributes->group);
+      if (attributes != nullptr && GroupSize(program.mesh, attributes->group) > 1)
+        groups.insert(attributes->group);
     }
   };
   for (const auto& pieces : program.ops) {
@@ -38,7 +39,8 @@ int64_t Edges(const v1::Plan& plan, const model::Program& program) {
 }  // namespace
 
 int64_t GpuReserveBytes(const v1::Plan& plan, const model::Program& program) {
-  return kDriverReserveBytes + Groups(program) * kNcclGroupReserveBytes + Edges(plan, program) * kNcclEdgeReserveBytes;
+  return kDriverReserveBytes + Groups(program) * kNcclGroupReserveBytes +
+         Edges(plan, program) * kNcclEdgeReserveBytes;
 }
 
 }  // namespace troupe

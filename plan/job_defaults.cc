@@ -44,9 +44,9 @@ const Preset* FindPreset(std::string_view name) {
 }
 
 // Sets `field` of the message to `value` unless it is present.
-#define TROUPE_DEFAULT(message, field, value)                      \
-  do {                                                             \
-    if (!(message)->has_##field()) (message)->set_##field(value);  \
+#define TROUPE_DEFAULT(message, field, value)                     \
+  do {                                                            \
+    if (!(message)->has_##field()) (message)->set_##field(value); \
   } while (false)
 
 // The values of the model's preset replace the defaults of the schema.

@@ -19,8 +19,8 @@ using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 
 // Checks the default of a field of the message at `path` in `whole`.
-void CheckDefault(const v1::JobSpec& whole, const ProtoMessage& message, const FieldDescriptor* field,
-                  const std::string& path, int* compared) {
+void CheckDefault(const v1::JobSpec& whole, const ProtoMessage& message,
+                  const FieldDescriptor* field, const std::string& path, int* compared) {
   SCOPED_TRACE(path);
   const v1::KeyOptions& options = KeyOptionsOf(*field);
   const bool present = message.GetReflection()->HasField(message, field);

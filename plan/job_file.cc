@@ -109,8 +109,9 @@ std::optional<T> ParseWhole(std::string_view text, bool* out_of_range) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool digits_only =
-      !text.empty() && text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) ==
-                           std::string_view::npos && text != "-";
+      !text.empty() &&
+      text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string_view::npos &&
+      text != "-";
   *out_of_range = digits_only && (error == std::errc::result_out_of_range ||
                                   (text[0] == '-' && std::is_unsigned_v<T>));
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -355,8 +356,9 @@ Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec) {
     return violations.ToStatus();
   }
   TROUPE_ASSIGN_OR_RETURN(YAML::Node node, LoadYaml(key_and_value.substr(equals + 1), source));
-  TROUPE_RETURN_IF_ERROR(Guarded(
-      source, [&] { Reader(spec->GetDescriptor(), "", &violations).ReadField(node, path, field, message); }));
+  TROUPE_RETURN_IF_ERROR(Guarded(source, [&] {
+    Reader(spec->GetDescriptor(), "", &violations).ReadField(node, path, field, message);
+  }));
   return violations.ToStatus();
 }
 
@@ -375,7 +377,8 @@ void ResolvePaths(std::string_view folder, ProtoMessage* message) {
     } else if (KeyOptionsOf(*field).path()) {
       const std::filesystem::path path = reflection->GetString(*message, field);
       if (path.empty() || path.is_absolute()) continue;
-      reflection->SetString(message, field, (std::filesystem::path(folder) / path).lexically_normal().string());
+      reflection->SetString(message, field,
+                            (std::filesystem::path(folder) / path).lexically_normal().string());
     }
   }
 }
@@ -391,7 +394,8 @@ StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
   errno = 0;
   std::ifstream file(absolute, std::ios::binary);
   // A missing job file is invalid input for the user, not an unknown job.
-  if (!file) return InvalidArgument("{}", Message(ErrnoStatus(errno, fmt::format("open {}", path))));
+  if (!file)
+    return InvalidArgument("{}", Message(ErrnoStatus(errno, fmt::format("open {}", path))));
   std::string text(kMaxJobFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));

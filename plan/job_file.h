@@ -38,7 +38,8 @@ void ResolvePaths(std::string_view folder, google::protobuf::Message* message);
 // of the overrides) against the folder of the file. A job that does not state checkpoint.folder
 // (not even as "") gets the subfolder `checkpoints` of that folder. INVALID_ARGUMENT where the file
 // cannot be read.
-StatusOr<v1::JobSpec> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides);
+StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
+                                  const std::vector<std::string>& overrides);
 
 }  // namespace troupe
 

@@ -123,16 +123,16 @@ TEST(OverrideTest, SetsAnyKeyParsedAsYaml) {
 }
 
 TEST(OverrideTest, RefusesWhatItCannotSet) {
-  for (const BadText& bad : std::initializer_list<BadText>{
-           {"training.steps", "not of the form key=value"},
-           {"=3", "not of the form key=value"},
-           {"training.stepz=3", "nearest known key is training.steps"},
-           {"training.steps.more=3", "unknown key"},
-           {"training..steps=3", "unknown key"},
-           {"data.blend.path=x", "unknown key"},
-           {"training.steps=-", "not a whole number"},
-           {"training.steps=[", "--set training.steps"},
-           {"training.steps=", "is empty, not a whole number"}}) {
+  for (const BadText& bad :
+       std::initializer_list<BadText>{{"training.steps", "not of the form key=value"},
+                                      {"=3", "not of the form key=value"},
+                                      {"training.stepz=3", "nearest known key is training.steps"},
+                                      {"training.steps.more=3", "unknown key"},
+                                      {"training..steps=3", "unknown key"},
+                                      {"data.blend.path=x", "unknown key"},
+                                      {"training.steps=-", "not a whole number"},
+                                      {"training.steps=[", "--set training.steps"},
+                                      {"training.steps=", "is empty, not a whole number"}}) {
     v1::JobSpec spec;
     const Status status = ApplyOverride(bad.text, &spec);
     ASSERT_FALSE(status.ok()) << bad.text;
@@ -155,8 +155,9 @@ TEST(LoadJobFileTest, ResolvesPathsAgainstTheFilesFolder) {
   std::ofstream(folder / "bare.yaml") << "name: a\n";
   EXPECT_EQ(LoadJobFile((folder / "bare.yaml").string(), {})->checkpoint().folder(),
             (folder / "checkpoints").string());
-  EXPECT_EQ(LoadJobFile((folder / "bare.yaml").string(), {"checkpoint.folder=''"})->checkpoint().folder(),
-            "");
+  EXPECT_EQ(
+      LoadJobFile((folder / "bare.yaml").string(), {"checkpoint.folder=''"})->checkpoint().folder(),
+      "");
   EXPECT_EQ(LoadJobFile((folder / "no.yaml").string(), {}).status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(LoadJobFile(folder.string(), {}).status().code(), StatusCode::kInvalidArgument);

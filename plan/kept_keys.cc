@@ -81,8 +81,8 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     v1::JobSpec made_with;
     google::protobuf::util::JsonParseOptions options;
     options.ignore_unknown_fields = true;
-    const auto parsed = google::protobuf::util::JsonStringToMessage(manifest.job_spec_json(),
-                                                                    &made_with, options);
+    const auto parsed =
+        google::protobuf::util::JsonStringToMessage(manifest.job_spec_json(), &made_with, options);
     if (!parsed.ok()) {
       return InvalidArgument("its manifest's job_spec_json is no job: {}",
                              std::string(parsed.message()));

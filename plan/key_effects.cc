@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-
-#include "model/pattern.h"
-#include "plan/job/job_choices.h"
 #include <initializer_list>
 #include <vector>
+#include "model/pattern.h"
+#include "plan/job/job_choices.h"
 #include "plan/key_path.h"
 
 namespace troupe {
@@ -14,19 +13,19 @@ namespace {
 
 using model::BlockKind;
 
-bool HasBlock(const v1::JobSpec& spec, bool BlockKind::* trait) {
+bool HasBlock(const v1::JobSpec& spec, bool BlockKind::*trait) {
   return model::HasBlock(spec.model().pattern(), trait);
 }
 
 // Why a key of blocks with `trait` has no effect; empty where the pattern has such a block.
-std::string Without(const v1::JobSpec& spec, bool BlockKind::* trait) {
+std::string Without(const v1::JobSpec& spec, bool BlockKind::*trait) {
   if (HasBlock(spec, trait)) return "";
   std::vector<char> letters;
   for (const BlockKind* kind : model::BlockKinds()) {
     if (kind->*trait) letters.push_back(kind->letter);
   }
-  return fmt::format("model.pattern = \"{}\" has no block {}", spec.model().pattern().substr(0, 200),
-                     fmt::join(letters, " or "));
+  return fmt::format("model.pattern = \"{}\" has no block {}",
+                     spec.model().pattern().substr(0, 200), fmt::join(letters, " or "));
 }
 
 std::string OfAttention(const v1::JobSpec& spec) { return Without(spec, &BlockKind::attends); }
@@ -86,8 +85,7 @@ int64_t Replicas(const v1::ParallelismSpec& parallelism) {
 std::string BucketElements(const v1::JobSpec& spec) {
   if (const std::string why = OfBuckets(spec); !why.empty()) return why;
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  if (GradientRanks(parallelism) == 1)
-    return "gradients travel over tensor alone, each by itself";
+  if (GradientRanks(parallelism) == 1) return "gradients travel over tensor alone, each by itself";
   if (parallelism.zero_stage() == 1 && Replicas(parallelism) == 1)
     return "parallelism.zero_stage is 1 and there are no replicas: each gradient is scattered by "
            "itself";
@@ -97,12 +95,12 @@ std::string BucketElements(const v1::JobSpec& spec) {
 std::string BucketPadding(const v1::JobSpec& spec) {
   if (const std::string why = OfBuckets(spec); !why.empty()) return why;
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  if (GradientRanks(parallelism) == 1)
-    return "gradients travel over tensor alone, each by itself";
+  if (GradientRanks(parallelism) == 1) return "gradients travel over tensor alone, each by itself";
   const int64_t stage = parallelism.zero_stage();
   if (stage == 0 || (stage > 1 && Replicas(parallelism) > 1)) return "";
   return fmt::format(
-      "parallelism.zero_stage is {}{}: gradients are scattered by rows, and no bucket is summed whole",
+      "parallelism.zero_stage is {}{}: gradients are scattered by rows, and no bucket is summed "
+      "whole",
       stage, stage > 1 ? " and there are no replicas" : "");
 }
 
@@ -244,7 +242,8 @@ void DropDefaults(const v1::JobSpec& stated, v1::JobSpec* spec) {
 void ClearKeysWithoutEffect(v1::JobSpec* spec) {
   const v1::JobSpec stated = *spec;
   for (const ConditionalKey& key : kKeys) {
-    if (HasKey(stated, key.path) && !key.why_without_effect(stated).empty()) ClearKey(key.path, spec);
+    if (HasKey(stated, key.path) && !key.why_without_effect(stated).empty())
+      ClearKey(key.path, spec);
   }
 }
 

@@ -26,10 +26,12 @@ std::vector<std::string> KeyWarnings(const v1::JobSpec& spec) {
     if (why.empty() || (!key.drops_default && HasItsDefault(spec, key))) continue;
     // An imported model states all keys, including those that its blocks do not need.
     if (spec.model().has_from() && key.path.starts_with("model.")) continue;
-    lines.push_back(fmt::format("{} = {} has no effect: {}", key.path, KeyText(spec, key.path), why));
+    lines.push_back(
+        fmt::format("{} = {} has no effect: {}", key.path, KeyText(spec, key.path), why));
   }
   const int64_t kept = spec.checkpoint().keep_latest_k();
-  if (kept > 0 && kept < kKeptCommitsMin && WhyWithoutEffect(spec, "checkpoint.keep_latest_k").empty()) {
+  if (kept > 0 && kept < kKeptCommitsMin &&
+      WhyWithoutEffect(spec, "checkpoint.keep_latest_k").empty()) {
     lines.push_back(fmt::format(
         "checkpoint.keep_latest_k = {} has no effect below {}: the newest {} are kept, so that one "
         "is left where the newest is damaged",

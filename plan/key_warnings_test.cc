@@ -52,7 +52,8 @@ const std::map<std::string, std::string> kElsewhere = {
     {"training.on_nonfinite", "what follows a step that is not finite"},
     {"optimizer.name", "there is one"},
     {"optimizer.no_weight_decay",
-     "which tensors decay, tested by weight_decay_test; EachConditionalKeyIsNamedWhereItHasNoEffect"},
+     "which tensors decay, tested by weight_decay_test; "
+     "EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"optimizer.lr", "the rate of a step, tested by learning_rate_test"},
     {"lr_schedule.warmup_steps", "the rate of a step, tested by learning_rate_test"},
     {"lr_schedule.decay_type", "the rate of a step, tested by learning_rate_test"},
@@ -86,7 +87,8 @@ v1::JobSpec Completed(v1::JobSpec spec) {
 }
 
 const std::vector<std::string> kSmall = {
-    "model={hidden_size: 32, num_attention_heads: 4, num_key_value_heads: 4, intermediate_size: 64, vocab_size: 67}",
+    "model={hidden_size: 32, num_attention_heads: 4, num_key_value_heads: 4, intermediate_size: "
+    "64, vocab_size: 67}",
     "training={sequence_length: 16, global_batch_size: 16, micro_batch_size: 2, steps: 50}"};
 
 v1::JobSpec Small(std::vector<std::string> overrides) {
@@ -113,7 +115,8 @@ std::map<std::string, v1::JobSpec> Jobs() {
       {"experts", Small({sparse})},
       {"spread experts", Small({sparse, "parallelism.expert_parallel_degree=2"})},
       {"all experts", Small({sparse, "model.num_experts_per_tok=4"})},
-      {"experts alone", Small({"model={pattern: EE, num_experts: 4}", "training.compute_dtype=bfloat16"})},
+      {"experts alone",
+       Small({"model={pattern: EE, num_experts: 4}", "training.compute_dtype=bfloat16"})},
       {"bfloat16", Small({dense, "training.compute_dtype=bfloat16"})},
       {"recomputation", Small({dense, "activation_recomputation.mode=full"})},
       {"scaled positions", Small({dense, "model.rope_scaling={rope_type: llama3}"})},
@@ -200,10 +203,10 @@ std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return {"0.5", "2.0"};
     case FieldDescriptor::CPPTYPE_STRING:
-      return {"ring",    "all_to_all", "all_gather", "GPipe",    "Interleaved1F1B", "\"1F1B\"",
-              "full",    "none",       "selective",  "sigmoid",  "softmax",         "\"true\"",
-              "\"false\"", "float32",  "bfloat16",   "delayed",  "async",           "disabled",
-              "(AD)x3",  "llama3"};
+      return {"ring",     "all_to_all", "all_gather", "GPipe",     "Interleaved1F1B",
+              "\"1F1B\"", "full",       "none",       "selective", "sigmoid",
+              "softmax",  "\"true\"",   "\"false\"",  "float32",   "bfloat16",
+              "delayed",  "async",      "disabled",   "(AD)x3",    "llama3"};
     default:
       if (field.is_repeated()) return {"[1]"};
       return {"1", "2", "8", "96"};
@@ -265,7 +268,8 @@ void TryKey(const v1::JobSpec& job, const std::string& path, const FieldDescript
 }
 
 TEST(KeyWarningsTest, NoKeyIsWithoutEffectInSilence) {
-  // Every job runs the same code; which keys have an effect in which job does not depend on the build.
+  // Every job runs the same code; which keys have an effect in which job does not depend on the
+  // build.
   int number = 0;
   for (const auto& [name, job] : Jobs()) {
     if (kInstrumented && number++ % 4 != 0) continue;
@@ -294,42 +298,61 @@ struct WarningCase {
 TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
   const std::string folder = "checkpoint.folder=/c", none = "checkpoint.folder=\"\"";
   const std::vector<WarningCase> cases = {
-      {"data.blend.weight", "", {"data.blend=[{path: /a, weight: 3}]"},
+      {"data.blend.weight",
+       "",
+       {"data.blend=[{path: /a, weight: 3}]"},
        {"data.blend=[{path: /a, weight: 3}, {path: /b}]"}},
       {"training.validation_samples", "64", {}, {"data.validation=/v"}},
       {"training.norms_interval", "51", {}, {"training.steps=60"}},
       {"optimizer.no_weight_decay", "[\"*norm*\"]", {"optimizer.weight_decay=0"}, {}},
       {"lr_schedule.decay_steps", "40", {}, {"lr_schedule.decay_type=cosine"}},
-      {"lr_schedule.decay_steps", "40", {"lr_schedule.decay_type=inverse_sqrt"},
+      {"lr_schedule.decay_steps",
+       "40",
+       {"lr_schedule.decay_type=inverse_sqrt"},
        {"lr_schedule.decay_type=wsd"}},
-      {"lr_schedule.decay_ratio", "0.1", {"lr_schedule.decay_type=cosine"},
+      {"lr_schedule.decay_ratio",
+       "0.1",
+       {"lr_schedule.decay_type=cosine"},
        {"lr_schedule.decay_type=wsd"}},
       {"lr_schedule.min_lr_factor", "0.1", {}, {"lr_schedule.decay_type=inverse_sqrt"}},
-      {"parallelism.context_parallel_method", "ring", {}, {"parallelism.context_parallel_degree=2"}},
-      {"parallelism.bucket.elements", "1000",
+      {"parallelism.context_parallel_method",
+       "ring",
+       {},
+       {"parallelism.context_parallel_degree=2"}},
+      {"parallelism.bucket.elements",
+       "1000",
        {"parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"},
        {"parallelism={data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2}",
         "parallelism.zero_stage=1"}},
-      {"parallelism.bucket.elements", "1000",
+      {"parallelism.bucket.elements",
+       "1000",
        {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"},
        {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}",
         "parallelism.data_parallel_replicate_degree=2"}},
-      {"parallelism.bucket.padding", "128",
+      {"parallelism.bucket.padding",
+       "128",
        {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"},
        {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}",
         "parallelism.data_parallel_replicate_degree=2"}},
-      {"parallelism.bucket.padding", "128", {"parallelism.data_parallel_shard_degree=2"},
+      {"parallelism.bucket.padding",
+       "128",
+       {"parallelism.data_parallel_shard_degree=2"},
        {"parallelism.data_parallel_replicate_degree=2"}},
-      {"parallelism.bucket.padding", "128",
-       {"parallelism={data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2, zero_stage: 1}"},
-       {"parallelism={data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2, zero_stage: 2}"}},
+      {"parallelism.bucket.padding",
+       "128",
+       {"parallelism={data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2, "
+        "zero_stage: 1}"},
+       {"parallelism={data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2, "
+        "zero_stage: 2}"}},
       {"activation_recomputation.num_layers", "1", {}, {"activation_recomputation.mode=full"}},
       {"checkpoint.interval", "60", {folder}, {folder, "training.steps=60"}},
       {"checkpoint.keep_latest_k", "3", {none}, {folder}},
       {"checkpoint.keep_every_n_steps", "10", {folder, "checkpoint.keep_latest_k=0"}, {folder}},
       {"checkpoint.keep_every_n_steps", "60", {folder}, {folder, "training.steps=60"}},
       {"checkpoint.async_mode", "async", {none}, {folder}},
-      {"fault_tolerance.allow_layout_change", "true", {},
+      {"fault_tolerance.allow_layout_change",
+       "true",
+       {},
        {"parallelism.data_parallel_replicate_degree=2"}},
   };
   for (const WarningCase& each : cases) {
@@ -357,7 +380,8 @@ TEST(KeyWarningsTest, DefaultsAreNotNamed) {
            {"parallelism={tensor_parallel_degree: 2, context_parallel_degree: 2}"},
            {"training.mixed_precision={reduce: float32}"},
            {"checkpoint.folder=\"\""}}) {
-    EXPECT_THAT(KeyWarnings(Completed(Stated(stated))), testing::IsEmpty()) << fmt::format("{}", fmt::join(stated, " "));
+    EXPECT_THAT(KeyWarnings(Completed(Stated(stated))), testing::IsEmpty())
+        << fmt::format("{}", fmt::join(stated, " "));
   }
 }
 
@@ -365,7 +389,8 @@ TEST(KeyWarningsTest, ANumberOfCommitsThatIsLiftedIsNamed) {
   const auto lines = [](const std::string& kept) {
     return KeyWarnings(Completed(Stated({"checkpoint={folder: /c, keep_latest_k: " + kept + "}"})));
   };
-  EXPECT_THAT(lines("1"), testing::ElementsAre(HasSubstr("checkpoint.keep_latest_k = 1 has no effect below 2")));
+  EXPECT_THAT(lines("1"), testing::ElementsAre(
+                              HasSubstr("checkpoint.keep_latest_k = 1 has no effect below 2")));
   EXPECT_THAT(lines("0"), testing::IsEmpty());
   EXPECT_THAT(lines("2"), testing::IsEmpty());
 }

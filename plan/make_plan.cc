@@ -8,8 +8,8 @@
 #include "model/config.h"
 #include "plan/cannot_fix.h"
 #include "plan/choose_schedule.h"
-#include "plan/device_traits.h"
 #include "plan/cut_model.h"
+#include "plan/device_traits.h"
 #include "plan/estimate.h"
 #include "plan/islands.h"
 #include "plan/job_defaults.h"
@@ -145,7 +145,8 @@ v1::BucketPolicy MakeBucketPolicy(const v1::BucketSpec& spec, int data_ranks) {
   if (spec.has_elements()) policy.set_elements(spec.elements());
   policy.set_alignment(spec.has_alignment() ? spec.alignment() : 64);
   policy.set_padding(spec.has_padding() ? spec.padding()
-                                        : std::lcm<int64_t>(data_ranks, std::lcm(policy.alignment(), int64_t{128})));
+                                        : std::lcm<int64_t>(data_ranks, std::lcm(policy.alignment(),
+                                                                                 int64_t{128})));
   return policy;
 }
 
@@ -180,16 +181,17 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
   for (const v1::RankPlacement& rank : placed.ranks()) {
     const int pipe = rank.coordinates().pipe();
     const int64_t memory = of_device[{rank.worker(), rank.device()}];
-    if (pipe >= placed.memory_size() || memory == 0 || placed.memory(pipe).total_bytes() <= memory) continue;
+    if (pipe >= placed.memory_size() || memory == 0 || placed.memory(pipe).total_bytes() <= memory)
+      continue;
     auto& [ranks, least] = stages[pipe];
     least = ranks++ == 0 ? memory : std::min(least, memory);
   }
   std::vector<std::string> warnings;
   for (const auto& [pipe, lacking] : stages) {
-    warnings.push_back(fmt::format("stage {}: a rank needs {:.1f} GiB of its GPU, {} of them {} less, the least {:.1f} GiB",
-                                   pipe, static_cast<double>(placed.memory(pipe).total_bytes()) / kGibibyte,
-                                   lacking.first, lacking.first == 1 ? "has" : "have",
-                                   static_cast<double>(lacking.second) / kGibibyte));
+    warnings.push_back(fmt::format(
+        "stage {}: a rank needs {:.1f} GiB of its GPU, {} of them {} less, the least {:.1f} GiB",
+        pipe, static_cast<double>(placed.memory(pipe).total_bytes()) / kGibibyte, lacking.first,
+        lacking.first == 1 ? "has" : "have", static_cast<double>(lacking.second) / kGibibyte));
   }
   return warnings;
 }
@@ -197,7 +199,8 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
 // Warns of each host on which the ranks of `placed` need more memory than the devices of `cluster`
 // on it have. Devices with memory of their own are checked one by one.
 std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
-  if (DeviceTraitsOf(placed.device().kind()).memory != nullptr) return DeviceMemoryWarnings(placed, cluster);
+  if (DeviceTraitsOf(placed.device().kind()).memory != nullptr)
+    return DeviceMemoryWarnings(placed, cluster);
   std::map<std::string, int64_t> there;
   for (const ClusterDevice& device : cluster.free_devices) {
     there[device.host.empty() ? device.worker : device.host] += device.device.memory_bytes();
@@ -224,8 +227,8 @@ std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterVie
 
 // Whether the figures of SetCosts already are those of the placed plan.
 bool HasCosts(const v1::Plan& plan) {
-  return plan.memory_size() > 0 && plan.memory(0).threads() == std::max(1, plan.threads_per_rank()) &&
-         plan.has_samples();
+  return plan.memory_size() > 0 &&
+         plan.memory(0).threads() == std::max(1, plan.threads_per_rank()) && plan.has_samples();
 }
 
 void AddData(const v1::DataSpec& data, v1::Plan* plan) {
@@ -287,7 +290,8 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
   for (auto& line : CannotFixLines(spec, plan)) plan.add_cannot_fix(std::move(line));
-  for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism()))) plan.add_ownership(std::move(line));
+  for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism())))
+    plan.add_ownership(std::move(line));
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
   plan.set_digest(PlanDigest(spec, plan));
@@ -297,10 +301,9 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
 StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
                              const ClusterView& cluster) {
   const bool frozen = plan.has_device();
-  TROUPE_ASSIGN_OR_RETURN(GangPlacement gang,
-                          PlaceGang(plan.mesh(), spec.devices(), cluster,
-                                    frozen ? &plan.device() : nullptr,
-                                    ShardRun(spec.parallelism())));
+  TROUPE_ASSIGN_OR_RETURN(GangPlacement gang, PlaceGang(plan.mesh(), spec.devices(), cluster,
+                                                        frozen ? &plan.device() : nullptr,
+                                                        ShardRun(spec.parallelism())));
   v1::Plan placed = plan;
   const v1::DeviceProfile* const profile = ProfileOf(gang, cluster);
   if (!frozen && ChoosesByProfile(spec) && profile != nullptr && PeakFor(spec, *profile).ok()) {

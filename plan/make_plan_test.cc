@@ -100,10 +100,9 @@ TEST(MakePlanTest, GradientsReducedInBfloat16AreHalfTheBytesInTheSameMemory) {
 }
 
 TEST(MakePlanTest, ReplicasOfShardsReduceTheirBlocksAlone) {
-  const auto plan =
-      PlanWith({"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
-                "parallelism.data_parallel_shard_degree=2",
-                "parallelism.data_parallel_replicate_degree=2"});
+  const auto plan = PlanWith(
+      {"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
+       "parallelism.data_parallel_shard_degree=2", "parallelism.data_parallel_replicate_degree=2"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   double sent = 0;
   for (const auto& entry : plan->traffic()) {
@@ -115,10 +114,10 @@ TEST(MakePlanTest, ReplicasOfShardsReduceTheirBlocksAlone) {
 }
 
 TEST(MakePlanTest, TheQuickstartPlanIsGolden) {
-  const auto plan = PlanWith({"model.preset=tiny",
-                              "training={global_batch_size: 16, micro_batch_size: 2}",
-                              "parallelism={tensor_parallel_degree: 2, "
-                              "pipeline_parallel_degree: 2}"});
+  const auto plan =
+      PlanWith({"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
+                "parallelism={tensor_parallel_degree: 2, "
+                "pipeline_parallel_degree: 2}"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   const Json json = Json::parse(PlanToJson(*plan));
   EXPECT_EQ(json["mesh"].dump(),
@@ -195,7 +194,8 @@ TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreSaidToBeInherited) {
   EXPECT_EQ(of_buckets({}), "");  // nothing is reduced
   EXPECT_EQ(of_buckets({data}), "");
   EXPECT_EQ(of_buckets({data, "parallelism.bucket.elements=1000"}), "");
-  EXPECT_EQ(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 96}"}), "");
+  EXPECT_EQ(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 96}"}),
+            "");
   EXPECT_THAT(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 64}"}),
               HasSubstr("parallelism.bucket.padding = 64 is no multiple of the 3 ranks that sum a "
                         "bucket: it is inherited from another topology"));
@@ -217,16 +217,19 @@ TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
 TEST(MakePlanTest, RecordsTheChannelsOfSamplesThatItsStagesRead) {
   const auto plain = PlanWith({"parallelism.pipeline_parallel_degree=2"});
   ASSERT_TRUE(plain.ok()) << plain.status();
-  EXPECT_THAT(PlanToText(*plain), HasSubstr("\nsamples: schema 1: tokens i32 a token, targets i32 a token, weights "
-                                            "f32 a token, positions i32 a token\n"));
-  const auto masked =
-      PlanWith({"parallelism.pipeline_parallel_degree=2", "data.document_mask=true", "model.hidden_dropout=0.1"});
+  EXPECT_THAT(PlanToText(*plain),
+              HasSubstr("\nsamples: schema 1: tokens i32 a token, targets i32 a token, weights "
+                        "f32 a token, positions i32 a token\n"));
+  const auto masked = PlanWith({"parallelism.pipeline_parallel_degree=2", "data.document_mask=true",
+                                "model.hidden_dropout=0.1"});
   ASSERT_TRUE(masked.ok()) << masked.status();
   const Json samples = Json::parse(PlanToJson(*masked))["samples"];
   EXPECT_EQ(samples["schema_version"], 1);
   ASSERT_EQ(samples["channels"].size(), 6u);
-  EXPECT_EQ(samples["channels"][4].dump(), R"({"extent":"token","lanes":1,"name":"documents","type":"i32"})");
-  EXPECT_EQ(samples["channels"][5].dump(), R"({"extent":"sample","lanes":2,"name":"slots","type":"i32"})");
+  EXPECT_EQ(samples["channels"][4].dump(),
+            R"({"extent":"token","lanes":1,"name":"documents","type":"i32"})");
+  EXPECT_EQ(samples["channels"][5].dump(),
+            R"({"extent":"sample","lanes":2,"name":"slots","type":"i32"})");
   // The operations of a step differ; a newer schema alone changes none.
   EXPECT_NE(masked->digest(), plain->digest());
 }
@@ -259,7 +262,8 @@ TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
 
 TEST(MakePlanTest, AGpuHasTwoGibibytesOfTheHeadsLogitsAtOnce) {
   const auto head_rows = [](const char* devices, const char* model, const char* dtype, int tensor) {
-    const v1::JobSpec spec = JobWith({std::string("model.preset=") + model, std::string("training.compute_dtype=") + dtype,
+    const v1::JobSpec spec = JobWith({std::string("model.preset=") + model,
+                                      std::string("training.compute_dtype=") + dtype,
                                       fmt::format("parallelism.tensor_parallel_degree={}", tensor),
                                       std::string("devices=") + devices});
     const auto plan = MakeUnplacedPlan(spec);
@@ -291,10 +295,11 @@ TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
 TEST(MakePlanTest, ModelFlopsFollowTheStatedConvention) {
   const auto plan = PlanWith({"model.preset=llama-124m", "training={global_batch_size: 4}"});
   const double tokens = 4 * 256;
-  const double layer = 6 * tokens * 768 * (4 * 768) + 6 * 4 * 256.0 * 256 * 768 +
-                       6 * tokens * 768 * 2048 * 3;
+  const double layer =
+      6 * tokens * 768 * (4 * 768) + 6 * 4 * 256.0 * 256 * 768 + 6 * tokens * 768 * 2048 * 3;
   EXPECT_DOUBLE_EQ(plan->model_flops_per_step(), 12 * layer + 6 * tokens * 768 * 50304);
-  EXPECT_EQ(plan->parameters(), 50304 * 768 + 12 * (4 * 768 * 768 + 3 * 768 * 2048 + 2 * 768) + 768);
+  EXPECT_EQ(plan->parameters(),
+            50304 * 768 + 12 * (4 * 768 * 768 + 3 * 768 * 2048 + 2 * 768) + 768);
 }
 
 TEST(MakePlanTest, StagesAreCutByCostWithTheHeadCounted) {
@@ -319,8 +324,9 @@ TEST(MakePlanTest, TiedWeightsBelongToTheFirstAndTheLastStage) {
 }
 
 TEST(MakePlanTest, EveryDegreeAppearsInMeshRanksAndTraffic) {
-  const auto plan = PlanWith({"parallelism={tensor_parallel_degree: 2, pipeline_parallel_degree: 2,"
-                              " data_parallel_replicate_degree: 2}"});
+  const auto plan =
+      PlanWith({"parallelism={tensor_parallel_degree: 2, pipeline_parallel_degree: 2,"
+                " data_parallel_replicate_degree: 2}"});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->ranks_size(), 8);
   std::set<std::string> axes;
@@ -336,11 +342,12 @@ TEST(MakePlanTest, FormulasAgreeWithTheStageProgramsThatRun) {
   for (const char* tied : {"true", "false"}) {
     for (const char* schedule : {"1F1B", "Interleaved1F1B", "ZBV"}) {
       SCOPED_TRACE(schedule);
-      const v1::JobSpec spec = JobWith(
-          {"model={preset: tiny, num_key_value_heads: 2, tie_word_embeddings: " + std::string(tied) + "}",
-           "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: " +
-               std::string(schedule) + "}",
-           "training={micro_batch_size: 2, sequence_length: 24}"});
+      const v1::JobSpec spec =
+          JobWith({"model={preset: tiny, num_key_value_heads: 2, tie_word_embeddings: " +
+                       std::string(tied) + "}",
+                   "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: " +
+                       std::string(schedule) + "}",
+                   "training={micro_batch_size: 2, sequence_length: 24}"});
       const auto plan = MakeUnplacedPlan(spec);
       ASSERT_TRUE(plan.ok()) << plan.status();
       double flops = 0;
@@ -358,7 +365,8 @@ TEST(MakePlanTest, FormulasAgreeWithTheStageProgramsThatRun) {
           planned += chunk.parameters();
         }
         int64_t parameters = 0;
-        for (const auto& entry : program->parameters) parameters += program->value(entry.value).elements();
+        for (const auto& entry : program->parameters)
+          parameters += program->value(entry.value).elements();
         EXPECT_EQ(parameters, planned);
         EXPECT_EQ(plan->memory(stage).parameter_bytes(), 4 * parameters);
       }
@@ -391,9 +399,11 @@ TEST(MakePlanTest, PairsAreInterleavedWhereAStageExchangesSomethingWithinThem) {
 
 TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheLast) {
   const auto plan_of = [](const char* schedule) {
-    return PlanWith({"model={preset: tiny, tie_word_embeddings: true}", "training.global_batch_size=16",
+    return PlanWith({"model={preset: tiny, tie_word_embeddings: true}",
+                     "training.global_batch_size=16",
                      std::string("parallelism={pipeline_parallel_degree: 2, "
-                                 "pipeline_parallel_schedule: ") + schedule + "}"});
+                                 "pipeline_parallel_schedule: ") +
+                         schedule + "}"});
   };
   const auto plan = plan_of("DualPipeV");
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -411,7 +421,8 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   // gradient.
   const auto sent = [](const v1::Plan& plan) {
     double bytes = 0;
-    for (const auto& entry : plan.traffic()) bytes += entry.axis() == "pipe" ? entry.bytes_per_step() : 0;
+    for (const auto& entry : plan.traffic())
+      bytes += entry.axis() == "pipe" ? entry.bytes_per_step() : 0;
     return bytes;
   };
   EXPECT_DOUBLE_EQ(sent(*plan), 2 * 16.0 * 256 * 256 * 4);
@@ -428,21 +439,23 @@ TEST(MakePlanTest, AutoChoosesOnceAndSaysWhy) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_NE(plan->schedule().name(), "auto");
   ASSERT_EQ(plan->schedule_choice_size(), 7);
-  EXPECT_THAT(plan->schedule_choice(0), ::testing::StartsWith("chosen: " + plan->schedule().name()));
+  EXPECT_THAT(plan->schedule_choice(0),
+              ::testing::StartsWith("chosen: " + plan->schedule().name()));
   EXPECT_THAT(PlanToText(*plan), HasSubstr("\n  " + plan->schedule_choice(6) + "\n"));
   const auto one = PlanWith({"parallelism.pipeline_parallel_schedule=auto"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->schedule().name(), "1F1B");
-  const auto split = PlanWith({"model.preset=tiny",
-                               "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: "
-                               "auto, pipeline_parallel_split_points: [2, 4, 6]}"});
+  const auto split =
+      PlanWith({"model.preset=tiny",
+                "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: "
+                "auto, pipeline_parallel_split_points: [2, 4, 6]}"});
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_EQ(split->chunks_size(), 4);
 }
 
 TEST(MakePlanTest, FewerMicrobatchesThanStagesArePlannedAndMentioned) {
-  const auto plan = PlanWith({"training={global_batch_size: 2}",
-                              "parallelism.pipeline_parallel_degree=4"});
+  const auto plan =
+      PlanWith({"training={global_batch_size: 2}", "parallelism.pipeline_parallel_degree=4"});
   ASSERT_TRUE(plan.ok());
   EXPECT_THAT(plan->warnings(0), HasSubstr("2 microbatches are fewer than 4 stages"));
 }

@@ -75,9 +75,8 @@ std::vector<int> Mesh::GroupOf(int rank, const model::CollectiveGroup& group) co
   std::vector<int> ranks = GroupOf(rank, group.axes);
   if (group.part == model::CollectiveGroup::Part::kWhole) return ranks;
   const PerAxis mine = CoordinatesOf(rank);
-  std::erase_if(ranks, [&](int other) {
-    return !model::AreInOneGroup(group, mine, CoordinatesOf(other));
-  });
+  std::erase_if(
+      ranks, [&](int other) { return !model::AreInOneGroup(group, mine, CoordinatesOf(other)); });
   return ranks;
 }
 

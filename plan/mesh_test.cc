@@ -40,7 +40,9 @@ TEST(MeshTest, GroupsDifferInTheirAxesAlone) {
 
 TEST(MeshTest, DataRanksOwnEverySlotOfTheBatchOnceInOrder) {
   const Mesh mesh(PerAxis{{2, 3, 1, 1, 1, 2}});
-  const BatchGeometry batch{.global_batch_size = 24, .micro_batch_size = 2, .sequence_length = 8,
+  const BatchGeometry batch{.global_batch_size = 24,
+                            .micro_batch_size = 2,
+                            .sequence_length = 8,
                             .data_ranks = mesh.data_ranks()};
   EXPECT_EQ(batch.microbatches(), 4);
   int64_t expected = 0;

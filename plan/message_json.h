@@ -26,8 +26,8 @@ Json MessageToJson(const google::protobuf::Message& message,
 // The same with all fields, in the order of their declaration.
 Json MessageToJson(const google::protobuf::Message& message);
 
-// Returns "RUNNING" for JOB_STATE_RUNNING: the name without the prefix of JOB_STATE_UNSPECIFIED, the
-// value 0, if it has that prefix. Empty if there is no such value.
+// Returns "RUNNING" for JOB_STATE_RUNNING: the name without the prefix of JOB_STATE_UNSPECIFIED,
+// the value 0, if it has that prefix. Empty if there is no such value.
 std::string EnumText(const google::protobuf::EnumDescriptor& type, int value);
 
 }  // namespace troupe

@@ -26,8 +26,12 @@ bool ReachesOthers(const v1::DeviceKind& kind, const v1::DeviceKind* frozen) {
 }
 
 std::string TextOf(const v1::DeviceKind& kind) {
-  return fmt::format("{} {} ({}; {}{}{})", kind.kind(), kind.model(), kind.kernel_level(), kind.versions(),
-                     !kind.has_nccl() ? "" : kind.nccl().empty() ? "; no NCCL" : "; NCCL ", kind.nccl());
+  return fmt::format("{} {} ({}; {}{}{})", kind.kind(), kind.model(), kind.kernel_level(),
+                     kind.versions(),
+                     !kind.has_nccl()      ? ""
+                     : kind.nccl().empty() ? "; no NCCL"
+                                           : "; NCCL ",
+                     kind.nccl());
 }
 
 const std::string& HostOf(const ClusterDevice& device) {
@@ -47,9 +51,8 @@ class Island {
   }
   void Sort() {
     for (auto& [name, devices] : workers_) {
-      std::sort(devices.begin(), devices.end(), [](const auto* a, const auto* b) {
-        return a->device.index() > b->device.index();
-      });
+      std::sort(devices.begin(), devices.end(),
+                [](const auto* a, const auto* b) { return a->device.index() > b->device.index(); });
     }
   }
   int free() const { return free_; }
@@ -79,7 +82,8 @@ class Island {
 
 // ": 3 of cpu M (avx512; 1), 2 of cpu M (avx512; 2)": why at most `available` of the free devices
 // may be used; empty where all may.
-std::string KindsThere(const ClusterView& cluster, const std::string& device_kind, size_t available) {
+std::string KindsThere(const ClusterView& cluster, const std::string& device_kind,
+                       size_t available) {
   std::map<std::string, size_t> kinds;
   size_t all = 0;
   for (const ClusterDevice& device : cluster.free_devices) {
@@ -89,7 +93,8 @@ std::string KindsThere(const ClusterView& cluster, const std::string& device_kin
   }
   std::string text;
   if (all == available) return text;
-  for (const auto& [kind, count] : kinds) text += fmt::format("{} {} of {}", text.empty() ? ":" : ",", count, kind);
+  for (const auto& [kind, count] : kinds)
+    text += fmt::format("{} {} of {}", text.empty() ? ":" : ",", count, kind);
   return text;
 }
 
@@ -156,7 +161,8 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
   const auto with_room = [&islands](int ranks) {
     Island* most = nullptr;
     for (auto& [name, island] : islands) {
-      if (island.free() >= ranks && (most == nullptr || island.free() > most->free())) most = &island;
+      if (island.free() >= ranks && (most == nullptr || island.free() > most->free()))
+        most = &island;
     }
     return most;
   };
@@ -183,9 +189,10 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
     for (int rank = first; rank < first + group_size; ++rank) {
       Island* source = current;
       if (source == nullptr) {
-        source = &std::max_element(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
-                    return a.second.free() < b.second.free();
-                  })->second;
+        source =
+            &std::max_element(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
+               return a.second.free() < b.second.free();
+             })->second;
       }
       chosen[rank] = source->Allocate(&ranks_on_worker);
     }

@@ -44,8 +44,7 @@ std::string TextOf(const StatusOr<GangPlacement>& placement) {
 }
 
 TEST(PlacementTest, OneRankAWorkerIsGolden) {
-  const ClusterView cluster{
-      {Device("w3", 0), Device("w1", 0), Device("w0", 0), Device("w2", 0)}};
+  const ClusterView cluster{{Device("w3", 0), Device("w1", 0), Device("w0", 0), Device("w2", 0)}};
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr)),
             "0:w0.0 1:w1.0 2:w2.0 3:w3.0");
 }
@@ -64,13 +63,12 @@ TEST(PlacementTest, TensorGroupsStayInsideAnIslandThatHasRoom) {
 TEST(PlacementTest, AGangTakesTheFewestIslands) {
   const ClusterView cluster{{Device("a", 0, "x"), Device("a", 1, "x"), Device("b", 0, "y"),
                              Device("b", 1, "y"), Device("b", 2, "y"), Device("b", 3, "y")}};
-  EXPECT_EQ(TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr)),
-            "0:b.0 1:b.1 2:b.2 3:b.3");
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr)), "0:b.0 1:b.1 2:b.2 3:b.3");
 }
 
 TEST(PlacementTest, RanksSpreadOverTheWorkersOfAnIsland) {
-  const ClusterView cluster{{Device("a", 0, "x"), Device("a", 1, "x"), Device("b", 0, "x"),
-                             Device("b", 1, "x")}};
+  const ClusterView cluster{
+      {Device("a", 0, "x"), Device("a", 1, "x"), Device("b", 0, "x"), Device("b", 1, "x")}};
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 2, 1), "cpu", cluster, nullptr)), "0:a.0 1:b.0");
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 3, 1), "cpu", cluster, nullptr)), "0:a.0 1:b.0 2:a.1");
 }
@@ -105,12 +103,14 @@ ClusterDevice Gpu(const std::string& worker, const std::string& nccl) {
 }
 
 TEST(PlacementTest, SeveralGpusHaveOneVersionOfNccl) {
-  const ClusterView cluster{{Gpu("a", "2.27.3"), Gpu("b", "2.28.9"), Gpu("c", ""), Gpu("d", ""), Gpu("e", ""), Gpu("f", "2.28.9")}};
+  const ClusterView cluster{{Gpu("a", "2.27.3"), Gpu("b", "2.28.9"), Gpu("c", ""), Gpu("d", ""),
+                             Gpu("e", ""), Gpu("f", "2.28.9")}};
   const auto two = PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, nullptr);
   EXPECT_EQ(TextOf(two), "0:b.0 1:f.0");
   EXPECT_EQ(two->device.nccl(), "2.28.9");
   EXPECT_EQ(Message(PlaceGang(MeshOf(1, 3, 1), "cuda", cluster, nullptr).status()),
-            "needs 3 free devices of one kind, cuda; 2 are free: 1 of cuda M (sm_90; v1; NCCL 2.27.3), 2 of cuda M (sm_90; v1; NCCL "
+            "needs 3 free devices of one kind, cuda; 2 are free: 1 of cuda M (sm_90; v1; NCCL "
+            "2.27.3), 2 of cuda M (sm_90; v1; NCCL "
             "2.28.9), 3 of cuda M (sm_90; v1; no NCCL)");
   const ClusterView without{{Gpu("c", ""), Gpu("d", "")}};
   EXPECT_EQ(Message(PlaceGang(MeshOf(1, 2, 1), "cuda", without, nullptr).status()),
@@ -122,7 +122,8 @@ TEST(PlacementTest, TheVersionOfNcclIsFrozenWithAGangOfSeveral) {
   const v1::DeviceKind frozen = PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, nullptr)->device;
   cluster = {{Gpu("a", "2.28.9"), Gpu("b", "2.29.0"), Gpu("c", "2.29.0")}};
   EXPECT_EQ(Message(PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, &frozen).status()),
-            "needs 2 free devices of one kind, cuda M (sm_90; v1; NCCL 2.28.9); 1 is free: 1 of cuda M (sm_90; v1; NCCL 2.28.9), 2 of "
+            "needs 2 free devices of one kind, cuda M (sm_90; v1; NCCL 2.28.9); 1 is free: 1 of "
+            "cuda M (sm_90; v1; NCCL 2.28.9), 2 of "
             "cuda M (sm_90; v1; NCCL 2.29.0)");
   // A plan from before NCCL versions were recorded.
   v1::DeviceKind unsaid = frozen;
@@ -143,13 +144,13 @@ TEST(PlacementTest, AGpuAloneNeedsNoNccl) {
 }
 
 TEST(PlacementTest, AFrozenKindIsKept) {
-  const ClusterView cluster{{Device("a", 0, "", "v1"), Device("b", 0, "", "v2"),
-                             Device("c", 0, "", "v2")}};
+  const ClusterView cluster{
+      {Device("a", 0, "", "v1"), Device("b", 0, "", "v2"), Device("c", 0, "", "v2")}};
   v1::DeviceKind frozen = cluster.free_devices[0].device.kind();
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 1, 1), "cpu", cluster, &frozen)), "0:a.0");
-  EXPECT_THAT(TextOf(PlaceGang(MeshOf(2, 1, 1), "cpu", cluster, &frozen)),
-              HasSubstr("1 is free"));
-  EXPECT_THAT(TextOf(PlaceGang(MeshOf(1, 1, 1), "cuda", cluster, nullptr)), HasSubstr("0 are free"));
+  EXPECT_THAT(TextOf(PlaceGang(MeshOf(2, 1, 1), "cpu", cluster, &frozen)), HasSubstr("1 is free"));
+  EXPECT_THAT(TextOf(PlaceGang(MeshOf(1, 1, 1), "cuda", cluster, nullptr)),
+              HasSubstr("0 are free"));
 }
 
 TEST(PlacementTest, CoresOfAHostAreSharedByItsRanks) {
@@ -168,7 +169,8 @@ TEST(PlacementTest, RunsOfShardsStayInsideAnIslandThatHasRoom) {
                              Device("g", 0, "z")}};
   v1::MeshDegrees mesh = MeshOf(1, 1, 1);
   mesh.set_data_shard(6);
-  EXPECT_EQ(TextOf(PlaceGang(mesh, "cpu", cluster, nullptr)), "0:a.0 1:b.0 2:c.0 3:d.0 4:e.0 5:f.0");
+  EXPECT_EQ(TextOf(PlaceGang(mesh, "cpu", cluster, nullptr)),
+            "0:a.0 1:b.0 2:c.0 3:d.0 4:e.0 5:f.0");
   const auto pairs = PlaceGang(mesh, "cpu", cluster, nullptr, 2);
   EXPECT_EQ(TextOf(pairs), "0:a.0 1:b.0 2:d.0 3:e.0 4:f.0 5:g.0");
   EXPECT_TRUE(pairs->warnings.empty());

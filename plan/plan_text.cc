@@ -92,9 +92,10 @@ Json TrafficToJson(const v1::Plan& plan) {
 
 template <typename Grid>
 std::string GridToText(const Grid& grid) {
-  return fmt::format("pipe {} × data_replicate {} × data_shard {} × context {} × expert {} × tensor {}",
-                     grid.pipe(), grid.data_replicate(), grid.data_shard(), grid.context(),
-                     grid.expert(), grid.tensor());
+  return fmt::format(
+      "pipe {} × data_replicate {} × data_shard {} × context {} × expert {} × tensor {}",
+      grid.pipe(), grid.data_replicate(), grid.data_shard(), grid.context(), grid.expert(),
+      grid.tensor());
 }
 
 // ", of which 1.2 MB across islands"; empty where islands are not known.
@@ -107,12 +108,14 @@ std::string AcrossText(const v1::AxisTraffic& entry) {
 }
 
 std::string FiguresText(const v1::Plan& plan, const StepTime* time) {
-  std::string text = fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
+  std::string text =
+      fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
   text += fmt::format("model: {} parameters, {} a step\n", plan.parameters(),
                       Scaled(plan.model_flops_per_step(), "FLOP"));
   if (time != nullptr) {
     text += fmt::format(
-        "estimate: {:.4g} s a step, MFU {:.1f}%; the busiest rank computes {:.4g} s and communicates "
+        "estimate: {:.4g} s a step, MFU {:.1f}%; the busiest rank computes {:.4g} s and "
+        "communicates "
         "{:.4g} s; bubble {:.1f}%\n",
         time->seconds, 100 * time->mfu, time->compute_seconds, time->communication_seconds,
         100 * time->bubble_ratio);
@@ -122,7 +125,8 @@ std::string FiguresText(const v1::Plan& plan, const StepTime* time) {
                         Scaled(plan.recomputed_flops_per_step(), "FLOP"));
   }
   for (const auto& entry : plan.data()) {
-    text += fmt::format("data: {:.4g}% of the samples from {}\n", 100 * entry.share(), entry.path());
+    text +=
+        fmt::format("data: {:.4g}% of the samples from {}\n", 100 * entry.share(), entry.path());
   }
   if (plan.has_samples()) text += fmt::format("samples: {}\n", ToText(plan.samples()));
   return text;
@@ -131,10 +135,11 @@ std::string FiguresText(const v1::Plan& plan, const StepTime* time) {
 std::string StagesText(const v1::Plan& plan) {
   std::string text = "\nstages:\n";
   for (const auto& chunk : plan.chunks()) {
-    text += fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} a forward",
-                        chunk.pipe_rank(), chunk.chunk(), chunk.has_embedding() ? "embedding + " : "",
-                        chunk.blocks(), chunk.has_head() ? " + head" : "", chunk.first_block(),
-                        chunk.parameters(), Scaled(chunk.forward_flops(), "FLOP"));
+    text +=
+        fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} a forward",
+                    chunk.pipe_rank(), chunk.chunk(), chunk.has_embedding() ? "embedding + " : "",
+                    chunk.blocks(), chunk.has_head() ? " + head" : "", chunk.first_block(),
+                    chunk.parameters(), Scaled(chunk.forward_flops(), "FLOP"));
     if (chunk.pipe_rank() < plan.memory_size()) {
       const double bytes = static_cast<double>(plan.memory(chunk.pipe_rank()).total_bytes());
       text += fmt::format(", {} a rank", Scaled(bytes, "B"));
@@ -151,15 +156,18 @@ std::string MemoryText(const v1::Plan& plan) {
     const auto& memory = plan.memory(rank);
     const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
     text += fmt::format(
-        "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, temporary {}, ", rank,
-        part(memory.parameter_bytes()), part(memory.compute_copy_bytes()), part(memory.gradient_bytes()),
-        part(memory.optimizer_bytes()), part(memory.saved_bytes()), part(memory.temporary_bytes()));
-    text += IsOfGpu(memory) ? fmt::format("scratch {}, reserve {}; pinned on the host: snapshot {}\n",
-                                          part(memory.scratch_bytes()), part(memory.reserve_bytes()),
-                                          part(memory.host_bytes()))
-                            : fmt::format("snapshot {}, scratch {} for {} {}\n", part(memory.snapshot_bytes()),
-                                          part(memory.scratch_bytes()), memory.threads(),
-                                          memory.threads() == 1 ? "thread" : "threads");
+        "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, "
+        "temporary {}, ",
+        rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
+        part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
+        part(memory.temporary_bytes()));
+    text += IsOfGpu(memory)
+                ? fmt::format("scratch {}, reserve {}; pinned on the host: snapshot {}\n",
+                              part(memory.scratch_bytes()), part(memory.reserve_bytes()),
+                              part(memory.host_bytes()))
+                : fmt::format("snapshot {}, scratch {} for {} {}\n", part(memory.snapshot_bytes()),
+                              part(memory.scratch_bytes()), memory.threads(),
+                              memory.threads() == 1 ? "thread" : "threads");
     for (const auto& line : memory.peak()) text += fmt::format("    {}\n", line);
   }
   return text;
@@ -173,17 +181,18 @@ std::string TrafficText(const v1::Plan& plan) {
   }
   if (plan.traffic_size() == 0) text += "  none\n";
   if (plan.tensor_parallel_parts() > 1) {
-    text += fmt::format("  rows go between tensor ranks in {} parts, one while a product computes another\n",
-                        plan.tensor_parallel_parts());
+    text += fmt::format(
+        "  rows go between tensor ranks in {} parts, one while a product computes another\n",
+        plan.tensor_parallel_parts());
   }
   for (const auto& line : plan.tensor_parts_choice()) text += fmt::format("    {}\n", line);
   return text;
 }
 
 std::string ScheduleText(const v1::Plan& plan) {
-  std::string text = fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n",
-                                 plan.schedule().name(), plan.schedule().microbatches(),
-                                 100 * plan.schedule().bubble_ratio());
+  std::string text =
+      fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n", plan.schedule().name(),
+                  plan.schedule().microbatches(), 100 * plan.schedule().bubble_ratio());
   if (const std::string line = PairsLine(plan); !line.empty()) text += fmt::format("  {}\n", line);
   for (const auto& line : plan.schedule_choice()) text += fmt::format("  {}\n", line);
   for (int rank = 0; rank < plan.schedule().ranks_size(); ++rank) {
@@ -204,9 +213,9 @@ std::string RanksText(const v1::Plan& plan) {
   for (int i = 0; i < std::min(plan.ranks_size(), kMostRanksListed); ++i) {
     const auto& rank = plan.ranks(i);
     const auto& at = rank.coordinates();
-    text += fmt::format("  {}: pipe {} data_replicate {} data_shard {} context {} expert {} tensor {}",
-                        rank.rank(), at.pipe(), at.data_replicate(), at.data_shard(), at.context(),
-                        at.expert(), at.tensor());
+    text += fmt::format(
+        "  {}: pipe {} data_replicate {} data_shard {} context {} expert {} tensor {}", rank.rank(),
+        at.pipe(), at.data_replicate(), at.data_shard(), at.context(), at.expert(), at.tensor());
     if (!rank.worker().empty()) {
       text += fmt::format(" on {} device {} ({})", rank.worker(), rank.device(), rank.island());
     }

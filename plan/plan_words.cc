@@ -22,11 +22,10 @@ std::string RowsOverTensor(int64_t rows, int tensor) {
   if (tensor == 1) return "whole";
   const int64_t larger = (rows + tensor - 1) / tensor;
   const int64_t smaller = rows / tensor;
-  return larger == smaller
-             ? fmt::format("cut over tensor {} by rows, {} each", tensor, larger)
-             : fmt::format("cut over tensor {} by rows, {} of {} and {} of {}", tensor,
-                           rows - smaller * tensor, larger, tensor - (rows - smaller * tensor),
-                           smaller);
+  return larger == smaller ? fmt::format("cut over tensor {} by rows, {} each", tensor, larger)
+                           : fmt::format("cut over tensor {} by rows, {} of {} and {} of {}",
+                                         tensor, rows - smaller * tensor, larger,
+                                         tensor - (rows - smaller * tensor), smaller);
 }
 
 // Warns of a stated padding that fits another topology, as in a job file written for another one.
@@ -37,10 +36,11 @@ std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan&
   const int64_t ranks = int64_t{plan.mesh().data_replicate()} * plan.mesh().data_shard() *
                         plan.mesh().context() * plan.mesh().expert();
   if (!pads || !stated.has_padding() || stated.padding() % ranks == 0) return {};
-  return {fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a "
-                      "bucket: it is inherited from another topology, and their parts of a bucket "
-                      "are not equal",
-                      stated.padding(), ranks)};
+  return {
+      fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a "
+                  "bucket: it is inherited from another topology, and their parts of a bucket "
+                  "are not equal",
+                  stated.padding(), ranks)};
 }
 
 }  // namespace
@@ -72,8 +72,10 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
   }
   std::vector<std::string> lines = {std::move(line)};
   if (parallelism.shard_whole_matrices()) {
-    lines.push_back("matrices but for vocabulary tables are not cut into such blocks: each is whole, within its "
-                    "tensor slice, on the rank that has least of them");
+    lines.push_back(
+        "matrices but for vocabulary tables are not cut into such blocks: each is whole, within "
+        "its "
+        "tensor slice, on the rank that has least of them");
   }
   return lines;
 }
@@ -84,17 +86,17 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
   const int last = plan.chunks().empty() ? 0 : plan.chunks(plan.chunks_size() - 1).pipe_rank();
   const std::string rows = RowsOverTensor(model.vocab_size, tensor);
   const char* whole = tensor == 1 ? "whole" : "a copy on every tensor rank";
-  std::vector<std::string> lines = {"ownership is established in the order tensor, pipe, "
-                                    "data_shard, expert"};
+  std::vector<std::string> lines = {
+      "ownership is established in the order tensor, pipe, "
+      "data_shard, expert"};
   if (model.tie_word_embeddings && last > 0) {
     lines.push_back(fmt::format(
         "model.embed_tokens.weight: stages 0 and {}, {}; tied to the head: its gradients are "
         "summed over both stages and stage 0 counts it in the norm",
         last, rows));
   } else if (model.tie_word_embeddings) {
-    lines.push_back(
-        fmt::format("model.embed_tokens.weight: stage 0, {}; tied to the head of the same stage",
-                    rows));
+    lines.push_back(fmt::format(
+        "model.embed_tokens.weight: stage 0, {}; tied to the head of the same stage", rows));
   } else {
     lines.push_back(fmt::format("model.embed_tokens.weight: stage 0, {}", rows));
     lines.push_back(fmt::format("lm_head.weight: stage {}, {}", last, rows));
@@ -119,14 +121,14 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
 std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan) {
   std::vector<std::string> lines;
   if (plan.imbalance() > kImbalanceToMention) {
-    lines.push_back(fmt::format(
-        "the heaviest {} costs {:.2f} times the mean: the others wait for it",
-        plan.chunks_size() > plan.mesh().pipe() ? "chunk" : "stage", plan.imbalance()));
+    lines.push_back(
+        fmt::format("the heaviest {} costs {:.2f} times the mean: the others wait for it",
+                    plan.chunks_size() > plan.mesh().pipe() ? "chunk" : "stage", plan.imbalance()));
   }
   if (plan.schedule().microbatches() < plan.mesh().pipe()) {
-    lines.push_back(fmt::format("{} microbatches are fewer than {} stages: at most {} stages work at once",
-                                plan.schedule().microbatches(), plan.mesh().pipe(),
-                                plan.schedule().microbatches()));
+    lines.push_back(fmt::format(
+        "{} microbatches are fewer than {} stages: at most {} stages work at once",
+        plan.schedule().microbatches(), plan.mesh().pipe(), plan.schedule().microbatches()));
   }
   if (spec.model().has_max_position_embeddings() &&
       spec.training().sequence_length() > spec.model().max_position_embeddings()) {

@@ -22,8 +22,8 @@ StatusOr<v1::SampleChannels> ReadChannels::ToProto() const {
     const ChannelForm& form = channel.form;
     if (FindForm(read_, form.name) == nullptr) {
       if (!channel.required) continue;
-      return Internal("no stage reads channel {}, which sample schema {} requires", troupe::ToText(form),
-                      schema_.version());
+      return Internal("no stage reads channel {}, which sample schema {} requires",
+                      troupe::ToText(form), schema_.version());
     }
     auto* const proto = samples.add_channels();
     proto->set_name(form.name);

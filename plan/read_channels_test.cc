@@ -33,20 +33,23 @@ TEST(ReadChannels, AreThoseOfAllStagesInTheOrderOfTheSchema) {
   const auto samples = read.ToProto();
   ASSERT_TRUE(samples.ok()) << samples.status();
   EXPECT_EQ(ToText(*samples),
-            "schema 1: tokens i32 a token, targets i32 a token, weights f32 a token, positions i32 a token, "
+            "schema 1: tokens i32 a token, targets i32 a token, weights f32 a token, positions i32 "
+            "a token, "
             "documents i32 a token");
 }
 
 TEST(ReadChannels, AProgramThatLacksWhatTheSchemaRequiresIsRefusedByName) {
   ReadChannels read(CurrentSampleSchema());
   ASSERT_TRUE(read.Add(Stage(0)).ok());
-  EXPECT_THAT(std::string(Message(read.ToProto().status())),
-              HasSubstr("no stage reads channel targets i32 a token, which sample schema 1 requires"));
+  EXPECT_THAT(
+      std::string(Message(read.ToProto().status())),
+      HasSubstr("no stage reads channel targets i32 a token, which sample schema 1 requires"));
 }
 
 TEST(ReadChannels, AreRecordedUnderALaterSchemaWithItsVersionAlone) {
   std::vector<Channel> channels = CurrentSampleSchema().channels();
-  channels.push_back({.form = {"region", ChannelType::kFloat32, ChannelExtent::kToken, 3}, .since = 2});
+  channels.push_back(
+      {.form = {"region", ChannelType::kFloat32, ChannelExtent::kToken, 3}, .since = 2});
   ReadChannels read(SampleSchema::Make(channels).value());
   ASSERT_TRUE(read.Add(Stage(0)).ok());
   ASSERT_TRUE(read.Add(Stage(1)).ok());

@@ -116,8 +116,8 @@ v1::JobSpec JobOnLayout(const std::string& parallelism) {
 // With 4 ranks in runs of 2, each rank keeps a quarter and holds half of the copies.
 TEST(Reshard, RunsOfShardsHoldTheirShareAndSendLittleAcross) {
   const auto plan = [](const char* reshard) {
-    v1::JobSpec spec =
-        JobOnLayout("{data_parallel_shard_degree: 4, reshard_after_forward: " + std::string(reshard) + "}");
+    v1::JobSpec spec = JobOnLayout(
+        "{data_parallel_shard_degree: 4, reshard_after_forward: " + std::string(reshard) + "}");
     spec.mutable_training()->set_global_batch_size(16);
     ApplyDefaults(&spec);
     return MakeUnplacedPlan(spec);

@@ -51,7 +51,8 @@ std::string Costs(const v1::Plan& plan) {
 }
 
 TEST(ScheduleCosts, OfLaunchesAndOfTransfersChooseUnlikeSchedules) {
-  const v1::DeviceProfile sends = LaunchProfile("sends", 0), launches = LaunchProfile("launches", 1e-2);
+  const v1::DeviceProfile sends = LaunchProfile("sends", 0),
+                          launches = LaunchProfile("launches", 1e-2);
   const auto by_sends = MakeUnplacedPlan(CostedJob(), &sends);
   const auto by_launches = MakeUnplacedPlan(CostedJob(), &launches);
   const auto by_flops = MakeUnplacedPlan(CostedJob());
@@ -60,7 +61,8 @@ TEST(ScheduleCosts, OfLaunchesAndOfTransfersChooseUnlikeSchedules) {
   // is per operation.
   EXPECT_EQ(by_sends->schedule().name(), "ZBH1");
   EXPECT_EQ(by_launches->schedule().name(), "ZBV");
-  EXPECT_THAT(Costs(*by_sends), StartsWith("costs of F, I, W in seconds of device profile sends: "));
+  EXPECT_THAT(Costs(*by_sends),
+              StartsWith("costs of F, I, W in seconds of device profile sends: "));
   EXPECT_THAT(Costs(*by_flops), HasSubstr("in model FLOPs, no device profile being known: "));
 }
 
@@ -90,7 +92,8 @@ ClusterView Cluster(const v1::DeviceProfile& profile) {
 
 TEST(ScheduleCosts, AreThoseOfTheDevicesAtTheFirstPlacementAndStay) {
   const v1::JobSpec spec = CostedJob();
-  const v1::DeviceProfile sends = LaunchProfile("sends", 0), launches = LaunchProfile("launches", 1e-2);
+  const v1::DeviceProfile sends = LaunchProfile("sends", 0),
+                          launches = LaunchProfile("launches", 1e-2);
   const auto plan = MakeUnplacedPlan(spec);
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(plan->has_device_profile());

@@ -259,7 +259,9 @@ class Search {
     const auto slower = [](const FoundLayout& a, const FoundLayout& b) {
       return a.time.seconds < b.time.seconds;
     };
-    FoundLayout found{candidate.spec, candidate.keys, *estimate->time, bytes, candidate.seconds_at_least, candidate.bytes_at_least};
+    FoundLayout found{
+        candidate.spec,          candidate.keys, *estimate->time, bytes, candidate.seconds_at_least,
+        candidate.bytes_at_least};
     result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, slower),
                         found);
     if (static_cast<int>(result_.best.size()) <= options_.best) return;
@@ -278,7 +280,7 @@ class Search {
   std::vector<Candidate> candidates_;
   size_t layouts_ = 0;
   std::optional<Status> names_checked_;  // result of checking optimizer.no_weight_decay
-  std::set<size_t> fits_without_more_;  // layouts
+  std::set<size_t> fits_without_more_;   // layouts
   SearchResult result_;
 };
 

@@ -130,17 +130,22 @@ TEST(SearchBounds, AreBelowTheEstimatesOfADenseModel) {
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVocabulary) {
-  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7).Check(kLayouts);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7)
+      .Check(kLayouts);
 }
 
 // The number of tokens is large enough that the update of parameters does not hide the head's time.
 TEST(SearchBounds, AreBelowTheEstimatesOfALargeVocabularyAndALargeBatch) {
-  Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8, /*float8=*/false, "512").Check(kLayouts);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8,
+         /*float8=*/false, "512")
+      .Check(kLayouts);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 5, /*float8=*/true).Check(kLayouts);
-  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6, /*float8=*/true).Check(kLayouts / 2);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6,
+         /*float8=*/true)
+      .Check(kLayouts / 2);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfATiedModelWithNarrowMlps) {

@@ -22,7 +22,8 @@ int64_t HeadRows(const v1::JobSpec& spec, int64_t tensor_ranks, model::DType com
   constexpr int64_t kLeast = 1024;
   const uint64_t logits_bytes = DeviceTraitsOf(spec.devices()).head_logits_bytes;
   if (logits_bytes == 0) return kLeast;
-  const int64_t vocabulary = std::max<int64_t>(1, (spec.model().vocab_size() + tensor_ranks - 1) / tensor_ranks);
+  const int64_t vocabulary =
+      std::max<int64_t>(1, (spec.model().vocab_size() + tensor_ranks - 1) / tensor_ranks);
   const auto row_bytes = static_cast<uint64_t>(vocabulary * model::SizeOf(compute_dtype));
   return std::max(kLeast, static_cast<int64_t>(std::bit_floor(logits_bytes / row_bytes)));
 }

@@ -118,11 +118,11 @@ class Clock {
 
   // Whether the group spans islands, which have consecutive ranks.
   bool Crosses(const CollectiveGroup& group) const {
-    const std::vector<int> ranks =
-        group.kind == CollectiveGroup::Kind::kOwners ? mesh_.GroupOf(rank_, Axis::kPipe)
-        : group.kind == CollectiveGroup::Kind::kAll
-            ? mesh_.GroupOf(rank_, (1u << model::kNumAxes) - 1)
-            : mesh_.GroupOf(rank_, group);
+    const std::vector<int> ranks = group.kind == CollectiveGroup::Kind::kOwners
+                                       ? mesh_.GroupOf(rank_, Axis::kPipe)
+                                   : group.kind == CollectiveGroup::Kind::kAll
+                                       ? mesh_.GroupOf(rank_, (1u << model::kNumAxes) - 1)
+                                       : mesh_.GroupOf(rank_, group);
     return ranks.front() / profile_.devices_per_island() !=
            ranks.back() / profile_.devices_per_island();
   }

@@ -35,8 +35,8 @@ StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& pla
 // kind take the same time.
 
 struct StageTime {
-  // Seconds of F, I and W with its sends, by chunk of the rank, ascending. Where the schedule runs B
-  // alone, I and W together are the seconds of B.
+  // Seconds of F, I and W with its sends, by chunk of the rank, ascending. Where the schedule runs
+  // B alone, I and W together are the seconds of B.
   std::vector<ActionCosts> chunks;
   double outside_schedule = 0;  // once per step: gathers, reductions, update
   double compute = 0;           // all computation of the rank in a step
@@ -69,7 +69,8 @@ StatusOr<std::vector<StageTime>> TimesOfStages(const v1::JobSpec& spec, const v1
 // The costs of F, I and W by chunk of the model; `stages` is indexed by pipe rank.
 std::vector<ActionCosts> CostsByChunk(const v1::Plan& plan, const std::vector<StageTime>& stages);
 
-// Returns the time of a step of the whole job; `stages` is indexed by pipe rank. REQUIRES: `plan` has mesh, chunks and FLOPs.
+// Returns the time of a step of the whole job; `stages` is indexed by pipe rank. REQUIRES: `plan`
+// has mesh, chunks and FLOPs.
 StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
                               double flops_per_second, const std::vector<StageTime>& stages);
 

@@ -93,11 +93,12 @@ TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
 TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
   const auto plan_of = [](const char* schedule) {
     return PlannedWith({"parallelism.pipeline_parallel_degree=2",
-                   std::string("parallelism.pipeline_parallel_schedule=") + schedule});
+                        std::string("parallelism.pipeline_parallel_schedule=") + schedule});
   };
   const StepTime plain = TimeOf(plan_of("1F1B"), StepProfile());
   for (const char* schedule : {"ZBV", "DualPipeV"}) {
-    EXPECT_LT(TimeOf(plan_of(schedule), StepProfile()).bubble_ratio, plain.bubble_ratio) << schedule;
+    EXPECT_LT(TimeOf(plan_of(schedule), StepProfile()).bubble_ratio, plain.bubble_ratio)
+        << schedule;
   }
   // Each of two stages sends an activation and a gradient for each of 16 microbatches; transfers
   // within the last stage would add half as many.
@@ -128,7 +129,8 @@ TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
 }
 
 TEST(StepTime, CountsOfCollectivesOnlyWhatTheComputationDoesNotHide) {
-  const PlannedStep planned = PlannedWith({"parallelism.data_parallel_shard_degree=2", "training.global_batch_size=2"});
+  const PlannedStep planned =
+      PlannedWith({"parallelism.data_parallel_shard_degree=2", "training.global_batch_size=2"});
   v1::DeviceProfile profile = StepProfile();
   profile.mutable_fabric()->set_bytes_per_second(1e9);
   const StepTime hidden = TimeOf(planned, profile);
@@ -149,7 +151,7 @@ TEST(StepTime, GathersAndSumsAtTheEndsOfAStepHideUnderOneMicrobatchAndTakeHalfTh
     const auto seconds = [&](bool transfers_need_cores, const char* reduce, const char* samples) {
       profile.set_transfers_need_cores(transfers_need_cores);
       return TimeOf(PlannedWith({layout, std::string("training.global_batch_size=") + samples,
-                            std::string("training.mixed_precision.reduce=") + reduce}),
+                                 std::string("training.mixed_precision.reduce=") + reduce}),
                     profile)
           .communication_seconds;
     };

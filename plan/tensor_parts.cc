@@ -20,7 +20,8 @@ bool ChoosesTensorParts(const v1::JobSpec& spec) {
          !model::HasExperts(spec.model().pattern());
 }
 
-Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profile, v1::Plan* plan) {
+Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profile,
+                         v1::Plan* plan) {
   if (!ChoosesTensorParts(spec)) return OkStatus();
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   const int64_t tensor = plan->mesh().tensor();

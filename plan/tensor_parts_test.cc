@@ -38,7 +38,8 @@ v1::Plan Chosen(const v1::DeviceProfile& profile, const std::vector<std::string>
                                   "parallelism.sequence_parallel=true",
                                   "training.micro_batch_size=2", "training.sequence_length=512"};
   all.insert(all.end(), overrides.begin(), overrides.end());
-  for (const std::string& override : all) EXPECT_TRUE(ApplyOverride(override, &spec).ok()) << override;
+  for (const std::string& override : all)
+    EXPECT_TRUE(ApplyOverride(override, &spec).ok()) << override;
   ApplyDefaults(&spec);
   v1::Plan plan = MakeUnplacedPlan(spec).value();
   const Status status = ChooseTensorParts(spec, profile, &plan);
@@ -48,7 +49,8 @@ v1::Plan Chosen(const v1::DeviceProfile& profile, const std::vector<std::string>
 
 TEST(TensorPartsTest, MorePartsWhereTheyHideWhatTravels) {
   for (const char* by_rows : {"true", "false"}) {
-    const v1::Plan plan = Chosen(PartsProfile(), {fmt::format("parallelism.sequence_parallel={}", by_rows)});
+    const v1::Plan plan =
+        Chosen(PartsProfile(), {fmt::format("parallelism.sequence_parallel={}", by_rows)});
     EXPECT_GT(plan.tensor_parallel_parts(), 1) << by_rows;
     ASSERT_EQ(plan.tensor_parts_choice_size(), 4);
     EXPECT_THAT(plan.tensor_parts_choice(0), HasSubstr("1 part: "));

@@ -55,8 +55,8 @@ class Validator {
     const auto alphanumeric = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
     };
-    bool good = name.size() <= kMaxNameLength && alphanumeric(name.front()) &&
-                alphanumeric(name.back());
+    bool good =
+        name.size() <= kMaxNameLength && alphanumeric(name.front()) && alphanumeric(name.back());
     for (char c : name) good = good && (alphanumeric(c) || c == '-');
     if (!good) {
       violations_.Add("name",
@@ -126,9 +126,10 @@ class Validator {
     const auto& model = spec_.model();
     const int64_t head_dim = model.head_dim();
     if (!model.has_head_dim()) {
-      violations_.Add("model.num_attention_heads",
-                      "is {}, which does not divide model.hidden_size = {} (or state model.head_dim)",
-                      heads, model.hidden_size());
+      violations_.Add(
+          "model.num_attention_heads",
+          "is {}, which does not divide model.hidden_size = {} (or state model.head_dim)", heads,
+          model.hidden_size());
     } else if (IsRefused("model.head_dim")) {
       return;
     } else if (head_dim % 2 != 0) {
@@ -197,7 +198,8 @@ class Validator {
     if (choices_.float8 != model::Float8Recipe::kNone &&
         choices_.compute_dtype != model::DType::kBFloat16) {
       violations_.Add("training.float8.recipe",
-                      "is \"{}\", and training.compute_dtype is \"{}\", not bfloat16: what float8 products take and "
+                      "is \"{}\", and training.compute_dtype is \"{}\", not bfloat16: what float8 "
+                      "products take and "
                       "make is bfloat16",
                       training.float8().recipe(), training.compute_dtype());
     }
@@ -227,16 +229,17 @@ class Validator {
       if (degree < 1 || degree > kMaxRanks) return;
     }
     // In 128 bits, because the product may be above 2^64.
-    const __int128 unit = static_cast<__int128>(replicas) * shards * experts *
-                          spec_.training().micro_batch_size();
+    const __int128 unit =
+        static_cast<__int128>(replicas) * shards * experts * spec_.training().micro_batch_size();
     if (spec_.training().global_batch_size() % unit != 0) {
-      violations_.Add("training.global_batch_size",
-                      "is {}, not a multiple of data_parallel_replicate_degree = {} times {}{}"
-                      "micro_batch_size = {}",
-                      spec_.training().global_batch_size(), replicas,
-                      shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
-                      experts == 1 ? "" : fmt::format("expert_parallel_degree = {} times ", experts),
-                      spec_.training().micro_batch_size());
+      violations_.Add(
+          "training.global_batch_size",
+          "is {}, not a multiple of data_parallel_replicate_degree = {} times {}{}"
+          "micro_batch_size = {}",
+          spec_.training().global_batch_size(), replicas,
+          shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
+          experts == 1 ? "" : fmt::format("expert_parallel_degree = {} times ", experts),
+          spec_.training().micro_batch_size());
     }
   }
 

@@ -10,9 +10,9 @@
 namespace troupe {
 namespace {
 
-// The size of a stage's program, in steps of a ring; a block is about as much as four. If the backward
-// pass is split, placing the saved values in memory takes time in proportion to the square: some
-// seconds at this limit.
+// The size of a stage's program, in steps of a ring; a block is about as much as four. If the
+// backward pass is split, placing the saved values in memory takes time in proportion to the
+// square: some seconds at this limit.
 constexpr int64_t kMostStageSteps = int64_t{1} << 14;
 
 // Rows of a microbatch on one context rank.
@@ -58,11 +58,11 @@ void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
                             ? 0
                             : of_stage(model::CountBlocks(*pattern, &model::BlockKind::attends));
   if (rings == 0 || context - 1 <= (kMostStageSteps - 4 * blocks) / rings) return;
-  violations->Add("parallelism.context_parallel_degree",
-                  "is {}: {} blocks × 4 + {} attention blocks × {} = {} in a stage, above the limit "
-                  "of {}; raise parallelism.pipeline_parallel_degree",
-                  context, blocks, rings, context - 1, 4 * blocks + rings * (context - 1),
-                  kMostStageSteps);
+  violations->Add(
+      "parallelism.context_parallel_degree",
+      "is {}: {} blocks × 4 + {} attention blocks × {} = {} in a stage, above the limit "
+      "of {}; raise parallelism.pipeline_parallel_degree",
+      context, blocks, rings, context - 1, 4 * blocks + rings * (context - 1), kMostStageSteps);
 }
 
 void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
@@ -107,10 +107,11 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
                       split, tensor);
     }
     if (expert >= 1 && spec.model().num_experts() % (expert * tensor) != 0) {
-      violations->Add(split,
-                      "is 1, and model.num_experts = {} is no multiple of expert_parallel_degree {} "
-                      "× tensor_parallel_degree {}, over which experts are spread",
-                      spec.model().num_experts(), expert, tensor);
+      violations->Add(
+          split,
+          "is 1, and model.num_experts = {} is no multiple of expert_parallel_degree {} "
+          "× tensor_parallel_degree {}, over which experts are spread",
+          spec.model().num_experts(), expert, tensor);
     }
     const int64_t rows = RowsOfMicrobatch(spec);
     if (ChoicesOf(spec).expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
@@ -136,20 +137,23 @@ void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
   if (parts == 1 || violations->Has(field)) return;
   const int64_t tensor = parallelism.tensor_parallel_degree();
   if (tensor == 1) {
-    violations->Add(field, "is {} where parallelism.tensor_parallel_degree = 1: nothing travels", parts);
+    violations->Add(field, "is {} where parallelism.tensor_parallel_degree = 1: nothing travels",
+                    parts);
     return;
   }
   if (model::HasExperts(spec.model().pattern())) {
-    violations->Add(field, "is {} where model.pattern = \"{}\" has a block E, whose routers take whole rows",
-                    parts, spec.model().pattern().substr(0, 200));
+    violations->Add(
+        field, "is {} where model.pattern = \"{}\" has a block E, whose routers take whole rows",
+        parts, spec.model().pattern().substr(0, 200));
   }
   const int64_t rows = RowsOfMicrobatch(spec);
   const int64_t shares = parallelism.sequence_parallel() ? tensor : 1;
   if (rows % (parts * shares) != 0) {
-    violations->Add(field,
-                    "is {}, and the {} rows of a microbatch on a context rank are no multiple of {} × {}, "
-                    "the tensor ranks that shard them",
-                    parts, rows, parts, shares);
+    violations->Add(
+        field,
+        "is {}, and the {} rows of a microbatch on a context rank are no multiple of {} × {}, "
+        "the tensor ranks that shard them",
+        parts, rows, parts, shares);
   }
 }
 
@@ -160,14 +164,16 @@ void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
   const int64_t heads = spec.model().num_key_value_heads();
   if (tensor < 1 || heads < 1) return;
   if (heads % tensor != 0 && tensor % heads != 0) {
-    violations->Add(field, "is {}, neither a divisor nor a multiple of model.num_key_value_heads = {}",
+    violations->Add(field,
+                    "is {}, neither a divisor nor a multiple of model.num_key_value_heads = {}",
                     tensor, heads);
   }
   if (heads < tensor && spec.parallelism().shard_whole_matrices()) {
-    violations->Add("parallelism.shard_whole_matrices",
-                    "is true where {} = {} is above model.num_key_value_heads = {}: ranks that share a "
-                    "head would cut it differently",
-                    field, tensor, heads);
+    violations->Add(
+        "parallelism.shard_whole_matrices",
+        "is true where {} = {} is above model.num_key_value_heads = {}: ranks that share a "
+        "head would cut it differently",
+        field, tensor, heads);
   }
 }
 

@@ -28,7 +28,8 @@ void ValidateBlend(const v1::DataSpec& data, Violations* violations) {
     const std::string path_field = fmt::format("data.blend[{}].path", i);
     const auto [first, is_new] = first_at.emplace(entry.path(), i);
     if (!entry.path().empty() && !is_new) {
-      violations->Add(path_field, "is {}, as data.blend[{}].path is: state it once with both weights",
+      violations->Add(path_field,
+                      "is {}, as data.blend[{}].path is: state it once with both weights",
                       entry.path(), first->second);
     }
     good_weights &= !violations->Has(fmt::format("data.blend[{}].weight", i));

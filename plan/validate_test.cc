@@ -40,8 +40,9 @@ TEST(ValidateTest, DefaultsAndPresetsAreValid) {
                             "data_parallel_replicate_degree: 2}",
                             "model.num_key_value_heads=4"})
                   .ok());
-  EXPECT_TRUE(ValidateWith({"training.steps=5", "lr_schedule={warmup_steps: 20, decay_type: cosine}"})
-                  .ok());
+  EXPECT_TRUE(
+      ValidateWith({"training.steps=5", "lr_schedule={warmup_steps: 20, decay_type: cosine}"})
+          .ok());
 }
 
 struct Case {
@@ -65,11 +66,11 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
   using ::testing::ElementsAre;
   using ::testing::HasSubstr;
   EXPECT_THAT(refusals("[{path: /x}, {path: /y, weight: 2.5}]"), ElementsAre());
-  EXPECT_THAT(refusals("[{path: /x, weight: 0}, {weight: -1}, {path: y}]"),
-              ElementsAre("data.blend[0].weight is 0, not in (0, ∞)",
-                          "data.blend[1].path is required",
-                          "data.blend[1].weight is -1, not in (0, ∞)",
-                          "data.blend[2].path is y, not an absolute path"));
+  EXPECT_THAT(
+      refusals("[{path: /x, weight: 0}, {weight: -1}, {path: y}]"),
+      ElementsAre("data.blend[0].weight is 0, not in (0, ∞)", "data.blend[1].path is required",
+                  "data.blend[1].weight is -1, not in (0, ∞)",
+                  "data.blend[2].path is y, not an absolute path"));
   EXPECT_THAT(refusals("[{path: /x}, {path: /z}, {path: /x}]"),
               ElementsAre(HasSubstr("data.blend[2].path is /x, as data.blend[0].path is")));
   EXPECT_THAT(refusals("[{path: /x, weight: 1e7}, {path: /y, weight: 1}]"),
@@ -236,20 +237,24 @@ TEST(ValidateTest, SchedulesOfTooManyForwardsAreRefusedWithTheRelation) {
   const auto violations = ViolationsOf(status);
   ASSERT_EQ(violations.size(), 1u) << status;
   EXPECT_EQ(violations[0].field, "training.global_batch_size");
-  EXPECT_THAT(violations[0].description,
-              HasSubstr("524288 microbatches × 1 stages × 1 chunks = 524288 is more than the 131072"));
+  EXPECT_THAT(
+      violations[0].description,
+      HasSubstr("524288 microbatches × 1 stages × 1 chunks = 524288 is more than the 131072"));
   EXPECT_TRUE(with(1 << 19, "{data_parallel_replicate_degree: 4}").ok());
-  EXPECT_TRUE(with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
-  EXPECT_FALSE(with(1 << 17, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
-  EXPECT_FALSE(with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV}").ok());
+  EXPECT_TRUE(
+      with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
+  EXPECT_FALSE(
+      with(1 << 17, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
+  EXPECT_FALSE(
+      with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV}").ok());
 }
 
 // A ring is a step for each rank of it in each attention block of the program.
 TEST(ValidateTest, StagesOfTooManyOperationsAreRefusedWithTheRelation) {
   const auto refusal = [](const std::string& pattern, const std::string& parallelism) {
-    return std::string(Message(ValidateWith(
-        {"training.sequence_length=131072", "model.pattern=" + pattern,
-         "training.global_batch_size=8", "parallelism=" + parallelism})));
+    return std::string(
+        Message(ValidateWith({"training.sequence_length=131072", "model.pattern=" + pattern,
+                              "training.global_batch_size=8", "parallelism=" + parallelism})));
   };
   EXPECT_EQ(refusal("(AD)x2048", "{}"), "");
   EXPECT_EQ(refusal("(AD)x64", "{context_parallel_degree: 128}"), "");
@@ -258,8 +263,7 @@ TEST(ValidateTest, StagesOfTooManyOperationsAreRefusedWithTheRelation) {
   EXPECT_THAT(refusal("(AD)x128", "{context_parallel_degree: 256}"),
               HasSubstr("is 256: 256 blocks × 4 + 128 attention blocks × 255 = 33664 in a stage, "
                         "above the limit of 16384"));
-  EXPECT_EQ(refusal("(AD)x128",
-                    "{context_parallel_degree: 256, pipeline_parallel_degree: 4}"), "");
+  EXPECT_EQ(refusal("(AD)x128", "{context_parallel_degree: 256, pipeline_parallel_degree: 4}"), "");
 }
 
 TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
@@ -308,7 +312,8 @@ TEST(ValidateTest, DegreesThatWouldMakeADivisorZeroAreRefused) {
         "context_parallel_method: all_to_all}",
         "{tensor_parallel_degree: 288230376151711744, sequence_parallel: true, "
         "tensor_parallel_parts: 64}"}) {
-    const auto violations = ViolationsOf(ValidateWith({fmt::format("parallelism={}", parallelism)}));
+    const auto violations =
+        ViolationsOf(ValidateWith({fmt::format("parallelism={}", parallelism)}));
     EXPECT_THAT(violations, ::testing::Contains(::testing::Field(
                                 &Violation::field, "parallelism.tensor_parallel_degree")))
         << parallelism;
@@ -317,8 +322,8 @@ TEST(ValidateTest, DegreesThatWouldMakeADivisorZeroAreRefused) {
       {"training.micro_batch_size=65536",
        "parallelism={data_parallel_replicate_degree: 65536, data_parallel_shard_degree: 65536, "
        "expert_parallel_degree: 65536}"}));
-  EXPECT_THAT(violations, ::testing::Contains(::testing::Field(&Violation::field,
-                                                               "training.global_batch_size")));
+  EXPECT_THAT(violations, ::testing::Contains(
+                              ::testing::Field(&Violation::field, "training.global_batch_size")));
 }
 
 TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
@@ -328,10 +333,12 @@ TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
   };
   for (const Case& c : std::initializer_list<Case>{
            {{"parallelism.tensor_parallel_parts=0"}, "is 0, not in [1, 64]"},
-           {{"parallelism.tensor_parallel_parts=2"}, "is 2 where parallelism.tensor_parallel_degree = 1"},
+           {{"parallelism.tensor_parallel_parts=2"},
+            "is 2 where parallelism.tensor_parallel_degree = 1"},
            {{"parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 7}"},
             "is 7, and the 256 rows of a microbatch on a context rank are no multiple of 7 × 1"},
-           {{"parallelism={tensor_parallel_degree: 2, sequence_parallel: true, tensor_parallel_parts: "
+           {{"parallelism={tensor_parallel_degree: 2, sequence_parallel: true, "
+             "tensor_parallel_parts: "
              "4}",
              "training.sequence_length=68"},
             "68 rows of a microbatch on a context rank are no multiple of 4 × 2"},
@@ -362,19 +369,23 @@ TEST(ValidateTest, KeyValueHeadsAreCutOrSharedByTensorRanks) {
   };
   using ::testing::ElementsAre;
   const char* none = "parallelism.sequence_parallel=true";
-  for (const int heads : {1, 2, 4, 8, 24}) EXPECT_THAT(refusals(heads, 4, none), ElementsAre()) << heads;
+  for (const int heads : {1, 2, 4, 8, 24})
+    EXPECT_THAT(refusals(heads, 4, none), ElementsAre()) << heads;
   const char* neither =
       "parallelism.tensor_parallel_degree is 6, neither a divisor nor a multiple of "
       "model.num_key_value_heads = 4";
   EXPECT_THAT(refusals(4, 6, none), ElementsAre(neither));
   EXPECT_THAT(
-      refusals(2, 4, "parallelism={zero_stage: 1, data_parallel_shard_degree: 2, shard_whole_matrices: true}"),
+      refusals(
+          2, 4,
+          "parallelism={zero_stage: 1, data_parallel_shard_degree: 2, shard_whole_matrices: true}"),
       ::testing::Contains("parallelism.shard_whole_matrices is true where "
                           "parallelism.tensor_parallel_degree = 4 is above "
                           "model.num_key_value_heads = 2: ranks that share a head would cut it "
                           "differently"));
   EXPECT_THAT(
-      refusals(2, 4, "parallelism={context_parallel_degree: 2, context_parallel_method: all_to_all}"),
+      refusals(2, 4,
+               "parallelism={context_parallel_degree: 2, context_parallel_method: all_to_all}"),
       ::testing::Contains(
           "parallelism.context_parallel_degree is 2, and model.num_key_value_heads = 2 is no "
           "multiple of tensor 4 × context 2: all_to_all gives each rank whole heads "
@@ -386,35 +397,36 @@ TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
                                          "model.moe_intermediate_size=2",
                                          "parallelism.expert_parallel_degree=4"};
   EXPECT_TRUE(ValidateWith(good).ok()) << ValidateWith(good);
-  for (const Case& c : std::initializer_list<Case>{
-           {"model.num_experts_per_tok=9", "model.num_experts_per_tok",
-            "is 9, above model.num_experts = 8"},
-           {"model.num_experts_per_tok=0", "model.num_experts_per_tok", "is 0"},
-           {"model.num_experts=6", "parallelism.expert_parallel_degree",
-            "is 4, which does not divide model.num_experts = 6"},
-           {"model.num_experts=1025", "model.num_experts", "is 1025, not in [1, 1024]"},
-           {"model.capacity_factor=0", "model.capacity_factor", "is 0"},
-           {"model.capacity_factor=-1.5", "model.capacity_factor", "is -1.5"},
-           {"model.router_score=tanh", "model.router_score", "\"tanh\""},
-           {"model.router_aux_loss_coef=-1", "model.router_aux_loss_coef", "is -1"},
-           {"model.num_shared_experts=-1", "model.num_shared_experts", "is -1"},
-           {"training.micro_batch_size=8", "training.global_batch_size",
-            "times expert_parallel_degree = 4 times micro_batch_size = 8"},
-           {"parallelism.expert_dispatch=broadcast", "parallelism.expert_dispatch", "\"broadcast\""},
-           {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
-            "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"},
-           {"parallelism={expert_parallel_degree: 2, tensor_parallel_degree: 4, sequence_parallel: "
-            "true, expert_tensor_parallel_degree: 2}",
-            "parallelism.expert_tensor_parallel_degree", "is 2, neither 1"},
-           {"parallelism={expert_parallel_degree: 4, tensor_parallel_degree: 4, sequence_parallel: "
-            "true, expert_tensor_parallel_degree: 1}",
-            "parallelism.expert_tensor_parallel_degree",
-            "num_experts = 8 is no multiple of expert_parallel_degree 4 × tensor_parallel_degree 4"},
-           {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 2, "
-            "expert_tensor_parallel_degree: 1}",
-            "parallelism.sequence_parallel", "= 1 beside tensor_parallel_degree = 2 needs it"},
-           {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 4}",
-            "parallelism.tensor_parallel_degree", "above model.moe_intermediate_size = 2"}}) {
+  for (
+      const Case& c : std::initializer_list<Case>{
+          {"model.num_experts_per_tok=9", "model.num_experts_per_tok",
+           "is 9, above model.num_experts = 8"},
+          {"model.num_experts_per_tok=0", "model.num_experts_per_tok", "is 0"},
+          {"model.num_experts=6", "parallelism.expert_parallel_degree",
+           "is 4, which does not divide model.num_experts = 6"},
+          {"model.num_experts=1025", "model.num_experts", "is 1025, not in [1, 1024]"},
+          {"model.capacity_factor=0", "model.capacity_factor", "is 0"},
+          {"model.capacity_factor=-1.5", "model.capacity_factor", "is -1.5"},
+          {"model.router_score=tanh", "model.router_score", "\"tanh\""},
+          {"model.router_aux_loss_coef=-1", "model.router_aux_loss_coef", "is -1"},
+          {"model.num_shared_experts=-1", "model.num_shared_experts", "is -1"},
+          {"training.micro_batch_size=8", "training.global_batch_size",
+           "times expert_parallel_degree = 4 times micro_batch_size = 8"},
+          {"parallelism.expert_dispatch=broadcast", "parallelism.expert_dispatch", "\"broadcast\""},
+          {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
+           "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"},
+          {"parallelism={expert_parallel_degree: 2, tensor_parallel_degree: 4, sequence_parallel: "
+           "true, expert_tensor_parallel_degree: 2}",
+           "parallelism.expert_tensor_parallel_degree", "is 2, neither 1"},
+          {"parallelism={expert_parallel_degree: 4, tensor_parallel_degree: 4, sequence_parallel: "
+           "true, expert_tensor_parallel_degree: 1}",
+           "parallelism.expert_tensor_parallel_degree",
+           "num_experts = 8 is no multiple of expert_parallel_degree 4 × tensor_parallel_degree 4"},
+          {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 2, "
+           "expert_tensor_parallel_degree: 1}",
+           "parallelism.sequence_parallel", "= 1 beside tensor_parallel_degree = 2 needs it"},
+          {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 4}",
+           "parallelism.tensor_parallel_degree", "above model.moe_intermediate_size = 2"}}) {
     std::vector<std::string> overrides = good;
     overrides.push_back(c.override);
     const auto violations = ViolationsOf(ValidateWith(overrides));

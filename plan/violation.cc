@@ -21,11 +21,11 @@ Status Violations::ToStatus(StatusCode code) const {
 }
 
 Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Status& why) {
-  std::string value = field == "data.train"         ? spec.data().train()
-                      : field == "data.validation"  ? spec.data().validation()
-                      : field == "model.vocab_size" ? std::to_string(spec.model().vocab_size())
-                                                    : std::to_string(
-                                                          spec.training().sequence_length());
+  std::string value = field == "data.train"        ? spec.data().train()
+                      : field == "data.validation" ? spec.data().validation()
+                      : field == "model.vocab_size"
+                          ? std::to_string(spec.model().vocab_size())
+                          : std::to_string(spec.training().sequence_length());
   for (int i = 0; i < spec.data().blend_size(); ++i) {
     if (field == fmt::format("data.blend[{}].path", i)) value = spec.data().blend(i).path();
   }

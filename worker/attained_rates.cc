@@ -70,7 +70,8 @@ model::BuildOptions TwoLayers(model::DType compute_dtype, int64_t tokens) {
   // Small, so that the head costs little compared with the layers.
   constexpr int64_t kVocabulary = 256;
   model::BuildOptions options;
-  options.model = {model::ExpandPattern("(AD)x2").value(), 768, 12, 12, 64, 2048, kVocabulary, true};
+  options.model = {
+      model::ExpandPattern("(AD)x2").value(), 768, 12, 12, 64, 2048, kVocabulary, true};
   options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
   options.sequence_length = tokens;
   options.compute_dtype = compute_dtype;

@@ -157,9 +157,13 @@ StatusOr<pid_t> BurnInRun::Trial::Spawn(int output) const {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> arguments = {
-      "troupe-worker", "--burn-in",
+      "troupe-worker",
+      "--burn-in",
       fmt::format("{}", std::lround(std::ceil(request_.seconds()))),
-      "--devices", options_.devices, "--data-dir", options_.log_directory};
+      "--devices",
+      options_.devices,
+      "--data-dir",
+      options_.log_directory};
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);

@@ -303,9 +303,8 @@ StatusOr<int> RunDaemon(DaemonOptions options) {
   LastSign turned;
   std::unique_ptr<MetricsServer> server;
   if (!options.metrics_listen.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(server,
-                            MetricsServer::Start(metrics.metrics(), options.metrics_listen,
-                                                 [&turned] { return turned.Age(); }));
+    TROUPE_ASSIGN_OR_RETURN(server, MetricsServer::Start(metrics.metrics(), options.metrics_listen,
+                                                         [&turned] { return turned.Age(); }));
     const std::string host = options.metrics_listen.substr(0, options.metrics_listen.rfind(':'));
     options.session.identity.set_metrics_address(
         fmt::format("http://{}:{}/metrics", host, server->port()));

@@ -36,9 +36,8 @@ TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
   pthread_sigmask(SIG_BLOCK, &signals, &before);
   const TemporaryDirectory folder;
   // No coordinator is there, and none is needed.
-  DaemonOptions options{.coordinator = "127.0.0.1:1",
-                        .executable = TROUPE_WORKER_BINARY,
-                        .nvml = TROUPE_FAKE_NVML};
+  DaemonOptions options{
+      .coordinator = "127.0.0.1:1", .executable = TROUPE_WORKER_BINARY, .nvml = TROUPE_FAKE_NVML};
   options.session.log_directory = folder.path();
   options.session.identity.set_name("worker-0");
   for (const char* id : {kFirstGpu, kSecondGpu}) {

@@ -193,9 +193,9 @@ int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, 
 
 StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak) {
   TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
-  const int64_t memory = MemoryLimitOfGroups(
-      "/sys/fs/cgroup", ReadText("/proc/self/cgroup"),
-      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
+  const int64_t memory =
+      MemoryLimitOfGroups("/sys/fs/cgroup", ReadText("/proc/self/cgroup"),
+                          static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
   std::vector<v1::Device> devices(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     v1::Device& device = devices[static_cast<size_t>(i)];

@@ -22,7 +22,8 @@ StatusOr<uint64_t> NextIncarnation(FileSystem& files, const std::string& directo
     const auto read = std::from_chars(text->data(), end, last);
     if (read.ec != std::errc() || std::string_view(read.ptr, end) != "\n")
       return DataLoss(
-          "{}: there is no number in it; remove the file: the worker then counts on from the time of "
+          "{}: there is no number in it; remove the file: the worker then counts on from the time "
+          "of "
           "day",
           path);
   } else if (text.status().code() != StatusCode::kNotFound) {

@@ -10,8 +10,7 @@ constexpr int64_t kTraceBytesMax = 16 << 20;
 
 StatusOr<v1::RankTrace> Read(FileSystem& files, const std::string& path,
                              const v1::TraceRequest& request, int rank) {
-  const StatusOr<std::string> bytes =
-      ReadFile(files, path, kTraceBytesMax, SymbolicLinks::kRefuse);
+  const StatusOr<std::string> bytes = ReadFile(files, path, kTraceBytesMax, SymbolicLinks::kRefuse);
   v1::RankTrace trace;
   const bool parsed = bytes.ok() && trace.ParseFromString(*bytes);
   if (!parsed || trace.rank() != rank || trace.group_epoch() != request.group_epoch()) {

@@ -84,7 +84,8 @@ Status ParseDevices(std::string_view text, Flags* flags) {
   if (colon != std::string_view::npos && (kind == "cpu" || kind == "cuda")) {
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data() + colon + 1, last, flags->devices);
-    if (error == std::errc() && end == last && flags->devices >= 1 && flags->devices <= kDevicesMax) {
+    if (error == std::errc() && end == last && flags->devices >= 1 &&
+        flags->devices <= kDevicesMax) {
       flags->device_kind = kind;
       return OkStatus();
     }
@@ -205,16 +206,15 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   config.allowed_cores = AllowedCores();
   const bool cuda = flags.device_kind == "cuda";
   const HostPeak peak = FindPeak(files, {flags.data_directory, flags.peak_directory});
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
-                          cuda ? ProbeCudaDevices(flags.devices)
-                               : ProbeCpuDevices(flags.devices, peak));
+  TROUPE_ASSIGN_OR_RETURN(
+      const std::vector<v1::Device> devices,
+      cuda ? ProbeCudaDevices(flags.devices) : ProbeCpuDevices(flags.devices, peak));
   v1::Hello& hello = config.identity;
   hello.set_protocol_version(session::kProtocolVersion);
   hello.set_name(flags.name);
-  TROUPE_ASSIGN_OR_RETURN(
-      const uint64_t incarnation,
-      NextIncarnation(files, Absolute(flags.data_directory), flags.name,
-                      static_cast<uint64_t>(SystemClock().WallNanoseconds())));
+  TROUPE_ASSIGN_OR_RETURN(const uint64_t incarnation,
+                          NextIncarnation(files, Absolute(flags.data_directory), flags.name,
+                                          static_cast<uint64_t>(SystemClock().WallNanoseconds())));
   hello.set_incarnation(incarnation);
   const auto images = FindRankImages(files, config.image_directory);
   if (images.ok()) {
@@ -245,18 +245,19 @@ int Fail(const Status& status) {
 }
 
 // Makes the backend of one device of `flags`: a GPU, or all cores.
-StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, FileSystem& files, int device,
-                                                          CollectiveNetwork* network) {
+StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, FileSystem& files,
+                                                          int device, CollectiveNetwork* network) {
   constexpr Duration kWaitLimit = std::chrono::seconds(60);
-  return MakeRankBackend({.devices = flags.device_kind == "cuda" ? v1::DEVICES_CUDA : v1::DEVICES_CPU,
-                          .device = device,
-                          .threads = omp_get_num_procs(),
-                          .files = &files,
-                          .folder = Absolute(flags.data_directory),
-                          .network = network,
-                          .wait_limit = kWaitLimit,
-                          .connect_limit = kWaitLimit,
-                          .close_limit = kWaitLimit});
+  return MakeRankBackend(
+      {.devices = flags.device_kind == "cuda" ? v1::DEVICES_CUDA : v1::DEVICES_CPU,
+       .device = device,
+       .threads = omp_get_num_procs(),
+       .files = &files,
+       .folder = Absolute(flags.data_directory),
+       .network = network,
+       .wait_limit = kWaitLimit,
+       .connect_limit = kWaitLimit,
+       .close_limit = kWaitLimit});
 }
 
 int MeasureDevicesAndWrite(const Flags& flags) {
@@ -268,8 +269,8 @@ int MeasureDevicesAndWrite(const Flags& flags) {
         MeasureDeviceProfile(devices, [&](int device, CollectiveNetwork* network) {
           return MakeBackendOf(flags, files, device, network);
         }));
-    TROUPE_RETURN_IF_ERROR(WriteFileDurably(files, JoinPath(flags.data_directory, kDeviceProfileFile),
-                                            AsBytes(ToYaml(profile))));
+    TROUPE_RETURN_IF_ERROR(WriteFileDurably(
+        files, JoinPath(flags.data_directory, kDeviceProfileFile), AsBytes(ToYaml(profile))));
     return profile;
   };
   const StatusOr<v1::DeviceProfile> profile = write();
@@ -284,8 +285,8 @@ int RunBurnIn(const Flags& flags) {
   const bool cuda = flags.device_kind == "cuda";
   kernels::BurnInOptions options = {.at_least = std::chrono::seconds(*flags.burn_in_seconds)};
   if (!cuda) options.extent = 1024;
-  std::vector<StatusOr<kernels::BurnInReport>> reports(static_cast<size_t>(cuda ? flags.devices : 1),
-                                                       kernels::BurnInReport());
+  std::vector<StatusOr<kernels::BurnInReport>> reports(
+      static_cast<size_t>(cuda ? flags.devices : 1), kernels::BurnInReport());
   std::vector<std::thread> threads;
   for (size_t device = 0; device < reports.size(); ++device) {
     threads.emplace_back([&, device] {
@@ -298,8 +299,8 @@ int RunBurnIn(const Flags& flags) {
   for (size_t device = 0; device < reports.size(); ++device) {
     const std::string name = cuda ? fmt::format("cuda:{}", device) : "cpu";
     if (const auto& report = reports[device]; report.ok()) {
-      fmt::print("{{\"device\":\"{}\",\"rounds\":{},\"flops\":{:.3e},\"bytes\":{:.3e}}}\n", name, report->rounds,
-                 report->flops, report->bytes);
+      fmt::print("{{\"device\":\"{}\",\"rounds\":{},\"flops\":{:.3e},\"bytes\":{:.3e}}}\n", name,
+                 report->rounds, report->flops, report->bytes);
     } else {
       code = Fail(Annotate(report.status(), name));
     }

@@ -55,8 +55,7 @@ double LaunchSeconds() {
   for (int run = 0; run < 1000; ++run) {
     seconds.push_back(SecondsOf([] {
 #pragma omp parallel
-      {
-      }
+      {}
     }));
   }
   return Median(std::move(seconds));
@@ -64,10 +63,11 @@ double LaunchSeconds() {
 
 // Returns the seconds of one all-reduce of `bytes` bytes by the two ranks of `group`, as measured
 // on this rank: the median of `runs`.
-using AllReduceSeconds = std::function<StatusOr<double>(int rank, CollectiveNetwork* network, Communicator* group,
-                                                        size_t bytes, int runs)>;
+using AllReduceSeconds = std::function<StatusOr<double>(
+    int rank, CollectiveNetwork* network, Communicator* group, size_t bytes, int runs)>;
 
-StatusOr<double> OnTheHost(int rank, CollectiveNetwork* network, Communicator* group, size_t bytes, int runs) {
+StatusOr<double> OnTheHost(int rank, CollectiveNetwork* network, Communicator* group, size_t bytes,
+                           int runs) {
   std::vector<float> data(bytes / sizeof(float));
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
@@ -87,17 +87,18 @@ AllReduceSeconds OnDevices(const MakeDeviceBackend& make) {
     model::Program program = kernels::PlainProgram();
     program.mesh.degrees[model::Axis::kTensor] = 2;
     program.mesh.coordinates[model::Axis::kTensor] = rank;
-    const model::ValueId data =
-        kernels::AddPlainValue(program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "data");
-    const model::ValueId sum = kernels::AddPlainValue(program, model::DType::kFloat32,
-                                                      {static_cast<int64_t>(bytes / sizeof(float))}, "sum");
+    const model::ValueId data = kernels::AddPlainValue(
+        program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "data");
+    const model::ValueId sum = kernels::AddPlainValue(
+        program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "sum");
     const model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kTensor),
                                                     model::CollectivePurpose::kTensor};
     kernels::AddPlainOp(program, {model::OpKind::kAllReduce, attributes, {data}, {sum}});
     const model::MemoryPlan plan = kernels::PlainPlan(program);
     TROUPE_ASSIGN_OR_RETURN(const auto backend, make(rank, network));
-    TROUPE_ASSIGN_OR_RETURN(const auto executable,
-                            backend->Prepare(program, plan, [&](const model::CollectiveGroup&) { return group; }));
+    TROUPE_ASSIGN_OR_RETURN(
+        const auto executable,
+        backend->Prepare(program, plan, [&](const model::CollectiveGroup&) { return group; }));
     TROUPE_RETURN_IF_ERROR(executable->Connect());
     const std::vector<float> zeros(bytes / sizeof(float));
     TROUPE_RETURN_IF_ERROR(executable->Write(data, 0, std::as_bytes(std::span(zeros))));
@@ -123,12 +124,11 @@ StatusOr<v1::LinkProfile> MeasureLink(const AllReduceSeconds& seconds_of, size_t
   Communicator* groups[2];
   for (int rank = 0; rank < 2; ++rank) {
     TROUPE_ASSIGN_OR_RETURN(auto transport, MakeUcxTransport());
-    TROUPE_ASSIGN_OR_RETURN(networks[rank],
-                            CollectiveNetwork::Make({.rank = rank,
-                                                     .ranks = 2,
-                                                     .ranks_on_host = 2,
-                                                     .cores_on_host = omp_get_num_procs()},
-                                                    std::move(transport)));
+    TROUPE_ASSIGN_OR_RETURN(
+        networks[rank],
+        CollectiveNetwork::Make(
+            {.rank = rank, .ranks = 2, .ranks_on_host = 2, .cores_on_host = omp_get_num_procs()},
+            std::move(transport)));
     TROUPE_ASSIGN_OR_RETURN(
         groups[rank], networks[rank]->MakeCommunicator("link", Purpose::kTensor, {0, 1}, "link"));
   }
@@ -138,8 +138,10 @@ StatusOr<v1::LinkProfile> MeasureLink(const AllReduceSeconds& seconds_of, size_t
     CollectiveNetwork* const network = networks[rank].get();
     TROUPE_RETURN_IF_ERROR(network->Connect(addresses, kLimit));
     v1::LinkProfile link;
-    TROUPE_ASSIGN_OR_RETURN(const double latency, seconds_of(rank, network, groups[rank], kSmall, 501));
-    TROUPE_ASSIGN_OR_RETURN(const double seconds, seconds_of(rank, network, groups[rank], large_bytes, 9));
+    TROUPE_ASSIGN_OR_RETURN(const double latency,
+                            seconds_of(rank, network, groups[rank], kSmall, 501));
+    TROUPE_ASSIGN_OR_RETURN(const double seconds,
+                            seconds_of(rank, network, groups[rank], large_bytes, 9));
     link.set_latency_seconds(latency);
     link.set_bytes_per_second(static_cast<double>(large_bytes) / seconds);
     TROUPE_RETURN_IF_ERROR(groups[rank]->Barrier());
@@ -160,14 +162,16 @@ StatusOr<v1::LinkProfile> MeasureLink(const AllReduceSeconds& seconds_of, size_t
 
 StatusOr<v1::DeviceProfile> ReadProfile(FileSystem& files, const std::string& path) {
   constexpr int64_t kMaxBytes = 1 << 16;
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMaxBytes, SymbolicLinks::kRefuse));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(files, path, kMaxBytes, SymbolicLinks::kRefuse));
   return ParseDeviceProfile(text, path);
 }
 
 // Returns the result of `find` for the first directory where it succeeds; else NOT_FOUND with the
 // reason for each.
-StatusOr<v1::DeviceProfile> FindFirst(const std::vector<std::string>& directories,
-                                      const std::function<StatusOr<v1::DeviceProfile>(const std::string&)>& find) {
+StatusOr<v1::DeviceProfile> FindFirst(
+    const std::vector<std::string>& directories,
+    const std::function<StatusOr<v1::DeviceProfile>(const std::string&)>& find) {
   std::string reasons;
   for (const std::string& directory : directories) {
     if (directory.empty()) continue;
@@ -181,7 +185,7 @@ StatusOr<v1::DeviceProfile> FindFirst(const std::vector<std::string>& directorie
 }  // namespace
 
 StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
-                                            const AttainedRatesOptions& rates) {
+                                           const AttainedRatesOptions& rates) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> probed, ProbeCpuDevices(devices, peak));
   TROUPE_ASSIGN_OR_RETURN(const AttainedRates attained, MeasureAttainedRates(peak, devices, rates));
   TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink(&OnTheHost, kLargeOnTheHost));
@@ -206,7 +210,8 @@ StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& 
                                                  const DeviceProfileOptions& options) {
   const v1::Device& device = devices.at(0);
   TROUPE_ASSIGN_OR_RETURN(const auto backend, make(0, nullptr));
-  TROUPE_ASSIGN_OR_RETURN(const kernels::BackendRates rates, kernels::MeasureBackendRates(*backend, options.rates));
+  TROUPE_ASSIGN_OR_RETURN(const kernels::BackendRates rates,
+                          kernels::MeasureBackendRates(*backend, options.rates));
   TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link,
                           devices.size() > 1 ? MeasureLink(OnDevices(make), options.large_bytes)
                                              : MeasureLink(&OnTheHost, kLargeOnTheHost));
@@ -215,7 +220,8 @@ StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& 
   v1::DeviceProfile profile;
   profile.set_name(DeviceProfileName(devices));
   profile.set_memory_bytes(device.memory_bytes());
-  profile.set_float32_flops_per_second(known_or(device.peak_flops_float32(), rates.float32_products));
+  profile.set_float32_flops_per_second(
+      known_or(device.peak_flops_float32(), rates.float32_products));
   profile.set_bfloat16_flops_per_second(peak);
   profile.set_product_efficiency(std::min(1.0, rates.bfloat16_products / peak));
   profile.set_attention_efficiency(std::min(1.0, rates.attention / peak));
@@ -232,13 +238,16 @@ std::string DeviceProfileName(const std::vector<v1::Device>& devices) {
                      devices.at(0).kind().versions());
 }
 
-StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files, const std::vector<std::string>& directories,
+StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files,
+                                              const std::vector<std::string>& directories,
                                               const std::vector<v1::Device>& devices) {
   const std::string name = DeviceProfileName(devices);
   return FindFirst(directories, [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
-    TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, JoinPath(directory, kDeviceProfileFile)));
+    TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read,
+                            ReadProfile(files, JoinPath(directory, kDeviceProfileFile)));
     if (read.name() == name) return read;
-    return NotFound("{} is of \"{}\", not of \"{}\"", JoinPath(directory, kDeviceProfileFile), read.name(), name);
+    return NotFound("{} is of \"{}\", not of \"{}\"", JoinPath(directory, kDeviceProfileFile),
+                    read.name(), name);
   });
 }
 
@@ -249,14 +258,17 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
   };
   return fmt::format(
       "name: \"{}\"\nmemory_bytes: {}\nfloat32_flops_per_second: {:.4e}\n"
-      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3g}\nattention_efficiency: {:.3g}\n"
-      "memory_bytes_per_second: {:.4e}\nlaunch_seconds: {:.3e}\ndevices_per_island: {}\nisland: {}\n"
+      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3g}\nattention_efficiency: "
+      "{:.3g}\n"
+      "memory_bytes_per_second: {:.4e}\nlaunch_seconds: {:.3e}\ndevices_per_island: {}\nisland: "
+      "{}\n"
       "# One host cannot measure a fabric: these are the island's figures.\nfabric: {}\n"
       "transfers_need_cores: {}\n",
       profile.name(), profile.memory_bytes(), profile.float32_flops_per_second(),
-      profile.bfloat16_flops_per_second(), profile.product_efficiency(), AttentionEfficiency(profile),
-      profile.memory_bytes_per_second(), profile.launch_seconds(), profile.devices_per_island(),
-      link(profile.island()), link(profile.fabric()), profile.transfers_need_cores());
+      profile.bfloat16_flops_per_second(), profile.product_efficiency(),
+      AttentionEfficiency(profile), profile.memory_bytes_per_second(), profile.launch_seconds(),
+      profile.devices_per_island(), link(profile.island()), link(profile.fabric()),
+      profile.transfers_need_cores());
 }
 
 StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
@@ -266,7 +278,8 @@ StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
     const std::string path = JoinPath(directory, kProfileFile);
     TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, path));
     if (read.devices_per_island() == devices) return read;
-    return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(), devices);
+    return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(),
+                    devices);
   });
 }
 

@@ -26,12 +26,12 @@ namespace troupe {
 // cores, links between two threads of this process over UCX. One host cannot measure a fabric, so
 // the fabric gets the island's figures. Takes seconds.
 StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
-                                            const AttainedRatesOptions& rates = {});
+                                           const AttainedRatesOptions& rates = {});
 
 // Makes the backend of one of this host's devices. `network` is that of its rank; null if there is
 // only one.
-using MakeDeviceBackend =
-    std::function<StatusOr<std::unique_ptr<kernels::Backend>>(int device, CollectiveNetwork* network)>;
+using MakeDeviceBackend = std::function<StatusOr<std::unique_ptr<kernels::Backend>>(
+    int device, CollectiveNetwork* network)>;
 
 struct DeviceProfileOptions {
   kernels::BackendRatesOptions rates;
@@ -65,10 +65,10 @@ inline constexpr const char* kDeviceProfileFile = "device_profile.yaml";
 StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
                                         const std::vector<std::string>& directories, int devices);
 
-
 // Reads what MeasureDeviceProfile measured for `devices`, by name; NOT_FOUND if none of
 // `directories` has it.
-StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files, const std::vector<std::string>& directories,
+StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files,
+                                              const std::vector<std::string>& directories,
                                               const std::vector<v1::Device>& devices);
 
 }  // namespace troupe

@@ -10,8 +10,8 @@ namespace troupe {
 namespace {
 
 TEST(MeasureProfile, WritesWhatThePlannerReads) {
-  const auto measured = MeasureProfile({.float32 = 1e12, .bfloat16 = 2e12}, 2,
-                                       {.tokens = 32, .rounds = 2});
+  const auto measured =
+      MeasureProfile({.float32 = 1e12, .bfloat16 = 2e12}, 2, {.tokens = 32, .rounds = 2});
   ASSERT_TRUE(measured.ok()) << measured.status();
   const auto read = ParseDeviceProfile(ToYaml(*measured), "profile.yaml");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -58,9 +58,7 @@ TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
     link->set_bytes_per_second(1e9);
     link->set_latency_seconds(1e-6);
   }
-  ASSERT_TRUE(WriteFileDurably(files, folder.Child(kProfileFile),
-                               AsBytes(ToYaml(profile)))
-                  .ok());
+  ASSERT_TRUE(WriteFileDurably(files, folder.Child(kProfileFile), AsBytes(ToYaml(profile))).ok());
   // Without a measured peak the profile's processor is unknown.
   EXPECT_EQ(FindProfile(files, {folder.path()}, 2).status().code(), StatusCode::kNotFound);
   ASSERT_TRUE(WriteMeasuredPeak(files, folder.path(), {.float32 = 1e11, .bfloat16 = 2e11}).ok());
@@ -83,7 +81,13 @@ TEST(MeasureDeviceProfile, IsWhatThePlannerReadsAndIsFoundByWhatItIsOf) {
   std::vector<v1::Device> devices = {device, device};
   const auto measured = MeasureDeviceProfile(
       devices, [](int, CollectiveNetwork*) { return std::make_unique<kernels::EmulatedBackend>(); },
-      {.rates = {.extent = 16, .samples = 1, .tokens = 16, .heads = 1, .head_dim = 8, .copy_bytes = 64, .seconds = 1e-5},
+      {.rates = {.extent = 16,
+                 .samples = 1,
+                 .tokens = 16,
+                 .heads = 1,
+                 .head_dim = 8,
+                 .copy_bytes = 64,
+                 .seconds = 1e-5},
        .large_bytes = 1 << 12});
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->bfloat16_flops_per_second(), 1e12);
@@ -93,8 +97,10 @@ TEST(MeasureDeviceProfile, IsWhatThePlannerReadsAndIsFoundByWhatItIsOf) {
 
   const TemporaryDirectory folder;
   PosixFileSystem files;
-  EXPECT_EQ(FindDeviceProfile(files, {folder.path()}, devices).status().code(), StatusCode::kNotFound);
-  ASSERT_TRUE(WriteFileDurably(files, folder.Child(kDeviceProfileFile), AsBytes(ToYaml(*measured))).ok());
+  EXPECT_EQ(FindDeviceProfile(files, {folder.path()}, devices).status().code(),
+            StatusCode::kNotFound);
+  ASSERT_TRUE(
+      WriteFileDurably(files, folder.Child(kDeviceProfileFile), AsBytes(ToYaml(*measured))).ok());
   const auto found = FindDeviceProfile(files, {"", folder.path()}, devices);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_GT(found->product_efficiency(), 0);

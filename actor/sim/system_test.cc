@@ -83,20 +83,20 @@ TEST(SimulatedSystem, FiresTimersByTheNodesClockAndNotBeforeTheyAreDue) {
   MonotonicTime start;
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
     context.Spawn("timed", MakeActor({.start =
-                                     [&](Context& actor) {
-                                       start = actor.Now();
-                                       actor.SetTimer(seconds(20), AnyMessage(Value{}));
-                                       const TimerId never =
-                                           actor.SetTimer(seconds(15), AnyMessage(Value{}));
-                                       actor.SetTimer(milliseconds(10), AnyMessage(Value{}));
-                                       actor.CancelTimer(never);
-                                       return OkStatus();
-                                     },
-                                 .handle =
-                                     [&](AnyMessage, Context& actor) {
-                                       waited.push_back(actor.Now() - start);
-                                       return OkStatus();
-                                     }}));
+                                          [&](Context& actor) {
+                                            start = actor.Now();
+                                            actor.SetTimer(seconds(20), AnyMessage(Value{}));
+                                            const TimerId never =
+                                                actor.SetTimer(seconds(15), AnyMessage(Value{}));
+                                            actor.SetTimer(milliseconds(10), AnyMessage(Value{}));
+                                            actor.CancelTimer(never);
+                                            return OkStatus();
+                                          },
+                                      .handle =
+                                          [&](AnyMessage, Context& actor) {
+                                            waited.push_back(actor.Now() - start);
+                                            return OkStatus();
+                                          }}));
   });
   system.Start(node);
   system.RunFor(seconds(60));
@@ -114,15 +114,15 @@ TEST(SimulatedSystem, EndsTheVolatileHalfOfACrashedNodeAndKeepsItsSyncedWrites) 
     Store* const store = &context.store();
     const uint64_t boots = context.boots();
     context.Spawn("writer", MakeActor({.start = [store, boots](Context& actor) -> Status {
-                                    actor.SetTimer(seconds(10), AnyMessage(Value{}));
-                                    return store->Write(Put("boots", std::to_string(boots)),
-                                                        Durability::kSynced);
-                                  },
-                                  .handle =
-                                      [&](AnyMessage, Context&) {
-                                        ++handled;
-                                        return OkStatus();
-                                      }}));
+                                         actor.SetTimer(seconds(10), AnyMessage(Value{}));
+                                         return store->Write(Put("boots", std::to_string(boots)),
+                                                             Durability::kSynced);
+                                       },
+                                       .handle =
+                                           [&](AnyMessage, Context&) {
+                                             ++handled;
+                                             return OkStatus();
+                                           }}));
   });
   system.Start(node);
   system.RunFor(seconds(1));
@@ -175,11 +175,12 @@ TEST(SimulatedSystem, SupervisesAsTheThreadedSystemDoes) {
     ended.push_back(fmt::format("{}: {}", name, ToString(cause)));
   });
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
-    context.Spawn(
-        "root", MakeActor({.start = [](Context& root) {
-          return root.Spawn("child", MakeActor({.start = [](Context&) { return Aborted("peer gone"); }}))
-              .status();
-        }}));
+    context.Spawn("root", MakeActor({.start = [](Context& root) {
+                    return root
+                        .Spawn("child",
+                               MakeActor({.start = [](Context&) { return Aborted("peer gone"); }}))
+                        .status();
+                  }}));
   });
   system.Start(node);
   system.RunFor(seconds(1));

@@ -18,7 +18,8 @@ constexpr int64_t kMaxBytes = 1 << 20;
 std::string PathOf(const std::string& folder) { return JoinPath(folder, "cluster.json"); }
 
 ProcessId ProcessOf(const Json& json) {
-  return {.pid = json.at("pid").get<pid_t>(), .start_ticks = json.at("start_ticks").get<uint64_t>()};
+  return {.pid = json.at("pid").get<pid_t>(),
+          .start_ticks = json.at("start_ticks").get<uint64_t>()};
 }
 
 bool IsSameFolder(const std::string& one, const std::string& other) {
@@ -81,8 +82,8 @@ StatusOr<ClusterFile> ParseClusterFile(const std::string& text) {
 
 StatusOr<ClusterFile> ReadClusterFile(const std::string& folder) {
   PosixFileSystem files;
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, PathOf(folder), kMaxBytes,
-                                                           SymbolicLinks::kRefuse));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(files, PathOf(folder), kMaxBytes, SymbolicLinks::kRefuse));
   auto cluster = ParseClusterFile(text);
   if (!cluster.ok()) return Annotate(cluster.status(), PathOf(folder));
   if (cluster->folder.empty() || IsSameFolder(cluster->folder, folder)) return cluster;

@@ -96,8 +96,7 @@ TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
   const std::string path = folder.path() + "/settings.json";
   std::ifstream in(path);
   std::string text((std::istreambuf_iterator<char>(in)), {});
-  for (const std::string line :
-       {"  \"device_kind\": \"cpu\",\n", "  \"keep_ended\": \"all\",\n"}) {
+  for (const std::string line : {"  \"device_kind\": \"cpu\",\n", "  \"keep_ended\": \"all\",\n"}) {
     ASSERT_NE(text.find(line), std::string::npos) << text;
     text.erase(text.find(line), line.size());
   }

@@ -64,8 +64,7 @@ void SignalProcess(const ProcessId& process, int signal) {
 
 StatusOr<ProcessId> StartDetached(const std::vector<std::string>& arguments,
                                   const std::string& log_path) {
-  const Descriptor log(
-      open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const Descriptor log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (log.get() < 0) return ErrnoStatus(errno, fmt::format("open {}", log_path));
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (null.get() < 0) return ErrnoStatus(errno, "open /dev/null");

@@ -25,11 +25,10 @@ TEST(RunningClustersTest, ASupervisorIsKnownByItsArguments) {
   EXPECT_EQ(SupervisedFolder(CommandLineOf({"/bin/troupe", "supervise", "--data-dir", "/a b"})),
             "/a b");
   EXPECT_EQ(SupervisedFolder(CommandLineOf({"troupe", "supervise", "--data-dir", "/a"})), "/a");
-  for (const std::string& other :
-       {std::string(), std::string("troupe supervise --data-dir /a"),
-        CommandLineOf({"vim", "supervise", "--data-dir", "/a"}),
-        CommandLineOf({"/bin/troupe", "up", "--data-dir", "/a"}),
-        CommandLineOf({"/bin/troupe", "supervise", "--data-dir"})}) {
+  for (const std::string& other : {std::string(), std::string("troupe supervise --data-dir /a"),
+                                   CommandLineOf({"vim", "supervise", "--data-dir", "/a"}),
+                                   CommandLineOf({"/bin/troupe", "up", "--data-dir", "/a"}),
+                                   CommandLineOf({"/bin/troupe", "supervise", "--data-dir"})}) {
     EXPECT_EQ(SupervisedFolder(other), std::nullopt) << other;
   }
 }

@@ -112,26 +112,37 @@ Status Supervisor::ReadSettings() {
   const std::string log_files = fmt::format("{}", settings_.log_files);
   LimitLog({settings_.log_bytes, settings_.log_files});
   if (children_.empty()) {
-    children_.push_back(
-        {.name = "coordinator",
-         .arguments = CoordinatorCommand(folder_, binaries_, settings_),
-         .metrics = url(settings_.coordinator_metrics_port),
-         .health_port = settings_.coordinator_metrics_port});
+    children_.push_back({.name = "coordinator",
+                         .arguments = CoordinatorCommand(folder_, binaries_, settings_),
+                         .metrics = url(settings_.coordinator_metrics_port),
+                         .health_port = settings_.coordinator_metrics_port});
   }
   for (int i = static_cast<int>(children_.size()) - 1; i < settings_.workers(); ++i) {
     const std::string name = ClusterSettings::WorkerName(i);
-    children_.push_back(
-        {.name = name,
-         .arguments = {JoinPath(binaries_, "troupe-worker"), "--coordinator",
-                       LocalAddress(settings_.coordinator_port), "--name", name, "--devices",
-                       settings_.devices.ToText(), "--host", "127.0.0.1",
-                       "--data-dir",
-                       JoinPath(JoinPath(folder_, "workers"), name), "--peak-dir", folder_, "--log-dir",
-                       JoinPath(folder_, "logs"), "--metrics-listen",
-                       LocalAddress(settings_.worker_metrics_ports[i]), "--log-bytes", log_bytes,
-                       "--log-files", log_files},
-         .metrics = url(settings_.worker_metrics_ports[i]),
-         .health_port = settings_.worker_metrics_ports[i]});
+    children_.push_back({.name = name,
+                         .arguments = {JoinPath(binaries_, "troupe-worker"),
+                                       "--coordinator",
+                                       LocalAddress(settings_.coordinator_port),
+                                       "--name",
+                                       name,
+                                       "--devices",
+                                       settings_.devices.ToText(),
+                                       "--host",
+                                       "127.0.0.1",
+                                       "--data-dir",
+                                       JoinPath(JoinPath(folder_, "workers"), name),
+                                       "--peak-dir",
+                                       folder_,
+                                       "--log-dir",
+                                       JoinPath(folder_, "logs"),
+                                       "--metrics-listen",
+                                       LocalAddress(settings_.worker_metrics_ports[i]),
+                                       "--log-bytes",
+                                       log_bytes,
+                                       "--log-files",
+                                       log_files},
+                         .metrics = url(settings_.worker_metrics_ports[i]),
+                         .health_port = settings_.worker_metrics_ports[i]});
   }
   return OkStatus();
 }
@@ -157,8 +168,8 @@ bool Supervisor::StartMissing() {
   const auto now = steady_clock::now();
   for (Child& child : children_) {
     if (child.process.pid != 0 || now < child.start_not_before) continue;
-    const auto process = StartDetached(
-        child.arguments, JoinPath(JoinPath(folder_, "logs"), child.name + ".log"));
+    const auto process =
+        StartDetached(child.arguments, JoinPath(JoinPath(folder_, "logs"), child.name + ".log"));
     child.started_at = now;
     if (!process.ok()) {
       LogError("supervisor", "{}: {}", child.name, Message(process.status()));
@@ -187,8 +198,8 @@ void Supervisor::NoticeHangs() {
     if (gap > kStoodStill) child.liveness.Excuse(gap);
     const auto state = child.probe ? child.probe->Turn() : HealthProbe::State::kFailed;
     if (state == HealthProbe::State::kAnswered) {
-      child.liveness.Answered(
-          now, std::chrono::duration_cast<Liveness::Duration>(child.probe->age()));
+      child.liveness.Answered(now,
+                              std::chrono::duration_cast<Liveness::Duration>(child.probe->age()));
     }
     const bool late = now - child.probed_at > kProbeLimit;
     if (state != HealthProbe::State::kWaiting || late) child.probe.reset();

@@ -54,7 +54,7 @@ class Supervisor {
     std::string name;
     std::vector<std::string> arguments;
     std::string metrics;
-    ProcessId process;       // pid 0: not running
+    ProcessId process;  // pid 0: not running
     Time started_at{};
     Time start_not_before{};
     int quick_deaths = 0;

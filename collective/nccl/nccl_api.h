@@ -65,18 +65,20 @@ using CommAbort = Result(Comm comm);
 using CommGetAsyncError = Result(Comm comm, Result* error);
 using GetErrorString = const char*(Result result);
 using GetLastError = const char*(Comm comm);
-using AllReduce = Result(const void* send, void* receive, size_t count, DataType type, RedOp op, Comm comm,
-                         CudaStream stream);
-using Reduce = Result(const void* send, void* receive, size_t count, DataType type, RedOp op, int root, Comm comm,
-                      CudaStream stream);
-using ReduceScatter = Result(const void* send, void* receive, size_t receive_count, DataType type, RedOp op, Comm comm,
-                             CudaStream stream);
-using AllGather = Result(const void* send, void* receive, size_t send_count, DataType type, Comm comm,
-                         CudaStream stream);
-using Broadcast = Result(const void* send, void* receive, size_t count, DataType type, int root, Comm comm,
-                         CudaStream stream);
-using Send = Result(const void* data, size_t count, DataType type, int peer, Comm comm, CudaStream stream);
-using Recv = Result(void* data, size_t count, DataType type, int peer, Comm comm, CudaStream stream);
+using AllReduce = Result(const void* send, void* receive, size_t count, DataType type, RedOp op,
+                         Comm comm, CudaStream stream);
+using Reduce = Result(const void* send, void* receive, size_t count, DataType type, RedOp op,
+                      int root, Comm comm, CudaStream stream);
+using ReduceScatter = Result(const void* send, void* receive, size_t receive_count, DataType type,
+                             RedOp op, Comm comm, CudaStream stream);
+using AllGather = Result(const void* send, void* receive, size_t send_count, DataType type,
+                         Comm comm, CudaStream stream);
+using Broadcast = Result(const void* send, void* receive, size_t count, DataType type, int root,
+                         Comm comm, CudaStream stream);
+using Send = Result(const void* data, size_t count, DataType type, int peer, Comm comm,
+                    CudaStream stream);
+using Recv = Result(void* data, size_t count, DataType type, int peer, Comm comm,
+                    CudaStream stream);
 using GroupStart = Result();
 using GroupEnd = Result();
 

@@ -37,7 +37,9 @@ std::byte* At(void* data, size_t offset) { return static_cast<std::byte*>(data) 
 MonotonicTime Now() { return SystemClock().Now(); }
 
 // Whether a call within a NCCL group was accepted; GroupEnd reports its completion.
-bool IsTaken(nccl::Result result) { return result == nccl::kSuccess || result == nccl::kInProgress; }
+bool IsTaken(nccl::Result result) {
+  return result == nccl::kSuccess || result == nccl::kInProgress;
+}
 
 // The limit of thread blocks for a pipeline link. A blocked NCCL transfer occupies nearly one
 // multiprocessor per block, and NCCL would use up to 32 blocks: a few blocked links would leave no
@@ -90,7 +92,8 @@ Status NcclCommunicator::TryConnect() {
   }
   TROUPE_RETURN_IF_ERROR(group_.Broadcast(&invitation, sizeof(invitation), 0, Purpose::kStart));
   TROUPE_RETURN_IF_ERROR(made);
-  if (!invitation.is_there) return Unavailable("rank {} has no unique id", group_.global_ranks()[0]);
+  if (!invitation.is_there)
+    return Unavailable("rank {} has no unique id", group_.global_ranks()[0]);
   nccl::Config config;
   config.blocking = 0;
   config.comm_name = group_.name().c_str();
@@ -111,7 +114,8 @@ Status NcclCommunicator::Complete(const std::function<nccl::Result(nccl::Comm)>&
       const std::lock_guard lock(mutex_);
       if (aborted_) {
         const Status cause = environment_.status();
-        return cause.ok() ? Unavailable("{} is aborted", group_.name()) : Annotate(cause, "aborted");
+        return cause.ok() ? Unavailable("{} is aborted", group_.name())
+                          : Annotate(cause, "aborted");
       }
       nccl::Result result = nccl::kSuccess;
       if (!called) {
@@ -160,7 +164,8 @@ Status NcclCommunicator::TryIssue(int mark, DeviceStream stream, const Call& cal
 }
 
 Status NcclCommunicator::AllReduce(const void* input, void* output, size_t count, ElementType type,
-                                   DeviceReduction reduction, Purpose purpose, DeviceStream stream) {
+                                   DeviceReduction reduction, Purpose purpose,
+                                   DeviceStream stream) {
   if (count == 0) return OkStatus();
   const nccl::RedOp op = reduction == DeviceReduction::kMax ? nccl::kMax : nccl::kSum;
   return Issue(CollectiveOperation::kAllReduce, count * SizeOf(type), purpose, stream,
@@ -175,7 +180,8 @@ Status NcclCommunicator::ReduceScatter(const void* input, void* output,
   const size_t total = Total(counts);
   if (total == 0) return OkStatus();
   const auto equal = [&](nccl::Comm comm, nccl::CudaStream native) {
-    return library_.reduce_scatter(input, output, counts[0], TypeOf(type), nccl::kSum, comm, native);
+    return library_.reduce_scatter(input, output, counts[0], TypeOf(type), nccl::kSum, comm,
+                                   native);
   };
   const auto unequal = [&](nccl::Comm comm, nccl::CudaStream native) {
     return Grouped([&] {
@@ -184,8 +190,9 @@ Status NcclCommunicator::ReduceScatter(const void* input, void* output,
       for (int root = 0; root < size() && IsTaken(result); ++root) {
         const size_t count = counts[static_cast<size_t>(root)];
         if (count > 0) {
-          result = library_.reduce(At(input, offset * SizeOf(type)), root == rank() ? output : nullptr,
-                                   count, TypeOf(type), nccl::kSum, root, comm, native);
+          result =
+              library_.reduce(At(input, offset * SizeOf(type)), root == rank() ? output : nullptr,
+                              count, TypeOf(type), nccl::kSum, root, comm, native);
         }
         offset += count;
       }
@@ -211,8 +218,8 @@ Status NcclCommunicator::AllGather(const void* input, void* output, std::span<co
         const size_t block = bytes[static_cast<size_t>(root)];
         void* const to = At(output, offset);
         if (block > 0) {
-          result = library_.broadcast(root == rank() ? input : to, to, block, nccl::kUint8, root, comm,
-                                      native);
+          result = library_.broadcast(root == rank() ? input : to, to, block, nccl::kUint8, root,
+                                      comm, native);
         }
         offset += block;
       }
@@ -237,12 +244,12 @@ Status NcclCommunicator::AllToAll(const void* input, void* output,
                    for (int peer = 0; peer < size() && IsTaken(result); ++peer) {
                      const auto place = static_cast<size_t>(peer);
                      if (send_bytes[place] > 0) {
-                       result = library_.send(At(input, from), send_bytes[place], nccl::kUint8, peer, comm,
-                                              native);
+                       result = library_.send(At(input, from), send_bytes[place], nccl::kUint8,
+                                              peer, comm, native);
                      }
                      if (receive_bytes[place] > 0 && IsTaken(result)) {
-                       result = library_.receive(At(output, to), receive_bytes[place], nccl::kUint8, peer,
-                                                 comm, native);
+                       result = library_.receive(At(output, to), receive_bytes[place], nccl::kUint8,
+                                                 peer, comm, native);
                      }
                      from += send_bytes[place];
                      to += receive_bytes[place];
@@ -288,13 +295,14 @@ void NcclCommunicator::Abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   if (comm_ == nullptr) return;
-  std::packaged_task<void()> end([&device = device_, abort = library_.comm_abort, comm = std::exchange(comm_, nullptr)] {
-    // Without this, NCCL would create a context of the thread's default device, device 0, in this
-    // process.
-    device.Use().IgnoreError();
-    // The result is ignored: nothing may be called on the communicator any more.
-    abort(comm);
-  });
+  std::packaged_task<void()> end(
+      [&device = device_, abort = library_.comm_abort, comm = std::exchange(comm_, nullptr)] {
+        // Without this, NCCL would create a context of the thread's default device, device 0, in
+        // this process.
+        device.Use().IgnoreError();
+        // The result is ignored: nothing may be called on the communicator any more.
+        abort(comm);
+      });
   ended_ = end.get_future();
   std::thread(std::move(end)).detach();
 }

@@ -54,8 +54,7 @@ class NcclCommunicator : public DeviceCommunicator {
                   DeviceStream stream) override;
   Status Send(const void* data, size_t bytes, int to, Purpose purpose,
               DeviceStream stream) override;
-  Status Receive(void* data, size_t bytes, int from, Purpose purpose,
-                 DeviceStream stream) override;
+  Status Receive(void* data, size_t bytes, int from, Purpose purpose, DeviceStream stream) override;
   // Returns at once.
   void Abort() override;
 

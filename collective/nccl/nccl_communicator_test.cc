@@ -49,8 +49,9 @@ class NcclCommunicatorTest : public testing::Test {
     void* const handle = dlopen(TROUPE_FAKE_NCCL, RTLD_NOW | RTLD_LOCAL);
     fake_ = reinterpret_cast<GetFakeNccl*>(dlsym(handle, kGetFakeNccl))();
     for (std::atomic<int>* const number :
-         {&fake_->unique_id_result, &fake_->init_result, &fake_->async_result, &fake_->graphs, &fake_->unique_ids, &fake_->inits, &fake_->limited_inits,
-          &fake_->aborts, &fake_->destroys, &fake_->calls, &fake_->in_progress, &fake_->breaches}) {
+         {&fake_->unique_id_result, &fake_->init_result, &fake_->async_result, &fake_->graphs,
+          &fake_->unique_ids, &fake_->inits, &fake_->limited_inits, &fake_->aborts,
+          &fake_->destroys, &fake_->calls, &fake_->in_progress, &fake_->breaches}) {
       *number = 0;
     }
     options_ = {.connect_limit = seconds(10),
@@ -58,7 +59,9 @@ class NcclCommunicatorTest : public testing::Test {
                 .close_limit = seconds(5),
                 .watch_period = milliseconds(2)};
   }
-  ~NcclCommunicatorTest() override { EXPECT_EQ(fake_->breaches, 0) << "calls that NCCL does not admit"; }
+  ~NcclCommunicatorTest() override {
+    EXPECT_EQ(fake_->breaches, 0) << "calls that NCCL does not admit";
+  }
 
   // Calls `body` in a thread per rank; the rank's communicator is created but not connected.
   void Run(int ranks, const std::function<void(const Rank&)>& body) {
@@ -67,7 +70,8 @@ class NcclCommunicatorTest : public testing::Test {
       CollectiveNetwork& host = cluster.network(rank);
       std::vector<int> all(static_cast<size_t>(ranks));
       std::iota(all.begin(), all.end(), 0);
-      Communicator& group = *host.MakeCommunicator("tensor", Purpose::kTensor, all, "tensor/0").value();
+      Communicator& group =
+          *host.MakeCommunicator("tensor", Purpose::kTensor, all, "tensor/0").value();
       TROUPE_CHECK_OK(host.Connect(cluster.addresses(), seconds(10)));
       TestDevice device;
       NcclNetwork network(*library_, device, host, options_);
@@ -87,7 +91,9 @@ class NcclCommunicatorTest : public testing::Test {
   NcclOptions options_;
 };
 
-float Value(int rank, size_t i) { return static_cast<float>((3 * i + static_cast<size_t>(rank)) % 7); }
+float Value(int rank, size_t i) {
+  return static_cast<float>((3 * i + static_cast<size_t>(rank)) % 7);
+}
 
 std::vector<float> Values(int rank, size_t count) {
   std::vector<float> values;
@@ -116,7 +122,8 @@ TEST_F(NcclCommunicatorTest, AnOldVersionIsRefusedByItsNumber) {
   fake_->version = 22809;
   EXPECT_EQ(NcclInUse(TROUPE_FAKE_NCCL), "2.28.9");
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_NE(Message(status).find("2.23.4, of which at least 2.27.0"), std::string_view::npos) << status;
+  EXPECT_NE(Message(status).find("2.23.4, of which at least 2.27.0"), std::string_view::npos)
+      << status;
 }
 
 TEST_F(NcclCommunicatorTest, OneUniqueIdReachesAllRanks) {
@@ -136,7 +143,8 @@ TEST_F(NcclCommunicatorTest, AnEdgeOfAPipelineTakesFewBlocks) {
   LoopbackCluster cluster(2);
   cluster.Run([&](int rank) {
     CollectiveNetwork& host = cluster.network(rank);
-    Communicator& edge = *host.MakeCommunicator("pipe", Purpose::kPipe, {0, 1}, "activation[chunk 0, 0->1]").value();
+    Communicator& edge =
+        *host.MakeCommunicator("pipe", Purpose::kPipe, {0, 1}, "activation[chunk 0, 0->1]").value();
     TROUPE_CHECK_OK(host.Connect(cluster.addresses(), seconds(10)));
     TestDevice device;
     NcclNetwork network(*library_, device, host, options_);
@@ -152,8 +160,9 @@ TEST_F(NcclCommunicatorTest, AllReduceSumsAndFindsTheGreatestInPlaceToo) {
     std::vector<float> sum(50), greatest = input;
     TROUPE_CHECK_OK(rank.communicator.AllReduce(input.data(), sum.data(), 50, ElementType::kFloat32,
                                                 DeviceReduction::kSum, Purpose::kTensor, kStream));
-    TROUPE_CHECK_OK(rank.communicator.AllReduce(greatest.data(), greatest.data(), 50, ElementType::kFloat32,
-                                                DeviceReduction::kMax, Purpose::kTensor, kStream));
+    TROUPE_CHECK_OK(rank.communicator.AllReduce(greatest.data(), greatest.data(), 50,
+                                                ElementType::kFloat32, DeviceReduction::kMax,
+                                                Purpose::kTensor, kStream));
     for (size_t i = 0; i < 50; ++i) {
       EXPECT_EQ(sum[i], Value(0, i) + Value(1, i) + Value(2, i));
       EXPECT_EQ(greatest[i], std::max({Value(0, i), Value(1, i), Value(2, i)}));
@@ -171,7 +180,8 @@ TEST_F(NcclCommunicatorTest, BlocksOfEqualAndUnequalSizesAreScatteredAndGathered
       std::vector<float> data = Values(rank.rank, total);
       // In place: output is this rank's block of the input.
       TROUPE_CHECK_OK(rank.communicator.ReduceScatter(data.data(), data.data() + first, counts,
-                                                      ElementType::kFloat32, Purpose::kGradient, kStream));
+                                                      ElementType::kFloat32, Purpose::kGradient,
+                                                      kStream));
       const auto sum = [](size_t i) { return Value(0, i) + Value(1, i) + Value(2, i); };
       for (size_t i = 0; i < total; ++i) {
         const bool is_own = i >= first && i < first + own;
@@ -179,8 +189,8 @@ TEST_F(NcclCommunicatorTest, BlocksOfEqualAndUnequalSizesAreScatteredAndGathered
       }
       std::vector<size_t> bytes = counts;
       for (size_t& count : bytes) count *= sizeof(float);
-      TROUPE_CHECK_OK(
-          rank.communicator.AllGather(data.data() + first, data.data(), bytes, Purpose::kUnshard, kStream));
+      TROUPE_CHECK_OK(rank.communicator.AllGather(data.data() + first, data.data(), bytes,
+                                                  Purpose::kUnshard, kStream));
       for (size_t i = 0; i < total; ++i) EXPECT_EQ(data[i], sum(i)) << i;
     });
   }
@@ -198,7 +208,8 @@ TEST_F(NcclCommunicatorTest, AllToAllSendsToEachWhatIsItsOwnAndNothingWhereThere
       due.insert(due.end(), receive.back(), static_cast<uint8_t>(10 * peer + rank.rank));
     }
     std::vector<uint8_t> output(due.size());
-    TROUPE_CHECK_OK(rank.communicator.AllToAll(input.data(), output.data(), send, receive, Purpose::kDispatch, kStream));
+    TROUPE_CHECK_OK(rank.communicator.AllToAll(input.data(), output.data(), send, receive,
+                                               Purpose::kDispatch, kStream));
     EXPECT_EQ(output, due);
   });
 }
@@ -207,10 +218,12 @@ TEST_F(NcclCommunicatorTest, ActivationsGoFromOneRankToAnother) {
   RunConnected(2, [&](const Rank& rank) {
     std::vector<float> data = Values(0, 9);
     if (rank.rank == 0) {
-      TROUPE_CHECK_OK(rank.communicator.Send(data.data(), 9 * sizeof(float), 1, Purpose::kPipe, kStream));
+      TROUPE_CHECK_OK(
+          rank.communicator.Send(data.data(), 9 * sizeof(float), 1, Purpose::kPipe, kStream));
     } else {
       std::vector<float> received(9);
-      TROUPE_CHECK_OK(rank.communicator.Receive(received.data(), 9 * sizeof(float), 0, Purpose::kPipe, kStream));
+      TROUPE_CHECK_OK(rank.communicator.Receive(received.data(), 9 * sizeof(float), 0,
+                                                Purpose::kPipe, kStream));
       EXPECT_EQ(received, data);
     }
   });
@@ -220,8 +233,9 @@ TEST_F(NcclCommunicatorTest, StatisticsCountRunsBytesAndBusBytes) {
   RunConnected(2, [&](const Rank& rank) {
     std::vector<float> data(100);
     for (int i = 0; i < 3; ++i) {
-      TROUPE_CHECK_OK(rank.communicator.AllReduce(data.data(), data.data(), 100, ElementType::kFloat32,
-                                                  DeviceReduction::kSum, Purpose::kGradient, kStream));
+      TROUPE_CHECK_OK(rank.communicator.AllReduce(data.data(), data.data(), 100,
+                                                  ElementType::kFloat32, DeviceReduction::kSum,
+                                                  Purpose::kGradient, kStream));
     }
     const std::vector<DeviceCollectiveStatistics> statistics = rank.network.Statistics();
     ASSERT_EQ(statistics.size(), 1u);
@@ -232,9 +246,10 @@ TEST_F(NcclCommunicatorTest, StatisticsCountRunsBytesAndBusBytes) {
     EXPECT_EQ(statistics[0].bytes, 1200u);
     EXPECT_EQ(statistics[0].bus_bytes, 1200.0);  // 2·(n-1)/n of `bytes`
     EXPECT_EQ(statistics[0].seconds, 1.5);
-    EXPECT_EQ(rank.network.FlightRecorderJson(),
-              R"({"status":"OK","groups":[{"group":"tensor/0","axis":"tensor","issued":3,"operations":[)"
-              R"({"operation":"all_reduce","purpose":"gradient","bytes":400,"begun":3,"over":3}]}]})");
+    EXPECT_EQ(
+        rank.network.FlightRecorderJson(),
+        R"({"status":"OK","groups":[{"group":"tensor/0","axis":"tensor","issued":3,"operations":[)"
+        R"({"operation":"all_reduce","purpose":"gradient","bytes":400,"begun":3,"over":3}]}]})");
   });
 }
 
@@ -243,8 +258,9 @@ TEST_F(NcclCommunicatorTest, ARankWithoutAnIdSaysSoToAll) {
   Run(2, [&](const Rank& rank) {
     const Status status = rank.communicator.Connect();
     EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-    EXPECT_NE(Message(status).find(rank.rank == 0 ? "unhandled system error" : "rank 0 has no unique id"),
-              std::string_view::npos)
+    EXPECT_NE(
+        Message(status).find(rank.rank == 0 ? "unhandled system error" : "rank 0 has no unique id"),
+        std::string_view::npos)
         << status;
   });
   EXPECT_EQ(fake_->inits, 0);
@@ -255,7 +271,9 @@ TEST_F(NcclCommunicatorTest, AFailedInitialisationAbortsTheNetworkToo) {
   Run(2, [&](const Rank& rank) {
     const Status status = rank.communicator.Connect();
     EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-    EXPECT_NE(Message(status).find("group tensor/0 of NCCL: NCCL: unhandled cuda error"), std::string_view::npos) << status;
+    EXPECT_NE(Message(status).find("group tensor/0 of NCCL: NCCL: unhandled cuda error"),
+              std::string_view::npos)
+        << status;
     EXPECT_TRUE(rank.host.aborted());
   });
 }
@@ -268,7 +286,8 @@ TEST_F(NcclCommunicatorTest, AConnectionThatNobodyJoinsEndsAtItsLimit) {
       EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
     } else {
       std::array<char, sizeof(nccl::UniqueId) + 1> invitation{};  // received but not used
-      TROUPE_CHECK_OK(rank.group.Broadcast(invitation.data(), invitation.size(), 0, Purpose::kStart));
+      TROUPE_CHECK_OK(
+          rank.group.Broadcast(invitation.data(), invitation.size(), 0, Purpose::kStart));
     }
   });
   EXPECT_EQ(fake_->aborts, 1);
@@ -283,14 +302,17 @@ TEST_F(NcclCommunicatorTest, AnAsynchronousErrorAbortsEveryRankWithNcclsWords) {
     while (!rank.host.aborted()) std::this_thread::yield();
     const Status status = rank.network.status();
     EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-    EXPECT_NE(Message(status).find("remote process exited or there was a network error: the test breaks it"),
+    EXPECT_NE(Message(status).find(
+                  "remote process exited or there was a network error: the test breaks it"),
               std::string_view::npos)
         << status;
     float number = 0;
-    const Status after = rank.communicator.AllReduce(&number, &number, 1, ElementType::kFloat32, DeviceReduction::kSum,
-                                                     Purpose::kTensor, kStream);
+    const Status after =
+        rank.communicator.AllReduce(&number, &number, 1, ElementType::kFloat32,
+                                    DeviceReduction::kSum, Purpose::kTensor, kStream);
     EXPECT_EQ(after.code(), StatusCode::kUnavailable);
-    EXPECT_NE(Message(after).find("all_reduce of axis tensor, purpose tensor, group tensor/0"), std::string_view::npos)
+    EXPECT_NE(Message(after).find("all_reduce of axis tensor, purpose tensor, group tensor/0"),
+              std::string_view::npos)
         << after;
   });
   EXPECT_EQ(fake_->aborts, 2);
@@ -310,11 +332,13 @@ TEST_F(NcclCommunicatorTest, ACallThatStandsEndsWhenTheHostsNetworkIsAborted) {
       rank.host.Abort(Cancelled("the epoch ends"));
     });
     float number = 0;
-    const Status status = rank.communicator.AllReduce(&number, &number, 1, ElementType::kFloat32, DeviceReduction::kSum,
-                                                      Purpose::kTensor, kStream);
+    const Status status =
+        rank.communicator.AllReduce(&number, &number, 1, ElementType::kFloat32,
+                                    DeviceReduction::kSum, Purpose::kTensor, kStream);
     failure.join();
     EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-    EXPECT_NE(Message(status).find("the host's network was aborted"), std::string_view::npos) << status;
+    EXPECT_NE(Message(status).find("the host's network was aborted"), std::string_view::npos)
+        << status;
   });
   EXPECT_EQ(fake_->aborts, 2);
 }
@@ -327,9 +351,11 @@ TEST_F(NcclCommunicatorTest, ACallThatIsNeverDoneEndsAtTheHangLimit) {
       return;
     }
     float number = 0;
-    const Status status = rank.communicator.AllGather(&number, &number, std::array<size_t, 2>{4, 0}, Purpose::kUnshard, kStream);
+    const Status status = rank.communicator.AllGather(&number, &number, std::array<size_t, 2>{4, 0},
+                                                      Purpose::kUnshard, kStream);
     EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
-    EXPECT_NE(Message(status).find("all_gather of axis tensor, purpose unshard, group tensor/0"), std::string_view::npos)
+    EXPECT_NE(Message(status).find("all_gather of axis tensor, purpose unshard, group tensor/0"),
+              std::string_view::npos)
         << status;
   });
 }
@@ -339,8 +365,8 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
   RunConnected(2, [&](const Rank& rank) {
     std::vector<float> data(10);
     const auto sum = [&](Purpose purpose) {
-      return rank.communicator.AllReduce(data.data(), data.data(), 10, ElementType::kFloat32, DeviceReduction::kSum,
-                                         purpose, kStream);
+      return rank.communicator.AllReduce(data.data(), data.data(), 10, ElementType::kFloat32,
+                                         DeviceReduction::kSum, purpose, kStream);
     };
     TROUPE_CHECK_OK(sum(Purpose::kTensor));
     rank.device.hangs = true;
@@ -348,9 +374,11 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
     while (!rank.host.aborted()) std::this_thread::yield();
     const Status status = rank.network.status();
     EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
-    EXPECT_NE(Message(status).find("all_reduce of axis tensor, purpose gradient, group tensor/0: run 1 of those of 40 "
-                                   "bytes, last issued as operation 2 of the group"),
-              std::string_view::npos)
+    EXPECT_NE(
+        Message(status).find(
+            "all_reduce of axis tensor, purpose gradient, group tensor/0: run 1 of those of 40 "
+            "bytes, last issued as operation 2 of the group"),
+        std::string_view::npos)
         << status;
     while (fake_->aborts < 2) std::this_thread::yield();
     // As it was when the watcher detected the hang: the abort ends the operation.
@@ -394,7 +422,8 @@ TEST_F(NcclCommunicatorTest, WhatDoesNotEndIsLeftBehindAndToldOf) {
   LoopbackCluster cluster(2);
   cluster.Run([&](int rank) {
     CollectiveNetwork& host = cluster.network(rank);
-    Communicator& group = *host.MakeCommunicator("tensor", Purpose::kTensor, {0, 1}, "tensor/0").value();
+    Communicator& group =
+        *host.MakeCommunicator("tensor", Purpose::kTensor, {0, 1}, "tensor/0").value();
     TROUPE_CHECK_OK(host.Connect(cluster.addresses(), seconds(10)));
     TestDevice device;
     NcclNetwork network(*library_, device, host, options_);
@@ -414,9 +443,9 @@ TEST_F(NcclCommunicatorTest, WhatDoesNotEndIsLeftBehindAndToldOf) {
 TEST_F(NcclCommunicatorTest, RanksWhoseCallsDifferLearnIt) {
   RunConnected(2, [&](const Rank& rank) {
     std::vector<float> data(10);
-    const Status status =
-        rank.communicator.AllReduce(data.data(), data.data(), rank.rank == 0 ? 10 : 9, ElementType::kFloat32,
-                                    DeviceReduction::kSum, Purpose::kTensor, kStream);
+    const Status status = rank.communicator.AllReduce(
+        data.data(), data.data(), rank.rank == 0 ? 10 : 9, ElementType::kFloat32,
+        DeviceReduction::kSum, Purpose::kTensor, kStream);
     EXPECT_FALSE(status.ok());
     EXPECT_TRUE(rank.host.aborted());
   });

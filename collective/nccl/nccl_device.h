@@ -26,7 +26,7 @@ class NcclDevice {
   struct Progress {
     // The device may advance between the two reads; over <= begun holds nevertheless.
     uint64_t begun = 0, over = 0;
-    double seconds = 0;            // from begin to end, summed over all ended runs
+    double seconds = 0;  // from begin to end, summed over all ended runs
   };
   // Never blocks on the device.
   virtual Progress Read(int mark) const = 0;

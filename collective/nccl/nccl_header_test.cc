@@ -19,10 +19,11 @@ static_assert(kSuccess == ncclSuccess && kUnhandledCudaError == ncclUnhandledCud
               kSystemError == ncclSystemError && kInternalError == ncclInternalError &&
               kInvalidArgument == ncclInvalidArgument && kInvalidUsage == ncclInvalidUsage &&
               kRemoteError == ncclRemoteError && kInProgress == ncclInProgress);
-static_assert(kUint8 == ncclUint8 && kFloat32 == ncclFloat32 && kFloat64 == ncclFloat64 && kBfloat16 == ncclBfloat16);
+static_assert(kUint8 == ncclUint8 && kFloat32 == ncclFloat32 && kFloat64 == ncclFloat64 &&
+              kBfloat16 == ncclBfloat16);
 static_assert(kSum == ncclSum && kMax == ncclMax);
-static_assert(sizeof(Result) == sizeof(ncclResult_t) && sizeof(DataType) == sizeof(ncclDataType_t) &&
-              sizeof(RedOp) == sizeof(ncclRedOp_t));
+static_assert(sizeof(Result) == sizeof(ncclResult_t) &&
+              sizeof(DataType) == sizeof(ncclDataType_t) && sizeof(RedOp) == sizeof(ncclRedOp_t));
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId) && std::is_trivially_copyable_v<UniqueId>);
 
 static_assert(offsetof(Config, size) == offsetof(ncclConfig_t, size) &&
@@ -52,20 +53,25 @@ template <typename... Ours, typename... Theirs>
 constexpr bool kAlike<Result(Ours...), ncclResult_t(Theirs...)> =
     sizeof...(Ours) == sizeof...(Theirs) && ((sizeof(Ours) == sizeof(Theirs)) && ...);
 
-static_assert(kAlike<GetVersion, decltype(ncclGetVersion)> && kAlike<GetUniqueId, decltype(ncclGetUniqueId)> &&
+static_assert(kAlike<GetVersion, decltype(ncclGetVersion)> &&
+              kAlike<GetUniqueId, decltype(ncclGetUniqueId)> &&
               kAlike<CommInitRankConfig, decltype(ncclCommInitRankConfig)> &&
-              kAlike<CommFinalize, decltype(ncclCommFinalize)> && kAlike<CommDestroy, decltype(ncclCommDestroy)> &&
+              kAlike<CommFinalize, decltype(ncclCommFinalize)> &&
+              kAlike<CommDestroy, decltype(ncclCommDestroy)> &&
               kAlike<CommAbort, decltype(ncclCommAbort)> &&
               kAlike<CommGetAsyncError, decltype(ncclCommGetAsyncError)> &&
               kAlike<AllReduce, decltype(ncclAllReduce)> && kAlike<Reduce, decltype(ncclReduce)> &&
-              kAlike<ReduceScatter, decltype(ncclReduceScatter)> && kAlike<AllGather, decltype(ncclAllGather)> &&
+              kAlike<ReduceScatter, decltype(ncclReduceScatter)> &&
+              kAlike<AllGather, decltype(ncclAllGather)> &&
               kAlike<Broadcast, decltype(ncclBroadcast)> && kAlike<Send, decltype(ncclSend)> &&
               kAlike<Recv, decltype(ncclRecv)> && kAlike<GroupStart, decltype(ncclGroupStart)> &&
               kAlike<GroupEnd, decltype(ncclGroupEnd)>);
 
 #else
 
-TEST(NcclHeader, AnUnsetConfigIsTheHeadersOwn) { GTEST_SKIP() << "this machine has no nccl.h to compare with"; }
+TEST(NcclHeader, AnUnsetConfigIsTheHeadersOwn) {
+  GTEST_SKIP() << "this machine has no nccl.h to compare with";
+}
 
 #endif
 

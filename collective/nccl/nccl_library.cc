@@ -53,7 +53,8 @@ std::string NcclLibrary::version_text() const { return VersionText(version_); }
 std::string NcclInUse(const std::string& path) {
   const auto library = NcclLibrary::Load(path);
   if (library.ok()) return (*library)->version_text();
-  LogWarning("nccl", "no gang of several GPUs has those of this host: {}", Message(library.status()));
+  LogWarning("nccl", "no gang of several GPUs has those of this host: {}",
+             Message(library.status()));
   return "";
 }
 

@@ -17,7 +17,8 @@ NcclNetwork::NcclNetwork(const NcclLibrary& library, NcclDevice& device, Collect
 NcclNetwork::~NcclNetwork() {
   {
     const std::lock_guard lock(mutex_);
-    TROUPE_CHECK(communicators_.empty(), "{} communicators outlive their network", communicators_.size());
+    TROUPE_CHECK(communicators_.empty(), "{} communicators outlive their network",
+                 communicators_.size());
     ends_ = true;
   }
   changed_.notify_all();

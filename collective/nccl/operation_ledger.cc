@@ -36,7 +36,8 @@ Status OperationLedger::CheckHang(MonotonicTime now, Duration limit) {
     if (now - entry.since < limit) continue;
     const auto& [operation, purpose, bytes] = key;
     return DeadlineExceeded(
-        "{}: run {} of those of {} bytes, last issued as operation {} of the group, has not ended for {:.1f} s on the device",
+        "{}: run {} of those of {} bytes, last issued as operation {} of the group, has not ended "
+        "for {:.1f} s on the device",
         Describe(operation, purpose), progress.begun, bytes, entry.last_issued,
         ToSeconds(now - entry.since));
   }
@@ -49,9 +50,10 @@ void OperationLedger::AddTo(std::vector<DeviceCollectiveStatistics>* statistics)
     const auto& [operation, purpose, bytes] = key;
     const NcclDevice::Progress progress = device_.Read(entry.mark);
     if (progress.begun == 0) continue;
-    auto found = std::ranges::find_if(*statistics, [&, what = operation, why = purpose](const auto& line) {
-      return line.operation == what && line.purpose == why && line.axis == group_.axis();
-    });
+    auto found =
+        std::ranges::find_if(*statistics, [&, what = operation, why = purpose](const auto& line) {
+          return line.operation == what && line.purpose == why && line.axis == group_.axis();
+        });
     if (found == statistics->end()) {
       found = statistics->insert(
           found, {.operation = operation, .axis = group_.axis(), .purpose = purpose});

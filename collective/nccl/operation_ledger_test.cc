@@ -23,11 +23,15 @@ class OperationLedgerTest : public testing::Test {
     TROUPE_CHECK_OK(device_.Begin(*mark, 0));
     TROUPE_CHECK_OK(device_.End(*mark, 0));
   }
-  bool Hangs(int second) { return !ledger_.CheckHang(MonotonicTime(seconds(second)), seconds(10)).ok(); }
+  bool Hangs(int second) {
+    return !ledger_.CheckHang(MonotonicTime(seconds(second)), seconds(10)).ok();
+  }
 
   LoopbackCluster cluster_{1};
   Communicator& group_ =
-      *cluster_.network(0).MakeCommunicator("data_shard", Purpose::kGradient, {0}, "data_shard/0").value();
+      *cluster_.network(0)
+           .MakeCommunicator("data_shard", Purpose::kGradient, {0}, "data_shard/0")
+           .value();
   TestDevice device_;
   OperationLedger ledger_{device_, group_};
 };
@@ -47,7 +51,8 @@ TEST_F(OperationLedgerTest, WhatIsBegunHangsAtTheLimitAfterItWasSeen) {
   EXPECT_FALSE(Hangs(109));
   const Status status = ledger_.CheckHang(MonotonicTime(seconds(110)), seconds(10));
   EXPECT_EQ(Message(status),
-            "all_gather of axis data_shard, purpose unshard, group data_shard/0: run 2 of those of 64 bytes, last issued "
+            "all_gather of axis data_shard, purpose unshard, group data_shard/0: run 2 of those of "
+            "64 bytes, last issued "
             "as operation 2 of the group, has not ended for 10.0 s on the device");
 }
 

@@ -49,7 +49,8 @@ Link LinkOfLanes(std::string_view description) {
     description = end == std::string_view::npos ? "" : description.substr(end + 1);
     const size_t lane = line.find("lane[");
     const size_t colon = lane == std::string_view::npos ? lane : line.find("]:", lane);
-    if (colon != std::string_view::npos && HasWord(line, "am")) return ParseLane(line.substr(colon + 2));
+    if (colon != std::string_view::npos && HasWord(line, "am"))
+      return ParseLane(line.substr(colon + 2));
   }
   return {};
 }

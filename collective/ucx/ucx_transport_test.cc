@@ -243,7 +243,8 @@ TEST_P(UcxTest, TheLinkIsTheOneThatMessagesTake) {
     ASSERT_EQ(network.links().size(), 1u);
     const Link& link = network.links().begin()->second;
     EXPECT_EQ(network.links().begin()->first, 1 - group.rank());
-    EXPECT_EQ(link.kind, GetParam().empty() ? LinkKind::kSharedMemory : LinkKind::kTcp) << ToText(link);
+    EXPECT_EQ(link.kind, GetParam().empty() ? LinkKind::kSharedMemory : LinkKind::kTcp)
+        << ToText(link);
     EXPECT_FALSE(link.device.empty());
   });
 }

@@ -21,8 +21,9 @@ namespace troupe::kernels {
 namespace {
 
 KernelSetting Cpu(model::DType compute) {
-  return {std::string("cpu_") + model::Name(compute), compute,
-          [] { return CpuBackend::Make({1, std::nullopt}).value(); }};
+  return {std::string("cpu_") + model::Name(compute), compute, [] {
+            return CpuBackend::Make({1, std::nullopt}).value();
+          }};
 }
 KernelSetting Reference(model::DType compute) {
   return {std::string("reference_") + model::Name(compute), compute,

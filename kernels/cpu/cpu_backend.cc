@@ -92,8 +92,8 @@ class CpuExecutable : public ImmediateExecutable {
   }
 
   // Runs the instructions of `ops`, one per op.
-  Status RunAll(const cpu::Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
-                const RunOptions& options) {
+  Status RunAll(const cpu::Instructions& instructions, const std::vector<model::Op>& ops,
+                int buffer, const RunOptions& options) {
     const size_t end = EndOfRun(options, instructions.size());
     for (auto i = static_cast<size_t>(options.first_op); i < end; ++i) {
       const std::unique_ptr<cpu::Instruction>& instruction = instructions[i];

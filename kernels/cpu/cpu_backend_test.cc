@@ -18,8 +18,9 @@ std::vector<KernelSetting> Settings() {
       for (const int threads : {1, 2}) {
         settings.push_back({std::string(cpu::Name(level)) + "_" + model::Name(compute) +
                                 "_threads" + std::to_string(threads),
-                            compute,
-                            [threads, level] { return CpuBackend::Make({threads, level}).value(); }});
+                            compute, [threads, level] {
+                              return CpuBackend::Make({threads, level}).value();
+                            }});
       }
     }
   }
@@ -30,11 +31,14 @@ INSTANTIATE_TEST_SUITE_P(EveryLevel, KernelTest, testing::ValuesIn(Settings()), 
 
 std::vector<KernelSetting> OfBFloat16() {
   std::vector<KernelSetting> settings = Settings();
-  std::erase_if(settings, [](const KernelSetting& setting) { return setting.compute != model::DType::kBFloat16; });
+  std::erase_if(settings, [](const KernelSetting& setting) {
+    return setting.compute != model::DType::kBFloat16;
+  });
   return settings;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryLevel, Float8KernelTest, testing::ValuesIn(OfBFloat16()), NameOfSetting);
+INSTANTIATE_TEST_SUITE_P(EveryLevel, Float8KernelTest, testing::ValuesIn(OfBFloat16()),
+                         NameOfSetting);
 
 TEST(CpuBackend, RefusesWhatItCannotBe) {
   EXPECT_FALSE(CpuBackend::Make({0, std::nullopt}).ok());

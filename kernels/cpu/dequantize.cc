@@ -52,7 +52,8 @@ void Dequantize(const DequantizeArgs& args, int thread, int threads) {
         const uint8_t* const q = args.q + row * args.columns + first;
         const float scale =
             args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * across + first / kBlock];
-        BFloat16* const to = args.transpose ? &turned[0][row - begin] : y + row * args.columns + first;
+        BFloat16* const to =
+            args.transpose ? &turned[0][row - begin] : y + row * args.columns + first;
         const int64_t step = args.transpose ? kBlock : 1;
         // Exact: an FP8 number times a power of two.
         for (int64_t c = 0; c < width; ++c) to[c * step] = ToBFloat16(numbers[q[c]] * scale);
@@ -66,7 +67,8 @@ void Dequantize(const DequantizeArgs& args, int thread, int threads) {
   }
 }
 
-std::unique_ptr<Instruction> MakeAmaxHistory(const double* control, std::vector<AmaxHistoryEntry> entries) {
+std::unique_ptr<Instruction> MakeAmaxHistory(const double* control,
+                                             std::vector<AmaxHistoryEntry> entries) {
   return std::make_unique<AmaxHistoryInstruction>(control, std::move(entries));
 }
 

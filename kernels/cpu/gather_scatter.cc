@@ -84,7 +84,7 @@ class AllGather : public Instruction {
 class HeadExchange : public Instruction {
  public:
   HeadExchange(RowExchange exchange, const char* input, char* output, char* scratch,
-           Communicator* communicator)
+               Communicator* communicator)
       : exchange_(std::move(exchange)),
         input_(input),
         output_(output),
@@ -110,20 +110,20 @@ StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
                                                          std::shared_ptr<UnderWay> under_way) {
   const std::optional<Reduction> sum = ReductionOf(args.dtype, model::ReduceKind::kSum, args.wire);
   if (!sum) return InvalidArgument("no sum of {}", model::Name(args.dtype));
-  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator,
-                                         std::move(under_way));
+  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator, std::move(under_way));
 }
 
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
                                            Communicator* communicator,
                                            std::shared_ptr<UnderWay> under_way) {
-  return std::make_unique<AllGather>(input, output, std::move(bytes_by_rank), purpose,
-                                     communicator, std::move(under_way));
+  return std::make_unique<AllGather>(input, output, std::move(bytes_by_rank), purpose, communicator,
+                                     std::move(under_way));
 }
 
-std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,
-                                          char* scratch, Communicator* communicator) {
+std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input,
+                                               char* output, char* scratch,
+                                               Communicator* communicator) {
   return std::make_unique<HeadExchange>(std::move(exchange), input, output, scratch, communicator);
 }
 

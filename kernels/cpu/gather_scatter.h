@@ -40,8 +40,9 @@ std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::shared_ptr<UnderWay> under_way);
 
 // `scratch` has twice exchange.bytes().
-std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,
-                                          char* scratch, Communicator* communicator);
+std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input,
+                                               char* output, char* scratch,
+                                               Communicator* communicator);
 
 }  // namespace troupe::kernels::cpu
 

@@ -32,9 +32,9 @@ class GroupedProduct : public Instruction {
       // experts' float32 gradients.
       const char* b = is_weight ? args_.b + row * other_row : args_.b + expert * matrix * element;
       char* c = is_weight ? args_.c + expert * matrix * 4 : args_.c + row * other_row;
-      TROUPE_RETURN_IF_ERROR(
-          RunRows(count, a, a_row, b, is_weight ? other_row : 0, c, is_weight ? 0 : other_row,
-                  is_weight && written_[expert] != 0));
+      TROUPE_RETURN_IF_ERROR(RunRows(count, a, a_row, b, is_weight ? other_row : 0, c,
+                                     is_weight ? 0 : other_row,
+                                     is_weight && written_[expert] != 0));
       written_[expert] = 1;
       row += count;
     }
@@ -72,8 +72,8 @@ class GroupedProduct : public Instruction {
 
 }  // namespace
 
-std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args, Overwrites overwrites,
-                                                int threads) {
+std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args,
+                                                Overwrites overwrites, int threads) {
   return std::make_unique<GroupedProduct>(args, overwrites, threads);
 }
 

@@ -29,8 +29,8 @@ struct GroupedProductArgs {
   TileProducts tiles;  // for bfloat16
 };
 
-std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args, Overwrites overwrites,
-                                                int threads);
+std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args,
+                                                Overwrites overwrites, int threads);
 
 }  // namespace troupe::kernels::cpu
 

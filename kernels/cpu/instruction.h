@@ -29,13 +29,8 @@ template <typename Args>
 class KernelInstruction : public Instruction {
  public:
   KernelInstruction(const Args& args, Kernel<Args> kernel, int threads,
-                    Overwrites overwrites = Overwrites::kNever,
-                    Kernel<Args> finish = nullptr)
-      : args_(args),
-        kernel_(kernel),
-        finish_(finish),
-        threads_(threads),
-        overwrites_(overwrites) {}
+                    Overwrites overwrites = Overwrites::kNever, Kernel<Args> finish = nullptr)
+      : args_(args), kernel_(kernel), finish_(finish), threads_(threads), overwrites_(overwrites) {}
 
   Status Run(const RunOptions& options) override {
     if constexpr (requires { args_.accumulate; }) {

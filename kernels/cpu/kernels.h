@@ -59,8 +59,8 @@ struct KernelTable {
   int64_t (*attention_scratch_bytes)(const AttentionShape& shape);
 };
 
-// The kernels of the kinds that op_kinds.def lists as SERIAL: scalar float32 code for one thread, the
-// same at every level.
+// The kernels of the kinds that op_kinds.def lists as SERIAL: scalar float32 code for one thread,
+// the same at every level.
 #define TROUPE_CPU_SERIAL(Kind, name) void Kind(const Kind##Args& args, int thread, int threads);
 #include "model/program/op_kinds.def"
 

@@ -15,7 +15,6 @@ namespace {
 
 using dnnl::memory;
 
-
 Status LibraryStatus(dnnl_status_t status, const char* what) {
   if (status == dnnl_success) return OkStatus();
   return Internal("oneDNN {} failed with status {}", what, static_cast<int>(status));

@@ -55,13 +55,13 @@ TEST(Product, AccumulatesWeightGradientsAtLayerSizes) {
   for (int level = 0; level <= static_cast<int>(HighestLevel()); ++level) {
     for (const Size size : {Size{256, 64, 192}, Size{256, 128, 344}, Size{256, 768, 768},
                             Size{512, 256, 259}, Size{128, 2048, 768}}) {
-      auto product = PrepareProduct({ProductKind::kWeightGradient, true, size.rows, size.in, size.out},
-                                    static_cast<Level>(level), 2);
+      auto product =
+          PrepareProduct({ProductKind::kWeightGradient, true, size.rows, size.in, size.out},
+                         static_cast<Level>(level), 2);
       ASSERT_TRUE(product.ok());
       std::vector<char> scratch((*product)->scratch_bytes() + 64);
       std::memset(scratch.data(), 0xFF, scratch.size());
-      char* aligned =
-          scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+      char* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
       const std::vector<BFloat16> dy(size.rows * size.out, ToBFloat16(1.0f)),
           x(size.rows * size.in, ToBFloat16(1.0f));
       std::vector<float> dw(size.out * size.in, 0.5f);

@@ -42,7 +42,8 @@ Status Preparation::Measure() {
   const int64_t scratch = std::max(plan_.scratch_bytes, rope_tables_.bytes() + working_bytes_);
   TROUPE_ASSIGN_OR_RETURN(Arena arena, Arena::Map(layout_.bytes() + scratch));
   arena_.emplace(std::move(arena));
-  rope_tables_.Fill({reinterpret_cast<std::byte*>(tables()), static_cast<size_t>(rope_tables_.bytes())});
+  rope_tables_.Fill(
+      {reinterpret_cast<std::byte*>(tables()), static_cast<size_t>(rope_tables_.bytes())});
   return OkStatus();
 }
 
@@ -62,7 +63,8 @@ Status Preparation::MeasureOp(const Op& op) {
       break;
     }
     case OpKind::kQuantize:
-      bytes = QuantizeScratchBytes(OpArguments(program_, op, [](ValueId) { return nullptr; }).Quantize(), threads_);
+      bytes = QuantizeScratchBytes(
+          OpArguments(program_, op, [](ValueId) { return nullptr; }).Quantize(), threads_);
       break;
     case OpKind::kGroupedMatmul:
     case OpKind::kGroupedMatmulGradInput:
@@ -145,8 +147,8 @@ int Preparation::ThreadsFor(int64_t elements) const {
 }
 
 int Preparation::ThreadsFor(const Op& op) const {
-  return ThreadsFor(std::max(program_.value(op.inputs[0]).elements(),
-                             program_.value(op.outputs[0]).elements()));
+  return ThreadsFor(
+      std::max(program_.value(op.inputs[0]).elements(), program_.value(op.outputs[0]).elements()));
 }
 
 int Preparation::ThreadsFor(const ProductShape& shape) const {

@@ -95,9 +95,7 @@ class Preparation {
   int ThreadsFor(const ProductShape& shape) const;
   // The optimizer's tensors, cut into runs of rows that decay or do not.
   std::vector<AdamWEntry> AdamWEntries(const model::Op& op) const;
-  float* Floats(model::ValueId value) const {
-    return reinterpret_cast<float*>(Address(value, 0));
-  }
+  float* Floats(model::ValueId value) const { return reinterpret_cast<float*>(Address(value, 0)); }
   double* Doubles(model::ValueId value) const {
     return reinterpret_cast<double*>(Address(value, 0));
   }

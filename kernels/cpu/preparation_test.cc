@@ -19,8 +19,8 @@ TEST(Preparation, TheArenaIsNoLargerThanThePlanSays) {
         options.compute_dtype = compute;
         const model::Program program = model::BuildProgram(options).value();
         const model::MemoryPlan plan = model::PlanMemory(program, {2}, false, threads);
-        for (int level = static_cast<int>(Level::kAvx512); level <= static_cast<int>(HighestLevel());
-             ++level) {
+        for (int level = static_cast<int>(Level::kAvx512);
+             level <= static_cast<int>(HighestLevel()); ++level) {
           const FindCommunicator none;
           Preparation preparation(program, plan, none, static_cast<Level>(level), threads);
           ASSERT_TRUE(preparation.Measure().ok());

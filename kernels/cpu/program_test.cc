@@ -63,8 +63,7 @@ TEST(ProgramWithExperts, HasTheReferencesLossGradientsAndTotals) {
 }
 
 TEST(ProgramWithExperts, LearnsInBfloat16) {
-  model::BuildOptions options =
-      model::StageOptions(model::SmallMixture("AEAE"), {}, 3, 11);
+  model::BuildOptions options = model::StageOptions(model::SmallMixture("AEAE"), {}, 3, 11);
   options.compute_dtype = model::DType::kBFloat16;
   auto backend = CpuBackend::Make({2, std::nullopt}).value();
   ProgramRun run(*backend, options, 3);

@@ -20,7 +20,8 @@ using model::QuantizeSource;
 
 // bfloat16 magnitudes compare like their bits as integers.
 int16_t LargestOf(const BFloat16* x, int64_t count, int16_t most) {
-  for (int64_t i = 0; i < count; ++i) most = std::max(most, static_cast<int16_t>(x[i].bits & 0x7FFF));
+  for (int64_t i = 0; i < count; ++i)
+    most = std::max(most, static_cast<int16_t>(x[i].bits & 0x7FFF));
   return most;
 }
 float NumberOf(int16_t magnitude) { return ToFloat(BFloat16{static_cast<uint16_t>(magnitude)}); }
@@ -31,20 +32,27 @@ const BFloat16* RowsFrom(const void* values, int64_t row, int64_t width) {
 
 // `rows` rows of the tensor to quantise, [rows, K], starting at row `first`: either in place, or
 // computed into `to`.
-const BFloat16* RowsOf(const QuantizeArgs& args, const KernelTable& kernels, int64_t first, int64_t rows, BFloat16* to) {
+const BFloat16* RowsOf(const QuantizeArgs& args, const KernelTable& kernels, int64_t first,
+                       int64_t rows, BFloat16* to) {
   constexpr int kBFloat16 = 1;  // index in the kernel table
   switch (args.source) {
     case QuantizeSource::kValue:
       return RowsFrom(args.x, first, args.columns);
     case QuantizeSource::kSwiGlu: {
-      const SwiGluArgs swiglu = {RowsFrom(args.gu, first, 2 * args.columns), to, rows, args.columns, nullptr, 0};
+      const SwiGluArgs swiglu = {
+          RowsFrom(args.gu, first, 2 * args.columns), to, rows, args.columns, nullptr, 0};
       kernels.swiglu[kBFloat16](swiglu, 0, 1);
       break;
     }
     case QuantizeSource::kSwiGluGrad: {
       const int64_t ffn = args.columns / 2;
-      const SwiGluGradArgs gradient = {
-          RowsFrom(args.dy, first, ffn), RowsFrom(args.gu, first, args.columns), to, rows, ffn, nullptr, 0};
+      const SwiGluGradArgs gradient = {RowsFrom(args.dy, first, ffn),
+                                       RowsFrom(args.gu, first, args.columns),
+                                       to,
+                                       rows,
+                                       ffn,
+                                       nullptr,
+                                       0};
       kernels.swiglu_grad[kBFloat16](gradient, 0, 1);
       break;
     }
@@ -58,7 +66,8 @@ struct Piece {
   float at[kBlock][kBlock];
 
   // `x` points to the rows from `row` on. Returns the larger of `most` and the block's amax.
-  int16_t Load(const QuantizeArgs& args, const BFloat16* x, int64_t row, int64_t column, int16_t most) {
+  int16_t Load(const QuantizeArgs& args, const BFloat16* x, int64_t row, int64_t column,
+               int16_t most) {
     first_row = row;
     first_column = column;
     rows = std::min(kBlock, args.rows - row);
@@ -75,7 +84,8 @@ struct Piece {
 // Scales of the rows and of the columns of a block.
 using Scales = std::array<float, kBlock>;
 
-void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales& of_rows, Scales& of_columns) {
+void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales& of_rows,
+                 Scales& of_columns) {
   Scales row_amax{}, column_amax{};
   for (int64_t r = 0; r < piece.rows; ++r) {
     float amax = 0;
@@ -98,17 +108,19 @@ void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales
 }
 
 // Quantise `count` adjacent numbers, each with its own scale. These are the hot loops.
-TROUPE_CPU_CLONES void CodesOfE4M3(const float* x, const float* inverse, int64_t count, uint8_t* codes) {
+TROUPE_CPU_CLONES void CodesOfE4M3(const float* x, const float* inverse, int64_t count,
+                                   uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE4M3, x[i], inverse[i]);
 }
-TROUPE_CPU_CLONES void CodesOfE5M2(const float* x, const float* inverse, int64_t count, uint8_t* codes) {
+TROUPE_CPU_CLONES void CodesOfE5M2(const float* x, const float* inverse, int64_t count,
+                                   uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE5M2, x[i], inverse[i]);
 }
 
 using Codes = uint8_t[kBlock][kBlock];
 
-void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format format, const Scales& of_rows,
-                const Scales& of_columns) {
+void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format format,
+                const Scales& of_rows, const Scales& of_columns) {
   const auto codes_of = format == Float8Format::kE4M3 ? &CodesOfE4M3 : &CodesOfE5M2;
   Codes codes;
   Scales inverse;
@@ -116,15 +128,16 @@ void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format forma
     for (int64_t r = 0; r < piece.rows; ++r) {
       inverse.fill(1.0f / of_rows[r]);
       codes_of(piece.at[r], inverse.data(), piece.columns, codes[r]);
-      std::memcpy(args.rows_form + (piece.first_row + r) * args.columns + piece.first_column, codes[r],
-                  static_cast<size_t>(piece.columns));
+      std::memcpy(args.rows_form + (piece.first_row + r) * args.columns + piece.first_column,
+                  codes[r], static_cast<size_t>(piece.columns));
     }
   }
   if (args.columns_form == nullptr) return;
   // With 1 x 128 blocks the columns form has its own scales, and so its own FP8 values.
   if (args.rows_form == nullptr || args.block_rows == 1) {
     for (int64_t c = 0; c < kBlock; ++c) inverse[c] = 1.0f / of_columns[c];
-    for (int64_t r = 0; r < piece.rows; ++r) codes_of(piece.at[r], inverse.data(), piece.columns, codes[r]);
+    for (int64_t r = 0; r < piece.rows; ++r)
+      codes_of(piece.at[r], inverse.data(), piece.columns, codes[r]);
   }
   for (int64_t c = 0; c < piece.columns; ++c) {
     uint8_t* to = args.columns_form + (piece.first_column + c) * args.rows + piece.first_row;
@@ -133,8 +146,8 @@ void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format forma
 }
 
 // Stores the scales that a piece contributes to one form; `lines` of them run along its rows.
-void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int64_t lines, int64_t first_across,
-                 int64_t width, int block_rows) {
+void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int64_t lines,
+                 int64_t first_across, int64_t width, int block_rows) {
   if (scales == nullptr) return;
   const int64_t across = (width + kBlock - 1) / kBlock;
   for (int64_t line = 0; line < lines; line += block_rows) {
@@ -144,13 +157,15 @@ void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int6
 
 // The amax that delayed scaling uses; 0 if there is no history yet.
 float LargestOfHistory(const QuantizeArgs& args) {
-  return args.history == nullptr ? 0 : *std::max_element(args.history, args.history + model::kAmaxSteps);
+  return args.history == nullptr
+             ? 0
+             : *std::max_element(args.history, args.history + model::kAmaxSteps);
 }
 
 class QuantizeInstruction : public Instruction {
  public:
-  QuantizeInstruction(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
-                      Overwrites overwrites)
+  QuantizeInstruction(const QuantizeArgs& args, const KernelTable& kernels, char* scratch,
+                      int threads, Overwrites overwrites)
       : args_(args),
         kernels_(kernels),
         format_(args.e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3),
@@ -162,27 +177,37 @@ class QuantizeInstruction : public Instruction {
   Status Run(const RunOptions& options) override {
     const float of_steps = LargestOfHistory(args_);
     const bool has_history = of_steps > 0, goes_twice = args_.block_rows == 0 && !has_history;
-    if (goes_twice) Parallel(threads_, [this](int thread) { partial_[thread] = LargestOfRows(thread); });
-    scale_ = has_history ? DelayedScaleOf(format_, of_steps) : ScaleOf(format_, goes_twice ? LargestOfThreads() : 0);
+    if (goes_twice)
+      Parallel(threads_, [this](int thread) { partial_[thread] = LargestOfRows(thread); });
+    scale_ = has_history ? DelayedScaleOf(format_, of_steps)
+                         : ScaleOf(format_, goes_twice ? LargestOfThreads() : 0);
     Parallel(threads_, [&](int thread) { partial_[thread] = QuantizeRows(thread, goes_twice); });
-    if (args_.block_rows == 0) *(args_.rows_scale != nullptr ? args_.rows_scale : args_.columns_scale) = scale_;
+    if (args_.block_rows == 0)
+      *(args_.rows_scale != nullptr ? args_.rows_scale : args_.columns_scale) = scale_;
     if (args_.amax == nullptr) return OkStatus();
     const float largest = LargestOfThreads();
-    *args_.amax = Accumulates(overwrites_, options) ? LargerMagnitude(*args_.amax, largest) : largest;
+    *args_.amax =
+        Accumulates(overwrites_, options) ? LargerMagnitude(*args_.amax, largest) : largest;
     return OkStatus();
   }
 
-  static int64_t PartialBytes(int threads) { return RoundUp(threads * static_cast<int64_t>(sizeof(float)), 64); }
-  static int64_t BlockElements(const QuantizeArgs& args) { return std::min(kBlock, args.rows) * args.columns; }
+  static int64_t PartialBytes(int threads) {
+    return RoundUp(threads * static_cast<int64_t>(sizeof(float)), 64);
+  }
+  static int64_t BlockElements(const QuantizeArgs& args) {
+    return std::min(kBlock, args.rows) * args.columns;
+  }
   static int64_t MadeElements(const QuantizeArgs& args, int threads) {
     if (args.source == QuantizeSource::kValue) return 0;
-    return std::max(threads * BlockElements(args), args.block_rows == 0 ? args.rows * args.columns : 0);
+    return std::max(threads * BlockElements(args),
+                    args.block_rows == 0 ? args.rows * args.columns : 0);
   }
 
  private:
   float LargestOfThreads() const {
     float largest = 0;
-    for (int thread = 0; thread < threads_; ++thread) largest = LargerMagnitude(largest, partial_[thread]);
+    for (int thread = 0; thread < threads_; ++thread)
+      largest = LargerMagnitude(largest, partial_[thread]);
     return largest;
   }
   BFloat16* Kept(int64_t row) const { return made_ + row * args_.columns; }
@@ -216,8 +241,10 @@ class QuantizeInstruction : public Instruction {
         most = piece.Load(args_, x, row, column, most);
         if (args_.block_rows > 0) {
           BlockScales(piece, format_, args_.block_rows, of_rows, of_columns);
-          StoreScales(args_.rows_scale, of_rows, row, piece.rows, column, args_.columns, args_.block_rows);
-          StoreScales(args_.columns_scale, of_columns, column, piece.columns, row, args_.rows, args_.block_rows);
+          StoreScales(args_.rows_scale, of_rows, row, piece.rows, column, args_.columns,
+                      args_.block_rows);
+          StoreScales(args_.columns_scale, of_columns, column, piece.columns, row, args_.rows,
+                      args_.block_rows);
         }
         StoreForms(args_, piece, format_, of_rows, of_columns);
       }
@@ -242,8 +269,8 @@ int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads) {
          QuantizeInstruction::MadeElements(args, threads) * static_cast<int64_t>(sizeof(BFloat16));
 }
 
-std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
-                                          Overwrites overwrites) {
+std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels,
+                                          char* scratch, int threads, Overwrites overwrites) {
   return std::make_unique<QuantizeInstruction>(args, kernels, scratch, threads, overwrites);
 }
 

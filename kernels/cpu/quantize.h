@@ -19,14 +19,15 @@ namespace troupe::kernels::cpu {
 // passes, and the computed rows are kept in scratch between them. `scratch` has
 // QuantizeScratchBytes, which reads no addresses of its args.
 int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads);
-std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
-                                          Overwrites overwrites);
+std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels,
+                                          char* scratch, int threads, Overwrites overwrites);
 
 // A kernel like those of the table (kernels/cpu/kernels.h), for all levels.
 void Dequantize(const DequantizeArgs& args, int thread, int threads);
 
 // `control` is d[lanes].
-std::unique_ptr<Instruction> MakeAmaxHistory(const double* control, std::vector<AmaxHistoryEntry> entries);
+std::unique_ptr<Instruction> MakeAmaxHistory(const double* control,
+                                             std::vector<AmaxHistoryEntry> entries);
 
 }  // namespace troupe::kernels::cpu
 

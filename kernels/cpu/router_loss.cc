@@ -75,8 +75,8 @@ void RouterLossGrad(const RouterLossGradArgs& args, int, int) {
       // For softmax the scores are p; for sigmoid s = p·sum and ds/dl = s·(1-s).
       const float slope =
           args.router.score == model::RouterScore::kSoftmax ? p[e] : p[e] * (1 - p[e] * sum);
-      dlogits[e] = aux * slope * (routed[e] - mean) +
-                   z_scale * log_sum * std::exp(logits[e] - log_sum);
+      dlogits[e] =
+          aux * slope * (routed[e] - mean) + z_scale * log_sum * std::exp(logits[e] - log_sum);
     }
   }
 }

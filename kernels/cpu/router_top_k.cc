@@ -13,8 +13,8 @@ float RouterScores(const float* logits, const model::RouterAttributes& router, f
   for (int64_t e = 0; e < experts; ++e) {
     const float exponential = std::exp(logits[e] - largest);
     sum += exponential;
-    scores[e] = router.score == model::RouterScore::kSoftmax ? exponential
-                                                             : 1 / (1 + std::exp(-logits[e]));
+    scores[e] =
+        router.score == model::RouterScore::kSoftmax ? exponential : 1 / (1 + std::exp(-logits[e]));
   }
   if (router.score == model::RouterScore::kSoftmax) {
     for (int64_t e = 0; e < experts; ++e) scores[e] /= sum;

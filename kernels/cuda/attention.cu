@@ -25,7 +25,8 @@ struct SoftmaxState {
 // Turns scores into weights and rescales the accumulated sums and outputs.
 template <typename T, int kRowTiles, int kKeyColumns, int kColumns>
 TROUPE_DEVICE void TakeScores(FragmentC (&scores)[kRowTiles][kKeyColumns], float scale,
-                              SoftmaxState<kRowTiles>& state, FragmentC (&output)[kRowTiles][kColumns]) {
+                              SoftmaxState<kRowTiles>& state,
+                              FragmentC (&output)[kRowTiles][kColumns]) {
   TROUPE_UNROLL
   for (int m = 0; m < kRowTiles; ++m) {
     TROUPE_UNROLL
@@ -71,12 +72,14 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const AttentionArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const AttentionPlace place = PlaceOf(AttentionPass::kForward, rows, kQueries, BlockIndex().x);
-  const auto all_queries = static_cast<int>(rows.queries.rows), all_keys = static_cast<int>(rows.keys.rows);
+  const auto all_queries = static_cast<int>(rows.queries.rows),
+             all_keys = static_cast<int>(rows.keys.rows);
   const auto width = static_cast<int>(rows.head_dim);
   const int32_t* const documents = DocumentsOf(rows, place.sample);
   const int64_t kv_at = place.sample * rows.keys.rows * args.kv_stride +
                         place.head / (rows.query_heads / rows.key_value_heads) * rows.head_dim;
-  const Rows<T> q = {static_cast<const T*>(args.q) + place.sample * rows.queries.rows * args.q_stride +
+  const Rows<T> q = {static_cast<const T*>(args.q) +
+                         place.sample * rows.queries.rows * args.q_stride +
                          place.head * rows.head_dim,
                      args.q_stride, width, launch.packed};
   const Rows<T> k = {static_cast<const T*>(args.k) + kv_at, args.kv_stride, width, launch.packed};
@@ -85,8 +88,10 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const Tile keys = queries.Behind(kQueries), values = keys.Behind(2 * kKeys);
   auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // one per query
 
-  const int last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
-  const KeyRange seen_first = SeenBy(rows, documents, place.first), seen_last = SeenBy(rows, documents, last);
+  const int last =
+      (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
+  const KeyRange seen_first = SeenBy(rows, documents, place.first),
+                 seen_last = SeenBy(rows, documents, last);
   FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
   const int own = Warp() * 16 * kRowTiles, g = Lane() / 4, t = Lane() % 4;
   SoftmaxState<kRowTiles> state;
@@ -158,9 +163,11 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
           }
         }
         if (args.wide_output) {
-          StorePair(static_cast<float*>(args.o) + at * rows.head_dim, column, width, launch.packed, pair[0], pair[1]);
+          StorePair(static_cast<float*>(args.o) + at * rows.head_dim, column, width, launch.packed,
+                    pair[0], pair[1]);
         } else {
-          StorePair(static_cast<T*>(args.o) + at * rows.head_dim, column, width, launch.packed, pair[0], pair[1]);
+          StorePair(static_cast<T*>(args.o) + at * rows.head_dim, column, width, launch.packed,
+                    pair[0], pair[1]);
         }
       }
     }

@@ -26,7 +26,8 @@ TROUPE_KERNEL void DeltaKernel(AttentionLaunch<AttentionGradArgs> launch) {
   float sum = 0;
   for (int64_t d = int64_t{Lane()} * N; d < width; d += int64_t{kWarp} * N) {
     const auto o = Pack<T, N>::Load(static_cast<const T*>(args.o) + at * width + d);
-    const auto d_output = Pack<T, N>::Load(static_cast<const T*>(args.output_gradient) + at * width + d);
+    const auto d_output =
+        Pack<T, N>::Load(static_cast<const T*>(args.output_gradient) + at * width + d);
     for (int i = 0; i < N; ++i) sum += o[i] * d_output[i];
   }
   sum = WarpSum(sum);
@@ -40,27 +41,30 @@ struct HeadRows {
   int64_t lse_at, lse_stride;  // offset of the first query; stride between queries
 };
 template <typename T>
-TROUPE_DEVICE HeadRows<T> RowsOfHead(const AttentionLaunch<AttentionGradArgs>& launch, int64_t sample, int64_t head) {
+TROUPE_DEVICE HeadRows<T> RowsOfHead(const AttentionLaunch<AttentionGradArgs>& launch,
+                                     int64_t sample, int64_t head) {
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const int width = static_cast<int>(rows.head_dim);
   const int64_t query = sample * rows.queries.rows, lse_at = query * rows.query_heads + head;
   const int64_t kv_at = sample * rows.keys.rows * args.kv_stride +
                         head / (rows.query_heads / rows.key_value_heads) * rows.head_dim;
-  return {{static_cast<const T*>(args.q) + query * args.q_stride + head * rows.head_dim, args.q_stride, width,
-           launch.packed},
-          {static_cast<const T*>(args.output_gradient) + lse_at * rows.head_dim, rows.query_heads * rows.head_dim,
-           width, launch.packed},
+  return {{static_cast<const T*>(args.q) + query * args.q_stride + head * rows.head_dim,
+           args.q_stride, width, launch.packed},
+          {static_cast<const T*>(args.output_gradient) + lse_at * rows.head_dim,
+           rows.query_heads * rows.head_dim, width, launch.packed},
           {static_cast<const T*>(args.k) + kv_at, args.kv_stride, width, launch.packed},
           {static_cast<const T*>(args.v) + kv_at, args.kv_stride, width, launch.packed},
-          lse_at, rows.query_heads};
+          lse_at,
+          rows.query_heads};
 }
 
 // Stores a warp's rows of a result, multiplied by `scale`, to the rows of `to` from `row` on that
 // precede `end`.
 template <typename T, int kColumns>
-TROUPE_DEVICE void StoreGradient(const FragmentC (&gradient)[1][kColumns], float scale, T* to, int64_t stride,
-                                 int row, int end, int column, int width, bool packed) {
+TROUPE_DEVICE void StoreGradient(const FragmentC (&gradient)[1][kColumns], float scale, T* to,
+                                 int64_t stride, int row, int end, int column, int width,
+                                 bool packed) {
   const int g = Lane() / 4, t = Lane() % 4;
   TROUPE_UNROLL
   for (int half = 0; half < 2; ++half) {
@@ -68,8 +72,8 @@ TROUPE_DEVICE void StoreGradient(const FragmentC (&gradient)[1][kColumns], float
     if (own >= end) continue;
     TROUPE_UNROLL
     for (int n = 0; n < kColumns; ++n) {
-      StorePair(to + own * stride, column + 8 * n + 2 * t, width, packed, gradient[0][n].of[2 * half] * scale,
-                gradient[0][n].of[2 * half + 1] * scale);
+      StorePair(to + own * stride, column + 8 * n + 2 * t, width, packed,
+                gradient[0][n].of[2 * half] * scale, gradient[0][n].of[2 * half + 1] * scale);
     }
   }
 }
@@ -82,8 +86,10 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   using Tile = SharedTile<T, kWidth>;
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
-  const AttentionPlace place = PlaceOf(AttentionPass::kQueryGradient, rows, kQueries, BlockIndex().x);
-  const auto all_queries = static_cast<int>(rows.queries.rows), all_keys = static_cast<int>(rows.keys.rows);
+  const AttentionPlace place =
+      PlaceOf(AttentionPass::kQueryGradient, rows, kQueries, BlockIndex().x);
+  const auto all_queries = static_cast<int>(rows.queries.rows),
+             all_keys = static_cast<int>(rows.keys.rows);
   const int32_t* const documents = DocumentsOf(rows, place.sample);
   const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, place.head);
   const Tile queries{reinterpret_cast<T*>(DynamicShared())};
@@ -91,8 +97,10 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const Tile values = keys.Behind(2 * kKeys);
   auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // one per query
 
-  const int last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
-  const KeyRange seen_first = SeenBy(rows, documents, place.first), seen_last = SeenBy(rows, documents, last);
+  const int last =
+      (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
+  const KeyRange seen_first = SeenBy(rows, documents, place.first),
+                 seen_last = SeenBy(rows, documents, last);
   FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
   const int own = Warp() * 16;
   float lse[2], delta[2];  // for a lane's two rows; lse in base 2
@@ -140,8 +148,8 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   }
   WaitForCopies<0>();  // needed if there was no key
   StoreGradient(gradient, launch.scale,
-                static_cast<T*>(args.dq) + (of.q.first - static_cast<const T*>(args.q)), args.q_stride,
-                place.first + own, last + 1, 0, of.q.width, launch.packed);
+                static_cast<T*>(args.dq) + (of.q.first - static_cast<const T*>(args.q)),
+                args.q_stride, place.first + own, last + 1, 0, of.q.width, launch.packed);
 }
 
 // Here the rows of scores are keys and the columns queries. Block y computes kTile.columns columns
@@ -155,24 +163,28 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const AttentionPlace place = PlaceOf(AttentionPass::kKeyGradient, rows, kKeys, BlockIndex().x);
-  const auto all_queries = static_cast<int>(rows.queries.rows), all_keys = static_cast<int>(rows.keys.rows);
+  const auto all_queries = static_cast<int>(rows.queries.rows),
+             all_keys = static_cast<int>(rows.keys.rows);
   const int32_t* const documents = DocumentsOf(rows, place.sample);
   const auto group = static_cast<int>(rows.query_heads / rows.key_value_heads);
   const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, place.head * group);
   const Tile keys{reinterpret_cast<T*>(DynamicShared())};
   const Tile values = keys.Behind(kKeys), queries = values.Behind(kKeys);
   const Tile d_outputs = queries.Behind(2 * kQueries);
-  auto* const states = reinterpret_cast<QueryState*>(d_outputs.Behind(2 * kQueries).base);  // [2][kQueries]
+  auto* const states =
+      reinterpret_cast<QueryState*>(d_outputs.Behind(2 * kQueries).base);  // [2][kQueries]
 
   // Iterates over the blocks of queries of one head after another.
-  const QueryRange seeing = QueriesThatSee(rows, documents, place.first,
-                                           place.first + kKeys < all_keys ? place.first + kKeys : all_keys);
-  const int of_head = seeing.begin < seeing.end ? (seeing.end - seeing.begin + kQueries - 1) / kQueries : 0;
+  const QueryRange seeing =
+      QueriesThatSee(rows, documents, place.first,
+                     place.first + kKeys < all_keys ? place.first + kKeys : all_keys);
+  const int of_head =
+      seeing.begin < seeing.end ? (seeing.end - seeing.begin + kQueries - 1) / kQueries : 0;
   int head = 0, query = seeing.begin;  // next block to load
   const auto begin_queries = [&](int turn) {
     const Rows<T> q = {of.q.first + head * rows.head_dim, of.q.stride, of.q.width, of.q.packed};
-    const Rows<T> d_output = {of.d_output.first + head * rows.head_dim, of.d_output.stride, of.d_output.width,
-                              of.d_output.packed};
+    const Rows<T> d_output = {of.d_output.first + head * rows.head_dim, of.d_output.stride,
+                              of.d_output.width, of.d_output.packed};
     BeginRows<kQueries, kThreads>(queries.Behind(turn * kQueries), q, query, all_queries);
     BeginRows<kQueries, kThreads>(d_outputs.Behind(turn * kQueries), d_output, query, all_queries);
     EndCopyGroup();
@@ -188,7 +200,8 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   };
   const auto store_state = [&](const QueryState& state, int turn) {
     if (ThreadIndex() >= kQueries) return;
-    states[turn * kQueries + static_cast<int>(ThreadIndex())] = {state.lse * kLog2E, state.delta, state.seen};
+    states[turn * kQueries + static_cast<int>(ThreadIndex())] = {state.lse * kLog2E, state.delta,
+                                                                 state.seen};
   };
 
   BeginRows<kKeys, kThreads>(keys, of.k, place.first, all_keys);
@@ -245,16 +258,17 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   }
   WaitForCopies<0>();  // needed if no query attends to the keys
   const int64_t kv_at = of.k.first - static_cast<const T*>(args.k);
-  StoreGradient(d_keys, launch.scale, static_cast<T*>(args.dk) + kv_at, args.kv_stride, place.first + own, all_keys,
-                column, of.k.width, launch.packed);
-  StoreGradient(d_values, 1.0f, static_cast<T*>(args.dv) + kv_at, args.kv_stride, place.first + own, all_keys, column,
-                of.k.width, launch.packed);
+  StoreGradient(d_keys, launch.scale, static_cast<T*>(args.dk) + kv_at, args.kv_stride,
+                place.first + own, all_keys, column, of.k.width, launch.packed);
+  StoreGradient(d_values, 1.0f, static_cast<T*>(args.dv) + kv_at, args.kv_stride, place.first + own,
+                all_keys, column, of.k.width, launch.packed);
 }
 
 template <typename T>
 AttentionLaunch<AttentionGradArgs> GradLaunchOf(const AttentionGradArgs& args, void* scratch) {
-  return LaunchOf<T>(args, {args.output_gradient, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv},
-                     static_cast<float*>(scratch));
+  return LaunchOf<T>(
+      args, {args.output_gradient, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv},
+      static_cast<float*>(scratch));
 }
 
 template <typename T>
@@ -274,7 +288,8 @@ KernelLaunch QueryGradOf(const AttentionGradArgs& args, void* scratch) {
                     padded == 64    ? &QueryGradKernel<T, 64>
                     : padded == 128 ? &QueryGradKernel<T, 128>
                                     : &QueryGradKernel<T, 256>,
-                    AttentionShape(AttentionPass::kQueryGradient, args.rows, sizeof(T) == 2), launch);
+                    AttentionShape(AttentionPass::kQueryGradient, args.rows, sizeof(T) == 2),
+                    launch);
 }
 
 template <typename T>

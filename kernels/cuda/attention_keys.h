@@ -17,7 +17,8 @@ TROUPE_DEVICE int64_t Clamp(int64_t x, int64_t most) { return x < 0 ? 0 : x < mo
 
 // Same as ContextRows::CountBefore and ContextRows::Position, for the device.
 TROUPE_DEVICE int64_t CountBefore(const model::ContextRows& rows, int64_t position) {
-  return Clamp(position - rows.head, rows.chunk) + Clamp(position - rows.tail, rows.rows - rows.chunk);
+  return Clamp(position - rows.head, rows.chunk) +
+         Clamp(position - rows.tail, rows.rows - rows.chunk);
 }
 TROUPE_DEVICE int64_t PositionOf(const model::ContextRows& rows, int64_t row) {
   return row < rows.chunk ? rows.head + row : rows.tail + row - rows.chunk;
@@ -38,7 +39,8 @@ TROUPE_DEVICE KeyRange SeenBy(const AttentionRows& rows, const int32_t* document
 struct QueryRange {
   int begin, end;
 };
-TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t* documents, int first, int last) {
+TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t* documents,
+                                        int first, int last) {
   const auto begin = static_cast<int>(CountBefore(rows.queries, PositionOf(rows.keys, first)));
   const auto all = static_cast<int>(rows.queries.rows);
   if (documents == nullptr) return {begin, all};
@@ -58,11 +60,12 @@ TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t
 // threads of the block must call it. Rows after `last` get the range of `last`; if all kOwn rows of
 // a warp are after it, they get empty ranges.
 template <int kRows, int kOwn>
-TROUPE_DEVICE void FindSeen(const AttentionRows& rows, const int32_t* documents, int first, int last,
-                            KeyRange* seen) {
+TROUPE_DEVICE void FindSeen(const AttentionRows& rows, const int32_t* documents, int first,
+                            int last, KeyRange* seen) {
   for (int i = static_cast<int>(ThreadIndex()); i < kRows; i += static_cast<int>(BlockThreads())) {
     const int row = first + i;
-    seen[i] = first + i / kOwn * kOwn > last ? KeyRange{} : SeenBy(rows, documents, row < last ? row : last);
+    seen[i] = first + i / kOwn * kOwn > last ? KeyRange{}
+                                             : SeenBy(rows, documents, row < last ? row : last);
   }
 }
 
@@ -78,7 +81,8 @@ TROUPE_DEVICE bool AllSee(const KeyRange& first, const KeyRange& last, int key, 
 // Sets the scores of keys that the query does not attend to to -inf. Rows are queries; the first
 // one's range is seen[0].
 template <int kRowTiles, int kColumns>
-TROUPE_DEVICE void HideKeys(FragmentC (&scores)[kRowTiles][kColumns], const KeyRange* seen, int first_key) {
+TROUPE_DEVICE void HideKeys(FragmentC (&scores)[kRowTiles][kColumns], const KeyRange* seen,
+                            int first_key) {
   const int g = Lane() / 4, own = first_key + Lane() % 4 * 2;
   TROUPE_UNROLL
   for (int m = 0; m < kRowTiles; ++m) {

@@ -11,7 +11,6 @@
 
 namespace troupe::kernels::cuda {
 
-
 template <typename Args>
 struct AttentionLaunch {
   Args args;
@@ -29,9 +28,10 @@ AttentionLaunch<Args> LaunchOf(const Args& args, std::initializer_list<const voi
   return {args, 1.0f / std::sqrt(static_cast<float>(args.rows.head_dim)),
           of_sixteen_bytes(args.q_stride) && of_sixteen_bytes(args.kv_stride) &&
               of_sixteen_bytes(args.rows.head_dim) &&
-              std::ranges::all_of(addresses, [](const void* address) {
-                return reinterpret_cast<uintptr_t>(address) % 16 == 0;
-              }),
+              std::ranges::all_of(addresses,
+                                  [](const void* address) {
+                                    return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+                                  }),
           delta};
 }
 

@@ -32,10 +32,12 @@ std::string ShapeText(const LibraryAttentionShape& shape);
 
 // The operands from sample `first` on. lse is f[R,Q], or ordered by heads for a gradient.
 AttentionArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape, AttentionArgs args);
-AttentionGradArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape, AttentionGradArgs args);
+AttentionGradArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape,
+                              AttentionGradArgs args);
 // The operands of the first sample's key-value heads from `first` on, with the query heads of their
 // groups. lse is ordered by heads.
-AttentionGradArgs HeadsFrom(int64_t first, const LibraryAttentionShape& shape, AttentionGradArgs args);
+AttentionGradArgs HeadsFrom(int64_t first, const LibraryAttentionShape& shape,
+                            AttentionGradArgs args);
 
 // Attention prepared for one shape. Every run gives the same bits. One thread at a time may use it.
 template <typename Args>
@@ -57,8 +59,10 @@ class AttentionLibrary {
  public:
   virtual ~AttentionLibrary() = default;
   // Returns null if our own kernels are to compute it.
-  virtual StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) = 0;
-  virtual StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) = 0;
+  virtual StatusOr<std::unique_ptr<LibraryAttention>> Prepare(
+      const LibraryAttentionShape& shape) = 0;
+  virtual StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(
+      const LibraryAttentionShape& shape) = 0;
 };
 
 }  // namespace troupe::kernels::cuda

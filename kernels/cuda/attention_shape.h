@@ -36,20 +36,29 @@ constexpr AttentionTile TileOf(AttentionPass pass, int padded_head_dim, bool bfl
   if (!bfloat16) {
     return {.warps = 4,
             .row_tiles = 1,
-            .others = padded_head_dim == 64 ? 64 : padded_head_dim == 128 && !of_keys ? 32 : 16,
+            .others = padded_head_dim == 64                ? 64
+                      : padded_head_dim == 128 && !of_keys ? 32
+                                                           : 16,
             .columns = padded_head_dim == 256 && of_keys ? 128 : padded_head_dim};
   }
   switch (pass) {
     case AttentionPass::kForward:
       if (padded_head_dim == 256) return {.warps = 8, .row_tiles = 1, .others = 32, .columns = 256};
-      return {.warps = 4, .row_tiles = 2, .others = padded_head_dim == 64 ? 64 : 32, .columns = padded_head_dim};
+      return {.warps = 4,
+              .row_tiles = 2,
+              .others = padded_head_dim == 64 ? 64 : 32,
+              .columns = padded_head_dim};
     case AttentionPass::kQueryGradient:
       if (padded_head_dim == 256) return {.warps = 4, .row_tiles = 1, .others = 32, .columns = 256};
       return {.warps = 8, .row_tiles = 1, .others = 64, .columns = padded_head_dim};
-    case AttentionPass::kKeyGradient: break;
+    case AttentionPass::kKeyGradient:
+      break;
   }
   if (padded_head_dim == 256) return {.warps = 4, .row_tiles = 1, .others = 32, .columns = 128};
-  return {.warps = 8, .row_tiles = 1, .others = padded_head_dim == 64 ? 64 : 32, .columns = padded_head_dim};
+  return {.warps = 8,
+          .row_tiles = 1,
+          .others = padded_head_dim == 64 ? 64 : 32,
+          .columns = padded_head_dim};
 }
 
 // The local keys [begin, end) of a sample.
@@ -84,7 +93,8 @@ constexpr size_t AttentionSharedBytes(AttentionPass pass, int padded_head_dim, b
 struct AttentionPlace {
   int sample, head, first;
 };
-constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, int tile_rows, unsigned block) {
+constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, int tile_rows,
+                                 unsigned block) {
   const bool of_keys = pass == AttentionPass::kKeyGradient;
   const auto heads = static_cast<unsigned>(of_keys ? rows.key_value_heads : rows.query_heads);
   const int all = static_cast<int>(of_keys ? rows.keys.rows : rows.queries.rows);

@@ -28,10 +28,13 @@ struct Operands {
 
 AttentionRows RowsOf(const LibraryAttentionShape& shape) {
   const model::ContextRows all = model::ContextRows::Of(shape.tokens, 1, 0);
-  return {shape.samples, shape.tokens, shape.query_heads, shape.key_value_heads, shape.head_dim, all, all, nullptr};
+  return {
+      shape.samples, shape.tokens, shape.query_heads, shape.key_value_heads, shape.head_dim, all,
+      all,           nullptr};
 }
 
-StatusOr<std::unique_ptr<Operands>> MakeOperands(CudaDevice& device, const LibraryAttentionShape& shape,
+StatusOr<std::unique_ptr<Operands>> MakeOperands(CudaDevice& device,
+                                                 const LibraryAttentionShape& shape,
                                                  int64_t workspace_bytes) {
   auto made = std::make_unique<Operands>();
   const int64_t element = shape.bfloat16 ? 2 : 4;
@@ -48,7 +51,8 @@ StatusOr<std::unique_ptr<Operands>> MakeOperands(CudaDevice& device, const Libra
   TROUPE_ASSIGN_OR_RETURN(made->scratch, device.Allocate(AttentionGradScratchBytes(rows)));
   TROUPE_ASSIGN_OR_RETURN(made->workspace, device.Allocate(workspace_bytes));
   TROUPE_RETURN_IF_ERROR(FillWithNoise(device, made->qkv.get(), qkv_bytes, shape.bfloat16));
-  TROUPE_RETURN_IF_ERROR(FillWithNoise(device, made->output_gradient.get(), o_bytes, shape.bfloat16));
+  TROUPE_RETURN_IF_ERROR(
+      FillWithNoise(device, made->output_gradient.get(), o_bytes, shape.bfloat16));
   const int64_t k_at = shape.query_heads * shape.head_dim * element;
   const int64_t v_at = k_at + shape.key_value_heads * shape.head_dim * element;
   char* const qkv = made->qkv.get();
@@ -82,7 +86,8 @@ StatusOr<std::unique_ptr<Operands>> MakeOperands(CudaDevice& device, const Libra
 StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& enqueue) {
   TROUPE_RETURN_IF_ERROR(timer.Seconds(enqueue).status());  // loads the kernels onto the device
   TROUPE_ASSIGN_OR_RETURN(const double once, timer.Seconds(enqueue));
-  const int count = static_cast<int>(std::clamp(std::ceil(kAttentionRoundSeconds / std::max(once, 1e-6)), 2.0, 100.0));
+  const int count = static_cast<int>(
+      std::clamp(std::ceil(kAttentionRoundSeconds / std::max(once, 1e-6)), 2.0, 100.0));
   double least = std::numeric_limits<double>::infinity();
   for (int round = 0; round < kAttentionRounds; ++round) {
     TROUPE_ASSIGN_OR_RETURN(const double seconds, timer.Seconds([&] {
@@ -96,43 +101,53 @@ StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& en
 }
 
 Status LaunchAll(CudaDevice& device, std::span<const KernelLaunch> kernels) {
-  for (const KernelLaunch& kernel : kernels) TROUPE_RETURN_IF_ERROR(device.Launch(kernel, Stream::kCompute));
+  for (const KernelLaunch& kernel : kernels)
+    TROUPE_RETURN_IF_ERROR(device.Launch(kernel, Stream::kCompute));
   return OkStatus();
 }
 
 }  // namespace
 
-StatusOr<AttentionSeconds> DeviceAttentionTiming::Time(const LibraryAttentionShape& shape, LibraryAttention& library) {
-  TROUPE_ASSIGN_OR_RETURN(const auto operands, MakeOperands(device_, shape, library.workspace_bytes()));
+StatusOr<AttentionSeconds> DeviceAttentionTiming::Time(const LibraryAttentionShape& shape,
+                                                       LibraryAttention& library) {
+  TROUPE_ASSIGN_OR_RETURN(const auto operands,
+                          MakeOperands(device_, shape, library.workspace_bytes()));
   TROUPE_ASSIGN_OR_RETURN(const auto timer, DeviceTimer::Make(device_));
   AttentionSeconds seconds;
   TROUPE_ASSIGN_OR_RETURN(seconds.library, SecondsOf(*timer, [&] {
-    return library.Enqueue(operands->forward, operands->workspace.get(), Stream::kCompute);
-  }));
+                            return library.Enqueue(operands->forward, operands->workspace.get(),
+                                                   Stream::kCompute);
+                          }));
   TROUPE_ASSIGN_OR_RETURN(seconds.own, SecondsOf(*timer, [&] {
-    return device_.Launch(Attention(operands->forward, shape.bfloat16), Stream::kCompute);
-  }));
+                            return device_.Launch(Attention(operands->forward, shape.bfloat16),
+                                                  Stream::kCompute);
+                          }));
   return seconds;
 }
 
 StatusOr<AttentionSeconds> DeviceAttentionTiming::Time(const LibraryAttentionShape& shape,
                                                        LibraryAttentionGrad& library) {
-  TROUPE_ASSIGN_OR_RETURN(const auto operands, MakeOperands(device_, shape, library.workspace_bytes()));
+  TROUPE_ASSIGN_OR_RETURN(const auto operands,
+                          MakeOperands(device_, shape, library.workspace_bytes()));
   TROUPE_ASSIGN_OR_RETURN(const auto timer, DeviceTimer::Make(device_));
   auto* const lse_by_heads = reinterpret_cast<float*>(operands->lse_by_heads.get());
   AttentionGradArgs by_heads = operands->gradient;
   by_heads.lse = lse_by_heads;
   AttentionSeconds seconds;
-  TROUPE_ASSIGN_OR_RETURN(seconds.library, SecondsOf(*timer, [&]() -> Status {
-    TROUPE_RETURN_IF_ERROR(device_.Launch(LseByHeads(by_heads.rows, operands->gradient.lse, lse_by_heads), Stream::kCompute));
-    return library.Enqueue(by_heads, operands->workspace.get(), Stream::kCompute);
-  }));
-  TROUPE_ASSIGN_OR_RETURN(seconds.own, SecondsOf(*timer, [&] {
-    void* const scratch = operands->scratch.get();
-    return LaunchAll(device_, std::array{AttentionDelta(operands->gradient, scratch, shape.bfloat16),
-                                         AttentionQueryGrad(operands->gradient, scratch, shape.bfloat16),
-                                         AttentionKeyGrad(operands->gradient, scratch, shape.bfloat16)});
-  }));
+  TROUPE_ASSIGN_OR_RETURN(
+      seconds.library, SecondsOf(*timer, [&]() -> Status {
+        TROUPE_RETURN_IF_ERROR(device_.Launch(
+            LseByHeads(by_heads.rows, operands->gradient.lse, lse_by_heads), Stream::kCompute));
+        return library.Enqueue(by_heads, operands->workspace.get(), Stream::kCompute);
+      }));
+  TROUPE_ASSIGN_OR_RETURN(
+      seconds.own, SecondsOf(*timer, [&] {
+        void* const scratch = operands->scratch.get();
+        return LaunchAll(device_,
+                         std::array{AttentionDelta(operands->gradient, scratch, shape.bfloat16),
+                                    AttentionQueryGrad(operands->gradient, scratch, shape.bfloat16),
+                                    AttentionKeyGrad(operands->gradient, scratch, shape.bfloat16)});
+      }));
   return seconds;
 }
 

@@ -13,10 +13,12 @@ class DeviceAttentionTiming : public AttentionTiming {
   // `device` must outlive this object.
   explicit DeviceAttentionTiming(CudaDevice& device) : device_(device) {}
 
-  StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttention& library) override;
+  StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape,
+                                  LibraryAttention& library) override;
   // Includes the additional work that the library's gradient needs in a program: ordering lse by
   // heads.
-  StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttentionGrad& library) override;
+  StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape,
+                                  LibraryAttentionGrad& library) override;
 
  private:
   CudaDevice& device_;

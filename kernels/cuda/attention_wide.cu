@@ -49,7 +49,8 @@ TROUPE_KERNEL void WideAttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     const float rescale = expf(max - risen), weight = expf(score - risen);
     max = risen;
     sum = sum * rescale + weight;
-    for (int64_t d = Lane(); d < width; d += kWarp) output[d] = output[d] * rescale + weight * Widen(v[d]);
+    for (int64_t d = Lane(); d < width; d += kWarp)
+      output[d] = output[d] * rescale + weight * Widen(v[d]);
   }
   if (Lane() == 0) args.lse[at] = max + logf(sum);
   for (int64_t d = Lane(); d < width; d += kWarp) {
@@ -105,7 +106,8 @@ TROUPE_KERNEL void WideKeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) 
   const QueryRange queries = QueriesThatSee(rows, documents, key, key + 1);
   for (int64_t q_head = head * group; q_head < (head + 1) * group; ++q_head) {
     for (int64_t row = queries.begin; row < queries.end; ++row) {
-      const int64_t query = sample * rows.queries.rows + row, at = query * rows.query_heads + q_head;
+      const int64_t query = sample * rows.queries.rows + row,
+                    at = query * rows.query_heads + q_head;
       const T* const q = static_cast<const T*>(args.q) + query * args.q_stride + q_head * width;
       const T* const d_output = static_cast<const T*>(args.output_gradient) + at * width;
       const float weight = expf(Dot(q, k, width) * launch.scale - args.lse[at]);
@@ -136,21 +138,24 @@ template <typename T>
 KernelLaunch WideAttention(const AttentionLaunch<AttentionArgs>& launch) {
   const AttentionRows& rows = launch.args.rows;
   return MakeLaunch("wide_attention", &WideAttentionKernel<T>,
-                    WarpsFor(rows.samples * rows.queries.rows, rows.query_heads, 1, rows.head_dim), launch);
+                    WarpsFor(rows.samples * rows.queries.rows, rows.query_heads, 1, rows.head_dim),
+                    launch);
 }
 
 template <typename T>
 KernelLaunch WideAttentionQueryGrad(const AttentionLaunch<AttentionGradArgs>& launch) {
   const AttentionRows& rows = launch.args.rows;
   return MakeLaunch("wide_attention_query_grad", &WideQueryGradKernel<T>,
-                    WarpsFor(rows.samples * rows.queries.rows, rows.query_heads, 1, rows.head_dim), launch);
+                    WarpsFor(rows.samples * rows.queries.rows, rows.query_heads, 1, rows.head_dim),
+                    launch);
 }
 
 template <typename T>
 KernelLaunch WideAttentionKeyGrad(const AttentionLaunch<AttentionGradArgs>& launch) {
   const AttentionRows& rows = launch.args.rows;
   return MakeLaunch("wide_attention_key_grad", &WideKeyGradKernel<T>,
-                    WarpsFor(rows.samples * rows.keys.rows, rows.key_value_heads, 2, rows.head_dim), launch);
+                    WarpsFor(rows.samples * rows.keys.rows, rows.key_value_heads, 2, rows.head_dim),
+                    launch);
 }
 
 template KernelLaunch WideAttention<float>(const AttentionLaunch<AttentionArgs>&);

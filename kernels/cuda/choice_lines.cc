@@ -13,7 +13,9 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{16} << 20;
 
-std::string TitleOf(const ChoiceKind& kind) { return fmt::format("troupe {} choices 1", kind.name); }
+std::string TitleOf(const ChoiceKind& kind) {
+  return fmt::format("troupe {} choices 1", kind.name);
+}
 
 std::string HeaderOf(const ChoiceKind& kind, const ChoicesOwner& owner) {
   return fmt::format("{}\ndevice {}\nlibrary {}\n", TitleOf(kind), owner.device, owner.library);
@@ -21,17 +23,21 @@ std::string HeaderOf(const ChoiceKind& kind, const ChoicesOwner& owner) {
 
 }  // namespace
 
-std::string FormatLines(const ChoiceKind& kind, const ChoicesOwner& owner, const ChoiceLines& lines) {
+std::string FormatLines(const ChoiceKind& kind, const ChoicesOwner& owner,
+                        const ChoiceLines& lines) {
   std::string text = HeaderOf(kind, owner);
   for (const auto& [key, choice] : lines) text += fmt::format("{}: {}\n", key, choice);
   return text;
 }
 
-StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& owner, std::string_view text) {
+StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& owner,
+                                 std::string_view text) {
   const std::string header = HeaderOf(kind, owner);
   if (!text.starts_with(header)) {
-    if (!text.starts_with(TitleOf(kind))) return InvalidArgument("line 1 is not \"{}\"", TitleOf(kind));
-    return FailedPrecondition("it is of another device or library than {} with {}", owner.device, owner.library);
+    if (!text.starts_with(TitleOf(kind)))
+      return InvalidArgument("line 1 is not \"{}\"", TitleOf(kind));
+    return FailedPrecondition("it is of another device or library than {} with {}", owner.device,
+                              owner.library);
   }
   // Rejected because a truncated line could still be read as a choice.
   if (!text.ends_with('\n')) return InvalidArgument("the last line has no end");
@@ -41,7 +47,8 @@ StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& own
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(line.size() + 1);
     const size_t colon = line.find(": ");
-    if (colon == std::string_view::npos || !kind.is_choice(line.substr(0, colon), line.substr(colon + 2))) {
+    if (colon == std::string_view::npos ||
+        !kind.is_choice(line.substr(0, colon), line.substr(colon + 2))) {
       return InvalidArgument("line {} is no choice", number);
     }
     if (!lines.emplace(line.substr(0, colon), line.substr(colon + 2)).second) {
@@ -61,7 +68,8 @@ std::string ChoicesFileName(const ChoiceKind& kind, const ChoicesOwner& owner) {
   return fmt::format("{}-choices-{}-{}.txt", kind.name, device, owner.library);
 }
 
-ChoiceLinesFile::ChoiceLinesFile(FileSystem& files, std::string folder, ChoiceKind kind, ChoicesOwner owner)
+ChoiceLinesFile::ChoiceLinesFile(FileSystem& files, std::string folder, ChoiceKind kind,
+                                 ChoicesOwner owner)
     : files_(files), folder_(std::move(folder)), kind_(std::move(kind)), owner_(std::move(owner)) {
   Read();
 }
@@ -74,7 +82,8 @@ void ChoiceLinesFile::Read() {
   StatusOr<ChoiceLines> read =
       text.ok() ? ParseLines(kind_, owner_, *text) : StatusOr<ChoiceLines>(text.status());
   if (!read.ok()) {
-    LogWarning("cuda", "{} is not used and will be written anew: {}", path, ToString(read.status()));
+    LogWarning("cuda", "{} is not used and will be written anew: {}", path,
+               ToString(read.status()));
     return;
   }
   // Choices found by this process take precedence within it.
@@ -100,8 +109,8 @@ Status ChoiceLinesFile::Write() {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files_, folder_));
   const std::string path = JoinPath(folder_, ChoicesFileName(kind_, owner_));
   // Another process, possibly on another host, may write the file at the same time.
-  const std::string written = fmt::format("{}.{}-{}", path, getpid(),
-                                          std::chrono::steady_clock::now().time_since_epoch().count());
+  const std::string written = fmt::format(
+      "{}.{}-{}", path, getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
   TROUPE_ASSIGN_OR_RETURN(const auto file, files_.Create(written, CreateMode::kExclusive));
   Status status = file->Append(AsBytes(FormatLines(kind_, owner_, lines_)));
   if (status.ok()) status = file->Sync();

@@ -37,10 +37,12 @@ struct ChoiceKind {
   std::function<bool(std::string_view key, std::string_view choice)> is_choice;
 };
 
-std::string FormatLines(const ChoiceKind& kind, const ChoicesOwner& owner, const ChoiceLines& lines);
+std::string FormatLines(const ChoiceKind& kind, const ChoicesOwner& owner,
+                        const ChoiceLines& lines);
 // Errors: FAILED_PRECONDITION if the choices belong to another owner, INVALID_ARGUMENT with the
 // line if the text is damaged.
-StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& owner, std::string_view text);
+StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& owner,
+                                 std::string_view text);
 // "product-choices-nvidia-h200-130100.txt".
 std::string ChoicesFileName(const ChoiceKind& kind, const ChoicesOwner& owner);
 

@@ -31,8 +31,9 @@ bool IsKey(std::string_view key) {
     known = true;
     break;
   }
-  return known && TakeExtent(" samples=", &key) && TakeExtent(" tokens=", &key) && TakeExtent(" queries=", &key) &&
-         TakeExtent(" keys=", &key) && TakeExtent(" width=", &key) && key.empty();
+  return known && TakeExtent(" samples=", &key) && TakeExtent(" tokens=", &key) &&
+         TakeExtent(" queries=", &key) && TakeExtent(" keys=", &key) &&
+         TakeExtent(" width=", &key) && key.empty();
 }
 
 }  // namespace
@@ -43,13 +44,16 @@ ChoiceKind AttentionChoices() {
           }};
 }
 
-ChosenAttention::ChosenAttention(AttentionLibrary& library, AttentionTiming* timing, FileSystem& files,
-                                 const ChosenAttentionOptions& options)
-    : library_(library), timing_(timing), choices_(files, options.choices_folder, AttentionChoices(), options.owner) {}
+ChosenAttention::ChosenAttention(AttentionLibrary& library, AttentionTiming* timing,
+                                 FileSystem& files, const ChosenAttentionOptions& options)
+    : library_(library),
+      timing_(timing),
+      choices_(files, options.choices_folder, AttentionChoices(), options.owner) {}
 
 template <typename Args>
 StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> ChosenAttention::Choose(
-    const std::string& pass, const LibraryAttentionShape& shape, std::unique_ptr<LibraryAttentionOf<Args>> prepared) {
+    const std::string& pass, const LibraryAttentionShape& shape,
+    std::unique_ptr<LibraryAttentionOf<Args>> prepared) {
   if (prepared == nullptr || timing_ == nullptr) return prepared;
   const std::string key = pass + " " + ShapeText(shape);
   std::optional<std::string> choice = choices_.Find(key);
@@ -60,28 +64,32 @@ StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> ChosenAttention::Choose(
       LogWarning("cuda", "attention is not timed, {}: {}", key, Message(seconds.status()));
       return prepared;
     }
-    if (seconds.status().code() == StatusCode::kInternal && DeviceLossOf(seconds.status()).empty()) {
-      LogWarning("cuda", "our own kernels make attention, {}: {} did not run: {}", key, prepared->implementation(),
-                 ToString(seconds.status()));
+    if (seconds.status().code() == StatusCode::kInternal &&
+        DeviceLossOf(seconds.status()).empty()) {
+      LogWarning("cuda", "our own kernels make attention, {}: {} did not run: {}", key,
+                 prepared->implementation(), ToString(seconds.status()));
       return nullptr;
     }
     TROUPE_RETURN_IF_ERROR(seconds.status());
     choice = seconds->library < seconds->own ? kLibrary : kOwn;
-    LogInfo("cuda", "attention by {}, {}: {:.1f} microseconds of {}, {:.1f} of our own kernels", *choice, key,
-            1e6 * seconds->library, prepared->implementation(), 1e6 * seconds->own);
+    LogInfo("cuda", "attention by {}, {}: {:.1f} microseconds of {}, {:.1f} of our own kernels",
+            *choice, key, 1e6 * seconds->library, prepared->implementation(), 1e6 * seconds->own);
     choices_.Add(key, *choice);
   }
   if (*choice == kOwn) return nullptr;
   return prepared;
 }
 
-StatusOr<std::unique_ptr<LibraryAttention>> ChosenAttention::Prepare(const LibraryAttentionShape& shape) {
+StatusOr<std::unique_ptr<LibraryAttention>> ChosenAttention::Prepare(
+    const LibraryAttentionShape& shape) {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryAttention> prepared, library_.Prepare(shape));
   return Choose("forward", shape, std::move(prepared));
 }
 
-StatusOr<std::unique_ptr<LibraryAttentionGrad>> ChosenAttention::PrepareGrad(const LibraryAttentionShape& shape) {
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryAttentionGrad> prepared, library_.PrepareGrad(shape));
+StatusOr<std::unique_ptr<LibraryAttentionGrad>> ChosenAttention::PrepareGrad(
+    const LibraryAttentionShape& shape) {
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryAttentionGrad> prepared,
+                          library_.PrepareGrad(shape));
   return Choose("gradient", shape, std::move(prepared));
 }
 

@@ -30,8 +30,10 @@ class AttentionTiming {
  public:
   virtual ~AttentionTiming() = default;
   // Errors: RESOURCE_EXHAUSTED if operands and workspace do not fit into the free device memory.
-  virtual StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttention& library) = 0;
-  virtual StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttentionGrad& library) = 0;
+  virtual StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape,
+                                          LibraryAttention& library) = 0;
+  virtual StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape,
+                                          LibraryAttentionGrad& library) = 0;
 };
 
 // The choice kind of attention; a choice is "library" or "own".
@@ -52,13 +54,15 @@ class ChosenAttention : public AttentionLibrary {
   int64_t choices_found() const { return choices_found_; }
 
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override;
-  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override;
+  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(
+      const LibraryAttentionShape& shape) override;
 
  private:
   // Returns `prepared`, or null if our own kernels are faster.
   template <typename Args>
-  StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> Choose(const std::string& pass, const LibraryAttentionShape& shape,
-                                                             std::unique_ptr<LibraryAttentionOf<Args>> prepared);
+  StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> Choose(
+      const std::string& pass, const LibraryAttentionShape& shape,
+      std::unique_ptr<LibraryAttentionOf<Args>> prepared);
 
   AttentionLibrary& library_;
   AttentionTiming* const timing_;

@@ -30,7 +30,8 @@ class BfloatLibrary : public AttentionLibrary {
     if (!shape.bfloat16) return nullptr;
     return std::make_unique<NoAttention<AttentionArgs>>();
   }
-  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override {
+  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(
+      const LibraryAttentionShape& shape) override {
     if (!shape.bfloat16) return nullptr;
     return std::make_unique<NoAttention<AttentionGradArgs>>();
   }
@@ -56,7 +57,8 @@ class StatedTiming : public AttentionTiming {
 class ChosenAttentionTest : public testing::Test {
  protected:
   ChosenAttention Make(AttentionTiming* timing) {
-    return ChosenAttention(library_, timing, files_, {.choices_folder = folder(), .owner = kAttentionOwner});
+    return ChosenAttention(library_, timing, files_,
+                           {.choices_folder = folder(), .owner = kAttentionOwner});
   }
   std::string folder() const { return directory_.Child("choices"); }
   std::string path() const { return JoinPath(folder(), "attention-choices-nvidia-h200-91900.txt"); }

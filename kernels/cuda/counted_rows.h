@@ -24,7 +24,8 @@ struct RowTile {
 };
 
 // The `tile`-th tile, in order. All lanes of a warp must call it together; all get the result.
-TROUPE_DEVICE RowTile RowTileOf(const int32_t* counts, int64_t num_counts, int tile_rows, int tile) {
+TROUPE_DEVICE RowTile RowTileOf(const int32_t* counts, int64_t num_counts, int tile_rows,
+                                int tile) {
   int32_t tiles_before = 0, rows_before = 0;
   for (int64_t first = 0; first < num_counts; first += kWarp) {
     const int32_t count = first + Lane() < num_counts ? counts[first + Lane()] : 0;

@@ -20,7 +20,8 @@ constexpr int kProposals = 16;
 
 class LtProduct : public LibraryProduct {
  public:
-  LtProduct(CudaDevice& device, LtMatmul matmul, const LtAlgorithm& algorithm, const std::string& library)
+  LtProduct(CudaDevice& device, LtMatmul matmul, const LtAlgorithm& algorithm,
+            const std::string& library)
       : device_(device),
         matmul_(std::move(matmul)),
         algorithm_(algorithm),
@@ -31,7 +32,8 @@ class LtProduct : public LibraryProduct {
   Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
                  Stream stream, const ProductScales& scales) override {
     TROUPE_RETURN_IF_ERROR(device_.Enter());
-    return matmul_.Enqueue(algorithm_, a, b, c, accumulate, workspace, device_.native_stream(stream), scales);
+    return matmul_.Enqueue(algorithm_, a, b, c, accumulate, workspace,
+                           device_.native_stream(stream), scales);
   }
 
  private:
@@ -52,7 +54,8 @@ bool SuitsFloat8(const ProductShape& shape) {
 }
 
 // Returns the fastest proposal, by timing.
-StatusOr<LtAlgorithm> Tune(CudaDevice& device, const LtMatmul& matmul, const std::vector<LtAlgorithm>& proposals) {
+StatusOr<LtAlgorithm> Tune(CudaDevice& device, const LtMatmul& matmul,
+                           const std::vector<LtAlgorithm>& proposals) {
   int64_t workspace_bytes = 0;
   for (const LtAlgorithm& proposal : proposals) {
     workspace_bytes = std::max(workspace_bytes, proposal.workspace_bytes);
@@ -70,7 +73,8 @@ CublasLtLibrary::CublasLtLibrary(CudaDevice& device, FileSystem& files, CublasLt
       choices_(files, options_.choices_folder,
                {device.facts().name, static_cast<int64_t>(cublasLtGetVersion())}) {}
 
-StatusOr<std::unique_ptr<CublasLtLibrary>> CublasLtLibrary::Make(CudaDevice& device, FileSystem& files,
+StatusOr<std::unique_ptr<CublasLtLibrary>> CublasLtLibrary::Make(CudaDevice& device,
+                                                                 FileSystem& files,
                                                                  CublasLtOptions options) {
   TROUPE_RETURN_IF_ERROR(LoadCublasLt());
   TROUPE_RETURN_IF_ERROR(device.Enter());
@@ -99,7 +103,8 @@ StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const Product
       ++choices_found_;
       return product(*restored);
     }
-    LogWarning("cuda", "what was kept for {} does not run here: it is chosen again", ShapeText(shape));
+    LogWarning("cuda", "what was kept for {} does not run here: it is chosen again",
+               ShapeText(shape));
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<LtAlgorithm> proposals,
                           matmul.Propose(options_.workspace_limit, options_.tune ? kProposals : 1));

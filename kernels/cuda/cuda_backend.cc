@@ -14,9 +14,9 @@ StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
     return InvalidArgument("memory plan places {} values, the program has {}",
                            plan.locations.size(), program.values.size());
   }
-  auto executable = std::make_unique<cuda::CudaExecutable>(program, plan, device_, libraries_,
-                                                           find_communicator, make_communicator_,
-                                                           &fallbacks_, &graph_captures_);
+  auto executable =
+      std::make_unique<cuda::CudaExecutable>(program, plan, device_, libraries_, find_communicator,
+                                             make_communicator_, &fallbacks_, &graph_captures_);
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
   executed_products_ = executable->executed_products().List();
   for (const std::string& implementation : executable->implementations()) {

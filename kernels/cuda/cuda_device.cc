@@ -57,22 +57,24 @@ StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
     return InvalidArgument("GPU {} of {}", ordinal, count);
   }
   cudaDeviceProp properties;
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaGetDeviceProperties(&properties, ordinal), "properties of the GPU"));
+  TROUPE_RETURN_IF_ERROR(
+      CheckCuda(cudaGetDeviceProperties(&properties, ordinal), "properties of the GPU"));
   facts.name = properties.name;
   std::array<unsigned char, 16> uuid;
   std::copy_n(properties.uuid.bytes, uuid.size(), uuid.begin());
   facts.uuid = UuidText(uuid);
   char bus_id[32] = "";
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal), "the GPU's place"));
+  TROUPE_RETURN_IF_ERROR(
+      CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal), "the GPU's place"));
   facts.pci_bus_id = bus_id;
   facts.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   facts.multiprocessors = properties.multiProcessorCount;
   facts.capability_major = properties.major;
   facts.capability_minor = properties.minor;
   if (!Runs(TROUPE_CUDA_ARCHITECTURE, properties.major, properties.minor)) {
-    return FailedPrecondition("{} has compute capability {}.{}, for which sm_{} of this build is not",
-                              facts.name, properties.major, properties.minor,
-                              TROUPE_CUDA_ARCHITECTURE);
+    return FailedPrecondition(
+        "{} has compute capability {}.{}, for which sm_{} of this build is not", facts.name,
+        properties.major, properties.minor, TROUPE_CUDA_ARCHITECTURE);
   }
   return facts;
 }
@@ -91,8 +93,9 @@ Status CudaDevice::AddStream(bool first, std::string_view name) {
   TROUPE_RETURN_IF_ERROR(
       Check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities of streams"));
   CUstream_st* stream = nullptr;
-  TROUPE_RETURN_IF_ERROR(Check(
-      cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? highest : lowest), name));
+  TROUPE_RETURN_IF_ERROR(
+      Check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? highest : lowest),
+            name));
   streams_.push_back(stream);
   return OkStatus();
 }
@@ -135,8 +138,9 @@ StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {
   const OutsideOfCapture outside;
   void* memory = nullptr;
   // For 0 bytes the runtime returns null, but callers need a distinct address.
-  TROUPE_RETURN_IF_ERROR(Check(cudaMalloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
-                               fmt::format("{} bytes of {}", bytes, facts_.name)));
+  TROUPE_RETURN_IF_ERROR(
+      Check(cudaMalloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
+            fmt::format("{} bytes of {}", bytes, facts_.name)));
   return DeviceMemory(static_cast<char*>(memory), [this](char* address) {
     if (CanFree()) cudaFree(address);
   });
@@ -146,8 +150,9 @@ StatusOr<DeviceMemory> CudaDevice::AllocatePinned(int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
   const OutsideOfCapture outside;  // a collective's mark is allocated when it is first enqueued
   void* memory = nullptr;
-  TROUPE_RETURN_IF_ERROR(Check(cudaMallocHost(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
-                               fmt::format("{} bytes of pinned memory", bytes)));
+  TROUPE_RETURN_IF_ERROR(
+      Check(cudaMallocHost(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
+            fmt::format("{} bytes of pinned memory", bytes)));
   return DeviceMemory(static_cast<char*>(memory), [this](char* address) {
     if (CanFree()) cudaFreeHost(address);
   });
@@ -155,8 +160,9 @@ StatusOr<DeviceMemory> CudaDevice::AllocatePinned(int64_t bytes) {
 
 StatusOr<std::shared_ptr<void>> CudaDevice::Pin(void* memory, int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
-  TROUPE_RETURN_IF_ERROR(Check(cudaHostRegister(memory, static_cast<size_t>(bytes), cudaHostRegisterDefault),
-                               fmt::format("{} bytes of the host's to be pinned", bytes)));
+  TROUPE_RETURN_IF_ERROR(
+      Check(cudaHostRegister(memory, static_cast<size_t>(bytes), cudaHostRegisterDefault),
+            fmt::format("{} bytes of the host's to be pinned", bytes)));
   return std::shared_ptr<void>(memory, [this](void* address) {
     if (CanFree()) cudaHostUnregister(address);
   });
@@ -171,10 +177,10 @@ Status CudaDevice::Load(const KernelLaunch& launch) {
   TROUPE_RETURN_IF_ERROR(Check(cudaFuncGetAttributes(&attributes, launch.kernel), launch.name));
   auto allowed = static_cast<size_t>(std::max(attributes.maxDynamicSharedSizeBytes, 0));
   if (launch.shape.shared_bytes > allowed) {
-    TROUPE_RETURN_IF_ERROR(Check(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                      static_cast<int>(launch.shape.shared_bytes)),
-                                 fmt::format("{} bytes of shared memory for {}", launch.shape.shared_bytes,
-                                             launch.name)));
+    TROUPE_RETURN_IF_ERROR(Check(
+        cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(launch.shape.shared_bytes)),
+        fmt::format("{} bytes of shared memory for {}", launch.shape.shared_bytes, launch.name)));
     allowed = launch.shape.shared_bytes;
   }
   loaded_[launch.kernel] = allowed;
@@ -185,16 +191,18 @@ Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   TROUPE_RETURN_IF_ERROR(Load(launch));
   TROUPE_RETURN_IF_ERROR(Enter());
   void* arguments[] = {const_cast<std::byte*>(launch.arguments.data())};
-  return Check(cudaLaunchKernel(launch.kernel, dim3{launch.shape.blocks_x, launch.shape.blocks_y, 1},
-                                dim3{launch.shape.threads, 1, 1}, arguments, launch.shape.shared_bytes,
-                                native_stream(stream)),
-               launch.name);
+  return Check(
+      cudaLaunchKernel(launch.kernel, dim3{launch.shape.blocks_x, launch.shape.blocks_y, 1},
+                       dim3{launch.shape.threads, 1, 1}, arguments, launch.shape.shared_bytes,
+                       native_stream(stream)),
+      launch.name);
 }
 
 Status CudaDevice::Copy(void* to, const void* from, int64_t bytes, Stream stream) {
   if (bytes == 0) return OkStatus();
   TROUPE_RETURN_IF_ERROR(Enter());
-  return Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, native_stream(stream)),
+  return Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault,
+                               native_stream(stream)),
                "copy");
 }
 
@@ -202,7 +210,8 @@ Status CudaDevice::CopyNow(void* to, const void* from, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   TROUPE_RETURN_IF_ERROR(Enter());
   TROUPE_RETURN_IF_ERROR(Copy(to, from, bytes, Stream::kCopy));
-  return Await([this] { return cudaStreamQuery(native_stream(Stream::kCopy)); }, options_.interruption);
+  return Await([this] { return cudaStreamQuery(native_stream(Stream::kCopy)); },
+               options_.interruption);
 }
 
 Status CudaDevice::Clear(void* to, int64_t bytes, Stream stream) {
@@ -221,19 +230,22 @@ StatusOr<Event> CudaDevice::MakeEvent() {
 
 Status CudaDevice::Record(Event event, Stream stream) {
   TROUPE_RETURN_IF_ERROR(Enter());
-  return Check(cudaEventRecord(events_[static_cast<size_t>(event)], native_stream(stream)), "record of an event");
+  return Check(cudaEventRecord(events_[static_cast<size_t>(event)], native_stream(stream)),
+               "record of an event");
 }
 
 Status CudaDevice::WaitFor(Event event, Stream stream) {
   TROUPE_RETURN_IF_ERROR(Enter());
-  return Check(cudaStreamWaitEvent(native_stream(stream), events_[static_cast<size_t>(event)], 0), "wait for an event");
+  return Check(cudaStreamWaitEvent(native_stream(stream), events_[static_cast<size_t>(event)], 0),
+               "wait for an event");
 }
 
 Status CudaDevice::BeginCapture() {
   TROUPE_CHECK(!capturing_, "a capture begins within another");
   TROUPE_RETURN_IF_ERROR(Enter());
-  TROUPE_RETURN_IF_ERROR(Check(cudaStreamBeginCapture(native_stream(Stream::kCompute), cudaStreamCaptureModeThreadLocal),
-                               "begin of a capture"));
+  TROUPE_RETURN_IF_ERROR(Check(
+      cudaStreamBeginCapture(native_stream(Stream::kCompute), cudaStreamCaptureModeThreadLocal),
+      "begin of a capture"));
   capturing_ = true;
   return OkStatus();
 }
@@ -243,13 +255,15 @@ StatusOr<Graph> CudaDevice::EndCapture() {
   capturing_ = false;
   TROUPE_RETURN_IF_ERROR(Enter());
   cudaGraph_t captured = nullptr;
-  TROUPE_RETURN_IF_ERROR(Check(cudaStreamEndCapture(native_stream(Stream::kCompute), &captured), "capture"));
+  TROUPE_RETURN_IF_ERROR(
+      Check(cudaStreamEndCapture(native_stream(Stream::kCompute), &captured), "capture"));
   CUgraphExec_st* graph = nullptr;
   const Status made = Check(cudaGraphInstantiate(&graph, captured, 0), "graph");
   cudaGraphDestroy(captured);
   TROUPE_RETURN_IF_ERROR(made);
   // Otherwise the first launch would upload it.
-  if (Status uploaded = Check(cudaGraphUpload(graph, native_stream(Stream::kCompute)), "graph"); !uploaded.ok()) {
+  if (Status uploaded = Check(cudaGraphUpload(graph, native_stream(Stream::kCompute)), "graph");
+      !uploaded.ok()) {
     if (!gone_) cudaGraphExecDestroy(graph);
     return uploaded;
   }
@@ -259,7 +273,9 @@ StatusOr<Graph> CudaDevice::EndCapture() {
 
 Status CudaDevice::LaunchGraph(Graph graph) {
   TROUPE_RETURN_IF_ERROR(Enter());
-  return Check(cudaGraphLaunch(graphs_[static_cast<size_t>(graph)], native_stream(Stream::kCompute)), "graph");
+  return Check(
+      cudaGraphLaunch(graphs_[static_cast<size_t>(graph)], native_stream(Stream::kCompute)),
+      "graph");
 }
 
 void CudaDevice::Release(Graph graph) {
@@ -268,7 +284,8 @@ void CudaDevice::Release(Graph graph) {
   if (!gone_ && Enter().ok()) cudaGraphExecDestroy(released);
 }
 
-Status CudaDevice::Await(const std::function<int()>& ask, const std::function<Status()>& interruption) {
+Status CudaDevice::Await(const std::function<int()>& ask,
+                         const std::function<Status()>& interruption) {
   const auto begin = std::chrono::steady_clock::now();
   while (true) {
     const int state = ask();
@@ -281,7 +298,8 @@ Status CudaDevice::Await(const std::function<int()>& ask, const std::function<St
     if (waited < kAsking) continue;
     if (waited >= options_.wait_limit) {
       gone_ = true;
-      return DeadlineExceeded("{} did not finish within {:.1f} s", facts_.name, ToSeconds(options_.wait_limit));
+      return DeadlineExceeded("{} did not finish within {:.1f} s", facts_.name,
+                              ToSeconds(options_.wait_limit));
     }
     if (interruption) TROUPE_RETURN_IF_ERROR(interruption());
     std::this_thread::sleep_for(kPause);

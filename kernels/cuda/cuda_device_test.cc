@@ -67,7 +67,8 @@ TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   EXPECT_EQ(none.code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(none)), HasSubstr("no NVIDIA driver, this build's CUDA is 13.0"));
   Runtime().driver_version = 12040;
-  EXPECT_THAT(std::string(Message(CudaDevice::Make(0, {}).status())), HasSubstr("the driver's CUDA is 12.4"));
+  EXPECT_THAT(std::string(Message(CudaDevice::Make(0, {}).status())),
+              HasSubstr("the driver's CUDA is 12.4"));
 }
 
 TEST_F(CudaDeviceTest, RefusesWhatIsNotThereAndWhatItsKernelsDoNotRunOn) {
@@ -81,10 +82,11 @@ TEST_F(CudaDeviceTest, RefusesWhatIsNotThereAndWhatItsKernelsDoNotRunOn) {
 TEST_F(CudaDeviceTest, LaunchesWithTheStructAsTheOnlyArgument) {
   auto device = Made();
   Runtime().DrainCalls();
-  const KernelLaunch launch = MakeLaunch("kernel", &Kernel, {.blocks_x = 3, .blocks_y = 2, .threads = 64}, 17);
+  const KernelLaunch launch =
+      MakeLaunch("kernel", &Kernel, {.blocks_x = 3, .blocks_y = 2, .threads = 64}, 17);
   ASSERT_TRUE(device->Launch(launch, Stream::kCopy).ok());
-  const std::string line =
-      fmt::format("cudaLaunchKernel 3x2 of 64 shared=0 stream={} argument=17", NumberOf(*device, Stream::kCopy));
+  const std::string line = fmt::format("cudaLaunchKernel 3x2 of 64 shared=0 stream={} argument=17",
+                                       NumberOf(*device, Stream::kCopy));
   EXPECT_THAT(Runtime().DrainCalls(), ElementsAre("cudaFuncGetAttributes relaxed=true", line));
   ASSERT_TRUE(device->Launch(launch, Stream::kCopy).ok());
   EXPECT_THAT(Runtime().DrainCalls(), ElementsAre(line));  // already loaded

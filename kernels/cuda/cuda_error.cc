@@ -53,9 +53,9 @@ bool LosesDevice(cudaError_t error) {
 
 Status FromCuda(cudaError_t error, std::string_view what) {
   if (error == cudaSuccess) return OkStatus();
-  const Status status =
-      MakeStatus(CodeOf(error),
-                 fmt::format("{}: {}: {}", what, cudaGetErrorName(error), cudaGetErrorString(error)));
+  const Status status = MakeStatus(
+      CodeOf(error),
+      fmt::format("{}: {}: {}", what, cudaGetErrorName(error), cudaGetErrorString(error)));
   return LosesDevice(error) ? WithDeviceLoss(status, cudaGetErrorName(error)) : status;
 }
 

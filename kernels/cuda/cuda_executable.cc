@@ -86,7 +86,8 @@ Status CudaExecutable::Prepare() {
 
 Status CudaExecutable::MakeCommunicator(Communicator& host, const std::string& user) {
   if (!make_communicator_) {
-    return InvalidArgument("{} has {} ranks, for which this device has no collectives", user, host.size());
+    return InvalidArgument("{} has {} ranks, for which this device has no collectives", user,
+                           host.size());
   }
   TROUPE_ASSIGN_OR_RETURN(communicators_[&host], make_communicator_(host));
   return OkStatus();
@@ -102,8 +103,8 @@ StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<mo
     made.last_microbatch = op.last_microbatch;
     made.overwrites = OverwritesOf(program_, op);
     for (const bool accumulates : {false, true}) {
-      const bool comes =
-          accumulates ? made.overwrites != Overwrites::kEveryRun : made.overwrites != Overwrites::kNever;
+      const bool comes = accumulates ? made.overwrites != Overwrites::kEveryRun
+                                     : made.overwrites != Overwrites::kNever;
       if (!comes) continue;
       TROUPE_ASSIGN_OR_RETURN(made.commands[accumulates ? 1 : 0],
                               preparation_.Make(op, buffer, accumulates));
@@ -123,7 +124,8 @@ Status CudaExecutable::Connect() {
   // Each connection waits for the other ranks of its group. All ranks connect in the order of
   // names, so that they cannot deadlock.
   std::map<std::string_view, DeviceCommunicator*> by_name;
-  for (const auto& [host, communicator] : communicators_) by_name.emplace(host->name(), communicator.get());
+  for (const auto& [host, communicator] : communicators_)
+    by_name.emplace(host->name(), communicator.get());
   for (const auto& [name, communicator] : by_name) {
     TROUPE_RETURN_IF_ERROR(communicator->Connect());
   }
@@ -211,8 +213,8 @@ Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byt
   TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
   const char* const from = preparation_.Address(value, buffer);
   return InPieces(bytes.size(), [&](size_t offset, size_t count) {
-    TROUPE_RETURN_IF_ERROR(device_.Copy(bounce_.get(), from + offset, static_cast<int64_t>(count),
-                                        Stream::kCompute));
+    TROUPE_RETURN_IF_ERROR(
+        device_.Copy(bounce_.get(), from + offset, static_cast<int64_t>(count), Stream::kCompute));
     TROUPE_RETURN_IF_ERROR(Finish());
     std::memcpy(bytes.data() + offset, bounce_.get(), count);
     return OkStatus();
@@ -222,7 +224,8 @@ Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byt
 std::shared_ptr<void> CudaExecutable::Pin(std::span<std::byte> memory) {
   auto pinned = device_.Pin(memory.data(), static_cast<int64_t>(memory.size()));
   if (pinned.ok()) return *std::move(pinned);
-  fallbacks_.push_back(fmt::format("snapshot: copies into pageable memory: {}", Message(pinned.status())));
+  fallbacks_.push_back(
+      fmt::format("snapshot: copies into pageable memory: {}", Message(pinned.status())));
   return nullptr;
 }
 
@@ -236,7 +239,8 @@ StatusOr<std::unique_ptr<DelayedRead>> CudaExecutable::MakeDelayedRead(
   return CudaDelayedRead::Make(device_, stalls_, std::move(sources));
 }
 
-Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
+Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to,
+                            int to_buffer) {
   const int64_t bytes = program_.value(from).bytes();
   if (open_ != nullptr) {
     return open_->calls

@@ -119,7 +119,9 @@ class CudaExecutable : public Executable {
   // Orders groups identically on every rank; they are connected in this order, so that ranks cannot
   // deadlock.
   struct ByName {
-    bool operator()(const Communicator* a, const Communicator* b) const { return a->name() < b->name(); }
+    bool operator()(const Communicator* a, const Communicator* b) const {
+      return a->name() < b->name();
+    }
   };
   std::map<Communicator*, std::unique_ptr<DeviceCommunicator>, ByName> communicators_;
   Stalls stalls_;

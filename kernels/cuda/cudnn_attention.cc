@@ -28,8 +28,8 @@ template <typename Args>
 class CudnnCall : public LibraryAttentionOf<Args> {
  public:
   // `graph` computes the part of `shape` that `call` covers.
-  CudnnCall(CudaDevice& device, cudnnHandle_t handle, const LibraryAttentionShape& shape, const GradientCall& call,
-            std::unique_ptr<CudnnAttentionGraph> graph)
+  CudnnCall(CudaDevice& device, cudnnHandle_t handle, const LibraryAttentionShape& shape,
+            const GradientCall& call, std::unique_ptr<CudnnAttentionGraph> graph)
       : device_(device), handle_(handle), shape_(shape), call_(call), graph_(std::move(graph)) {}
   ~CudnnCall() override {
     // Destroying the graph would wait for the device.
@@ -49,7 +49,8 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   Status Enqueue(const Args& args, void* workspace, Stream stream) override {
     TROUPE_RETURN_IF_ERROR(device_.Enter());
     const OutsideOfCapture outside;  // at first use it loads kernels and makes its own streams
-    TROUPE_RETURN_IF_ERROR(FromCudnn(cudnnSetStream(handle_, device_.native_stream(stream)), "cuDNN's stream"));
+    TROUPE_RETURN_IF_ERROR(
+        FromCudnn(cudnnSetStream(handle_, device_.native_stream(stream)), "cuDNN's stream"));
     for (int64_t first = 0; first < shape_.samples; first += call_.samples) {
       TROUPE_RETURN_IF_ERROR(EnqueueHeads(SamplesFrom(first, shape_, args), workspace));
     }
@@ -58,7 +59,9 @@ class CudnnCall : public LibraryAttentionOf<Args> {
 
  private:
   // Enqueues the heads of as many samples as a call covers.
-  Status EnqueueHeads(const AttentionArgs& args, void* workspace) { return graph_->Enqueue(handle_, args, workspace); }
+  Status EnqueueHeads(const AttentionArgs& args, void* workspace) {
+    return graph_->Enqueue(handle_, args, workspace);
+  }
   Status EnqueueHeads(const AttentionGradArgs& args, void* workspace) {
     for (int64_t first = 0; first < shape_.key_value_heads; first += call_.key_value_heads) {
       TROUPE_RETURN_IF_ERROR(graph_->Enqueue(handle_, HeadsFrom(first, shape_, args), workspace));
@@ -94,33 +97,39 @@ class CudnnAttentionLibrary : public AttentionLibrary {
   }
 
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
-    return PrepareCall<AttentionArgs>("forward", shape, {shape.samples, shape.key_value_heads},
-                                      [&] { return CudnnAttentionGraph::MakeForward(shape, target_); });
+    return PrepareCall<AttentionArgs>(
+        "forward", shape, {shape.samples, shape.key_value_heads},
+        [&] { return CudnnAttentionGraph::MakeForward(shape, target_); });
   }
-  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override {
+  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(
+      const LibraryAttentionShape& shape) override {
     const GradientCall call = GradientCallOf(shape, options_.workspace_limit);
-    return PrepareCall<AttentionGradArgs>("gradient", shape, call,
-                                          [&] { return CudnnAttentionGraph::MakeGradient(shape, call, target_); });
+    return PrepareCall<AttentionGradArgs>("gradient", shape, call, [&] {
+      return CudnnAttentionGraph::MakeGradient(shape, call, target_);
+    });
   }
 
  private:
   template <typename Args, typename MakeGraph>
-  StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> PrepareCall(const char* pass, const LibraryAttentionShape& shape,
-                                                                  const GradientCall& call, const MakeGraph& make) {
+  StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> PrepareCall(
+      const char* pass, const LibraryAttentionShape& shape, const GradientCall& call,
+      const MakeGraph& make) {
     // float32 must not be computed in TF32.
     if (!shape.bfloat16 || shape.rows() == 0) return nullptr;
     TROUPE_RETURN_IF_ERROR(device_.Enter());
     StatusOr<std::unique_ptr<CudnnAttentionGraph>> graph = make();
     if (graph.ok() && (*graph)->workspace_bytes() > options_.workspace_limit) {
-      graph = Unimplemented("it needs {} bytes of working memory, more than {}", (*graph)->workspace_bytes(),
-                            options_.workspace_limit);
+      graph = Unimplemented("it needs {} bytes of working memory, more than {}",
+                            (*graph)->workspace_bytes(), options_.workspace_limit);
     }
     if (graph.status().code() == StatusCode::kUnimplemented) {
-      LogInfo("cuda", "our own kernels make attention, {}, {}: {}", pass, ShapeText(shape), Message(graph.status()));
+      LogInfo("cuda", "our own kernels make attention, {}, {}: {}", pass, ShapeText(shape),
+              Message(graph.status()));
       return nullptr;
     }
     TROUPE_RETURN_IF_ERROR(graph.status());
-    return std::make_unique<CudnnCall<Args>>(device_, target_.handle, shape, call, std::move(*graph));
+    return std::make_unique<CudnnCall<Args>>(device_, target_.handle, shape, call,
+                                             std::move(*graph));
   }
 
   CudaDevice& device_;
@@ -130,7 +139,8 @@ class CudnnAttentionLibrary : public AttentionLibrary {
 
 }  // namespace
 
-StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice& device, const CudnnAttentionOptions& options) {
+StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice& device,
+                                            const CudnnAttentionOptions& options) {
   auto library = std::make_unique<CudnnAttentionLibrary>(device, options);
   TROUPE_RETURN_IF_ERROR(library->Open());
   return CudnnAttention{std::move(library), CudnnVersion()};

@@ -32,7 +32,8 @@ struct CudnnAttention {
 // `device` must outlive the library, and the library the operations it prepares. If a shape has no
 // plan, the library logs that and prepares nothing. Errors: those of LoadCudnn; UNIMPLEMENTED if
 // this build lacks cuDNN's front end; UNAVAILABLE if cuDNN cannot be initialised.
-StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice& device, const CudnnAttentionOptions& options);
+StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice& device,
+                                            const CudnnAttentionOptions& options);
 
 // "cuDNN 9.19.0", or "no cuDNN" if MakeCudnnAttention would not find it.
 std::string CudnnInUse();

@@ -53,7 +53,8 @@ Layout RowsOfQkv(const LibraryAttentionShape& shape, int64_t samples, int64_t he
 
 Layout RowsOfOutput(const LibraryAttentionShape& shape, int64_t samples, int64_t heads) {
   const int64_t width = shape.query_heads * shape.head_dim;
-  return {{samples, heads, shape.tokens, shape.head_dim}, {shape.tokens * width, shape.head_dim, width, 1}};
+  return {{samples, heads, shape.tokens, shape.head_dim},
+          {shape.tokens * width, shape.head_dim, width, 1}};
 }
 
 Layout LseByRows(const LibraryAttentionShape& shape) {
@@ -100,11 +101,12 @@ Status FromFrontend(const frontend::error_object& error, StatusCode code) {
 }  // namespace
 
 GradientCall GradientCallOf(const LibraryAttentionShape& shape, int64_t workspace_limit) {
-  const int64_t of_head = std::max<int64_t>(
-      model::AttentionGradHeadBytes({.query_heads = shape.query_heads,
-                                     .key_value_heads = shape.key_value_heads,
-                                     .head_dim = shape.head_dim,
-                                     .tokens = shape.tokens}), 1);
+  const int64_t of_head =
+      std::max<int64_t>(model::AttentionGradHeadBytes({.query_heads = shape.query_heads,
+                                                       .key_value_heads = shape.key_value_heads,
+                                                       .head_dim = shape.head_dim,
+                                                       .tokens = shape.tokens}),
+                        1);
   // The largest divisor of `all` that is at most `most`.
   const auto part = [](int64_t all, int64_t most) {
     int64_t count = std::clamp<int64_t>(most, 1, std::max<int64_t>(all, 1));
@@ -124,30 +126,38 @@ struct CudnnAttentionGraph::Graph {
   // Sets the data types that nodes added later inherit.
   Graph(const LibraryAttentionShape& shape, const CudnnTarget& target) {
     graph.set_sm_version(target.capability).set_sm_count(target.multiprocessors);
-    graph.set_io_data_type(shape.bfloat16 ? frontend::DataType_t::BFLOAT16 : frontend::DataType_t::FLOAT)
+    graph
+        .set_io_data_type(shape.bfloat16 ? frontend::DataType_t::BFLOAT16
+                                         : frontend::DataType_t::FLOAT)
         .set_intermediate_data_type(frontend::DataType_t::FLOAT)
         .set_compute_data_type(frontend::DataType_t::FLOAT);
   }
 
   // Builds the first plan that cuDNN's heuristic proposes and that can be built.
   Status Build(const CudnnTarget& target) {
-    const auto check = [](const frontend::error_object& error) { return FromFrontend(error, StatusCode::kUnimplemented); };
+    const auto check = [](const frontend::error_object& error) {
+      return FromFrontend(error, StatusCode::kUnimplemented);
+    };
     if (target.handle == nullptr) {
       device = std::make_shared<frontend::DeviceProperties>();
-      TROUPE_RETURN_IF_ERROR(check(device->deserialize({target.device_properties.begin(), target.device_properties.end()})));
+      TROUPE_RETURN_IF_ERROR(check(
+          device->deserialize({target.device_properties.begin(), target.device_properties.end()})));
       graph.set_device_properties(device);
     }
     TROUPE_RETURN_IF_ERROR(check(graph.validate()));
-    TROUPE_RETURN_IF_ERROR(
-        check(target.handle == nullptr ? graph.build_operation_graph() : graph.build_operation_graph(target.handle)));
+    TROUPE_RETURN_IF_ERROR(check(target.handle == nullptr
+                                     ? graph.build_operation_graph()
+                                     : graph.build_operation_graph(target.handle)));
     TROUPE_RETURN_IF_ERROR(check(graph.create_execution_plans({frontend::HeurMode_t::A})));
     TROUPE_RETURN_IF_ERROR(check(graph.check_support()));
-    TROUPE_RETURN_IF_ERROR(check(graph.build_plans(frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE)));
+    TROUPE_RETURN_IF_ERROR(
+        check(graph.build_plans(frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE)));
     TROUPE_RETURN_IF_ERROR(check(graph.get_workspace_size(workspace_bytes)));
     return check(graph.get_plan_name(plan));
   }
 
-  Status Enqueue(cudnnContext* handle, const std::unordered_map<int64_t, void*>& addresses, void* workspace) {
+  Status Enqueue(cudnnContext* handle, const std::unordered_map<int64_t, void*>& addresses,
+                 void* workspace) {
     std::unordered_map<int64_t, void*> given = addresses;
     return FromFrontend(graph.execute(handle, given, workspace), StatusCode::kInternal);
   }
@@ -156,24 +166,24 @@ struct CudnnAttentionGraph::Graph {
 CudnnAttentionGraph::CudnnAttentionGraph(std::unique_ptr<Graph> graph) : graph_(std::move(graph)) {}
 CudnnAttentionGraph::~CudnnAttentionGraph() = default;
 
-StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeForward(const LibraryAttentionShape& shape,
-                                                                                const CudnnTarget& target) {
+StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeForward(
+    const LibraryAttentionShape& shape, const CudnnTarget& target) {
   auto made = std::make_unique<Graph>(shape, target);
   const Layout queries = RowsOfQkv(shape, shape.samples, shape.query_heads);
   const Layout keys = RowsOfQkv(shape, shape.samples, shape.key_value_heads);
   auto attributes = Causal<frontend::graph::SDPA_attributes>(shape);
   attributes.set_generate_stats(true);
-  const auto [o, lse] = made->graph.sdpa(Input(&made->graph, kQ, queries), Input(&made->graph, kK, keys),
-                                         Input(&made->graph, kV, keys), attributes);
+  const auto [o, lse] =
+      made->graph.sdpa(Input(&made->graph, kQ, queries), Input(&made->graph, kK, keys),
+                       Input(&made->graph, kV, keys), attributes);
   Output(o, kO, RowsOfOutput(shape, shape.samples, shape.query_heads));
   Output(lse, kLse, LseByRows(shape), /*float32=*/true);
   TROUPE_RETURN_IF_ERROR(made->Build(target));
   return std::unique_ptr<CudnnAttentionGraph>(new CudnnAttentionGraph(std::move(made)));
 }
 
-StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeGradient(const LibraryAttentionShape& shape,
-                                                                                 const GradientCall& call,
-                                                                                 const CudnnTarget& target) {
+StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeGradient(
+    const LibraryAttentionShape& shape, const GradientCall& call, const CudnnTarget& target) {
   auto made = std::make_unique<Graph>(shape, target);
   const int64_t query_heads = call.key_value_heads * (shape.query_heads / shape.key_value_heads);
   const Layout queries = RowsOfQkv(shape, call.samples, query_heads);
@@ -184,8 +194,9 @@ StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeGradient
   attributes.set_deterministic_algorithm(true);
   frontend::graph::Graph* const graph = &made->graph;
   const auto [dq, dk, dv] = graph->sdpa_backward(
-      Input(graph, kQ, queries), Input(graph, kK, keys), Input(graph, kV, keys), Input(graph, kO, output),
-      Input(graph, kOutputGradient, output), Input(graph, kLse, lse, /*float32=*/true), attributes);
+      Input(graph, kQ, queries), Input(graph, kK, keys), Input(graph, kV, keys),
+      Input(graph, kO, output), Input(graph, kOutputGradient, output),
+      Input(graph, kLse, lse, /*float32=*/true), attributes);
   Output(dq, kDq, queries);
   Output(dk, kDk, keys);
   Output(dv, kDv, keys);
@@ -196,14 +207,18 @@ StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeGradient
 int64_t CudnnAttentionGraph::workspace_bytes() const { return graph_->workspace_bytes; }
 std::string CudnnAttentionGraph::plan() const { return graph_->plan; }
 
-Status CudnnAttentionGraph::Enqueue(cudnnContext* handle, const AttentionArgs& args, void* workspace) const {
+Status CudnnAttentionGraph::Enqueue(cudnnContext* handle, const AttentionArgs& args,
+                                    void* workspace) const {
   // cuDNN takes pointers to non-const data.
   const auto read = [](const void* address) { return const_cast<void*>(address); };
   return graph_->Enqueue(
-      handle, {{kQ, read(args.q)}, {kK, read(args.k)}, {kV, read(args.v)}, {kO, args.o}, {kLse, args.lse}}, workspace);
+      handle,
+      {{kQ, read(args.q)}, {kK, read(args.k)}, {kV, read(args.v)}, {kO, args.o}, {kLse, args.lse}},
+      workspace);
 }
 
-Status CudnnAttentionGraph::Enqueue(cudnnContext* handle, const AttentionGradArgs& args, void* workspace) const {
+Status CudnnAttentionGraph::Enqueue(cudnnContext* handle, const AttentionGradArgs& args,
+                                    void* workspace) const {
   const auto read = [](const void* address) { return const_cast<void*>(address); };
   return graph_->Enqueue(handle,
                          {{kQ, read(args.q)},

@@ -43,11 +43,11 @@ GradientCall GradientCallOf(const LibraryAttentionShape& shape, int64_t workspac
 class CudnnAttentionGraph {
  public:
   // Errors: UNIMPLEMENTED with cuDNN's reason if it has no plan. REQUIRES: LoadCudnn succeeded.
-  static StatusOr<std::unique_ptr<CudnnAttentionGraph>> MakeForward(const LibraryAttentionShape& shape,
-                                                                    const CudnnTarget& target);
+  static StatusOr<std::unique_ptr<CudnnAttentionGraph>> MakeForward(
+      const LibraryAttentionShape& shape, const CudnnTarget& target);
   // The gradient of the part of `shape` that `call` covers, in the layout of the whole shape.
-  static StatusOr<std::unique_ptr<CudnnAttentionGraph>> MakeGradient(const LibraryAttentionShape& shape,
-                                                                     const GradientCall& call, const CudnnTarget& target);
+  static StatusOr<std::unique_ptr<CudnnAttentionGraph>> MakeGradient(
+      const LibraryAttentionShape& shape, const GradientCall& call, const CudnnTarget& target);
   ~CudnnAttentionGraph();
   CudnnAttentionGraph(const CudnnAttentionGraph&) = delete;
   CudnnAttentionGraph& operator=(const CudnnAttentionGraph&) = delete;

@@ -50,14 +50,13 @@ class CudnnAttentionGraphTest : public testing::Test {
 const std::vector<LibraryAttentionShape> kShapes = {
     {true, 8, 1024, 12, 12, 64},  // llama-124m
     {true, 1, 2048, 32, 8, 64},   // llama-1b
-    {true, 1, 2048, 32, 8, 128},
-    {true, 2, 1024, 16, 16, 128},
-    {true, 3, 129, 6, 2, 8},
-    {true, 1, 200, 4, 1, 40},
-    {true, 2, 65, 2, 2, 256},
+    {true, 1, 2048, 32, 8, 128}, {true, 2, 1024, 16, 16, 128}, {true, 3, 129, 6, 2, 8},
+    {true, 1, 200, 4, 1, 40},    {true, 2, 65, 2, 2, 256},
 };
 
-GradientCall Whole(const LibraryAttentionShape& shape) { return {shape.samples, shape.key_value_heads}; }
+GradientCall Whole(const LibraryAttentionShape& shape) {
+  return {shape.samples, shape.key_value_heads};
+}
 
 TEST_F(CudnnAttentionGraphTest, HasAPlanOfTheForwardForAnH100) {
   for (const LibraryAttentionShape& shape : kShapes) {
@@ -75,7 +74,8 @@ TEST_F(CudnnAttentionGraphTest, HasADeterministicPlanOfTheGradientForAnH100) {
     const auto graph = CudnnAttentionGraph::MakeGradient(shape, Whole(shape), target_);
     ASSERT_TRUE(graph.ok()) << ShapeText(shape) << ": " << ToString(graph.status());
     EXPECT_THAT((*graph)->plan(), testing::StartsWith("eng"));
-    EXPECT_GE((*graph)->workspace_bytes(), 2 * shape.samples * shape.query_heads * shape.tokens * shape.tokens)
+    EXPECT_GE((*graph)->workspace_bytes(),
+              2 * shape.samples * shape.query_heads * shape.tokens * shape.tokens)
         << ShapeText(shape);
   }
 }
@@ -89,11 +89,12 @@ TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesOrHeads
   // This one exceeds the limit.
   EXPECT_EQ(GradientCallOf({true, 5, 8192, 32, 8, 128}, limit), (GradientCall{1, 1}));
   EXPECT_EQ(GradientCallOf({true, 0, 1024, 12, 12, 64}, limit), (GradientCall{1, 12}));
-  for (const LibraryAttentionShape& shape : std::vector<LibraryAttentionShape>{{true, 64, 1024, 12, 12, 64},
-                                                                               {true, 8, 2048, 32, 8, 128},
-                                                                               {true, 60, 513, 8, 2, 64},
-                                                                               {true, 2, 4096, 32, 8, 128},
-                                                                               {true, 1, 8192, 16, 8, 64}}) {
+  for (const LibraryAttentionShape& shape :
+       std::vector<LibraryAttentionShape>{{true, 64, 1024, 12, 12, 64},
+                                          {true, 8, 2048, 32, 8, 128},
+                                          {true, 60, 513, 8, 2, 64},
+                                          {true, 2, 4096, 32, 8, 128},
+                                          {true, 1, 8192, 16, 8, 64}}) {
     const GradientCall call = GradientCallOf(shape, limit);
     EXPECT_EQ(shape.samples % call.samples, 0) << ShapeText(shape);
     EXPECT_EQ(shape.key_value_heads % call.key_value_heads, 0) << ShapeText(shape);
@@ -106,14 +107,16 @@ TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesOrHeads
 TEST_F(CudnnAttentionGraphTest, SaysWhyThereIsNone) {
   for (const LibraryAttentionShape& shape :
        std::vector<LibraryAttentionShape>{{true, 2, 9, 2, 1, 300}, {true, 2, 3, 2, 1, 5}}) {
-    for (const Status& status : {CudnnAttentionGraph::MakeForward(shape, target_).status(),
-                                 CudnnAttentionGraph::MakeGradient(shape, Whole(shape), target_).status()}) {
+    for (const Status& status :
+         {CudnnAttentionGraph::MakeForward(shape, target_).status(),
+          CudnnAttentionGraph::MakeGradient(shape, Whole(shape), target_).status()}) {
       EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << ShapeText(shape);
       EXPECT_THAT(ToString(status), testing::HasSubstr("cuDNN: ")) << ShapeText(shape);
     }
   }
-  EXPECT_EQ(CudnnAttentionGraph::MakeGradient({true, 1, 1, 1, 1, 64}, {1, 1}, target_).status().code(),
-            StatusCode::kUnimplemented);
+  EXPECT_EQ(
+      CudnnAttentionGraph::MakeGradient({true, 1, 1, 1, 1, 64}, {1, 1}, target_).status().code(),
+      StatusCode::kUnimplemented);
 }
 
 }  // namespace

@@ -44,20 +44,26 @@ Status LookUp(const SharedLibrary& library, Functions* functions) {
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetVersion", &functions->get_version));
   const auto version = static_cast<int64_t>(functions->get_version());
   if (version < kCudnnVersionMin || version / 10000 != kCudnnVersionMin / 10000) {
-    return FailedPrecondition("it is cuDNN {}, of which {} or a later one of that major version is needed",
-                              VersionText(version), VersionText(kCudnnVersionMin));
+    return FailedPrecondition(
+        "it is cuDNN {}, of which {} or a later one of that major version is needed",
+        VersionText(version), VersionText(kCudnnVersionMin));
   }
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetErrorString", &functions->get_error_string));
-  TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetLastErrorString", &functions->get_last_error_string));
+  TROUPE_RETURN_IF_ERROR(
+      library.Find("cudnnGetLastErrorString", &functions->get_last_error_string));
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnCreate", &functions->create));
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnDestroy", &functions->destroy));
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnSetStream", &functions->set_stream));
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetStream", &functions->get_stream));
-  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendCreateDescriptor", &functions->backend_create_descriptor));
-  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendDestroyDescriptor", &functions->backend_destroy_descriptor));
+  TROUPE_RETURN_IF_ERROR(
+      library.Find("cudnnBackendCreateDescriptor", &functions->backend_create_descriptor));
+  TROUPE_RETURN_IF_ERROR(
+      library.Find("cudnnBackendDestroyDescriptor", &functions->backend_destroy_descriptor));
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendFinalize", &functions->backend_finalize));
-  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendSetAttribute", &functions->backend_set_attribute));
-  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendGetAttribute", &functions->backend_get_attribute));
+  TROUPE_RETURN_IF_ERROR(
+      library.Find("cudnnBackendSetAttribute", &functions->backend_set_attribute));
+  TROUPE_RETURN_IF_ERROR(
+      library.Find("cudnnBackendGetAttribute", &functions->backend_get_attribute));
   return library.Find("cudnnBackendExecute", &functions->backend_execute);
 }
 
@@ -89,7 +95,9 @@ using troupe::kernels::cuda::Loaded;
 extern "C" {
 
 size_t CUDNNWINAPI cudnnGetVersion(void) { return Loaded().get_version(); }
-const char* CUDNNWINAPI cudnnGetErrorString(cudnnStatus_t status) { return Loaded().get_error_string(status); }
+const char* CUDNNWINAPI cudnnGetErrorString(cudnnStatus_t status) {
+  return Loaded().get_error_string(status);
+}
 void CUDNNWINAPI cudnnGetLastErrorString(char* message, size_t max_size) {
   Loaded().get_last_error_string(message, max_size);
 }
@@ -112,13 +120,16 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendFinalize(cudnnBackendDescriptor_t descript
   return Loaded().backend_finalize(descriptor);
 }
 cudnnStatus_t CUDNNWINAPI cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
-                                                   cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                                                   int64_t count, const void* elements) {
+                                                   cudnnBackendAttributeName_t name,
+                                                   cudnnBackendAttributeType_t type, int64_t count,
+                                                   const void* elements) {
   return Loaded().backend_set_attribute(descriptor, name, type, count, elements);
 }
 cudnnStatus_t CUDNNWINAPI cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
-                                                   cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                                                   int64_t requested, int64_t* count, void* elements) {
+                                                   cudnnBackendAttributeName_t name,
+                                                   cudnnBackendAttributeType_t type,
+                                                   int64_t requested, int64_t* count,
+                                                   void* elements) {
   return Loaded().backend_get_attribute(descriptor, name, type, requested, count, elements);
 }
 cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,

@@ -31,8 +31,8 @@ Status CudaDelayedRead::Start() {
 }
 
 std::span<const std::byte> CudaDelayedRead::bytes(size_t index) const {
-  return std::as_bytes(std::span(pinned_.get() + offsets_[index],
-                                 static_cast<size_t>(sources_[index].bytes)));
+  return std::as_bytes(
+      std::span(pinned_.get() + offsets_[index], static_cast<size_t>(sources_[index].bytes)));
 }
 
 }  // namespace troupe::kernels::cuda

@@ -16,7 +16,9 @@ namespace {
 constexpr int kBlock = static_cast<int>(model::kFloat8Block);
 constexpr int kThreads = 256;
 
-TROUPE_DEVICE Float8Format FormatOf(bool e5m2) { return e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3; }
+TROUPE_DEVICE Float8Format FormatOf(bool e5m2) {
+  return e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3;
+}
 
 // Dequantises one tile of an operand to bfloat16, transposed if requested.
 constexpr int kTurned = 64;
@@ -31,9 +33,12 @@ TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
   for (int i = static_cast<int>(ThreadIndex()); i < kTurned * kTurned; i += kThreads) {
     const int64_t row = first_row + i / kTurned, column = first_column + i % kTurned;
     if (row >= args.rows || column >= args.columns) continue;
-    const float scale = args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * scales_across + column / kBlock];
+    const float scale =
+        args.scale[args.block_rows == 0 ? 0
+                                        : row / args.block_rows * scales_across + column / kBlock];
     // Exact: an FP8 number times a power of two.
-    const auto number = Narrow<BFloat16>(FromFloat8(FormatOf(args.e5m2), args.q[row * args.columns + column]) * scale);
+    const auto number = Narrow<BFloat16>(
+        FromFloat8(FormatOf(args.e5m2), args.q[row * args.columns + column]) * scale);
     if (args.transpose) {
       tile[i / kTurned * (kTurned + 2) + i % kTurned] = number;
     } else {
@@ -60,7 +65,8 @@ TROUPE_KERNEL void LibraryScalesKernel(LibraryScalesArgs args) {
   const int64_t i = int64_t{BlockIndex().x} * kThreads + ThreadIndex();
   if (args.padded > 0) {
     const int64_t line = i / args.padded, column = i % args.padded;
-    if (line < args.lines) args.to[i] = column < args.across ? args.from[line * args.across + column] : 0.0f;
+    if (line < args.lines)
+      args.to[i] = column < args.across ? args.from[line * args.across + column] : 0.0f;
   } else if (i < args.lines * args.across) {
     args.to[i] = args.from[i % args.lines * args.across + i / args.lines];
   }
@@ -85,26 +91,31 @@ int64_t Tiles(int64_t extent, int64_t size) { return (extent + size - 1) / size;
 }  // namespace
 
 KernelLaunch Dequantize(const DequantizeArgs& args) {
-  const auto blocks = static_cast<unsigned>(Tiles(args.rows, kTurned) * Tiles(args.columns, kTurned));
-  return MakeLaunch("dequantize", &DequantizeKernel, {.blocks_x = blocks, .threads = kThreads}, args);
+  const auto blocks =
+      static_cast<unsigned>(Tiles(args.rows, kTurned) * Tiles(args.columns, kTurned));
+  return MakeLaunch("dequantize", &DequantizeKernel, {.blocks_x = blocks, .threads = kThreads},
+                    args);
 }
 
 int64_t LibraryScaleCount(const DequantizeArgs& factor) {
   const int64_t across = Tiles(factor.columns, kBlock);
-  return factor.block_rows == 1 ? factor.rows * across : Tiles(factor.rows, kBlock) * Tiles(across, 4) * 4;
+  return factor.block_rows == 1 ? factor.rows * across
+                                : Tiles(factor.rows, kBlock) * Tiles(across, 4) * 4;
 }
 
 KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to) {
   const int64_t across = Tiles(factor.columns, kBlock), count = LibraryScaleCount(factor);
   const bool turns = factor.block_rows == 1;
-  return MakeLaunch("library_scales", &LibraryScalesKernel, ThreadsFor(count, kThreads),
-                    LibraryScalesArgs{factor.scale, to, turns ? factor.rows : Tiles(factor.rows, kBlock), across,
-                                      turns ? 0 : Tiles(across, 4) * 4});
+  return MakeLaunch(
+      "library_scales", &LibraryScalesKernel, ThreadsFor(count, kThreads),
+      LibraryScalesArgs{factor.scale, to, turns ? factor.rows : Tiles(factor.rows, kBlock), across,
+                        turns ? 0 : Tiles(across, 4) * 4});
 }
 
 KernelLaunch AmaxHistory(const AmaxHistoryEntry* entries, int64_t count, const double* control) {
   return MakeLaunch("amax_history", &AmaxHistoryKernel,
-                    {.blocks_x = static_cast<unsigned>(count), .threads = kWarp}, AmaxHistoryArgs{entries, control});
+                    {.blocks_x = static_cast<unsigned>(count), .threads = kWarp},
+                    AmaxHistoryArgs{entries, control});
 }
 
 }  // namespace troupe::kernels::cuda

@@ -12,9 +12,9 @@ StatusOr<std::unique_ptr<DeviceAttention>> DeviceAttention::Make(
     LogWarning("cuda", "our own kernels make all attention: {}", Message(cudnn.status()));
     return cudnn.status();
   }
-  return std::unique_ptr<DeviceAttention>(
-      new DeviceAttention(device, std::move(cudnn->library), files, options.tune,
-                          {.choices_folder = options.choices_folder, .owner = {device.facts().name, cudnn->version}}));
+  return std::unique_ptr<DeviceAttention>(new DeviceAttention(
+      device, std::move(cudnn->library), files, options.tune,
+      {.choices_folder = options.choices_folder, .owner = {device.facts().name, cudnn->version}}));
 }
 
 }  // namespace troupe::kernels::cuda

@@ -25,7 +25,7 @@ class DeviceAttention : public AttentionLibrary {
   // `device` and `files` must outlive this object, and this object the operations it prepares. An
   // error states why cuDNN is not available; our own kernels then compute all attention.
   static StatusOr<std::unique_ptr<DeviceAttention>> Make(CudaDevice& device, FileSystem& files,
-                                               const DeviceAttentionOptions& options);
+                                                         const DeviceAttentionOptions& options);
 
   // Number of choices that came from the tuning cache.
   int64_t choices_found() const { return chosen_.choices_found(); }
@@ -33,14 +33,17 @@ class DeviceAttention : public AttentionLibrary {
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
     return chosen_.Prepare(shape);
   }
-  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override {
+  StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(
+      const LibraryAttentionShape& shape) override {
     return chosen_.PrepareGrad(shape);
   }
 
  private:
-  DeviceAttention(CudaDevice& device, std::unique_ptr<AttentionLibrary> library, FileSystem& files, bool tune,
-                  const ChosenAttentionOptions& options)
-      : library_(std::move(library)), timing_(device), chosen_(*library_, tune ? &timing_ : nullptr, files, options) {}
+  DeviceAttention(CudaDevice& device, std::unique_ptr<AttentionLibrary> library, FileSystem& files,
+                  bool tune, const ChosenAttentionOptions& options)
+      : library_(std::move(library)),
+        timing_(device),
+        chosen_(*library_, tune ? &timing_ : nullptr, files, options) {}
 
   std::unique_ptr<AttentionLibrary> library_;
   DeviceAttentionTiming timing_;

@@ -28,7 +28,8 @@ StatusOr<double> DeviceTimer::Seconds(const std::function<Status()>& enqueue) {
   TROUPE_RETURN_IF_ERROR(device_.Record(over_, Stream::kCompute));
   TROUPE_RETURN_IF_ERROR(device_.Finish(over_));
   float milliseconds = 0;
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "time of the device"));
+  TROUPE_RETURN_IF_ERROR(
+      CheckCuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "time of the device"));
   return static_cast<double>(milliseconds) * 1e-3;
 }
 

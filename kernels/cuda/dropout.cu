@@ -39,8 +39,9 @@ TROUPE_KERNEL void DropoutKernel(DropoutArgs args) {
   for (int64_t group = ThreadIndex(); group < groups; group += BlockThreads()) {
     Words words{};
     if (draws) {
-      words = Draw(args.key, {{static_cast<uint32_t>(group), position,
-                               static_cast<uint32_t>(sample[1]), static_cast<uint32_t>(sample[0])}});
+      words =
+          Draw(args.key, {{static_cast<uint32_t>(group), position, static_cast<uint32_t>(sample[1]),
+                           static_cast<uint32_t>(sample[0])}});
     }
     for (int word = 0; word < 4; ++word) {
       const int64_t channel = group / 16 * 64 + 16 * word + group % 16;

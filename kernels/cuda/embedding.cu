@@ -68,7 +68,8 @@ TROUPE_KERNEL_OF(kListThreads, 1) void CountRowsKernel(ListedEmbeddingGradArgs l
 // One thread per id: replaces each part's count by the sum of the counts of earlier parts, and
 // writes the total to `starts`.
 TROUPE_KERNEL void SumPartsKernel(ListedEmbeddingGradArgs listed) {
-  const int64_t id = int64_t{BlockIndex().x} * BlockThreads() + ThreadIndex(), vocabulary = listed.args.vocabulary;
+  const int64_t id = int64_t{BlockIndex().x} * BlockThreads() + ThreadIndex(),
+                vocabulary = listed.args.vocabulary;
   if (id > vocabulary) return;
   int32_t sum = 0;
   for (int64_t first = 0; first < listed.parts && id < vocabulary; first += kAhead) {
@@ -183,16 +184,19 @@ KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16) {
 }
 
 int64_t EmbeddingGradScratchBytes(int64_t rows, int64_t vocabulary) {
-  return (vocabulary + 1 + rows + PartsOf(rows) * vocabulary) * static_cast<int64_t>(sizeof(int32_t));
+  return (vocabulary + 1 + rows + PartsOf(rows) * vocabulary) *
+         static_cast<int64_t>(sizeof(int32_t));
 }
 
 std::array<KernelLaunch, 4> ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch) {
   const ListedEmbeddingGradArgs listed = Listed(args, scratch);
-  const LaunchShape of_parts = {.blocks_x = static_cast<unsigned>(listed.parts), .threads = kListThreads};
-  return {MakeLaunch("count_embedding_rows", &CountRowsKernel, of_parts, listed),
-          MakeLaunch("sum_embedding_parts", &SumPartsKernel, ThreadsFor(args.vocabulary + 1), listed),
-          MakeLaunch("find_embedding_starts", &FindStartsKernel, {.threads = kListThreads}, listed),
-          MakeLaunch("place_embedding_rows", &PlaceRowsKernel, of_parts, listed)};
+  const LaunchShape of_parts = {.blocks_x = static_cast<unsigned>(listed.parts),
+                                .threads = kListThreads};
+  return {
+      MakeLaunch("count_embedding_rows", &CountRowsKernel, of_parts, listed),
+      MakeLaunch("sum_embedding_parts", &SumPartsKernel, ThreadsFor(args.vocabulary + 1), listed),
+      MakeLaunch("find_embedding_starts", &FindStartsKernel, {.threads = kListThreads}, listed),
+      MakeLaunch("place_embedding_rows", &PlaceRowsKernel, of_parts, listed)};
 }
 
 KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16) {

@@ -55,7 +55,8 @@ class FmaFactor {
       const int line = chunk / (kWidth / 4), column = chunk % (kWidth / 4) * 4;
       TROUPE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        shared[kAlongLines ? (column + i) * kStride + line : line * kStride + column + i] = values_[own][i];
+        shared[kAlongLines ? (column + i) * kStride + line : line * kStride + column + i] =
+            values_[own][i];
       }
     }
   }
@@ -65,8 +66,10 @@ class FmaFactor {
 };
 
 // Each thread computes sixteen results.
-template <typename TA, typename TB, typename TC, ProductKind kKind, bool kCounted, int kRows, int kColumns>
-TROUPE_KERNEL_OF(kFmaThreads, 2) void FmaProductKernel(ProductLaunchArgs args) {
+template <typename TA, typename TB, typename TC, ProductKind kKind, bool kCounted, int kRows,
+          int kColumns>
+TROUPE_KERNEL_OF(kFmaThreads, 2)
+void FmaProductKernel(ProductLaunchArgs args) {
   static_assert(kRows * kColumns == 16 * kFmaThreads);
   constexpr bool kForward = kKind == ProductKind::kForward;
   constexpr bool kWeight = kKind == ProductKind::kWeightGradient;
@@ -79,7 +82,8 @@ TROUPE_KERNEL_OF(kFmaThreads, 2) void FmaProductKernel(ProductLaunchArgs args) {
   const ProductPart part = PartOfBlock<kKind, kCounted, kRows, kColumns>(args);
   if (!part.works) return;
   const auto* const a = static_cast<const TA*>(product.a);
-  const auto* const b = static_cast<const TB*>(product.b) + (kWeight ? 0 : part.expert * product.n * product.k);
+  const auto* const b =
+      static_cast<const TB*>(product.b) + (kWeight ? 0 : part.expert * product.n * product.k);
   const int64_t a_stride = kForward ? product.k : product.n, b_stride = product.k;
 
   ProductSteps<kKind, kCounted, kFmaDepth> steps(product, part.expert);
@@ -136,12 +140,14 @@ TROUPE_KERNEL_OF(kFmaThreads, 2) void FmaProductKernel(ProductLaunchArgs args) {
     }
     TROUPE_UNROLL
     for (int j = 0; j < 4; ++j) {
-      if (column + j < part.columns.end) to[j] = Narrow<TC>(sums[i][j] + (adds ? Widen(to[j]) : 0.0f));
+      if (column + j < part.columns.end)
+        to[j] = Narrow<TC>(sums[i][j] + (adds ? Widen(to[j]) : 0.0f));
     }
   }
 }
 
-template <typename TA, typename TB, typename TC, ProductKind kKind, bool kCounted, int kRows, int kColumns>
+template <typename TA, typename TB, typename TC, ProductKind kKind, bool kCounted, int kRows,
+          int kColumns>
 KernelLaunch FmaProductOf(const char* name, const ProductArgs& args) {
   const ProductShape shape = ShapeOf(args, kRows, kColumns);
   const auto packs = [](int64_t width, const void* address) {
@@ -149,10 +155,11 @@ KernelLaunch FmaProductOf(const char* name, const ProductArgs& args) {
   };
   const int64_t a_width = kKind == ProductKind::kForward ? args.k : args.n;
   const int64_t c_width = kKind == ProductKind::kForward ? args.n : args.k;
-  return MakeLaunch(name, &FmaProductKernel<TA, TB, TC, kKind, kCounted, kRows, kColumns>,
-                    {.blocks_x = static_cast<unsigned>(shape.blocks()), .threads = kFmaThreads},
-                    ProductLaunchArgs{args, shape.row_tiles, shape.column_tiles, packs(a_width, args.a),
-                                      packs(args.k, args.b), packs(c_width, args.c)});
+  return MakeLaunch(
+      name, &FmaProductKernel<TA, TB, TC, kKind, kCounted, kRows, kColumns>,
+      {.blocks_x = static_cast<unsigned>(shape.blocks()), .threads = kFmaThreads},
+      ProductLaunchArgs{args, shape.row_tiles, shape.column_tiles, packs(a_width, args.a),
+                        packs(args.k, args.b), packs(c_width, args.c)});
 }
 
 // For float32 only.
@@ -162,9 +169,11 @@ KernelLaunch FmaProduct(const char* name, const ProductArgs& args) {
     case ProductKind::kForward:
       return FmaProductOf<float, float, float, ProductKind::kForward, kCounted, 64, 64>(name, args);
     case ProductKind::kInputGradient:
-      return FmaProductOf<float, float, float, ProductKind::kInputGradient, kCounted, 64, 64>(name, args);
+      return FmaProductOf<float, float, float, ProductKind::kInputGradient, kCounted, 64, 64>(name,
+                                                                                              args);
     default:
-      return FmaProductOf<float, float, float, ProductKind::kWeightGradient, kCounted, 64, 64>(name, args);
+      return FmaProductOf<float, float, float, ProductKind::kWeightGradient, kCounted, 64, 64>(
+          name, args);
   }
 }
 

@@ -7,7 +7,8 @@
 namespace troupe::kernels::cuda {
 
 KernelLaunch GroupedMatmul(const ProductArgs& args, bool bfloat16) {
-  return bfloat16 ? MmaProduct<true>("grouped_matmul", args) : FmaProduct<true>("grouped_matmul", args);
+  return bfloat16 ? MmaProduct<true>("grouped_matmul", args)
+                  : FmaProduct<true>("grouped_matmul", args);
 }
 
 }  // namespace troupe::kernels::cuda

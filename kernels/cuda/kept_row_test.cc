@@ -12,7 +12,8 @@ TEST(KeptRow, IsOfWholePacksAndNeverMoreThanABlockHas) {
         const int64_t kept = KeptOfRow(packs * pack, pack, bytes);
         EXPECT_EQ(kept % pack, 0);
         EXPECT_LE(kept * bytes, kMostBytesOfRow);
-        EXPECT_TRUE(kept == packs * pack || kept * bytes > kMostBytesOfRow - pack * bytes) << packs << " of " << pack;
+        EXPECT_TRUE(kept == packs * pack || kept * bytes > kMostBytesOfRow - pack * bytes)
+            << packs << " of " << pack;
       }
     }
   }

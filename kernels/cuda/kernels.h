@@ -53,7 +53,8 @@ KernelLaunch GroupedMatmul(const ProductArgs& args, bool bfloat16);
 // Where several launches are returned, here and below, they run in order. The size of the scratch
 // is given by the function of the corresponding name.
 int64_t RouterLogitsGradWeightScratchBytes(const RouterLogitsGradWeightArgs& args);
-std::array<KernelLaunch, 2> RouterLogitsGradWeight(const RouterLogitsGradWeightArgs& args, void* scratch, bool bfloat16);
+std::array<KernelLaunch, 2> RouterLogitsGradWeight(const RouterLogitsGradWeightArgs& args,
+                                                   void* scratch, bool bfloat16);
 
 int64_t RouterTopKScratchBytes(const RouterTopKArgs& args);
 std::array<KernelLaunch, 4> RouterTopK(const RouterTopKArgs& args, void* scratch);

@@ -30,7 +30,8 @@ bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kOperandAlignment == 0;
 }
 
-uint32_t ConfigOf(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+uint32_t ConfigOf(const cublasLtMatmulAlgo_t& algorithm,
+                  cublasLtMatmulAlgoConfigAttributes_t attribute) {
   uint32_t value = 0;
   size_t written = 0;
   cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written);
@@ -45,12 +46,11 @@ Status FromLt(cublasStatus_t status, std::string_view what) {
                                                 cublasLtGetStatusString(status)));
 }
 
-Algorithm ToNumbers(const cublasLtMatmulAlgo_t& algorithm) {
-  return std::to_array(algorithm.data);
-}
+Algorithm ToNumbers(const cublasLtMatmulAlgo_t& algorithm) { return std::to_array(algorithm.data); }
 
 std::string Describe(const cublasLtMatmulAlgo_t& algorithm) {
-  return fmt::format("algorithm {} tile {} stages {} split {}", ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_ID),
+  return fmt::format("algorithm {} tile {} stages {} split {}",
+                     ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_ID),
                      ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
                      ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
                      ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
@@ -60,26 +60,29 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
   LtMatmul made(handle, shape);
   const ProductLayout layout = LayoutOf(shape);
   cublasLtMatmulDesc_t descriptor = nullptr;
-  TROUPE_RETURN_IF_ERROR(FromLt(cublasLtMatmulDescCreate(&descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product"));
+  TROUPE_RETURN_IF_ERROR(
+      FromLt(cublasLtMatmulDescCreate(&descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product"));
   made.descriptor_.reset(descriptor);
   const auto transpose = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
     const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    return FromLt(cublasLtMatmulDescSetAttribute(descriptor, which, &operation, sizeof operation), "product");
+    return FromLt(cublasLtMatmulDescSetAttribute(descriptor, which, &operation, sizeof operation),
+                  "product");
   };
   TROUPE_RETURN_IF_ERROR(transpose(CUBLASLT_MATMUL_DESC_TRANSA, layout.transpose_a));
   TROUPE_RETURN_IF_ERROR(transpose(CUBLASLT_MATMUL_DESC_TRANSB, layout.transpose_b));
   const auto place = [](Layout* into, cudaDataType_t type, const ColumnMajor& matrix) {
     cublasLtMatrixLayout_t handle = nullptr;
-    TROUPE_RETURN_IF_ERROR(FromLt(
-        cublasLtMatrixLayoutCreate(&handle, type, static_cast<uint64_t>(matrix.rows),
-                                   static_cast<uint64_t>(matrix.columns), matrix.leading),
-        "matrix of a product"));
+    TROUPE_RETURN_IF_ERROR(
+        FromLt(cublasLtMatrixLayoutCreate(&handle, type, static_cast<uint64_t>(matrix.rows),
+                                          static_cast<uint64_t>(matrix.columns), matrix.leading),
+               "matrix of a product"));
     into->reset(handle);
     return OkStatus();
   };
   const bool float8 = shape.float8 != Float8Scaling::kNone;
   const cudaDataType_t wide = shape.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
-  const cudaDataType_t gradients = shape.kind == ProductKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+  const cudaDataType_t gradients =
+      shape.kind == ProductKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
   TROUPE_RETURN_IF_ERROR(place(&made.a_, float8 ? CUDA_R_8F_E4M3 : wide, layout.a));
   TROUPE_RETURN_IF_ERROR(place(&made.b_, float8 ? gradients : wide, layout.b));
   if (float8) {
@@ -87,23 +90,34 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     // matmuls, whose scales differ, are therefore accumulated outside of them. Forward matmuls
     // accumulate inside, as in Transformer Engine: this is faster, and the result is rounded to
     // bfloat16 anyway.
-    const int8_t fast = shape.kind == ProductKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
-    TROUPE_RETURN_IF_ERROR(FromLt(
-        cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast), "product"));
+    const int8_t fast =
+        shape.kind == ProductKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
+    TROUPE_RETURN_IF_ERROR(
+        FromLt(cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
+                                              sizeof fast),
+               "product"));
     if (shape.float8 == Float8Scaling::kBlocks) {
       // The library's a is our operand b: weights have 128x128 scales.
       const int32_t lines = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
-      const int32_t of_a = shape.kind == ProductKind::kWeightGradient ? lines : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
-      TROUPE_RETURN_IF_ERROR(FromLt(
-          cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &of_a, sizeof of_a), "scales"));
-      TROUPE_RETURN_IF_ERROR(FromLt(
-          cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &lines, sizeof lines), "scales"));
+      const int32_t of_a = shape.kind == ProductKind::kWeightGradient
+                               ? lines
+                               : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+      TROUPE_RETURN_IF_ERROR(
+          FromLt(cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_A_SCALE_MODE,
+                                                &of_a, sizeof of_a),
+                 "scales"));
+      TROUPE_RETURN_IF_ERROR(
+          FromLt(cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_B_SCALE_MODE,
+                                                &lines, sizeof lines),
+                 "scales"));
     }
     // The search expects scale pointers to be set; each call sets its own.
-    TROUPE_RETURN_IF_ERROR(made.SetScales({reinterpret_cast<const float*>(uintptr_t{kOperandAlignment}),
-                                           reinterpret_cast<const float*>(uintptr_t{kOperandAlignment})}));
+    TROUPE_RETURN_IF_ERROR(
+        made.SetScales({reinterpret_cast<const float*>(uintptr_t{kOperandAlignment}),
+                        reinterpret_cast<const float*>(uintptr_t{kOperandAlignment})}));
   }
-  TROUPE_RETURN_IF_ERROR(place(&made.d_, HasFloatResult(shape) ? CUDA_R_32F : CUDA_R_16BF, layout.d));
+  TROUPE_RETURN_IF_ERROR(
+      place(&made.d_, HasFloatResult(shape) ? CUDA_R_32F : CUDA_R_16BF, layout.d));
   return made;
 }
 
@@ -121,7 +135,8 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
   // Requires split-k parts to be stored in float32 and added by a separate step in a fixed order.
   // In-place addition and OUTPUT_TYPE would store parts in the output's dtype, so that bfloat16
   // would round each part. Without split-k the mask has no effect.
-  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -131,8 +146,8 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(count));
   int found = 0;
   const cublasStatus_t searched =
-      cublasLtMatmulAlgoGetHeuristic(handle_, descriptor_.get(), a_.get(), b_.get(), d_.get(), d_.get(), handle,
-                                     count, results.data(), &found);
+      cublasLtMatmulAlgoGetHeuristic(handle_, descriptor_.get(), a_.get(), b_.get(), d_.get(),
+                                     d_.get(), handle, count, results.data(), &found);
   if (HasNone(searched)) return std::vector<LtAlgorithm>();
   TROUPE_RETURN_IF_ERROR(FromLt(searched, "search for a product"));
   std::vector<LtAlgorithm> algorithms;
@@ -146,7 +161,8 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
   return algorithms;
 }
 
-std::optional<LtAlgorithm> LtMatmul::Restore(const Algorithm& numbers, int64_t workspace_limit) const {
+std::optional<LtAlgorithm> LtMatmul::Restore(const Algorithm& numbers,
+                                             int64_t workspace_limit) const {
   LtAlgorithm restored{};
   std::ranges::copy(numbers, restored.algorithm.data);
   cublasLtMatmulHeuristicResult_t result{};
@@ -164,22 +180,24 @@ Status LtMatmul::SetScales(const ProductScales& scales) const {
   for (const auto& [which, scale] : {std::pair(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.b),
                                      std::pair(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a)}) {
     TROUPE_RETURN_IF_ERROR(
-        FromLt(cublasLtMatmulDescSetAttribute(descriptor_.get(), which, &scale, sizeof scale), "scale of a product"));
+        FromLt(cublasLtMatmulDescSetAttribute(descriptor_.get(), which, &scale, sizeof scale),
+               "scale of a product"));
   }
   return OkStatus();
 }
 
-Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c, bool accumulate,
-                         void* workspace, cudaStream_t stream, const ProductScales& scales) const {
+Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c,
+                         bool accumulate, void* workspace, cudaStream_t stream,
+                         const ProductScales& scales) const {
   if (!IsAligned(a) || !IsAligned(b) || !IsAligned(c)) {
-    return InvalidArgument("an operand of {} does not lie at a multiple of {} bytes", ShapeText(shape_),
-                           kOperandAlignment);
+    return InvalidArgument("an operand of {} does not lie at a multiple of {} bytes",
+                           ShapeText(shape_), kOperandAlignment);
   }
   if (shape_.float8 != Float8Scaling::kNone) TROUPE_RETURN_IF_ERROR(SetScales(scales));
   const float alpha = 1, beta = accumulate ? 1 : 0;  // read before the call returns
   const OutsideOfCapture outside;                    // kernels are loaded at first use
-  return FromLt(cublasLtMatmul(handle_, descriptor_.get(), &alpha, b, a_.get(), a, b_.get(), &beta, c, d_.get(), c,
-                               d_.get(), &algorithm.algorithm, workspace,
+  return FromLt(cublasLtMatmul(handle_, descriptor_.get(), &alpha, b, a_.get(), a, b_.get(), &beta,
+                               c, d_.get(), c, d_.get(), &algorithm.algorithm, workspace,
                                static_cast<size_t>(algorithm.workspace_bytes), stream),
                 ShapeText(shape_));
 }

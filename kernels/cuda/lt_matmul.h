@@ -49,8 +49,9 @@ class LtMatmul {
   std::optional<LtAlgorithm> Restore(const Algorithm& numbers, int64_t workspace_limit) const;
   // a, b, c: operands and result of the matmul. REQUIRES: they are aligned to kOperandAlignment,
   // the workspace to 256. `scales`: of FP8 operands, in device memory.
-  Status Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c, bool accumulate,
-                 void* workspace, cudaStream_t stream, const ProductScales& scales) const;
+  Status Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c,
+                 bool accumulate, void* workspace, cudaStream_t stream,
+                 const ProductScales& scales) const;
 
  private:
   template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
@@ -58,12 +59,13 @@ class LtMatmul {
     using pointer = Handle;
     void operator()(Handle handle) const { kDestroy(handle); }
   };
-  using Descriptor =
-      std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy<cublasLtMatmulDesc_t, &cublasLtMatmulDescDestroy>>;
-  using Layout =
-      std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy<cublasLtMatrixLayout_t, &cublasLtMatrixLayoutDestroy>>;
-  using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
-                                     Destroy<cublasLtMatmulPreference_t, &cublasLtMatmulPreferenceDestroy>>;
+  using Descriptor = std::unique_ptr<cublasLtMatmulDescOpaque_t,
+                                     Destroy<cublasLtMatmulDesc_t, &cublasLtMatmulDescDestroy>>;
+  using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t,
+                                 Destroy<cublasLtMatrixLayout_t, &cublasLtMatrixLayoutDestroy>>;
+  using Preference =
+      std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
+                      Destroy<cublasLtMatmulPreference_t, &cublasLtMatmulPreferenceDestroy>>;
 
   LtMatmul(cublasLtHandle_t handle, const ProductShape& shape) : handle_(handle), shape_(shape) {}
   Status SetScales(const ProductScales& scales) const;

@@ -19,7 +19,8 @@ bool SuitLibrary(std::initializer_list<const void*> addresses) {
 }
 
 LibraryAttentionShape ShapeOf(const AttentionRows& rows, bool bfloat16) {
-  return {bfloat16, rows.samples, rows.tokens, rows.query_heads, rows.key_value_heads, rows.head_dim};
+  return {bfloat16,         rows.samples,         rows.tokens,
+          rows.query_heads, rows.key_value_heads, rows.head_dim};
 }
 
 // Calls `prepare` once per shape and returns its result; null if our own kernels are to be used.
@@ -51,7 +52,8 @@ Status Preparation::MakeAttention(const Making& making) {
   const AttentionArgs args = making.arguments.Attention();
   const bool bfloat16 = making.arguments.bfloat16();
   LibraryAttention* call = nullptr;
-  if (libraries_.attention != nullptr && args.rows.documents == nullptr && SuitLibrary({args.q, args.k, args.v, args.o})) {
+  if (libraries_.attention != nullptr && args.rows.documents == nullptr &&
+      SuitLibrary({args.q, args.k, args.v, args.o})) {
     TROUPE_ASSIGN_OR_RETURN(
         call, PreparedOf(ShapeOf(args.rows, bfloat16), &library_attention_,
                          [&](const auto& shape) { return libraries_.attention->Prepare(shape); }));
@@ -71,10 +73,12 @@ Status Preparation::MakeAttentionGrad(const Making& making) {
   const bool bfloat16 = making.arguments.bfloat16();
   LibraryAttentionGrad* call = nullptr;
   if (libraries_.attention != nullptr && args.rows.documents == nullptr &&
-      SuitLibrary({args.output_gradient, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv})) {
-    TROUPE_ASSIGN_OR_RETURN(
-        call, PreparedOf(ShapeOf(args.rows, bfloat16), &library_attention_grad_,
-                         [&](const auto& shape) { return libraries_.attention->PrepareGrad(shape); }));
+      SuitLibrary(
+          {args.output_gradient, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv})) {
+    TROUPE_ASSIGN_OR_RETURN(call, PreparedOf(ShapeOf(args.rows, bfloat16), &library_attention_grad_,
+                                             [&](const auto& shape) {
+                                               return libraries_.attention->PrepareGrad(shape);
+                                             }));
   }
   implementations_.insert("attention_grad: " + ImplementationOf(call));
   if (call == nullptr) {
@@ -92,7 +96,8 @@ Status Preparation::MakeAttentionGrad(const Making& making) {
 
 void Preparation::NoteOwnAttention(const AttentionRows& rows, bool bfloat16) {
   if (libraries_.attention_absence.empty() || !bfloat16 || rows.documents != nullptr) return;
-  NoteFallback(fmt::format("{}: own kernel: {}", OperationName(program_, *op_), libraries_.attention_absence));
+  NoteFallback(fmt::format("{}: own kernel: {}", OperationName(program_, *op_),
+                           libraries_.attention_absence));
 }
 
 Status Preparation::LaunchAttentionGrad(const Making& making, const AttentionGradArgs& args) {
@@ -104,8 +109,7 @@ Status Preparation::LaunchAttentionGrad(const Making& making, const AttentionGra
 }
 
 Status Preparation::MakeAttentionPart(const Making& making) {
-  return making.Launch(
-      Attention(making.arguments.AttentionPart(), making.arguments.bfloat16()));
+  return making.Launch(Attention(making.arguments.AttentionPart(), making.arguments.bfloat16()));
 }
 
 Status Preparation::MakeAttentionPartGrad(const Making& making) {

@@ -66,7 +66,8 @@ Status Preparation::MakeScatterRouted(const Making& making) { return MakeGatherR
 StatusOr<Preparation::HostCounts*> Preparation::HostCountsOf(const Op& op, int64_t count) {
   HostCounts& counts = host_counts_[&op];
   if (counts.memory == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(counts.memory, device_.AllocatePinned(count * int64_t{sizeof(int32_t)}));
+    TROUPE_ASSIGN_OR_RETURN(counts.memory,
+                            device_.AllocatePinned(count * int64_t{sizeof(int32_t)}));
     TROUPE_ASSIGN_OR_RETURN(counts.there, device_.MakeEvent());
   }
   return &counts;

@@ -54,14 +54,13 @@ void AddSum(Commands* commands, DeviceCommunicator* group, const float* input,
   };
   commands->emplace_back(Stream::kCommunication, LibraryCommand{exchange});
   if (count == 0) return;
-  commands->emplace_back(Stream::kCommunication,
-                         SumPacked({.own = input + begin,
-                                    .others = buffers.others,
-                                    .sum = sum,
-                                    .packed = rounded,
-                                    .count = count,
-                                    .ranks = group->size(),
-                                    .rank = group->rank()}));
+  commands->emplace_back(Stream::kCommunication, SumPacked({.own = input + begin,
+                                                            .others = buffers.others,
+                                                            .sum = sum,
+                                                            .packed = rounded,
+                                                            .count = count,
+                                                            .ranks = group->size(),
+                                                            .rank = group->rank()}));
 }
 
 // The blocks of a reduction over all ranks: multiples of kUnit if there are many elements, as on
@@ -74,7 +73,8 @@ std::vector<size_t> BalancedCounts(int64_t elements, int ranks) {
   std::vector<size_t> counts;
   for (int rank = 0; rank < ranks; ++rank) {
     const model::Range range = model::BalancedRange(units, ranks, rank);
-    counts.push_back(static_cast<size_t>(std::min(elements, range.end * unit) - range.begin * unit));
+    counts.push_back(
+        static_cast<size_t>(std::min(elements, range.end * unit) - range.begin * unit));
   }
   return counts;
 }
@@ -103,10 +103,11 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
            floats(Address(op.outputs[0], buffer)), nullptr);
     return AddCommunication(commands, op, std::move(communication));
   }
-  const std::vector<ReducedRange> ranges = ReducedRangesOf(
-      program_, op, [&](model::ValueId value) { return Address(value, buffer); });
+  const std::vector<ReducedRange> ranges =
+      ReducedRangesOf(program_, op, [&](model::ValueId value) { return Address(value, buffer); });
   int64_t most = 0;
-  for (const ReducedRange& range : ranges) most = std::max(most, range.bytes / int64_t{sizeof(float)});
+  for (const ReducedRange& range : ranges)
+    most = std::max(most, range.bytes / int64_t{sizeof(float)});
   // Ranges are reduced one after another in the same working memory.
   const int64_t block = (most + ranks - 1) / ranks + kUnit;
   const Buffers buffers = {AllocateBytesForCommunication(most * kWireBytes),
@@ -123,7 +124,8 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
       return group->AllGather(rounded, whole, blocks, purpose, static_cast<DeviceStream>(stream));
     };
     communication.emplace_back(Stream::kCommunication, LibraryCommand{gather});
-    communication.emplace_back(Stream::kCommunication, Unpack(whole, floats(range.output), elements));
+    communication.emplace_back(Stream::kCommunication,
+                               Unpack(whole, floats(range.output), elements));
   }
   return AddCommunication(commands, op, std::move(communication));
 }

@@ -53,9 +53,11 @@ Status Preparation::AddFloat8Product(const Making& making, ProductArgs args,
                             program_.value(op.inputs[1]).dtype);
     return OkStatus();
   }
-  if (libraries_.products != nullptr) NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
+  if (libraries_.products != nullptr)
+    NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
   for (DequantizeArgs* factor : {&a, &b}) {
-    factor->y = AllocateBytes(factor->rows * factor->columns * model::SizeOf(model::DType::kBFloat16));
+    factor->y =
+        AllocateBytes(factor->rows * factor->columns * model::SizeOf(model::DType::kBFloat16));
     commands->emplace_back(Stream::kCompute, Dequantize(*factor));
   }
   args.a = a.y;
@@ -64,13 +66,14 @@ Status Preparation::AddFloat8Product(const Making& making, ProductArgs args,
 }
 
 bool Preparation::SuitsLibrary(const ProductArgs& args) {
-  return std::ranges::all_of(
-      std::array<const void*, 3>{args.a, args.b, args.c}, [](const void* address) {
-        return reinterpret_cast<uintptr_t>(address) % kLibraryAlignment == 0;
-      });
+  return std::ranges::all_of(std::array<const void*, 3>{args.a, args.b, args.c},
+                             [](const void* address) {
+                               return reinterpret_cast<uintptr_t>(address) % kLibraryAlignment == 0;
+                             });
 }
 
-Status Preparation::AddProductOf(Commands* commands, const Op& op, const ProductArgs& args, const ProductShape& shape) {
+Status Preparation::AddProductOf(Commands* commands, const Op& op, const ProductArgs& args,
+                                 const ProductShape& shape) {
   LibraryProduct* product = nullptr;
   const model::DType used = shape.bfloat16 ? model::DType::kBFloat16 : model::DType::kFloat32;
   executed_products_.Note(program_, op, used, used);
@@ -98,7 +101,8 @@ StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const ProductShape& shap
   if (libraries_.products == nullptr) return nullptr;
   auto found = library_products_.find(shape);
   if (found == library_products_.end()) {
-    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, libraries_.products->Prepare(shape));
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product,
+                            libraries_.products->Prepare(shape));
     found = library_products_.emplace(shape, std::move(product)).first;
   }
   return found->second.get();

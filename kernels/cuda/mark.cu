@@ -17,14 +17,19 @@ TROUPE_KERNEL void BeginMarkKernel(MarkArgs args) {
 }
 
 TROUPE_KERNEL void EndMarkKernel(MarkArgs args) {
-  args.words->nanoseconds = args.words->nanoseconds + (DeviceNanoseconds() - args.words->began_nanoseconds);
+  args.words->nanoseconds =
+      args.words->nanoseconds + (DeviceNanoseconds() - args.words->began_nanoseconds);
   SyncWithHost();
   args.words->over = args.words->over + 1;
 }
 
 }  // namespace
 
-KernelLaunch BeginMark(MarkWords* words) { return MakeLaunch("begin_mark", &BeginMarkKernel, {}, MarkArgs{words}); }
-KernelLaunch EndMark(MarkWords* words) { return MakeLaunch("end_mark", &EndMarkKernel, {}, MarkArgs{words}); }
+KernelLaunch BeginMark(MarkWords* words) {
+  return MakeLaunch("begin_mark", &BeginMarkKernel, {}, MarkArgs{words});
+}
+KernelLaunch EndMark(MarkWords* words) {
+  return MakeLaunch("end_mark", &EndMarkKernel, {}, MarkArgs{words});
+}
 
 }  // namespace troupe::kernels::cuda

@@ -64,7 +64,8 @@ class FactorCopy {
  private:
   static constexpr int kChunks = FactorTile<kLines, kWidth>::kChunks;
   static constexpr int kLinesAtOnce = kProductThreads / kChunks;
-  static_assert(kLines % kLinesAtOnce == 0 && kLinesAtOnce % 8 == 0, "places of a tile repeat after eight lines");
+  static_assert(kLines % kLinesAtOnce == 0 && kLinesAtOnce % 8 == 0,
+                "places of a tile repeat after eight lines");
 
   const BFloat16* const matrix_;
   const int64_t stride_;
@@ -75,20 +76,23 @@ class FactorCopy {
 // large tiles of the counted forward matmul.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 template <ProductKind kKind, bool kCounted, int kRows>
-inline constexpr int kProductBlocks = kKind == ProductKind::kForward && kCounted && kRows > 64 ? 1 : 2;
+inline constexpr int kProductBlocks =
+    kKind == ProductKind::kForward&& kCounted&& kRows > 64 ? 1 : 2;
 #else
 template <ProductKind kKind, bool kCounted, int kRows>
 inline constexpr int kProductBlocks = 2;
 #endif
 
 template <ProductKind kKind, bool kCounted, int kRows, int kColumns>
-TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void MmaProductKernel(ProductLaunchArgs args) {
+TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>))
+void MmaProductKernel(ProductLaunchArgs args) {
   constexpr bool kForward = kKind == ProductKind::kForward;
   constexpr bool kWeight = kKind == ProductKind::kWeightGradient;
   // The summed dimension runs along the rows of an operand, or across them.
   using A = FactorTile<kWeight ? kProductDepth : kRows, kWeight ? kRows : kProductDepth>;
   using B = FactorTile<kForward ? kColumns : kProductDepth, kForward ? kProductDepth : kColumns>;
-  constexpr int kWarpRows = kRows / kProductWarpsDown, kWarpColumns = kColumns / kProductWarpsAcross;
+  constexpr int kWarpRows = kRows / kProductWarpsDown,
+                kWarpColumns = kColumns / kProductWarpsAcross;
   constexpr int kDown = kWarpRows / 16, kAcross = kWarpColumns / 8;
 
   const ProductArgs& product = args.product;
@@ -133,12 +137,13 @@ TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void
       FragmentA left[kDown];
       TROUPE_UNROLL
       for (int i = 0; i < kDown; ++i) {
-        left[i] = kWeight ? LoadATransposed(a_tile, k, down + 16 * i) : LoadA(a_tile, down + 16 * i, k);
+        left[i] =
+            kWeight ? LoadATransposed(a_tile, k, down + 16 * i) : LoadA(a_tile, down + 16 * i, k);
       }
       TROUPE_UNROLL
       for (int j = 0; j < kAcross; j += 2) {
-        const FragmentB2 right =
-            kForward ? LoadBTransposed(b_tile, across + 8 * j, k) : LoadB(b_tile, k, across + 8 * j);
+        const FragmentB2 right = kForward ? LoadBTransposed(b_tile, across + 8 * j, k)
+                                          : LoadB(b_tile, k, across + 8 * j);
         TROUPE_UNROLL
         for (int i = 0; i < kDown; ++i) {
           MultiplyAdd(sums[i][j], left[i], right.first);

@@ -30,15 +30,16 @@ TROUPE_KERNEL void MoveRowsKernel(MoveRowsArgs args) {
   for (uint32_t i = BlockIndex().y * BlockThreads() + ThreadIndex(); i < units; i += stride) {
     const int64_t row = i / row_units;
     const int64_t offset = int64_t{i % row_units} * static_cast<int64_t>(sizeof(Unit));
-    const auto unit =
-        Unit::Load(reinterpret_cast<const T*>(args.from + move.from + row * move.from_stride + offset));
+    const auto unit = Unit::Load(
+        reinterpret_cast<const T*>(args.from + move.from + row * move.from_stride + offset));
     unit.Store(reinterpret_cast<T*>(args.to + move.to + row * move.to_stride + offset));
   }
 }
 
 }  // namespace
 
-KernelLaunch MoveRows(std::span<const RowMove> moves, const RowMove* table, const void* from, void* to) {
+KernelLaunch MoveRows(std::span<const RowMove> moves, const RowMove* table, const void* from,
+                      void* to) {
   auto multiple = reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
   int64_t bytes = 0;
   for (const RowMove& move : moves) {
@@ -48,10 +49,10 @@ KernelLaunch MoveRows(std::span<const RowMove> moves, const RowMove* table, cons
   }
   const int unit = multiple % 16 == 0 ? 16 : multiple % 4 == 0 ? 4 : 2;
   const int64_t of_block = kThreads * kUnitsPerThread * unit;
-  const LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(moves.size()),
-      .blocks_y = static_cast<unsigned>(std::clamp<int64_t>((bytes + of_block - 1) / of_block, 1, kBlocksMax)),
-      .threads = kThreads};
+  const LaunchShape shape = {.blocks_x = static_cast<unsigned>(moves.size()),
+                             .blocks_y = static_cast<unsigned>(std::clamp<int64_t>(
+                                 (bytes + of_block - 1) / of_block, 1, kBlocksMax)),
+                             .threads = kThreads};
   const MoveRowsArgs args = {table, static_cast<const char*>(from), static_cast<char*>(to)};
   switch (unit) {
     case 16:

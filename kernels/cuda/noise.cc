@@ -29,8 +29,8 @@ Status FillWithNoise(Device& device, char* memory, int64_t bytes, bool bfloat16)
                 static_cast<size_t>(element));
   }
   for (int64_t done = 0; done < bytes; done += kNoiseBytes) {
-    TROUPE_RETURN_IF_ERROR(
-        device.Copy(memory + done, noise.get(), std::min(kNoiseBytes, bytes - done), Stream::kCompute));
+    TROUPE_RETURN_IF_ERROR(device.Copy(memory + done, noise.get(),
+                                       std::min(kNoiseBytes, bytes - done), Stream::kCompute));
   }
   TROUPE_RETURN_IF_ERROR(device.Record(over, Stream::kCompute));
   return device.Finish(over);

@@ -36,7 +36,8 @@ TEST(Noise, FillsMemoryWithNumbersOfItsDtypeAndNoMore) {
     EXPECT_GT(seen.size(), 500u);
     EXPECT_LT(*seen.begin(), -0.9f);
     EXPECT_GT(*seen.rbegin(), 0.9f);
-    EXPECT_TRUE(std::all_of(memory.get() + kBytes, memory.get() + kBytes + 4, [](char c) { return c == 0x55; }));
+    EXPECT_TRUE(std::all_of(memory.get() + kBytes, memory.get() + kBytes + 4,
+                            [](char c) { return c == 0x55; }));
   }
 }
 

@@ -29,15 +29,18 @@ Status PipelineEdges::Add(Communicator& edge, DeviceCommunicator& communicator) 
 Status PipelineEdges::Connect() {
   if (edges_.empty()) return OkStatus();
   constexpr size_t kBytes = 16;
-  TROUPE_ASSIGN_OR_RETURN(greetings_, device_.Allocate(kBytes * static_cast<int64_t>(edges_.size())));
+  TROUPE_ASSIGN_OR_RETURN(greetings_,
+                          device_.Allocate(kBytes * static_cast<int64_t>(edges_.size())));
   std::map<std::string_view, const Edge*> by_name;
   for (const auto& [host, edge] : edges_) by_name.emplace(host->name(), &edge);
   char* greeting = greetings_.get();
   for (const auto& [name, edge] : by_name) {
     DeviceCommunicator& communicator = *edge->communicator;
     const auto stream = static_cast<DeviceStream>(edge->stream);
-    TROUPE_RETURN_IF_ERROR(communicator.rank() == 0 ? communicator.Send(greeting, kBytes, 1, Purpose::kStart, stream)
-                                                    : communicator.Receive(greeting, kBytes, 0, Purpose::kStart, stream));
+    TROUPE_RETURN_IF_ERROR(
+        communicator.rank() == 0
+            ? communicator.Send(greeting, kBytes, 1, Purpose::kStart, stream)
+            : communicator.Receive(greeting, kBytes, 0, Purpose::kStart, stream));
     TROUPE_RETURN_IF_ERROR(device_.Record(edge->ready, edge->stream));
     TROUPE_RETURN_IF_ERROR(device_.WaitFor(edge->ready, Stream::kCompute));
     greeting += kBytes;

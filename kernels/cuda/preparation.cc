@@ -63,7 +63,8 @@ Status Preparation::Finish() {
 }
 
 void Preparation::AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const {
-  if (from != to && bytes > 0) commands->emplace_back(Stream::kCompute, CopyCommand{to, from, bytes});
+  if (from != to && bytes > 0)
+    commands->emplace_back(Stream::kCompute, CopyCommand{to, from, bytes});
 }
 
 int64_t Preparation::Working::Allocate(int64_t count) {

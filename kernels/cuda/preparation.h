@@ -124,7 +124,8 @@ class Preparation {
   // a fall-back.
   Status AddFloat8Product(const Making& making, ProductArgs args, const ProductShape& shape);
   // A matmul of float32 or bfloat16 operands.
-  Status AddProductOf(Commands* commands, const model::Op& op, const ProductArgs& args, const ProductShape& shape);
+  Status AddProductOf(Commands* commands, const model::Op& op, const ProductArgs& args,
+                      const ProductShape& shape);
   // Whether the matrices have the alignment that a library needs.
   static bool SuitsLibrary(const ProductArgs& args);
   // Returns null if our own kernel is to be used.
@@ -139,7 +140,8 @@ class Preparation {
   // The group of a collective; null if it has one rank.
   DeviceCommunicator* GroupOf(const model::Op& op) const;
   // Reductions whose terms are sent as bfloat16.
-  Status AddPackedSum(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
+  Status AddPackedSum(Commands* commands, const model::Op& op, int buffer,
+                      DeviceCommunicator* group);
   // Packs rows, exchanges them, and copies them to their places.
   Status AddRowExchange(const Making& making, const RowMoves& moves);
   // Exchanges rows whose counts only the device knows: in every run the host waits for the counts

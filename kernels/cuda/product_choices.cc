@@ -32,10 +32,11 @@ const char* FormatOf(const ProductShape& shape) {
   return "unknown";
 }
 
-constexpr ProductShape kFormats[] = {{ProductKind::kForward, false, 0, 0, 0},
-                                     {ProductKind::kForward, true, 0, 0, 0},
-                                     {ProductKind::kForward, true, 0, 0, 0, Float8Scaling::kWhole},
-                                     {ProductKind::kForward, true, 0, 0, 0, Float8Scaling::kBlocks}};
+constexpr ProductShape kFormats[] = {
+    {ProductKind::kForward, false, 0, 0, 0},
+    {ProductKind::kForward, true, 0, 0, 0},
+    {ProductKind::kForward, true, 0, 0, 0, Float8Scaling::kWhole},
+    {ProductKind::kForward, true, 0, 0, 0, Float8Scaling::kBlocks}};
 
 std::string KeyText(const ChoiceKey& key) {
   return fmt::format("{} limit={}", ShapeText(key.shape), key.workspace_limit);
@@ -80,9 +81,9 @@ bool ParseKey(std::string_view text, ChoiceKey* key) {
     key->shape.float8 = format.float8;
     has_format = true;
   }
-  return known && has_format &&
-         ParseExtent(words[2], "rows", &key->shape.rows) && ParseExtent(words[3], "k", &key->shape.k) &&
-         ParseExtent(words[4], "n", &key->shape.n) && ParseExtent(words[5], "limit", &key->workspace_limit);
+  return known && has_format && ParseExtent(words[2], "rows", &key->shape.rows) &&
+         ParseExtent(words[3], "k", &key->shape.k) && ParseExtent(words[4], "n", &key->shape.n) &&
+         ParseExtent(words[5], "limit", &key->workspace_limit);
 }
 
 bool ParseAlgorithm(std::string_view text, Algorithm* algorithm) {
@@ -94,7 +95,9 @@ bool ParseAlgorithm(std::string_view text, Algorithm* algorithm) {
   return true;
 }
 
-std::string AlgorithmText(const Algorithm& algorithm) { return fmt::format("{:x}", fmt::join(algorithm, " ")); }
+std::string AlgorithmText(const Algorithm& algorithm) {
+  return fmt::format("{:x}", fmt::join(algorithm, " "));
+}
 
 ChoiceKind Products() {
   return {"product", [](std::string_view key, std::string_view choice) {
@@ -107,13 +110,14 @@ ChoiceKind Products() {
 }  // namespace
 
 std::string ShapeText(const ProductShape& shape) {
-  return fmt::format("{} {} rows={} k={} n={}", NameOf(shape.kind), FormatOf(shape),
-                     shape.rows, shape.k, shape.n);
+  return fmt::format("{} {} rows={} k={} n={}", NameOf(shape.kind), FormatOf(shape), shape.rows,
+                     shape.k, shape.n);
 }
 
 std::string FormatChoices(const ChoicesOwner& owner, const ProductChoices& choices) {
   ChoiceLines lines;
-  for (const auto& [key, algorithm] : choices) lines.emplace(KeyText(key), AlgorithmText(algorithm));
+  for (const auto& [key, algorithm] : choices)
+    lines.emplace(KeyText(key), AlgorithmText(algorithm));
   return FormatLines(Products(), owner, lines);
 }
 
@@ -128,7 +132,9 @@ StatusOr<ProductChoices> ParseChoices(std::string_view text, const ChoicesOwner&
   return choices;
 }
 
-std::string ChoicesFileName(const ChoicesOwner& owner) { return ChoicesFileName(Products(), owner); }
+std::string ChoicesFileName(const ChoicesOwner& owner) {
+  return ChoicesFileName(Products(), owner);
+}
 
 ChoicesFile::ChoicesFile(FileSystem& files, std::string folder, ChoicesOwner owner)
     : lines_(files, std::move(folder), Products(), std::move(owner)) {}

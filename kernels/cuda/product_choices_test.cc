@@ -10,30 +10,35 @@ namespace {
 const ChoicesOwner kOwner = {"NVIDIA H200", 130100};
 const ChoiceKey kForward = {{ProductKind::kForward, true, 65536, 768, 2304}, 1 << 25};
 const ChoiceKey kGradient = {{ProductKind::kWeightGradient, false, 64, 1, 7}, 1 << 25};
-const ChoiceKey kFloat8 = {{ProductKind::kInputGradient, true, 64, 32, 16, Float8Scaling::kWhole}, 1 << 25};
+const ChoiceKey kFloat8 = {{ProductKind::kInputGradient, true, 64, 32, 16, Float8Scaling::kWhole},
+                           1 << 25};
 const Algorithm kFirst = {0x12, 0, ~uint64_t{0}, 3, 4, 5, 6, 7}, kSecond = {1, 2, 3, 4, 5, 6, 7, 8};
 
 TEST(ProductChoices, AreReadAsTheyWereWritten) {
   const ProductChoices choices = {{kForward, kFirst}, {kFloat8, kSecond}, {kGradient, kSecond}};
   const std::string text = FormatChoices(kOwner, choices);
-  EXPECT_EQ(text,
-            "troupe product choices 1\ndevice NVIDIA H200\nlibrary 130100\n"
-            "forward bfloat16 rows=65536 k=768 n=2304 limit=33554432: 12 0 ffffffffffffffff 3 4 5 6 7\n"
-            "input_gradient float8 rows=64 k=32 n=16 limit=33554432: 1 2 3 4 5 6 7 8\n"
-            "weight_gradient float32 rows=64 k=1 n=7 limit=33554432: 1 2 3 4 5 6 7 8\n");
+  EXPECT_EQ(
+      text,
+      "troupe product choices 1\ndevice NVIDIA H200\nlibrary 130100\n"
+      "forward bfloat16 rows=65536 k=768 n=2304 limit=33554432: 12 0 ffffffffffffffff 3 4 5 6 7\n"
+      "input_gradient float8 rows=64 k=32 n=16 limit=33554432: 1 2 3 4 5 6 7 8\n"
+      "weight_gradient float32 rows=64 k=1 n=7 limit=33554432: 1 2 3 4 5 6 7 8\n");
   EXPECT_EQ(ParseChoices(text, kOwner).value(), choices);
   EXPECT_TRUE(ParseChoices(FormatChoices(kOwner, {}), kOwner).value().empty());
 }
 
 TEST(ProductChoices, OfAnotherDeviceOrLibraryAreRefused) {
   const std::string text = FormatChoices(kOwner, {{kForward, kFirst}});
-  EXPECT_EQ(ParseChoices(text, {"NVIDIA H100", 130100}).status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(ParseChoices(text, {"NVIDIA H200", 130200}).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ParseChoices(text, {"NVIDIA H100", 130100}).status().code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ParseChoices(text, {"NVIDIA H200", 130200}).status().code(),
+            StatusCode::kFailedPrecondition);
 }
 
 TEST(ProductChoices, EveryCutAndEveryStrangeLineIsRefused) {
   const std::string text = FormatChoices(kOwner, {{kForward, kFirst}, {kGradient, kSecond}});
-  const size_t header = FormatChoices(kOwner, {}).size(), one = FormatChoices(kOwner, {{kForward, kFirst}}).size();
+  const size_t header = FormatChoices(kOwner, {}).size(),
+               one = FormatChoices(kOwner, {{kForward, kFirst}}).size();
   for (size_t length = 0; length < text.size(); ++length) {
     if (length == header || length == one) continue;  // complete files with fewer choices
     EXPECT_FALSE(ParseChoices(text.substr(0, length), kOwner).ok()) << length;
@@ -47,7 +52,8 @@ TEST(ProductChoices, EveryCutAndEveryStrangeLineIsRefused) {
                            "forward float32 rows=1 k=1 n=1: 1 2 3 4 5 6 7 8\n",
                            "forward float32 rows=1 k=1 n=1 limit=1: 1 2 3 4 5 6 7\n",
                            "forward float32 rows=1 k=1 n=1 limit=1: 1 2 3 4 5 6 7 g\n", "\n"}) {
-    EXPECT_EQ(ParseChoices(known + line, kOwner).status().code(), StatusCode::kInvalidArgument) << line;
+    EXPECT_EQ(ParseChoices(known + line, kOwner).status().code(), StatusCode::kInvalidArgument)
+        << line;
   }
   EXPECT_FALSE(ParseChoices(text + text.substr(header), kOwner).ok());  // a choice appears twice
 }

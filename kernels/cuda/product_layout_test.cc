@@ -12,7 +12,8 @@ namespace {
 // The result that a column-major library computes from `layout`, by its definition.
 std::vector<double> Product(const ProductLayout& layout, const std::vector<double>& a,
                             const std::vector<double>& b) {
-  const auto at = [](const std::vector<double>& matrix, const ColumnMajor& lies, int64_t i, int64_t j) {
+  const auto at = [](const std::vector<double>& matrix, const ColumnMajor& lies, int64_t i,
+                     int64_t j) {
     EXPECT_LT(i, lies.rows);
     EXPECT_LT(j, lies.columns);
     return matrix.at(static_cast<size_t>(i + j * lies.leading));
@@ -57,12 +58,14 @@ std::vector<double> Expected(const ProductShape& shape, const std::vector<double
   return c;
 }
 
-constexpr ProductKind kKinds[] = {ProductKind::kForward, ProductKind::kInputGradient, ProductKind::kWeightGradient};
+constexpr ProductKind kKinds[] = {ProductKind::kForward, ProductKind::kInputGradient,
+                                  ProductKind::kWeightGradient};
 
 TEST(ProductLayout, GivesTheRowMajorProduct) {
   TestRandom random;
   for (const ProductKind kind : kKinds) {
-    for (const auto& [rows, k, n] : {std::array<int64_t, 3>{2, 3, 5}, {7, 4, 1}, {1, 1, 6}, {8, 8, 8}}) {
+    for (const auto& [rows, k, n] :
+         {std::array<int64_t, 3>{2, 3, 5}, {7, 4, 1}, {1, 1, 6}, {8, 8, 8}}) {
       const ProductShape shape = {kind, true, rows, k, n};
       const ProductExtents extents = ExtentsOf(shape);
       const std::vector<double> a = random.Normals(extents.a), b = random.Normals(extents.b);
@@ -94,13 +97,14 @@ TEST(ProductLayout, OfFactorsInEightBitsGivesTheSameProductInOneForm) {
       // model/program/op_kinds.def take them.
       const bool weight = kind == ProductKind::kWeightGradient;
       const std::vector<double> first = weight ? Transposed(a, rows, n) : a;
-      const std::vector<double> second = weight                              ? Transposed(b, rows, k)
+      const std::vector<double> second = weight ? Transposed(b, rows, k)
                                          : kind == ProductKind::kInputGradient ? Transposed(b, n, k)
                                                                                : b;
       const ProductLayout layout = LayoutOf(shape);
       EXPECT_TRUE(layout.transpose_a);
       EXPECT_FALSE(layout.transpose_b);
-      EXPECT_LE(RelativeError(Product(layout, second, first), expected), 1e-12) << static_cast<int>(kind);
+      EXPECT_LE(RelativeError(Product(layout, second, first), expected), 1e-12)
+          << static_cast<int>(kind);
     }
   }
 }

@@ -39,12 +39,14 @@ TROUPE_DEVICE ProductPart PartOfBlock(const ProductLaunchArgs& args) {
     const int64_t end = (tile + 1) * size;
     return {static_cast<int32_t>(tile * size), static_cast<int32_t>(end < extent ? end : extent)};
   };
-  part.columns = span(place.column_tile, kColumns, kKind == ProductKind::kForward ? product.n : product.k);
+  part.columns =
+      span(place.column_tile, kColumns, kKind == ProductKind::kForward ? product.n : product.k);
   if constexpr (kKind == ProductKind::kWeightGradient) {
     part.rows = span(place.row_tile, kRows, product.n);
     part.expert = place.matrix;
   } else if constexpr (kCounted) {
-    const RowTile tile = RowTileOf(product.counts, product.num_counts, kRows, static_cast<int>(place.row_tile));
+    const RowTile tile =
+        RowTileOf(product.counts, product.num_counts, kRows, static_cast<int>(place.row_tile));
     part.works = tile.count >= 0;
     part.rows = {tile.begin, tile.end};
     part.expert = part.works ? tile.count % product.experts : 0;
@@ -69,7 +71,8 @@ class ProductSteps {
       next_count_ = static_cast<int32_t>(expert);
     } else {
       // Equal parts of all rows.
-      const int64_t each = (product.rows + product.experts - 1) / product.experts, begin = each * expert;
+      const int64_t each = (product.rows + product.experts - 1) / product.experts,
+                    begin = each * expert;
       left_ = {static_cast<int32_t>(begin),
                static_cast<int32_t>(begin + each < product.rows ? begin + each : product.rows)};
     }
@@ -86,7 +89,8 @@ class ProductSteps {
       }
     }
     if (left_.begin >= left_.end) return {};
-    const Span step{left_.begin, left_.begin + kDepth < left_.end ? left_.begin + kDepth : left_.end};
+    const Span step{left_.begin,
+                    left_.begin + kDepth < left_.end ? left_.begin + kDepth : left_.end};
     left_.begin = step.end;
     return step;
   }

@@ -29,7 +29,8 @@ struct TilePlace {
 inline constexpr int64_t kTilesDown = 8;
 
 // The place of block `block`; every place has exactly one block.
-TROUPE_ANYWHERE constexpr TilePlace PlaceOf(int64_t block, int64_t row_tiles, int64_t column_tiles) {
+TROUPE_ANYWHERE constexpr TilePlace PlaceOf(int64_t block, int64_t row_tiles,
+                                            int64_t column_tiles) {
   const int64_t tiles = row_tiles * column_tiles;
   const int64_t matrix = block / tiles, tile = block % tiles;
   const int64_t first = tile / (kTilesDown * column_tiles) * kTilesDown;
@@ -58,7 +59,8 @@ inline ProductShape ShapeOf(const ProductArgs& args, int tile_rows, int tile_col
     shape.row_tiles = tiles(args.rows, tile_rows);
   } else {
     // The last tile of each count may have only one row; a count without rows has no tile.
-    shape.row_tiles = std::min((args.rows + args.num_counts * (tile_rows - 1)) / tile_rows, args.rows);
+    shape.row_tiles =
+        std::min((args.rows + args.num_counts * (tile_rows - 1)) / tile_rows, args.rows);
   }
   return shape;
 }
@@ -67,7 +69,8 @@ inline ProductShape ShapeOf(const ProductArgs& args, int tile_rows, int tile_col
 // small part of them.
 inline bool TakesSmallTiles(const ProductArgs& args, int large) {
   constexpr int64_t kMultiprocessors = 132;
-  const bool few_rows = args.kind != ProductKind::kWeightGradient && args.rows < args.num_counts * large;
+  const bool few_rows =
+      args.kind != ProductKind::kWeightGradient && args.rows < args.num_counts * large;
   return few_rows || ShapeOf(args, large, large).blocks() < kMultiprocessors;
 }
 

@@ -26,7 +26,8 @@ TEST(ProductShape, BlocksCoverEveryElementOfTheResultOnce) {
   for (const ProductKind kind : kKinds) {
     for (const int64_t experts : {1, 3}) {
       if (experts > 1 && kind != ProductKind::kWeightGradient) continue;
-      for (const auto& [down, across] : std::vector<std::pair<int, int>>{{128, 128}, {64, 64}, {16, 256}}) {
+      for (const auto& [down, across] :
+           std::vector<std::pair<int, int>>{{128, 128}, {64, 64}, {16, 256}}) {
         ProductArgs args = Args(kind, 1300, 777, 513);
         args.experts = experts;
         const ProductShape shape = ShapeOf(args, down, across);

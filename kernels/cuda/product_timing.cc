@@ -18,7 +18,8 @@ constexpr double kHopeless = 1.25;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device, const LtMatmul& matmul,
+StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
+                                                             const LtMatmul& matmul,
                                                              int64_t workspace_bytes) {
   std::unique_ptr<ProductTiming> timing(new ProductTiming(device, matmul));
   const ProductShape& shape = matmul.shape();
@@ -36,7 +37,8 @@ StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
   if (float8) {
     // Large enough for the scales of any operand, also of blocks.
     const ProductLayout layout = LayoutOf(shape);
-    const int64_t bytes = std::max(layout.m, layout.n) * (layout.k / 128 + 4) * static_cast<int64_t>(sizeof(float));
+    const int64_t bytes =
+        std::max(layout.m, layout.n) * (layout.k / 128 + 4) * static_cast<int64_t>(sizeof(float));
     TROUPE_ASSIGN_OR_RETURN(timing->scale_, device.Allocate(bytes));
     TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->scale_.get(), bytes, false));
   }
@@ -50,8 +52,8 @@ StatusOr<double> ProductTiming::Seconds(const LtAlgorithm& algorithm, int launch
   TROUPE_ASSIGN_OR_RETURN(const double seconds, timer_->Seconds([&] {
     Status status = OkStatus();
     for (int i = 0; i < launches && status.ok(); ++i) {
-      status = matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(), stream,
-                               {scale, scale});
+      status = matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(),
+                               stream, {scale, scale});
     }
     return status;
   }));

@@ -68,17 +68,21 @@ TROUPE_DEVICE uint32_t BytesOf(uint32_t a, uint32_t b, uint32_t which) {
 }
 
 // The inverse of a scale, which is a power of two.
-TROUPE_DEVICE float InverseOf(float scale) { return std::bit_cast<float>(0x7F000000u - std::bit_cast<uint32_t>(scale)); }
+TROUPE_DEVICE float InverseOf(float scale) {
+  return std::bit_cast<float>(0x7F000000u - std::bit_cast<uint32_t>(scale));
+}
 
 // The amax over all threads of the block; every thread gets the result. `shared`: f[33], as for
 // BlockSum.
 TROUPE_DEVICE float BlockLargest(float value, float* shared) {
-  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value = LargerMagnitude(value, ShuffleXor(value, lanes));
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2)
+    value = LargerMagnitude(value, ShuffleXor(value, lanes));
   if (Lane() == 0) shared[Warp()] = value;
   SyncBlock();
   if (Warp() == 0) {
     float of_warp = Lane() < kThreads / kWarp ? shared[Lane()] : 0.0f;
-    for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) of_warp = LargerMagnitude(of_warp, ShuffleXor(of_warp, lanes));
+    for (int lanes = kWarp / 2; lanes > 0; lanes /= 2)
+      of_warp = LargerMagnitude(of_warp, ShuffleXor(of_warp, lanes));
     if (Lane() == 0) shared[kWarp] = of_warp;
   }
   SyncBlock();
@@ -114,7 +118,8 @@ TROUPE_KERNEL_OF(kThreads, 4) void ValueAmaxKernel(QuantizeLaunchArgs args) {
     for (; i < count; i += stride) most = Larger(most, LargestOf(NeighboursAt(x + i)));
   } else {
     for (; i < count; i += stride) {
-      for (int64_t k = i; k < count && k < i + kAcross; ++k) most = Larger(most, x[k].bits & 0x7FFFu);
+      for (int64_t k = i; k < count && k < i + kAcross; ++k)
+        most = Larger(most, x[k].bits & 0x7FFFu);
     }
   }
   const float amax = BlockLargest(NumberOf(most), shared);
@@ -123,7 +128,8 @@ TROUPE_KERNEL_OF(kThreads, 4) void ValueAmaxKernel(QuantizeLaunchArgs args) {
 
 template <typename Source>
 TROUPE_DEVICE TilePlace PlaceOf(const QuantizeLaunchArgs& args, int tile) {
-  const int first_row = tile / args.tiles_across * kTile, first_column = tile % args.tiles_across * kTile;
+  const int first_row = tile / args.tiles_across * kTile,
+            first_column = tile % args.tiles_across * kTile;
   const int64_t rows = args.quantize.rows - first_row;
   const int64_t columns = args.quantize.columns / Source::kHalves - first_column;
   return {first_row, first_column, static_cast<int>(rows < kTile ? rows : kTile),
@@ -132,15 +138,17 @@ TROUPE_DEVICE TilePlace PlaceOf(const QuantizeLaunchArgs& args, int tile) {
 
 // The amax of a tensor that SwiGLU or its gradient computes; QuantizeKernel computes it again.
 template <typename Source>
-TROUPE_KERNEL_OF(kThreads, 4) void SourceAmaxKernel(QuantizeLaunchArgs args) {
+TROUPE_KERNEL_OF(kThreads, 4)
+void SourceAmaxKernel(QuantizeLaunchArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   if (LargestOf(args.quantize.history) > 0) return;
   uint32_t most = 0;
   for (int tile = static_cast<int>(BlockIndex().x); tile < args.tiles; tile += args.amax_blocks) {
-    MakeTile<Source>(args.quantize, PlaceOf<Source>(args, tile), args.source_packs, [&](int, const auto& made) {
-      TROUPE_UNROLL
-      for (const Neighbours& row : made) most = Larger(most, LargestOf(row));
-    });
+    MakeTile<Source>(args.quantize, PlaceOf<Source>(args, tile), args.source_packs,
+                     [&](int, const auto& made) {
+                       TROUPE_UNROLL
+                       for (const Neighbours& row : made) most = Larger(most, LargestOf(row));
+                     });
   }
   const float amax = BlockLargest(NumberOf(most), shared);
   if (ThreadIndex() == 0) args.quantize.partial[BlockIndex().x] = amax;
@@ -150,7 +158,9 @@ TROUPE_KERNEL_OF(kThreads, 4) void SourceAmaxKernel(QuantizeLaunchArgs args) {
 // Each column has its own line; the words of a line are permuted by groups of columns, so that
 // neither writes nor reads have bank conflicts.
 constexpr int kWordsOfLine = kTile / 4;
-TROUPE_DEVICE int TurnedWord(int column, int word) { return column * kWordsOfLine + (word ^ column / kAcross * 2); }
+TROUPE_DEVICE int TurnedWord(int column, int word) {
+  return column * kWordsOfLine + (word ^ column / kAcross * 2);
+}
 
 // Stores the first `count` of N FP8 values, four per word.
 template <int N>
@@ -185,21 +195,26 @@ struct TileShared {
 // amax. Every thread gets the same result.
 template <Float8Format kFormat>
 TROUPE_DEVICE float WholeScale(const QuantizeLaunchArgs& args, float* shared) {
-  if (const float of_steps = LargestOf(args.quantize.history); of_steps > 0) return DelayedScaleOf(kFormat, of_steps);
+  if (const float of_steps = LargestOf(args.quantize.history); of_steps > 0)
+    return DelayedScaleOf(kFormat, of_steps);
   const int thread = static_cast<int>(ThreadIndex());
-  return ScaleOf(kFormat, BlockLargest(thread < args.amax_blocks ? args.quantize.partial[thread] : 0.0f, shared));
+  return ScaleOf(
+      kFormat,
+      BlockLargest(thread < args.amax_blocks ? args.quantize.partial[thread] : 0.0f, shared));
 }
 
 // Quantises one tile, of which this thread holds x. inverse: the inverse of the tensor's scale, if
 // it has a single one; partial: the index at which to store the tile's amax, if it is requested.
 template <Float8Format kFormat, bool kLines>
-TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace& place, float inverse, int partial,
-                                Neighbours (&x)[kRowsOfThread], TileShared<kLines>& shared) {
+TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace& place,
+                                float inverse, int partial, Neighbours (&x)[kRowsOfThread],
+                                TileShared<kLines>& shared) {
   const QuantizeArgs& q = args.quantize;
   const int64_t first_row = place.first_row, first_column = place.first_column;
   const int rows = place.rows, columns = place.columns;
   const int64_t blocks_down = (q.rows + kTile - 1) / kTile, block_row = first_row / kTile;
-  const int64_t blocks_across = (q.columns + kTile - 1) / kTile, block_column = first_column / kTile;
+  const int64_t blocks_across = (q.columns + kTile - 1) / kTile,
+                block_column = first_column / kTile;
   const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
   const auto row_of = [=](int i) { return RowOfThread(thread, i); };
 
@@ -229,10 +244,12 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
       TROUPE_UNROLL
       for (int i = 0; i < kRowsOfThread; ++i) {
         const Pair pair = x[i].values[k / 2];
-        most_of_column = Larger(most_of_column, k % 2 == 0 ? FirstMagnitude(pair) : SecondMagnitude(pair));
+        most_of_column =
+            Larger(most_of_column, k % 2 == 0 ? FirstMagnitude(pair) : SecondMagnitude(pair));
       }
       most_of_column = Larger(most_of_column, ShuffleXor(most_of_column, kThreadsAcross));
-      if (Lane() < kThreadsAcross) shared.most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
+      if (Lane() < kThreadsAcross)
+        shared.most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
     }
     SyncBlock();
     // One thread for each row, and one for each column.
@@ -246,14 +263,16 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
     shared.of_lines[thread] = InverseOf(scale);
     float* const scales = is_row ? q.rows_scale : q.columns_scale;
     if (scales != nullptr && line < (is_row ? rows : columns)) {
-      scales[is_row ? (first_row + line) * blocks_across + block_column : (first_column + line) * blocks_down + block_row] =
-          scale;
+      scales[is_row ? (first_row + line) * blocks_across + block_column
+                    : (first_column + line) * blocks_down + block_row] = scale;
     }
     SyncBlock();
   } else if (of_square) {
     const float scale = ScaleOf(kFormat, largest);
-    if (thread == 0 && q.rows_scale != nullptr) q.rows_scale[block_row * blocks_across + block_column] = scale;
-    if (thread == 0 && q.columns_scale != nullptr) q.columns_scale[block_column * blocks_down + block_row] = scale;
+    if (thread == 0 && q.rows_scale != nullptr)
+      q.rows_scale[block_row * blocks_across + block_column] = scale;
+    if (thread == 0 && q.columns_scale != nullptr)
+      q.columns_scale[block_column * blocks_down + block_row] = scale;
     inverse = InverseOf(scale);
   }
 
@@ -279,8 +298,9 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
                       TwoCodes<kFormat>(First(right), Second(right), of_row) << 16;
       }
       if (q.rows_form != nullptr && row_of(at) < rows && column < columns) {
-        StoreCodes<kAcross>(q.rows_form + (first_row + row_of(at)) * q.columns + first_column + column,
-                            columns - column, args.rows_pack, codes[i]);
+        StoreCodes<kAcross>(
+            q.rows_form + (first_row + row_of(at)) * q.columns + first_column + column,
+            columns - column, args.rows_pack, codes[i]);
       }
     }
     if (q.columns_form == nullptr) continue;
@@ -296,15 +316,19 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
           const Pair pair = x[part * kDown + i].values[k / 2];
           return k % 2 == 0 ? First(pair) : Second(pair);
         };
-        turn(k, TwoCodes<kFormat>(value(0), value(1), of_column) | TwoCodes<kFormat>(value(2), value(3), of_column) << 16);
+        turn(k, TwoCodes<kFormat>(value(0), value(1), of_column) |
+                    TwoCodes<kFormat>(value(2), value(3), of_column) << 16);
       }
     } else {
       TROUPE_UNROLL
       for (int w = 0; w < kAcross / 4; ++w) {
-        const uint32_t upper[2] = {BytesOf(codes[0][w], codes[1][w], 0x5140), BytesOf(codes[0][w], codes[1][w], 0x7362)};
-        const uint32_t lower[2] = {BytesOf(codes[2][w], codes[3][w], 0x5140), BytesOf(codes[2][w], codes[3][w], 0x7362)};
+        const uint32_t upper[2] = {BytesOf(codes[0][w], codes[1][w], 0x5140),
+                                   BytesOf(codes[0][w], codes[1][w], 0x7362)};
+        const uint32_t lower[2] = {BytesOf(codes[2][w], codes[3][w], 0x5140),
+                                   BytesOf(codes[2][w], codes[3][w], 0x7362)};
         TROUPE_UNROLL
-        for (int k = 0; k < 4; ++k) turn(4 * w + k, BytesOf(upper[k / 2], lower[k / 2], k % 2 == 0 ? 0x5410 : 0x7632));
+        for (int k = 0; k < 4; ++k)
+          turn(4 * w + k, BytesOf(upper[k / 2], lower[k / 2], k % 2 == 0 ? 0x5410 : 0x7632));
       }
     }
   }
@@ -315,22 +339,25 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
     if (line >= columns || along >= rows) continue;
     const auto four = shared.turned[TurnedWord(line, along / 4) / 4];
     const bool swapped = line / kAcross % 2 != 0;
-    const uint32_t words[4] = {swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],
-                               swapped ? four.values[0] : four.values[2], swapped ? four.values[1] : four.values[3]};
-    StoreCodes<16>(q.columns_form + (first_column + line) * q.rows + first_row + along, rows - along, args.columns_pack,
-                   words);
+    const uint32_t words[4] = {
+        swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],
+        swapped ? four.values[0] : four.values[2], swapped ? four.values[1] : four.values[3]};
+    StoreCodes<16>(q.columns_form + (first_column + line) * q.rows + first_row + along,
+                   rows - along, args.columns_pack, words);
   }
 }
 
 // Shared memory for computed halves that wait to be quantised: Neighbours [kHalves, kRowsOfThread,
 // kThreads]; each thread uses only its own.
 template <typename Source>
-constexpr size_t kMadeBytes =
-    std::is_same_v<Source, ValueSource> ? 0 : sizeof(Neighbours) * Source::kHalves * kRowsOfThread * kThreads;
+constexpr size_t kMadeBytes = std::is_same_v<Source, ValueSource>
+                                  ? 0
+                                  : sizeof(Neighbours) * Source::kHalves* kRowsOfThread* kThreads;
 
 template <Float8Format kFormat, bool kLines, typename Source>
-TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks) void QuantizeKernel(QuantizeLaunchArgs args) {
-  constexpr bool kMakes = kMadeBytes<Source> > 0;
+TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks)
+void QuantizeKernel(QuantizeLaunchArgs args) {
+  constexpr bool kMakes = kMadeBytes < Source >> 0;
   TROUPE_SHARED TileShared<kLines> shared;
   const QuantizeArgs& q = args.quantize;
   const int block = static_cast<int>(BlockIndex().x), thread = static_cast<int>(ThreadIndex());
@@ -341,7 +368,8 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks) void QuantizeKernel(Qua
     made_rows = reinterpret_cast<Neighbours*>(DynamicShared()) + thread;
     MakeTile<Source>(q, place, args.source_packs, [=](int i, const auto& made) {
       TROUPE_UNROLL
-      for (int half = 0; half < Source::kHalves; ++half) made_rows[(half * kRowsOfThread + i) * kThreads] = made[half];
+      for (int half = 0; half < Source::kHalves; ++half)
+        made_rows[(half * kRowsOfThread + i) * kThreads] = made[half];
     });
   } else {
     LoadTile(q, place, args.source_packs, x);
@@ -349,7 +377,8 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks) void QuantizeKernel(Qua
   float inverse = 0;
   if (!kLines && q.block_rows == 0) {
     const float scale = WholeScale<kFormat>(args, shared.largest);
-    if (block == 0 && thread == 0) *(q.rows_scale != nullptr ? q.rows_scale : q.columns_scale) = scale;
+    if (block == 0 && thread == 0)
+      *(q.rows_scale != nullptr ? q.rows_scale : q.columns_scale) = scale;
     inverse = InverseOf(scale);
   }
   TROUPE_UNROLL
@@ -357,9 +386,11 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks) void QuantizeKernel(Qua
     if constexpr (kMakes) {
       if (half > 0) SyncBlock();  // wait until the FP8 values of the previous half are read
       TROUPE_UNROLL
-      for (int i = 0; i < kRowsOfThread; ++i) x[i] = made_rows[(half * kRowsOfThread + i) * kThreads];
+      for (int i = 0; i < kRowsOfThread; ++i)
+        x[i] = made_rows[(half * kRowsOfThread + i) * kThreads];
     }
-    QuantizeTile<kFormat, kLines>(args, place, inverse, args.amax_blocks + block * Source::kHalves + half, x, shared);
+    QuantizeTile<kFormat, kLines>(args, place, inverse,
+                                  args.amax_blocks + block * Source::kHalves + half, x, shared);
     place.first_column += static_cast<int>(q.columns / Source::kHalves);
   }
 }
@@ -380,17 +411,21 @@ int64_t Tiles(int64_t extent) { return (extent + kTile - 1) / kTile; }
 // Whether a block handles one tile in each half of the output of SwiGLU's gradient. With block
 // scales this requires that these tiles are scale blocks of the whole tensor.
 bool TilesHalves(const QuantizeArgs& args) {
-  return args.source == QuantizeSource::kSwiGluGrad && (args.block_rows == 0 || args.columns / 2 % kTile == 0);
+  return args.source == QuantizeSource::kSwiGluGrad &&
+         (args.block_rows == 0 || args.columns / 2 % kTile == 0);
 }
 
 // The number of parts of the tensor that are tiled separately.
 int HalvesOf(const QuantizeArgs& args) { return TilesHalves(args) ? SwiGluGradSource::kHalves : 1; }
-int64_t TilesOfHalf(const QuantizeArgs& args) { return Tiles(args.rows) * Tiles(args.columns / HalvesOf(args)); }
+int64_t TilesOfHalf(const QuantizeArgs& args) {
+  return Tiles(args.rows) * Tiles(args.columns / HalvesOf(args));
+}
 
 int64_t AmaxBlocks(const QuantizeArgs& args) {
   const bool is_value = args.source == QuantizeSource::kValue;
   constexpr int64_t kOfBlock = int64_t{kThreads} * 64;
-  return std::clamp<int64_t>(is_value ? args.rows * args.columns / kOfBlock : TilesOfHalf(args), 1, kMostAmaxBlocks);
+  return std::clamp<int64_t>(is_value ? args.rows * args.columns / kOfBlock : TilesOfHalf(args), 1,
+                             kMostAmaxBlocks);
 }
 
 bool SourcePacks(const QuantizeArgs& args) {
@@ -414,7 +449,8 @@ struct Kernels {
 template <Float8Format kFormat, typename Source>
 Kernels KernelsOf(const QuantizeArgs& args, void (*amax)(QuantizeLaunchArgs)) {
   return {amax,
-          args.block_rows == 1 ? &QuantizeKernel<kFormat, true, Source> : &QuantizeKernel<kFormat, false, Source>,
+          args.block_rows == 1 ? &QuantizeKernel<kFormat, true, Source>
+                               : &QuantizeKernel<kFormat, false, Source>,
           kMadeBytes<Source>};
 }
 Kernels KernelsOf(const QuantizeArgs& args) {
@@ -423,9 +459,11 @@ Kernels KernelsOf(const QuantizeArgs& args) {
       return KernelsOf<Float8Format::kE4M3, SwiGluSource>(args, &SourceAmaxKernel<SwiGluSource>);
     case QuantizeSource::kSwiGluGrad:
       if (!TilesHalves(args)) {
-        return {nullptr, &QuantizeKernel<Float8Format::kE5M2, true, SwiGluGradElements>, kMadeBytes<SwiGluGradElements>};
+        return {nullptr, &QuantizeKernel<Float8Format::kE5M2, true, SwiGluGradElements>,
+                kMadeBytes<SwiGluGradElements>};
       }
-      return KernelsOf<Float8Format::kE5M2, SwiGluGradSource>(args, &SourceAmaxKernel<SwiGluGradSource>);
+      return KernelsOf<Float8Format::kE5M2, SwiGluGradSource>(args,
+                                                              &SourceAmaxKernel<SwiGluGradSource>);
     case QuantizeSource::kValue:
       break;
   }
@@ -436,7 +474,8 @@ Kernels KernelsOf(const QuantizeArgs& args) {
 }  // namespace
 
 int64_t QuantizeScratchBytes(const QuantizeArgs& args) {
-  return (AmaxBlocks(args) + TilesOfHalf(args) * HalvesOf(args)) * static_cast<int64_t>(sizeof(float));
+  return (AmaxBlocks(args) + TilesOfHalf(args) * HalvesOf(args)) *
+         static_cast<int64_t>(sizeof(float));
 }
 
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args) {
@@ -452,14 +491,18 @@ std::vector<KernelLaunch> Quantize(const QuantizeArgs& args) {
   const Kernels kernels = KernelsOf(args);
   std::vector<KernelLaunch> launches;
   if (args.block_rows == 0) {
-    launches.push_back(MakeLaunch("quantize_amax", kernels.amax,
-                                  {.blocks_x = static_cast<unsigned>(launch.amax_blocks), .threads = kThreads}, launch));
+    launches.push_back(MakeLaunch(
+        "quantize_amax", kernels.amax,
+        {.blocks_x = static_cast<unsigned>(launch.amax_blocks), .threads = kThreads}, launch));
   }
-  launches.push_back(MakeLaunch(
-      "quantize", kernels.quantize,
-      {.blocks_x = static_cast<unsigned>(tiles), .threads = kThreads, .shared_bytes = kernels.shared_bytes}, launch));
+  launches.push_back(MakeLaunch("quantize", kernels.quantize,
+                                {.blocks_x = static_cast<unsigned>(tiles),
+                                 .threads = kThreads,
+                                 .shared_bytes = kernels.shared_bytes},
+                                launch));
   if (args.amax != nullptr) {
-    launches.push_back(MakeLaunch("quantize_finish", &QuantizeFinishKernel, {.threads = kThreads}, launch));
+    launches.push_back(
+        MakeLaunch("quantize_finish", &QuantizeFinishKernel, {.threads = kThreads}, launch));
   }
   return launches;
 }

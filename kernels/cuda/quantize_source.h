@@ -27,7 +27,8 @@ struct SwiGluSource {
   static constexpr bool kPacks = true;
 
   template <bool kAtOnce>
-  TROUPE_DEVICE static void Row(const QuantizeArgs& q, int64_t row, int64_t column, int count, Neighbours (&x)[1]) {
+  TROUPE_DEVICE static void Row(const QuantizeArgs& q, int64_t row, int64_t column, int count,
+                                Neighbours (&x)[1]) {
     const BFloat16* const from = static_cast<const BFloat16*>(q.gu) + row * 2 * q.columns + column;
     const PairsAt<kAtOnce> gates(from, count), ups(from + q.columns, count);
     TROUPE_UNROLL
@@ -45,7 +46,8 @@ struct SwiGluGradSource {
   static constexpr bool kPacks = true;
 
   template <bool kAtOnce>
-  TROUPE_DEVICE static void Row(const QuantizeArgs& q, int64_t row, int64_t column, int count, Neighbours (&x)[2]) {
+  TROUPE_DEVICE static void Row(const QuantizeArgs& q, int64_t row, int64_t column, int count,
+                                Neighbours (&x)[2]) {
     const int64_t ffn = q.columns / 2;
     const BFloat16* const from = static_cast<const BFloat16*>(q.gu) + row * q.columns + column;
     const PairsAt<kAtOnce> dys(static_cast<const BFloat16*>(q.dy) + row * ffn + column, count);
@@ -70,12 +72,14 @@ struct SwiGluGradElements {
   TROUPE_DEVICE static BFloat16 Element(const QuantizeArgs& q, int64_t row, int64_t column) {
     const int64_t ffn = q.columns / 2, of_half = column < ffn ? column : column - ffn;
     const BFloat16* const gate = static_cast<const BFloat16*>(q.gu) + row * q.columns + of_half;
-    const GatedGradient made = GatedGradientOf<BFloat16>(Widen(static_cast<const BFloat16*>(q.dy)[row * ffn + of_half]),
-                                                         Widen(gate[0]), Widen(gate[ffn]));
+    const GatedGradient made =
+        GatedGradientOf<BFloat16>(Widen(static_cast<const BFloat16*>(q.dy)[row * ffn + of_half]),
+                                  Widen(gate[0]), Widen(gate[ffn]));
     return Narrow<BFloat16>(column < ffn ? made.gate : made.up);
   }
   template <bool kAtOnce>
-  TROUPE_DEVICE static void Row(const QuantizeArgs& q, int64_t row, int64_t column, int count, Neighbours (&x)[1]) {
+  TROUPE_DEVICE static void Row(const QuantizeArgs& q, int64_t row, int64_t column, int count,
+                                Neighbours (&x)[1]) {
     TROUPE_UNROLL
     for (int p = 0; p < kPairs; ++p) {
       const BFloat16 first = 2 * p < count ? Element(q, row, column + 2 * p) : BFloat16{0};
@@ -92,23 +96,27 @@ struct TilePlace {
 
 // Loads this thread's part of the tile at `place` of a stored tensor; elements beyond the tile's
 // ends are zeros. Contains warp barriers.
-TROUPE_DEVICE void LoadTile(const QuantizeArgs& q, const TilePlace& place, bool packs, Neighbours (&x)[kRowsOfThread]) {
+TROUPE_DEVICE void LoadTile(const QuantizeArgs& q, const TilePlace& place, bool packs,
+                            Neighbours (&x)[kRowsOfThread]) {
   const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
   const auto from_row = [&](int i) {
-    return static_cast<const BFloat16*>(q.x) + (int64_t{place.first_row} + RowOfThread(thread, i)) * q.columns +
-           place.first_column + column;
+    return static_cast<const BFloat16*>(q.x) +
+           (int64_t{place.first_row} + RowOfThread(thread, i)) * q.columns + place.first_column +
+           column;
   };
   if (packs) {
     TROUPE_UNROLL
     for (int i = 0; i < kRowsOfThread; ++i) {
       x[i] = {};
-      if (RowOfThread(thread, i) < place.rows && column < place.columns) x[i] = NeighboursAt(from_row(i));
+      if (RowOfThread(thread, i) < place.rows && column < place.columns)
+        x[i] = NeighboursAt(from_row(i));
     }
     return;
   }
   TROUPE_UNROLL
   for (int i = 0; i < kRowsOfThread; ++i) {
-    const PairsAt<false> pairs(from_row(i), RowOfThread(thread, i) < place.rows ? place.columns - column : 0);
+    const PairsAt<false> pairs(from_row(i),
+                               RowOfThread(thread, i) < place.rows ? place.columns - column : 0);
     TROUPE_UNROLL
     for (int p = 0; p < kPairs; ++p) x[i].values[p] = pairs[p];
     SyncWarp();  // limits register use: otherwise all rows are loaded before pairing
@@ -118,12 +126,14 @@ TROUPE_DEVICE void LoadTile(const QuantizeArgs& q, const TilePlace& place, bool 
 // Computes this thread's part of the tile at `place` and passes it to `keep` row by row, i of
 // kRowsOfThread, for each half of the source. Elements beyond the tile's ends are zeros.
 template <typename Source, typename Keep>
-TROUPE_DEVICE void MakeTile(const QuantizeArgs& q, const TilePlace& place, bool packs, const Keep& keep) {
+TROUPE_DEVICE void MakeTile(const QuantizeArgs& q, const TilePlace& place, bool packs,
+                            const Keep& keep) {
   const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
   const auto make = [&](auto at_once, int i) {
     const int row = RowOfThread(thread, i);
     Neighbours made[Source::kHalves];
-    Source::template Row<at_once.value>(q, int64_t{place.first_row} + row, int64_t{place.first_column} + column,
+    Source::template Row<at_once.value>(q, int64_t{place.first_row} + row,
+                                        int64_t{place.first_column} + column,
                                         row < place.rows ? place.columns - column : 0, made);
     keep(i, made);
   };

@@ -33,7 +33,9 @@ TROUPE_DEVICE int ColumnOfThread(int thread) { return thread % kThreadsAcross * 
 using Pair = uint32_t;
 TROUPE_DEVICE float First(Pair pair) { return std::bit_cast<float>(pair << 16); }
 TROUPE_DEVICE float Second(Pair pair) { return std::bit_cast<float>(pair & 0xFFFF0000u); }
-TROUPE_DEVICE Pair PairOf(BFloat16 first, BFloat16 second) { return first.bits | uint32_t{second.bits} << 16; }
+TROUPE_DEVICE Pair PairOf(BFloat16 first, BFloat16 second) {
+  return first.bits | uint32_t{second.bits} << 16;
+}
 
 using Neighbours = Pack<Pair, kPairs>;  // kAcross elements of a row
 
@@ -72,13 +74,15 @@ TROUPE_DEVICE uint32_t SecondMagnitude(Pair pair) { return pair >> 16 & 0x7FFFu;
 TROUPE_DEVICE uint32_t LargestOf(const Neighbours& pairs) {
   uint32_t largest = 0;
   TROUPE_UNROLL
-  for (const Pair pair : pairs.values) largest = Larger(largest, Larger(FirstMagnitude(pair), SecondMagnitude(pair)));
+  for (const Pair pair : pairs.values)
+    largest = Larger(largest, Larger(FirstMagnitude(pair), SecondMagnitude(pair)));
   return largest;
 }
 TROUPE_DEVICE float NumberOf(uint32_t magnitude) { return std::bit_cast<float>(magnitude << 16); }
 // Replaces infinities by NaN.
 TROUPE_DEVICE Pair WithoutInfinities(Pair pair) {
-  return pair | (FirstMagnitude(pair) >= kInfinite ? 0x40u : 0u) | (SecondMagnitude(pair) >= kInfinite ? 0x400000u : 0u);
+  return pair | (FirstMagnitude(pair) >= kInfinite ? 0x40u : 0u) |
+         (SecondMagnitude(pair) >= kInfinite ? 0x400000u : 0u);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -95,7 +95,8 @@ cudaError_t cudaGetLastError() { return Note("cudaGetLastError", ""); }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   MakeHandle(stream);
-  return Note("cudaStreamCreateWithPriority", "non-blocking={} priority={}", flags == cudaStreamNonBlocking, priority);
+  return Note("cudaStreamCreateWithPriority", "non-blocking={} priority={}",
+              flags == cudaStreamNonBlocking, priority);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return Note("cudaStreamDestroy", ""); }
 cudaError_t cudaStreamQuery(cudaStream_t) { return Query("cudaStreamQuery"); }
@@ -122,16 +123,21 @@ cudaError_t cudaFree(void* memory) {
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   *memory = std::malloc(bytes);
-  return Note("cudaMallocHost", "{} relaxed={}", bytes, thread_mode == cudaStreamCaptureModeRelaxed);
+  return Note("cudaMallocHost", "{} relaxed={}", bytes,
+              thread_mode == cudaStreamCaptureModeRelaxed);
 }
 cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
   return Note("cudaFreeHost", "");
 }
-cudaError_t cudaHostRegister(void*, size_t bytes, unsigned) { return Note("cudaHostRegister", "{}", bytes); }
+cudaError_t cudaHostRegister(void*, size_t bytes, unsigned) {
+  return Note("cudaHostRegister", "{}", bytes);
+}
 cudaError_t cudaHostUnregister(void*) { return Note("cudaHostUnregister", ""); }
-cudaError_t cudaMemcpyAsync(void*, const void*, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return Note("cudaMemcpyAsync", "{} default={} stream={}", bytes, kind == cudaMemcpyDefault, NumberOf(stream));
+cudaError_t cudaMemcpyAsync(void*, const void*, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return Note("cudaMemcpyAsync", "{} default={} stream={}", bytes, kind == cudaMemcpyDefault,
+              NumberOf(stream));
 }
 cudaError_t cudaMemsetAsync(void*, int value, size_t bytes, cudaStream_t stream) {
   return Note("cudaMemsetAsync", "{} to {} stream={}", bytes, value, NumberOf(stream));
@@ -146,11 +152,12 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int v
   return Note("cudaFuncSetAttribute", "dynamic-shared={} {}",
               attribute == cudaFuncAttributeMaxDynamicSharedMemorySize, value);
 }
-cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3 block, void** arguments, size_t shared,
+                             cudaStream_t stream) {
   int first = 0;
   std::memcpy(&first, arguments[0], sizeof first);
-  return Note("cudaLaunchKernel", "{}x{} of {} shared={} stream={} argument={}", grid.x, grid.y, block.x, shared,
-              NumberOf(stream), first);
+  return Note("cudaLaunchKernel", "{}x{} of {} shared={} stream={} argument={}", grid.x, grid.y,
+              block.x, shared, NumberOf(stream), first);
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {

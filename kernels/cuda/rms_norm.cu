@@ -29,7 +29,8 @@ constexpr int64_t GradBlocks(int64_t rows, int64_t hidden) {
 
 // For rows that fit into the registers of a block's threads.
 template <typename T, int N>
-TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
+TROUPE_KERNEL_OF(kHeldThreads, 1)
+void RmsNormHeldKernel(RmsNormArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   const int64_t row = BlockIndex().x, hidden = args.hidden, h = int64_t{ThreadIndex()} * N;
   const int64_t at = row * hidden + h;
@@ -57,7 +58,8 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
 }
 
 template <typename T, int N>
-TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
+TROUPE_KERNEL_OF(kHeldThreads, 1)
+void RmsNormKernel(RmsNormArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   const int64_t row = BlockIndex().x, hidden = args.hidden;
   const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;
@@ -98,7 +100,8 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
 // dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. Each thread handles the same columns of
 // every row and accumulates their dw in dynamic shared memory, f[H].
 template <typename T, int N>
-TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs args) {
+TROUPE_KERNEL_OF(kHeldGradThreads, 2)
+void RmsNormGradKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float shared[2][kWarp + 1];  // used alternately by successive rows
   auto* const dw = reinterpret_cast<float*>(DynamicShared());
   const int64_t hidden = args.hidden;
@@ -122,8 +125,7 @@ TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs arg
         dw[h + k] += product * rstd;
       }
     }
-    const float shift =
-        rstd * rstd * BlockSum(dot, shared[turn]) / static_cast<float>(hidden);
+    const float shift = rstd * rstd * BlockSum(dot, shared[turn]) / static_cast<float>(hidden);
     turn ^= 1;
     for (int64_t h = first; h < hidden; h += step) {
       const auto dy_h = Pack<T, N>::Load(dy + h);
@@ -147,7 +149,8 @@ TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs arg
 
 // The same for rows that fit into the registers of a block's threads.
 template <typename T, int N>
-TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks) void RmsNormGradHeldKernel(RmsNormGradArgs args) {
+TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks)
+void RmsNormGradHeldKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float shared[2][kWarp + 1];  // used alternately, as above
   struct Row {
     Pack<T, N> dy{}, x{}, dres{};
@@ -180,7 +183,8 @@ TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks) void RmsNormGradHeldKernel(R
       dot += product * w[k];
       dw.values[k] += product * own.rstd;
     }
-    const float shift = own.rstd * own.rstd * BlockSum(dot, shared[turn]) / static_cast<float>(hidden);
+    const float shift =
+        own.rstd * own.rstd * BlockSum(dot, shared[turn]) / static_cast<float>(hidden);
     turn ^= 1;
     if (!holds) continue;
     Pack<T, N> dx;
@@ -193,7 +197,7 @@ TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks) void RmsNormGradHeldKernel(R
 }
 
 // One lane per column; the warps' sums are added in order.
-TROUPE_KERNEL_OF(kFinishRows * kWarp, 1) void RmsNormGradFinishKernel(RmsNormGradArgs args) {
+TROUPE_KERNEL_OF(kFinishRows* kWarp, 1) void RmsNormGradFinishKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float sums[kFinishRows][kWarp];
   const int64_t h = int64_t{BlockIndex().x} * kWarp + Lane();
   const int64_t blocks = GradBlocks(args.rows, args.hidden);
@@ -217,14 +221,16 @@ KernelLaunch RmsNormOf(const RmsNormArgs& args) {
   }
   const int64_t packs = args.hidden / kMany;
   return packs <= kHeldThreads
-             ? MakeLaunch("rms_norm", &RmsNormHeldKernel<T, kMany>, BlocksFor(args.rows, packs, kHeldThreads), args)
+             ? MakeLaunch("rms_norm", &RmsNormHeldKernel<T, kMany>,
+                          BlocksFor(args.rows, packs, kHeldThreads), args)
              : MakeLaunch("rms_norm", &RmsNormKernel<T, kMany>, BlocksFor(args.rows, packs), args);
 }
 
 template <typename T>
 KernelLaunch RmsNormGradOf(const RmsNormGradArgs& args) {
   constexpr int kMany = kPack<T>;
-  const bool packed = Packs(args.hidden, sizeof(T), {args.dy, args.x, args.w, args.dres, args.dx, args.partial});
+  const bool packed =
+      Packs(args.hidden, sizeof(T), {args.dy, args.x, args.w, args.dres, args.dx, args.partial});
   const int64_t packs = packed ? args.hidden / kMany : args.hidden;
   LaunchShape shape = BlocksFor(GradBlocks(args.rows, args.hidden), packs, kHeldGradThreads);
   if (packed && packs <= kHeldGradThreads) {

@@ -31,13 +31,15 @@ TROUPE_KERNEL void RopeKernel(RopeArgs args) {
   const int64_t position = args.positions[row];
   const float sign = args.inverse ? -1.0f : 1.0f;
   // A row has few pairs, so 32-bit division suffices; it is much faster than 64-bit division.
-  const auto pairs = static_cast<unsigned>(args.rotated_heads * half), of_head = static_cast<unsigned>(half);
+  const auto pairs = static_cast<unsigned>(args.rotated_heads * half),
+             of_head = static_cast<unsigned>(half);
   if (position >= 0 && position < args.table_rows) {
     const float* const cosines = args.table + position * args.head_dim;
     for (unsigned pair = ThreadIndex() * N; pair < pairs; pair += BlockThreads() * N) {
       const unsigned i = pair % of_head, at = pair / of_head * 2 * of_head + i;
       const auto first = Pack<T, N>::Load(x + at), second = Pack<T, N>::Load(x + at + half);
-      const auto cosine = Pack<float, N>::Load(cosines + i), sine = Pack<float, N>::Load(cosines + half + i);
+      const auto cosine = Pack<float, N>::Load(cosines + i),
+                 sine = Pack<float, N>::Load(cosines + half + i);
       Pack<T, N> turned_first, turned_second;
       for (int k = 0; k < N; ++k) {
         const float signed_sine = sine[k] * sign;
@@ -59,7 +61,8 @@ TROUPE_KERNEL void RopeKernel(RopeArgs args) {
     }
   }
   if (x == y) return;
-  for (int64_t at = 2 * int64_t{pairs} + int64_t{ThreadIndex()} * N; at < stride; at += int64_t{BlockThreads()} * N) {
+  for (int64_t at = 2 * int64_t{pairs} + int64_t{ThreadIndex()} * N; at < stride;
+       at += int64_t{BlockThreads()} * N) {
     Pack<T, N>::Load(x + at).Store(y + at);
   }
 }

@@ -10,7 +10,9 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kPart = 1024;  // rows per block
 
-int64_t PartsOf(const RouterLoadArgs& args) { return (args.router.local_tokens + kPart - 1) / kPart; }
+int64_t PartsOf(const RouterLoadArgs& args) {
+  return (args.router.local_tokens + kPart - 1) / kPart;
+}
 
 // partial[sample, part] has the layout of a row of the load. Counts are whole numbers, which are
 // exact in float32 up to 2^24.
@@ -31,9 +33,8 @@ TROUPE_KERNEL void RouterLoadKernel(PartialLoadArgs of_parts) {
   // Row indices are global over the tensor ranks; only this rank's rows are counted.
   const int64_t of_sample = sample * args.router.local_tokens, first_row = args.router.first_row;
   const auto clamped = [&](int64_t row) {
-    const int64_t below = row < of_sample + args.router.local_tokens
-                              ? row
-                              : of_sample + args.router.local_tokens;
+    const int64_t below =
+        row < of_sample + args.router.local_tokens ? row : of_sample + args.router.local_tokens;
     const int64_t own = below - first_row;
     return own < 0 ? 0 : own < args.rows ? own : args.rows;
   };
@@ -48,7 +49,8 @@ TROUPE_KERNEL void RouterLoadKernel(PartialLoadArgs of_parts) {
   }
   weight = BlockSum(weight, shared);  // its barriers also complete the counts
   float* const load = of_parts.partial + (sample * of_parts.parts + part) * (experts + 1);
-  for (int64_t e = ThreadIndex(); e < experts; e += kThreads) load[e] = static_cast<float>(counts[e]);
+  for (int64_t e = ThreadIndex(); e < experts; e += kThreads)
+    load[e] = static_cast<float>(counts[e]);
   if (ThreadIndex() == 0) load[experts] = weight;
 }
 

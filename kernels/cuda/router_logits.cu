@@ -34,8 +34,8 @@ TROUPE_KERNEL void RouterLogitsGradWeightFinishKernel(FinishArgs args) {
 template <typename T>
 KernelLaunch RouterLogitsOf(const RouterLogitsArgs& args) {
   constexpr auto kKind = ProductKind::kForward;
-  const ProductArgs product{kKind,       args.x,       args.w,  args.logits, args.rows, args.hidden,
-                            args.experts, nullptr, 1,       1,           false};
+  const ProductArgs product{kKind,        args.x,  args.w, args.logits, args.rows, args.hidden,
+                            args.experts, nullptr, 1,      1,           false};
   return args.experts <= kFewExperts
              ? FmaProductOf<T, float, float, kKind, false, 256, 16>("router_logits", product)
              : FmaProductOf<T, float, float, kKind, false, 64, 64>("router_logits", product);
@@ -53,11 +53,13 @@ KernelLaunch RouterLogitsGradInputOf(const RouterLogitsGradInputArgs& args) {
 template <typename T>
 KernelLaunch RouterLogitsGradWeightOf(const RouterLogitsGradWeightArgs& args, void* partial) {
   constexpr auto kKind = ProductKind::kWeightGradient;
-  const ProductArgs product{kKind,       args.dlogits,  args.x, partial, args.rows, args.hidden,
-                            args.experts, nullptr, 1,      PartsOf(args), false};
-  return args.experts <= kFewExperts
-             ? FmaProductOf<float, T, float, kKind, false, 16, 256>("router_logits_grad_weight", product)
-             : FmaProductOf<float, T, float, kKind, false, 64, 64>("router_logits_grad_weight", product);
+  const ProductArgs product{kKind,     args.dlogits,  args.x,       partial,
+                            args.rows, args.hidden,   args.experts, nullptr,
+                            1,         PartsOf(args), false};
+  return args.experts <= kFewExperts ? FmaProductOf<float, T, float, kKind, false, 16, 256>(
+                                           "router_logits_grad_weight", product)
+                                     : FmaProductOf<float, T, float, kKind, false, 64, 64>(
+                                           "router_logits_grad_weight", product);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ class RouterScores {
   }
 
   TROUPE_DEVICE float Of(int64_t expert) const {
-    return softmax_ ? expf(logits_[expert] - largest_) / sum_ : 1.0f / (1.0f + expf(-logits_[expert]));
+    return softmax_ ? expf(logits_[expert] - largest_) / sum_
+                    : 1.0f / (1.0f + expf(-logits_[expert]));
   }
   // The sum of all scores. All lanes of the warp must call it together.
   TROUPE_DEVICE float Sum(int64_t experts) const {

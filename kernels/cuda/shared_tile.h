@@ -39,7 +39,8 @@ struct Rows {
 // become zeros. If the rows are packed, the copies are asynchronous and belong to the thread's open
 // group.
 template <int kRows, int kThreads, typename T, int kWidth>
-TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& rows, int begin, int end) {
+TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& rows, int begin,
+                             int end) {
   const int thread = static_cast<int>(ThreadIndex());
   const int count = end - begin;
   const T* const first = rows.first + begin * rows.stride;
@@ -49,7 +50,7 @@ TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& r
     static_assert(kThreads % kAcross == 0 && kRows % kStep == 0);
     const int column = thread % kAcross * kPack<T>;
     TROUPE_NO_UNROLL  // otherwise the addresses take the registers that the matmuls need
-    for (int row = thread / kAcross; row < kRows; row += kStep) {
+        for (int row = thread / kAcross; row < kRows; row += kStep) {
       const bool here = row < count && column < rows.width;
       BeginCopy(tile.At(row, column), here ? first + row * rows.stride + column : rows.first,
                 here ? kCopyBytes : 0);
@@ -66,8 +67,9 @@ TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& r
 
 // product[i][j] += Σ_k left[row + i][k] · right[j][k], i < 16 · kRowTiles, j < 8 · kColumns.
 template <int kRowTiles, int kColumns, int kWidth>
-TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns], const SharedTile<BFloat16, kWidth>& left,
-                                int row, const SharedTile<BFloat16, kWidth>& right) {
+TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
+                                const SharedTile<BFloat16, kWidth>& left, int row,
+                                const SharedTile<BFloat16, kWidth>& right) {
   TROUPE_UNROLL
   for (int k = 0; k < kWidth; k += 16) {
     FragmentA a[kRowTiles];
@@ -85,8 +87,9 @@ TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns], const
   }
 }
 template <int kRowTiles, int kColumns, int kWidth>
-TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns], const SharedTile<float, kWidth>& left,
-                                int row, const SharedTile<float, kWidth>& right) {
+TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
+                                const SharedTile<float, kWidth>& left, int row,
+                                const SharedTile<float, kWidth>& right) {
   using Four = Pack<float, 4>;
   const int g = Lane() / 4, t = Lane() % 4;
   TROUPE_NO_UNROLL
@@ -145,7 +148,8 @@ TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
     for (int k = 0; k < 8 * kDepth; ++k) {
       const FragmentC& from = left[m][k / 8];
       const int lane = 4 * g + k % 8 / 2;  // the lane with rows g and g + 8 of column k
-      const float upper = ShuffleFrom(from.of[k % 2], lane), lower = ShuffleFrom(from.of[2 + k % 2], lane);
+      const float upper = ShuffleFrom(from.of[k % 2], lane),
+                  lower = ShuffleFrom(from.of[2 + k % 2], lane);
       TROUPE_UNROLL
       for (int n = 0; n < kColumns; ++n) {
         const auto pair = Pack<float, 2>::Load(right.At(k, column + 8 * n + 2 * t));
@@ -162,7 +166,8 @@ TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
 // Stores two adjacent elements of a row of `width` elements, at columns `column` and column + 1.
 // `packed`: as in Rows.
 template <typename T>
-TROUPE_DEVICE void StorePair(T* row, int column, int width, bool packed, float first, float second) {
+TROUPE_DEVICE void StorePair(T* row, int column, int width, bool packed, float first,
+                             float second) {
   if (packed) {
     if (column >= width) return;
     Pack<T, 2> pair;

@@ -97,7 +97,8 @@ struct KeptRowArgs {
 
 // Each thread writes the gradient where it has read logits, so that the two may share memory.
 template <typename T, int N>
-TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArgs args) {
+TROUPE_KERNEL_OF(kMostThreadsOfRow, 1)
+void SoftmaxStatsAndGradKernel(KeptRowArgs args) {
   TROUPE_SHARED Stats shared[kWarp];
   TROUPE_SHARED float max_and_factor[2];
   constexpr int kAtOnce = 4;  // so that enough loads are in flight
@@ -109,7 +110,8 @@ TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArg
   const int64_t first = int64_t{ThreadIndex()} * N, stride = int64_t{BlockThreads()} * N;
   const float weight = all.weights[row];
   if (ThreadIndex() == 0) {  // before the logit is overwritten
-    all.sums[all.rows + row] = target >= 0 && target < all.vocabulary ? Widen(logits[target]) : 0.0f;
+    all.sums[all.rows + row] =
+        target >= 0 && target < all.vocabulary ? Widen(logits[target]) : 0.0f;
   }
   Stats own;
   int64_t v = first;
@@ -185,13 +187,15 @@ template <typename T, int N>
 KernelLaunch SoftmaxStatsAndGradBy(const SoftmaxStatsAndGradArgs& args) {
   const int64_t kept = KeptOfRow(args.vocabulary, N, sizeof(T));
   return MakeLaunch("softmax_stats_and_grad", &SoftmaxStatsAndGradKernel<T, N>,
-                    KeptRowShape(args.rows, args.vocabulary / N, kept * sizeof(T)), KeptRowArgs{args, kept});
+                    KeptRowShape(args.rows, args.vocabulary / N, kept * sizeof(T)),
+                    KeptRowArgs{args, kept});
 }
 
 template <typename T>
 KernelLaunch SoftmaxStatsAndGradOf(const SoftmaxStatsAndGradArgs& args) {
-  return Packs(args.vocabulary, sizeof(T), {args.logits, args.dlogits}) ? SoftmaxStatsAndGradBy<T, kPack<T>>(args)
-                                                                       : SoftmaxStatsAndGradBy<T, 1>(args);
+  return Packs(args.vocabulary, sizeof(T), {args.logits, args.dlogits})
+             ? SoftmaxStatsAndGradBy<T, kPack<T>>(args)
+             : SoftmaxStatsAndGradBy<T, 1>(args);
 }
 
 }  // namespace

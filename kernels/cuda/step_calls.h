@@ -13,7 +13,16 @@
 namespace troupe::kernels::cuda {
 
 struct StepCall {
-  enum class Kind : uint8_t { kRun, kRunUpdate, kWrite, kCopy, kSend, kWaitSend, kPostReceive, kReceive } kind;
+  enum class Kind : uint8_t {
+    kRun,
+    kRunUpdate,
+    kWrite,
+    kCopy,
+    kSend,
+    kWaitSend,
+    kPostReceive,
+    kReceive
+  } kind;
   int chunk_index = 0;
   model::Piece piece = model::Piece::kForward;
   int buffer = 0;

@@ -58,15 +58,15 @@ TROUPE_KERNEL void SwiGluGradKernel(SwiGluGradArgs args) {
 
 template <typename Args>
 LaunchShape ShapeOf(const Args& args, int64_t pieces) {
-  return BlocksFor(args.counts == nullptr ? args.rows : std::min(args.rows, kCountedBlocksMax), pieces, 256);
+  return BlocksFor(args.counts == nullptr ? args.rows : std::min(args.rows, kCountedBlocksMax),
+                   pieces, 256);
 }
 
 template <typename T>
 KernelLaunch SwiGluOf(const SwiGluArgs& args) {
   constexpr int kMany = kPack<T>;
   return Packs(args.ffn, sizeof(T), {args.gu, args.y})
-             ? MakeLaunch("swiglu", &SwiGluKernel<T, kMany>,
-                          ShapeOf(args, args.ffn / kMany), args)
+             ? MakeLaunch("swiglu", &SwiGluKernel<T, kMany>, ShapeOf(args, args.ffn / kMany), args)
              : MakeLaunch("swiglu", &SwiGluKernel<T, 1>, ShapeOf(args, args.ffn), args);
 }
 
@@ -76,8 +76,7 @@ KernelLaunch SwiGluGradOf(const SwiGluGradArgs& args) {
   return Packs(args.ffn, sizeof(T), {args.dy, args.gu, args.dgu})
              ? MakeLaunch("swiglu_grad", &SwiGluGradKernel<T, kMany>,
                           ShapeOf(args, args.ffn / kMany), args)
-             : MakeLaunch("swiglu_grad", &SwiGluGradKernel<T, 1>, ShapeOf(args, args.ffn),
-                          args);
+             : MakeLaunch("swiglu_grad", &SwiGluGradKernel<T, 1>, ShapeOf(args, args.ffn), args);
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
   const UpdatePart part = args.parts[BlockIndex().x];
   const GradientTensor tensor = args.tensors[part.tensor];
   const int64_t first = part.part * kUpdateElements;
-  const int64_t count = tensor.count - first < kUpdateElements ? tensor.count - first : kUpdateElements;
+  const int64_t count =
+      tensor.count - first < kUpdateElements ? tensor.count - first : kUpdateElements;
   const float* x = tensor.data + first;
   double sum = 0;
   const int64_t packed = TakesFour(x) ? count / 4 * 4 : 0;
@@ -87,7 +88,8 @@ TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
     const auto v = Pack<float, 4>::Load(x + i);
     for (int k = 0; k < 4; ++k) sum += static_cast<double>(v[k]) * v[k];
   }
-  for (int64_t i = packed + ThreadIndex(); i < count; i += kThreads) sum += static_cast<double>(x[i]) * x[i];
+  for (int64_t i = packed + ThreadIndex(); i < count; i += kThreads)
+    sum += static_cast<double>(x[i]) * x[i];
   sum = BlockSum64(sum, shared);
   if (ThreadIndex() == 0) args.partial[BlockIndex().x] = sum;
 }
@@ -139,8 +141,7 @@ TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
               static_cast<float>(args.beta1),
               static_cast<float>(args.beta2),
               static_cast<float>(args.eps),
-              tensor.weight_decay ? static_cast<float>(1.0 - rate * args.weight_decay)
-                                  : 1.0f,
+              tensor.weight_decay ? static_cast<float>(1.0 - rate * args.weight_decay) : 1.0f,
               static_cast<float>(rate / (1.0 - pow(args.beta1, step))),
               static_cast<float>(1.0 / sqrt(1.0 - pow(args.beta2, step)))};
   }
@@ -148,14 +149,17 @@ TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
   if (!applies) return;
   const Step step = shared;
   const int64_t first = part.part * kUpdateElements;
-  const int64_t end = first + kUpdateElements < tensor.count ? first + kUpdateElements : tensor.count;
-  const bool fours = TakesFour(tensor.parameter) && TakesFour(tensor.exp_avg) && TakesFour(tensor.exp_avg_sq) &&
-                     TakesFour(tensor.gradient) && TakesFour(static_cast<const BFloat16*>(tensor.copy));
+  const int64_t end =
+      first + kUpdateElements < tensor.count ? first + kUpdateElements : tensor.count;
+  const bool fours = TakesFour(tensor.parameter) && TakesFour(tensor.exp_avg) &&
+                     TakesFour(tensor.exp_avg_sq) && TakesFour(tensor.gradient) &&
+                     TakesFour(static_cast<const BFloat16*>(tensor.copy));
   const int64_t packed = fours ? first + (end - first) / 4 * 4 : first;
   for (int64_t i = first + int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
     UpdateElements<4>(tensor, step, i);
   }
-  for (int64_t i = packed + ThreadIndex(); i < end; i += kThreads) UpdateElements<1>(tensor, step, i);
+  for (int64_t i = packed + ThreadIndex(); i < end; i += kThreads)
+    UpdateElements<1>(tensor, step, i);
 }
 
 struct CountArgs {

@@ -20,9 +20,9 @@ Status AllToAll(const Operation& operation) {
   }
   const int ranks = operation.communicator->size();
   if (!counted) {
-    return operation.communicator->AllToAll(
-        input, output, operation.Extent(0, 0) / ranks * sizeof(double),
-        PurposeOf(attributes.purpose));
+    return operation.communicator->AllToAll(input, output,
+                                            operation.Extent(0, 0) / ranks * sizeof(double),
+                                            PurposeOf(attributes.purpose));
   }
   std::vector<size_t> bytes[2];
   for (int side = 0; side < 2; ++side) {

@@ -122,10 +122,10 @@ Status AttentionPartGrad(const Operation& operation) {
       [&](int64_t row, int64_t head, int64_t key, int64_t value) {
         const int64_t index = row * part.query_heads() + head, at = index * head_dim;
         const double* output_gradient = operation.inputs[0] + at;
-        const double probability = std::exp(part.scale() * Dot(q + at, kv + key, head_dim) -
-                                            operation.inputs[4][index]);
-        const double ds = probability * (Dot(output_gradient, kv + value, head_dim) - delta) *
-                          part.scale();
+        const double probability =
+            std::exp(part.scale() * Dot(q + at, kv + key, head_dim) - operation.inputs[4][index]);
+        const double ds =
+            probability * (Dot(output_gradient, kv + value, head_dim) - delta) * part.scale();
         for (int64_t d = 0; d < head_dim; ++d) {
           dq[at + d] += ds * kv[key + d];
           dkv[key + d] += ds * q[at + d];

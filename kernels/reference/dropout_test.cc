@@ -88,7 +88,8 @@ TEST(Dropout, DrawsOfNeighboursAndOfStepsAreIndependent) {
   const double slack = 5 * std::sqrt(0.25 * 0.75 / static_cast<double>(a.size()));
   EXPECT_NEAR(both(Drop(later, Ones(rows)), 0), 0.25, slack);
   EXPECT_NEAR(both(Drop(other_key, Ones(rows)), 0), 0.25, slack);
-  for (const int64_t shift : {1, 16, 64, 640, 12 * 640}) EXPECT_NEAR(both(a, shift), 0.25, 2 * slack);
+  for (const int64_t shift : {1, 16, 64, 640, 12 * 640})
+    EXPECT_NEAR(both(a, shift), 0.25, 2 * slack);
 }
 
 TEST(Dropout, KeepsEverythingInAnEvaluation) {
@@ -105,7 +106,8 @@ TEST(Dropout, IsAFunctionOfGlobalCoordinatesWhateverThisRankHas) {
   const Numbers x = random.Normals(whole.rows * whole.hidden);
   const Numbers dropped = Drop(whole, x);
   const auto row_of = [&](const Numbers& numbers, int64_t row) {
-    return Numbers(numbers.begin() + row * whole.hidden, numbers.begin() + (row + 1) * whole.hidden);
+    return Numbers(numbers.begin() + row * whole.hidden,
+                   numbers.begin() + (row + 1) * whole.hidden);
   };
   // Partitions: a sample alone; rows split over two tensor ranks; chunks over three context ranks;
   // and the latter's rows over two tensor ranks.
@@ -117,8 +119,8 @@ TEST(Dropout, IsAFunctionOfGlobalCoordinatesWhateverThisRankHas) {
             Rows part = whole;
             part.held = ContextRows::Of(whole.tokens, ranks, rank);
             part.samples.erase(part.samples.begin(), part.samples.begin() + 2 * first_sample);
-            const model::Range range =
-                model::BalancedRange((3 - first_sample) * part.held.rows, tensor_ranks, tensor_rank);
+            const model::Range range = model::BalancedRange((3 - first_sample) * part.held.rows,
+                                                            tensor_ranks, tensor_rank);
             part.own.first = range.begin;
             part.rows = range.size();
             Numbers given, due;
@@ -131,7 +133,8 @@ TEST(Dropout, IsAFunctionOfGlobalCoordinatesWhateverThisRankHas) {
                 to->insert(to->end(), numbers.begin(), numbers.end());
               }
             }
-            EXPECT_EQ(Drop(part, given), due) << ranks << " " << first_sample << " " << tensor_ranks;
+            EXPECT_EQ(Drop(part, given), due)
+                << ranks << " " << first_sample << " " << tensor_ranks;
           }
         }
       }

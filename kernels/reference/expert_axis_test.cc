@@ -89,9 +89,9 @@ void ExpectOneRanksNumbers(const model::ModelConfig& config, int ranks) {
     const std::vector<double> gradient = single.Read(entry.reduced_gradient);
     for (int rank = 0; rank < ranks; ++rank) {
       const bool is_bank = value.placement[model::Axis::kExpert] == model::Shard(0);
-      EXPECT_LE(RelativeError(gradients[rank][p],
-                              is_bank ? PartOf(gradient, rank, ranks) : gradient),
-                1e-6)
+      EXPECT_LE(
+          RelativeError(gradients[rank][p], is_bank ? PartOf(gradient, rank, ranks) : gradient),
+          1e-6)
           << value.name << " on rank " << rank;
     }
   }

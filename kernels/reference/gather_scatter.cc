@@ -16,8 +16,9 @@ Status ReduceScatter(const Operation& operation) {
     return OkStatus();
   }
   return operation.communicator->ReduceScatter(
-      data.data(), operation.outputs[0], BlockElements(whole, attributes.cut, operation.communicator->size()),
-      SumFloat64(), PurposeOf(attributes.purpose));
+      data.data(), operation.outputs[0],
+      BlockElements(whole, attributes.cut, operation.communicator->size()), SumFloat64(),
+      PurposeOf(attributes.purpose));
 }
 
 Status AllGather(const Operation& operation) {

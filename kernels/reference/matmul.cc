@@ -12,16 +12,19 @@ double Scaled(const Operation& operation, int index, int64_t row, int64_t column
   const double number = operation.inputs[index][row * columns + column];
   if (scale.dims.size() == 1) return number * operation.inputs[index + 2][0];
   const int64_t block_rows = scale.dims[0].local == rows ? 1 : model::kFloat8Block;
-  return number * operation.inputs[index + 2][row / block_rows * scale.dims[1].local + column / model::kFloat8Block];
+  return number * operation.inputs[index + 2][row / block_rows * scale.dims[1].local +
+                                              column / model::kFloat8Block];
 }
 
 // c[M,N] (+)= a[M,D] b[N,D]ᵀ with FP8 operands.
 Status Float8Product(const Operation& operation, bool accumulate) {
-  const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(1, 0), depth = operation.Extent(0, 1);
+  const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(1, 0),
+                depth = operation.Extent(0, 1);
   for (int64_t m = 0; m < rows; ++m) {
     for (int64_t n = 0; n < columns; ++n) {
       double sum = 0;
-      for (int64_t d = 0; d < depth; ++d) sum += Scaled(operation, 0, m, d) * Scaled(operation, 1, n, d);
+      for (int64_t d = 0; d < depth; ++d)
+        sum += Scaled(operation, 0, m, d) * Scaled(operation, 1, n, d);
       double& c = operation.outputs[0][m * columns + n];
       c = accumulate ? c + sum : sum;
     }

@@ -89,8 +89,8 @@ TEST_F(ReferenceGradient, OfRouterLoss) {
                     {Empty({lanes})}};
     std::vector<double> dy(lanes, 0.0);
     dy[0] = dy[1] = 1;
-    const TestResult gradient = Run(
-        {OpKind::kRouterLossGrad, router, {logits, whole}, {Empty({kTokens, router.experts})}});
+    const TestResult gradient =
+        Run({OpKind::kRouterLossGrad, router, {logits, whole}, {Empty({kTokens, router.experts})}});
     // If every expert is chosen, the auxiliary loss is constant.
     const std::vector<double> differences = OfInput(op, 0, dy);
     for (size_t i = 0; i < differences.size(); ++i)
@@ -147,20 +147,18 @@ TEST(RouterLoss, OfPartsOfSamplesAddsUpToThatOfTheWhole) {
       const TestValue own = Doubles({2, lanes}, load_of(begin, end));
       std::vector<double> kept(experts, 0.0);
       for (int64_t i = begin * k; i < end * k; ++i) kept[static_cast<int64_t>(chosen[i])] += 1;
-      const TestValue part =
-          Doubles({end - begin, experts}, rows(logits, begin, end, experts));
+      const TestValue part = Doubles({end - begin, experts}, rows(logits, begin, end, experts));
       std::vector<double> numbers =
           RunOp(backend, {OpKind::kRouterLoss,
                           router,
                           {part, own, Doubles({2, lanes}, whole), Doubles({experts}, kept)},
                           {Empty({model::kRouterLanes + experts})}})
               .outputs[0];
-      const std::vector<double> gradient =
-          RunOp(backend, {OpKind::kRouterLossGrad,
-                          router,
-                          {part, Doubles({2, lanes}, whole)},
-                          {Empty({end - begin, experts})}})
-              .outputs[0];
+      const std::vector<double> gradient = RunOp(backend, {OpKind::kRouterLossGrad,
+                                                           router,
+                                                           {part, Doubles({2, lanes}, whole)},
+                                                           {Empty({end - begin, experts})}})
+                                               .outputs[0];
       return std::pair(std::move(numbers), gradient);
     };
     const auto [totals, gradient] = loss_of(0, kTokens);
@@ -210,11 +208,10 @@ TEST_F(ReferenceGradient, OfPermuteAndCombineWithDroppedChoices) {
     const int64_t hidden = 3, choices = kTokens * router.top_k;
     const TestResult choice = Run(TopK(router, random_.Logits(kTokens, router.experts)));
     const TestValue slots{DType::kInt32, {kTokens, router.top_k}, choice.outputs[2]};
-    const TestOp permute{
-        OpKind::kPermute,
-        router,
-        {Doubles({kTokens, hidden}, random_.Normals(kTokens * hidden)), slots},
-        {Empty({choices, hidden})}};
+    const TestOp permute{OpKind::kPermute,
+                         router,
+                         {Doubles({kTokens, hidden}, random_.Normals(kTokens * hidden)), slots},
+                         {Empty({choices, hidden})}};
     std::vector<double> dy = random_.Normals(choices * hidden);
     const TestResult dx = Run({OpKind::kPermuteGrad,
                                router,
@@ -227,11 +224,11 @@ TEST_F(ReferenceGradient, OfPermuteAndCombineWithDroppedChoices) {
                           Doubles({kTokens, router.top_k}, random_.Normals(choices))},
                          {Empty({kTokens, hidden})}};
     dy = random_.Normals(kTokens * hidden);
-    const TestResult gradient = Run({OpKind::kCombineGrad,
-                                     router,
-                                     {Doubles({kTokens, hidden}, dy), combine.inputs[0], slots,
-                                      combine.inputs[2]},
-                                     {Empty({choices, hidden}), Empty({kTokens, router.top_k})}});
+    const TestResult gradient =
+        Run({OpKind::kCombineGrad,
+             router,
+             {Doubles({kTokens, hidden}, dy), combine.inputs[0], slots, combine.inputs[2]},
+             {Empty({choices, hidden}), Empty({kTokens, router.top_k})}});
     EXPECT_LE(RelativeError(gradient.outputs[0], OfInput(combine, 0, dy)), kTolerance);
     EXPECT_LE(RelativeError(gradient.outputs[1], OfInput(combine, 2, dy)), kTolerance);
   }

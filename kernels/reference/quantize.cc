@@ -21,7 +21,8 @@ double Rounded(const Format& format, double x) {
   if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
   int exponent = 0;
   std::frexp(x, &exponent);
-  const double step = std::ldexp(1.0, std::max(exponent - 1, format.smallest_exponent) - format.mantissa_bits);
+  const double step =
+      std::ldexp(1.0, std::max(exponent - 1, format.smallest_exponent) - format.mantissa_bits);
   return std::clamp(std::nearbyint(x / step) * step, -format.largest, format.largest);
 }
 
@@ -44,12 +45,14 @@ struct Matrix {
   }
 };
 
-void QuantizeForm(const Matrix& x, const Format& format, int64_t block_rows, double* q, double* scales) {
+void QuantizeForm(const Matrix& x, const Format& format, int64_t block_rows, double* q,
+                  double* scales) {
   const int64_t across = (x.columns + model::kFloat8Block - 1) / model::kFloat8Block;
   for (int64_t first = 0; first < x.rows; first += block_rows) {
     for (int64_t block = 0; block < across; ++block) {
       const int64_t last = std::min(first + block_rows, x.rows);
-      const int64_t begin = block * model::kFloat8Block, end = std::min(begin + model::kFloat8Block, x.columns);
+      const int64_t begin = block * model::kFloat8Block,
+                    end = std::min(begin + model::kFloat8Block, x.columns);
       double amax = 0;
       for (int64_t r = first; r < last; ++r) {
         for (int64_t c = begin; c < end; ++c) amax = Larger(std::abs(x.At(r, c)), amax);
@@ -57,14 +60,16 @@ void QuantizeForm(const Matrix& x, const Format& format, int64_t block_rows, dou
       const double scale = Scale(format, amax);
       scales[first / block_rows * across + block] = scale;
       for (int64_t r = first; r < last; ++r) {
-        for (int64_t c = begin; c < end; ++c) q[r * x.columns + c] = Rounded(format, x.At(r, c) / scale);
+        for (int64_t c = begin; c < end; ++c)
+          q[r * x.columns + c] = Rounded(format, x.At(r, c) / scale);
       }
     }
   }
 }
 
 // The tensor to quantise, computed by `source` from the operation's first inputs: [rows, columns].
-std::vector<double> Made(const Operation& operation, model::QuantizeSource source, int64_t rows, int64_t columns) {
+std::vector<double> Made(const Operation& operation, model::QuantizeSource source, int64_t rows,
+                         int64_t columns) {
   const size_t inputs = model::InputsOf(source);
   if (source == model::QuantizeSource::kValue) {
     return {operation.inputs[0], operation.inputs[0] + rows * columns};
@@ -100,13 +105,15 @@ Status Quantize(const Operation& operation) {
   size_t form = 0;
   for (const bool transposed : {false, true}) {
     if (!(transposed ? attributes.columns : attributes.rows)) continue;
-    const Matrix matrix = {x.data(), transposed ? columns : rows, transposed ? rows : columns, transposed};
+    const Matrix matrix = {x.data(), transposed ? columns : rows, transposed ? rows : columns,
+                           transposed};
     double* q = operation.outputs[form];
     if (attributes.block_rows > 0) {
       QuantizeForm(matrix, format, attributes.block_rows, q, operation.outputs[forms + form]);
     } else {
       for (int64_t r = 0; r < matrix.rows; ++r) {
-        for (int64_t c = 0; c < matrix.columns; ++c) q[r * matrix.columns + c] = Rounded(format, matrix.At(r, c) / scale);
+        for (int64_t c = 0; c < matrix.columns; ++c)
+          q[r * matrix.columns + c] = Rounded(format, matrix.At(r, c) / scale);
       }
       operation.outputs[forms][0] = scale;
     }

@@ -69,7 +69,8 @@ class ReferenceExecutable : public ImmediateExecutable {
   }
 
   Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) override {
-    std::copy_n(Numbers(from, from_buffer), program_.value(from).elements(), Numbers(to, to_buffer));
+    std::copy_n(Numbers(from, from_buffer), program_.value(from).elements(),
+                Numbers(to, to_buffer));
     return OkStatus();
   }
 
@@ -141,7 +142,8 @@ StatusOr<std::unique_ptr<Executable>> ReferenceBackend::Prepare(
   }
   ExecutedProducts products;
   ForEachOp(program, [&](const model::Op& op) {
-    if (IsMatmul(op.kind)) products.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
+    if (IsMatmul(op.kind))
+      products.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
   });
   executed_products_ = products.List();
   return std::make_unique<ReferenceExecutable>(program, plan, find_communicator);

@@ -154,10 +154,8 @@ TEST_F(ReferenceGradient, OfAttentionWithinDocuments) {
     attributes.mask.kind = model::Mask::Kind::kDocument;
     const TestValue qkv = Doubles({rows, width}, random_.Normals(rows * width));
     const TestValue documents{DType::kInt32, {rows}, random_.Documents(samples, tokens)};
-    const TestOp op{OpKind::kAttention,
-                    attributes,
-                    {qkv, documents},
-                    {Empty({rows, q * d}), Empty({rows, q})}};
+    const TestOp op{
+        OpKind::kAttention, attributes, {qkv, documents}, {Empty({rows, q * d}), Empty({rows, q})}};
     const TestResult forward = Run(op);
     // Each document alone, as its own sample.
     for (int64_t begin = 0; begin < rows;) {
@@ -242,12 +240,11 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
   const Whole whole = combine(logits[0], logits[1]);
   for (const double z : {0.0, 0.3}) {
     const auto loss = [&](const Whole& of) {
-      double sum =
-          Run({OpKind::kCrossEntropy,
-               model::LossAttributes{z},
-               {Doubles({kRows}, of.global_max), Doubles({2, kRows}, of.sums), weights},
-               {Empty({2})}})
-              .outputs[0][0];
+      double sum = Run({OpKind::kCrossEntropy,
+                        model::LossAttributes{z},
+                        {Doubles({kRows}, of.global_max), Doubles({2, kRows}, of.sums), weights},
+                        {Empty({2})}})
+                       .outputs[0][0];
       for (int r = 0; r < kRows; ++r) {
         const double lse = std::log(of.sums[r]) + of.global_max[r];
         sum += z * weights.numbers[r] * lse * lse;

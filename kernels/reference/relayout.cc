@@ -8,8 +8,8 @@ Status Relayout(const Operation& operation) {
   std::vector<double> working(2 * static_cast<size_t>(operation.Input(0).elements()));
   auto* const send = reinterpret_cast<char*>(working.data());
   return relayout.Run(reinterpret_cast<const char*>(operation.inputs[0]),
-                      reinterpret_cast<char*>(operation.outputs[0]), send,
-                      send + relayout.bytes(), operation.communicator);
+                      reinterpret_cast<char*>(operation.outputs[0]), send, send + relayout.bytes(),
+                      operation.communicator);
 }
 
 }  // namespace troupe::kernels::reference

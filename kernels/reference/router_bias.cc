@@ -1,6 +1,6 @@
 // bias_e += rate · sign(mean - routed_e).
-#include "kernels/update_decision.h"
 #include "kernels/reference/operation.h"
+#include "kernels/update_decision.h"
 
 namespace troupe::kernels::reference {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/reference/router_scores.h"
 #include "kernels/reference/operation.h"
+#include "kernels/reference/router_scores.h"
 
 namespace troupe::kernels::reference {
 namespace {

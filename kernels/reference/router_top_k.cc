@@ -2,8 +2,8 @@
 // expert, then token.
 #include <algorithm>
 
-#include "kernels/reference/router_scores.h"
 #include "kernels/reference/operation.h"
+#include "kernels/reference/router_scores.h"
 
 namespace troupe::kernels::reference {
 

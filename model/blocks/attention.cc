@@ -146,13 +146,12 @@ ValueId BuildAttention(ProgramBuilder& builder, const BuildOptions& options,
                                          {x, norm}, {name + "normed", name + "rstd"})[0];
   const ValueId copied = builder.CopyRows(normed, name + "copied");
   const ValueId qkv = Project(builder, name, projections, copied);
-  const ValueId rotated =
-      builder.Emit(OpKind::kRope,
-                   RopeAttributes{queries / builder.tensor_degree(),
-                                  KeyValueHeadsOf(config, builder.tensor_degree()), head,
-                                  config.rope_theta, config.rope_scaling, false,
-                                  options.buffer_dtype},
-                   {qkv, builder.chunk().Input(channels::kPositions)}, name + "rotated");
+  const ValueId rotated = builder.Emit(
+      OpKind::kRope,
+      RopeAttributes{queries / builder.tensor_degree(),
+                     KeyValueHeadsOf(config, builder.tensor_degree()), head, config.rope_theta,
+                     config.rope_scaling, false, options.buffer_dtype},
+      {qkv, builder.chunk().Input(channels::kPositions)}, name + "rotated");
   const ValueId attention = options.ring_attention && builder.context_degree() > 1
                                 ? RingAttention(builder, config, name, rotated, inputs)
                                 : LocalAttention(builder, config, name, rotated, inputs);

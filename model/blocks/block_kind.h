@@ -60,10 +60,10 @@ struct BlockKind {
   BlockOutline (*outline)(const ModelConfig& model, double tensor_degree) = nullptr;
   std::span<const std::string_view> channels;  // of samples (base/sample_schema.h), read by build
 
-  bool attends = false;                 // has query-key pairs and reads the keys of attention
-  bool begins_layer = false;            // in the tensor names of Hugging Face
-  bool has_experts = false;             // routes tokens; reads the keys of experts
-  bool has_linear_layers = false;       // in every model; a float8 recipe applies to them
+  bool attends = false;            // has query-key pairs and reads the keys of attention
+  bool begins_layer = false;       // in the tensor names of Hugging Face
+  bool has_experts = false;        // routes tokens; reads the keys of experts
+  bool has_linear_layers = false;  // in every model; a float8 recipe applies to them
   bool reads_intermediate_size = false;
   bool is_recurrent = false;
 };

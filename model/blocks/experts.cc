@@ -38,9 +38,9 @@ namespace {
 struct Spread {
   // The ranks over which whole experts are spread; tokens are dispatched within this group.
   CollectiveGroup group;
-  bool over_tensor = false;   // `group` is expert × tensor
-  int ranks = 1;              // in the group
-  Range experts;              // on this rank
+  bool over_tensor = false;  // `group` is expert × tensor
+  int ranks = 1;             // in the group
+  Range experts;             // on this rank
 };
 
 Spread SpreadOf(const ProgramBuilder& builder, int64_t experts, bool over_tensor) {
@@ -61,8 +61,8 @@ struct BankShape {
 };
 
 ValueId AddBank(ProgramBuilder& builder, const std::string& name, const std::string& layer,
-                const BankShape& shape, const Spread& spread, int64_t experts,
-                AxisPlacement tensor, double init_std) {
+                const BankShape& shape, const Spread& spread, int64_t experts, AxisPlacement tensor,
+                double init_std) {
   ParameterSpec spec;
   spec.name = name;
   spec.tensor = spread.over_tensor ? Shard(0) : tensor;
@@ -94,8 +94,7 @@ ValueId AddRouter(ProgramBuilder& builder, const ModelConfig& config, const std:
   spec.dims = {{"experts", experts, experts}, {"hidden", hidden, hidden}};
   spec.matrix_rows = experts;
   spec.full_precision = true;
-  spec.parts = {
-      {layer + "mlp.gate.weight", {experts, hidden}, {0, 0}, {experts, hidden}, 0}};
+  spec.parts = {{layer + "mlp.gate.weight", {experts, hidden}, {0, 0}, {experts, hidden}, 0}};
   const int index = builder.AddParameter(spec);
   builder.UseForRows(index);
   return builder.Unsharded(index);
@@ -129,16 +128,16 @@ Dispatched ExchangeDispatch(ProgramBuilder& builder, const std::string& name,
   const CollectiveAttributes exchange = ExchangeOf(router, spread, routed.bound);
   const ValueId received =
       builder.Emit(OpKind::kAllToAll, exchange, {routed.counts}, name + "counts.received");
-  const ValueId permuted = builder.Emit(OpKind::kPermute, router, {routed.normed, routed.slots},
-                                        name + "permuted");
+  const ValueId permuted =
+      builder.Emit(OpKind::kPermute, router, {routed.normed, routed.slots}, name + "permuted");
   return {builder.Emit(OpKind::kAllToAll, exchange, {permuted, routed.counts, received},
                        name + "dispatched"),
           received};
 }
 
 ValueId ExchangeCombine(ProgramBuilder& builder, const std::string& name,
-                        const RouterAttributes& router, const Spread& spread,
-                        const Routed& routed, const Dispatched& sent, ValueId made) {
+                        const RouterAttributes& router, const Spread& spread, const Routed& routed,
+                        const Dispatched& sent, ValueId made) {
   CollectiveAttributes inverse = ExchangeOf(router, spread, routed.bound);
   std::swap(inverse.rows_in, inverse.rows_out);
   const ValueId returned = builder.Emit(OpKind::kAllToAll, inverse,
@@ -147,8 +146,8 @@ ValueId ExchangeCombine(ProgramBuilder& builder, const std::string& name,
                       name + "combined");
 }
 
-Dispatched GatherDispatch(ProgramBuilder& builder, const std::string& name,
-                          RouterAttributes router, const Spread& spread, const Routed& routed) {
+Dispatched GatherDispatch(ProgramBuilder& builder, const std::string& name, RouterAttributes router,
+                          const Spread& spread, const Routed& routed) {
   CollectiveAttributes gather = {spread.group, CollectivePurpose::kDispatch};
   CollectiveAttributes gather_choices = gather;
   gather_choices.replicated = true;
@@ -166,16 +165,15 @@ Dispatched GatherDispatch(ProgramBuilder& builder, const std::string& name,
   router.spread = spread.group;
   router.first_expert = spread.experts.begin;
   router.local_experts = spread.experts.size();
-  const std::vector<ValueId> own =
-      builder.EmitAll(OpKind::kRouterSlots, router, {chosen, slots},
-                      {name + "slots.own", name + "counts.own"});
+  const std::vector<ValueId> own = builder.EmitAll(OpKind::kRouterSlots, router, {chosen, slots},
+                                                   {name + "slots.own", name + "counts.own"});
   return {builder.Emit(OpKind::kPermute, router, {rows, own[0]}, name + "dispatched"), own[1],
           own[0], weights};
 }
 
 ValueId ScatterCombine(ProgramBuilder& builder, const std::string& name,
-                       const RouterAttributes& router, const Spread& spread,
-                       const Dispatched& sent, ValueId made) {
+                       const RouterAttributes& router, const Spread& spread, const Dispatched& sent,
+                       ValueId made) {
   const ValueId partial = builder.Emit(OpKind::kCombine, router, {made, sent.slots, sent.weights},
                                        name + "combined.partial");
   return builder.Emit(OpKind::kReduceScatter,
@@ -189,10 +187,9 @@ ValueId BuildSharedExperts(ProgramBuilder& builder, const ModelConfig& config,
   const int64_t hidden = config.hidden_size;
   const int64_t ffn = config.experts.moe_intermediate_size * config.experts.num_shared_experts;
   const std::string tensors = layer + "mlp.shared_experts.";
-  const ValueId gate_up_proj =
-      AddFusedColumns(builder, name + "shared.gate_up_proj", "gate_up", hidden,
-                      {{"gate", tensors + "gate_proj.weight", ffn},
-                       {"up", tensors + "up_proj.weight", ffn}});
+  const ValueId gate_up_proj = AddFusedColumns(
+      builder, name + "shared.gate_up_proj", "gate_up", hidden,
+      {{"gate", tensors + "gate_proj.weight", ffn}, {"up", tensors + "up_proj.weight", ffn}});
   const ValueId down_proj =
       AddRowParallel(builder, name + "shared.down_proj", tensors + "down_proj.weight", "ffn",
                      hidden, ffn, 1, ResidualInitStd(config));
@@ -237,10 +234,9 @@ ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
       AddBank(builder, name + "gate_up_proj", layer,
               {{"gate_proj", "up_proj"}, ffn, hidden, columns, {0, hidden}, "hidden"}, spread,
               e.num_experts, Shard(0, ShardHow::kSegments), kInitStd);
-  const ValueId down_proj =
-      AddBank(builder, name + "down_proj", layer,
-              {{"down_proj"}, hidden, ffn, {0, hidden}, columns, "ffn"}, spread, e.num_experts,
-              Shard(1), ResidualInitStd(config));
+  const ValueId down_proj = AddBank(builder, name + "down_proj", layer,
+                                    {{"down_proj"}, hidden, ffn, {0, hidden}, columns, "ffn"},
+                                    spread, e.num_experts, Shard(1), ResidualInitStd(config));
 
   const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
                                          {x, norm}, {name + "normed", name + "rstd"})[0];
@@ -314,10 +310,10 @@ ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
   // The input rows of this rank's experts, or of its slices of their weights.
   ValueId owned = dispatched, owned_counts = received;
   if (splits && by_rows) {
-    owned_counts = builder.Emit(OpKind::kAllGather, gather_counts, {received},
-                                name + "counts.gathered");
-    owned = builder.Emit(OpKind::kGatherRouted, gather, {dispatched, owned_counts},
-                         name + "gathered");
+    owned_counts =
+        builder.Emit(OpKind::kAllGather, gather_counts, {received}, name + "counts.gathered");
+    owned =
+        builder.Emit(OpKind::kGatherRouted, gather, {dispatched, owned_counts}, name + "gathered");
   } else if (splits) {
     owned = builder.CopyRows(dispatched, name + "copied");
   }
@@ -331,15 +327,16 @@ ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
   const ValueId activated =
       builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up, owned_counts}, name + "activated");
   grouped.gate_up = false;
-  ValueId made = builder.Emit(OpKind::kGroupedMatmul, grouped,
-                              {activated, down_proj, owned_counts}, name + "made");
+  ValueId made = builder.Emit(OpKind::kGroupedMatmul, grouped, {activated, down_proj, owned_counts},
+                              name + "made");
   if (splits && by_rows) {
     made = builder.Emit(OpKind::kScatterRouted, scatter, {made, owned_counts}, name + "made.sum");
   } else if (splits) {
     made = builder.AllReduce(made, ReduceKind::kSum, name + "made.sum");
   }
-  const ValueId combined = gathers ? ScatterCombine(builder, name, router, spread, sent, made)
-                                   : ExchangeCombine(builder, name, router, spread, routed, sent, made);
+  const ValueId combined = gathers
+                               ? ScatterCombine(builder, name, router, spread, sent, made)
+                               : ExchangeCombine(builder, name, router, spread, routed, sent, made);
   ValueId all = combined;
   if (shared != kNoValue) {
     all = builder.Emit(OpKind::kAdd, NoAttributes(), {combined, shared}, name + "shared.sum");
@@ -369,7 +366,8 @@ Status CheckExperts(const BuildOptions& options) {
   }
   if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
     return InvalidArgument(
-        "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree {}, "
+        "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree "
+        "{}, "
         "over which experts are spread",
         e.num_experts, expert, tensor);
   }

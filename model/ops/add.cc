@@ -31,8 +31,8 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return OkStatus();
 }
 
-StatusOr<std::vector<ValueType>> InferAccumulate(const MeshView& mesh,
-                                                 const Attributes& attributes, Inputs in) {
+StatusOr<std::vector<ValueType>> InferAccumulate(const MeshView& mesh, const Attributes& attributes,
+                                                 Inputs in) {
   const Value& x = *in[0];
   TROUPE_RETURN_IF_ERROR(ExpectType(x, DType::kFloat32, x.dims.size()));
   return std::vector<ValueType>{{x.dtype, x.dims, x.placement, x.segments}};

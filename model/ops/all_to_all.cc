@@ -25,8 +25,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
                                        Inputs in) {
   const auto& collective = std::get<CollectiveAttributes>(attributes);
   const CollectiveGroup& group = collective.group;
-  const auto both =
-      static_cast<uint8_t>(GroupOf(Axis::kExpert).axes | GroupOf(Axis::kTensor).axes);
+  const auto both = static_cast<uint8_t>(GroupOf(Axis::kExpert).axes | GroupOf(Axis::kTensor).axes);
   if (group != GroupOf(Axis::kExpert) &&
       group != CollectiveGroup{CollectiveGroup::Kind::kAxes, both}) {
     return InvalidArgument("group {} is neither expert nor expert+tensor", ToText(group));

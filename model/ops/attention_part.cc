@@ -114,9 +114,8 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
   if (HasDocuments(part)) TROUPE_RETURN_IF_ERROR(CheckDocuments(part, mesh, q, *in[5]));
   Placement shifted = letters.Output("rn", ShardHow::kSegments);
   shifted[Axis::kContext].shift = static_cast<int16_t>(part.shift);
-  return std::vector<ValueType>{
-      {q.dtype, q.dims, letters.Output("rn", ShardHow::kContiguous), {}},
-      {kv.dtype, kv.dims, shifted, kv.segments}};
+  return std::vector<ValueType>{{q.dtype, q.dims, letters.Output("rn", ShardHow::kContiguous), {}},
+                                {kv.dtype, kv.dims, shifted, kv.segments}};
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
@@ -167,8 +166,7 @@ double BackwardFlops(const Op& op, const Program& program) { return 2 * ForwardF
 int64_t Scratch(const Op& op, const Program& program, int threads) {
   const auto& a = std::get<PartAttributes>(op.attributes).attention;
   constexpr int64_t kTile = 64;
-  const int64_t rows =
-      std::max<int64_t>(kTile, a.tokens / program.mesh.degrees[Axis::kContext]);
+  const int64_t rows = std::max<int64_t>(kTile, a.tokens / program.mesh.degrees[Axis::kContext]);
   return threads * int64_t{sizeof(float)} * (2 * kTile * rows + 6 * rows * a.head_dim);
 }
 

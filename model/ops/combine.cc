@@ -24,10 +24,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_ASSIGN_OR_RETURN(
       const ShardedLetters letters,
       ShardedLetters::Of({{&x, "rh"}, {&slots, "rk", false}, {&weights, "rk"}}, "hk"));
-  return std::vector<ValueType>{{x.dtype,
-                                 {slots.dims[0], x.dims[1]},
-                                 With(letters.Output("rh"), own, PartialSum()),
-                                 {}}};
+  return std::vector<ValueType>{
+      {x.dtype, {slots.dims[0], x.dims[1]}, With(letters.Output("rh"), own, PartialSum()), {}}};
 }
 
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,

@@ -53,7 +53,9 @@ StatusOr<ValueType> ConvertSharedHeads(const MeshView& mesh, const CollectiveGro
   }
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
   type.placement[Axis::kTensor] = repeats ? each : shared;
-  const auto scale = [&](int64_t extent) { return repeats ? extent * group.run : extent / group.run; };
+  const auto scale = [&](int64_t extent) {
+    return repeats ? extent * group.run : extent / group.run;
+  };
   type.dims[0].global = scale(type.dims[0].global);
   for (Segment& segment : type.segments) segment.global = scale(segment.global);
   return type;
@@ -76,10 +78,10 @@ StatusOr<std::vector<ValueType>> InferAllReduce(const MeshView& mesh, const Attr
   std::vector<ValueType> types;
   for (const Value* x : in) {
     TROUPE_RETURN_IF_ERROR(CheckWire(collective, *x));
-    TROUPE_ASSIGN_OR_RETURN(
-        ValueType type, IsOfSharedHeads(collective.group) && due == PartialSum()
-                            ? ConvertSharedHeads(mesh, collective.group, *x, /*repeats=*/false)
-                            : Convert(collective.group, *x, due, Replicated()));
+    TROUPE_ASSIGN_OR_RETURN(ValueType type,
+                            IsOfSharedHeads(collective.group) && due == PartialSum()
+                                ? ConvertSharedHeads(mesh, collective.group, *x, /*repeats=*/false)
+                                : Convert(collective.group, *x, due, Replicated()));
     types.push_back(std::move(type));
   }
   return types;

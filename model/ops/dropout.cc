@@ -37,10 +37,9 @@ Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const V
     return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
                            ToText(context), ToText(Shard(0, ShardHow::kHeadTail)));
   }
-  const ContextRows held =
-      cut ? ContextRows::Of(dropout.tokens, mesh.degrees[Axis::kContext],
-                            mesh.coordinates[Axis::kContext])
-          : ContextRows::Of(dropout.tokens, 1, 0);
+  const ContextRows held = cut ? ContextRows::Of(dropout.tokens, mesh.degrees[Axis::kContext],
+                                                 mesh.coordinates[Axis::kContext])
+                               : ContextRows::Of(dropout.tokens, 1, 0);
   const AxisPlacement& tensor = x.placement[Axis::kTensor];
   const int ranks = mesh.degrees[Axis::kTensor], rank = mesh.coordinates[Axis::kTensor];
   const int64_t all = samples * held.rows;
@@ -60,10 +59,12 @@ Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const V
   }
   return InvalidArgument(
       "input {} has {} rows; {} from row {} on (blocks of {}) are due of {} samples of {} tokens, "
-      "positions from {} and {}, and the operation takes them from row {} (blocks of {}), positions "
+      "positions from {} and {}, and the operation takes them from row {} (blocks of {}), "
+      "positions "
       "from {} and {}",
-      x.name, x.dims[0].local, rows.size(), own.first, own.block, samples, dropout.tokens, held.head,
-      held.tail, dropout.own.first, dropout.own.block, dropout.held.head, dropout.held.tail);
+      x.name, x.dims[0].local, rows.size(), own.first, own.block, samples, dropout.tokens,
+      held.head, held.tail, dropout.own.first, dropout.own.block, dropout.held.head,
+      dropout.held.tail);
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,

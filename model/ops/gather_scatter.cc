@@ -52,7 +52,8 @@ StatusOr<Placement> Convert(const MeshView& mesh, const CollectiveGroup& group, 
 // Checks that the parts, and the blocks of each part, are equal.
 Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
   if (collective.row_parts == 1) return OkStatus();
-  if (collective.row_parts > 1 && rows % (int64_t{collective.row_parts} * ranks) == 0) return OkStatus();
+  if (collective.row_parts > 1 && rows % (int64_t{collective.row_parts} * ranks) == 0)
+    return OkStatus();
   return InvalidArgument("{} rows of {} are no multiple of {} parts × {} ranks", rows, x.name,
                          collective.row_parts, ranks);
 }
@@ -60,8 +61,9 @@ Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_
 Status CheckCut(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
   const RowCut& cut = collective.cut;
   if (cut.owner >= ranks || cut.unit < 1) {
-    return InvalidArgument("{} rows of {} are not cut in units of {} over {} ranks, or not one of these, {}, has all",
-                           rows, x.name, cut.unit, ranks, cut.owner);
+    return InvalidArgument(
+        "{} rows of {} are not cut in units of {} over {} ranks, or not one of these, {}, has all",
+        rows, x.name, cut.unit, ranks, cut.owner);
   }
   if (cut == RowCut() || collective.row_parts == 1) return OkStatus();
   return InvalidArgument("{} is cut in {} parts and otherwise too", x.name, collective.row_parts);
@@ -74,9 +76,8 @@ StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
   if (collective.reduce != ReduceKind::kSum) return InvalidArgument("only sums are scattered");
   TROUPE_RETURN_IF_ERROR(CheckWire(collective, x));
   ValueType type = {x.dtype, x.dims, {}, {}};
-  TROUPE_ASSIGN_OR_RETURN(
-      type.placement,
-      Convert(mesh, collective.group, x, PartialSum(), Shard(0, HowOfParts(collective.row_parts))));
+  TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(mesh, collective.group, x, PartialSum(),
+                                                  Shard(0, HowOfParts(collective.row_parts))));
   const int ranks = GroupSize(mesh, collective.group);
   TROUPE_RETURN_IF_ERROR(CheckParts(collective, x, x.dims[0].local, ranks));
   TROUPE_RETURN_IF_ERROR(CheckCut(collective, x, x.dims[0].local, ranks));
@@ -91,9 +92,8 @@ StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attr
   const Value& x = *in[0];
   ValueType type = {x.dtype, x.dims, {}, collective.segments};
   TROUPE_ASSIGN_OR_RETURN(
-      type.placement,
-      Convert(mesh, collective.group, x, Shard(0, HowOfParts(collective.row_parts)),
-              collective.replicated ? Replicated() : Copied()));
+      type.placement, Convert(mesh, collective.group, x, Shard(0, HowOfParts(collective.row_parts)),
+                              collective.replicated ? Replicated() : Copied()));
   const int ranks = GroupSize(mesh, collective.group);
   int64_t& extent = type.dims[0].local;
   extent = collective.extent != 0 ? collective.extent : extent * ranks;
@@ -119,10 +119,10 @@ StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
   const int ranks = GroupSize(mesh, collective.group);
   if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in ||
       counts.dims[0].local % ranks != 0) {
-    return InvalidArgument("input {} has {} rows and {} has {} counts where {} rows and counts of {} "
-                           "ranks are due",
-                           x.name, x.dims[0].local, counts.name, counts.dims[0].local,
-                           collective.rows_in, ranks);
+    return InvalidArgument(
+        "input {} has {} rows and {} has {} counts where {} rows and counts of {} "
+        "ranks are due",
+        x.name, x.dims[0].local, counts.name, counts.dims[0].local, collective.rows_in, ranks);
   }
   type.dims[0] = {"slots", collective.rows_out * (x.dims[0].global / x.dims[0].local),
                   collective.rows_out};

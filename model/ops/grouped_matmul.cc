@@ -62,10 +62,8 @@ StatusOr<std::vector<ValueType>> InferGradInput(const MeshView& mesh, const Attr
     return InvalidArgument("input {} has {} columns where {} experts of {} have {} rows", dy.name,
                            dy.dims[1].local, grouped.local_experts, w.name, w.dims[0].local);
   }
-  ValueType type = {dy.dtype,
-                    {dy.dims[0], w.dims[1]},
-                    With(letters.Output("rk"), axes, kByExpert),
-                    {}};
+  ValueType type = {
+      dy.dtype, {dy.dims[0], w.dims[1]}, With(letters.Output("rk"), axes, kByExpert), {}};
   return std::vector<ValueType>{std::move(type)};
 }
 
@@ -82,10 +80,8 @@ StatusOr<std::vector<ValueType>> InferGradWeight(const MeshView& mesh, const Att
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(dy, 0, x, 0));
   const Dim rows = {dy.dims[1].name, dy.dims[1].global * grouped.experts,
                     dy.dims[1].local * grouped.local_experts};
-  ValueType type = {DType::kFloat32,
-                    {rows, x.dims[1]},
-                    With(letters.Output("nk"), axes, Shard(0)),
-                    {}};
+  ValueType type = {
+      DType::kFloat32, {rows, x.dims[1]}, With(letters.Output("nk"), axes, Shard(0)), {}};
   return std::vector<ValueType>{std::move(type)};
 }
 
@@ -102,9 +98,10 @@ double Flops(const Op& op, const Program& program) {
   const auto& grouped = std::get<GroupedAttributes>(op.attributes);
   const Value &a = program.value(op.inputs[0]), &b = program.value(op.inputs[1]);
   const bool weight = op.kind == OpKind::kGroupedMatmulGradWeight;
-  const int64_t other = weight                               ? b.dims[1].local
-                        : op.kind == OpKind::kGroupedMatmul ? b.dims[0].local / grouped.local_experts
-                                                             : b.dims[1].local;
+  const int64_t other = weight ? b.dims[1].local
+                        : op.kind == OpKind::kGroupedMatmul
+                            ? b.dims[0].local / grouped.local_experts
+                            : b.dims[1].local;
   return 2.0 * static_cast<double>(grouped.expected_rows) * static_cast<double>(a.dims[1].local) *
          static_cast<double>(other);
 }
@@ -126,7 +123,10 @@ OpRules GroupedMatmulRules() {
 }
 OpRules GroupedMatmulGradInputRules() { return {.infer = InferGradInput, .model_flops = Flops}; }
 OpRules GroupedMatmulGradWeightRules() {
-  return {.infer = InferGradWeight, .model_flops = Flops, .scratch_bytes = Scratch, .accumulated_output = 0};
+  return {.infer = InferGradWeight,
+          .model_flops = Flops,
+          .scratch_bytes = Scratch,
+          .accumulated_output = 0};
 }
 
 }  // namespace troupe::model

@@ -13,17 +13,18 @@ namespace {
 // INVALID_ARGUMENT unless `scale` has the type of the scales of an FP8 operand.
 Status ExpectScale(const MeshView& mesh, const Value& factor, const Value& scale) {
   if (scale.dtype == DType::kFloat32 && !scale.dims.empty() && scale.dims.size() <= 2) {
-    const int block_rows = scale.dims.size() == 1                           ? 0
-                           : scale.dims[0].local == factor.dims[0].local ? 1
-                                                                         : static_cast<int>(kFloat8Block);
+    const int block_rows = scale.dims.size() == 1 ? 0
+                           : scale.dims[0].local == factor.dims[0].local
+                               ? 1
+                               : static_cast<int>(kFloat8Block);
     const ScaleShape due = ScaleShapeOf(mesh, factor.dims, factor.placement, block_rows);
     if (scale.placement == due.placement && scale.dims[0].local == due.dims[0].local &&
         scale.dims.back().local == due.dims.back().local) {
       return OkStatus();
     }
   }
-  return InvalidArgument("input {}, {}, is no scale of {}, {}", scale.name, ToText(scale.placement), factor.name,
-                         ToText(factor.placement));
+  return InvalidArgument("input {}, {}, is no scale of {}, {}", scale.name, ToText(scale.placement),
+                         factor.name, ToText(factor.placement));
 }
 
 struct Letters {
@@ -31,24 +32,28 @@ struct Letters {
 };
 
 // The result type of two FP8 operands, with the given `dtype` and segments.
-StatusOr<std::vector<ValueType>> InferFloat8(const MeshView& mesh, Inputs in, DType due, const Letters& letters,
-                                             DType dtype, const std::vector<Segment>& segments) {
+StatusOr<std::vector<ValueType>> InferFloat8(const MeshView& mesh, Inputs in, DType due,
+                                             const Letters& letters, DType dtype,
+                                             const std::vector<Segment>& segments) {
   const Value &a = *in[0], &b = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(a, due, 2));
   TROUPE_RETURN_IF_ERROR(ExpectType(b, DType::kFloat8E4M3, 2));
-  if (in.size() != 4) return InvalidArgument("factors {} and {} in 8 bits come without scales", a.name, b.name);
+  if (in.size() != 4)
+    return InvalidArgument("factors {} and {} in 8 bits come without scales", a.name, b.name);
   TROUPE_RETURN_IF_ERROR(ExpectScale(mesh, a, *in[2]));
   TROUPE_RETURN_IF_ERROR(ExpectScale(mesh, b, *in[3]));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters sharded,
                           ShardedLetters::Of({{&a, letters.a}, {&b, letters.b}}));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(a, 1, b, 1));
-  return std::vector<ValueType>{{dtype, {a.dims[0], b.dims[0]}, sharded.Output(letters.result), segments}};
+  return std::vector<ValueType>{
+      {dtype, {a.dims[0], b.dims[0]}, sharded.Output(letters.result), segments}};
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
   if (IsFloat8(in[0]->dtype)) {
-    return InferFloat8(mesh, in, DType::kFloat8E4M3, {"rk", "nk", "rn"}, DType::kBFloat16, in[1]->segments);
+    return InferFloat8(mesh, in, DType::kFloat8E4M3, {"rk", "nk", "rn"}, DType::kBFloat16,
+                       in[1]->segments);
   }
   const Value &x = *in[0], &w = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(w, x.dtype, 2));
@@ -75,7 +80,8 @@ StatusOr<std::vector<ValueType>> InferGradInput(const MeshView& mesh, const Attr
 StatusOr<std::vector<ValueType>> InferGradWeight(const MeshView& mesh, const Attributes& attributes,
                                                  Inputs in) {
   if (IsFloat8(in[0]->dtype)) {
-    return InferFloat8(mesh, in, DType::kFloat8E5M2, {"nr", "kr", "nk"}, DType::kFloat32, in[0]->segments);
+    return InferFloat8(mesh, in, DType::kFloat8E5M2, {"nr", "kr", "nk"}, DType::kFloat32,
+                       in[0]->segments);
   }
   const Value &dy = *in[0], &x = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(x, dy.dtype, 2));
@@ -114,7 +120,10 @@ int64_t Scratch(const Op& op, const Program& program, int threads) {
 }  // namespace
 
 OpRules MatmulRules() {
-  return {.infer = Infer, .differentiate = Differentiate, .model_flops = Flops, .scratch_bytes = Scratch};
+  return {.infer = Infer,
+          .differentiate = Differentiate,
+          .model_flops = Flops,
+          .scratch_bytes = Scratch};
 }
 OpRules MatmulGradInputRules() {
   return {.infer = InferGradInput, .model_flops = Flops, .scratch_bytes = Scratch};

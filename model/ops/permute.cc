@@ -21,11 +21,11 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
                           ShardedLetters::Of({{&x, "rh"}, {&slots, "rk", false}}, "hk"));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(x, 0, slots, 0));
   const int64_t rows = std::get<RouterAttributes>(attributes).slots;
-  return std::vector<ValueType>{{x.dtype,
-                                 {{"slots", rows * (x.dims[0].global / x.dims[0].local), rows},
-                                  x.dims[1]},
-                                 With(letters.Output("rh"), own, kOwnRows),
-                                 {}}};
+  return std::vector<ValueType>{
+      {x.dtype,
+       {{"slots", rows * (x.dims[0].global / x.dims[0].local), rows}, x.dims[1]},
+       With(letters.Output("rh"), own, kOwnRows),
+       {}}};
 }
 
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,
@@ -36,10 +36,8 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
   TROUPE_ASSIGN_OR_RETURN(const Value slots, Apart(*in[1], own, kOwnChoices));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&dy, "rh"}, {&slots, "rk", false}}, "hk"));
-  return std::vector<ValueType>{{dy.dtype,
-                                 {slots.dims[0], dy.dims[1]},
-                                 With(letters.Output("rh"), own, PartialSum()),
-                                 {}}};
+  return std::vector<ValueType>{
+      {dy.dtype, {slots.dims[0], dy.dims[1]}, With(letters.Output("rh"), own, PartialSum()), {}}};
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {

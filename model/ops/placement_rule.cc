@@ -29,8 +29,8 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
       }
       if (placement.kind != PlacementKind::kShard) continue;
       if (placement.shift != 0) {
-        return InvalidArgument("input {} is {} on axis {}: it is another rank's", operand.value->name,
-                               ToText(placement), axis);
+        return InvalidArgument("input {} is {} on axis {}: it is another rank's",
+                               operand.value->name, ToText(placement), axis);
       }
       if (placement.run != 0) {
         return InvalidArgument("input {} is {} on axis {}: gather it first", operand.value->name,

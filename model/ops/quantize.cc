@@ -30,9 +30,11 @@ StatusOr<Value> ValueOf(const MeshView& mesh, const QuantizeAttributes& quantize
   const bool is_gradient = source == QuantizeSource::kSwiGluGrad;
   const DType due = is_gradient ? DType::kFloat8E5M2 : DType::kFloat8E4M3;
   if (in.size() < InputsOf(source) || quantize.format != due || quantize.block_rows > 1) {
-    return InvalidArgument("what {} makes of {} inputs is quantised to {}, blocks of {} rows, where {} of {} is due, 1 at most",
-                           Name(source), in.size(), Name(quantize.format), quantize.block_rows, Name(due),
-                           InputsOf(source));
+    return InvalidArgument(
+        "what {} makes of {} inputs is quantised to {}, blocks of {} rows, where {} of {} is due, "
+        "1 at most",
+        Name(source), in.size(), Name(quantize.format), quantize.block_rows, Name(due),
+        InputsOf(source));
   }
   TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> made,
                           RulesOf(is_gradient ? OpKind::kSwiGluGrad : OpKind::kSwiGlu)
@@ -46,7 +48,8 @@ StatusOr<Value> ValueOf(const MeshView& mesh, const QuantizeAttributes& quantize
   return value;
 }
 
-StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attributes& attributes, Inputs in) {
+StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attributes& attributes,
+                                               Inputs in) {
   const auto& quantize = std::get<QuantizeAttributes>(attributes);
   TROUPE_ASSIGN_OR_RETURN(const Value x, ValueOf(mesh, quantize, in));
   TROUPE_RETURN_IF_ERROR(ExpectType(x, DType::kBFloat16, 2));
@@ -56,16 +59,18 @@ StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attri
   }
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& placement = x.placement.axes[a];
-    const bool is_partial =
-        placement.kind == PlacementKind::kPartialSum || placement.kind == PlacementKind::kPartialMax;
+    const bool is_partial = placement.kind == PlacementKind::kPartialSum ||
+                            placement.kind == PlacementKind::kPartialMax;
     if (!is_partial && placement.run == 0 && placement.shift == 0) continue;
-    return InvalidArgument("input {} is {} on axis {}: what is quantised is whole or a rank's own part", x.name,
-                           ToText(placement), Name(static_cast<Axis>(a)));
+    return InvalidArgument(
+        "input {} is {} on axis {}: what is quantised is whole or a rank's own part", x.name,
+        ToText(placement), Name(static_cast<Axis>(a)));
   }
   if (in.size() > InputsOf(quantize.source)) {
     const Value& history = *in[InputsOf(quantize.source)];
     TROUPE_RETURN_IF_ERROR(ExpectType(history, DType::kFloat32, 1));
-    if (history.dims[0].local != kAmaxSteps || history.placement != Placement() || quantize.block_rows != 0) {
+    if (history.dims[0].local != kAmaxSteps || history.placement != Placement() ||
+        quantize.block_rows != 0) {
       return InvalidArgument("input {} of {} steps, {}, is no history of one scale", history.name,
                              history.dims[0].local, ToText(history.placement));
     }
@@ -89,21 +94,24 @@ StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attri
   return types;
 }
 
-StatusOr<std::vector<ValueType>> InferHistory(const MeshView& mesh, const Attributes& attributes, Inputs in) {
+StatusOr<std::vector<ValueType>> InferHistory(const MeshView& mesh, const Attributes& attributes,
+                                              Inputs in) {
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[0], DType::kFloat64, 1));
   const size_t count = (in.size() - 1) / 2;
-  if (in.size() != 1 + 2 * count) return InvalidArgument("{} inputs are not a history each", in.size());
+  if (in.size() != 1 + 2 * count)
+    return InvalidArgument("{} inputs are not a history each", in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     const Value& value = *in[i];
     if (value.placement != Placement()) {
-      return InvalidArgument("input {} is {} where R is due on every axis: reduce it first", value.name,
-                             ToText(value.placement));
+      return InvalidArgument("input {} is {} where R is due on every axis: reduce it first",
+                             value.name, ToText(value.placement));
     }
     if (i == 0) continue;
     TROUPE_RETURN_IF_ERROR(ExpectType(value, DType::kFloat32, 1));
     const int64_t due = i <= count ? 1 : kAmaxSteps;
     if (value.dims[0].local != due) {
-      return InvalidArgument("input {} has {} numbers where {} are due", value.name, value.dims[0].local, due);
+      return InvalidArgument("input {} has {} numbers where {} are due", value.name,
+                             value.dims[0].local, due);
     }
   }
   return std::vector<ValueType>{};

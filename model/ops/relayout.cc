@@ -27,12 +27,13 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   // Otherwise the rows to send would depend on the tensor rank.
   const AxisPlacement& tensor = x.placement[Axis::kTensor];
   if (tensor.kind == PlacementKind::kShard && tensor.dim == 0) {
-    return InvalidArgument("input {} is {} on axis tensor, but all rows of a context rank must be here",
-                           x.name, ToText(tensor));
+    return InvalidArgument(
+        "input {} is {} on axis tensor, but all rows of a context rank must be here", x.name,
+        ToText(tensor));
   }
   if (relayout.samples <= 0 || x.dims[0].local % (2 * relayout.samples) != 0) {
-    return InvalidArgument("input {} has {} rows, not two equal chunks of each of {} samples", x.name,
-                           x.dims[0].local, relayout.samples);
+    return InvalidArgument("input {} has {} rows, not two equal chunks of each of {} samples",
+                           x.name, x.dims[0].local, relayout.samples);
   }
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
   type.placement[Axis::kContext] = rows_in(relayout.to());

@@ -31,10 +31,11 @@ StatusOr<ShardedLetters> Letters(const RouterAttributes& router, const Value& lo
   }
   if (load.dims[1].local != router.experts + 1 || router.tokens < 1 || router.local_tokens < 1 ||
       router.first_row + logits.dims[0].local > load.dims[0].local * router.local_tokens) {
-    return InvalidArgument("input {} has {} samples of {} lanes where {} are {} rows from {} on, {} "
-                           "of a sample",
-                           load.name, load.dims[0].local, load.dims[1].local, logits.name,
-                           logits.dims[0].local, router.first_row, router.local_tokens);
+    return InvalidArgument(
+        "input {} has {} samples of {} lanes where {} are {} rows from {} on, {} "
+        "of a sample",
+        load.name, load.dims[0].local, load.dims[1].local, logits.name, logits.dims[0].local,
+        router.first_row, router.local_tokens);
   }
   return ShardedLetters::Of({{&logits, "re"}}, "e");
 }
@@ -66,8 +67,8 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
 Status Differentiate(const Op& op, GradientContext& context) {
   const auto& router = std::get<RouterAttributes>(op.attributes);
   if (router.aux_loss_coef == 0 && router.z_loss_coef == 0) return OkStatus();
-  return context.Emit(OpKind::kRouterLossGrad, op.attributes,
-                      {op.inputs[0], op.inputs[2]}, {op.inputs[0]});
+  return context.Emit(OpKind::kRouterLossGrad, op.attributes, {op.inputs[0], op.inputs[2]},
+                      {op.inputs[0]});
 }
 
 }  // namespace

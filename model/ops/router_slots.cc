@@ -15,9 +15,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_RETURN_IF_ERROR(ExpectType(slots, DType::kInt32, 2));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(chosen, 0, slots, 0));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(chosen, 1, slots, 1));
-  TROUPE_ASSIGN_OR_RETURN(
-      const ShardedLetters letters,
-      ShardedLetters::Of({{&chosen, "rk", false}, {&slots, "rk", false}}, "k"));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&chosen, "rk", false}, {&slots, "rk", false}}, "k"));
   if (router.first_expert < 0 || router.local_experts < 1 ||
       router.first_expert + router.local_experts > router.experts) {
     return InvalidArgument("experts [{}, {}) are not among {}", router.first_expert,

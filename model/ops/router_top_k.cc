@@ -18,15 +18,13 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const auto& router = std::get<RouterAttributes>(attributes);
   const Value& logits = *in[0];
   TROUPE_RETURN_IF_ERROR(ExpectType(logits, DType::kFloat32, 2));
-  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
-                          ShardedLetters::Of({{&logits, "re"}}, "e"));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters, ShardedLetters::Of({{&logits, "re"}}, "e"));
   if (in.size() > 1) {
     TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat32, 1));
     TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 1, *in[1], 0));
   }
   const Dim& rows = logits.dims[0];
-  if (logits.dims[1].local != router.experts || router.top_k < 1 ||
-      router.top_k > router.experts) {
+  if (logits.dims[1].local != router.experts || router.top_k < 1 || router.top_k > router.experts) {
     return InvalidArgument("input {} has rows of {} where {} of {} experts are due", logits.name,
                            logits.dims[1].local, router.top_k, router.experts);
   }

@@ -277,7 +277,9 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsWithTheGradientDemandsAWholeVocabular
   targets.dims = weights.dims = {{"rows", 4, 4}};
   targets.placement[Axis::kDataShard] = weights.placement[Axis::kDataShard] = Shard(0);
   const std::vector<const Value*> inputs = {&logits, &targets, &weights};
-  const auto infer = [&] { return RulesOf(OpKind::kSoftmaxStatsAndGrad).infer(mesh, LossAttributes(), inputs); };
+  const auto infer = [&] {
+    return RulesOf(OpKind::kSoftmaxStatsAndGrad).infer(mesh, LossAttributes(), inputs);
+  };
   const auto types = infer();
   ASSERT_TRUE(types.ok()) << types.status();
   EXPECT_EQ((*types)[0].placement, logits.placement);
@@ -286,7 +288,8 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsWithTheGradientDemandsAWholeVocabular
   EXPECT_EQ((*types)[2].placement[Axis::kTensor], Replicated());
   mesh.degrees[Axis::kTensor] = 2;
   const auto refused = infer();
-  EXPECT_NE(refused.status().ToString().find("logits is S(1) on axis tensor of 2 ranks"), std::string::npos)
+  EXPECT_NE(refused.status().ToString().find("logits is S(1) on axis tensor of 2 ranks"),
+            std::string::npos)
       << refused.status();
 }
 
@@ -386,7 +389,9 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   x.segments = {{"q", 16, 16}, {"k", 8, 8}, {"v", 8, 8}};
   x.placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
   const std::vector<const Value*> inputs = {&x};
-  const auto infer = [&] { return RulesOf(OpKind::kExchangeHeads).infer(mesh, attributes, inputs); };
+  const auto infer = [&] {
+    return RulesOf(OpKind::kExchangeHeads).infer(mesh, attributes, inputs);
+  };
   const auto columns = infer();
   ASSERT_TRUE(columns.ok()) << columns.status();
   EXPECT_EQ((*columns)[0].dims[0].local, 24);
@@ -526,16 +531,16 @@ TEST(PlacementRuleTest, OfDropoutKnowsWhichRowsOfWhichSamplesAreHere) {
     EXPECT_FALSE(infer(wrong, x, samples).ok());
   }
   for (const auto change : std::vector<void (*)(Value&, Value&)>{
-           [](Value& v, Value&) { v.placement[Axis::kTensor] = PartialSum(); },
-           [](Value& v, Value&) { v.placement[Axis::kTensor] = Shard(1); },
-           [](Value& v, Value&) { v.placement[Axis::kTensor] = Copied(); },
-           [](Value& v, Value&) { v.placement[Axis::kTensor] = Replicated(); },
-           [](Value& v, Value&) { v.placement[Axis::kContext] = Shard(0); },
-           [](Value& v, Value&) { v.placement[Axis::kContext] = Replicated(); },
-           [](Value&, Value& s) { s.placement[Axis::kDataShard] = Replicated(); },
-           [](Value&, Value& s) { s.placement[Axis::kContext] = Shard(0); },
-           [](Value&, Value& s) { s.dims[0].local = 2; },
-           [](Value&, Value& s) { s.dims[1].local = 3; }}) {
+           [](Value&v, Value&) { v.placement[Axis::kTensor] = PartialSum(); },
+           [](Value&v, Value&) { v.placement[Axis::kTensor] = Shard(1); },
+           [](Value&v, Value&) { v.placement[Axis::kTensor] = Copied(); },
+           [](Value&v, Value&) { v.placement[Axis::kTensor] = Replicated(); },
+           [](Value&v, Value&) { v.placement[Axis::kContext] = Shard(0); },
+           [](Value&v, Value&) { v.placement[Axis::kContext] = Replicated(); },
+           [](Value&, Value&s) { s.placement[Axis::kDataShard] = Replicated(); },
+           [](Value&, Value&s) { s.placement[Axis::kContext] = Shard(0); },
+           [](Value&, Value&s) { s.dims[0].local = 2; },
+           [](Value&, Value&s) { s.dims[1].local = 3; }}) {
     Value wrong_x = x, wrong_samples = samples;
     change(wrong_x, wrong_samples);
     EXPECT_FALSE(infer(good, wrong_x, wrong_samples).ok());

@@ -21,7 +21,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
                            ToText(placement));
   }
   const int ranks = mesh.degrees[Axis::kContext];
-  placement.shift = static_cast<int16_t>(((placement.shift + collective.shift) % ranks + ranks) % ranks);
+  placement.shift =
+      static_cast<int16_t>(((placement.shift + collective.shift) % ranks + ranks) % ranks);
   return std::vector<ValueType>{std::move(type)};
 }
 

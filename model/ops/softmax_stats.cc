@@ -104,8 +104,8 @@ StatusOr<std::vector<ValueType>> InferStatsGrad(const MeshView& mesh, const Attr
   return std::vector<ValueType>{{logits.dtype, logits.dims, logits.placement, logits.segments}};
 }
 
-StatusOr<std::vector<ValueType>> InferStatsAndGrad(const MeshView& mesh, const Attributes& attributes,
-                                                   Inputs in) {
+StatusOr<std::vector<ValueType>> InferStatsAndGrad(const MeshView& mesh,
+                                                   const Attributes& attributes, Inputs in) {
   const Value &targets = *in[1], &weights = *in[2];
   Value logits = *in[0];
   TROUPE_RETURN_IF_ERROR(ExpectType(targets, DType::kInt32, 1));
@@ -114,8 +114,9 @@ StatusOr<std::vector<ValueType>> InferStatsAndGrad(const MeshView& mesh, const A
     AxisPlacement& placement = logits.placement.axes[a];
     if (placement.kind != PlacementKind::kShard || placement.dim != 1) continue;
     if (mesh.degrees.of[a] > 1) {
-      return InvalidArgument("input {} is {} on axis {} of {} ranks where a whole vocabulary is due", logits.name,
-                             ToText(placement), Name(static_cast<Axis>(a)), mesh.degrees.of[a]);
+      return InvalidArgument(
+          "input {} is {} on axis {} of {} ranks where a whole vocabulary is due", logits.name,
+          ToText(placement), Name(static_cast<Axis>(a)), mesh.degrees.of[a]);
     }
     placement = Replicated();
   }
@@ -158,7 +159,8 @@ OpRules SoftmaxRescaleRules() {
 OpRules SoftmaxRescaleGradRules() { return {.infer = InferRescaleGrad}; }
 OpRules SoftmaxStatsGradRules() { return {.infer = InferStatsGrad, .in_place_input = 0}; }
 OpRules SoftmaxStatsAndGradRules() {
-  return {.infer = InferStatsAndGrad, .differentiate = DifferentiateStatsAndGrad, .in_place_input = 0};
+  return {
+      .infer = InferStatsAndGrad, .differentiate = DifferentiateStatsAndGrad, .in_place_input = 0};
 }
 
 }  // namespace troupe::model

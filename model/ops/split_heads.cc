@@ -18,15 +18,14 @@ StatusOr<std::vector<ValueType>> InferSplit(const MeshView& mesh, const Attribut
                            qkv.segments.size());
   }
   const Segment &q = qkv.segments[0], &k = qkv.segments[1], &v = qkv.segments[2];
-  return std::vector<ValueType>{
-      {qkv.dtype,
-       {qkv.dims[0], {"attention", q.global, q.local}},
-       letters.Output("rn", ShardHow::kContiguous),
-       {}},
-      {qkv.dtype,
-       {qkv.dims[0], {"kv", k.global + v.global, k.local + v.local}},
-       letters.Output("rn", ShardHow::kSegments),
-       {k, v}}};
+  return std::vector<ValueType>{{qkv.dtype,
+                                 {qkv.dims[0], {"attention", q.global, q.local}},
+                                 letters.Output("rn", ShardHow::kContiguous),
+                                 {}},
+                                {qkv.dtype,
+                                 {qkv.dims[0], {"kv", k.global + v.global, k.local + v.local}},
+                                 letters.Output("rn", ShardHow::kSegments),
+                                 {k, v}}};
 }
 
 StatusOr<std::vector<ValueType>> InferJoin(const MeshView& mesh, const Attributes& attributes,

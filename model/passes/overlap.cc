@@ -31,8 +31,8 @@ bool IsGradientScatter(const Program& program, const Op& op) {
 class ListOverlap {
  public:
   // `layers`: for each gathered block of parameters, the layer that reads it first in F.
-  ListOverlap(const Program& program, const std::vector<StorageRange>& ranges,
-              std::vector<Op>& ops, const std::map<ValueId, int>& layers)
+  ListOverlap(const Program& program, const std::vector<StorageRange>& ranges, std::vector<Op>& ops,
+              const std::map<ValueId, int>& layers)
       : program_(program), ranges_(ranges), layers_(layers), source_(ops) {
     std::move(ops.begin(), ops.end(), std::back_inserter(ops_));
   }

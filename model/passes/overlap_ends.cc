@@ -95,11 +95,13 @@ class ChunkEnds {
           const ValueId made = ops.back().outputs[0];
           before_work[made] = std::move(ops);
         } else {
-          at_end.insert(at_end.end(), std::make_move_iterator(ops.begin()), std::make_move_iterator(ops.end()));
+          at_end.insert(at_end.end(), std::make_move_iterator(ops.begin()),
+                        std::make_move_iterator(ops.end()));
         }
         continue;
       }
-      const auto of_gathered = op.inputs.empty() ? first_reads.end() : first_reads.find(op.inputs[0]);
+      const auto of_gathered =
+          op.inputs.empty() ? first_reads.end() : first_reads.find(op.inputs[0]);
       if (op.kind == OpKind::kCopy && of_gathered != first_reads.end()) {
         first_reads[op.outputs[0]] = of_gathered->second;  // a copy of the copy
         insertions.emplace(of_gathered->second, std::move(op));
@@ -107,8 +109,8 @@ class ChunkEnds {
       }
       size_t index = forward.size();
       for (const ValueId output : op.outputs) index = std::min(index, first_touch[Root(output)]);
-      if (op.kind == OpKind::kAllGather && !op.asynchronous && Communicates(op) && index < forward.size() &&
-          begun < kMostUnderWay) {
+      if (op.kind == OpKind::kAllGather && !op.asynchronous && Communicates(op) &&
+          index < forward.size() && begun < kMostUnderWay) {
         ++begun;
         op.asynchronous = true;
         first_reads[op.outputs[0]] = index;
@@ -118,7 +120,8 @@ class ChunkEnds {
     }
     for (auto& [made, ops] : before_work)
       std::move(ops.begin(), ops.end(), std::back_inserter(at_end));
-    unshard.insert(unshard.end(), std::make_move_iterator(at_end.begin()), std::make_move_iterator(at_end.end()));
+    unshard.insert(unshard.end(), std::make_move_iterator(at_end.begin()),
+                   std::make_move_iterator(at_end.end()));
     OpsOf(Piece::kUnshard) = std::move(unshard);
     Insert(forward, std::move(insertions));
   }
@@ -131,8 +134,8 @@ class ChunkEnds {
     std::vector<Op> reduce;
     // Accessed by operations in `reduce`, by root.
     std::vector<bool> worked_on(storage_.roots.size());
-    std::map<size_t, Op> waits;                          // in the order of their begins
-    std::map<size_t, size_t> wait_for;                   // by root of values in flight
+    std::map<size_t, Op> waits;         // in the order of their begins
+    std::map<size_t, size_t> wait_for;  // by root of values in flight
     size_t begun = 0, next_wait = 0;
     const auto put = [&](Op op) {
       for (const ValueId root : storage_.RootsOf(op)) worked_on[static_cast<size_t>(root)] = true;
@@ -167,7 +170,8 @@ class ChunkEnds {
       }
       const size_t number = next_wait++;
       Op wait = WaitOf(op);
-      for (const ValueId root : storage_.RootsOf(wait)) wait_for[static_cast<size_t>(root)] = number;
+      for (const ValueId root : storage_.RootsOf(wait))
+        wait_for[static_cast<size_t>(root)] = number;
       waits.emplace(number, std::move(wait));
       if (end >= 0) {
         insertions.emplace(static_cast<size_t>(end), std::move(op));
@@ -196,7 +200,8 @@ class ChunkEnds {
     for (const Op& op : OpsOf(Piece::kUnshard)) {
       if (op.kind == OpKind::kQuantize) {
         // Follow the views: the value may be a copy of a copy.
-        for (ValueId of = program_.value(op.inputs[0]).view_of; of != kNoValue; of = program_.value(of).view_of)
+        for (ValueId of = program_.value(op.inputs[0]).view_of; of != kNoValue;
+             of = program_.value(of).view_of)
           gathered.insert(of);
       }
       if (op.kind == OpKind::kCast) gathered.insert(op.inputs[0]);
@@ -217,8 +222,7 @@ class ChunkEnds {
   }
 
   bool CanBegin(const Op& op) const {
-    return (op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter) &&
-           Communicates(op);
+    return (op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter) && Communicates(op);
   }
 
   // The index in B after all writers of the inputs of `op`; -1 if other chunks write them too, in

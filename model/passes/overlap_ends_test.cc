@@ -44,8 +44,8 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
     EXPECT_EQ(CountOf(forward, OpKind::kWait), static_cast<int>(unshard.size()));
     // The gathers of the head are in flight during all layers.
     const Op& last = *std::find_if(forward.rbegin(), forward.rend(), [](const Op& op) {
-      return op.kind == OpKind::kWait;
-    }).base();
+                        return op.kind == OpKind::kWait;
+                      }).base();
     EXPECT_EQ(last.kind, OpKind::kCopy);
     int before_last = 0;
     for (const Op& op : forward) {
@@ -101,7 +101,8 @@ TEST(OverlapEndsTest, ABucketIsSummedFromItsLastGradientOn) {
       const std::vector<Op>& reduce = program.Ops(0, Piece::kReduce);
       EXPECT_EQ(std::count_if(reduce.begin(), reduce.end(),
                               [&](const Op& wait) {
-                                return wait.kind == OpKind::kWait && wait.inputs[0] == op.outputs[0];
+                                return wait.kind == OpKind::kWait &&
+                                       wait.inputs[0] == op.outputs[0];
                               }),
                 1)
           << ToText(op, program);
@@ -176,8 +177,9 @@ TEST(OverlapEndsTest, AWaitThatIsMissingOrTooLateIsRefused) {
 }
 
 TEST(OverlapEndsTest, GroupsOfOneBeginNothing) {
-  EXPECT_EQ(ToText(BuildProgram(OverlapEndsOptions(Axis::kTensor, 0)).value()).find("last_microbatch"),
-            std::string::npos);
+  EXPECT_EQ(
+      ToText(BuildProgram(OverlapEndsOptions(Axis::kTensor, 0)).value()).find("last_microbatch"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -84,8 +84,7 @@ TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed
     // One for each block.
     EXPECT_GE(flights.size(), 6u);
     for (const Flight& flight : flights) {
-      EXPECT_EQ(flight.op.kind,
-                sequence_parallel ? OpKind::kReduceScatter : OpKind::kAllReduce);
+      EXPECT_EQ(flight.op.kind, sequence_parallel ? OpKind::kReduceScatter : OpKind::kAllReduce);
       EXPECT_GE(flight.products, 1) << ToText(flight.op, program);
     }
   }

@@ -74,7 +74,9 @@ class ChunkProducts {
       if (!IsGradient(op)) continue;
       const bool of_input = op.kind == OpKind::kMatmulGradInput;
       const auto gradient = gradient_of_.find(op.outputs[0]);
-      const ValueId weight = of_input ? op.inputs[1] : gradient == gradient_of_.end() ? kNoValue : gradient->second;
+      const ValueId weight = of_input                         ? op.inputs[1]
+                             : gradient == gradient_of_.end() ? kNoValue
+                                                              : gradient->second;
       const auto name = by_weight.find(weight);
       if (name == by_weight.end()) continue;
       Uses& uses = uses_of_[op.inputs[0]];
@@ -93,7 +95,8 @@ class ChunkProducts {
     }
     if (weights_in_unshard_) {
       std::vector<Op>& unshard = program_.ops[chunk_index_][static_cast<int>(Piece::kUnshard)];
-      if (!values_.contains(w)) TROUPE_RETURN_IF_ERROR(QuantizeWeight(w, true, true, {.kind = OpKind::kQuantize}, unshard));
+      if (!values_.contains(w))
+        TROUPE_RETURN_IF_ERROR(QuantizeWeight(w, true, true, {.kind = OpKind::kQuantize}, unshard));
     } else {
       TROUPE_RETURN_IF_ERROR(QuantizeWeight(w, true, false, at, ops));
     }
@@ -107,14 +110,15 @@ class ChunkProducts {
     if (!values_.contains(dy)) {
       const Op at = {.kind = OpKind::kQuantize,
                      .part = uses.input_gradient ? Part::kInputGradient : Part::kWeightGradient};
-      TROUPE_RETURN_IF_ERROR(
-          Quantize(dy, {DType::kFloat8E5M2, uses.input_gradient, uses.weight_gradient, BlockRows(1)},
-                   uses.name + ".output_gradient", at, ops));
+      TROUPE_RETURN_IF_ERROR(Quantize(
+          dy, {DType::kFloat8E5M2, uses.input_gradient, uses.weight_gradient, BlockRows(1)},
+          uses.name + ".output_gradient", at, ops));
     }
     const Quantized& gradient = values_[dy];
     if (op.kind == OpKind::kMatmulGradInput) {
       if (!weights_in_unshard_) {
-        TROUPE_RETURN_IF_ERROR(QuantizeWeight(other, false, true, {.kind = OpKind::kQuantize, .part = op.part}, ops));
+        TROUPE_RETURN_IF_ERROR(
+            QuantizeWeight(other, false, true, {.kind = OpKind::kQuantize, .part = op.part}, ops));
       }
       const Quantized& weight = values_[other];
       op.inputs = {gradient.rows, weight.columns, gradient.rows_scale, weight.columns_scale};
@@ -126,7 +130,8 @@ class ChunkProducts {
   }
 
   // Quantises an activation or a gradient; delayed scaling uses the history of `name`.
-  Status Quantize(ValueId x, QuantizeAttributes attributes, const std::string& name, Op op, std::vector<Op>& ops) {
+  Status Quantize(ValueId x, QuantizeAttributes attributes, const std::string& name, Op op,
+                  std::vector<Op>& ops) {
     op.inputs = {x};
     if (recipe_ == Float8Recipe::kDelayed) {
       attributes.folds = true;
@@ -151,7 +156,8 @@ class ChunkProducts {
   Status QuantizeWeight(ValueId w, bool rows, bool columns, Op op, std::vector<Op>& ops) {
     op.inputs = {w};
     const Role role = weights_in_unshard_ ? Role::kComputeCopy : Role::kActivation;
-    TROUPE_RETURN_IF_ERROR(Emit(w, {DType::kFloat8E4M3, rows, columns, BlockRows(kFloat8Block)}, std::move(op), role, ops));
+    TROUPE_RETURN_IF_ERROR(Emit(w, {DType::kFloat8E4M3, rows, columns, BlockRows(kFloat8Block)},
+                                std::move(op), role, ops));
     if (weights_in_unshard_) {
       const std::vector<ValueId>& made = ops.back().outputs;
       program_.quantized_weights.insert(program_.quantized_weights.end(), made.begin(), made.end());
@@ -159,13 +165,15 @@ class ChunkProducts {
     return OkStatus();
   }
 
-  Status Emit(ValueId x, const QuantizeAttributes& attributes, Op op, Role role, std::vector<Op>& ops) {
+  Status Emit(ValueId x, const QuantizeAttributes& attributes, Op op, Role role,
+              std::vector<Op>& ops) {
     op.attributes = attributes;
     TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
                             InferTypes(program_, op.kind, op.attributes, op.inputs));
     const std::string name = program_.value(x).name;
     const auto append = [&](size_t i, const char* suffix) {
-      op.outputs.push_back(AppendValue(program_, name + suffix, role, chunk_index_, std::move(types[i])));
+      op.outputs.push_back(
+          AppendValue(program_, name + suffix, role, chunk_index_, std::move(types[i])));
       return op.outputs.back();
     };
     Quantized& made = values_[x];

@@ -99,7 +99,8 @@ class LayerRecompute {
     }
     op.part = again_[index].for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
     // F has already folded this microbatch into the step's amax, so B must not do it again.
-    if (auto* quantize = std::get_if<QuantizeAttributes>(&op.attributes); quantize != nullptr && quantize->folds) {
+    if (auto* quantize = std::get_if<QuantizeAttributes>(&op.attributes);
+        quantize != nullptr && quantize->folds) {
       quantize->folds = false;
       op.first_writer = false;
       op.outputs.pop_back();

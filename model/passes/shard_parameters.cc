@@ -64,9 +64,8 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduc
     CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
     attributes.wire = reduce_dtype;
     attributes.cut = cut;
-    TROUPE_ASSIGN_OR_RETURN(
-        std::vector<ValueType> types,
-        InferTypes(program, OpKind::kReduceScatter, attributes, {&block, 1}));
+    TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
+                            InferTypes(program, OpKind::kReduceScatter, attributes, {&block, 1}));
     const Value whole = program.value(block);
     block = AppendValue(program, whole.name + ".scattered", Role::kMicrobatchGradient, whole.chunk,
                         std::move(types[0]));
@@ -137,8 +136,7 @@ Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dt
       auto end = begin;
       int64_t elements = 0;
       while (end != list.made.end() &&
-             (end == begin ||
-              elements + program.value(end->whole).elements() <= bucket_elements)) {
+             (end == begin || elements + program.value(end->whole).elements() <= bucket_elements)) {
         elements += program.value(end++->whole).elements();
       }
       buckets.push_back({begin, end, std::prev(end)->last_writer + 1});

@@ -21,8 +21,8 @@ class ChunkStorage {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const int input = RulesOf(ops_[i]->kind).in_place_input;
       if (input >= 0) TryShare(*ops_[i], position_[i], ops_[i]->inputs[input], ops_[i]->outputs[0]);
-      const bool scatters = ops_[i]->kind == OpKind::kReduceScatter ||
-                            ops_[i]->kind == OpKind::kScatterRouted;
+      const bool scatters =
+          ops_[i]->kind == OpKind::kReduceScatter || ops_[i]->kind == OpKind::kScatterRouted;
       if (scatters && !ops_[i]->consumes_input) {
         ops_[i]->consumes_input = IsDeadAfter(*ops_[i], position_[i]);
       }

@@ -92,8 +92,8 @@ class ListParts {
     type.dims[0].global /= parts_;
     AxisPlacement& tensor = type.placement[Axis::kTensor];
     if (tensor == Shard(0, ShardHow::kParts)) tensor = Shard(0);
-    const ValueId rows = AppendValue(program_, fmt::format("{}.part{}", value.name, part), value.role,
-                                     chunk_index_, std::move(type));
+    const ValueId rows = AppendValue(program_, fmt::format("{}.part{}", value.name, part),
+                                     value.role, chunk_index_, std::move(type));
     program_.values[rows].view_of = whole;
     program_.values[rows].view_offset = part * program_.value(rows).elements();
     return entry->second = rows;
@@ -102,7 +102,7 @@ class ListParts {
   Program& program_;
   const int chunk_index_, parts_;
   std::vector<Op>& ops_;
-  std::set<size_t> cut_;              // indices of operations
+  std::set<size_t> cut_;             // indices of operations
   std::map<size_t, size_t> sum_of_;  // by matmul: the operation that reduces or scatters its output
   std::map<std::pair<ValueId, int>, ValueId> rows_;
 };

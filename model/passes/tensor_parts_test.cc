@@ -85,7 +85,8 @@ TEST(TensorPartsTest, RowsAreGatheredWhileThePartBeforeIsComputed) {
     int gathers = 0, hidden = 0;
     int64_t last_begin = 0, last_count = 0;
     ValueId last_whole = kNoValue;
-    for (const size_t i : IndicesOf(ops, [](const Op& op) { return op.kind == OpKind::kAllGather; })) {
+    for (const size_t i :
+         IndicesOf(ops, [](const Op& op) { return op.kind == OpKind::kAllGather; })) {
       const Rows part = RowsOf(program, ops[i].outputs[0]);
       ++gathers;
       // Parts begin in order: none overtakes another.
@@ -137,7 +138,8 @@ TEST(TensorPartsTest, RowsThatAreNoMultipleOfThePartsAreRefusedWithTheNumbers) {
   BuildOptions options = PartsOptions(true, 3);
   const Status status = BuildProgram(options).status();
   EXPECT_NE(std::string(Message(status)).find("32 rows"), std::string::npos) << status;
-  EXPECT_NE(std::string(Message(status)).find("tensor_parallel_parts 3"), std::string::npos) << status;
+  EXPECT_NE(std::string(Message(status)).find("tensor_parallel_parts 3"), std::string::npos)
+      << status;
 }
 
 }  // namespace

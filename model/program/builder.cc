@@ -244,9 +244,8 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
     if (level == 0) gather.segments = spec.segments;
     auto gathered = InferTypes(program_, OpKind::kAllGather, gather, {&copy, 1});
     TROUPE_CHECK_OK(gathered.status());
-    const ValueId all =
-        AppendValue(program_, spec.name + (level == 0 ? ".gathered" : ".held"),
-                    Role::kComputeCopy, chunk, std::move((*gathered)[0]));
+    const ValueId all = AppendValue(program_, spec.name + (level == 0 ? ".gathered" : ".held"),
+                                    Role::kComputeCopy, chunk, std::move((*gathered)[0]));
     if (entry->gathered == kNoValue) {
       entry->gathered = all;
       // This rank's block is stored at its place in the gathered value.
@@ -254,10 +253,8 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
       block.view_of = all;
       block.view_offset = cuts[level].begin * program_.value(all).row_elements();
     }
-    unshard.push_back({.kind = OpKind::kAllGather,
-                       .attributes = gather,
-                       .inputs = {copy},
-                       .outputs = {all}});
+    unshard.push_back(
+        {.kind = OpKind::kAllGather, .attributes = gather, .inputs = {copy}, .outputs = {all}});
     copy = all;
     attributes.group = ReplicateGroup();
   }
@@ -275,10 +272,8 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
     const ValueId used = AppendValue(program_, spec.name + suffix, program_.values[copy].role,
                                      chunk, std::move((*types)[0]));
     program_.values[used].view_of = copy;
-    unshard.push_back({.kind = OpKind::kCopy,
-                       .attributes = conversion,
-                       .inputs = {copy},
-                       .outputs = {used}});
+    unshard.push_back(
+        {.kind = OpKind::kCopy, .attributes = conversion, .inputs = {copy}, .outputs = {used}});
     copy = used;
   };
   const bool is_shared = IsSharedHeads(spec.tensor);
@@ -368,14 +363,13 @@ void ProgramBuilder::AddRouterLoss(const std::string& name, const RouterAttribut
   if (!types.ok()) return Fail(Annotate(types.status(), name));
   const ValueId totals = AppendValue(program_, name, Role::kInput, -1, std::move((*types)[0]));
   program_.router_totals.push_back(totals);
-  program_.ops.back()[static_cast<int>(Piece::kForward)].push_back(
-      {.kind = OpKind::kRouterLoss,
-       .attributes = router,
-       .inputs = std::move(inputs),
-       .outputs = {totals},
-       .first_writer = true,
-       .gradient_in_forward = true,
-       .layer = layer_});
+  program_.ops.back()[static_cast<int>(Piece::kForward)].push_back({.kind = OpKind::kRouterLoss,
+                                                                    .attributes = router,
+                                                                    .inputs = std::move(inputs),
+                                                                    .outputs = {totals},
+                                                                    .first_writer = true,
+                                                                    .gradient_in_forward = true,
+                                                                    .layer = layer_});
 }
 
 ValueId ProgramBuilder::CopyRows(ValueId x, const std::string& name) {

@@ -45,7 +45,7 @@ struct ParameterSpec {
   // The rows of one of its matrices, which stay together if whole_matrices is set; 0: rows may be
   // divided anywhere.
   int64_t matrix_rows = 0;
-  bool full_precision = false;    // kernels read the float32 master for every compute dtype
+  bool full_precision = false;  // kernels read the float32 master for every compute dtype
   std::vector<ParameterPart> parts;
   ParameterEntry::Init init = ParameterEntry::Init::kNormal;
   double init_std = 0.02;

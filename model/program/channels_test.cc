@@ -28,7 +28,8 @@ TEST(ChannelsRead, AreThoseOfTheChunksInTheFormOfTheirValues) {
   EXPECT_EQ(Read(Stage(0, false, 0)), "positions i32 a token, tokens i32 a token");
   EXPECT_EQ(Read(Stage(1, true, 0.1)),
             "positions i32 a token, documents i32 a token, slots i32[2] a sample");
-  EXPECT_EQ(Read(Stage(2, false, 0)), "positions i32 a token, targets i32 a token, weights f32 a token");
+  EXPECT_EQ(Read(Stage(2, false, 0)),
+            "positions i32 a token, targets i32 a token, weights f32 a token");
 }
 
 TEST(ChannelsRead, OfSeveralChunksEachIsThereOnce) {
@@ -56,19 +57,24 @@ TEST(CheckChannels, NamesTheChannelThatDepartsFromTheSchema) {
   const auto read = chunk.channels;
 
   chunk.channels.push_back({"region", read[0].value});
-  EXPECT_THAT(refusal(program), HasSubstr("chunk 1 reads region i32 a token, which sample schema 1 does not know"));
+  EXPECT_THAT(refusal(program),
+              HasSubstr("chunk 1 reads region i32 a token, which sample schema 1 does not know"));
   chunk.channels = read;
   chunk.channels.push_back({"positions", read[0].value});
   EXPECT_THAT(refusal(program), HasSubstr("positions i32 a token twice"));
   chunk.channels = read;
   chunk.channels.push_back({"tokens", read[0].value});
-  EXPECT_THAT(refusal(program), HasSubstr("tokens i32 a token, which sample schema 1 has for the first stage alone"));
+  EXPECT_THAT(refusal(program),
+              HasSubstr("tokens i32 a token, which sample schema 1 has for the first stage alone"));
   chunk.channels.back().channel = "targets";
   EXPECT_THAT(refusal(program), HasSubstr("has for the last stage alone"));
   chunk.channels.back().channel = "weights";
-  EXPECT_THAT(refusal(program), HasSubstr("reads weights i32 a token, which is weights f32 a token in sample schema 1"));
+  EXPECT_THAT(
+      refusal(program),
+      HasSubstr("reads weights i32 a token, which is weights f32 a token in sample schema 1"));
   chunk.channels.back() = {"weights", chunk.input};
-  EXPECT_THAT(refusal(program), HasSubstr("channel weights: value input of f32, boundary, holds none"));
+  EXPECT_THAT(refusal(program),
+              HasSubstr("channel weights: value input of f32, boundary, holds none"));
 }
 
 TEST(ChannelsRead, TwoChunksThatDifferInAFormAreRefused) {
@@ -76,8 +82,9 @@ TEST(ChannelsRead, TwoChunksThatDifferInAFormAreRefused) {
   options.chunks = {{0, 0, 1, true, false}, {1, 1, 1, false, true}};
   Program program = BuildProgram(options).value();
   program.values[program.chunks[1].Input("positions")].dtype = DType::kFloat32;
-  EXPECT_THAT(std::string(Message(ChannelsRead(program).status())),
-              HasSubstr("chunk 1 reads positions f32 a token, a chunk before it positions i32 a token"));
+  EXPECT_THAT(
+      std::string(Message(ChannelsRead(program).status())),
+      HasSubstr("chunk 1 reads positions f32 a token, a chunk before it positions i32 a token"));
 }
 
 TEST(BuildProgram, OnContextRanksAChannelIsOfOwnTokensOrOfWholeSamples) {
@@ -89,12 +96,14 @@ TEST(BuildProgram, OnContextRanksAChannelIsOfOwnTokensOrOfWholeSamples) {
   options.document_mask = true;
   const Program program = BuildProgram(options).value();
   const ChunkInterface& chunk = program.chunks[0];
-  for (const std::string_view own : {channels::kTokens, channels::kTargets, channels::kWeights, channels::kPositions}) {
+  for (const std::string_view own :
+       {channels::kTokens, channels::kTargets, channels::kWeights, channels::kPositions}) {
     EXPECT_EQ(program.value(chunk.Input(own)).elements(), 3 * 4) << own;
     EXPECT_EQ(program.value(chunk.Input(own)).dims[0].global, 3 * 8) << own;
   }
   EXPECT_EQ(program.value(chunk.Input(channels::kDocuments)).elements(), 3 * 8);
-  EXPECT_EQ(program.value(chunk.Input(channels::kDocuments)).placement[Axis::kContext], Replicated());
+  EXPECT_EQ(program.value(chunk.Input(channels::kDocuments)).placement[Axis::kContext],
+            Replicated());
   EXPECT_EQ(program.value(chunk.Input(channels::kSlots)).elements(), 3 * 2);
   EXPECT_EQ(program.value(chunk.Input(channels::kSlots)).dims[0].global, 3);
 }

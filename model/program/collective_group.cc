@@ -36,8 +36,8 @@ int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group) {
   int index = 0;
   for (int a = 0; a < kNumAxes; ++a) {
     if (!(group.axes & (1u << a))) continue;
-    index = index * SizeOn(group, a, mesh.degrees.of[a]) +
-            PlaceOn(group, a, mesh.coordinates.of[a]);
+    index =
+        index * SizeOn(group, a, mesh.degrees.of[a]) + PlaceOn(group, a, mesh.coordinates.of[a]);
   }
   return index;
 }

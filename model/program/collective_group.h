@@ -26,7 +26,9 @@ struct CollectiveGroup {
 int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
 // This rank's index in group order. REQUIRES: the group consists of axes.
 int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group);
-inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
+inline CollectiveGroup GroupOf(Axis axis) {
+  return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))};
+}
 
 // The part of `group` within one run of data_shard (or of tensor, if it is the only axis), or
 // across its runs. REQUIRES: the group consists of axes and has one of these axes; `run` divides

@@ -16,7 +16,8 @@ std::span<const DType> TypesOf(const Op& op) {
   switch (op.kind) {
     case OpKind::kAllReduce:
     case OpKind::kReduceScatter:
-      if (std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax) return kCompared;
+      if (std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax)
+        return kCompared;
       return kSummed;
     case OpKind::kScatterRouted:
     case OpKind::kControlReduce:
@@ -44,8 +45,8 @@ Status CheckCollectiveTypes(const Program& program, const Op& op) {
   for (const ValueId id : std::span(op.inputs).first(counted ? 1 : op.inputs.size())) {
     const Value& value = program.value(id);
     if (std::ranges::find(types, value.dtype) != types.end()) continue;
-    return InvalidArgument("{} of {}, which is {}: no such value is {}", Name(op.kind), value.name, Name(value.dtype),
-                           types.data() == kMoved ? "sent" : "reduced");
+    return InvalidArgument("{} of {}, which is {}: no such value is {}", Name(op.kind), value.name,
+                           Name(value.dtype), types.data() == kMoved ? "sent" : "reduced");
   }
   return OkStatus();
 }

@@ -25,7 +25,9 @@ struct ContextRows {
   }
 
   // The position in the sample of row `row`.
-  constexpr int64_t Position(int64_t row) const { return row < chunk ? head + row : tail + row - chunk; }
+  constexpr int64_t Position(int64_t row) const {
+    return row < chunk ? head + row : tail + row - chunk;
+  }
 
   // The number of these rows before `position`.
   constexpr int64_t CountBefore(int64_t position) const {

@@ -9,23 +9,23 @@ namespace troupe::model {
 // Lanes of the float64 vector. Lanes up to kLastSum are reduced by sum, up to kLastMax by maximum,
 // the others by minimum.
 enum ControlLane : int {
-  kLaneSumOfSquares = 0,   // over gradient elements; exactly one rank counts each global element
-  kLaneLoss,               // Σ weight·nll
-  kLaneWeight,             // Σ weight
+  kLaneSumOfSquares = 0,  // over gradient elements; exactly one rank counts each global element
+  kLaneLoss,              // Σ weight·nll
+  kLaneWeight,            // Σ weight
   kLaneTokens,
-  kLaneRouted,             // choices of experts in all blocks E
-  kLaneDropped,            // routed choices dropped because of a capacity
-  kLanePairs,              // query-key pairs visible to attention in all samples
+  kLaneRouted,   // choices of experts in all blocks E
+  kLaneDropped,  // routed choices dropped because of a capacity
+  kLanePairs,    // query-key pairs visible to attention in all samples
   kLastSum = kLanePairs,
-  kLaneStop,               // 1: some rank requests a stop
+  kLaneStop,  // 1: some rank requests a stop
   // 1 + rank of a non-finite loss or gradient (the highest such rank); 0: none.
   kLaneNonfinite,
   // 1: this or an earlier step was not finite, which ends the job; set by control_halt.
   kLaneHalted,
   kLastMax = kLaneHalted,
-  kLaneTicketEnd,          // smallest known ticket end
-  kLaneRequestAttempt,     // smallest "highest requested checkpoint attempt known"
-  kLaneIntentKnown,        // 1 if every rank knows the intent of the checkpoint due after this step
+  kLaneTicketEnd,       // smallest known ticket end
+  kLaneRequestAttempt,  // smallest "highest requested checkpoint attempt known"
+  kLaneIntentKnown,     // 1 if every rank knows the intent of the checkpoint due after this step
   kControlLanes,
 };
 

@@ -146,7 +146,8 @@ Status Differentiate(Program& program, int chunk_index) {
   const std::vector<Op>& forward = context.forward_;
   for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
     const OpRules& rules = RulesOf(op->kind);
-    const bool is_loss = op->kind == OpKind::kCrossEntropy || op->kind == OpKind::kSoftmaxStatsAndGrad ||
+    const bool is_loss = op->kind == OpKind::kCrossEntropy ||
+                         op->kind == OpKind::kSoftmaxStatsAndGrad ||
                          op->kind == OpKind::kRouterLoss;
     const bool reached = std::any_of(op->outputs.begin(), op->outputs.end(),
                                      [&](ValueId output) { return context.HasGradient(output); });

@@ -12,8 +12,8 @@ const char* Name(QuantizeSource source) {
   return kNames[static_cast<int>(source)];
 }
 
-ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims, const Placement& placement,
-                        int block_rows) {
+ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims,
+                        const Placement& placement, int block_rows) {
   ScaleShape shape;
   int64_t holders[2] = {1, 1};  // ranks with different slices, by sharded dim
   for (int a = 1; a < kNumAxes; ++a) {

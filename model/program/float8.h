@@ -34,7 +34,9 @@ inline constexpr char kAmaxPrefix[] = "float8_amax.";
 enum class QuantizeSource : uint8_t { kValue, kSwiGlu, kSwiGluGrad };
 const char* Name(QuantizeSource source);  // "value" "swiglu" "swiglu_grad"
 // The number of the source's inputs; they are the first inputs of kQuantize.
-inline constexpr size_t InputsOf(QuantizeSource source) { return source == QuantizeSource::kSwiGluGrad ? 2 : 1; }
+inline constexpr size_t InputsOf(QuantizeSource source) {
+  return source == QuantizeSource::kSwiGluGrad ? 2 : 1;
+}
 
 // The attributes of kQuantize.
 struct QuantizeAttributes {
@@ -42,7 +44,7 @@ struct QuantizeAttributes {
   bool rows = false, columns = false;  // forms to compute: x and its transpose
   // Rows of a block with its own scale, 1 or kFloat8Block; 0: one scale for the whole value.
   int32_t block_rows = 0;
-  bool folds = false;                  // also compute the amax
+  bool folds = false;  // also compute the amax
   // kSwiGlu only with E4M3, kSwiGluGrad only with E5M2.
   QuantizeSource source = QuantizeSource::kValue;
 };
@@ -53,7 +55,8 @@ struct ScaleShape {
   std::vector<Dim> dims;
   Placement placement;
 };
-ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims, const Placement& placement, int block_rows);
+ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims,
+                        const Placement& placement, int block_rows);
 
 }  // namespace troupe::model
 

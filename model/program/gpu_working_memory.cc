@@ -31,12 +31,14 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return kProductWorkspaceBytesMax + WidenedBytes(program.value(op.inputs[0]), program.value(op.inputs[1]));
+      return kProductWorkspaceBytesMax +
+             WidenedBytes(program.value(op.inputs[0]), program.value(op.inputs[1]));
     // In addition to the library's workspace, one float per row and head: lse by heads, or our own
     // kernels' sums of do · o.
     case OpKind::kAttentionGrad:
       return program.value(op.inputs[3]).bytes() +
-             AttentionGradWorkspace(std::get<AttentionAttributes>(op.attributes), program.value(op.inputs[1]));
+             AttentionGradWorkspace(std::get<AttentionAttributes>(op.attributes),
+                                    program.value(op.inputs[1]));
     case OpKind::kAttentionPartGrad:
       return program.value(op.inputs[4]).bytes();
     default:
@@ -47,7 +49,8 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
 // Buffers of a sum whose terms are sent as `wire`: the received terms and the terms to send.
 int64_t PackedSumBytes(const Op& op, const Program& program) {
   const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
-  const int64_t ranks = GroupSize(program.mesh, attributes.group), element = SizeOf(attributes.wire);
+  const int64_t ranks = GroupSize(program.mesh, attributes.group),
+                element = SizeOf(attributes.wire);
   if (op.kind == OpKind::kReduceScatter) {
     const Value& x = program.value(op.inputs[0]);
     const Range rows = attributes.cut.Of(x.dims[0].local, static_cast<int>(ranks),

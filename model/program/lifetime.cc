@@ -12,9 +12,9 @@ struct Level {
 
   // The end in space of those that overlap `lifetime` in time; -1: none does.
   int64_t TopBeside(const Lifetime& lifetime) const {
-    auto other = std::partition_point(
-        placed.begin(), placed.end(),
-        [&](const Lifetime* earlier) { return earlier->end < lifetime.begin; });
+    auto other = std::partition_point(placed.begin(), placed.end(), [&](const Lifetime* earlier) {
+      return earlier->end < lifetime.begin;
+    });
     int64_t top = -1;
     for (; other != placed.end() && (*other)->begin <= lifetime.end; ++other)
       top = std::max(top, offset + (*other)->bytes);
@@ -65,9 +65,9 @@ int64_t Pack(std::vector<Lifetime*> lifetimes) {
     lifetime->offset = stacked ? total : LowestFreeOffset(levels, *lifetime);
     total = std::max(total, lifetime->offset + lifetime->bytes);
     if (stacked) continue;
-    auto level = std::lower_bound(
-        levels.begin(), levels.end(), lifetime->offset,
-        [](const Level& lower, int64_t offset) { return lower.offset < offset; });
+    auto level =
+        std::lower_bound(levels.begin(), levels.end(), lifetime->offset,
+                         [](const Level& lower, int64_t offset) { return lower.offset < offset; });
     if (level == levels.end() || level->offset != lifetime->offset)
       level = levels.insert(level, {lifetime->offset, {}});
     level->Add(lifetime);

@@ -53,7 +53,8 @@ TEST(LifetimeTest, IsPlacedAtTheLowestFreeOffsetAfterTheLargerOnes) {
     for (Lifetime& lifetime : lifetimes) {
       lifetime.bytes = 64 * draw(0, sizes);
       lifetime.begin = draw(0, crossing ? operations / 2 : operations);
-      lifetime.end = crossing ? draw(operations / 2, operations) : lifetime.begin + draw(0, longest);
+      lifetime.end =
+          crossing ? draw(operations / 2, operations) : lifetime.begin + draw(0, longest);
     }
     std::vector<Lifetime> expected = lifetimes;
     ASSERT_EQ(PackAll(&lifetimes), PackOneByOne(&expected));
@@ -71,7 +72,8 @@ TEST(LifetimeTest, HundredsOfThousandsArePlacedInSecondsOfTheProcessor) {
   for (int block = 0; block < kBlocks; ++block) {
     for (int i = 0; i < kPerBlock; ++i) {
       const int begin = block * kPerBlock + i;
-      temporary.push_back({.bytes = 64 * (1 + i * 7 % 5), .begin = begin, .end = begin + 1 + i % 4});
+      temporary.push_back(
+          {.bytes = 64 * (1 + i * 7 % 5), .begin = begin, .end = begin + 1 + i % 4});
       saved.push_back(
           {.bytes = 64 * (1 + i % 3), .begin = begin, .end = 2 * kBlocks * kPerBlock - begin});
     }

@@ -28,15 +28,15 @@ struct Location {
 };
 
 struct MemoryPlan {
-  std::vector<Location> locations;      // index = ValueId; views are resolved
+  std::vector<Location> locations;  // index = ValueId; views are resolved
   int64_t persistent_bytes = 0;
-  std::vector<int64_t> saved_bytes;     // per chunk index, for one buffer
-  std::vector<int> buffers;             // per chunk index: microbatches alive at once
-  bool split_backward = false;          // I and W may run separately; else only B may run
+  std::vector<int64_t> saved_bytes;  // per chunk index, for one buffer
+  std::vector<int> buffers;          // per chunk index: microbatches alive at once
+  bool split_backward = false;       // I and W may run separately; else only B may run
   int64_t temporary_bytes = 0;
   // Library scratch and packed operands, as given by the device profile.
   int64_t scratch_bytes = 0;
-  std::string peak_text;                // the values alive at the peak of the temporary region
+  std::string peak_text;  // the values alive at the peak of the temporary region
 
   int64_t total_bytes() const {
     int64_t total = persistent_bytes + temporary_bytes + scratch_bytes;
@@ -53,7 +53,8 @@ struct MemoryPlan {
 // `buffers[c]` microbatches of chunk index c are alive at once. `split_backward`: the schedule runs
 // I and W separately, so values that W needs outlive I. REQUIRES: buffers.size() ==
 // program.chunks.size().
-MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads);
+MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward,
+                      int threads);
 
 std::string ToText(const MemoryPlan& plan, const Program& program);
 

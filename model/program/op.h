@@ -1,6 +1,7 @@
-// Operations of a stage program. Their kinds, with the meaning and the shapes of each, are listed in
-// op_kinds.def. One file in model/ops/ per kind (or pair of a kind and its gradient) holds the shape
-// rule, placement rule, derivative rule and cost; kernels/<backend>/ has a file of the same name.
+// Operations of a stage program. Their kinds, with the meaning and the shapes of each, are listed
+// in op_kinds.def. One file in model/ops/ per kind (or pair of a kind and its gradient) holds the
+// shape rule, placement rule, derivative rule and cost; kernels/<backend>/ has a file of the same
+// name.
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
 
@@ -38,11 +39,22 @@ struct Mask {
 };
 
 // The purpose of a collective: shown by metrics, watchdog, recorder and traces.
-enum class CollectivePurpose : uint8_t { kTensor, kSequence, kContext, kDispatch, kUnshard, kGradient, kPipe, kControl };
+enum class CollectivePurpose : uint8_t {
+  kTensor,
+  kSequence,
+  kContext,
+  kDispatch,
+  kUnshard,
+  kGradient,
+  kPipe,
+  kControl
+};
 const char* Name(CollectivePurpose purpose);
 
 struct NoAttributes {};
-struct NormAttributes { double eps; };
+struct NormAttributes {
+  double eps;
+};
 struct VocabAttributes {
   int64_t vocab_offset = 0;  // first id of this rank's slice
   int64_t vocab_rows = 0;    // ids in this rank's slice
@@ -91,8 +103,12 @@ struct ExchangeAttributes {
 struct RelayoutAttributes {
   int64_t samples = 0;        // in the rows
   bool to_head_tail = false;  // contiguous parts → head and tail chunks, else the inverse
-  ChunkLayout from() const { return to_head_tail ? ChunkLayout::kContiguous : ChunkLayout::kHeadTail; }
-  ChunkLayout to() const { return to_head_tail ? ChunkLayout::kHeadTail : ChunkLayout::kContiguous; }
+  ChunkLayout from() const {
+    return to_head_tail ? ChunkLayout::kContiguous : ChunkLayout::kHeadTail;
+  }
+  ChunkLayout to() const {
+    return to_head_tail ? ChunkLayout::kHeadTail : ChunkLayout::kContiguous;
+  }
 };
 // The division of rows among the ranks of a group, in group order.
 struct RowCut {
@@ -138,20 +154,27 @@ struct CollectiveAttributes {
   // are computed in f32, each on one rank; the result of kAllReduce is rounded too.
   DType wire = DType::kFloat32;
 };
-struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
+struct ControlAttributes {
+  int32_t rank;
+};  // this rank's number in the mesh
 struct GroupedAttributes {
   int64_t experts = 0;        // E
   int64_t local_experts = 0;  // L
   int64_t expected_rows = 0;  // if tokens spread evenly, for costs
   bool gate_up = false;       // the output is gate|up
 };
-struct RouterBiasAttributes { double rate; };
-struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
+struct RouterBiasAttributes {
+  double rate;
+};
+struct AdamWAttributes {
+  double beta1, beta2, eps, weight_decay, max_norm;
+};
 
-using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
-                                CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes,
-                                RouterBiasAttributes, PartAttributes, LossAttributes, DropoutAttributes,
-                                QuantizeAttributes>;
+using Attributes =
+    std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
+                 CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes,
+                 GroupedAttributes, RouterBiasAttributes, PartAttributes, LossAttributes,
+                 DropoutAttributes, QuantizeAttributes>;
 
 // The part of the chunk's work that an operation belongs to: forward, gradient of inputs, gradient
 // of weights.

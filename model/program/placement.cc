@@ -50,11 +50,10 @@ std::string ToText(const AxisPlacement& placement) {
   const std::string shift =
       placement.shift == 0 ? "" : fmt::format(",shift {}", static_cast<int>(placement.shift));
   const std::string run =
-      placement.run == 0
-          ? ""
-          : fmt::format(",run {},{} {}", placement.run,
-                        placement.how == ShardHow::kSegments ? "within" : "across",
-                        ToText(placement.across));
+      placement.run == 0 ? ""
+                         : fmt::format(",run {},{} {}", placement.run,
+                                       placement.how == ShardHow::kSegments ? "within" : "across",
+                                       ToText(placement.across));
   return fmt::format("S({}{}{}{})", static_cast<int>(placement.dim), how, shift, run);
 }
 

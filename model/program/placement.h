@@ -75,7 +75,9 @@ inline AxisPlacement ShardInRuns(int dim, int run, PlacementKind across) {
 }
 
 // The ShardHow of rows in `parts` equal parts.
-inline ShardHow HowOfParts(int parts) { return parts > 1 ? ShardHow::kParts : ShardHow::kContiguous; }
+inline ShardHow HowOfParts(int parts) {
+  return parts > 1 ? ShardHow::kParts : ShardHow::kContiguous;
+}
 
 // The entry of `pipe` is unused and stays Replicated. An axis of degree 1 still has a placement:
 // the types of a program do not depend on the degrees.

@@ -30,7 +30,8 @@ struct AttributesText {
     return a.z_loss_coef > 0 ? fmt::format("z {:g}", a.z_loss_coef) : std::string();
   }
   std::string operator()(const DropoutAttributes& a) const {
-    std::string text = fmt::format("p {:g}, key {:016x}, tokens {}", a.probability, a.key, a.tokens);
+    std::string text =
+        fmt::format("p {:g}, key {:016x}, tokens {}", a.probability, a.key, a.tokens);
     if (a.held.rows != a.tokens) {
       text += fmt::format(", rows {} from {} and {}", a.held.rows, a.held.head, a.held.tail);
     }
@@ -58,15 +59,13 @@ struct AttributesText {
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format("{}{}{}{}{}{}{}{}, purpose {}{}", ToText(a.group),
-                       a.reduce == ReduceKind::kMax ? " max" : "",
-                       a.replicated ? " replicated" : "",
-                       a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
-                       a.extent != 0 ? fmt::format(" extent {}", a.extent) : "",
-                       RelayoutText(a.relayout), CutText(a.cut),
-                       a.row_parts > 1 ? fmt::format(" in {} parts", a.row_parts) : "",
-                       Name(a.purpose),
-                       a.wire == DType::kFloat32 ? "" : fmt::format(", wire {}", Name(a.wire)));
+    return fmt::format(
+        "{}{}{}{}{}{}{}{}, purpose {}{}", ToText(a.group),
+        a.reduce == ReduceKind::kMax ? " max" : "", a.replicated ? " replicated" : "",
+        a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
+        a.extent != 0 ? fmt::format(" extent {}", a.extent) : "", RelayoutText(a.relayout),
+        CutText(a.cut), a.row_parts > 1 ? fmt::format(" in {} parts", a.row_parts) : "",
+        Name(a.purpose), a.wire == DType::kFloat32 ? "" : fmt::format(", wire {}", Name(a.wire)));
   }
   std::string operator()(const RouterAttributes& a) const {
     std::string text = fmt::format("{}{}, {} of {} experts, tokens {}",
@@ -85,10 +84,13 @@ struct AttributesText {
                        a.expected_rows);
   }
   std::string operator()(const QuantizeAttributes& a) const {
-    const std::string source = a.source == QuantizeSource::kValue ? "" : fmt::format("of {}, ", Name(a.source));
-    return fmt::format("{}{}{}{}{}{}", source, Name(a.format), a.rows ? ", rows" : "", a.columns ? ", columns" : "",
-                       a.block_rows > 0 ? fmt::format(", blocks {} x {}", a.block_rows, kFloat8Block) : "",
-                       a.folds ? ", folds" : "");
+    const std::string source =
+        a.source == QuantizeSource::kValue ? "" : fmt::format("of {}, ", Name(a.source));
+    return fmt::format(
+        "{}{}{}{}{}{}", source, Name(a.format), a.rows ? ", rows" : "",
+        a.columns ? ", columns" : "",
+        a.block_rows > 0 ? fmt::format(", blocks {} x {}", a.block_rows, kFloat8Block) : "",
+        a.folds ? ", folds" : "");
   }
   std::string operator()(const ControlAttributes& a) const {
     return fmt::format("rank {}", a.rank);

@@ -20,7 +20,15 @@ namespace troupe::model {
 // Pieces of a chunk, run by the schedule's actions, and of the rank (kUpdate). kBackward contains
 // the operations of kInputGradient and kWeightGradient in the derivative's own order; a schedule
 // uses either kBackward or the two others.
-enum class Piece : uint8_t { kUnshard, kForward, kBackward, kInputGradient, kWeightGradient, kReduce, kUpdate };
+enum class Piece : uint8_t {
+  kUnshard,
+  kForward,
+  kBackward,
+  kInputGradient,
+  kWeightGradient,
+  kReduce,
+  kUpdate
+};
 inline constexpr int kNumPieces = 7;
 const char* Name(Piece piece);
 
@@ -48,7 +56,7 @@ struct ParameterEntry {
   ValueId converted = kNoValue;
   // The compute copy as F, I and W read it (Unshard's output).
   ValueId unsharded = kNoValue;
-  ValueId gradient = kNoValue;      // accumulator, Partial over the data axes
+  ValueId gradient = kNoValue;  // accumulator, Partial over the data axes
   // The value of the gradient's storage after Reduce; the optimizer reads it.
   ValueId reduced_gradient = kNoValue;
   ValueId exp_avg = kNoValue;
@@ -62,8 +70,8 @@ struct ParameterEntry {
     RowCut cut;
   };
   std::vector<Shards> shards;
-  bool counted_in_norm = true;      // false on ranks that hold a copy that another rank counts
-  bool tied = false;                // owned by first and last stage
+  bool counted_in_norm = true;  // false on ranks that hold a copy that another rank counts
+  bool tied = false;            // owned by first and last stage
   // The gradient is the first or last of a bucket of gradients that are summed at once, in memory
   // order.
   bool begins_bucket = false, ends_bucket = false;
@@ -81,12 +89,12 @@ struct ChannelInput {
 
 // The values of one chunk that the executor reads and writes.
 struct ChunkInterface {
-  int chunk = 0;                      // global chunk number
-  std::vector<ChannelInput> channels; // the channels that the chunk reads, in order of creation
-  ValueId input = kNoValue;           // received boundary activation; none on the first chunk
-  ValueId output = kNoValue;          // sent boundary activation; none on the last chunk
-  ValueId output_gradient = kNoValue; // received in B; none on the last chunk
-  ValueId input_gradient = kNoValue;  // sent in B; none on the first chunk
+  int chunk = 0;                       // global chunk number
+  std::vector<ChannelInput> channels;  // the channels that the chunk reads, in order of creation
+  ValueId input = kNoValue;            // received boundary activation; none on the first chunk
+  ValueId output = kNoValue;           // sent boundary activation; none on the last chunk
+  ValueId output_gradient = kNoValue;  // received in B; none on the last chunk
+  ValueId input_gradient = kNoValue;   // sent in B; none on the first chunk
 
   // The value of `channel`; kNoValue if the chunk does not read it.
   ValueId Input(std::string_view channel) const {
@@ -127,13 +135,13 @@ struct Program {
   // asynchronous.
   bool interleaves_pairs = false;
   BucketLayout bucket;
-  std::vector<Value> values;          // index = ValueId
+  std::vector<Value> values;  // index = ValueId
   std::vector<ParameterEntry> parameters;
-  std::vector<ChunkInterface> chunks; // this rank's, ordered by chunk number
+  std::vector<ChunkInterface> chunks;  // this rank's, ordered by chunk number
   // ops[chunk index][piece]; kUpdate is in `update`.
   std::vector<std::vector<std::vector<Op>>> ops;
   std::vector<Op> update;
-  std::vector<Op> initialize;         // runs after parameters are filled: compute copies
+  std::vector<Op> initialize;  // runs after parameters are filled: compute copies
 
   // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor.
   ValueId loss_totals = kNoValue;
@@ -145,12 +153,12 @@ struct Program {
   std::vector<ValueId> quantized_weights;
   // For delayed scaling, in the order of the values that they scale.
   std::vector<AmaxHistory> amax_histories;
-  ValueId control_word = kNoValue;    // d[kControlLanes]
+  ValueId control_word = kNoValue;  // d[kControlLanes]
   // d[1], kept between steps: not 0 once a step was not finite; then no further step is applied.
   // The executor zeroes it before the first step. kNoValue: a step that is not finite does not stop
   // later ones.
   ValueId halted = kNoValue;
-  ValueId learning_rate = kNoValue;   // f[1]: for the next update; the executor writes it
+  ValueId learning_rate = kNoValue;  // f[1]: for the next update; the executor writes it
   // f[1]: the number of updates that changed the parameters since initialisation, for bias
   // correction. AdamW adds 1 when it applies a step. Identical on all ranks; stored in checkpoints.
   ValueId applied_steps = kNoValue;

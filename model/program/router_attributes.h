@@ -13,10 +13,10 @@ namespace troupe::model {
 
 struct RouterAttributes {
   RouterScore score = RouterScore::kSoftmax;
-  bool normalise = true;     // divide the weights by their sum
-  int64_t experts = 0;       // E
-  int64_t top_k = 0;         // k
-  int64_t tokens = 0;        // T of a whole sample
+  bool normalise = true;  // divide the weights by their sum
+  int64_t experts = 0;    // E
+  int64_t top_k = 0;      // k
+  int64_t tokens = 0;     // T of a whole sample
   // The tokens of each sample whose rows this rank has or shares with its tensor ranks.
   int64_t local_tokens = 0;
   int64_t first_row = 0;     // this rank's first row among the rows of its tensor ranks

@@ -30,8 +30,8 @@ struct StorageRange {
   // An empty range counts as the whole storage: whether operations may be reordered must not depend
   // on how many rows of a tensor a rank has.
   bool Overlaps(const StorageRange& other) const {
-    return root == other.root && (begin == end || other.begin == other.end ||
-                                  (begin < other.end && other.begin < end));
+    return root == other.root &&
+           (begin == end || other.begin == other.end || (begin < other.end && other.begin < end));
   }
 };
 

@@ -39,8 +39,9 @@ const char* Name(DType dtype) {
 
 const char* Name(Role role) {
   static constexpr const char* kNames[] = {
-      "parameter", "compute_copy", "gradient", "microbatch_gradient", "optimizer_state", "state",
-      "input",     "constant",     "activation", "saved", "boundary"};
+      "parameter",       "compute_copy", "gradient", "microbatch_gradient",
+      "optimizer_state", "state",        "input",    "constant",
+      "activation",      "saved",        "boundary"};
   return kNames[static_cast<int>(role)];
 }
 

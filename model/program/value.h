@@ -11,16 +11,18 @@
 namespace troupe::model {
 
 enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64, kInt32, kFloat8E4M3, kFloat8E5M2 };
-int64_t SizeOf(DType dtype);      // bytes
-const char* Name(DType dtype);    // "f32" "bf16" "f64" "i32" "f8e4m3" "f8e5m2"
+int64_t SizeOf(DType dtype);    // bytes
+const char* Name(DType dtype);  // "f32" "bf16" "f64" "i32" "f8e4m3" "f8e5m2"
 // Whether `dtype` is one of the two 8-bit formats (kernels/float8.h), which are meaningful only
 // with a scale.
-inline bool IsFloat8(DType dtype) { return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2; }
+inline bool IsFloat8(DType dtype) {
+  return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2;
+}
 
 enum class Role : uint8_t {
-  kParameter,       // float32 master weights; persistent
-  kComputeCopy,     // copy that kernels read, if it differs from the master (bf16); persistent
-  kGradient,        // float32 accumulator of a parameter's gradient; persistent over a step
+  kParameter,    // float32 master weights; persistent
+  kComputeCopy,  // copy that kernels read, if it differs from the master (bf16); persistent
+  kGradient,     // float32 accumulator of a parameter's gradient; persistent over a step
   // Float32 gradient of one microbatch, whole on each rank until it is reduced and scattered into
   // its parameter's accumulator. It lives within one piece, and every run overwrites it.
   kMicrobatchGradient,
@@ -28,9 +30,9 @@ enum class Role : uint8_t {
   kState,           // other state that outlives a microbatch: amax values of a step
   kInput,           // written by the executor: tokens, targets, learning rate, control word …
   kConstant,
-  kActivation,      // lives within one piece
-  kSaved,           // computed in F, needed by I or W: one copy per buffer
-  kBoundary,        // received from or sent to a neighbouring chunk: one copy per buffer
+  kActivation,  // lives within one piece
+  kSaved,       // computed in F, needed by I or W: one copy per buffer
+  kBoundary,    // received from or sent to a neighbouring chunk: one copy per buffer
 };
 
 const char* Name(Role role);  // "compute_copy"
@@ -48,7 +50,7 @@ struct Dim {
 // One of several tensors that share a value along dim 0 of a parameter or the last dim of an
 // activation.
 struct Segment {
-  std::string name;    // "q" "k" "v" "gate" "up"
+  std::string name;  // "q" "k" "v" "gate" "up"
   int64_t global = 0;
   int64_t local = 0;
   bool operator==(const Segment&) const = default;
@@ -56,7 +58,7 @@ struct Segment {
 
 struct Value {
   ValueId id = kNoValue;
-  std::string name;    // "block3.attention.qkv"
+  std::string name;  // "block3.attention.qkv"
   DType dtype = DType::kFloat32;
   Role role = Role::kActivation;
   std::vector<Dim> dims;

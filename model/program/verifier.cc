@@ -143,8 +143,8 @@ class StepChecker {
   const Op* UserOf(const Uses& uses, ValueId id) const {
     const StorageRange& range = RangeOf(id);
     const auto [begin, end] = uses.equal_range(range.root);
-    const auto use =
-        std::find_if(begin, end, [&](const auto& u) { return RangeOf(u.second.id).Overlaps(range); });
+    const auto use = std::find_if(
+        begin, end, [&](const auto& u) { return RangeOf(u.second.id).Overlaps(range); });
     return use == end ? nullptr : use->second.op;
   }
 
@@ -212,8 +212,8 @@ class StepChecker {
 
   Status Write(const Op& op, int output_index) {
     const ValueId output = op.outputs[output_index];
-    const bool in_update = op.kind == OpKind::kControlTotals ||
-                           op.kind == OpKind::kControlRouted || op.kind == OpKind::kSumOfSquares;
+    const bool in_update = op.kind == OpKind::kControlTotals || op.kind == OpKind::kControlRouted ||
+                           op.kind == OpKind::kSumOfSquares;
     if (RulesOf(op.kind).accumulated_output == output_index) {
       std::vector<const Op*>& writers = writers_[output];
       for (const Op* other : writers) {
@@ -235,8 +235,8 @@ class StepChecker {
     made_[output] = true;
     // A reduce-scatter in place, even with an empty block, leaves the rest of its input
     // unspecified.
-    const bool scatters_in_place = op.kind == OpKind::kReduceScatter &&
-                                   RangeOf(op.inputs[0]).root == RangeOf(output).root;
+    const bool scatters_in_place =
+        op.kind == OpKind::kReduceScatter && RangeOf(op.inputs[0]).root == RangeOf(output).root;
     if (op.consumes_input || scatters_in_place) Overwrite(op.inputs[0], op);
     // A whole value is complete once all its rows are written.
     for (ValueId rows = output; IsRowsOfParent(program_.value(rows));) {
@@ -286,8 +286,8 @@ class StepChecker {
 
   const Program& program_;
   std::vector<bool> made_;
-  std::vector<int64_t> rows_made_;  // by whole value: rows written by operations on its rows
-  std::vector<const Op*> overwritten_;           // the operation that overwrote it
+  std::vector<int64_t> rows_made_;      // by whole value: rows written by operations on its rows
+  std::vector<const Op*> overwritten_;  // the operation that overwrote it
   std::vector<std::vector<ValueId>> members_;    // by storage root
   std::vector<std::vector<const Op*>> writers_;  // by accumulator
   std::vector<StorageRange> ranges_;
@@ -387,7 +387,8 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
   for (const ChunkInterface& chunk : program.chunks) {
     for (const ValueId made : {chunk.output, chunk.input_gradient}) {
       if (made != kNoValue && !checker.Made(made)) {
-        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk, program.value(made).name);
+        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk,
+                        program.value(made).name);
       }
     }
   }

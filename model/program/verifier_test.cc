@@ -294,7 +294,8 @@ TEST(VerifyProgramTest, FindsAHaltThatComesTooLateOrIsMissing) {
   program = valid;
   std::swap(program.update[program.update.size() - 3], program.update[program.update.size() - 2]);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
-              testing::AllOf(testing::HasSubstr("control_halt"), testing::HasSubstr("control_word.reduced")));
+              testing::AllOf(testing::HasSubstr("control_halt"),
+                             testing::HasSubstr("control_word.reduced")));
 }
 
 TEST(VerifyProgramTest, FindsAWeightGradientAccumulatedTwiceAndAWrongFirstWriter) {

@@ -71,8 +71,8 @@ std::optional<int> FindWordIn(const EnumDescriptor& type, std::string_view word)
 }
 
 bool IsInRange(const v1::KeyOptions& options, double value) {
-  const bool has_range = options.has_min() || options.has_above() || options.has_max() ||
-                         options.has_below();
+  const bool has_range =
+      options.has_min() || options.has_above() || options.has_max() || options.has_below();
   if (has_range && !std::isfinite(value)) return false;
   return !(options.has_min() && value < options.min()) &&
          !(options.has_above() && value <= options.above()) &&

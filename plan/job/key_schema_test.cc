@@ -87,8 +87,8 @@ TEST(KeySchemaTest, RangesIncludeMinAndMaxAndExcludeAboveAndBelow) {
   for (const double value : {0.0, 0.5}) EXPECT_FALSE(IsInRange(open, value)) << value;
   open.clear_below();
   EXPECT_EQ(RangeText(open), "(0, ∞)");
-  for (const double value : {std::numeric_limits<double>::infinity(),
-                             std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double value :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_FALSE(IsInRange(open, value)) << value;
     EXPECT_TRUE(IsInRange(v1::KeyOptions(), value)) << value;
   }

@@ -66,7 +66,7 @@ KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
   KeyRow row{.key = key, .type = TypeOf(field), .doc = options.doc()};
   if (!options.block().empty()) row.doc += fmt::format(" Only with block {}.", options.block());
   row.default_value = options.default_();
-  row.absent = options.required()                ? "required"
+  row.absent = options.required()               ? "required"
                : !options.default_key().empty() ? options.default_key()
                                                 : options.absent();
   row.range = RangeText(options);
@@ -109,8 +109,8 @@ std::string KeyTableToMarkdown(const std::vector<KeyRow>& rows) {
         row.default_value.empty() ? row.absent : fmt::format("`{}`", row.default_value);
     const std::string values =
         row.words.empty() ? row.range : fmt::format("{}", fmt::join(row.words, ", "));
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.key, row.type, initial, values,
-                        row.doc);
+    text +=
+        fmt::format("| `{}` | {} | {} | {} | {} |\n", row.key, row.type, initial, values, row.doc);
   }
   return text;
 }

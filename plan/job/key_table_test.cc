@@ -25,11 +25,9 @@ TEST(KeyTableTest, ARowHasTypeDefaultRangeAndWords) {
 }
 
 TEST(KeyTableTest, APrefixEndsAtADot) {
-  EXPECT_THAT(KeyTable("data.blend"),
-              ElementsAre(Field(&KeyRow::key, "data.blend[].path"),
-                          Field(&KeyRow::key, "data.blend[].weight")));
-  EXPECT_THAT(KeyTable("data.validation"),
-              ElementsAre(Field(&KeyRow::key, "data.validation")));
+  EXPECT_THAT(KeyTable("data.blend"), ElementsAre(Field(&KeyRow::key, "data.blend[].path"),
+                                                  Field(&KeyRow::key, "data.blend[].weight")));
+  EXPECT_THAT(KeyTable("data.validation"), ElementsAre(Field(&KeyRow::key, "data.validation")));
   EXPECT_TRUE(KeyTable("data.bl").empty());
   EXPECT_GT(KeyTable("").size(), 90u);
 }

@@ -40,7 +40,8 @@ std::optional<NamedSchedule> FindSchedule(std::string_view name) {
 }
 
 const char* KnownSchedules() {
-  return "GPipe, 1F1B, Interleaved1F1B, ZBH1 (InterleavedZeroBubble), ZBV (ZBVZeroBubble), DualPipeV, auto";
+  return "GPipe, 1F1B, Interleaved1F1B, ZBH1 (InterleavedZeroBubble), ZBV (ZBVZeroBubble), "
+         "DualPipeV, auto";
 }
 
 const char* Name(ScheduleKind kind) {
@@ -65,7 +66,8 @@ Status CheckShape(ScheduleKind kind, const PipelineShape& shape) {
       if (InterleavedOrder::HoldsFor(shape)) return OkStatus();
       const int rounds = std::max(1, shape.microbatches / shape.stages);
       return InvalidArgument(
-          "{} with {} chunks a stage needs microbatches that floor(microbatches / stages) divides: {} mod floor({} / "
+          "{} with {} chunks a stage needs microbatches that floor(microbatches / stages) divides: "
+          "{} mod floor({} / "
           "{}) = {} mod {} = {}, not 0",
           Name(kind), shape.chunks_per_stage, shape.microbatches, shape.microbatches, shape.stages,
           shape.microbatches, rounds, shape.microbatches % rounds);
@@ -75,8 +77,8 @@ Status CheckShape(ScheduleKind kind, const PipelineShape& shape) {
     case ScheduleKind::kDualPipeV:
       TROUPE_RETURN_IF_ERROR(wants_chunks(2));
       if (shape.microbatches >= 2 * shape.stages) return OkStatus();
-      return InvalidArgument("{} needs microbatches >= 2 × stages: {} is below 2 × {} = {}", Name(kind),
-                             shape.microbatches, shape.stages, 2 * shape.stages);
+      return InvalidArgument("{} needs microbatches >= 2 × stages: {} is below 2 × {} = {}",
+                             Name(kind), shape.microbatches, shape.stages, 2 * shape.stages);
   }
   return InvalidArgument("unknown schedule");
 }

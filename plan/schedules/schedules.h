@@ -13,7 +13,14 @@
 
 namespace troupe {
 
-enum class ScheduleKind { kGPipe, k1F1B, kInterleaved1F1B, kZeroBubbleH1, kZeroBubbleV, kDualPipeV };
+enum class ScheduleKind {
+  kGPipe,
+  k1F1B,
+  kInterleaved1F1B,
+  kZeroBubbleH1,
+  kZeroBubbleV,
+  kDualPipeV
+};
 inline constexpr ScheduleKind kScheduleKinds[] = {
     ScheduleKind::kGPipe,        ScheduleKind::k1F1B,        ScheduleKind::kInterleaved1F1B,
     ScheduleKind::kZeroBubbleH1, ScheduleKind::kZeroBubbleV, ScheduleKind::kDualPipeV};

@@ -169,12 +169,16 @@ TEST(SchedulesTest, AnOverlappedPairIdlesTwiceAsLongWhereNothingDividesIt) {
   for (int stages = 1; stages <= 8; ++stages) {
     for (const int microbatches : {2 * stages, 4 * stages}) {
       const PipelineShape shape{stages, 2, microbatches};
-      const auto whole = SimulateEqual(ScheduleKind::kDualPipeV, shape, {.indivisible_pairs = true});
+      const auto whole =
+          SimulateEqual(ScheduleKind::kDualPipeV, shape, {.indivisible_pairs = true});
       ASSERT_TRUE(whole.ok()) << whole.status();
-      EXPECT_DOUBLE_EQ(*std::max_element(whole->idle.begin(), whole->idle.end()), 2.0 * (stages - 1));
+      EXPECT_DOUBLE_EQ(*std::max_element(whole->idle.begin(), whole->idle.end()),
+                       2.0 * (stages - 1));
     }
   }
-  EXPECT_NEAR(SimulateEqual(ScheduleKind::kDualPipeV, {8, 2, 32}, {.indivisible_pairs = true})->bubble_ratio, 0.068, 0.0006);
+  EXPECT_NEAR(SimulateEqual(ScheduleKind::kDualPipeV, {8, 2, 32}, {.indivisible_pairs = true})
+                  ->bubble_ratio,
+              0.068, 0.0006);
   EXPECT_NEAR(SimulateEqual(ScheduleKind::kDualPipeV, {8, 2, 32})->bubble_ratio, 0.035, 0.0006);
 }
 
@@ -203,8 +207,10 @@ TEST(SchedulesTest, RefusalsStateTheRelationAndItsNumbers) {
     return std::string(Message(CheckShape(kind, shape)));
   };
   EXPECT_THAT(refusal(ScheduleKind::kDualPipeV, {4, 2, 7}), HasSubstr("7 is below 2 × 4 = 8"));
-  EXPECT_THAT(refusal(ScheduleKind::kInterleaved1F1B, {2, 2, 7}), HasSubstr("7 mod floor(7 / 2) = 7 mod 3 = 1"));
-  EXPECT_THAT(refusal(ScheduleKind::kZeroBubbleV, {2, 3, 8}), HasSubstr("has 2 chunks a stage, not 3"));
+  EXPECT_THAT(refusal(ScheduleKind::kInterleaved1F1B, {2, 2, 7}),
+              HasSubstr("7 mod floor(7 / 2) = 7 mod 3 = 1"));
+  EXPECT_THAT(refusal(ScheduleKind::kZeroBubbleV, {2, 3, 8}),
+              HasSubstr("has 2 chunks a stage, not 3"));
   EXPECT_THAT(refusal(ScheduleKind::k1F1B, {2, 2, 8}), HasSubstr("has 1 chunk a stage, not 2"));
   EXPECT_TRUE(CheckAnyShape({2, 3, 8}).ok());
   EXPECT_THAT(std::string(Message(CheckAnyShape({2, 3, 7}))), HasSubstr("ZBV has 2 chunks"));

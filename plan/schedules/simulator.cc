@@ -75,11 +75,10 @@ class Simulation {
     TROUPE_RETURN_IF_ERROR(CheckComplete());
     result_.makespan = *std::max_element(now.begin(), now.end());
     for (double time : busy) result_.idle.push_back(result_.makespan - time);
-    result_.bubble_ratio =
-        result_.makespan > 0
-            ? std::accumulate(result_.idle.begin(), result_.idle.end(), 0.0) /
-                  (static_cast<double>(ranks) * result_.makespan)
-            : 0;
+    result_.bubble_ratio = result_.makespan > 0
+                               ? std::accumulate(result_.idle.begin(), result_.idle.end(), 0.0) /
+                                     (static_cast<double>(ranks) * result_.makespan)
+                               : 0;
     return result_;
   }
 
@@ -119,7 +118,8 @@ class Simulation {
             static_cast<size_t>(action.chunk) >= owner_.size()) {
           continue;
         }
-        orders[action.kind == ActionKind::kForward ? 0 : 1][action.chunk].push_back(action.microbatch);
+        orders[action.kind == ActionKind::kForward ? 0 : 1][action.chunk].push_back(
+            action.microbatch);
       }
     }
     for (const auto& of_kind : orders) {
@@ -128,9 +128,10 @@ class Simulation {
         if (first == nullptr) first = &order;
         // A different number is reported later as a missing or doubled action.
         if (order.size() == first->size() && order != *first) {
-          return InvalidArgument("{}: chunk {} takes the {} of its microbatches in another order than "
-                                 "chunk 0 the forwards",
-                                 schedule_.name, chunk, &of_kind == orders ? "forwards" : "backwards");
+          return InvalidArgument(
+              "{}: chunk {} takes the {} of its microbatches in another order than "
+              "chunk 0 the forwards",
+              schedule_.name, chunk, &of_kind == orders ? "forwards" : "backwards");
         }
       }
     }
@@ -145,16 +146,14 @@ class Simulation {
                              rank);
     }
     const Done& done = DoneOf(action.chunk, action.microbatch);
-    const bool again =
-        (action.kind == ActionKind::kForward && done.forward >= 0) ||
-        (action.kind == ActionKind::kInputGradient && done.input_gradient >= 0) ||
-        (action.kind == ActionKind::kWeightGradient && done.weight_gradient >= 0) ||
-        (action.kind == ActionKind::kBackward &&
-         (done.input_gradient >= 0 || done.weight_gradient >= 0));
+    const bool again = (action.kind == ActionKind::kForward && done.forward >= 0) ||
+                       (action.kind == ActionKind::kInputGradient && done.input_gradient >= 0) ||
+                       (action.kind == ActionKind::kWeightGradient && done.weight_gradient >= 0) ||
+                       (action.kind == ActionKind::kBackward &&
+                        (done.input_gradient >= 0 || done.weight_gradient >= 0));
     if (again) return InvalidArgument("{}: {} comes twice", schedule_.name, ToText(action));
-    const bool early =
-        (action.kind == ActionKind::kWeightGradient && done.input_gradient < 0) ||
-        (action.kind != ActionKind::kForward && done.forward < 0);
+    const bool early = (action.kind == ActionKind::kWeightGradient && done.input_gradient < 0) ||
+                       (action.kind != ActionKind::kForward && done.forward < 0);
     if (early) {
       return InvalidArgument("{}: {} comes before what it needs on its own rank", schedule_.name,
                              ToText(action));
@@ -171,9 +170,8 @@ class Simulation {
     if (action.kind == ActionKind::kWeightGradient) {
       return DoneOf(action.chunk, action.microbatch).input_gradient;
     }
-    return action.chunk == last_chunk
-               ? DoneOf(action.chunk, action.microbatch).forward
-               : DoneOf(action.chunk + 1, action.microbatch).input_gradient;
+    return action.chunk == last_chunk ? DoneOf(action.chunk, action.microbatch).forward
+                                      : DoneOf(action.chunk + 1, action.microbatch).input_gradient;
   }
 
   double CostOf(const Action& action) const {
@@ -239,15 +237,14 @@ class Simulation {
   const std::vector<ActionCosts>& costs_;
   const SimulateOptions options_;
   std::vector<Done> done_;
-  std::vector<int> owner_;  // rank of each chunk
+  std::vector<int> owner_;              // rank of each chunk
   std::vector<std::vector<int>> live_;  // by rank and its chunk
   SimulationResult result_;
 };
 
 }  // namespace
 
-StatusOr<SimulationResult> Simulate(const Schedule& schedule,
-                                    const std::vector<ActionCosts>& costs,
+StatusOr<SimulationResult> Simulate(const Schedule& schedule, const std::vector<ActionCosts>& costs,
                                     const SimulateOptions& options) {
   return Simulation(schedule, costs, options).Run();
 }

@@ -41,10 +41,8 @@ class RankActions {
 
 Schedule ZeroBubbleV(int stages, int microbatches) {
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
-  Schedule schedule{.name = "ZBV",
-                    .microbatches = microbatches,
-                    .chunks = VShapedChunks(stages),
-                    .actions = {}};
+  Schedule schedule{
+      .name = "ZBV", .microbatches = microbatches, .chunks = VShapedChunks(stages), .actions = {}};
   const int generated = std::max(microbatches, 2 * stages - 1);
   for (int rank = 0; rank < stages; ++rank) {
     std::vector<Action>& actions = schedule.actions.emplace_back();

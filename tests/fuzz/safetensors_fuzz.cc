@@ -14,7 +14,8 @@ class Bytes final : public troupe::ReadableFile {
   int64_t size() const override { return static_cast<int64_t>(bytes_.size()); }
   troupe::Status ReadAt(int64_t offset, std::span<std::byte> out) const override {
     TROUPE_CHECK(offset >= 0);
-    if (static_cast<uint64_t>(offset) > bytes_.size() || out.size() > bytes_.size() - static_cast<size_t>(offset)) {
+    if (static_cast<uint64_t>(offset) > bytes_.size() ||
+        out.size() > bytes_.size() - static_cast<size_t>(offset)) {
       return troupe::OutOfRange("read of {} bytes at {}", out.size(), offset);
     }
     std::memcpy(out.data(), bytes_.data() + offset, out.size());

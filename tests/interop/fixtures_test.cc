@@ -84,7 +84,8 @@ class Variants : public ::testing::TestWithParam<const char*> {
 std::string VariantName(const ::testing::TestParamInfo<const char*>& info) {
   std::string name;
   for (const char* c = info.param; *c != '\0'; ++c) {
-    if (*c != '-') name += c == info.param || c[-1] == '-' ? static_cast<char>(std::toupper(*c)) : *c;
+    if (*c != '-')
+      name += c == info.param || c[-1] == '-' ? static_cast<char>(std::toupper(*c)) : *c;
   }
   return name;
 }
@@ -167,8 +168,7 @@ TEST(Fixtures, TheScalingOfRotaryEmbeddingsShowsInTheirLogits) {
   const auto cpu = kernels::CpuBackend::Make({.threads = 1});
   ASSERT_TRUE(cpu.ok()) << cpu.status();
   const std::vector<double> logits =
-      Logits(**cpu, Fixtures() + "/" + variant, job,
-             expected["tokens"].get<std::vector<double>>());
+      Logits(**cpu, Fixtures() + "/" + variant, job, expected["tokens"].get<std::vector<double>>());
   const size_t last = expected["tokens"].size() - 1;
   const double want = expected["logits"][last][0];
   EXPECT_GT(std::abs(logits[last * job.model().vocab_size()] - want), 100 * kLogitTolerance);
@@ -194,8 +194,8 @@ std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& op
 
 TEST_P(Variants, TwentyStepsAreThoseOfAPyTorchLoopUnderEveryLayout) {
   const Json expected = Expected(GetParam());
-  for (const Layout& layout : {Layout{1, 1, 1}, Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 4},
-                               Layout{2, 2, 2}}) {
+  for (const Layout& layout :
+       {Layout{1, 1, 1}, Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 4}, Layout{2, 2, 2}}) {
     const v1::JobSpec spec = FixtureJob(GetParam(), layout);
     SCOPED_TRACE(fmt::format("data {} tensor {} pipe {}", layout.data, layout.tensor, layout.pipe));
     ExpectTrainsAsPyTorch(RunOrDie(spec, {}), expected);
@@ -266,7 +266,8 @@ TEST_P(Variants, ImportThenExportIsBitExactAlsoThroughTheLayoutOfAJob) {
   const auto again = ExportHfModel(files, saved, folder.Child("again"));
   ASSERT_TRUE(again.ok()) << again.status();
   ExpectSameWeights(folder.Child("again"), Directory());
-  EXPECT_EQ(ReadText(folder.Child("again/config.json")), ReadText(folder.Child("back/config.json")));
+  EXPECT_EQ(ReadText(folder.Child("again/config.json")),
+            ReadText(folder.Child("back/config.json")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Variants, ::testing::ValuesIn(kVariants), VariantName);

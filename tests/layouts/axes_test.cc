@@ -127,7 +127,8 @@ class AxesTable : public ::testing::TestWithParam<Uses> {};
 
 TEST_P(AxesTable, FirstTwentyLossesEqualTheSingleRanks) {
   v1::JobSpec spread = Job({});
-  for (const Use& use : GetParam()) Form(use.form).spread(*spread.mutable_parallelism(), use.degree);
+  for (const Use& use : GetParam())
+    Form(use.form).spread(*spread.mutable_parallelism(), use.degree);
   ExpectClose(RunOrDie(spread), SingleRank());
   EXPECT_LT(SingleRank().back().event.loss(), SingleRank().front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
@@ -135,16 +136,16 @@ TEST_P(AxesTable, FirstTwentyLossesEqualTheSingleRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Alone, AxesTable, ::testing::ValuesIn(Alone()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Pairs, AxesTable, ::testing::ValuesIn(Pairs()), NameOf);
-INSTANTIATE_TEST_SUITE_P(
-    EightRanks, AxesTable,
-    ::testing::Values(Uses{{"Pipe", 2}, {"Zero3", 2}, {"Tensor", 2}},
-                      Uses{{"Pipe", 2}, {"Zero1", 2}, {"TensorRows", 2}},
-                      Uses{{"Ring", 2}, {"Zero3", 2}, {"TensorRows", 2}},
-                      Uses{{"Exchange", 2}, {"Zero2", 2}, {"Tensor", 2}},
-                      Uses{{"Replicate", 2}, {"Zero3", 2}, {"TensorRows", 2}},
-                      Uses{{"Replicate", 2}, {"Ring", 2}, {"Pipe", 2}},
-                      Uses{{"Ring", 4}, {"TensorRows", 2}}, Uses{{"Pipe", 4}, {"Zero2", 2}}),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(EightRanks, AxesTable,
+                         ::testing::Values(Uses{{"Pipe", 2}, {"Zero3", 2}, {"Tensor", 2}},
+                                           Uses{{"Pipe", 2}, {"Zero1", 2}, {"TensorRows", 2}},
+                                           Uses{{"Ring", 2}, {"Zero3", 2}, {"TensorRows", 2}},
+                                           Uses{{"Exchange", 2}, {"Zero2", 2}, {"Tensor", 2}},
+                                           Uses{{"Replicate", 2}, {"Zero3", 2}, {"TensorRows", 2}},
+                                           Uses{{"Replicate", 2}, {"Ring", 2}, {"Pipe", 2}},
+                                           Uses{{"Ring", 4}, {"TensorRows", 2}},
+                                           Uses{{"Pipe", 4}, {"Zero2", 2}}),
+                         NameOf);
 
 // --- Sequence parallelism: rows between matmuls are sharded over the tensor axis.
 
@@ -221,8 +222,9 @@ TEST_P(ContextLayouts, DocumentsOfPackedRowsAreSeenWhole) {
 std::string ContextName(const ::testing::TestParamInfo<ContextLayouts::ParamType>& info) {
   const auto& [method, spread_over] = info.param;
   const auto& [context, layout] = spread_over;
-  return fmt::format("{}{}Data{}Tensor{}Pipe{}", std::string(method) == "ring" ? "Ring" : "Exchange",
-                     context, layout.data, layout.tensor, layout.pipe);
+  return fmt::format("{}{}Data{}Tensor{}Pipe{}",
+                     std::string(method) == "ring" ? "Ring" : "Exchange", context, layout.data,
+                     layout.tensor, layout.pipe);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ContextLayouts,
@@ -248,8 +250,7 @@ TEST(ContextLayouts, WithSequenceParallelismAndTiedTablesNothingChanges) {
 TEST(ContextLayouts, ShardedParametersChangeNothing) {
   for (const char* method : kContextMethods) {
     for (const int zero_stage : {1, 2, 3}) {
-      ExpectClose(RunOrDie(OverContext(Job({1, 1, 1, 2, zero_stage}), 2, method)),
-                  SingleRank());
+      ExpectClose(RunOrDie(OverContext(Job({1, 1, 1, 2, zero_stage}), 2, method)), SingleRank());
     }
   }
 }

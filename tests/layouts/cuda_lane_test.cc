@@ -124,8 +124,9 @@ TEST(CudaLane, NamesTheWeightThatIsNotFinite) {
   };
   const TrainResult result = Train(Job(), options);
   EXPECT_EQ(result.statuses[0].code(), StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(Message(result.statuses[0])),
-              testing::AllOf(testing::HasSubstr("the weight"), testing::HasSubstr("is not finite")));
+  EXPECT_THAT(
+      std::string(Message(result.statuses[0])),
+      testing::AllOf(testing::HasSubstr("the weight"), testing::HasSubstr("is not finite")));
 }
 
 // --- Pipelines: ranks are threads, each with a device.
@@ -148,7 +149,8 @@ std::string ToText(const Pipeline& pipeline) {
 v1::JobSpec Job(const Pipeline& pipeline, int64_t steps) {
   v1::JobSpec spec = SmallJob(pipeline.layout, SmallDataPrefix(), steps);
   spec.mutable_training()->set_micro_batch_size(pipeline.micro_batch_size);
-  spec.mutable_training()->set_global_batch_size(4 * pipeline.micro_batch_size * pipeline.layout.shard);
+  spec.mutable_training()->set_global_batch_size(4 * pipeline.micro_batch_size *
+                                                 pipeline.layout.shard);
   spec.mutable_parallelism()->set_pipeline_parallel_chunks(pipeline.chunks_per_stage);
   return spec;
 }
@@ -166,7 +168,8 @@ TEST_P(CudaPipelines, HasTheSingleCpusLossesAndIsTwoGraphsAStep) {
   std::vector<EmulatedBackend*> backends(4);
   std::vector<int64_t> launches(4), waits(4);
   TrainOptions options = OnDevices(kPipelineSteps);
-  options.make_backend = [&, order = order](int rank) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+  options.make_backend = [&,
+                          order = order](int rank) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     auto backend = std::make_unique<EmulatedBackend>(order);
     backends[static_cast<size_t>(rank)] = backend.get();
     return backend;
@@ -205,11 +208,13 @@ class SeenCollectives : public kernels::cuda::emulator::HostCollectives {
     ++seen_.communicators_ended;
     seen_.graphs_then += device_.graphs_held();
   }
-  Status Send(const void* data, size_t bytes, int to, Purpose purpose, DeviceStream stream) override {
+  Status Send(const void* data, size_t bytes, int to, Purpose purpose,
+              DeviceStream stream) override {
     seen_.transfers.push_back(fmt::format("send {} {}", name_, Name(purpose)));
     return HostCollectives::Send(data, bytes, to, purpose, stream);
   }
-  Status Receive(void* data, size_t bytes, int from, Purpose purpose, DeviceStream stream) override {
+  Status Receive(void* data, size_t bytes, int from, Purpose purpose,
+                 DeviceStream stream) override {
     seen_.transfers.push_back(fmt::format("receive {} {}", name_, Name(purpose)));
     return HostCollectives::Receive(data, bytes, from, purpose, stream);
   }
@@ -244,21 +249,20 @@ TEST(CudaLane, MakesAFirstTransferAlongEveryEdgeInOneOrderAndEndsGraphsBeforeCom
     return std::make_unique<SeenBackend>(&seen[static_cast<size_t>(rank)]);
   };
   options.before_steps = [&](int rank, Executor&) {
-    EXPECT_THAT(seen[static_cast<size_t>(rank)].transfers,
-                rank == 0 ? testing::ElementsAre("send activation[chunk 0, 0->1] start",
-                                                 "receive activation[chunk 1, 1->0] start",
-                                                 "send activation[chunk 2, 0->1] start",
-                                                 "receive gradient[chunk 0, 1->0] start",
-                                                 "send gradient[chunk 1, 0->1] start",
-                                                 "receive gradient[chunk 2, 1->0] start")
-                          : testing::ElementsAre("receive activation[chunk 0, 0->1] start",
-                                                 "send activation[chunk 1, 1->0] start",
-                                                 "receive activation[chunk 2, 0->1] start",
-                                                 "send gradient[chunk 0, 1->0] start",
-                                                 "receive gradient[chunk 1, 0->1] start",
-                                                 "send gradient[chunk 2, 1->0] start"));
+    EXPECT_THAT(
+        seen[static_cast<size_t>(rank)].transfers,
+        rank == 0
+            ? testing::ElementsAre(
+                  "send activation[chunk 0, 0->1] start", "receive activation[chunk 1, 1->0] start",
+                  "send activation[chunk 2, 0->1] start", "receive gradient[chunk 0, 1->0] start",
+                  "send gradient[chunk 1, 0->1] start", "receive gradient[chunk 2, 1->0] start")
+            : testing::ElementsAre(
+                  "receive activation[chunk 0, 0->1] start", "send activation[chunk 1, 1->0] start",
+                  "receive activation[chunk 2, 0->1] start", "send gradient[chunk 0, 1->0] start",
+                  "receive gradient[chunk 1, 0->1] start", "send gradient[chunk 2, 1->0] start"));
   };
-  RunOrDie(Job({.layout = {.pipe = 2, .schedule = "Interleaved1F1B"}, .chunks_per_stage = 2}, 2), options);
+  RunOrDie(Job({.layout = {.pipe = 2, .schedule = "Interleaved1F1B"}, .chunks_per_stage = 2}, 2),
+           options);
   for (const Seen& of_rank : seen) {
     EXPECT_GT(of_rank.communicators_ended, 6);
     EXPECT_EQ(of_rank.graphs_then, 0);
@@ -289,7 +293,8 @@ INSTANTIATE_TEST_SUITE_P(
                    StreamOrder::kComputeFirst)),
     [](const auto& info) {
       return ToText(std::get<0>(info.param)) +
-             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
+             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst"
+                                                                    : "ComputeLast");
     });
 
 TEST(CudaPipeline, ItsDevicesTellForHowLongTheyWaitForTransfers) {

@@ -57,7 +57,8 @@ class CudaLayouts : public testing::TestWithParam<std::tuple<Case, StreamOrder>>
 TEST_P(CudaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
   const auto& [test, order] = GetParam();
   std::vector<std::string> fallbacks;
-  ExpectClose(RunOnDevices(Job(test.layout), order, &fallbacks), RunOrDie(Job({}), {.steps = kSteps}));
+  ExpectClose(RunOnDevices(Job(test.layout), order, &fallbacks),
+              RunOrDie(Job({}), {.steps = kSteps}));
   EXPECT_EQ(fallbacks, std::vector<std::string>());
 }
 
@@ -69,12 +70,15 @@ INSTANTIATE_TEST_SUITE_P(
         std::tuple(Case{"Tensor2Rows", {.tensor = 2, .by_rows = true}}, StreamOrder::kComputeFirst),
         std::tuple(Case{"Zero1Shard2", {.shard = 2, .zero_stage = 1}}, StreamOrder::kComputeLast),
         std::tuple(Case{"Zero2Shard2", {.shard = 2, .zero_stage = 2}}, StreamOrder::kComputeFirst),
-        std::tuple(Case{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}}, StreamOrder::kComputeLast),
+        std::tuple(Case{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
+                   StreamOrder::kComputeLast),
         std::tuple(Case{"Ring2", {.context = 2}}, StreamOrder::kComputeFirst),
-        std::tuple(Case{"Heads2", {.context = 2, .exchanges_heads = true}}, StreamOrder::kComputeLast)),
+        std::tuple(Case{"Heads2", {.context = 2, .exchanges_heads = true}},
+                   StreamOrder::kComputeLast)),
     [](const auto& info) {
       return std::string(std::get<0>(info.param).name) +
-             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
+             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst"
+                                                                    : "ComputeLast");
     });
 
 // Tests key-value heads that tensor ranks share.
@@ -123,14 +127,15 @@ TEST_P(CudaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, CudaMixtures,
-    testing::Values(
-        std::tuple(Spread{}, StreamOrder::kComputeFirst),
-        std::tuple(Spread{.expert = 2}, StreamOrder::kComputeLast),
-        std::tuple(Spread{.expert = 2, .gathers = true}, StreamOrder::kComputeFirst),
-        std::tuple(Spread{.expert = 2, .tensor = 2, .by_rows = true}, StreamOrder::kComputeLast)),
+    testing::Values(std::tuple(Spread{}, StreamOrder::kComputeFirst),
+                    std::tuple(Spread{.expert = 2}, StreamOrder::kComputeLast),
+                    std::tuple(Spread{.expert = 2, .gathers = true}, StreamOrder::kComputeFirst),
+                    std::tuple(Spread{.expert = 2, .tensor = 2, .by_rows = true},
+                               StreamOrder::kComputeLast)),
     [](const auto& info) {
       return NameOf(std::get<0>(info.param)) +
-             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
+             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst"
+                                                                    : "ComputeLast");
     });
 
 }  // namespace

@@ -17,13 +17,13 @@ struct Spread {
   int tensor = 1;
   int context = 1;
   int shard = 1;
-  int zero_stage = 3;            // for shard > 1
-  bool over_tensor = false;      // experts spread over expert × tensor
-  bool by_rows = false;          // sequence parallelism; always with tensor and expert
-  bool gathers = false;          // expert_dispatch: all_gather
+  int zero_stage = 3;        // for shard > 1
+  bool over_tensor = false;  // experts spread over expert × tensor
+  bool by_rows = false;      // sequence parallelism; always with tensor and expert
+  bool gathers = false;      // expert_dispatch: all_gather
   const char* schedule = "1F1B";
-  bool ring = false;             // context_parallel_method, else all_to_all
-  int key_value_heads = 4;       // the model has 4 query heads
+  bool ring = false;        // context_parallel_method, else all_to_all
+  int key_value_heads = 4;  // the model has 4 query heads
 
   int ranks() const { return expert * data * pipe * tensor * context * shard; }
 };

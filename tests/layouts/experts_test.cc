@@ -66,9 +66,9 @@ const auto kName = [](const auto& info) { return NameOf(info.param); };
 INSTANTIATE_TEST_SUITE_P(
     OneAxis, ExpertLayouts,
     ::testing::Values(Spread{.expert = 2}, Spread{.expert = 4}, Spread{.data = 2},
-                      Spread{.data = 4}, Spread{.pipe = 2}, Spread{.pipe = 4},
-                      Spread{.tensor = 2}, Spread{.tensor = 4},
-                      Spread{.tensor = 2, .by_rows = true}, Spread{.tensor = 4, .by_rows = true},
+                      Spread{.data = 4}, Spread{.pipe = 2}, Spread{.pipe = 4}, Spread{.tensor = 2},
+                      Spread{.tensor = 4}, Spread{.tensor = 2, .by_rows = true},
+                      Spread{.tensor = 4, .by_rows = true},
                       Spread{.tensor = 2, .over_tensor = true, .by_rows = true},
                       Spread{.tensor = 4, .over_tensor = true, .by_rows = true},
                       Spread{.context = 2}, Spread{.context = 4},
@@ -79,25 +79,20 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     TwoAxes, ExpertLayouts,
-    ::testing::Values(Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2},
-                      Spread{.expert = 4, .pipe = 2}, Spread{.expert = 2, .tensor = 2},
-                      Spread{.expert = 2, .tensor = 2, .over_tensor = true},
-                      Spread{.expert = 4, .tensor = 2},
-                      Spread{.expert = 2, .tensor = 4, .over_tensor = true},
-                      Spread{.expert = 2, .context = 2},
-                      Spread{.expert = 2, .shard = 2, .zero_stage = 1},
-                      Spread{.expert = 2, .shard = 2, .zero_stage = 2},
-                      Spread{.expert = 2, .shard = 2}, Spread{.expert = 4, .shard = 3},
-                      Spread{.data = 2, .pipe = 2}, Spread{.data = 2, .tensor = 2},
-                      Spread{.data = 2, .context = 2}, Spread{.data = 2, .shard = 2},
-                      Spread{.pipe = 2, .tensor = 2},
-                      Spread{.pipe = 2, .tensor = 2, .by_rows = true},
-                      Spread{.pipe = 2, .context = 2}, Spread{.pipe = 2, .shard = 2},
-                      Spread{.tensor = 2, .context = 2},
-                      Spread{.tensor = 2, .context = 2, .by_rows = true},
-                      Spread{.tensor = 2, .shard = 2},
-                      Spread{.tensor = 2, .shard = 2, .by_rows = true},
-                      Spread{.context = 2, .shard = 2}),
+    ::testing::Values(
+        Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2},
+        Spread{.expert = 4, .pipe = 2}, Spread{.expert = 2, .tensor = 2},
+        Spread{.expert = 2, .tensor = 2, .over_tensor = true}, Spread{.expert = 4, .tensor = 2},
+        Spread{.expert = 2, .tensor = 4, .over_tensor = true}, Spread{.expert = 2, .context = 2},
+        Spread{.expert = 2, .shard = 2, .zero_stage = 1},
+        Spread{.expert = 2, .shard = 2, .zero_stage = 2}, Spread{.expert = 2, .shard = 2},
+        Spread{.expert = 4, .shard = 3}, Spread{.data = 2, .pipe = 2},
+        Spread{.data = 2, .tensor = 2}, Spread{.data = 2, .context = 2},
+        Spread{.data = 2, .shard = 2}, Spread{.pipe = 2, .tensor = 2},
+        Spread{.pipe = 2, .tensor = 2, .by_rows = true}, Spread{.pipe = 2, .context = 2},
+        Spread{.pipe = 2, .shard = 2}, Spread{.tensor = 2, .context = 2},
+        Spread{.tensor = 2, .context = 2, .by_rows = true}, Spread{.tensor = 2, .shard = 2},
+        Spread{.tensor = 2, .shard = 2, .by_rows = true}, Spread{.context = 2, .shard = 2}),
     kName);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -109,8 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Spread{.expert = 2, .tensor = 2, .shard = 2, .over_tensor = true},
                       Spread{.expert = 2, .data = 2, .tensor = 2},
                       Spread{.data = 2, .pipe = 2, .shard = 2, .zero_stage = 2},
-                      Spread{.pipe = 2, .tensor = 2, .shard = 2, .over_tensor = true,
-                             .by_rows = true},
+                      Spread{
+                          .pipe = 2, .tensor = 2, .shard = 2, .over_tensor = true, .by_rows = true},
                       Spread{.expert = 2, .context = 2, .shard = 2}),
     kName);
 
@@ -300,9 +295,8 @@ TEST(Experts, Bfloat16IsCloseToFloat32AndTrains) {
 
 TEST(Experts, RecomputationChangesNothing) {
   for (const char* mode : {"selective", "full"}) {
-    for (const Spread& spread :
-         {Spread{.expert = 2}, Spread{.expert = 2, .tensor = 2, .shard = 2},
-          Spread{.expert = 2, .context = 2, .gathers = true}}) {
+    for (const Spread& spread : {Spread{.expert = 2}, Spread{.expert = 2, .tensor = 2, .shard = 2},
+                                 Spread{.expert = 2, .context = 2, .gathers = true}}) {
       v1::JobSpec spec = Mixture(spread, 4);
       const std::vector<StepResult> expected = RunOrDie(spec, {.steps = 4});
       spec.mutable_activation_recomputation()->set_mode(mode);

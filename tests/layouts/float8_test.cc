@@ -30,7 +30,8 @@ v1::JobSpec Job(const Layout& layout, const std::string& recipe, int64_t steps) 
   return InFloat8(SmallJob(layout, SmallDataPrefix(), steps), recipe);
 }
 
-void ExpectLosses(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected, double within) {
+void ExpectLosses(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected,
+                  double within) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(), within * expected[i].event.loss())
@@ -57,7 +58,8 @@ TEST_P(Recipes, GoOnFromACheckpointWithTheSameBits) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/attempt-1";
   RunOrDie(spec, {.steps = 5, .save_path = path});
-  ExpectIdentical(RunOrDie(spec, {.steps = 3, .restore_path = path}), {whole.begin() + 5, whole.end()});
+  ExpectIdentical(RunOrDie(spec, {.steps = 3, .restore_path = path}),
+                  {whole.begin() + 5, whole.end()});
 }
 
 TEST_P(Recipes, GoOnFromACheckpointUnderAnotherLayout) {
@@ -66,7 +68,8 @@ TEST_P(Recipes, GoOnFromACheckpointUnderAnotherLayout) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/attempt-1";
   RunOrDie(spec, {.steps = 5, .save_path = path});
-  for (const Layout& layout : {Layout{.tensor = 2, .by_rows = true}, Layout{.pipe = 2, .shard = 2, .zero_stage = 3}}) {
+  for (const Layout& layout :
+       {Layout{.tensor = 2, .by_rows = true}, Layout{.pipe = 2, .shard = 2, .zero_stage = 3}}) {
     ExpectLosses(RunOrDie(Job(layout, GetParam(), 8), {.steps = 3, .restore_path = path}),
                  {whole.begin() + 5, whole.end()}, 0.01);
   }
@@ -78,8 +81,8 @@ TEST_P(Recipes, GoOnFromACheckpointOfBfloat16) {
   const std::string path = directory.path() + "/attempt-1";
   const std::vector<StepResult> whole = RunOrDie(bfloat16, {.steps = 8});
   RunOrDie(bfloat16, {.steps = 5, .save_path = path});
-  ExpectLosses(RunOrDie(Job({}, GetParam(), 8), {.steps = 3, .restore_path = path}), {whole.begin() + 5, whole.end()},
-               0.02);
+  ExpectLosses(RunOrDie(Job({}, GetParam(), 8), {.steps = 3, .restore_path = path}),
+               {whole.begin() + 5, whole.end()}, 0.02);
 }
 
 TEST_P(Recipes, MakeTheSameBitsAgainInBackward) {
@@ -96,7 +99,8 @@ TEST_P(Recipes, MakeTheSameBitsAgainInBackward) {
 TEST_P(Recipes, HaveTheSameLossesWhereNothingIsOverlappedOrCutInParts) {
   for (const int zero_stage : {1, 2, 3}) {
     const v1::JobSpec sharded = Job({.shard = 2, .zero_stage = zero_stage}, GetParam(), 4);
-    ExpectIdentical(RunOrDie(sharded, {.steps = 4}), RunOrDie(sharded, {.steps = 4, .overlap = false}));
+    ExpectIdentical(RunOrDie(sharded, {.steps = 4}),
+                    RunOrDie(sharded, {.steps = 4, .overlap = false}));
   }
   v1::JobSpec spec = Job({.data = 2, .tensor = 2, .by_rows = true}, GetParam(), 4);
   const std::vector<StepResult> plain = RunOrDie(spec, {.steps = 4, .overlap = false});
@@ -134,15 +138,18 @@ INSTANTIATE_TEST_SUITE_P(
     Float8, LayoutsInFloat8,
     ::testing::Combine(
         ::testing::Values("current", "delayed", "blockwise"),
-        ::testing::Values(Layout{.data = 3}, Layout{.tensor = 2}, Layout{.tensor = 2, .by_rows = true},
-                          Layout{.shard = 2, .zero_stage = 1}, Layout{.shard = 2, .zero_stage = 2},
-                          Layout{.tensor = 2, .shard = 2, .zero_stage = 3, .by_rows = true}, Layout{.pipe = 2},
+        ::testing::Values(Layout{.data = 3}, Layout{.tensor = 2},
+                          Layout{.tensor = 2, .by_rows = true}, Layout{.shard = 2, .zero_stage = 1},
+                          Layout{.shard = 2, .zero_stage = 2},
+                          Layout{.tensor = 2, .shard = 2, .zero_stage = 3, .by_rows = true},
+                          Layout{.pipe = 2},
                           Layout{.pipe = 2, .shard = 2, .zero_stage = 3, .schedule = "ZBH1"},
                           Layout{.pipe = 2, .schedule = "ZBV"}, Layout{.context = 2})),
     [](const auto& info) {
       const Layout& layout = std::get<1>(info.param);
-      return fmt::format("{}Data{}Tensor{}{}Shard{}Zero{}Pipe{}{}Context{}", std::get<0>(info.param), layout.data,
-                         layout.tensor, layout.by_rows ? "Rows" : "", layout.shard, layout.zero_stage, layout.pipe,
+      return fmt::format("{}Data{}Tensor{}{}Shard{}Zero{}Pipe{}{}Context{}",
+                         std::get<0>(info.param), layout.data, layout.tensor,
+                         layout.by_rows ? "Rows" : "", layout.shard, layout.zero_stage, layout.pipe,
                          layout.schedule, layout.context);
     });
 
@@ -153,17 +160,21 @@ class MixturesInFloat8 : public ::testing::TestWithParam<std::tuple<const char*,
 TEST_P(MixturesInFloat8, HaveTheSingleRanksLossesWithinOnePercent) {
   const auto& [recipe, spread] = GetParam();
   constexpr int64_t kSteps = 6;
-  const std::vector<StepResult> actual = RunOrDie(InFloat8(Mixture(spread, kSteps), recipe), {.steps = kSteps});
+  const std::vector<StepResult> actual =
+      RunOrDie(InFloat8(Mixture(spread, kSteps), recipe), {.steps = kSteps});
   ExpectLosses(actual, RunOrDie(InFloat8(Mixture({}, kSteps), recipe), {.steps = kSteps}), 0.01);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Float8, MixturesInFloat8,
-    ::testing::Combine(::testing::Values("current", "delayed", "blockwise"),
-                       ::testing::Values(Spread{.expert = 2}, Spread{.expert = 2, .tensor = 2, .by_rows = true},
-                                         Spread{.expert = 2, .tensor = 2, .over_tensor = true, .by_rows = true},
-                                         Spread{.expert = 2, .shard = 2, .zero_stage = 3})),
-    [](const auto& info) { return std::string(std::get<0>(info.param)) + NameOf(std::get<1>(info.param)); });
+    ::testing::Combine(
+        ::testing::Values("current", "delayed", "blockwise"),
+        ::testing::Values(Spread{.expert = 2}, Spread{.expert = 2, .tensor = 2, .by_rows = true},
+                          Spread{.expert = 2, .tensor = 2, .over_tensor = true, .by_rows = true},
+                          Spread{.expert = 2, .shard = 2, .zero_stage = 3})),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param)) + NameOf(std::get<1>(info.param));
+    });
 
 // --- On emulated devices.
 
@@ -192,8 +203,9 @@ TEST_P(DevicesInFloat8, HaveTheCpusLossesWithinOnePercent) {
 
 TEST_P(DevicesInFloat8, OfSeveralRanksHaveTheLossesOfOneOnTheCpuWithinOnePercent) {
   const std::vector<StepResult> expected = RunOrDie(OfDevices(GetParam()), {.steps = 3});
-  for (const Layout& layout : {Layout{.data = 2}, Layout{.tensor = 2, .by_rows = true}, Layout{.shard = 2, .zero_stage = 2},
-                               Layout{.shard = 2, .zero_stage = 3}}) {
+  for (const Layout& layout :
+       {Layout{.data = 2}, Layout{.tensor = 2, .by_rows = true},
+        Layout{.shard = 2, .zero_stage = 2}, Layout{.shard = 2, .zero_stage = 3}}) {
     ExpectLosses(RunOrDie(OfDevices(GetParam(), layout), OnDevices(3)), expected, 0.01);
   }
 }
@@ -212,7 +224,8 @@ TEST_P(DevicesInFloat8, GoOnFromEachOthersCheckpoints) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Float8, DevicesInFloat8, ::testing::Values("current", "delayed", "blockwise"),
+INSTANTIATE_TEST_SUITE_P(Float8, DevicesInFloat8,
+                         ::testing::Values("current", "delayed", "blockwise"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

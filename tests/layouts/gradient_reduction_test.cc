@@ -118,13 +118,13 @@ INSTANTIATE_TEST_SUITE_P(
                           Layout{1, 1, 1, 3, 2}, Layout{2, 1, 1, 2, 1}, Layout{2, 1, 1, 2, 2},
                           Layout{2, 2, 1}, Layout{2, 1, 2, 1, 1, "GPipe"},
                           Layout{2, 1, 2, 1, 1, "ZBH1"}, Layout{2, 1, 2, 1, 1, "Interleaved1F1B"},
-                          Layout{1, 1, 2, 2, 1, "Interleaved1F1B"},
-                          Layout{2, 1, 2, 1, 1, "ZBV"}, Layout{1, 1, 2, 2, 1, "ZBV"},
-                          Layout{2, 1, 2, 1, 1, "DualPipeV"}),
+                          Layout{1, 1, 2, 2, 1, "Interleaved1F1B"}, Layout{2, 1, 2, 1, 1, "ZBV"},
+                          Layout{1, 1, 2, 2, 1, "ZBV"}, Layout{2, 1, 2, 1, 1, "DualPipeV"}),
         ::testing::Bool()),
     [](const auto& info) {
       const Layout& layout = std::get<0>(info.param);
-      return LayoutName(layout) + layout.schedule + (std::get<1>(info.param) ? "TiedInBfloat16" : "");
+      return LayoutName(layout) + layout.schedule +
+             (std::get<1>(info.param) ? "TiedInBfloat16" : "");
     });
 
 }  // namespace

@@ -114,9 +114,9 @@ TEST_P(SharedHeads, GoOnUnderOtherDegrees) {
         Layout{.tensor = 4, .shard = 2, .zero_stage = 3}, Layout{.tensor = 4, .context = 2}}) {
     SCOPED_TRACE(NameOf(layout));
     const std::string saved = folder.Child(fmt::format("step-{:08}-epoch-1-attempt-1", done + 2));
-    ExpectClose(RunOrDie(Job(layout, GetParam()),
-                         {.steps = 2, .restore_path = from, .save_path = saved}),
-                steps(done, done + 2));
+    ExpectClose(
+        RunOrDie(Job(layout, GetParam()), {.steps = 2, .restore_path = from, .save_path = saved}),
+        steps(done, done + 2));
     from = saved;
     done += 2;
   }

@@ -304,20 +304,22 @@ TEST_P(Bfloat16Layouts, LossesAreThoseOfTheSingleRank) {
       << "nothing was learnt: the comparison is idle";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Layouts, Bfloat16Layouts,
-    ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2}, Layout{2, 2, 2},
-                      Layout{1, 1, 1, 2, 1}, Layout{1, 1, 2, 2, 1}, Layout{1, 1, 1, 2, 2},
-                      Layout{1, 1, 1, 2, 3}, Layout{1, 2, 2, 2, 3}, Layout{.context = 2},
-                      Layout{.context = 2, .exchanges_heads = true},
-                      Layout{.tensor = 2, .by_rows = true},
-                      Layout{.tensor = 2, .context = 2, .by_rows = true},
-                      Layout{.shard = 2, .zero_stage = 3, .context = 2}),
-    [](const auto& info) {
-      const Layout& layout = info.param;
-      return ShardedName(layout) + (layout.context > 1 ? "Context" : "") +
-             (layout.exchanges_heads ? "Exchange" : "") + (layout.by_rows ? "Rows" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(Layouts, Bfloat16Layouts,
+                         ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2},
+                                           Layout{2, 2, 2}, Layout{1, 1, 1, 2, 1},
+                                           Layout{1, 1, 2, 2, 1}, Layout{1, 1, 1, 2, 2},
+                                           Layout{1, 1, 1, 2, 3}, Layout{1, 2, 2, 2, 3},
+                                           Layout{.context = 2},
+                                           Layout{.context = 2, .exchanges_heads = true},
+                                           Layout{.tensor = 2, .by_rows = true},
+                                           Layout{.tensor = 2, .context = 2, .by_rows = true},
+                                           Layout{.shard = 2, .zero_stage = 3, .context = 2}),
+                         [](const auto& info) {
+                           const Layout& layout = info.param;
+                           return ShardedName(layout) + (layout.context > 1 ? "Context" : "") +
+                                  (layout.exchanges_heads ? "Exchange" : "") +
+                                  (layout.by_rows ? "Rows" : "");
+                         });
 
 TEST(Bfloat16, TheSingleRankIsCloseToFloat32) {
   ExpectCloseInBfloat16(RunOrDie(Bfloat16Job({})), RunOrDie(Job({})));
@@ -467,11 +469,11 @@ TEST(Start, ARankWithAnotherProgramIsRefusedBeforeTheFirstStep) {
 }
 
 TEST(Start, TicketEndsAreAgreedToBeTheSmallest) {
-  const TrainResult result =
-      Train(Job({2, 1, 2}), {.steps = 0, .before_steps = [](int rank, Executor& executor) {
-                               const std::vector<int64_t> own = {100 - rank, rank};
-                               EXPECT_EQ(*executor.AgreeOnLeast(own), (std::vector<int64_t>{97, 0}));
-                             }});
+  const TrainResult result = Train(
+      Job({2, 1, 2}), {.steps = 0, .before_steps = [](int rank, Executor& executor) {
+                         const std::vector<int64_t> own = {100 - rank, rank};
+                         EXPECT_EQ(*executor.AgreeOnLeast(own), (std::vector<int64_t>{97, 0}));
+                       }});
   for (const Status& status : result.statuses) EXPECT_TRUE(status.ok()) << status;
 }
 

@@ -150,7 +150,8 @@ class RankRunTest : public ::testing::Test {
     spec_.set_devices("cuda");
     spec_.mutable_model()->set_pattern("AD");
     spec_.mutable_training()->set_sequence_length(4);
-    around_.make_backend = [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    around_.make_backend =
+        [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
       EXPECT_EQ(options.devices, v1::DEVICES_CUDA);
       return std::make_unique<kernels::EmulatedBackend>();
     };
@@ -192,8 +193,7 @@ class RankRunTest : public ::testing::Test {
   }
 
   // Returns the failure of a rank that is asked to restore `path`.
-  v1::RankFailed FailToRestore(uint64_t epoch, const std::string& path,
-                               const std::string& digest) {
+  v1::RankFailed FailToRestore(uint64_t epoch, const std::string& path, const std::string& digest) {
     v1::BeginRank begin = Begin(epoch);
     begin.mutable_start()->set_restore_path(path);
     begin.mutable_start()->set_restore_digest(digest);
@@ -344,7 +344,8 @@ TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   ComputeOnADevice();
-  around_.make_backend = [](const RankBackendOptions&) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+  around_.make_backend =
+      [](const RankBackendOptions&) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     return std::make_unique<HoldingBackend>();
   };
   const auto run_and_stop = [this] {
@@ -563,7 +564,8 @@ TEST_F(RankRunTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByNameAndN
   channel.set_lanes(64);
   const v1::RankFailed failed = FailToRestore(3, intent.path(), rewrite());
   EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kFailedPrecondition));
-  EXPECT_THAT(failed.message(), HasSubstr("it needs channel region f32[64] a token of sample schema 7"));
+  EXPECT_THAT(failed.message(),
+              HasSubstr("it needs channel region f32[64] a token of sample schema 7"));
   EXPECT_EQ(failed.bad_checkpoint_path(), "");
   EXPECT_FALSE(failed.secondary());
 }

@@ -57,8 +57,8 @@ std::vector<std::byte> StateOf(Executor& executor) {
 }
 
 void WriteNan(Executor& executor, model::ValueId value) {
-  const std::vector<float> numbers(
-      static_cast<size_t>(executor.program().value(value).elements()), std::nanf(""));
+  const std::vector<float> numbers(static_cast<size_t>(executor.program().value(value).elements()),
+                                   std::nanf(""));
   ASSERT_TRUE(executor.executable().Write(value, 0, std::as_bytes(std::span(numbers))).ok());
 }
 
@@ -232,13 +232,16 @@ TEST_P(RunAhead, AStepThatIsNotFiniteIsRunAgainToNameWhatIsNot) {
   TrainOptions options = Options(1, &states);
   options.before_steps = [](int, Executor& executor) {
     for (const model::ParameterEntry& entry : executor.program().parameters) {
-      if (executor.program().value(entry.value).name == "head.norm") WriteNan(executor, entry.value);
+      if (executor.program().value(entry.value).name == "head.norm")
+        WriteNan(executor, entry.value);
     }
   };
   const TrainResult result = Train(Job({.data = 2}), options);
   for (const Status& status : result.statuses) {
     EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
-    EXPECT_THAT(std::string(Message(status)), AllOf(HasSubstr("step 1: rank "), HasSubstr(": the weight model.norm.weight (head) is not finite")));
+    EXPECT_THAT(std::string(Message(status)),
+                AllOf(HasSubstr("step 1: rank "),
+                      HasSubstr(": the weight model.norm.weight (head) is not finite")));
   }
 }
 

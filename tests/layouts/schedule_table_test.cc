@@ -45,18 +45,17 @@ const std::vector<StepResult>& SingleRank(int microbatches, bool tied, int64_t s
   static std::map<std::tuple<int, bool, int64_t>, std::vector<StepResult>> results;
   std::vector<StepResult>& result = results[{microbatches, tied, steps}];
   if (result.empty()) {
-    result = RunOrDie(Job(1, {ScheduleKind::k1F1B, 1}, microbatches, tied, steps), {.steps = steps});
+    result =
+        RunOrDie(Job(1, {ScheduleKind::k1F1B, 1}, microbatches, tied, steps), {.steps = steps});
   }
   return result;
 }
 
 std::string NameOf(const Pipeline& pipeline) {
-  return std::string(Name(pipeline.kind)) +
-         (pipeline.chunks_per_stage == 2 ? "Chunks2" : "");
+  return std::string(Name(pipeline.kind)) + (pipeline.chunks_per_stage == 2 ? "Chunks2" : "");
 }
 
-class ScheduleTable
-    : public ::testing::TestWithParam<std::tuple<Pipeline, int, int, bool>> {};
+class ScheduleTable : public ::testing::TestWithParam<std::tuple<Pipeline, int, int, bool>> {};
 
 TEST_P(ScheduleTable, LossesAndNormsEqualTheSingleRanks) {
   const auto& [pipeline, stages, microbatches, tied] = GetParam();
@@ -123,8 +122,7 @@ TEST_P(MixedSchedules, MessagesThatAwaitTheirReceiverEndToo) {
     spec.mutable_training()->set_micro_batch_size(4);
     return spec;
   };
-  const std::vector<StepResult> expected =
-      RunOrDie(job(1, {ScheduleKind::k1F1B, 1}), {.steps = 2});
+  const std::vector<StepResult> expected = RunOrDie(job(1, {ScheduleKind::k1F1B, 1}), {.steps = 2});
   ExpectClose(RunOrDie(job(2, GetParam()), {.steps = 2}), expected);
   ExpectClose(RunOrDie(job(4, GetParam()), {.steps = 2}), expected);
 }
@@ -164,7 +162,8 @@ TEST(Schedules, AutoRunsWhatItChose) {
   spec.mutable_parallelism()->clear_pipeline_parallel_chunks();
   const auto plan = MakeUnplacedPlan(spec);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_THAT(plan->schedule_choice(0), ::testing::StartsWith("chosen: " + plan->schedule().name()));
+  EXPECT_THAT(plan->schedule_choice(0),
+              ::testing::StartsWith("chosen: " + plan->schedule().name()));
   EXPECT_NE(plan->schedule().name(), "1F1B");
   ExpectClose(RunOrDie(spec, {.steps = kSteps}), SingleRank(8, false, kSteps));
 }

@@ -81,11 +81,11 @@ TEST_P(ShardRunsOfAMixture, LossesEqualTheSingleRanks) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, ShardRunsOfAMixture,
-    ::testing::Combine(::testing::Values(Spread{.shard = 4}, Spread{.expert = 2, .shard = 4},
-                                         Spread{.expert = 2, .pipe = 2, .shard = 4},
-                                         Spread{.expert = 2, .tensor = 2, .shard = 4,
-                                                .over_tensor = true}),
-                       ::testing::Bool()),
+    ::testing::Combine(
+        ::testing::Values(Spread{.shard = 4}, Spread{.expert = 2, .shard = 4},
+                          Spread{.expert = 2, .pipe = 2, .shard = 4},
+                          Spread{.expert = 2, .tensor = 2, .shard = 4, .over_tensor = true}),
+        ::testing::Bool()),
     [](const auto& info) {
       return NameOf(std::get<0>(info.param)) + (std::get<1>(info.param) ? "WholeMatrices" : "");
     });
@@ -203,7 +203,8 @@ TEST_P(ShardRunCheckpoints, GoOnUnderEveryLayout) {
   const std::vector<StepResult> single = after_three(kPlaces[0]);
   for (const Place& target : kPlaces) {
     // reshard_table_test covers layouts without groups or whole matrices.
-    if (source.run == 0 && target.run == 0 && !source.whole_matrices && !target.whole_matrices) continue;
+    if (source.run == 0 && target.run == 0 && !source.whole_matrices && !target.whole_matrices)
+      continue;
     SCOPED_TRACE(target.name);
     const std::vector<StepResult> resumed =
         RunOrDie(job(target), {.steps = 3, .restore_path = attempt});

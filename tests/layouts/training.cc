@@ -15,12 +15,12 @@
 #include "checkpoint/ownership.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "data/indexed_dataset_writer.h"
+#include "data/job_data.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model/build.h"
 #include "plan/job_defaults.h"
 #include "plan/make_plan.h"
 #include "plan/stage_inputs.h"
-#include "data/job_data.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
@@ -41,7 +41,9 @@ class CountingBackend : public kernels::Backend {
     return backend_.Prepare(program, plan, find);
   }
   const std::vector<std::string>& fallbacks() const override { return backend_.fallbacks(); }
-  const std::vector<std::string>& implementations() const override { return backend_.implementations(); }
+  const std::vector<std::string>& implementations() const override {
+    return backend_.implementations();
+  }
   std::vector<kernels::ExecutedProduct> executed_products() const override {
     return backend_.executed_products();
   }
@@ -116,8 +118,7 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
     build.overlap = false;
     const ActionList& actions = built.options.actions;
     TROUPE_ASSIGN_OR_RETURN(built.program, model::BuildProgram(build));
-    built.memory =
-        model::PlanMemory(built.program, actions.buffers, actions.split_backward, 1);
+    built.memory = model::PlanMemory(built.program, actions.buffers, actions.split_backward, 1);
   }
   TROUPE_ASSIGN_OR_RETURN(const Dataset dataset,
                           Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
@@ -146,8 +147,8 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
   TROUPE_RETURN_IF_ERROR(executor->Start());
   int64_t applied = 0;
   if (shared.options.restore_path.empty()) {
-    TROUPE_RETURN_IF_ERROR(LoadInitialWeights(shared.files, shared.spec, executor->program(),
-                                              executor->executable()));
+    TROUPE_RETURN_IF_ERROR(
+        LoadInitialWeights(shared.files, shared.spec, executor->program(), executor->executable()));
   } else {
     TROUPE_ASSIGN_OR_RETURN(const auto manifest,
                             ReadManifest(shared.files, shared.options.restore_path, ""));
@@ -278,9 +279,9 @@ TrainResult Train(const v1::JobSpec& stated, const TrainOptions& options) {
     *manifest.mutable_samples() = shared.plan.samples();
     google::protobuf::util::JsonPrintOptions json;
     json.preserve_proto_field_names = true;
-    TROUPE_CHECK(google::protobuf::util::MessageToJsonString(spec, manifest.mutable_job_spec_json(),
-                                                             json)
-                     .ok());
+    TROUPE_CHECK(
+        google::protobuf::util::MessageToJsonString(spec, manifest.mutable_job_spec_json(), json)
+            .ok());
     for (v1::ShardFile& shard : shared.shards) *manifest.add_shards() = std::move(shard);
     TROUPE_CHECK_OK(WriteManifest(shared.files, options.save_path, manifest).status());
   }

@@ -47,9 +47,9 @@ struct TrainOptions {
   // Makes each rank's backend; null: one thread of the CPU.
   std::function<StatusOr<std::unique_ptr<kernels::Backend>>(int rank)> make_backend;
   int64_t control_lag_steps = 0;  // as in the plan
-  bool overlap = true;       // otherwise every collective is waited for where it starts
-  bool interleave_pairs = true;  // otherwise overlapped pairs run one action after the other
-  Duration message_delay{};      // delay of each message (collective/loopback)
+  bool overlap = true;            // otherwise every collective is waited for where it starts
+  bool interleave_pairs = true;   // otherwise overlapped pairs run one action after the other
+  Duration message_delay{};       // delay of each message (collective/loopback)
   // Returns the inputs that a rank knows before the update of a step, including a proposed ticket
   // end; null: none. worker/executor/step_order.h defines the reaction to a stop or a requested
   // checkpoint.

@@ -353,11 +353,10 @@ void CatalogObserver::OnCheckpoint(const std::string& key, const std::optional<s
   if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED && before != record.state() && !rebuilt) {
     const bool mounted = world_.lost_mounts.empty();
     // A host that reads wrongly has the last word where it is the only one left to ask.
-    const bool alone = record.reason().find("read it twice") != std::string::npos &&
-                       std::any_of(world_.bad_hosts.begin(), world_.bad_hosts.end(),
-                                   [](const auto& host) {
-                                     return host.second == HostFault::kReadsWrongly;
-                                   });
+    const bool alone =
+        record.reason().find("read it twice") != std::string::npos &&
+        std::any_of(world_.bad_hosts.begin(), world_.bad_hosts.end(),
+                    [](const auto& host) { return host.second == HostFault::kReadsWrongly; });
     world_.truth.Check(alone || world_.storage.IsCorrupt(record.path()), mounted ? 11 : kLostMount,
                        fmt::format("{} is quarantined and is whole: {}", key, record.reason()));
   }

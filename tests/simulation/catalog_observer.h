@@ -130,8 +130,7 @@ class CatalogObserver {
   std::map<std::string, v1::JobSpec> submitted_;
   std::map<std::string, v1::GroupRecord> groups_;
   // The newest group epoch for which the job stopped in order to grow.
-  std::map<std::string, uint64_t>
-      grown_;
+  std::map<std::string, uint64_t> grown_;
   // The highest recorded step of each group, by job and group epoch.
   std::map<std::string, std::map<uint64_t, int64_t>> highest_rows_;
   std::set<std::string> resumes_;  // jobs that may continue after their end

@@ -234,7 +234,8 @@ void CoordinatorProcess::SetAlarm(Context& context) {
   if (time == alarm_time_) return;
   context.CancelTimer(alarm_);
   alarm_time_ = time;
-  if (deadline) alarm_ = context.SetTimer(*deadline - context.Now(), AnyMessage(CoordinatorAlarm{}));
+  if (deadline)
+    alarm_ = context.SetTimer(*deadline - context.Now(), AnyMessage(CoordinatorAlarm{}));
 }
 
 }  // namespace troupe::simulation

@@ -69,8 +69,7 @@ class CoordinatorProcess final : public Actor {
   TimerId alarm_;
   MonotonicTime alarm_time_ = MonotonicTime::max();
   // Open calls: stream and the client's number.
-  std::map<CallId, std::pair<StreamId, uint64_t>>
-      calls_;
+  std::map<CallId, std::pair<StreamId, uint64_t>> calls_;
   CallId next_call_ = 1;
   std::set<StreamId> strangers_;
 };

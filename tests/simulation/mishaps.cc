@@ -50,8 +50,7 @@ void Mishaps::Begin(Duration phase, Duration unit) {
   for (int i = 0; i < mix_.bad_hosts; ++i) {
     const std::string worker = fmt::format("worker-{}", random_.Below(12));
     const HostFault kind = kinds[random_.Below(kinds.size())];
-    if (kind == HostFault::kReadsWrongly || kind == HostFault::kNeverReady)
-      std::erase(kinds, kind);
+    if (kind == HostFault::kReadsWrongly || kind == HostFault::kNeverReady) std::erase(kinds, kind);
     world_.bad_hosts[worker] = kind;
     faults_.Log(
         fmt::format("{} is bad, kind {}", worker, static_cast<int>(world_.bad_hosts.at(worker))));

@@ -44,8 +44,8 @@ void AddFlags(FlagParser& parser, ClusterOptions* options, uint64_t* seeds,
                      return InvalidArgument("--mix {}: not the name of a trait", trait);
                    });
   parser.AddOptionalNumber(
-      {"--lost-mounts", "COUNT", "with --mix: how often a host loses the mount of its folder"},
-      {0}, lost_mounts);
+      {"--lost-mounts", "COUNT", "with --mix: how often a host loses the mount of its folder"}, {0},
+      lost_mounts);
   const std::map<std::string, bool*> bugs = BugSwitches(options);
   std::string names;
   for (const auto& [name, bug] : bugs) names += (names.empty() ? "" : ", ") + name;

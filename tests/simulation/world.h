@@ -119,14 +119,14 @@ class World {
   SeededRandom random;  // for events inside workers
   RankFaults faults;
   WorkerBugs bugs;
-  std::map<std::string, v1::JobSpec> specs;    // as first submitted, by job id
-  std::map<std::string, JobNature> natures;    // by job id
-  std::map<std::string, HostFault> bad_hosts;  // by worker
-  std::set<std::string> lost_mounts;           // workers that ever lost the shared folder
+  std::map<std::string, v1::JobSpec> specs;             // as first submitted, by job id
+  std::map<std::string, JobNature> natures;             // by job id
+  std::map<std::string, HostFault> bad_hosts;           // by worker
+  std::set<std::string> lost_mounts;                    // workers that ever lost the shared folder
   std::map<std::string, BlockedWrites> blocked_writes;  // by worker
   std::set<std::string> failed_writers;                 // workers where a write ever failed or hung
-  std::map<std::string, Restored> images;      // images of ranks' states on their workers, by path
-  uint64_t steps_applied = 0;                  // by all ranks
+  std::map<std::string, Restored> images;  // images of ranks' states on their workers, by path
+  uint64_t steps_applied = 0;              // by all ranks
   uint64_t saves_beside_steps = 0;
   uint64_t hung_saves = 0;  // saves that blocked
   uint64_t clocks_set_back = 0;

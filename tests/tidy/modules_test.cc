@@ -1,6 +1,6 @@
-// Checks the structure of the sources: modules include each other in one direction, a folder has few
-// enough modules to survey, and a function is short enough to read at once. A module is a header
-// with its source files of the same name.
+// Checks the structure of the sources: modules include each other in one direction, a folder has
+// few enough modules to survey, and a function is short enough to read at once. A module is a
+// header with its source files of the same name.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ Graph Modules() {
     graph[from];
     for (const std::string& line : file.lines) {
       const std::string header = IncludedHeader(line);
-      if (headers.contains(header) && ModuleOf(header) != from) graph[from].insert(ModuleOf(header));
+      if (headers.contains(header) && ModuleOf(header) != from)
+        graph[from].insert(ModuleOf(header));
     }
   }
   return graph;
@@ -108,12 +109,8 @@ constexpr size_t kMostModules = 30;
 
 // Folders with more modules today, and how many. The list may only shrink.
 const std::map<std::string, size_t> kLargeFolders = {
-    {"base", 33},
-    {"coordinator", 73},
-    {"kernels/cpu", 33},
-    {"kernels/cuda", 98},
-    {"kernels/reference", 37},
-    {"model/ops", 33},
+    {"base", 33},         {"coordinator", 73},       {"kernels/cpu", 33},
+    {"kernels/cuda", 98}, {"kernels/reference", 37}, {"model/ops", 33},
     {"plan", 47},
 };
 
@@ -165,7 +162,8 @@ struct Function {
 };
 
 bool StartsWithAny(const std::string& text, const std::vector<std::string>& words) {
-  return std::ranges::any_of(words, [&](const std::string& word) { return text.starts_with(word); });
+  return std::ranges::any_of(words,
+                             [&](const std::string& word) { return text.starts_with(word); });
 }
 
 // Finds the functions defined at indentation 0 or, inside classes, 2. It relies on the layout of
@@ -173,8 +171,9 @@ bool StartsWithAny(const std::string& text, const std::vector<std::string>& word
 // of the signature's first line.
 std::vector<Function> Functions(const SourceFile& file) {
   static const std::vector<std::string> kNoFunction = {
-      "namespace", "struct", "class", "enum", "union", "extern", "//", "switch", "if", "for",
-      "while",     "else",   "}",     "do",   "return", "case",  "#",  "TEST",   "const ", "static"};
+      "namespace", "struct", "class", "enum",  "union",  "extern", "//",
+      "switch",    "if",     "for",   "while", "else",   "}",      "do",
+      "return",    "case",   "#",     "TEST",  "const ", "static"};
   std::vector<Function> functions;
   for (size_t begin = 0; begin < file.lines.size(); ++begin) {
     const std::string& line = file.lines[begin];
@@ -223,9 +222,10 @@ TEST(Functions, AreShortEnoughToReadAtOnce) {
 }
 
 TEST(Functions, AreMeasuredFromSignatureToBrace) {
-  const SourceFile file{"a.cc",
-                        {"int A::F(int a,", "         int b) {", "  if (a) {", "    return 1;", "  }",
-                         "  return b;", "}", "", "class B {", "  void G() {", "    H();", "  }", "};"}};
+  const SourceFile file{
+      "a.cc",
+      {"int A::F(int a,", "         int b) {", "  if (a) {", "    return 1;", "  }", "  return b;",
+       "}", "", "class B {", "  void G() {", "    H();", "  }", "};"}};
   const std::vector<Function> functions = Functions(file);
   ASSERT_EQ(functions.size(), 2u);
   EXPECT_EQ(functions[0].name, "A::F");

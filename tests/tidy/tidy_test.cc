@@ -42,7 +42,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
 std::string IncludedFolder(const std::string& header) {
   if (header.starts_with("troupe/v1/") || header.starts_with("google/rpc/")) return "proto";
   const std::string folder = TopFolder(header);
-  return header.find('/') != std::string::npos && std::ranges::count(SourceFolders(), folder) ? folder : "";
+  return header.find('/') != std::string::npos && std::ranges::count(SourceFolders(), folder)
+             ? folder
+             : "";
 }
 
 TEST(Tidy, ThereAreSourcesToLookAt) { EXPECT_GT(Sources().size(), 50u); }
@@ -64,7 +66,9 @@ TEST(Tidy, IncludesFollowTheArrowsOfTheDesign) {
 TEST(Tidy, CoordinatorAndWorkerNeverSeeEachOtherEvenInTests) {
   for (const SourceFile& file : Sources()) {
     const std::string from = TopFolder(file.path);
-    const std::string other = from == "worker" ? "coordinator" : from == "coordinator" ? "worker" : "";
+    const std::string other = from == "worker"        ? "coordinator"
+                              : from == "coordinator" ? "worker"
+                                                      : "";
     if (other.empty()) continue;
     for (const std::string& line : file.lines) {
       EXPECT_FALSE(line.starts_with("#include \"" + other + "/")) << file.path << ": " << line;
@@ -76,9 +80,11 @@ TEST(Tidy, HeadersAreGuardedByTheirPath) {
   for (const SourceFile& file : Sources()) {
     if (!file.path.ends_with(".h")) continue;
     std::string guard = "TROUPE_" + file.path + "_";
-    for (char& c : guard) c = std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::toupper(c)) : '_';
+    for (char& c : guard)
+      c = std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::toupper(c)) : '_';
     bool found = false;
-    for (const std::string& line : file.lines) found |= line == "#ifndef " + guard || line == "#pragma once";
+    for (const std::string& line : file.lines)
+      found |= line == "#ifndef " + guard || line == "#pragma once";
     EXPECT_TRUE(found) << file.path << " has no guard " << guard;
   }
 }
@@ -88,7 +94,8 @@ TEST(Tidy, NothingIsLeftOver) {
   const std::regex leftover("\\b(" + std::string("TO") + "DO|FIX" + "ME|XX" + "X|HA" + "CK)\\b");
   for (const SourceFile& file : Sources()) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
-      EXPECT_FALSE(std::regex_search(file.lines[i], leftover)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+      EXPECT_FALSE(std::regex_search(file.lines[i], leftover))
+          << file.path << ":" << i + 1 << ": " << file.lines[i];
     }
   }
 }
@@ -97,7 +104,8 @@ TEST(Tidy, NothingIsLeftOver) {
 const std::map<std::string, std::string> kLongFiles = {
     {"coordinator/machine.cc", "the dispatch of every event of the coordinator"},
     {"tests/simulation/catalog_observer.cc", "every invariant of what the catalog holds"},
-    {"proto/troupe/v1/worker.proto", "every message of the one stream between coordinator and worker"},
+    {"proto/troupe/v1/worker.proto",
+     "every message of the one stream between coordinator and worker"},
 };
 
 TEST(Tidy, FilesOverFiveHundredLinesHaveAReason) {
@@ -116,7 +124,8 @@ void ExpectNoneCompares(const std::string& literals, const std::set<std::string>
   for (const SourceFile& file : Sources()) {
     if (!folders.contains(TopFolder(file.path)) || IsTest(file.path)) continue;
     for (size_t i = 0; i < file.lines.size(); ++i) {
-      EXPECT_FALSE(std::regex_search(file.lines[i], compares)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+      EXPECT_FALSE(std::regex_search(file.lines[i], compares))
+          << file.path << ":" << i + 1 << ": " << file.lines[i];
     }
   }
 }
@@ -139,11 +148,13 @@ std::string Alternatives(const std::string& path, const std::regex& pattern) {
 TEST(Tidy, OnlyItsRecordHasTheLetterOfABlock) {
   const std::string letters = Alternatives("model/blocks/", std::regex("\\.letter = ('.')"));
   ASSERT_NE(letters, "");
-  ExpectNoneCompares(letters, {"model", "plan", "kernels", "checkpoint", "data", "interop", "coordinator", "worker", "cli"});
+  ExpectNoneCompares(letters, {"model", "plan", "kernels", "checkpoint", "data", "interop",
+                               "coordinator", "worker", "cli"});
 }
 
 TEST(Tidy, OnlyTheirTraitsHaveTheKindsOfDevicesOfPlanAndCoordinator) {
-  const std::string kinds = Alternatives("plan/device_traits.cc", std::regex("\\.kind = (\"[a-z]+\")"));
+  const std::string kinds =
+      Alternatives("plan/device_traits.cc", std::regex("\\.kind = (\"[a-z]+\")"));
   ASSERT_NE(kinds, "");
   ExpectNoneCompares(kinds, {"plan", "coordinator"});
 }
@@ -203,7 +214,8 @@ TEST(Tidy, EveryOperationHasATestOfItsKernels) {
       }
     }
   }
-  for (const std::string& name : untested) ADD_FAILURE() << "no kernels/*_kernels_test.cc runs k" << name;
+  for (const std::string& name : untested)
+    ADD_FAILURE() << "no kernels/*_kernels_test.cc runs k" << name;
 }
 
 TEST(Tidy, TestsNeverWaitBySleeping) {

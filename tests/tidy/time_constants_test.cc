@@ -28,9 +28,11 @@ const std::map<std::string, std::string> kReasons = {
     {"collective/network.cc", "a destructor's last resort; owners call Close with a limit"},
     {"collective/network_options.h", "default of an option that ranks always state"},
     {"collective/nccl/nccl_environment.h", "defaults of options that ranks always state"},
-    {"coordinator/api_service.cc", "how long a file system may take for a look at a new job's data"},
+    {"coordinator/api_service.cc",
+     "how long a file system may take for a look at a new job's data"},
     {"coordinator/attempts.cc", "pauses between tries to save on a disk that may be full"},
-    {"coordinator/deletion.h", "how long a person waits for files to go, and how often they are asked for"},
+    {"coordinator/deletion.h",
+     "how long a person waits for files to go, and how often they are asked for"},
     {"coordinator/group.cc", "a day: bound on what a job may ask for"},
     {"coordinator/hang_limit.cc", "a day: bound on what a job may ask for"},
     {"coordinator/host_faults.cc", "what a burn-in may take beyond the seconds that it computes"},
@@ -57,8 +59,8 @@ const std::map<std::string, std::string> kReasons = {
 };
 
 const std::set<std::string> kScannedFolders = {"base",        "actor",   "collective", "model",
-                                        "plan",        "kernels", "data",       "checkpoint",
-                                        "coordinator", "worker",  "cli",        "interop"};
+                                               "plan",        "kernels", "data",       "checkpoint",
+                                               "coordinator", "worker",  "cli",        "interop"};
 
 bool IsProduct(const std::string& path) {
   const std::string folder = path.substr(0, path.find('/'));

@@ -39,7 +39,8 @@ CpuLosses RecordedCpuLosses(const std::string& preset, const std::string& dtype)
                        .dtype = dtype,
                        .seed = 1234};
   recorded.tolerance = wide ? 1e-4 : 1e-2;
-  recorded.losses = tiny ? (wide ? kTinyFloat32 : kTinyBFloat16) : (wide ? kLlamaFloat32 : kLlamaBFloat16);
+  recorded.losses =
+      tiny ? (wide ? kTinyFloat32 : kTinyBFloat16) : (wide ? kLlamaFloat32 : kLlamaBFloat16);
   return recorded;
 }
 

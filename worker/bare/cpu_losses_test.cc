@@ -26,7 +26,9 @@ namespace {
 
 // One thread: if other work occupies the machine's processors, threads that wait for each other
 // take far longer.
-std::unique_ptr<kernels::CpuBackend> Cpu() { return kernels::CpuBackend::Make({1, std::nullopt}).value(); }
+std::unique_ptr<kernels::CpuBackend> Cpu() {
+  return kernels::CpuBackend::Make({1, std::nullopt}).value();
+}
 
 // Tolerance for other processors' instructions and orders of summation. It is tighter than a GPU's,
 // so that a change of the CPU's arithmetic is detected here first.
@@ -41,8 +43,9 @@ TEST_P(CpuLossesOf, AreThoseOfARun) {
   if (std::getenv("TROUPE_UPDATE_GOLDEN") != nullptr) {
     PosixFileSystem files;
     std::ofstream out(CpuLossesPath(preset, dtype));
-    const Status trained = Train(*Cpu(), files, recorded.training,
-                                 [&](const TrainingStep& step) { out << fmt::format("{:.9f},\n", step.loss); });
+    const Status trained = Train(*Cpu(), files, recorded.training, [&](const TrainingStep& step) {
+      out << fmt::format("{:.9f},\n", step.loss);
+    });
     ASSERT_TRUE(trained.ok()) << trained;
     GTEST_SKIP() << "wrote " << CpuLossesPath(preset, dtype);
   }
@@ -68,12 +71,13 @@ TEST(EmulatedTraining, HasTheCpusLosses) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Recorded, CpuLossesOf,
-                         testing::Combine(testing::Values("tiny", "llama-124m"), testing::Values("float32", "bfloat16")),
-                         [](const auto& instance) {
-                           return std::string(std::get<0>(instance.param) == "tiny" ? "tiny" : "llama_124m") + "_" +
-                                  std::get<1>(instance.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Recorded, CpuLossesOf,
+    testing::Combine(testing::Values("tiny", "llama-124m"), testing::Values("float32", "bfloat16")),
+    [](const auto& instance) {
+      return std::string(std::get<0>(instance.param) == "tiny" ? "tiny" : "llama_124m") + "_" +
+             std::get<1>(instance.param);
+    });
 
 }  // namespace
 }  // namespace troupe

@@ -39,7 +39,8 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
 class OwningBackend : public CudaBackend {
  public:
   explicit OwningBackend(std::unique_ptr<OnDevice> on)
-      : CudaBackend(*on->device, {.products = on->products.get(), .attention = on->attention.get()}, nullptr),
+      : CudaBackend(*on->device, {.products = on->products.get(), .attention = on->attention.get()},
+                    nullptr),
         on_(std::move(on)) {}
 
  private:

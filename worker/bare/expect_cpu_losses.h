@@ -14,8 +14,8 @@ namespace troupe {
 // ("cpu" or "cuda"), has the recorded loss within `tolerance` (relative) at each of the first
 // `steps` steps. Reports the first step that differs with both losses. Prints the largest
 // difference of the run. REQUIRES: 1 <= steps <= recorded.training.steps.
-void ExpectCpuLosses(kernels::Backend& backend, const std::string& devices, const CpuLosses& recorded, int64_t steps,
-                     double tolerance);
+void ExpectCpuLosses(kernels::Backend& backend, const std::string& devices,
+                     const CpuLosses& recorded, int64_t steps, double tolerance);
 
 }  // namespace troupe
 

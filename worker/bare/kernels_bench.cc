@@ -113,46 +113,59 @@ Status BenchAttention(kernels::cuda::CudaDevice& device, const Arguments& argume
     fmt::print("{{\"bench\": \"attention\", \"skipped\": \"{}\"}}\n", Message(cudnn.status()));
     return OkStatus();
   }
-  return MeasureAttention(device, *cudnn->library, OptionsOf(arguments), [](const AttentionTime& time) {
-    fmt::print("{{\"bench\": \"attention\", \"pass\": \"{}\", \"shape\": \"{}\", \"library\": \"{}\", "
-               "\"library_seconds\": {:.7f}, \"own_seconds\": {:.7f}}}\n",
-               time.pass, time.shape, time.implementation, time.seconds.library, time.seconds.own);
-    std::fflush(stdout);
-  });
+  return MeasureAttention(
+      device, *cudnn->library, OptionsOf(arguments), [](const AttentionTime& time) {
+        fmt::print(
+            "{{\"bench\": \"attention\", \"pass\": \"{}\", \"shape\": \"{}\", \"library\": \"{}\", "
+            "\"library_seconds\": {:.7f}, \"own_seconds\": {:.7f}}}\n",
+            time.pass, time.shape, time.implementation, time.seconds.library, time.seconds.own);
+        std::fflush(stdout);
+      });
 }
 
 Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::ProductLibrary& products,
                        kernels::CudaBackend& backend, const Arguments& arguments) {
   const TrainingOptions& training = arguments.training;
-  TROUPE_ASSIGN_OR_RETURN(const DevicePeak peak, MeasurePeak(device, products, training.dtype == "bfloat16"));
-  fmt::print("{{\"bench\": \"device\", \"device\": \"{}\", \"dtype\": \"{}\", \"copy_gigabytes_per_second\": {:.1f}, "
-             "\"product_teraflops\": {:.1f}}}\n",
-             device.description(), training.dtype, peak.bytes_per_second * 1e-9, peak.flops * 1e-12);
+  TROUPE_ASSIGN_OR_RETURN(const DevicePeak peak,
+                          MeasurePeak(device, products, training.dtype == "bfloat16"));
+  fmt::print(
+      "{{\"bench\": \"device\", \"device\": \"{}\", \"dtype\": \"{}\", "
+      "\"copy_gigabytes_per_second\": {:.1f}, "
+      "\"product_teraflops\": {:.1f}}}\n",
+      device.description(), training.dtype, peak.bytes_per_second * 1e-9, peak.flops * 1e-12);
   std::fflush(stdout);
   TROUPE_RETURN_IF_ERROR(BenchAttention(device, arguments));
   return MeasureOperations(device, backend, OptionsOf(arguments), [&](const OperationTime& time) {
-    fmt::print("{{\"bench\": \"kernels\", \"kernel\": \"{}\", \"inputs\": \"{}\", \"dtype\": \"{}\", ", time.kind,
-               time.inputs, training.dtype);
+    fmt::print(
+        "{{\"bench\": \"kernels\", \"kernel\": \"{}\", \"inputs\": \"{}\", \"dtype\": \"{}\", ",
+        time.kind, time.inputs, training.dtype);
     if (!time.skipped.empty()) {
       fmt::print("\"skipped\": \"{}\"}}\n", time.skipped);
     } else if (time.flops > 0) {
-      fmt::print("\"seconds\": {:.7f}, \"teraflops\": {:.2f}, \"share_of_product\": {:.3f}}}\n", time.seconds,
-                 time.flops / time.seconds * 1e-12, time.flops / time.seconds / peak.flops);
+      fmt::print("\"seconds\": {:.7f}, \"teraflops\": {:.2f}, \"share_of_product\": {:.3f}}}\n",
+                 time.seconds, time.flops / time.seconds * 1e-12,
+                 time.flops / time.seconds / peak.flops);
     } else {
-      fmt::print("\"seconds\": {:.7f}, \"gigabytes_per_second\": {:.1f}, \"share_of_copy\": {:.3f}}}\n", time.seconds,
-                 time.bytes / time.seconds * 1e-9, time.bytes / time.seconds / peak.bytes_per_second);
+      fmt::print(
+          "\"seconds\": {:.7f}, \"gigabytes_per_second\": {:.1f}, \"share_of_copy\": {:.3f}}}\n",
+          time.seconds, time.bytes / time.seconds * 1e-9,
+          time.bytes / time.seconds / peak.bytes_per_second);
     }
     std::fflush(stdout);
   });
 }
 
-Status BenchTraining(FileSystem& files, kernels::CudaBackend& backend, const TrainingOptions& options) {
+Status BenchTraining(FileSystem& files, kernels::CudaBackend& backend,
+                     const TrainingOptions& options) {
   std::vector<double> seconds;
   TrainingStep last;
   TROUPE_RETURN_IF_ERROR(Train(backend, files, options, [&](const TrainingStep& step) {
-    fmt::print("{{\"bench\": \"train_step\", \"step\": {}, \"loss\": {:.6f}, \"grad_norm\": {:.6f}, \"seconds\": "
-               "{:.6f}, \"tokens_per_second\": {:.0f}}}\n",
-               step.step, step.loss, step.grad_norm, step.seconds, static_cast<double>(step.tokens) / step.seconds);
+    fmt::print(
+        "{{\"bench\": \"train_step\", \"step\": {}, \"loss\": {:.6f}, \"grad_norm\": {:.6f}, "
+        "\"seconds\": "
+        "{:.6f}, \"tokens_per_second\": {:.0f}}}\n",
+        step.step, step.loss, step.grad_norm, step.seconds,
+        static_cast<double>(step.tokens) / step.seconds);
     std::fflush(stdout);
     if (step.step > kWarmUpSteps) seconds.push_back(step.seconds);
     last = step;
@@ -163,13 +176,16 @@ Status BenchTraining(FileSystem& files, kernels::CudaBackend& backend, const Tra
   if (seconds.empty()) return OkStatus();
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2];
-  fmt::print("{{\"bench\": \"train\", \"model\": \"{}\", \"pattern\": \"{}\", \"tokens\": \"{}x{}\", \"dtype\": \"{}\", "
-             "\"float8\": \"{}\", \"level\": \"{}\", \"steps\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.0f}, "
-             "\"model_teraflops\": {:.2f}, \"loss\": {:.6f}, \"fallbacks\": {}}}\n",
-             options.preset, options.pattern.empty() ? "its own" : options.pattern, options.batch, options.sequence,
-             options.dtype, options.float8, backend.kernel_level(), seconds.size(), median,
-             static_cast<double>(last.tokens) / median, last.flops / median * 1e-12, last.loss,
-             backend.fallbacks().size());
+  fmt::print(
+      "{{\"bench\": \"train\", \"model\": \"{}\", \"pattern\": \"{}\", \"tokens\": \"{}x{}\", "
+      "\"dtype\": \"{}\", "
+      "\"float8\": \"{}\", \"level\": \"{}\", \"steps\": {}, \"seconds\": {:.6f}, "
+      "\"tokens_per_second\": {:.0f}, "
+      "\"model_teraflops\": {:.2f}, \"loss\": {:.6f}, \"fallbacks\": {}}}\n",
+      options.preset, options.pattern.empty() ? "its own" : options.pattern, options.batch,
+      options.sequence, options.dtype, options.float8, backend.kernel_level(), seconds.size(),
+      median, static_cast<double>(last.tokens) / median, last.flops / median * 1e-12, last.loss,
+      backend.fallbacks().size());
   return OkStatus();
 }
 
@@ -189,20 +205,21 @@ int Main(int argc, char** argv) {
   PosixFileSystem files;
   auto device = kernels::cuda::CudaDevice::Make(static_cast<int>(arguments.device), {});
   if (!device.ok()) {
-    fmt::print("troupe-kernels-bench: skipped, nothing was measured: {}\n", ToString(device.status()));
+    fmt::print("troupe-kernels-bench: skipped, nothing was measured: {}\n",
+               ToString(device.status()));
     return kSkipped;
   }
   auto products = kernels::cuda::CublasLtLibrary::Make(**device, files, arguments.products);
   if (!products.ok()) Refuse(ToString(products.status()));
   auto cudnn = kernels::cuda::DeviceAttention::Make(
-      **device, files, {.tune = arguments.products.tune, .choices_folder = arguments.products.choices_folder});
+      **device, files,
+      {.tune = arguments.products.tune, .choices_folder = arguments.products.choices_folder});
   const auto attention = cudnn.ok() ? *std::move(cudnn) : nullptr;
   const std::string absence(cudnn.ok() ? "" : Message(cudnn.status()));
-  kernels::CudaBackend backend(**device,
-                               {.products = products->get(),
-                                .attention = attention.get(),
-                                .attention_absence = absence},
-                               nullptr);
+  kernels::CudaBackend backend(
+      **device,
+      {.products = products->get(), .attention = attention.get(), .attention_absence = absence},
+      nullptr);
   const Status status = arguments.train ? BenchTraining(files, backend, arguments.training)
                                         : BenchOperations(**device, **products, backend, arguments);
   if (!status.ok()) Refuse(ToString(status));

@@ -30,13 +30,15 @@ KernelSetting Setting(model::DType compute, bool library) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, KernelTest,
-                         testing::Values(Setting(model::DType::kFloat32, true), Setting(model::DType::kBFloat16, true),
+                         testing::Values(Setting(model::DType::kFloat32, true),
+                                         Setting(model::DType::kBFloat16, true),
                                          Setting(model::DType::kFloat32, false),
                                          Setting(model::DType::kBFloat16, false)),
                          NameOfSetting);
 
 INSTANTIATE_TEST_SUITE_P(Device, Float8KernelTest,
-                         testing::Values(Setting(model::DType::kBFloat16, true), Setting(model::DType::kBFloat16, false)),
+                         testing::Values(Setting(model::DType::kBFloat16, true),
+                                         Setting(model::DType::kBFloat16, false)),
                          NameOfSetting);
 
 // Tuned algorithms compute the same matmul and are found again in the cache.
@@ -49,13 +51,15 @@ TEST(LibraryProducts, ThatWereChosenByTimingMatchTheReference) {
     const int64_t rows = 256, k = 512, n = 384;
     const TestOp op{model::OpKind::kMatmulGradWeight,
                     {},
-                    {{compute, {rows, n}, random.Normals(rows * n)}, {compute, {rows, k}, random.Normals(rows * k)}},
+                    {{compute, {rows, n}, random.Normals(rows * n)},
+                     {compute, {rows, k}, random.Normals(rows * k)}},
                     {{model::DType::kFloat32, {n, k}, {}}},
                     true};
     const double unit = compute == model::DType::kBFloat16 ? 0x1.0p-8 : 0x1.0p-23;
     const TestResult expected = RunOp(reference, op);
     for (int run = 0; run < 2; ++run) {
-      EXPECT_LE(RelativeError(RunOp(*backend, op).outputs[0], expected.outputs[0]), 64 * unit) << model::Name(compute);
+      EXPECT_LE(RelativeError(RunOp(*backend, op).outputs[0], expected.outputs[0]), 64 * unit)
+          << model::Name(compute);
     }
   }
 }
@@ -67,11 +71,13 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const auto device = troupe::kernels::cuda::CudaDevice::Make(0, {});
   if (!device.ok()) {
-    fmt::print("troupe-kernels-test: skipped, no kernel was tested: {}\n", troupe::ToString(device.status()));
+    fmt::print("troupe-kernels-test: skipped, no kernel was tested: {}\n",
+               troupe::ToString(device.status()));
     return troupe::kernels::kSkipped;
   }
-  fmt::print("troupe-kernels-test: {}, {} multiprocessors, {} bytes, {}, {}\n", (*device)->description(),
-             (*device)->facts().multiprocessors, (*device)->facts().memory_bytes, (*device)->facts().uuid,
+  fmt::print("troupe-kernels-test: {}, {} multiprocessors, {} bytes, {}, {}\n",
+             (*device)->description(), (*device)->facts().multiprocessors,
+             (*device)->facts().memory_bytes, (*device)->facts().uuid,
              troupe::kernels::cuda::CudnnInUse());
   std::fflush(stdout);
   return RUN_ALL_TESTS();

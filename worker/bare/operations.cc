@@ -48,7 +48,8 @@ StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& en
   };
   TROUPE_RETURN_IF_ERROR(repeat(1).status());  // warm-up
   TROUPE_ASSIGN_OR_RETURN(const double once, repeat(1));
-  const int count = static_cast<int>(std::clamp(std::ceil(kSeconds / std::max(once, 1e-6)), 1.0, 1000.0));
+  const int count =
+      static_cast<int>(std::clamp(std::ceil(kSeconds / std::max(once, 1e-6)), 1.0, 1000.0));
   std::vector<double> seconds;
   for (int i = 0; i < kTimes; ++i) {
     TROUPE_ASSIGN_OR_RETURN(const double all, repeat(count));
@@ -64,8 +65,8 @@ StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :
-       {std::string("name=bench"), fmt::format("model.preset={}", options.preset), std::string("model.pattern=AD"),
-        std::string("devices=cuda"),
+       {std::string("name=bench"), fmt::format("model.preset={}", options.preset),
+        std::string("model.pattern=AD"), std::string("devices=cuda"),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.batch),
         fmt::format("training.sequence_length={}", options.sequence),
@@ -80,19 +81,23 @@ StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
 
 std::string KindOf(const model::Op& op) {
   const auto* quantize = std::get_if<model::QuantizeAttributes>(&op.attributes);
-  if (quantize == nullptr || quantize->source == model::QuantizeSource::kValue) return model::Name(op.kind);
+  if (quantize == nullptr || quantize->source == model::QuantizeSource::kValue)
+    return model::Name(op.kind);
   return fmt::format("{}_of_{}", model::Name(op.kind), model::Name(quantize->source));
 }
 
 // Returns the seconds of one run of the only operation of `executable`. Many runs in a row become
 // one graph, as in a part of a step that is replayed.
-StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& executable, bool update) {
+StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& executable,
+                                    bool update) {
   const auto once = [&] {
-    return update ? executable.RunUpdate() : executable.Run(0, Piece::kForward, 0, {.first_microbatch = true});
+    return update ? executable.RunUpdate()
+                  : executable.Run(0, Piece::kForward, 0, {.first_microbatch = true});
   };
   TROUPE_RETURN_IF_ERROR(timer.Seconds(once).status());  // warm-up
   TROUPE_ASSIGN_OR_RETURN(const double alone, timer.Seconds(once));
-  const int count = static_cast<int>(std::clamp(std::ceil(kSeconds / std::max(alone, 1e-6)), 1.0, 200.0));
+  const int count =
+      static_cast<int>(std::clamp(std::ceil(kSeconds / std::max(alone, 1e-6)), 1.0, 200.0));
   const StepPart part = update ? StepPart::kUpdate : StepPart::kGradients;
   const auto many = [&]() -> Status {
     TROUPE_RETURN_IF_ERROR(executable.BeginPart(part));
@@ -110,31 +115,38 @@ StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& exe
 
 }  // namespace
 
-StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::ProductLibrary& products, bool bfloat16) {
+StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::ProductLibrary& products,
+                                 bool bfloat16) {
   constexpr int64_t kBytes = int64_t{1} << 30;
   constexpr int64_t kExtent = 8192;
   TROUPE_ASSIGN_OR_RETURN(const auto timer, DeviceTimer::Make(device));
   TROUPE_ASSIGN_OR_RETURN(const DeviceMemory from, device.Allocate(kBytes));
   TROUPE_ASSIGN_OR_RETURN(const DeviceMemory to, device.Allocate(kBytes));
   DevicePeak peak;
-  TROUPE_ASSIGN_OR_RETURN(const double copy,
-                          SecondsOf(*timer, [&] { return device.Copy(to.get(), from.get(), kBytes, Stream::kCompute); }));
+  TROUPE_ASSIGN_OR_RETURN(const double copy, SecondsOf(*timer, [&] {
+                            return device.Copy(to.get(), from.get(), kBytes, Stream::kCompute);
+                          }));
   peak.bytes_per_second = 2.0 * kBytes / copy;
 
-  const kernels::ProductShape shape = {kernels::ProductKind::kForward, bfloat16, kExtent, kExtent, kExtent};
+  const kernels::ProductShape shape = {kernels::ProductKind::kForward, bfloat16, kExtent, kExtent,
+                                       kExtent};
   TROUPE_ASSIGN_OR_RETURN(const auto product, products.Prepare(shape));
-  if (product == nullptr) return Internal("the library has no product of {0} by {0} by {0}", kExtent);
-  TROUPE_ASSIGN_OR_RETURN(const DeviceMemory workspace, device.Allocate(product->workspace_bytes()));
+  if (product == nullptr)
+    return Internal("the library has no product of {0} by {0} by {0}", kExtent);
+  TROUPE_ASSIGN_OR_RETURN(const DeviceMemory workspace,
+                          device.Allocate(product->workspace_bytes()));
   TROUPE_RETURN_IF_ERROR(kernels::cuda::FillWithNoise(device, from.get(), kBytes, bfloat16));
   const char* const b = from.get() + kExtent * kExtent * (bfloat16 ? 2 : 4);
   TROUPE_ASSIGN_OR_RETURN(const double multiply, SecondsOf(*timer, [&] {
-    return product->Enqueue(from.get(), b, to.get(), false, workspace.get(), Stream::kCompute, {});
-  }));
+                            return product->Enqueue(from.get(), b, to.get(), false, workspace.get(),
+                                                    Stream::kCompute, {});
+                          }));
   peak.flops = 2.0 * kExtent * kExtent * kExtent / multiply;
   return peak;
 }
 
-Status MeasureOperations(CudaDevice& device, kernels::CudaBackend& backend, const OperationsOptions& options,
+Status MeasureOperations(CudaDevice& device, kernels::CudaBackend& backend,
+                         const OperationsOptions& options,
                          const std::function<void(const OperationTime&)>& report) {
   TROUPE_ASSIGN_OR_RETURN(const RankProgram built, ProgramOf(options));
   const model::Program& program = built.program;
@@ -143,7 +155,8 @@ Status MeasureOperations(CudaDevice& device, kernels::CudaBackend& backend, cons
   const auto measure = [&](const model::Op& op, bool update) -> Status {
     OperationTime time{.kind = KindOf(op), .inputs = kernels::ShapesOf(op, program)};
     const bool wanted = options.only.empty() || options.only == time.kind;
-    if (!wanted || !kernels::IsOfOneRank(op.kind) || !seen.insert({time.kind, time.inputs}).second) return OkStatus();
+    if (!wanted || !kernels::IsOfOneRank(op.kind) || !seen.insert({time.kind, time.inputs}).second)
+      return OkStatus();
     time.flops = model::ModelFlops(op, program);
     time.bytes = static_cast<double>(kernels::BytesTouched(op, program));
     model::Program single = kernels::OnlyOps(program, [](const model::Op&) { return false; });
@@ -167,7 +180,8 @@ Status MeasureOperations(CudaDevice& device, kernels::CudaBackend& backend, cons
   return OkStatus();
 }
 
-Status MeasureAttention(CudaDevice& device, kernels::cuda::AttentionLibrary& library, const OperationsOptions& options,
+Status MeasureAttention(CudaDevice& device, kernels::cuda::AttentionLibrary& library,
+                        const OperationsOptions& options,
                         const std::function<void(const AttentionTime&)>& report) {
   TROUPE_ASSIGN_OR_RETURN(const RankProgram built, ProgramOf(options));
   kernels::cuda::DeviceAttentionTiming timing(device);
@@ -175,7 +189,8 @@ Status MeasureAttention(CudaDevice& device, kernels::cuda::AttentionLibrary& lib
                            const auto& prepared) -> Status {
     TROUPE_RETURN_IF_ERROR(prepared.status());
     if (*prepared == nullptr) return OkStatus();
-    AttentionTime time{.pass = pass, .shape = ShapeText(shape), .implementation = (*prepared)->implementation()};
+    AttentionTime time{
+        .pass = pass, .shape = ShapeText(shape), .implementation = (*prepared)->implementation()};
     TROUPE_ASSIGN_OR_RETURN(time.seconds, timing.Time(shape, **prepared));
     report(time);
     return OkStatus();
@@ -184,9 +199,12 @@ Status MeasureAttention(CudaDevice& device, kernels::cuda::AttentionLibrary& lib
     if (op.kind != model::OpKind::kAttention) continue;
     const auto& attention = std::get<model::AttentionAttributes>(op.attributes);
     const model::Value& qkv = built.program.value(op.inputs[0]);
-    const kernels::cuda::LibraryAttentionShape shape = {
-        qkv.dtype == model::DType::kBFloat16, qkv.dims[0].local / attention.tokens, attention.tokens,
-        attention.query_heads, attention.key_value_heads, attention.head_dim};
+    const kernels::cuda::LibraryAttentionShape shape = {qkv.dtype == model::DType::kBFloat16,
+                                                        qkv.dims[0].local / attention.tokens,
+                                                        attention.tokens,
+                                                        attention.query_heads,
+                                                        attention.key_value_heads,
+                                                        attention.head_dim};
     TROUPE_RETURN_IF_ERROR(measure("forward", shape, library.Prepare(shape)));
     return measure("gradient", shape, library.PrepareGrad(shape));
   }

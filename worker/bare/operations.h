@@ -30,23 +30,24 @@ struct DevicePeak {
   double flops = 0;             // floating-point operations per second of an 8192³ matmul
 };
 // REQUIRES: memory for the operands. Returns INTERNAL if `products` has no matmul of that shape.
-StatusOr<DevicePeak> MeasurePeak(kernels::cuda::CudaDevice& device, kernels::cuda::ProductLibrary& products,
-                                 bool bfloat16);
+StatusOr<DevicePeak> MeasurePeak(kernels::cuda::CudaDevice& device,
+                                 kernels::cuda::ProductLibrary& products, bool bfloat16);
 
 struct OperationTime {
   // "rms_norm_grad"; "quantize_of_swiglu" if the quantisation computes its source itself.
   std::string kind;
-  std::string inputs;  // "[65536,768] [768]"
-  double seconds = 0;  // for one run among many in a graph; 0 if it cannot be run
-  double flops = 0;    // model FLOPs; 0 if it only moves data
-  double bytes = 0;    // bytes that it reads and writes
+  std::string inputs;   // "[65536,768] [768]"
+  double seconds = 0;   // for one run among many in a graph; 0 if it cannot be run
+  double flops = 0;     // model FLOPs; 0 if it only moves data
+  double bytes = 0;     // bytes that it reads and writes
   std::string skipped;  // why it cannot be run; else empty
 };
 
 // Reports each kind and shape to `report`, in the order of the program. Each run reads the data
 // left by the previous one, from the device's caches as far as they fit.
 Status MeasureOperations(kernels::cuda::CudaDevice& device, kernels::CudaBackend& backend,
-                         const OperationsOptions& options, const std::function<void(const OperationTime&)>& report);
+                         const OperationsOptions& options,
+                         const std::function<void(const OperationTime&)>& report);
 
 struct AttentionTime {
   std::string pass;            // "forward", "gradient"
@@ -58,7 +59,8 @@ struct AttentionTime {
 // Reports the times of the preset's attention by `library` and by our own kernels to `report`;
 // reports nothing if the library does not support the shape.
 Status MeasureAttention(kernels::cuda::CudaDevice& device, kernels::cuda::AttentionLibrary& library,
-                        const OperationsOptions& options, const std::function<void(const AttentionTime&)>& report);
+                        const OperationsOptions& options,
+                        const std::function<void(const AttentionTime&)>& report);
 
 }  // namespace troupe
 

@@ -35,17 +35,19 @@ StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& 
   v1::JobSpec spec;
   for (const std::string& key_and_value :
        {std::string("name=bench"), fmt::format("model.preset={}", options.preset),
-        fmt::format("devices={}", options.devices),
-        fmt::format("data.train={}", data),
+        fmt::format("devices={}", options.devices), fmt::format("data.train={}", data),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.micro_batch),
-        fmt::format("training.sequence_length={}", options.sequence), fmt::format("training.steps={}", options.steps),
-        fmt::format("training.seed={}", options.seed), fmt::format("training.compute_dtype={}", options.dtype),
+        fmt::format("training.sequence_length={}", options.sequence),
+        fmt::format("training.steps={}", options.steps),
+        fmt::format("training.seed={}", options.seed),
+        fmt::format("training.compute_dtype={}", options.dtype),
         fmt::format("training.float8.recipe={}", options.float8),
         fmt::format("optimizer.lr={}", options.learning_rate)}) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(key_and_value, &spec));
   }
-  if (!options.pattern.empty()) TROUPE_RETURN_IF_ERROR(ApplyOverride("model.pattern=" + options.pattern, &spec));
+  if (!options.pattern.empty())
+    TROUPE_RETURN_IF_ERROR(ApplyOverride("model.pattern=" + options.pattern, &spec));
   return CompleteJobSpec(spec);
 }
 
@@ -64,9 +66,10 @@ Status FillState(const model::Program& program, uint64_t seed, kernels::Executab
     for (const model::ParameterPart& part : entry.parts) {
       int64_t count = 1;
       for (const int64_t extent : part.local_shape) count *= extent;
-      model::FillInitial(seed, entry, part, 0,
-                         std::span(numbers).subspan(static_cast<size_t>(part.row_begin * value.row_elements()),
-                                                    static_cast<size_t>(count)));
+      model::FillInitial(
+          seed, entry, part, 0,
+          std::span(numbers).subspan(static_cast<size_t>(part.row_begin * value.row_elements()),
+                                     static_cast<size_t>(count)));
     }
     TROUPE_RETURN_IF_ERROR(executable.Write(entry.value, 0, std::as_bytes(std::span(numbers))));
   }
@@ -75,12 +78,13 @@ Status FillState(const model::Program& program, uint64_t seed, kernels::Executab
 
 }  // namespace
 
-Status WriteSyntheticTokens(FileSystem& files, const std::string& path, int64_t tokens, int64_t vocabulary,
-                            uint64_t seed) {
+Status WriteSyntheticTokens(FileSystem& files, const std::string& path, int64_t tokens,
+                            int64_t vocabulary, uint64_t seed) {
   // u16 ids if they suffice, else u32.
   const bool wide = vocabulary > 65536;
   std::vector<std::byte> bytes(static_cast<size_t>(kHeaderInts * 4 + tokens * (wide ? 4 : 2)));
-  const std::array<int32_t, 3> header = {wide ? 20240801 : 20240520, wide ? 7 : 1, static_cast<int32_t>(tokens)};
+  const std::array<int32_t, 3> header = {wide ? 20240801 : 20240520, wide ? 7 : 1,
+                                         static_cast<int32_t>(tokens)};
   std::memcpy(bytes.data(), header.data(), sizeof header);
   const auto ids = static_cast<uint64_t>(std::min(vocabulary, kMostIds));
   const uint64_t key = RandomKey(seed, "synthetic tokens");
@@ -104,7 +108,8 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   if (options.data.empty()) {
     // The number of tokens makes a few epochs at most: at least 2²², and at least one step's.
     const int64_t tokens = std::max(int64_t{1} << 22, options.batch * options.sequence + 1);
-    TROUPE_RETURN_IF_ERROR(WriteSyntheticTokens(files, data, tokens, spec.model().vocab_size(), options.seed));
+    TROUPE_RETURN_IF_ERROR(
+        WriteSyntheticTokens(files, data, tokens, spec.model().vocab_size(), options.seed));
   }
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(spec));
   TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, plan, 0));
@@ -113,14 +118,14 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   LoopbackCluster alone(1);
   StepProgress progress;
   TROUPE_ASSIGN_OR_RETURN(const auto executor,
-                          Executor::Make(std::move(built.options), built.program, built.memory, backend,
-                                         alone.network(0), dataset, &progress));
+                          Executor::Make(std::move(built.options), built.program, built.memory,
+                                         backend, alone.network(0), dataset, &progress));
   TROUPE_RETURN_IF_ERROR(alone.network(0).Connect(alone.addresses(), std::chrono::seconds(10)));
   TROUPE_RETURN_IF_ERROR(executor->Start());
   TROUPE_RETURN_IF_ERROR(FillState(built.program, options.seed, executor->executable()));
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(0));
-  const double flops =
-      model::ModelFlops(built.program, 0).total() * static_cast<double>(options.batch / options.micro_batch);
+  const double flops = model::ModelFlops(built.program, 0).total() *
+                       static_cast<double>(options.batch / options.micro_batch);
   StepOrder order(executor->options().control_lag_steps, 0, options.steps);
   // The run is never stopped, so one ticket covers all steps.
   order.Agreed(options.steps);

@@ -17,7 +17,7 @@ struct TrainingOptions {
   std::string preset = "llama-124m";
   std::string pattern;          // replaces the preset's model.pattern; empty: the preset's
   std::string devices = "cpu";  // devices of the backend: "cpu" or "cuda"
-  int64_t batch = 64;  // samples of a step
+  int64_t batch = 64;           // samples of a step
   int64_t micro_batch = 64;
   int64_t sequence = 1024;
   int64_t steps = 20;
@@ -46,8 +46,8 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
 // Writes a token file (data/llmc_token_file.h) of `tokens` ids below `vocabulary`. Three in four
 // ids are determined by the previous one, which a model learns, so that its loss falls.
 // Deterministic in the seed.
-Status WriteSyntheticTokens(FileSystem& files, const std::string& path, int64_t tokens, int64_t vocabulary,
-                            uint64_t seed);
+Status WriteSyntheticTokens(FileSystem& files, const std::string& path, int64_t tokens,
+                            int64_t vocabulary, uint64_t seed);
 
 }  // namespace troupe
 

@@ -60,9 +60,15 @@ TEST(BareTraining, TrainsOtherLayersAndInFloat8) {
   PosixFileSystem files;
   auto backend = kernels::CpuBackend::Make({2, std::nullopt}).value();
   double flops = 0;
-  const TrainingOptions options{
-      .preset = "tiny", .pattern = "AD", .batch = 2, .micro_batch = 2, .sequence = 32, .steps = 2, .float8 = "current"};
-  const Status trained = Train(*backend, files, options, [&](const TrainingStep& step) { flops = step.flops; });
+  const TrainingOptions options{.preset = "tiny",
+                                .pattern = "AD",
+                                .batch = 2,
+                                .micro_batch = 2,
+                                .sequence = 32,
+                                .steps = 2,
+                                .float8 = "current"};
+  const Status trained =
+      Train(*backend, files, options, [&](const TrainingStep& step) { flops = step.flops; });
   ASSERT_TRUE(trained.ok()) << trained;
   EXPECT_THAT(backend->fallbacks(), testing::Contains(testing::HasSubstr("float8")));
   TrainingOptions whole = options;
@@ -76,10 +82,12 @@ TEST(BareTraining, NamesWhatCannotBe) {
   PosixFileSystem files;
   auto backend = kernels::CpuBackend::Make({1, std::nullopt}).value();
   const auto ignore = [](const TrainingStep&) {};
-  EXPECT_EQ(Train(*backend, files, {.preset = "huge"}, ignore).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Train(*backend, files, {.preset = "huge"}, ignore).code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(Train(*backend, files, {.preset = "tiny", .batch = 3, .micro_batch = 2}, ignore).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(Train(*backend, files, {.preset = "tiny", .float8 = "half"}, ignore).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Train(*backend, files, {.preset = "tiny", .float8 = "half"}, ignore).code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(Train(*backend, files, {.preset = "tiny", .pattern = "(AQ)x2"}, ignore).code(),
             StatusCode::kInvalidArgument);
 }

@@ -22,8 +22,8 @@ class BatchReader {
  public:
   // Reads the channels `channels`, which the dataset must provide, of slots [first_slot, first_slot
   // + samples) of each step. `dataset` outlives the reader.
-  BatchReader(const Dataset& dataset, std::span<const ChannelForm> channels, int64_t sequence_length,
-              int64_t first_slot, int64_t samples);
+  BatchReader(const Dataset& dataset, std::span<const ChannelForm> channels,
+              int64_t sequence_length, int64_t first_slot, int64_t samples);
   // Waits for the read in flight.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;

@@ -53,8 +53,7 @@ StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& pro
     const auto block = static_cast<size_t>(BlockOf(program.value(entry.value).name, blocks));
     TROUPE_ASSIGN_OR_RETURN(const double gradient,
                             SumOfSquares(program, executable, entry.reduced_gradient));
-    TROUPE_ASSIGN_OR_RETURN(const double parameter,
-                            SumOfSquares(program, executable, entry.value));
+    TROUPE_ASSIGN_OR_RETURN(const double parameter, SumOfSquares(program, executable, entry.value));
     sums[block] += gradient;
     sums[entries + block] += parameter;
   }

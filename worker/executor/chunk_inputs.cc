@@ -41,14 +41,15 @@ StatusOr<std::vector<BoundChannel>> BindChannels(const SampleSchema& schema,
     }
     if (there == nullptr) {
       return InvalidArgument(
-          "chunk {} reads channel {} (sample schema {}, since {}), which the data do not give; they give "
+          "chunk {} reads channel {} (sample schema {}, since {}), which the data do not give; "
+          "they give "
           "{}",
           chunk.chunk, ToText(form), schema.version(), channel->since, ToText(given));
     }
     if (*there != form) {
-      return InvalidArgument("chunk {} reads channel {} (sample schema {}, since {}); the data give {}",
-                             chunk.chunk, ToText(form), schema.version(), channel->since,
-                             ToText(*there));
+      return InvalidArgument(
+          "chunk {} reads channel {} (sample schema {}, since {}); the data give {}", chunk.chunk,
+          ToText(form), schema.version(), channel->since, ToText(*there));
     }
     const bool whole =
         !shares_samples || channel->whole_samples || form.extent == ChannelExtent::kSample;
@@ -66,17 +67,17 @@ StatusOr<ChunkInputs> ChunkInputs::Make(const SampleSchema& schema,
     TROUPE_ASSIGN_OR_RETURN(std::vector<BoundChannel> bound,
                             BindChannels(schema, given, program, chunk));
     for (const BoundChannel& channel : bound) {
-      const bool of_data = channel.fill == BoundChannel::Fill::kRows ||
-                           channel.fill == BoundChannel::Fill::kWhole;
+      const bool of_data =
+          channel.fill == BoundChannel::Fill::kRows || channel.fill == BoundChannel::Fill::kWhole;
       if (of_data && FindForm(inputs.rows_, channel.form.name) == nullptr) {
         inputs.rows_.push_back(channel.form);
       }
     }
     inputs.bound_.push_back(std::move(bound));
   }
-  inputs.rows_of_samples_ =
-      RowsOfContextRank(batch.micro_batch_size, batch.sequence_length,
-                        program.mesh.degrees[Axis::kContext], program.mesh.coordinates[Axis::kContext]);
+  inputs.rows_of_samples_ = RowsOfContextRank(batch.micro_batch_size, batch.sequence_length,
+                                              program.mesh.degrees[Axis::kContext],
+                                              program.mesh.coordinates[Axis::kContext]);
   for (const int32_t row : inputs.rows_of_samples_) {
     inputs.places_.push_back(static_cast<int32_t>(row % batch.sequence_length));
   }

@@ -82,7 +82,9 @@ std::vector<ChannelForm> MaskedData() {
 }
 
 // Fills `numbers` with consecutive numbers that start with `from`.
-void Count(std::span<int32_t> numbers, int32_t from) { std::iota(numbers.begin(), numbers.end(), from); }
+void Count(std::span<int32_t> numbers, int32_t from) {
+  std::iota(numbers.begin(), numbers.end(), from);
+}
 
 std::string Refusal(const SampleSchema& schema, const std::vector<ChannelForm>& given,
                     const Program& program) {
@@ -133,9 +135,9 @@ TEST(ChunkInputs, AStageThatReadsPlacesAndSlotsAloneNeedsNoRows) {
   model::MeshView mesh;
   mesh.degrees[Axis::kPipe] = 3;
   mesh.coordinates[Axis::kPipe] = 1;
-  const Program program =
-      model::BuildProgram(model::StageOptions(model::SmallModel("ADADAD"), mesh, kMicroBatch, kTokens))
-          .value();
+  const Program program = model::BuildProgram(model::StageOptions(model::SmallModel("ADADAD"), mesh,
+                                                                  kMicroBatch, kTokens))
+                              .value();
   auto inputs = ChunkInputs::Make(CurrentSampleSchema(), PlainData(), program, Batch());
   ASSERT_TRUE(inputs.ok()) << inputs.status();
   EXPECT_TRUE(inputs->rows().empty());
@@ -148,18 +150,20 @@ TEST(BindChannels, WhatTheDataDoNotGiveIsRefusedByNameFormAndVersion) {
   model::BuildOptions options = Options(1, 0);
   options.document_mask = true;
   const Program program = model::BuildProgram(options).value();
-  EXPECT_EQ(Refusal(CurrentSampleSchema(), PlainData(), program),
-            "chunk 0 reads channel documents i32 a token (sample schema 1, since 1), which the data do "
-            "not give; they give tokens i32 a token, targets i32 a token, weights f32 a token");
+  EXPECT_EQ(
+      Refusal(CurrentSampleSchema(), PlainData(), program),
+      "chunk 0 reads channel documents i32 a token (sample schema 1, since 1), which the data do "
+      "not give; they give tokens i32 a token, targets i32 a token, weights f32 a token");
 }
 
 TEST(BindChannels, WhatTheDataGiveInAnotherFormIsRefused) {
   const Program program = model::BuildProgram(Options(1, 0)).value();
   std::vector<ChannelForm> given = PlainData();
   given[2].type = ChannelType::kInt32;
-  EXPECT_EQ(Refusal(CurrentSampleSchema(), given, program),
-            "chunk 0 reads channel weights f32 a token (sample schema 1, since 1); the data give weights "
-            "i32 a token");
+  EXPECT_EQ(
+      Refusal(CurrentSampleSchema(), given, program),
+      "chunk 0 reads channel weights f32 a token (sample schema 1, since 1); the data give weights "
+      "i32 a token");
 }
 
 // The next version of the schema. The test shows the changes that a further channel needs.
@@ -201,8 +205,9 @@ TEST_F(RegionChannel, IsFilledOnceTheSchemaKnowsItAndTheDataGiveIt) {
     for (int64_t s = 0; s < kMicroBatch; ++s) {
       const auto region = batch.Row(s).Float32s("region");
       for (size_t i = 0; i < region.size(); ++i) {
-        region[i] = static_cast<float>(10 * (static_cast<int64_t>(i) / 3) + static_cast<int64_t>(i) % 3) +
-                    100.0f * static_cast<float>(s);
+        region[i] =
+            static_cast<float>(10 * (static_cast<int64_t>(i) / 3) + static_cast<int64_t>(i) % 3) +
+            100.0f * static_cast<float>(s);
       }
     }
     WrittenValues values;
@@ -219,9 +224,10 @@ TEST_F(RegionChannel, IsFilledOnceTheSchemaKnowsItAndTheDataGiveIt) {
 
 TEST_F(RegionChannel, IsRefusedWhereTheDataDoNotGiveItOrTheSchemaIsAnOlderOne) {
   const Program program = Reading(Options(1, 0));
-  EXPECT_THAT(Refusal(next_, given_, program),
-              HasSubstr("chunk 0 reads channel region f32[3] a token (sample schema 2, since 2), which the "
-                        "data do not give"));
+  EXPECT_THAT(
+      Refusal(next_, given_, program),
+      HasSubstr("chunk 0 reads channel region f32[3] a token (sample schema 2, since 2), which the "
+                "data do not give"));
   given_.push_back(region_);
   EXPECT_EQ(Refusal(CurrentSampleSchema(), given_, program),
             "chunk 0 reads channel region f32[3] a token, which sample schema 1 does not know");

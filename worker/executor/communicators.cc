@@ -42,16 +42,15 @@ class GroupDigest {
       if (attributes == nullptr || !(attributes->group == group_)) continue;
       // The bytes of all blocks together, which are equal on all ranks.
       size_t bytes = 0;
-      for (model::ValueId whole :
-           op.kind == model::OpKind::kAllGather ? op.outputs : op.inputs) {
+      for (model::ValueId whole : op.kind == model::OpKind::kAllGather ? op.outputs : op.inputs) {
         bytes += static_cast<size_t>(program_.value(whole).bytes());
       }
-      const std::string reduction = fmt::format(
-          "{} {}",
-          attributes->reduce == model::ReduceKind::kMax ? "max"
-          : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
-                                                        : "sum",
-          Name(program_.value(op.inputs[0]).dtype));
+      const std::string reduction =
+          fmt::format("{} {}",
+                      attributes->reduce == model::ReduceKind::kMax ? "max"
+                      : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
+                                                                    : "sum",
+                      Name(program_.value(op.inputs[0]).dtype));
       digest_.Add(OperationOf(op.kind), bytes, reduction, PurposeOf(attributes->purpose));
     }
   }

@@ -63,8 +63,9 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
   const ExecutorOptions& made = executor->options_;
   progress->Enter(Phase::kBuild);
   executor->runs_ = RunsOf(made.actions, program);
-  TROUPE_ASSIGN_OR_RETURN(executor->inputs_, ChunkInputs::Make(CurrentSampleSchema(), dataset.channels(),
-                                                               program, made.batch));
+  TROUPE_ASSIGN_OR_RETURN(
+      executor->inputs_,
+      ChunkInputs::Make(CurrentSampleSchema(), dataset.channels(), program, made.batch));
   TROUPE_ASSIGN_OR_RETURN(
       Communicators communicators,
       Communicators::Make(program, made.mesh, made.rank, made.pipe_rank_of_chunk, network));
@@ -84,10 +85,9 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
         made.batch.FirstSlot(executor->data_rank(), 0), made.batch.slots_per_rank());
   }
   TROUPE_RETURN_IF_ERROR(executor->MakeFlights());
-  TROUPE_ASSIGN_OR_RETURN(
-      executor->validation_batch_,
-      ReadValidationBatch(dataset, executor->inputs_.rows(), made.batch, executor->data_rank(),
-                          made.validation_samples));
+  TROUPE_ASSIGN_OR_RETURN(executor->validation_batch_,
+                          ReadValidationBatch(dataset, executor->inputs_.rows(), made.batch,
+                                              executor->data_rank(), made.validation_samples));
   return executor;
 }
 
@@ -124,8 +124,7 @@ StatusOr<std::vector<int64_t>> Executor::AgreeOnLeast(std::span<const int64_t> o
   std::vector<double> least(own.begin(), own.end());
   if (Communicator* all = communicators_->Find(kAllRanks)) {
     const Reduction minimum{&CombineMinimum, nullptr, sizeof(double), "min"};
-    TROUPE_RETURN_IF_ERROR(
-        all->AllReduce(least.data(), least.size(), minimum, Purpose::kControl));
+    TROUPE_RETURN_IF_ERROR(all->AllReduce(least.data(), least.size(), minimum, Purpose::kControl));
   }
   return std::vector<int64_t>(least.begin(), least.end());
 }
@@ -398,8 +397,8 @@ StatusOr<std::optional<double>> Executor::Validate() {
       }
       action.receives = program_.chunks[c].input != kNoValue && !has_below;
       action.sends = program_.chunks[c].output != kNoValue && !is_own(c + 1, action.chunk + 1);
-      TROUPE_RETURN_IF_ERROR(RunAction(
-          action, {&*validation_batch_, round * options_.batch.micro_batch_size}, run));
+      TROUPE_RETURN_IF_ERROR(
+          RunAction(action, {&*validation_batch_, round * options_.batch.micro_batch_size}, run));
     }
   }
   TROUPE_RETURN_IF_ERROR(WaitSends());

@@ -22,8 +22,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <string>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -154,9 +154,7 @@ class Executor {
            StepProgress* progress);
 
   void Enter(Phase phase, int chunk = 0, int microbatch = 0);
-  Flight& FlightOf(int64_t step) {
-    return flights_[static_cast<size_t>(step) % flights_.size()];
-  }
+  Flight& FlightOf(int64_t step) { return flights_[static_cast<size_t>(step) % flights_.size()]; }
   Status MakeFlights();
   // Returns the device's stalls since the last collected step. REQUIRES: the read of `flight` is
   // finished.

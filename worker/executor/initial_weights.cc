@@ -10,8 +10,8 @@
 #include "worker/executor/shards.h"
 
 namespace troupe {
-Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec,
-                          const model::Program& program, kernels::Executable& executable) {
+Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const model::Program& program,
+                          kernels::Executable& executable) {
   if (!spec.model().has_from()) {
     return InitializeState(program, spec.training().seed(), executable);
   }
@@ -29,9 +29,10 @@ Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec,
       if (slice.value != entry.value) continue;
       const Box box{.offset = slice.offset, .shape = slice.local_shape};
       const size_t elements = static_cast<size_t>(*Elements(slice.local_shape));
-      TROUPE_RETURN_IF_ERROR(Annotate(weights->Read(slice.name, slice.global_shape, box,
-                                                    {fill.As<float>() + slice.element_offset, elements}),
-                                      "model.from"));
+      TROUPE_RETURN_IF_ERROR(
+          Annotate(weights->Read(slice.name, slice.global_shape, box,
+                                 {fill.As<float>() + slice.element_offset, elements}),
+                   "model.from"));
     }
     TROUPE_RETURN_IF_ERROR(fill.Store());
   }

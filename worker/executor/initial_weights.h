@@ -17,8 +17,8 @@ namespace troupe {
 // checked against the model before a weight is read. Errors name file and tensor; after an error
 // the state must not be used. REQUIRES: as in worker/executor/shards.h, host memory in the values'
 // own dtypes.
-Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec,
-                          const model::Program& program, kernels::Executable& executable);
+Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const model::Program& program,
+                          kernels::Executable& executable);
 
 }  // namespace troupe
 

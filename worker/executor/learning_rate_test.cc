@@ -23,7 +23,7 @@ LearningRateSchedule Schedule(v1::DecayType type) {
 
 TEST(LearningRate, RisesInALineFromTheFirstStepAndReachesThePeakAtTheLastWarmUpStep) {
   for (v1::DecayType type : {v1::DECAY_TYPE_CONSTANT, v1::DECAY_TYPE_LINEAR, v1::DECAY_TYPE_COSINE,
-                         v1::DECAY_TYPE_WSD, v1::DECAY_TYPE_INVERSE_SQRT}) {
+                             v1::DECAY_TYPE_WSD, v1::DECAY_TYPE_INVERSE_SQRT}) {
     EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 1), 0.2);
     EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 5), 1.0);
     EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 10), 2.0);
@@ -77,7 +77,8 @@ TEST(LearningRate, KeysThatAreSaidToHaveNoEffectHaveNone) {
     factor.min_factor *= 2;
     EXPECT_EQ(Differ(schedule, steps), WhyWithoutEffect(spec, "lr_schedule.decay_steps").empty());
     EXPECT_EQ(Differ(schedule, ratio), WhyWithoutEffect(spec, "lr_schedule.decay_ratio").empty());
-    EXPECT_EQ(Differ(schedule, factor), WhyWithoutEffect(spec, "lr_schedule.min_lr_factor").empty());
+    EXPECT_EQ(Differ(schedule, factor),
+              WhyWithoutEffect(spec, "lr_schedule.min_lr_factor").empty());
   }
 }
 

@@ -78,8 +78,8 @@ StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executa
       break;
     case model::DType::kFloat8E4M3:
     case model::DType::kFloat8E5M2: {
-      const auto format =
-          dtype == model::DType::kFloat8E4M3 ? kernels::Float8Format::kE4M3 : kernels::Float8Format::kE5M2;
+      const auto format = dtype == model::DType::kFloat8E4M3 ? kernels::Float8Format::kE4M3
+                                                             : kernels::Float8Format::kE5M2;
       const std::span<const uint8_t> codes = view.As<uint8_t>();
       const auto found = std::ranges::find_if(
           codes, [&](uint8_t code) { return !std::isfinite(kernels::FromFloat8(format, code)); });
@@ -127,9 +127,9 @@ bool NonfiniteOrigin::IsNonfinite(model::ValueId value, int buffer) {
 void NonfiniteOrigin::Ran(const model::Op& op, const char*, int buffer) {
   // A bad number that came from another rank is detected in the operation that reads it.
   if (!looking_ || CameFromOthers(op)) return;
-  const bool is_bad =
-      std::any_of(op.outputs.begin(), op.outputs.end(),
-                  [&](model::ValueId output) { return IsNonfinite(output, buffer); });
+  const bool is_bad = std::any_of(op.outputs.begin(), op.outputs.end(), [&](model::ValueId output) {
+    return IsNonfinite(output, buffer);
+  });
   if (!is_bad) return;
   // All later bad numbers on this rank may be consequences of this one.
   looking_ = false;

@@ -61,7 +61,8 @@ struct NonfiniteFinding {
 // because every rank's own sums are finite. If several ranks found an origin, the lowest rank's is
 // reported. Returns "" if no rank found anything. Collective: one all-gather over `all`; null if
 // there is only one rank.
-StatusOr<std::string> DescribeNonfinite(const NonfiniteFinding& own, int culprit, Communicator* all);
+StatusOr<std::string> DescribeNonfinite(const NonfiniteFinding& own, int culprit,
+                                        Communicator* all);
 
 }  // namespace troupe
 

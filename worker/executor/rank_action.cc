@@ -119,10 +119,10 @@ class ActionMaker {
         }
       }
       list->buffers.push_back(static_cast<int>(progress_[c].in_use.size()));
-      const auto last = std::find_if(
-          list->actions.rbegin(), list->actions.rend(), [&](const RankAction& action) {
-            return action.chunk == chunks_[c] && (action.piece == Piece::kBackward ||
-                                                  action.piece == Piece::kWeightGradient);
+      const auto last =
+          std::find_if(list->actions.rbegin(), list->actions.rend(), [&](const RankAction& action) {
+            return action.chunk == chunks_[c] &&
+                   (action.piece == Piece::kBackward || action.piece == Piece::kWeightGradient);
           });
       if (last != list->actions.rend()) last->last_microbatch = true;
     }
@@ -223,8 +223,7 @@ std::string ToText(const RankAction& action) {
                       : action.piece == Piece::kBackward      ? 'B'
                       : action.piece == Piece::kInputGradient ? 'I'
                                                               : 'W';
-  const std::string below =
-      action.buffer_below < 0 ? "" : fmt::format("L{} ", action.buffer_below);
+  const std::string below = action.buffer_below < 0 ? "" : fmt::format("L{} ", action.buffer_below);
   const std::string pair = action.overlaps > 0 ? fmt::format(" |{}", action.overlaps) : "";
   return fmt::format("{}{}{}{}.{} b{}{}{}", action.receives ? "R " : "", below, letter,
                      action.chunk, action.microbatch, action.buffer, action.sends ? " S" : "",

@@ -81,21 +81,20 @@ TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {
 
 TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
   // The last rank of a V-shaped schedule of two stages has chunks 1 and 2 of 4.
-  const auto list =
-      MakeActions({"F1.0", "F1.1", "F2.0", "I2.0", "W2.0", "F2.1", "I1.0", "I2.1", "W2.1", "I1.1",
-                   "W1.0", "W1.1"},
-                  {1, 2}, 4, 2);
+  const auto list = MakeActions({"F1.0", "F1.1", "F2.0", "I2.0", "W2.0", "F2.1", "I1.0", "I2.1",
+                                 "W2.1", "I1.1", "W1.0", "W1.1"},
+                                {1, 2}, 4, 2);
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_THAT(Texts(*list),
-              ElementsAre("R F1.0 b0", "R F1.1 b1", "L0 F2.0 b0 S", "R L0 I2.0 b0", "W2.0 b0",
-                          "L1 F2.1 b0 S", "I1.0 b0 S", "R L1 I2.1 b0", "W2.1 b0", "I1.1 b1 S",
-                          "W1.0 b0", "W1.1 b1"));
+  EXPECT_THAT(Texts(*list), ElementsAre("R F1.0 b0", "R F1.1 b1", "L0 F2.0 b0 S", "R L0 I2.0 b0",
+                                        "W2.0 b0", "L1 F2.1 b0 S", "I1.0 b0 S", "R L1 I2.1 b0",
+                                        "W2.1 b0", "I1.1 b1 S", "W1.0 b0", "W1.1 b1"));
   EXPECT_THAT(list->buffers, ElementsAre(2, 1));
   const auto refused = [](std::vector<std::string> schedule) {
     return std::string(Message(MakeActions(schedule, {1, 2}, 4, 1).status()));
   };
   EXPECT_THAT(refused({"F2.0"}), HasSubstr("before that of the neighbouring chunk"));
-  EXPECT_THAT(refused({"F1.0", "F2.0", "B1.0"}), HasSubstr("before that of the neighbouring chunk"));
+  EXPECT_THAT(refused({"F1.0", "F2.0", "B1.0"}),
+              HasSubstr("before that of the neighbouring chunk"));
 }
 
 TEST(Actions, TheForwardOfAnOverlappedPairSaysHowManyActionsItsBackwardIs) {
@@ -111,8 +110,8 @@ TEST(Actions, TheForwardOfAnOverlappedPairSaysHowManyActionsItsBackwardIs) {
 TEST(Actions, WhereIAndWAreApartAWholeBackwardIsBothOfThem) {
   const auto list = MakeActions({"F0.0", "F0.1", "B0.0", "I0.1", "W0.1"}, {0}, 1, 2);
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0", "F0.1 b1", "I0.0 b0", "W0.0 b0", "I0.1 b1",
-                                        "W0.1 b1"));
+  EXPECT_THAT(Texts(*list),
+              ElementsAre("F0.0 b0", "F0.1 b1", "I0.0 b0", "W0.0 b0", "I0.1 b1", "W0.1 b1"));
 }
 
 // --- No schedule deadlocks on a transport that completes a send only once its receive is posted,

@@ -13,7 +13,8 @@ double SeenPairs(std::span<const int32_t> documents, int64_t samples, int64_t se
   }
   double pairs = 0;
   for (size_t row = 0; row < documents.size(); ++row) {
-    pairs += static_cast<double>(static_cast<int64_t>(row) % sequence_length - documents[row]) + 0.5;
+    pairs +=
+        static_cast<double>(static_cast<int64_t>(row) % sequence_length - documents[row]) + 0.5;
   }
   return pairs;
 }

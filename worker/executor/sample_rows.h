@@ -14,7 +14,8 @@ double SeenPairs(std::span<const int32_t> documents, int64_t samples, int64_t se
 
 // The rows of rank `rank` of `ranks` among those of `samples` samples of `tokens` tokens: a head
 // chunk and a tail chunk of each sample (model/program/placement.h, kHeadTail).
-std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t ranks, int64_t rank);
+std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t ranks,
+                                       int64_t rank);
 
 // Fills `numbers` [samples, 2] with the step and the slot of each of consecutive samples from
 // `first_slot` on.

@@ -32,7 +32,8 @@ Status StoreZeros(const model::Program& program, kernels::Executable& executable
                   model::ValueId value);
 
 // Fills in initial weights; optimizer states become 0.
-Status InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
+Status InitializeState(const model::Program& program, uint64_t seed,
+                       kernels::Executable& executable);
 
 // Loads weights and optimizer states from the checkpoint in `directory`; the states become 0 if it
 // has only weights. Every block is verified before it is copied; after an error the state must not

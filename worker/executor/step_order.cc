@@ -41,7 +41,8 @@ void StepOrder::Acted(bool stops) {
 }
 
 void StepOrder::ActAfter(int64_t step) {
-  TROUPE_CHECK(step >= submitted_, "step {} is handed over, after {} it is too late", submitted_, step);
+  TROUPE_CHECK(step >= submitted_, "step {} is handed over, after {} it is too late", submitted_,
+               step);
   act_after_.insert(step);
 }
 

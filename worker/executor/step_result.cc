@@ -6,7 +6,8 @@
 
 namespace troupe {
 
-void TakeControlWord(std::span<const double> control, const BatchGeometry& batch, StepResult* result) {
+void TakeControlWord(std::span<const double> control, const BatchGeometry& batch,
+                     StepResult* result) {
   const double weight = control[model::kLaneWeight];
   result->event.set_loss(control[model::kLaneLoss] / weight);
   result->event.set_grad_norm(std::sqrt(control[model::kLaneSumOfSquares]) / weight);

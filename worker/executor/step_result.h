@@ -43,7 +43,8 @@ struct StepResult {
 };
 
 // Fills in the fields that the reduced control word contains (model/program/control_word.h).
-void TakeControlWord(std::span<const double> control, const BatchGeometry& batch, StepResult* result);
+void TakeControlWord(std::span<const double> control, const BatchGeometry& batch,
+                     StepResult* result);
 
 }  // namespace troupe
 

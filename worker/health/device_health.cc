@@ -20,8 +20,8 @@ constexpr ThrottleReasonName kReasons[] = {
 
 // Reasons that indicate a fault. A device at its power limit works as specified, and one in a boost
 // group follows another's reason.
-constexpr uint32_t kUnusualReasons = kThrottleSlowdown | kThrottleThermal |
-                                     kThrottleHardwareThermal | kThrottlePowerBrake;
+constexpr uint32_t kUnusualReasons =
+    kThrottleSlowdown | kThrottleThermal | kThrottleHardwareThermal | kThrottlePowerBrake;
 
 // The worst health found, with all causes of that health, each once.
 class Findings {
@@ -51,7 +51,8 @@ void AddRecoveryAction(RecoveryAction action, Findings& findings) {
     case RecoveryAction::kDrainPeers:
       return findings.Add(Health::kDegraded, "the driver wants its traffic with other GPUs to end");
     case RecoveryAction::kDrainAndReset:
-      return findings.Add(Health::kDegraded, "the driver wants the GPU reset once its work is done");
+      return findings.Add(Health::kDegraded,
+                          "the driver wants the GPU reset once its work is done");
     case RecoveryAction::kOther:
       return findings.Add(Health::kDegraded, "the driver wants a recovery of another kind");
   }
@@ -77,8 +78,8 @@ void AddMemoryErrors(const DeviceSample& sample, DeviceHistory* history, Finding
   const uint64_t before = history->uncorrected_errors.value_or(*sample.uncorrected_errors);
   history->uncorrected_errors = sample.uncorrected_errors;
   if (*sample.uncorrected_errors <= before) return;
-  findings.Add(Health::kReplaceRank, fmt::format("{} uncorrected memory errors",
-                                                 *sample.uncorrected_errors - before));
+  findings.Add(Health::kReplaceRank,
+               fmt::format("{} uncorrected memory errors", *sample.uncorrected_errors - before));
 }
 
 }  // namespace

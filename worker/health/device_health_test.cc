@@ -8,9 +8,9 @@
 namespace troupe {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using std::chrono::seconds;
 
 constexpr MonotonicTime kStart{seconds(100)};
 
@@ -55,26 +55,57 @@ TEST(DeviceHealth, TheWorstOfWhatHappenedDecides) {
       {"an Xid that follows others", Sample(), {Xid(45)}, Health::kHealthy, ""},
       {"corrected errors", corrected, {}, Health::kHealthy, ""},
       {"no counters at all", DeviceSample(), {}, Health::kHealthy, ""},
-      {"a fault of the process", Sample(), {Xid(31)}, Health::kReplaceRank,
+      {"a fault of the process",
+       Sample(),
+       {Xid(31)},
+       Health::kReplaceRank,
        "Xid 31 (memory page fault)"},
-      {"what follows from it", Sample(), {Xid(13), Xid(13), Xid(45), Xid(43)}, Health::kReplaceRank,
+      {"what follows from it",
+       Sample(),
+       {Xid(13), Xid(13), Xid(45), Xid(43)},
+       Health::kReplaceRank,
        "Xid 13 (compute engine exception); Xid 43 (process stopped after a fault of its own)"},
-      {"a fault of the device", Sample(), {Xid(31), Xid(79), Xid(45)}, Health::kCondemned,
+      {"a fault of the device",
+       Sample(),
+       {Xid(31), Xid(79), Xid(45)},
+       Health::kCondemned,
        "Xid 79 (GPU has fallen off the bus)"},
       {"uncorrected errors", Sample(2), {}, Health::kReplaceRank, "2 uncorrected memory errors"},
-      {"a double-bit error", Sample(), {double_bit}, Health::kReplaceRank,
+      {"a double-bit error",
+       Sample(),
+       {double_bit},
+       Health::kReplaceRank,
        "an uncorrected memory error"},
-      {"a contained one", Sample(1), {Xid(94)}, Health::kReplaceRank,
+      {"a contained one",
+       Sample(1),
+       {Xid(94)},
+       Health::kReplaceRank,
        "Xid 94 (contained memory error); 1 uncorrected memory errors"},
-      {"an uncontained one", Sample(1), {Xid(95), double_bit}, Health::kCondemned,
+      {"an uncontained one",
+       Sample(1),
+       {Xid(95), double_bit},
+       Health::kCondemned,
        "Xid 95 (uncontained memory error)"},
-      {"a row to be remapped", Sample(), {Xid(63)}, Health::kDegraded,
+      {"a row to be remapped",
+       Sample(),
+       {Xid(63)},
+       Health::kDegraded,
        "Xid 63 (memory row remapped at the next reset)"},
       {"a lost device", lost, {}, Health::kCondemned, "power: GPU is lost"},
-      {"a reset that is due", reset, {Xid(154)}, Health::kCondemned,
+      {"a reset that is due",
+       reset,
+       {Xid(154)},
+       Health::kCondemned,
        "the driver wants the GPU reset"},
-      {"a reboot that is due", reboot, {}, Health::kCondemned, "the driver wants the host rebooted"},
-      {"a reset after its work", drain, {}, Health::kDegraded,
+      {"a reboot that is due",
+       reboot,
+       {},
+       Health::kCondemned,
+       "the driver wants the host rebooted"},
+      {"a reset after its work",
+       drain,
+       {},
+       Health::kDegraded,
        "the driver wants the GPU reset once its work is done"},
   };
   for (const Case& test : cases) {
@@ -96,8 +127,7 @@ TEST(DeviceHealth, ErrorsOfBeforeTheFirstSampleCountForNothing) {
 TEST(DeviceHealth, ACounterThatBeginsAnewIsNoError) {
   DeviceHistory history = Known(7);
   EXPECT_EQ(JudgeDevice(Sample(0), {}, kStart + seconds(1), &history).health, Health::kHealthy);
-  EXPECT_EQ(JudgeDevice(Sample(1), {}, kStart + seconds(2), &history).health,
-            Health::kReplaceRank);
+  EXPECT_EQ(JudgeDevice(Sample(1), {}, kStart + seconds(2), &history).health, Health::kReplaceRank);
 }
 
 TEST(DeviceHealth, OneFailureReplacesOneProcess) {

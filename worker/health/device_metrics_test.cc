@@ -69,8 +69,7 @@ TEST(DeviceMetrics, CountXidsAndTheProcessesThatTheyCost) {
   EXPECT_THAT(text, HasSubstr("troupe_device_rank_replacements_total{" + kLabels + "} 1\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_health{" + kLabels + ",state=\"degraded\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_health{" + kLabels + ",state=\"condemned\"} 1\n"));
-  EXPECT_THAT(text,
-              HasSubstr("troupe_device_last_sample_timestamp_seconds{" + kLabels + "} 0\n"));
+  EXPECT_THAT(text, HasSubstr("troupe_device_last_sample_timestamp_seconds{" + kLabels + "} 0\n"));
 }
 
 TEST(DeviceMetrics, AddUpTheTimeOfEachReasonForLowClocks) {

@@ -103,8 +103,8 @@ StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& library) {
   }
   loaded->started_ = true;
   char version[nvml::kDriverVersionBytes] = {};
-  TROUPE_RETURN_IF_ERROR(loaded->Check(
-      loaded->functions_->driver_version(version, sizeof(version)), "the driver's version"));
+  TROUPE_RETURN_IF_ERROR(loaded->Check(loaded->functions_->driver_version(version, sizeof(version)),
+                                       "the driver's version"));
   loaded->driver_version_ = version;
   return loaded;
 }

@@ -10,11 +10,11 @@ namespace troupe::nvml {
 // Codes of nvmlReturn_t that this folder distinguishes; 0 is success.
 using Return = int;
 inline constexpr Return kSuccess = 0;
-inline constexpr Return kNotSupported = 3;     // the device does not support it
+inline constexpr Return kNotSupported = 3;  // the device does not support it
 inline constexpr Return kNoPermission = 4;
 inline constexpr Return kNotFound = 6;
 inline constexpr Return kTimeout = 10;
-inline constexpr Return kGpuIsLost = 15;       // fallen off the bus or otherwise unreachable
+inline constexpr Return kGpuIsLost = 15;  // fallen off the bus or otherwise unreachable
 inline constexpr Return kResetRequired = 16;
 
 // nvmlDevice_t and nvmlEventSet_t: opaque pointers.
@@ -74,14 +74,14 @@ struct FieldValue {
 static_assert(sizeof(FieldValue) == 40);
 
 // The functions, each with the name that the library exports.
-using Init = Return();                                              // nvmlInit_v2
-using Shutdown = Return();                                          // nvmlShutdown
-using ErrorString = const char*(Return);                            // nvmlErrorString
-using SystemGetDriverVersion = Return(char*, unsigned);             // nvmlSystemGetDriverVersion
-using DeviceGetHandleByUuid = Return(const char*, Device*);         // nvmlDeviceGetHandleByUUID
+using Init = Return();                                           // nvmlInit_v2
+using Shutdown = Return();                                       // nvmlShutdown
+using ErrorString = const char*(Return);                         // nvmlErrorString
+using SystemGetDriverVersion = Return(char*, unsigned);          // nvmlSystemGetDriverVersion
+using DeviceGetHandleByUuid = Return(const char*, Device*);      // nvmlDeviceGetHandleByUUID
 using DeviceGetHandleByPciBusId = Return(const char*, Device*);  // nvmlDeviceGetHandleByPciBusId_v2
-using DeviceGetUuid = Return(Device, char*, unsigned);              // nvmlDeviceGetUUID
-using DeviceGetName = Return(Device, char*, unsigned);              // nvmlDeviceGetName
+using DeviceGetUuid = Return(Device, char*, unsigned);           // nvmlDeviceGetUUID
+using DeviceGetName = Return(Device, char*, unsigned);           // nvmlDeviceGetName
 using DeviceGetTemperature = Return(Device, int sensor, unsigned* celsius);
 using DeviceGetPowerUsage = Return(Device, unsigned* milliwatts);
 using DeviceGetTotalEccErrors = Return(Device, int error_type, int counter_type,

@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 class NvmlTest : public FakeNvmlTest {
  protected:
@@ -87,8 +87,12 @@ TEST_F(NvmlTest, SamplesInBaseUnits) {
 
 TEST_F(NvmlTest, EachReasonForLowClocksIsToldApart) {
   const std::pair<unsigned long long, uint32_t> reasons[] = {
-      {0x1, 0},                        {0x4, kThrottlePowerCap}, {0x8, kThrottleSlowdown},
-      {0x10, kThrottleSyncBoost},      {0x20, kThrottleThermal}, {0x40, kThrottleHardwareThermal},
+      {0x1, 0},
+      {0x4, kThrottlePowerCap},
+      {0x8, kThrottleSlowdown},
+      {0x10, kThrottleSyncBoost},
+      {0x20, kThrottleThermal},
+      {0x40, kThrottleHardwareThermal},
       {0x80, kThrottlePowerBrake},
   };
   for (const auto& [bit, reason] : reasons) {

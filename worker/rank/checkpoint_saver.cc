@@ -41,8 +41,8 @@ StatusOr<std::unique_ptr<CheckpointSaver>> CheckpointSaver::Make(CheckpointSaver
     saver->tensors_ = std::move(tensors);
     return saver;
   }
-  TROUPE_ASSIGN_OR_RETURN(saver->snapshot_,
-                          Snapshot::Make(saver->options_.rank, std::move(tensors), saver->options_.pin));
+  TROUPE_ASSIGN_OR_RETURN(saver->snapshot_, Snapshot::Make(saver->options_.rank, std::move(tensors),
+                                                           saver->options_.pin));
   saver->copier_ = std::thread([self = saver.get()] { self->CopyLoop(); });
   saver->writer_ = std::thread([self = saver.get()] { self->WriteLoop(); });
   return saver;

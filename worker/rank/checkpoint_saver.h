@@ -40,7 +40,7 @@ struct CheckpointSaverOptions {
   v1::ShardDone vote;
   size_t vote_bytes_max = kCheckpointMessageBytesMax;
   int64_t samples_per_step = 0;
-  Snapshot::Pin pin;       // for devices with memory of their own
+  Snapshot::Pin pin;  // for devices with memory of their own
   std::function<void(v1::WorkerMessage)> send;
 };
 

@@ -111,8 +111,9 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
   };
   // The wait limit is doubled so that the watchdog of collectives, which knows the operation that
   // hangs, reports first.
-  TROUPE_ASSIGN_OR_RETURN(parts.device, CudaDevice::Make(options.device, {.wait_limit = 2 * options.wait_limit,
-                                                                          .interruption = interruption}));
+  TROUPE_ASSIGN_OR_RETURN(parts.device,
+                          CudaDevice::Make(options.device, {.wait_limit = 2 * options.wait_limit,
+                                                            .interruption = interruption}));
   TROUPE_ASSIGN_OR_RETURN(
       parts.products,
       CublasLtLibrary::Make(*parts.device, *options.files, {.choices_folder = options.folder}));

@@ -50,9 +50,9 @@ class FolderProof {
   FileSystem& files_;
   const v1::StartRanks& start_;
   const int rank_;
-  const std::string folder_;  // empty: the job has none
-  const std::string job_;     // its id
-  std::string token_;  // that this rank has put
+  const std::string folder_;         // empty: the job has none
+  const std::string job_;            // its id
+  std::string token_;                // that this rank has put
   std::vector<std::string> tokens_;  // that the workers of the group have put, empty ones too
   std::string blamed_worker_;
 };

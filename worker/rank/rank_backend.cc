@@ -30,7 +30,8 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOpt
   if (options.devices == v1::DEVICES_CUDA) {
     auto made = MakeCudaRankBackend(options);
     // The device is unavailable now; no other rank is the cause.
-    if (made.status().code() == StatusCode::kUnavailable) return WithCause(made.status(), kCauseDevice);
+    if (made.status().code() == StatusCode::kUnavailable)
+      return WithCause(made.status(), kCauseDevice);
     return made;
   }
   return kernels::CpuBackend::Make({.threads = options.threads});

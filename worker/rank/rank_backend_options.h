@@ -15,8 +15,8 @@ namespace troupe {
 
 struct RankBackendOptions {
   v1::Devices devices = v1::DEVICES_CPU;  // the job's
-  int device = 0;               // index on the worker
-  int threads = 1;              // threads of the rank
+  int device = 0;                         // index on the worker
+  int threads = 1;                        // threads of the rank
   FileSystem* files = nullptr;
   // Folder for the tuning results of device libraries, kept between jobs; empty: not kept.
   std::string folder;

@@ -9,19 +9,30 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kPrefixes[] = {"TROUPE_KERNEL_LEVEL=", "TROUPE_FAILPOINTS=", "OMP_", "GOMP_",
-                                          "KMP_", "DNNL_", "ONEDNN_", "UCX_", "MALLOC_", "CUDNN_", "NCCL_"};
+constexpr std::string_view kPrefixes[] = {"TROUPE_KERNEL_LEVEL=",
+                                          "TROUPE_FAILPOINTS=",
+                                          "OMP_",
+                                          "GOMP_",
+                                          "KMP_",
+                                          "DNNL_",
+                                          "ONEDNN_",
+                                          "UCX_",
+                                          "MALLOC_",
+                                          "CUDNN_",
+                                          "NCCL_"};
 
-const char* FormatName(model::DType dtype) { return dtype == model::DType::kFloat8E4M3 ? "e4m3" : "e5m2"; }
+const char* FormatName(model::DType dtype) {
+  return dtype == model::DType::kFloat8E4M3 ? "e4m3" : "e5m2";
+}
 
 // The scaling recipe of float8 operands; none if the program has none.
 model::Float8Recipe RecipeOf(const model::Program& program) {
   model::Float8Recipe recipe = model::Float8Recipe::kNone;
   kernels::ForEachOp(program, [&](const model::Op& op) {
     if (!kernels::IsMatmul(op.kind) || !model::IsFloat8(program.value(op.inputs[0]).dtype)) return;
-    recipe = !program.amax_histories.empty()                    ? model::Float8Recipe::kDelayed
+    recipe = !program.amax_histories.empty()                ? model::Float8Recipe::kDelayed
              : program.value(op.inputs[2]).dims.size() == 1 ? model::Float8Recipe::kCurrent
-                                                                : model::Float8Recipe::kBlockwise;
+                                                            : model::Float8Recipe::kBlockwise;
   });
   return recipe;
 }
@@ -49,8 +60,10 @@ const char* PlainName(model::DType dtype) {
 
 // Describes the matmuls with float8 operands: "float8 products of linear layers, delayed scaling,
 // float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
-std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::ExecutedProduct>& products) {
-  std::string text = fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
+std::string Float8Text(model::Float8Recipe recipe,
+                       const std::vector<kernels::ExecutedProduct>& products) {
+  std::string text =
+      fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
   std::string_view separator;
   std::map<std::string, int64_t> other;  // by the type in which they were multiplied
   for (const kernels::ExecutedProduct& product : products) {
@@ -60,7 +73,8 @@ std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::Ex
     separator = ", ";
     if (!model::IsFloat8(product.used_a)) other[PlainName(product.used_a)] += product.count;
   }
-  for (const auto& [type, count] : other) text += fmt::format("; {} of them multiplied as {}", count, type);
+  for (const auto& [type, count] : other)
+    text += fmt::format("; {} of them multiplied as {}", count, type);
   return text + ")";
 }
 

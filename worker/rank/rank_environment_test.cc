@@ -11,13 +11,18 @@ namespace {
 using testing::ElementsAre;
 
 TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthers) {
-  const char* const environment[] = {"HOME=/root", "UCX_TLS=tcp", "PATH=/bin",
-                                     "TROUPE_KERNEL_LEVEL=avx2", "OMP_WAIT_POLICY=active",
-                                     "TROUPE_COORDINATOR=127.0.0.1:1", "CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0",
-                                     "NCCL_ALGO=Ring", nullptr};
+  const char* const environment[] = {"HOME=/root",
+                                     "UCX_TLS=tcp",
+                                     "PATH=/bin",
+                                     "TROUPE_KERNEL_LEVEL=avx2",
+                                     "OMP_WAIT_POLICY=active",
+                                     "TROUPE_COORDINATOR=127.0.0.1:1",
+                                     "CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0",
+                                     "NCCL_ALGO=Ring",
+                                     nullptr};
   EXPECT_THAT(ComputeFlags(environment),
-              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "NCCL_ALGO=Ring", "OMP_WAIT_POLICY=active",
-                          "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
+              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "NCCL_ALGO=Ring",
+                          "OMP_WAIT_POLICY=active", "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }
 
@@ -48,9 +53,11 @@ ExecutedProduct Products(int64_t count, DType dtype) {
 TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
   const model::Program program = ProgramOf(DType::kBFloat16);
   EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kFloat32)}), "float32");
-  EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kBFloat16)}), "bfloat16 products, float32 sums");
-  EXPECT_EQ(ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
-            "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
+  EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kBFloat16)}),
+            "bfloat16 products, float32 sums");
+  EXPECT_EQ(
+      ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
+      "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
   // Operands in bfloat16 that are widened on a processor without bfloat16 support.
   ExecutedProduct widened = Products(2, DType::kBFloat16);
   widened.used_a = widened.used_b = DType::kFloat32;
@@ -65,7 +72,8 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
   reduce.kind = OpKind::kAllReduce;
   reduce.attributes = attributes;
   packed.ops[0][0].push_back(reduce);
-  EXPECT_EQ(ProductPrecision(packed, {Products(1, DType::kFloat32)}), "float32, gradients sent as bfloat16");
+  EXPECT_EQ(ProductPrecision(packed, {Products(1, DType::kFloat32)}),
+            "float32, gradients sent as bfloat16");
 }
 
 TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
@@ -75,7 +83,8 @@ TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
   ExecutedProduct gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
                               DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
   EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
-            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3); "
+            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x "
+            "e4m3, 1 matmul_grad_input e5m2 x e4m3); "
             "else bfloat16 products, float32 sums");
   // A stage between the first and the last has no other matmuls.
   EXPECT_EQ(
@@ -83,12 +92,14 @@ TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
       "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3)");
   gradient.used_a = gradient.used_b = DType::kBFloat16;
   EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
-            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3; "
+            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x "
+            "e4m3, 1 matmul_grad_input e5m2 x e4m3; "
             "1 of them multiplied as bfloat16); else bfloat16 products, float32 sums");
 }
 
 TEST(RankEnvironmentTest, FallbacksAreCountedByOperation) {
-  const auto counts = CountFallbacks({"matmul a: ref:any", "attention b: ref", "matmul c: ref:any"});
+  const auto counts =
+      CountFallbacks({"matmul a: ref:any", "attention b: ref", "matmul c: ref:any"});
   ASSERT_EQ(counts.size(), 2u);
   EXPECT_EQ(counts[0].operation(), "attention");
   EXPECT_EQ(counts[0].count(), 1);

@@ -76,10 +76,9 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
   if (!restored.ok()) {
     load_failed_ = true;
     if (restored.status().code() == StatusCode::kUnavailable) {
-      return WithCause(
-          Annotate(restored.status(), fmt::format("{} cannot be read on this host",
-                                                  begin_.start().restore_path())),
-          kCauseStorage);
+      return WithCause(Annotate(restored.status(), fmt::format("{} cannot be read on this host",
+                                                               begin_.start().restore_path())),
+                       kCauseStorage);
     }
     // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
     if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
@@ -107,8 +106,8 @@ StatusOr<int64_t> RankRun::Restore() {
   if (path == spec.checkpoint().initial_load()) {
     TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));
   }
-  const Status loaded = LoadState(*around_.files, path, *manifest, executor_->program(),
-                                  executor_->executable());
+  const Status loaded =
+      LoadState(*around_.files, path, *manifest, executor_->program(), executor_->executable());
   if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
   TROUPE_RETURN_IF_ERROR(loaded);
   return manifest->state().step();

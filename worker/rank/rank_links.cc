@@ -24,16 +24,18 @@ std::vector<std::string> LinkTexts(const std::map<int, Link>& links) {
   return {texts.begin(), texts.end()};
 }
 
-std::vector<std::string> LinkFallbacks(const std::map<int, Link>& links, const v1::Plan& plan, int rank,
-                                       bool has_rdma) {
+std::vector<std::string> LinkFallbacks(const std::map<int, Link>& links, const v1::Plan& plan,
+                                       int rank, bool has_rdma) {
   std::vector<std::string> lines;
   for (const auto& [peer, link] : links) {
     const bool same_host = HostOf(plan, peer) == HostOf(plan, rank);
-    const bool in_memory = link.kind == LinkKind::kSharedMemory || link.kind == LinkKind::kProcessMemory;
+    const bool in_memory =
+        link.kind == LinkKind::kSharedMemory || link.kind == LinkKind::kProcessMemory;
     const bool lacks_rdma = !same_host && has_rdma && link.kind != LinkKind::kRdma;
     if (same_host ? in_memory : !lacks_rdma) continue;
-    lines.push_back(fmt::format("transport to rank {}: {}, not {}", peer, ToText(link),
-                                same_host ? "shared memory, within a host" : "RDMA, between hosts"));
+    lines.push_back(
+        fmt::format("transport to rank {}: {}, not {}", peer, ToText(link),
+                    same_host ? "shared memory, within a host" : "RDMA, between hosts"));
   }
   return lines;
 }

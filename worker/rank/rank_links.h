@@ -19,8 +19,8 @@ std::vector<std::string> LinkTexts(const std::map<int, Link>& links);
 // Returns a line "transport to rank 3: …" for each rank that is not reached by the intended
 // transport. `links`, by rank of `plan`, are those of rank `rank`. REQUIRES: all are ranks of the
 // plan.
-std::vector<std::string> LinkFallbacks(const std::map<int, Link>& links, const v1::Plan& plan, int rank,
-                                       bool has_rdma);
+std::vector<std::string> LinkFallbacks(const std::map<int, Link>& links, const v1::Plan& plan,
+                                       int rank, bool has_rdma);
 
 // Whether this host has an RDMA device, according to the kernel's list.
 bool HasRdmaDevices();

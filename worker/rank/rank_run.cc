@@ -277,7 +277,8 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
     host_fallbacks_.push_back(CoreFallback(begin_.core_table_fault()));
   const std::vector<std::string> fallbacks = Fallbacks();
   for (const std::string& line : fallbacks) LogInfo("rank", "falls back: {}", line);
-  DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ, &environment_);
+  DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ,
+                  &environment_);
   preparation_.Reported(backend_->fallbacks().size());
 }
 
@@ -304,7 +305,8 @@ Status RankRun::MakeSaver() {
   CheckpointSaverOptions options;
   options.files = around_.files;
   options.clock = around_.clock;
-  options.async = ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC && !spec.folder().empty();
+  options.async =
+      ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC && !spec.folder().empty();
   options.rank = begin_.rank();
   options.vote.set_job(start.job());
   options.vote.set_group_epoch(start.group_epoch());
@@ -335,8 +337,8 @@ Status RankRun::MakeSaver() {
 void RankRun::ReportMetrics() {
   metrics_due_ = around_.clock->Now() + kMetricsInterval;
   v1::RankReport report;
-  *report.mutable_metrics() = MakeRankMetrics(
-      network_->Statistics(), backend_->CollectiveStatistics(), Fallbacks());
+  *report.mutable_metrics() =
+      MakeRankMetrics(network_->Statistics(), backend_->CollectiveStatistics(), Fallbacks());
   around_.send(report);
 }
 
@@ -379,8 +381,7 @@ void RankRun::ReportFailure(const Status& status) {
   const std::string attached = AttachedCause(status);
   // A rank whose wait for others ends before all are ready is not the late one.
   const bool waited = meets_others_ && !ready_ && status.code() == StatusCode::kDeadlineExceeded;
-  const bool follows =
-      attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));
+  const bool follows = attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));
   failed.set_secondary(follows);
   if (follows && network_) {
     for (const int rank : network_->UnreachedRanks()) failed.add_unreached_ranks(rank);
@@ -418,14 +419,15 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
-  if (backend_ && !backend_->gives_back()) return Internal("what this rank holds of its device cannot be given back");
+  if (backend_ && !backend_->gives_back())
+    return Internal("what this rank holds of its device cannot be given back");
   backend_.reset();
   network_.reset();
   return OkStatus();
 }
 
 StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_step,
-                                         int64_t last_step) {
+                                          int64_t last_step) {
   std::lock_guard lock(parts_mutex_);
   // These objects own the names of operations and groups.
   if (!network_ || !executor_) return Unavailable("rank {} is ending: ask again", begin_.rank());

@@ -46,8 +46,8 @@ struct RankSurroundings {
   StepProgress* progress = nullptr;
   std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
   std::string transport;  // name of the transport, for the receipt
-  std::function<StatusOr<std::unique_ptr<kernels::Backend>>(const RankBackendOptions&)> make_backend =
-      MakeRankBackend;
+  std::function<StatusOr<std::unique_ptr<kernels::Backend>>(const RankBackendOptions&)>
+      make_backend = MakeRankBackend;
   // Sends to the daemon; called from any thread.
   std::function<void(const v1::RankReport&)> send;
   // How long a file of another host may take to become visible here.

@@ -13,7 +13,8 @@ Status RankRun::TakeSteps() {
   using Move = StepOrder::Move;
   StepOrder order(executor_->options().control_lag_steps, executor_->applied_step(),
                   begin_.start().spec().training().steps());
-  for (Move move = order.Next(); move != Move::kEnd && !directives_.stopped(); move = order.Next()) {
+  for (Move move = order.Next(); move != Move::kEnd && !directives_.stopped();
+       move = order.Next()) {
     switch (move) {
       case Move::kAgree:
         TROUPE_RETURN_IF_ERROR(AgreeOnTicket(&order));

@@ -142,8 +142,7 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
     v1::TraceEvent* const event = told.add_events();
     event->set_kind(v1::TraceEvent::COLLECTIVE);
     event->set_name(names.IndexOf(std::string(Name(operation.operation))));
-    event->set_lane(
-        names.IndexOf(fmt::format("{} ({})", operation.axis, Name(operation.purpose))));
+    event->set_lane(names.IndexOf(fmt::format("{} ({})", operation.axis, Name(operation.purpose))));
     event->set_step(steps[at].step);
     event->set_bytes(static_cast<int64_t>(operation.bytes));
     event->set_exposed_ns(operation.exposed.count());

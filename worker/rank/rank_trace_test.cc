@@ -36,8 +36,8 @@ MonotonicTime BeginOf(const StepTrace& trace, int64_t step) {
 TEST(RankTraceTest, CollectivesBelongToTheStepInWhichTheyBegan) {
   StepTrace trace;
   for (int64_t step = 1; step <= 3; ++step) OneStep(trace, step);
-  const TracedCollectives collectives{
-      {Collective(BeginOf(trace, 1)), Collective(BeginOf(trace, 2)), Collective(BeginOf(trace, 3))}};
+  const TracedCollectives collectives{{Collective(BeginOf(trace, 1)), Collective(BeginOf(trace, 2)),
+                                       Collective(BeginOf(trace, 3))}};
   const v1::RankTrace told = MakeRankTrace(trace, collectives, 2, 2);
   std::vector<std::string> texts;
   for (const v1::TraceEvent& event : told.events()) {

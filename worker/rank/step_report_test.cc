@@ -79,13 +79,19 @@ TEST(StepReport, FlopsCountThePairsThatAreSeen) {
 }
 
 TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), {.checkpoint_attempt = 4}).checkpoint_attempt(), 4);
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), {.checkpoint_attempt = 4}).checkpoint_attempt(), 0);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, kFlops)
+                .Make(Result(), {.checkpoint_attempt = 4})
+                .checkpoint_attempt(),
+            4);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, kFlops)
+                .Make(Result(), {.checkpoint_attempt = 4})
+                .checkpoint_attempt(),
+            0);
 }
 
 TEST(RankMetrics, TellsWhatTheDeviceCarriedOut) {
-  const DeviceCollectiveStatistics sums = {CollectiveOperation::kReduceScatter, "data_shard",
-                                           Purpose::kGradient, 3, 300, 225.0, 0.5};
+  const DeviceCollectiveStatistics sums = {
+      CollectiveOperation::kReduceScatter, "data_shard", Purpose::kGradient, 3, 300, 225.0, 0.5};
   const v1::RankMetrics metrics = MakeRankMetrics({}, {sums}, {});
   ASSERT_EQ(metrics.device_collectives_size(), 1);
   const v1::DeviceCollectiveTotals& totals = metrics.device_collectives(0);
@@ -109,10 +115,10 @@ TEST(RankMetrics, FallbacksAreCountedByOperation) {
 
 TEST(StepReportTest, EveryRankReportsItsCommunicationByPurpose) {
   StepReportMaker::StepConditions conditions;
-  conditions.communication[static_cast<size_t>(Purpose::kGradient)] = {.total = 0.5, .exposed = 0.2};
+  conditions.communication[static_cast<size_t>(Purpose::kGradient)] = {.total = 0.5,
+                                                                       .exposed = 0.2};
   conditions.epoch_step = 7;
-  const v1::StepReport report =
-      StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), conditions);
+  const v1::StepReport report = StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), conditions);
   ASSERT_EQ(report.figures().communication_size(), 1);
   const v1::CommunicationSeconds& communication = report.figures().communication(0);
   EXPECT_EQ(communication.purpose(), "gradient");

@@ -27,9 +27,8 @@ void TraceDesk::AnswerUpTo(int64_t step) {
     std::lock_guard lock(mutex_);
     if (waiting_.empty()) return;
     const auto later =
-        std::stable_partition(waiting_.begin(), waiting_.end(), [step](const auto& request) {
-          return request.last_step() <= step;
-        });
+        std::stable_partition(waiting_.begin(), waiting_.end(),
+                              [step](const auto& request) { return request.last_step() <= step; });
     due.assign(waiting_.begin(), later);
     waiting_.erase(waiting_.begin(), later);
   }

@@ -13,11 +13,12 @@ using testing::HasSubstr;
 class TraceDeskTest : public testing::Test {
  protected:
   TraceDeskTest()
-      : desk_({.job = "a", .group_epoch = 2, .rank = 3},
-              [](const StepTrace& trace, int64_t first, int64_t last) {
-                return StatusOr<v1::RankTrace>(MakeRankTrace(trace, {}, first, last));
-              },
-              [this](v1::WorkerMessage message) { sent_.push_back(message.rank_trace()); }) {}
+      : desk_(
+            {.job = "a", .group_epoch = 2, .rank = 3},
+            [](const StepTrace& trace, int64_t first, int64_t last) {
+              return StatusOr<v1::RankTrace>(MakeRankTrace(trace, {}, first, last));
+            },
+            [this](v1::WorkerMessage message) { sent_.push_back(message.rank_trace()); }) {}
 
   void MakeStep(int64_t step) {
     desk_.steps().BeginStep(step);

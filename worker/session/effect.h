@@ -76,11 +76,10 @@ struct EndDaemon {
   int exit_code = 0;
   std::string message;
 };
-using Effect =
-    std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess,
-                 SendToRank, ReadRankLogs, ReadRankTrace, RemoveCheckpoint, RemoveImages,
-                 RemoveRankLogs, ReadCheckpointBack, BeginBurnIn, StopBurnIn, PublishClaims, Note,
-                 EndDaemon>;
+using Effect = std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess,
+                            KillProcess, SendToRank, ReadRankLogs, ReadRankTrace, RemoveCheckpoint,
+                            RemoveImages, RemoveRankLogs, ReadCheckpointBack, BeginBurnIn,
+                            StopBurnIn, PublishClaims, Note, EndDaemon>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::session

@@ -175,7 +175,8 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       effects.push_back(RemoveImages{message.delete_images()});
       return;
     case CoordinatorMessage::kForgetJob:
-      ForgetEpochs(state, [&](const std::string& job) { return job == message.forget_job().job(); });
+      ForgetEpochs(state,
+                   [&](const std::string& job) { return job == message.forget_job().job(); });
       effects.push_back(RemoveRankLogs{message.forget_job()});
       return;
     case CoordinatorMessage::kVerifyCheckpoint:
@@ -374,8 +375,7 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Device& device = state.devices[i];
     const int index = static_cast<int>(i);
-    if (MayStart(device) && now >= device.start_at)
-      StartDevice(state, index, now, effects);
+    if (MayStart(device) && now >= device.start_at) StartDevice(state, index, now, effects);
     if (device.process == ProcessState::kStopping && now >= device.kill_at) {
       Kill(state, index, "it did not stop within its limit", effects);
     }
@@ -387,10 +387,10 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
   if (state.link != Link::kDown && now >= state.heard_at + state.limits.lease) {
     effects.push_back(HangUp{state.stream});
     GoDown(state, now);
-    NoteOnce(state,
-             fmt::format("nothing was heard of the coordinator for {} s",
-                         ToSeconds(state.limits.lease)),
-             effects);
+    NoteOnce(
+        state,
+        fmt::format("nothing was heard of the coordinator for {} s", ToSeconds(state.limits.lease)),
+        effects);
   }
   if (state.link == Link::kDown && now >= state.dial_at) DialNow(state, now, effects);
   if (state.link == Link::kUp && now >= state.heartbeat_at) {

@@ -832,7 +832,8 @@ TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
   const Effects exited = Do(RankExited{1, 0, 9, "", ""});
   EXPECT_TRUE(All<StartProcess>(exited).empty());
   EXPECT_EQ(state_.devices[1].process, ProcessState::kNone);
-  EXPECT_LT(NextDeadline(state_), now_ + std::chrono::seconds(10)) << "the lease's, not the device's";
+  EXPECT_LT(NextDeadline(state_), now_ + std::chrono::seconds(10))
+      << "the lease's, not the device's";
   EXPECT_GT(NextDeadline(state_), now_);
   EXPECT_TRUE(All<StartProcess>(After(std::chrono::seconds(1))).empty());
   EXPECT_TRUE(Do(DeviceFault{1, true, "Xid 79"}).empty()) << "it is told once";

@@ -99,15 +99,15 @@ struct State {
   MonotonicTime heard_at;
   MonotonicTime heartbeat_at;
   std::vector<Device> devices;
-  std::map<std::string, Group> groups;            // by job
+  std::map<std::string, Group> groups;  // by job
   // The highest group epoch that a StartRanks or StopRanks named, by job. An entry is dropped when
   // the coordinator forgets the job. A new stream drops those of jobs without a rank here, because
   // an epoch is started on one stream only: its StartRanks is never resent.
   std::map<std::string, uint64_t> highest_epoch;
-  std::deque<v1::WorkerMessage> unsent;           // ends of ranks that occurred without a stream
-  uint64_t burn_in = 0;                           // number of the request in progress; 0: none
-  std::map<std::string, v1::HeldImage> images;    // images on this host, by path
-  std::vector<v1::CoreClaims> other_claims;       // claims of the host's other daemons
+  std::deque<v1::WorkerMessage> unsent;         // ends of ranks that occurred without a stream
+  uint64_t burn_in = 0;                         // number of the request in progress; 0: none
+  std::map<std::string, v1::HeldImage> images;  // images on this host, by path
+  std::vector<v1::CoreClaims> other_claims;     // claims of the host's other daemons
   v1::CoreClaims published_claims;
   // Why the daemons of the host cannot divide cores together in this life; ranks that begin report
   // it as a fall-back. Empty: they can.

@@ -22,7 +22,15 @@ namespace {
 FakeNccl fake;
 std::mutex mutex;  // guards everything below
 
-enum class Kind : uint8_t { kAllReduce, kReduce, kReduceScatter, kAllGather, kBroadcast, kSend, kRecv };
+enum class Kind : uint8_t {
+  kAllReduce,
+  kReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kSend,
+  kRecv
+};
 
 struct Operation {
   Kind kind;
@@ -35,7 +43,8 @@ struct Operation {
   bool done = false;
 
   bool Matches(const Operation& other) const {
-    return kind == other.kind && count == other.count && type == other.type && op == other.op && peer == other.peer;
+    return kind == other.kind && count == other.count && type == other.type && op == other.op &&
+           peer == other.peer;
   }
 };
 using Shared = std::shared_ptr<Operation>;
@@ -43,8 +52,8 @@ using Shared = std::shared_ptr<Operation>;
 struct Clique {
   int ranks = 0;
   int joined = 0;
-  bool broken = false;  // the ranks' calls differ
-  std::vector<std::deque<Shared>> collectives;            // by rank, those that wait for others
+  bool broken = false;                          // the ranks' calls differ
+  std::vector<std::deque<Shared>> collectives;  // by rank, those that wait for others
   std::map<std::pair<int, int>, std::deque<Shared>> sends, receives;  // by {from, to}
 };
 
@@ -81,7 +90,9 @@ class Entry {
 thread_local int depth = 0;
 thread_local std::vector<std::pair<Communicator*, Shared>> grouped;
 
-size_t SizeOf(DataType type) { return type == kFloat32 ? 4 : type == kFloat64 ? 8 : type == kBfloat16 ? 2 : 1; }
+size_t SizeOf(DataType type) {
+  return type == kFloat32 ? 4 : type == kFloat64 ? 8 : type == kBfloat16 ? 2 : 1;
+}
 
 double Read(const void* data, DataType type, size_t i) {
   if (type == kFloat32) return static_cast<const float*>(data)[i];
@@ -157,7 +168,8 @@ void Match(Clique& clique) {
     std::deque<Shared>& receives = clique.receives[edge];
     while (!sends.empty() && !receives.empty() && !clique.broken) {
       clique.broken = sends.front()->count != receives.front()->count;
-      std::memcpy(receives.front()->to, sends.front()->from, std::min(sends.front()->count, receives.front()->count));
+      std::memcpy(receives.front()->to, sends.front()->from,
+                  std::min(sends.front()->count, receives.front()->count));
       sends.front()->done = receives.front()->done = true;
       sends.pop_front();
       receives.pop_front();
@@ -278,7 +290,8 @@ Result ncclGetUniqueId(UniqueId* id) {
 Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Config* config) {
   ++fake.inits;
   if (fake.init_result != 0) return fake.init_result;
-  if (config->magic != 0xcafebeef || config->blocking != 0 || config->comm_name == nullptr) return kInvalidUsage;
+  if (config->magic != 0xcafebeef || config->blocking != 0 || config->comm_name == nullptr)
+    return kInvalidUsage;
   if (config->max_ctas > 0) ++fake.limited_inits;
   const std::lock_guard lock(mutex);
   uint64_t number = 0;
@@ -319,21 +332,24 @@ Result ncclCommFinalize(Comm comm) {
 Result ncclCommDestroy(Comm comm) { return End(comm, &fake.destroys); }
 Result ncclCommAbort(Comm comm) { return End(comm, &fake.aborts); }
 
-Result ncclAllReduce(const void* send, void* receive, size_t count, DataType type, RedOp op, Comm comm, CudaStream) {
+Result ncclAllReduce(const void* send, void* receive, size_t count, DataType type, RedOp op,
+                     Comm comm, CudaStream) {
   return Issue(comm, {Kind::kAllReduce, send, receive, count, type, op});
 }
-Result ncclReduce(const void* send, void* receive, size_t count, DataType type, RedOp op, int root, Comm comm,
-                  CudaStream) {
+Result ncclReduce(const void* send, void* receive, size_t count, DataType type, RedOp op, int root,
+                  Comm comm, CudaStream) {
   return Issue(comm, {Kind::kReduce, send, receive, count, type, op, root});
 }
-Result ncclReduceScatter(const void* send, void* receive, size_t count, DataType type, RedOp op, Comm comm,
-                         CudaStream) {
+Result ncclReduceScatter(const void* send, void* receive, size_t count, DataType type, RedOp op,
+                         Comm comm, CudaStream) {
   return Issue(comm, {Kind::kReduceScatter, send, receive, count, type, op});
 }
-Result ncclAllGather(const void* send, void* receive, size_t count, DataType type, Comm comm, CudaStream) {
+Result ncclAllGather(const void* send, void* receive, size_t count, DataType type, Comm comm,
+                     CudaStream) {
   return Issue(comm, {Kind::kAllGather, send, receive, count, type});
 }
-Result ncclBroadcast(const void* send, void* receive, size_t count, DataType type, int root, Comm comm, CudaStream) {
+Result ncclBroadcast(const void* send, void* receive, size_t count, DataType type, int root,
+                     Comm comm, CudaStream) {
   return Issue(comm, {Kind::kBroadcast, send, receive, count, type, kSum, root});
 }
 Result ncclSend(const void* data, size_t count, DataType type, int peer, Comm comm, CudaStream) {

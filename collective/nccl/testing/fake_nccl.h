@@ -24,7 +24,7 @@ struct FakeNccl {
   std::atomic<int> limited_inits{0};  // communicators with limited blocks
   std::atomic<int> aborts{0};
   std::atomic<int> destroys{0};
-  std::atomic<int> calls{0};       // collectives, sends and receives
+  std::atomic<int> calls{0};        // collectives, sends and receives
   std::atomic<int> in_progress{0};  // results "in progress"
   // Breaches of NCCL's rules: concurrent calls on one communicator, or a call on one that is in
   // progress or destroyed.

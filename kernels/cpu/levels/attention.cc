@@ -260,8 +260,7 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_query + r;
     const float inverse = 1.0f / s.sum[r];
-    args.lse[lse_at + row * query_heads] =
-        s.max[r] + static_cast<float>(__builtin_log(s.sum[r]));
+    args.lse[lse_at + row * query_heads] = s.max[r] + static_cast<float>(__builtin_log(s.sum[r]));
     const int64_t out = o_at + row * o_stride;
     for (int64_t d = 0; d < e.head_dim; d += kLanes) {
       const F32 values = Load(s.output + r * width + d) * inverse;
@@ -324,8 +323,7 @@ TROUPE_INLINE U32 PairOf(F32 even, F32 odd) {
 // following matmuls read.
 template <bool kPairs>
 TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, const BlockRanges& ranges,
-                                  int64_t key, float scale, const float* lse,
-                                  int64_t lse_stride) {
+                                  int64_t key, float scale, const float* lse, int64_t lse_stride) {
   constexpr int64_t kStep = kPairs ? 2 : 1;
   const int64_t padded = kPairs ? RoundUp(rows, 2) : rows;
   for (int64_t r = 0; r < padded; r += kStep) {

@@ -65,8 +65,8 @@ TROUPE_INLINE RowStats StatsOf(const T* logits, int64_t vocabulary, int64_t targ
 
 // gradient = factor · exp(l - max) + summand·[target]. May be in place.
 template <typename T>
-TROUPE_INLINE void GradientOf(const T* logits, T* gradient, int64_t vocabulary, int64_t target, float max, float factor,
-                              float summand) {
+TROUPE_INLINE void GradientOf(const T* logits, T* gradient, int64_t vocabulary, int64_t target,
+                              float max, float factor, float summand) {
   const bool here = target >= 0 && target < vocabulary;
   // Read before the row is overwritten, because gradient may alias logits.
   const F32 at_target = here ? LoadPartial(logits + target, 1) : F32{};
@@ -95,8 +95,8 @@ void SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, int thread, int threads)
   for (int64_t r = part.begin; r < part.end; ++r) {
     const T* logits = static_cast<const T*>(args.logits) + r * args.vocabulary;
     T* gradient = static_cast<T*>(args.dlogits) + r * args.vocabulary;
-    GradientOf(logits, gradient, args.vocabulary, args.targets[r] - args.vocab_offset, args.max[r], args.dsums[r],
-               args.dsums[args.rows + r]);
+    GradientOf(logits, gradient, args.vocabulary, args.targets[r] - args.vocab_offset, args.max[r],
+               args.dsums[r], args.dsums[args.rows + r]);
   }
 }
 
@@ -116,7 +116,8 @@ void SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs& args, int thread, int th
       const double lse = __builtin_log(static_cast<double>(stats.sum)) + stats.max;
       factor *= static_cast<float>(1 + 2 * args.z_loss_coef * lse);
     }
-    GradientOf(logits, gradient, args.vocabulary, args.targets[r], stats.max, factor, -args.weights[r]);
+    GradientOf(logits, gradient, args.vocabulary, args.targets[r], stats.max, factor,
+               -args.weights[r]);
   }
 }
 

@@ -26,7 +26,8 @@ class HungryProduct : public cuda::LibraryProduct {
  public:
   int64_t workspace_bytes() const override { return model::kProductWorkspaceBytesMax; }
   std::string implementation() const override { return "hungry"; }
-  Status Enqueue(const void*, const void*, void*, bool, void*, Stream, const cuda::ProductScales&) override {
+  Status Enqueue(const void*, const void*, void*, bool, void*, Stream,
+                 const cuda::ProductScales&) override {
     return OkStatus();
   }
 };
@@ -57,8 +58,12 @@ class HungryGradient : public cuda::LibraryAttentionGrad {
 // Like cuDNN: supports bfloat16 only, and in a gradient handles as many heads at once as fit.
 class HungryAttention : public cuda::AttentionLibrary {
  public:
-  StatusOr<std::unique_ptr<cuda::LibraryAttention>> Prepare(const cuda::LibraryAttentionShape&) override { return nullptr; }
-  StatusOr<std::unique_ptr<cuda::LibraryAttentionGrad>> PrepareGrad(const cuda::LibraryAttentionShape& shape) override {
+  StatusOr<std::unique_ptr<cuda::LibraryAttention>> Prepare(
+      const cuda::LibraryAttentionShape&) override {
+    return nullptr;
+  }
+  StatusOr<std::unique_ptr<cuda::LibraryAttentionGrad>> PrepareGrad(
+      const cuda::LibraryAttentionShape& shape) override {
     if (!shape.bfloat16) return nullptr;
     const int64_t of_head = model::AttentionGradHeadBytes({.query_heads = shape.query_heads,
                                                            .key_value_heads = shape.key_value_heads,
@@ -80,7 +85,8 @@ model::BuildOptions Options(const model::MeshView& mesh) {
   return model::StageOptions(config, mesh, 8, 512);
 }
 
-void ExpectArenaAsPlanned(const model::BuildOptions& options, const FindCommunicator& groups, bool takes_float8 = false) {
+void ExpectArenaAsPlanned(const model::BuildOptions& options, const FindCommunicator& groups,
+                          bool takes_float8 = false) {
   constexpr int64_t kTables = 1 << 20;
   const model::Program program = model::BuildProgram(options).value();
   const model::MemoryPlan plan = model::PlanMemory(program, {2}, false, 1);
@@ -91,7 +97,8 @@ void ExpectArenaAsPlanned(const model::BuildOptions& options, const FindCommunic
   if (groups) group = std::make_unique<HostCollectives>(device, *groups({}));
   cuda::Stalls stalls(device);
   TROUPE_CHECK_OK(stalls.Prepare());
-  cuda::Preparation preparation(program, plan, device, {.products = &products, .attention = &attention}, stalls,
+  cuda::Preparation preparation(program, plan, device,
+                                {.products = &products, .attention = &attention}, stalls,
                                 [&](const model::CollectiveGroup& of) {
                                   return GroupSize(program.mesh, of) > 1 ? group.get() : nullptr;
                                 });
@@ -130,17 +137,20 @@ TEST(CudaArena, HasRoomForFactorsInFloat8ThatAreGivenBack) {
 // Gradients sent as bfloat16, reduced whole and by blocks; heads exchanged for rows.
 TEST(CudaArena, HasTheBuffersOfCollectivesThatPack) {
   const auto run = [](model::Axis axis, const std::function<void(model::BuildOptions*)>& change) {
-    RunRanks(2, [] { return std::make_unique<EmulatedBackend>(); }, [&](int rank, Backend&, const FindCommunicator& groups) {
-      model::MeshView mesh;
-      mesh.degrees[axis] = 2;
-      mesh.coordinates[axis] = rank;
-      model::BuildOptions options = Options(mesh);
-      change(&options);
-      SCOPED_TRACE(model::Name(axis));
-      ExpectArenaAsPlanned(options, groups);
-    });
+    RunRanks(
+        2, [] { return std::make_unique<EmulatedBackend>(); },
+        [&](int rank, Backend&, const FindCommunicator& groups) {
+          model::MeshView mesh;
+          mesh.degrees[axis] = 2;
+          mesh.coordinates[axis] = rank;
+          model::BuildOptions options = Options(mesh);
+          change(&options);
+          SCOPED_TRACE(model::Name(axis));
+          ExpectArenaAsPlanned(options, groups);
+        });
   };
-  run(model::Axis::kDataReplicate, [](auto* options) { options->reduce_dtype = model::DType::kBFloat16; });
+  run(model::Axis::kDataReplicate,
+      [](auto* options) { options->reduce_dtype = model::DType::kBFloat16; });
   run(model::Axis::kDataShard, [](auto* options) {
     options->reduce_dtype = model::DType::kBFloat16;
     options->zero_stage = 2;

@@ -31,7 +31,8 @@ using cuda::emulator::EmulatedDevice;
 using cuda::emulator::StreamOrder;
 
 float Get(const void* memory, int64_t at, bool bfloat16) {
-  return bfloat16 ? ToFloat(static_cast<const BFloat16*>(memory)[at]) : static_cast<const float*>(memory)[at];
+  return bfloat16 ? ToFloat(static_cast<const BFloat16*>(memory)[at])
+                  : static_cast<const float*>(memory)[at];
 }
 void Set(void* memory, int64_t at, bool bfloat16, double number) {
   if (bfloat16) {
@@ -56,8 +57,12 @@ struct HeadOfSample {
   int64_t O(int64_t token) const {
     return ((sample * shape.tokens + token) * shape.query_heads + head) * shape.head_dim;
   }
-  int64_t Lse(int64_t token) const { return (sample * shape.tokens + token) * shape.query_heads + head; }
-  int64_t LseByHeads(int64_t token) const { return (sample * shape.query_heads + head) * shape.tokens + token; }
+  int64_t Lse(int64_t token) const {
+    return (sample * shape.tokens + token) * shape.query_heads + head;
+  }
+  int64_t LseByHeads(int64_t token) const {
+    return (sample * shape.query_heads + head) * shape.tokens + token;
+  }
   double scale() const { return 1 / std::sqrt(static_cast<double>(shape.head_dim)); }
 };
 
@@ -79,7 +84,8 @@ void Forward(const HeadOfSample& of, const AttentionArgs& args) {
       weights.push_back(std::exp(of.scale() * Dot(of, args.q, of.Q(token), args.k, of.K(key))));
       sum += weights.back();
       for (size_t d = 0; d < output.size(); ++d) {
-        output[d] += weights.back() * Get(args.v, of.K(key) + static_cast<int64_t>(d), shape.bfloat16);
+        output[d] +=
+            weights.back() * Get(args.v, of.K(key) + static_cast<int64_t>(d), shape.bfloat16);
       }
     }
     for (size_t d = 0; d < output.size(); ++d) {
@@ -100,7 +106,8 @@ void Gradient(const HeadOfSample& of, const AttentionGradArgs& args, double* dk,
       const double score = of.scale() * Dot(of, args.q, of.Q(token), args.k, of.K(key));
       const double weight = std::exp(score - args.lse[of.LseByHeads(token)]);
       const double d_score =
-          of.scale() * weight * (Dot(of, args.output_gradient, of.O(token), args.v, of.K(key)) - delta);
+          of.scale() * weight *
+          (Dot(of, args.output_gradient, of.O(token), args.v, of.K(key)) - delta);
       for (int64_t d = 0; d < shape.head_dim; ++d) {
         dq[static_cast<size_t>(d)] += d_score * Get(args.k, of.K(key) + d, shape.bfloat16);
         dk[of.K(key) + d] += d_score * Get(args.q, of.Q(token) + d, shape.bfloat16);
@@ -116,7 +123,8 @@ void Gradient(const HeadOfSample& of, const AttentionGradArgs& args, double* dk,
 template <typename Body>
 void ForEachHead(const LibraryAttentionShape& shape, const Body& body) {
   for (int64_t sample = 0; sample < shape.samples; ++sample) {
-    for (int64_t head = 0; head < shape.query_heads; ++head) body(HeadOfSample{shape, sample, head});
+    for (int64_t head = 0; head < shape.query_heads; ++head)
+      body(HeadOfSample{shape, sample, head});
   }
 }
 
@@ -165,7 +173,8 @@ class HostAttention : public cuda::LibraryAttentionOf<Args> {
           // Handles one sample at a time, like a library whose workspace allows no more.
           LibraryAttentionShape one = shape_;
           one.samples = 1;
-          for (int64_t sample = 0; sample < shape_.samples; ++sample) Compute(one, SamplesFrom(sample, shape_, args));
+          for (int64_t sample = 0; sample < shape_.samples; ++sample)
+            Compute(one, SamplesFrom(sample, shape_, args));
           return OkStatus();
         },
         stream);
@@ -182,12 +191,14 @@ class HostAttentionLibrary : public cuda::AttentionLibrary {
   HostAttentionLibrary(EmulatedDevice& device, bool forward, bool gradient)
       : device_(device), forward_(forward), gradient_(gradient) {}
 
-  StatusOr<std::unique_ptr<cuda::LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
+  StatusOr<std::unique_ptr<cuda::LibraryAttention>> Prepare(
+      const LibraryAttentionShape& shape) override {
     asked.push_back("forward " + ShapeText(shape));
     if (!forward_) return nullptr;
     return std::make_unique<HostAttention<AttentionArgs>>(device_, shape, &forward_runs);
   }
-  StatusOr<std::unique_ptr<cuda::LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override {
+  StatusOr<std::unique_ptr<cuda::LibraryAttentionGrad>> PrepareGrad(
+      const LibraryAttentionShape& shape) override {
     asked.push_back("gradient " + ShapeText(shape));
     if (!gradient_) return nullptr;
     return std::make_unique<HostAttention<AttentionGradArgs>>(device_, shape, &gradient_runs);
@@ -232,12 +243,14 @@ TEST(LibraryAttention, GoesWithOurOwnKernelsEitherWay) {
       EXPECT_EQ(library.gradient_runs, gradient ? 2 : 0);
       EXPECT_TRUE(backend.fallbacks().empty());  // using our own kernels is a choice
       EXPECT_THAT(backend.implementations(),
-                  testing::UnorderedElementsAre(forward ? "attention: host" : "attention: own kernels",
-                                                gradient ? "attention_grad: host" : "attention_grad: own kernels"));
+                  testing::UnorderedElementsAre(
+                      forward ? "attention: host" : "attention: own kernels",
+                      gradient ? "attention_grad: host" : "attention_grad: own kernels"));
       const std::string shape =
           fmt::format("{} samples=2 tokens=9 queries=4 keys=2 width=4",
                       compute == model::DType::kFloat32 ? "float32" : "bfloat16");
-      EXPECT_THAT(library.asked, testing::UnorderedElementsAre("forward " + shape, "gradient " + shape));
+      EXPECT_THAT(library.asked,
+                  testing::UnorderedElementsAre("forward " + shape, "gradient " + shape));
     }
   }
 }
@@ -255,13 +268,17 @@ TEST(LibraryAttention, IsNotAskedForDocuments) {
 
 TEST(LibraryAttention, FindsLseByHeads) {
   TestRandom random;
-  for (const auto& [samples, tokens, heads] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 130, 5}, {2, 256, 4}}) {
-    std::vector<float> lse, by_heads(static_cast<size_t>(samples * tokens * heads), NAN), expected = by_heads;
-    for (const double number : random.Normals(samples * tokens * heads)) lse.push_back(static_cast<float>(number));
+  for (const auto& [samples, tokens, heads] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 130, 5}, {2, 256, 4}}) {
+    std::vector<float> lse, by_heads(static_cast<size_t>(samples * tokens * heads), NAN),
+        expected = by_heads;
+    for (const double number : random.Normals(samples * tokens * heads))
+      lse.push_back(static_cast<float>(number));
     const LibraryAttentionShape shape = {true, samples, tokens, heads, heads, 8};
     ForEachHead(shape, [&](const HeadOfSample& of) {
       for (int64_t token = 0; token < tokens; ++token) {
-        expected[static_cast<size_t>(of.LseByHeads(token))] = lse[static_cast<size_t>(of.Lse(token))];
+        expected[static_cast<size_t>(of.LseByHeads(token))] =
+            lse[static_cast<size_t>(of.Lse(token))];
       }
     });
     cuda::emulator::Launch(cuda::LseByHeads(

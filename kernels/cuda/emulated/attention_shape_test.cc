@@ -45,14 +45,16 @@ TEST(AttentionShape, EveryRowOfEveryHeadHasOneBlock) {
         const int64_t all = of_keys ? rows.keys.rows : rows.queries.rows;
         const AttentionTile tile = TileOf(pass, PaddedHeadDim(head_dim), true);
         const LaunchShape shape = AttentionShape(pass, rows, true);
-        EXPECT_EQ(shape.blocks_y * static_cast<unsigned>(tile.columns), static_cast<unsigned>(head_dim));
+        EXPECT_EQ(shape.blocks_y * static_cast<unsigned>(tile.columns),
+                  static_cast<unsigned>(head_dim));
         std::set<std::tuple<int, int, int>> covered;
         for (unsigned block = 0; block < shape.blocks_x; ++block) {
           const AttentionPlace place = PlaceOf(pass, rows, tile.rows(), block);
           EXPECT_LT(place.sample, rows.samples);
           EXPECT_LT(place.head, heads);
           for (int row = place.first; row < all && row < place.first + tile.rows(); ++row) {
-            EXPECT_TRUE(covered.insert({place.sample, place.head, row}).second) << "twice: row " << row;
+            EXPECT_TRUE(covered.insert({place.sample, place.head, row}).second)
+                << "twice: row " << row;
           }
         }
         EXPECT_EQ(covered.size(), static_cast<size_t>(rows.samples * heads * all));

@@ -29,10 +29,13 @@ class FlippingDevice : public cuda::emulator::EmulatedDevice {
   Status Copy(void* to, const void* from, int64_t bytes, cuda::Stream stream) override {
     TROUPE_RETURN_IF_ERROR(EmulatedDevice::Copy(to, from, bytes, stream));
     if (bytes != fault_.bytes || ++copies_ != fault_.nth) return OkStatus();
-    return Enqueue("flip", [at = static_cast<char*>(to) + fault_.at] {
-      *at ^= 0x40;
-      return OkStatus();
-    }, stream);
+    return Enqueue(
+        "flip",
+        [at = static_cast<char*>(to) + fault_.at] {
+          *at ^= 0x40;
+          return OkStatus();
+        },
+        stream);
   }
 
  private:
@@ -45,7 +48,8 @@ constexpr int64_t kFactorBytes = 800, kProductBytes = 1600, kArray = 100;
 
 TEST(BurnIn, NamesTheElementThatIsWrong) {
   for (const auto& [fault, said] : std::vector<std::pair<Fault, const char*>>{
-           {{kProductBytes, 1, 4 * (3 * 20 + 7) + 3}, "round 1: element [3, 7] of a product of 20 rows is "},
+           {{kProductBytes, 1, 4 * (3 * 20 + 7) + 3},
+            "round 1: element [3, 7] of a product of 20 rows is "},
            // Row 3, column 7 of an operand: row 7 of the result is wrong.
            {{kFactorBytes, 1, 2 * (3 * 20 + 7) + 1}, "round 1: element [7, "},
            // The same element of the other operand: column 7 is wrong.
@@ -62,9 +66,10 @@ TEST(BurnIn, NamesTheElementThatIsWrong) {
 TEST(BurnIn, FindsWhatGoesWrongInALaterRound) {
   FlippingDevice device({kProductBytes, 3, 3});
   CudaBackend backend(device, {}, nullptr);
-  const auto report =
-      BurnIn(backend, {.extent = 20, .copy_elements = kArray, .at_least = std::chrono::seconds(20)});
-  EXPECT_THAT(std::string(Message(report.status())), HasSubstr("round 3: element [0, 0] of a product"));
+  const auto report = BurnIn(
+      backend, {.extent = 20, .copy_elements = kArray, .at_least = std::chrono::seconds(20)});
+  EXPECT_THAT(std::string(Message(report.status())),
+              HasSubstr("round 3: element [0, 0] of a product"));
 }
 
 }  // namespace

@@ -22,13 +22,14 @@ constexpr auto kNap = std::chrono::microseconds(200);
 
 StatusOr<DeviceMemory> EmulatedDevice::Allocate(int64_t bytes) {
   auto* const memory = static_cast<char*>(
-      ::operator new(static_cast<size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow));
-  if (memory == nullptr) return ResourceExhausted("{} bytes of emulated memory cannot be had", bytes);
+      ::operator new (static_cast<size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow));
+  if (memory == nullptr)
+    return ResourceExhausted("{} bytes of emulated memory cannot be had", bytes);
   std::memset(memory, 0xFF, static_cast<size_t>(bytes));
   allocated_bytes_ += bytes;
   return DeviceMemory(memory, [this, bytes](char* address) {
     allocated_bytes_ -= bytes;
-    ::operator delete(address, std::align_val_t{kAlignment});
+    ::operator delete (address, std::align_val_t{kAlignment});
   });
 }
 
@@ -73,22 +74,24 @@ Status EmulatedDevice::Load(const KernelLaunch& launch) {
 Status EmulatedDevice::Launch(const KernelLaunch& launch, Stream stream) {
   if (loaded_.insert(launch.kernel).second) ++late_loads_;
   if (!capturing_) ++launches_;
-  return Enqueue(fmt::format("{} blocks={}x{} threads={} shared={}", launch.name, launch.shape.blocks_x,
-                        launch.shape.blocks_y, launch.shape.threads, launch.shape.shared_bytes),
-                 [launch] {
-                   emulator::Launch(launch);
-                   return OkStatus();
-                 },
-                 stream);
+  return Enqueue(
+      fmt::format("{} blocks={}x{} threads={} shared={}", launch.name, launch.shape.blocks_x,
+                  launch.shape.blocks_y, launch.shape.threads, launch.shape.shared_bytes),
+      [launch] {
+        emulator::Launch(launch);
+        return OkStatus();
+      },
+      stream);
 }
 
 Status EmulatedDevice::Copy(void* to, const void* from, int64_t bytes, Stream stream) {
-  return Enqueue(fmt::format("copy bytes={}", bytes),
-                 [=] {
-                   std::memcpy(to, from, static_cast<size_t>(bytes));
-                   return OkStatus();
-                 },
-                 stream);
+  return Enqueue(
+      fmt::format("copy bytes={}", bytes),
+      [=] {
+        std::memcpy(to, from, static_cast<size_t>(bytes));
+        return OkStatus();
+      },
+      stream);
 }
 
 Status EmulatedDevice::CopyNow(void* to, const void* from, int64_t bytes) {
@@ -97,12 +100,13 @@ Status EmulatedDevice::CopyNow(void* to, const void* from, int64_t bytes) {
 }
 
 Status EmulatedDevice::Clear(void* to, int64_t bytes, Stream stream) {
-  return Enqueue(fmt::format("clear bytes={}", bytes),
-                 [=] {
-                   std::memset(to, 0, static_cast<size_t>(bytes));
-                   return OkStatus();
-                 },
-                 stream);
+  return Enqueue(
+      fmt::format("clear bytes={}", bytes),
+      [=] {
+        std::memset(to, 0, static_cast<size_t>(bytes));
+        return OkStatus();
+      },
+      stream);
 }
 
 StatusOr<Stream> EmulatedDevice::MakeStream() {
@@ -175,7 +179,8 @@ StatusOr<bool> EmulatedDevice::StepAny(Queues* queues) {
 }
 
 Status EmulatedDevice::RunUntil(Event event, Queues* queues) {
-  const EventState* const wanted = event == kNoEvent ? nullptr : &events_[static_cast<size_t>(event)];
+  const EventState* const wanted =
+      event == kNoEvent ? nullptr : &events_[static_cast<size_t>(event)];
   while (wanted == nullptr || wanted->over < wanted->recorded) {
     const StatusOr<bool> any = StepAny(queues);
     if (!any.ok()) {
@@ -187,12 +192,14 @@ Status EmulatedDevice::RunUntil(Event event, Queues* queues) {
     }
     if (*any) continue;
     // There is nothing to do until an operation ends; it is unknown which one will be first.
-    const auto under_way = std::ranges::find_if(*queues, [](const Queue& q) { return q.under_way.has_value(); });
+    const auto under_way =
+        std::ranges::find_if(*queues, [](const Queue& q) { return q.under_way.has_value(); });
     if (under_way != queues->end()) {
       under_way->under_way->Wait(SystemClock().Now() + kNap).IgnoreError();
       continue;
     }
-    const auto stuck = std::ranges::find_if(*queues, [](const Queue& q) { return !q.works.empty(); });
+    const auto stuck =
+        std::ranges::find_if(*queues, [](const Queue& q) { return !q.works.empty(); });
     if (stuck == queues->end()) return OkStatus();
     const Work& work = stuck->works.front();
     return Internal("the {} stream waits for ever: {}", Name(work.stream), work.name);

@@ -119,7 +119,8 @@ class EmulatedDevice : public Device {
   std::vector<EventState> events_;
   // Operations that were in flight when other work failed; they end with the network.
   std::vector<CollectiveHandle> left_;
-  int64_t launches_ = 0, graph_launches_ = 0, graphs_done_ = 0, graphs_held_ = 0, late_loads_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
+  int64_t launches_ = 0, graph_launches_ = 0, graphs_done_ = 0, graphs_held_ = 0, late_loads_ = 0,
+          host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda::emulator

@@ -13,10 +13,13 @@ class EmulatedDeviceTest : public testing::Test {
  protected:
   // Enqueues work on `stream` that appends `letter`.
   void Put(char letter, Stream stream) {
-    TROUPE_CHECK_OK(device_.Enqueue(std::string(1, letter), [this, letter] {
-      done_ += letter;
-      return OkStatus();
-    }, stream));
+    TROUPE_CHECK_OK(device_.Enqueue(
+        std::string(1, letter),
+        [this, letter] {
+          done_ += letter;
+          return OkStatus();
+        },
+        stream));
   }
   Event Record(Stream stream) {
     const Event event = device_.MakeEvent().value();

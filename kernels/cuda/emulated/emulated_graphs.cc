@@ -48,10 +48,12 @@ Status EmulatedDevice::CheckCapture(const Works& works) const {
         return Internal("{}: recorded before the capture", work.name);
       }
       if (!at[stream]) at[stream] = Clock(streams);
-      std::ranges::transform(*at[stream], found->second, at[stream]->begin(), [](int a, int b) { return std::max(a, b); });
+      std::ranges::transform(*at[stream], found->second, at[stream]->begin(),
+                             [](int a, int b) { return std::max(a, b); });
       continue;
     }
-    if (!at[stream]) return Internal("the {} stream is not captured: {}", Name(work.stream), work.name);
+    if (!at[stream])
+      return Internal("the {} stream is not captured: {}", Name(work.stream), work.name);
     if (work.event >= 0) {
       recorded[work.event] = *at[stream];
     } else {
@@ -69,18 +71,19 @@ Status EmulatedDevice::CheckCapture(const Works& works) const {
 
 Status EmulatedDevice::LaunchGraph(Graph graph) {
   ++graph_launches_;
-  return Enqueue(fmt::format("graph {}", graph),
-                 [this, graph] {
-                   ++graphs_done_;
-                   // The events of a graph belong to it: none is over when the graph starts.
-                   Queues queues;
-                   for (const Work& work : graphs_[static_cast<size_t>(graph)]) {
-                     if (work.event >= 0) events_[static_cast<size_t>(work.event)].over = 0;
-                     Append(work, &queues);
-                   }
-                   return RunUntil(kNoEvent, &queues);
-                 },
-                 Stream::kCompute);
+  return Enqueue(
+      fmt::format("graph {}", graph),
+      [this, graph] {
+        ++graphs_done_;
+        // The events of a graph belong to it: none is over when the graph starts.
+        Queues queues;
+        for (const Work& work : graphs_[static_cast<size_t>(graph)]) {
+          if (work.event >= 0) events_[static_cast<size_t>(work.event)].over = 0;
+          Append(work, &queues);
+        }
+        return RunUntil(kNoEvent, &queues);
+      },
+      Stream::kCompute);
 }
 
 std::string EmulatedDevice::ToText(Graph graph) const {

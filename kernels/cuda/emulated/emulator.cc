@@ -62,7 +62,9 @@ class Races {
     __tsan_release(&begins_);
   }
   void End() { __tsan_acquire(&ends_); }
-  void SwitchTo(size_t thread) { __tsan_switch_to_fiber(threads_[thread], __tsan_switch_to_fiber_no_sync); }
+  void SwitchTo(size_t thread) {
+    __tsan_switch_to_fiber(threads_[thread], __tsan_switch_to_fiber_no_sync);
+  }
   void SwitchToHost() { __tsan_switch_to_fiber(host_, __tsan_switch_to_fiber_no_sync); }
 
   // Called by the thread itself.
@@ -319,7 +321,8 @@ const char* Exchange(const void* value, size_t bytes) {
 
 void RequireAligned(const void* address, size_t bytes) {
   TROUPE_CHECK(reinterpret_cast<uintptr_t>(address) % bytes == 0,
-               "a kernel reads or writes {} bytes at an address that is no multiple of them", bytes);
+               "a kernel reads or writes {} bytes at an address that is no multiple of them",
+               bytes);
 }
 
 void BeginCopy(void* to, const void* from, size_t bytes, size_t zeros) {

@@ -45,7 +45,8 @@ inline int32_t AtomicAdd(int32_t* to, int32_t value) {
 }
 
 inline uint64_t DeviceNanoseconds() {
-  return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 inline void SyncWithHost() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 

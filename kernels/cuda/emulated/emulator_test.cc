@@ -24,17 +24,18 @@ TEST(Emulator, RunsEveryThreadOfEveryBlockOnce) {
 TEST(Emulator, ABarrierShowsWhatEveryThreadOfTheBlockWrote) {
   constexpr unsigned kThreads = 96;
   std::vector<unsigned> sums(2 * kThreads);
-  RunBlocks({.blocks = {2, 1}, .threads = kThreads, .shared_bytes = kThreads * sizeof(unsigned)}, [&] {
-    auto* const shared = reinterpret_cast<unsigned*>(DynamicShared());
-    unsigned sum = 0;
-    for (unsigned round = 0; round < 3; ++round) {
-      shared[ThreadIndex()] = ThreadIndex() * round;
-      SyncBlock();
-      for (unsigned i = 0; i < kThreads; ++i) sum += shared[i];
-      SyncBlock();
-    }
-    sums[BlockIndex().x * kThreads + ThreadIndex()] = sum;
-  });
+  RunBlocks({.blocks = {2, 1}, .threads = kThreads, .shared_bytes = kThreads * sizeof(unsigned)},
+            [&] {
+              auto* const shared = reinterpret_cast<unsigned*>(DynamicShared());
+              unsigned sum = 0;
+              for (unsigned round = 0; round < 3; ++round) {
+                shared[ThreadIndex()] = ThreadIndex() * round;
+                SyncBlock();
+                for (unsigned i = 0; i < kThreads; ++i) sum += shared[i];
+                SyncBlock();
+              }
+              sums[BlockIndex().x * kThreads + ThreadIndex()] = sum;
+            });
   EXPECT_EQ(sums, std::vector<unsigned>(2 * kThreads, 3 * (kThreads - 1) * kThreads / 2));
 }
 
@@ -55,19 +56,20 @@ TEST(Emulator, LanesExchangeWithinTheirWarpThoughAnotherWarpIsDone) {
 
 TEST(EmulatorDeathTest, ABarrierThatSomeThreadsMissEndsTheProcess) {
   EXPECT_DEATH(RunBlocks({.blocks = {1, 1}, .threads = 64},
-                   [] {
-                     if (ThreadIndex() < 40) SyncBlock();
-                   }),
+                         [] {
+                           if (ThreadIndex() < 40) SyncBlock();
+                         }),
                "different barriers");
   EXPECT_DEATH(RunBlocks({.blocks = {1, 1}, .threads = 32},
-                   [] { ThreadIndex() < 3 ? SyncBlock() : SyncWarp(); }),
+                         [] { ThreadIndex() < 3 ? SyncBlock() : SyncWarp(); }),
                "different barriers");
 }
 
 TEST(EmulatorDeathTest, AnAddressThatIsNoMultipleOfWhatIsReadEndsTheProcess) {
   alignas(32) float numbers[12] = {};
   const auto read = [&](int64_t first) {
-    RunBlocks({.blocks = {1, 1}, .threads = 1}, [&] { numbers[8] += Pack<float, 4>::Load(numbers + first)[0]; });
+    RunBlocks({.blocks = {1, 1}, .threads = 1},
+              [&] { numbers[8] += Pack<float, 4>::Load(numbers + first)[0]; });
   };
   read(4);
   EXPECT_DEATH(read(1), "no multiple");
@@ -89,15 +91,16 @@ TEST(EmulatorDeathTest, ThreadSanitizerSeesThatABarrierIsMissing) {
   // the reads of other threads' values.
   const auto exchange = [](bool before, bool after, unsigned threads) {
     std::vector<unsigned> read(threads);
-    RunBlocks({.blocks = {2, 1}, .threads = threads, .shared_bytes = threads * sizeof(unsigned)}, [&] {
-      auto* const shared = reinterpret_cast<unsigned*>(DynamicShared());
-      for (unsigned round = 0; round < 3; ++round) {
-        shared[ThreadIndex()] = ThreadIndex() + round;
-        before ? SyncBlock() : SyncWarp();
-        read[ThreadIndex()] = shared[threads - 1 - ThreadIndex()];
-        after ? SyncBlock() : SyncWarp();
-      }
-    });
+    RunBlocks({.blocks = {2, 1}, .threads = threads, .shared_bytes = threads * sizeof(unsigned)},
+              [&] {
+                auto* const shared = reinterpret_cast<unsigned*>(DynamicShared());
+                for (unsigned round = 0; round < 3; ++round) {
+                  shared[ThreadIndex()] = ThreadIndex() + round;
+                  before ? SyncBlock() : SyncWarp();
+                  read[ThreadIndex()] = shared[threads - 1 - ThreadIndex()];
+                  after ? SyncBlock() : SyncWarp();
+                }
+              });
     std::exit(read[0] == threads + 1 ? 0 : 1);
   };
   constexpr int kRace = 66;  // ThreadSanitizer's exit code

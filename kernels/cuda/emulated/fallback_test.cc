@@ -36,8 +36,8 @@ class CountedProduct : public LibraryProduct {
                  Stream stream, const cuda::ProductScales&) override {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(workspace) % 256, 0u);
     ++runs_;
-    return device_.Launch(cuda::Matmul({shape_.kind, a, b, c, shape_.rows, shape_.k, shape_.n, nullptr, 1,
-                                        1, accumulate},
+    return device_.Launch(cuda::Matmul({shape_.kind, a, b, c, shape_.rows, shape_.k, shape_.n,
+                                        nullptr, 1, 1, accumulate},
                                        shape_.bfloat16),
                           stream);
   }
@@ -50,7 +50,8 @@ class CountedProduct : public LibraryProduct {
 
 class OneKindLibrary : public cuda::ProductLibrary {
  public:
-  OneKindLibrary(EmulatedDevice& device, ProductKind missing) : device_(device), missing_(missing) {}
+  OneKindLibrary(EmulatedDevice& device, ProductKind missing)
+      : device_(device), missing_(missing) {}
   StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override {
     if (shape.kind == missing_) return nullptr;
     return std::make_unique<CountedProduct>(device_, shape, &runs);
@@ -75,8 +76,10 @@ class Float8Product : public LibraryProduct {
                  const cuda::ProductScales& scales) override {
     ++runs_;
     // The library's first matrix is our second.
-    const auto multiply = [=, this, first = static_cast<const uint8_t*>(b), second = static_cast<const uint8_t*>(a)] {
-      const auto format = shape_.kind == ProductKind::kForward ? Float8Format::kE4M3 : Float8Format::kE5M2;
+    const auto multiply = [=, this, first = static_cast<const uint8_t*>(b),
+                           second = static_cast<const uint8_t*>(a)] {
+      const auto format =
+          shape_.kind == ProductKind::kForward ? Float8Format::kE4M3 : Float8Format::kE5M2;
       for (int64_t i = 0; i < layout_.m; ++i) {
         for (int64_t j = 0; j < layout_.n; ++j) {
           double sum = 0;
@@ -84,7 +87,8 @@ class Float8Product : public LibraryProduct {
             const bool squares = shape_.kind != ProductKind::kWeightGradient;
             sum += double{FromFloat8(Float8Format::kE4M3, first[l + i * layout_.a.leading])} *
                    FromFloat8(format, second[l + j * layout_.b.leading]) *
-                   ScaleAt(scales.b, squares, layout_.m, i, l) * ScaleAt(scales.a, false, layout_.n, j, l);
+                   ScaleAt(scales.b, squares, layout_.m, i, l) *
+                   ScaleAt(scales.a, false, layout_.n, j, l);
           }
           const auto scaled = static_cast<float>(sum);
           const int64_t at = i + j * layout_.d.leading;
@@ -106,7 +110,8 @@ class Float8Product : public LibraryProduct {
   float ScaleAt(const float* scales, bool squares, int64_t lines, int64_t line, int64_t at) const {
     if (shape_.float8 == Float8Scaling::kWhole) return *scales;
     const int64_t blocks = (layout_.k + 127) / 128;
-    return squares ? scales[line / 128 * ((blocks + 3) / 4 * 4) + at / 128] : scales[at / 128 * lines + line];
+    return squares ? scales[line / 128 * ((blocks + 3) / 4 * 4) + at / 128]
+                   : scales[at / 128 * lines + line];
   }
 
   EmulatedDevice& device_;
@@ -119,7 +124,8 @@ class Float8Library : public cuda::ProductLibrary {
  public:
   explicit Float8Library(EmulatedDevice& device) : device_(device) {}
   StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override {
-    if (shape.float8 == Float8Scaling::kNone) return std::make_unique<CountedProduct>(device_, shape, &others);
+    if (shape.float8 == Float8Scaling::kNone)
+      return std::make_unique<CountedProduct>(device_, shape, &others);
     if (shape.float8 == Float8Scaling::kBlocks && !takes_blocks) return nullptr;
     return std::make_unique<Float8Product>(device_, shape, &runs);
   }
@@ -137,8 +143,8 @@ TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
   TestRandom random;
   ReferenceBackend reference;
   for (const int64_t depth : {128, 640}) {
-    for (const model::OpKind kind :
-         {model::OpKind::kMatmul, model::OpKind::kMatmulGradInput, model::OpKind::kMatmulGradWeight}) {
+    for (const model::OpKind kind : {model::OpKind::kMatmul, model::OpKind::kMatmulGradInput,
+                                     model::OpKind::kMatmulGradWeight}) {
       const bool weight = kind == model::OpKind::kMatmulGradWeight;
       const int64_t rows = 16, columns = 256;
       const auto scales = [&](int64_t lines) {
@@ -150,18 +156,20 @@ TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
       };
       const model::DType first =
           kind == model::OpKind::kMatmul ? model::DType::kFloat8E4M3 : model::DType::kFloat8E5M2;
-      const TestOp op{kind,
-                      {},
-                      {{first, {rows, depth}, random.Normals(rows * depth)},
-                       {model::DType::kFloat8E4M3, {columns, depth}, random.Normals(columns * depth)},
-                       scales(rows),
-                       scales(weight ? columns : columns / 128)},
-                      {{weight ? model::DType::kFloat32 : model::DType::kBFloat16, {rows, columns}, {}}}};
+      const TestOp op{
+          kind,
+          {},
+          {{first, {rows, depth}, random.Normals(rows * depth)},
+           {model::DType::kFloat8E4M3, {columns, depth}, random.Normals(columns * depth)},
+           scales(rows),
+           scales(weight ? columns : columns / 128)},
+          {{weight ? model::DType::kFloat32 : model::DType::kBFloat16, {rows, columns}, {}}}};
       EmulatedDevice device;
       Float8Library library(device);
       library.takes_blocks = true;
       CudaBackend backend(device, {.products = &library}, nullptr);
-      EXPECT_LE(RelativeError(RunOp(backend, op).outputs[0], RunOp(reference, op).outputs[0]), 0x1.0p-8)
+      EXPECT_LE(RelativeError(RunOp(backend, op).outputs[0], RunOp(reference, op).outputs[0]),
+                0x1.0p-8)
           << model::Name(kind) << " " << depth;
       EXPECT_GT(library.runs, 0);
     }

@@ -84,7 +84,9 @@ Status HostCollectives::AllGather(const void* input, void* output, std::span<con
                                   Purpose purpose, DeviceStream stream) {
   return Enqueue(
       "all_gather", Total(bytes), kPatience,
-      [=, this, bytes = CopyOf(bytes)] { return host_.StartAllGather(input, output, bytes, purpose); },
+      [=, this, bytes = CopyOf(bytes)] {
+        return host_.StartAllGather(input, output, bytes, purpose);
+      },
       stream);
 }
 
@@ -102,14 +104,16 @@ Status HostCollectives::AllToAll(const void* input, void* output,
 
 Status HostCollectives::Send(const void* data, size_t bytes, int to, Purpose purpose,
                              DeviceStream stream) {
-  return Enqueue("send", bytes, Duration::zero(),
-                 [=, this] { return host_.StartSend(data, bytes, to, purpose); }, stream);
+  return Enqueue(
+      "send", bytes, Duration::zero(),
+      [=, this] { return host_.StartSend(data, bytes, to, purpose); }, stream);
 }
 
 Status HostCollectives::Receive(void* data, size_t bytes, int from, Purpose purpose,
                                 DeviceStream stream) {
-  return Enqueue("receive", bytes, Duration::zero(),
-                 [=, this] { return host_.StartReceive(data, bytes, from, purpose); }, stream);
+  return Enqueue(
+      "receive", bytes, Duration::zero(),
+      [=, this] { return host_.StartReceive(data, bytes, from, purpose); }, stream);
 }
 
 }  // namespace troupe::kernels::cuda::emulator

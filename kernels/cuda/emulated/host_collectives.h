@@ -36,8 +36,7 @@ class HostCollectives : public DeviceCommunicator {
                   DeviceStream stream) override;
   Status Send(const void* data, size_t bytes, int to, Purpose purpose,
               DeviceStream stream) override;
-  Status Receive(void* data, size_t bytes, int from, Purpose purpose,
-                 DeviceStream stream) override;
+  Status Receive(void* data, size_t bytes, int from, Purpose purpose, DeviceStream stream) override;
   void Abort() override { aborted_.store(true); }
 
  private:

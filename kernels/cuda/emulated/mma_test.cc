@@ -71,7 +71,9 @@ TEST(Mma, FragmentsFromEveryLoadMakeThePlainProduct) {
   for (const int row : {0, 8, 16}) {
     for (const int column : {0, 16, 24, 32}) {
       for (const int half : {0, 8}) {  // selects the first or the second of two B's
-        const auto of = [half](const FragmentB2& two) { return half == 0 ? two.first : two.second; };
+        const auto of = [half](const FragmentB2& two) {
+          return half == 0 ? two.first : two.second;
+        };
         EXPECT_EQ(OfWarp([&] {
                     return Factors{LoadA(left, row, column), of(LoadB(right, row, column))};
                   }),
@@ -135,9 +137,9 @@ TEST(AsyncCopy, FillsWithZerosAndComesGroupByGroup) {
 
 TEST(AsyncCopyDeathTest, AThreadThatEndsBeforeItsCopiesEndsTheProcess) {
   alignas(16) char from[16] = {}, to[16];
-  EXPECT_DEATH(emulator::RunBlocks({.blocks = {1, 1}, .threads = 1},
-                                   [&] { BeginCopy(to, from, 16); }),
-               "ends before its copies");
+  EXPECT_DEATH(
+      emulator::RunBlocks({.blocks = {1, 1}, .threads = 1}, [&] { BeginCopy(to, from, 16); }),
+      "ends before its copies");
 }
 
 }  // namespace

@@ -54,9 +54,11 @@ struct Case {
 template <typename T, typename Launcher>
 void ExpectProduct(const Case& c, const Launcher& launcher) {
   TestRandom random;
-  const bool weight = c.kind == ProductKind::kWeightGradient, forward = c.kind == ProductKind::kForward;
+  const bool weight = c.kind == ProductKind::kWeightGradient,
+             forward = c.kind == ProductKind::kForward;
   const int64_t a_width = forward ? c.k : c.n, b_width = c.k, c_width = forward ? c.n : c.k;
-  const int64_t used = c.counts.empty() ? c.rows : std::accumulate(c.counts.begin(), c.counts.end(), int64_t{0});
+  const int64_t used =
+      c.counts.empty() ? c.rows : std::accumulate(c.counts.begin(), c.counts.end(), int64_t{0});
   std::vector<double> a = random.Normals(c.rows * a_width);
   std::vector<double> b = random.Normals(weight ? c.rows * b_width : c.experts * c.n * c.k);
   std::fill(a.begin() + used * a_width, a.end(), NAN);
@@ -67,13 +69,22 @@ void ExpectProduct(const Case& c, const Launcher& launcher) {
   using Result = Matrix<float>;
   Result weights(before, c.aligned);
   Matrix<T> rows(before, c.aligned);
-  ProductArgs args{c.kind, a_matrix.data(), b_matrix.data(), rows.data(), c.rows, c.k, c.n,
+  ProductArgs args{c.kind,
+                   a_matrix.data(),
+                   b_matrix.data(),
+                   rows.data(),
+                   c.rows,
+                   c.k,
+                   c.n,
                    c.counts.empty() ? nullptr : c.counts.data(),
-                   c.counts.empty() ? 1 : static_cast<int64_t>(c.counts.size()), c.experts, c.accumulate};
+                   c.counts.empty() ? 1 : static_cast<int64_t>(c.counts.size()),
+                   c.experts,
+                   c.accumulate};
   if (weight) args.c = weights.data();
   emulator::Launch(launcher(args));
 
-  const std::vector<int32_t> counts = c.counts.empty() ? std::vector<int32_t>{static_cast<int32_t>(c.rows)} : c.counts;
+  const std::vector<int32_t> counts =
+      c.counts.empty() ? std::vector<int32_t>{static_cast<int32_t>(c.rows)} : c.counts;
   std::vector<double> expected = before;
   if (weight && !c.accumulate) std::fill(expected.begin(), expected.end(), 0.0);
   // The sum of the terms' magnitudes, with which rounding errors grow, also where the terms cancel.
@@ -108,8 +119,10 @@ void ExpectProduct(const Case& c, const Launcher& launcher) {
   for (size_t i = 0; i < expected.size(); ++i) {
     actual.push_back(weight ? weights[static_cast<int64_t>(i)] : rows[static_cast<int64_t>(i)]);
   }
-  const size_t written = static_cast<size_t>(weight ? static_cast<int64_t>(expected.size()) : used * c_width);
-  for (size_t i = written; i < actual.size(); ++i) ASSERT_TRUE(std::isnan(actual[i])) << "element " << i;
+  const size_t written =
+      static_cast<size_t>(weight ? static_cast<int64_t>(expected.size()) : used * c_width);
+  for (size_t i = written; i < actual.size(); ++i)
+    ASSERT_TRUE(std::isnan(actual[i])) << "element " << i;
   constexpr double kUnits = 4;
   const double unit = sizeof(T) == 2 && !weight ? 0x1.0p-8 : 0x1.0p-23;
   for (size_t i = 0; i < written; ++i) {
@@ -145,12 +158,16 @@ std::vector<Case> Cases(bool counted) {
 
 TEST(Products, OfTensorCoresMatchInLargeAndSmallTiles) {
   for (const Case& c : Cases(/*counted=*/false)) {
-    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<false, 128>("", args); });
-    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<false, 64>("", args); });
+    ExpectProduct<BFloat16>(
+        c, [](const ProductArgs& args) { return MmaProductOf<false, 128>("", args); });
+    ExpectProduct<BFloat16>(
+        c, [](const ProductArgs& args) { return MmaProductOf<false, 64>("", args); });
   }
   for (const Case& c : Cases(/*counted=*/true)) {
-    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<true, 128>("", args); });
-    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<true, 64>("", args); });
+    ExpectProduct<BFloat16>(
+        c, [](const ProductArgs& args) { return MmaProductOf<true, 128>("", args); });
+    ExpectProduct<BFloat16>(
+        c, [](const ProductArgs& args) { return MmaProductOf<true, 64>("", args); });
   }
 }
 

@@ -62,9 +62,9 @@ class CudaUpdate : public testing::Test {
       tensors.push_back({gradients_[t].data() + begin_, counts_[t]});
     }
     std::vector<double> partial(parts_.size(), NAN);
-    const SumOfSquaresTensors args = {tensors.data(), parts_.data(),
-                                      static_cast<int64_t>(parts_.size()), partial.data(),
-                                      control_.data(), /*rank=*/3};
+    const SumOfSquaresTensors args = {
+        tensors.data(), parts_.data(),   static_cast<int64_t>(parts_.size()),
+        partial.data(), control_.data(), /*rank=*/3};
     Launch(SumOfSquares(args));
     Launch(SumOfSquaresFinish(args));
   }
@@ -75,12 +75,12 @@ class CudaUpdate : public testing::Test {
     std::vector<AdamWTensor> tensors;
     for (size_t t = 0; t < counts_.size(); ++t) {
       tensors.push_back({parameters_[t].data(), means_[t].data(), squares_[t].data(),
-                         gradients_[t].data() + begin_, t == 0 ? nullptr : copies_[t].data() + begin_, counts_[t],
-                         t == 1});
+                         gradients_[t].data() + begin_,
+                         t == 0 ? nullptr : copies_[t].data() + begin_, counts_[t], t == 1});
     }
-    Launch(AdamW({tensors.data(), parts_.data(), static_cast<int64_t>(parts_.size()),
-                  control_.data(), &kRate, &applied_steps_, kBeta1, kBeta2, kEps, kDecay,
-                  kMaxNorm}));
+    Launch(
+        AdamW({tensors.data(), parts_.data(), static_cast<int64_t>(parts_.size()), control_.data(),
+               &kRate, &applied_steps_, kBeta1, kBeta2, kEps, kDecay, kMaxNorm}));
     Launch(CountAppliedStep(control_.data(), &applied_steps_));
   }
 
@@ -136,7 +136,8 @@ TEST_F(CudaUpdate, AShardOfATensorMayBeginAtAnyElement) {
       const float actual = parameters_[t].data()[i];
       ASSERT_NEAR(actual, whole.data()[i], 1e-6 * (1 + std::abs(actual))) << t << " " << i;
       if (t > 0) {
-        ASSERT_EQ(copies_[t][static_cast<size_t>(i + begin_)].bits, ToBFloat16(actual).bits) << t << " " << i;
+        ASSERT_EQ(copies_[t][static_cast<size_t>(i + begin_)].bits, ToBFloat16(actual).bits)
+            << t << " " << i;
       }
     }
   }
@@ -172,8 +173,10 @@ TEST_F(CudaUpdate, AJobThatHasHaltedIsChangedByNoLaterStep) {
   Launch(ControlHalt(control_.data(), &halted));
   EXPECT_EQ(control_, finite);
   // Each of these alone halts a job; the next step, although finite, is not applied.
-  for (const auto& [lane, number] : std::vector<std::pair<int, double>>{
-           {model::kLaneNonfinite, 2}, {model::kLaneSumOfSquares, INFINITY}, {model::kLaneWeight, 0}}) {
+  for (const auto& [lane, number] :
+       std::vector<std::pair<int, double>>{{model::kLaneNonfinite, 2},
+                                           {model::kLaneSumOfSquares, INFINITY},
+                                           {model::kLaneWeight, 0}}) {
     halted = 0;
     control_ = finite;
     control_[static_cast<size_t>(lane)] = number;
@@ -206,8 +209,8 @@ TEST_F(CudaUpdate, AdamWIsTheFormulaWithAndWithoutDecay) {
       const double v = kBeta2 * square.data()[i] + (1 - kBeta2) * g * g;
       const double decay = t == 1 ? 1 - kRate * kDecay : 1;
       const double root = std::sqrt(v / (1 - std::pow(kBeta2, kStep))) + kEps;
-      const double expected = parameter.data()[i] * decay -
-                              kRate * m / (1 - std::pow(kBeta1, kStep)) / root;
+      const double expected =
+          parameter.data()[i] * decay - kRate * m / (1 - std::pow(kBeta1, kStep)) / root;
       const float actual = parameters_[t].data()[i];
       ASSERT_NEAR(means_[t].data()[i], m, 1e-6 * (1 + std::abs(m)));
       ASSERT_NEAR(squares_[t].data()[i], v, 1e-6 * (1 + v));

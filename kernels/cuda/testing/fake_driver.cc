@@ -19,7 +19,8 @@ int cuDriverGetVersion(int* version) {
   return kSuccess;
 }
 
-int cuLibraryLoadData(void** library, const void*, void*, void**, unsigned, void*, void**, unsigned) {
+int cuLibraryLoadData(void** library, const void*, void*, void**, unsigned, void*, void**,
+                      unsigned) {
   *library = &any_handle;
   return kSuccess;
 }

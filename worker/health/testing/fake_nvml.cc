@@ -101,9 +101,8 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* address, void** device) {
 }
 
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
-  return WithGpu(device, [&](FakeGpu&) {
-    return CopyText(static_cast<Entry*>(device)->first, uuid, length);
-  });
+  return WithGpu(
+      device, [&](FakeGpu&) { return CopyText(static_cast<Entry*>(device)->first, uuid, length); });
 }
 
 int nvmlDeviceGetName(void* device, char* name, unsigned length) {

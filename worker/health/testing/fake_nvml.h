@@ -37,13 +37,13 @@ struct FakeNvml {
   std::condition_variable changed;
   std::map<std::string, FakeGpu> gpus;  // by UUID
   std::deque<FakeEvent> events;  // not yet waited for; events that are not registered are dropped
-  int init_fails = 0;                   // code that nvmlInit_v2 returns
-  int wait_fails = 0;                   // code that nvmlEventSetWait_v2 returns
-  int starts = 0;                       // nvmlInit_v2 minus nvmlShutdown
-  int event_sets = 0;                   // created and not freed
-  int waits = 0;                        // calls of nvmlEventSetWait_v2
-  int samples = 0;                      // calls of nvmlDeviceGetTemperature
-  bool hangs = false;                   // nvmlDeviceGetTemperature blocks until this is false
+  int init_fails = 0;            // code that nvmlInit_v2 returns
+  int wait_fails = 0;            // code that nvmlEventSetWait_v2 returns
+  int starts = 0;                // nvmlInit_v2 minus nvmlShutdown
+  int event_sets = 0;            // created and not freed
+  int waits = 0;                 // calls of nvmlEventSetWait_v2
+  int samples = 0;               // calls of nvmlDeviceGetTemperature
+  bool hangs = false;            // nvmlDeviceGetTemperature blocks until this is false
 };
 
 // Exported by the library as `troupe_fake_nvml`; a process has one instance.

@@ -21,10 +21,10 @@ class FakeNvmlTest : public ::testing::Test {
     if (handle_ == nullptr) return;
     fake_ = reinterpret_cast<FakeNvmlOf*>(dlsym(handle_, "troupe_fake_nvml"))();
     Change([](FakeNvml& fake) {
-      fake.gpus[kFirstGpu] = {.pci = "0000:3b:00.0", .name = "NVIDIA H100", .celsius = 41,
-                              .milliwatts = 312500};
-      fake.gpus[kSecondGpu] = {.pci = "0000:5e:00.0", .name = "NVIDIA H100", .celsius = 43,
-                               .milliwatts = 280000};
+      fake.gpus[kFirstGpu] = {
+          .pci = "0000:3b:00.0", .name = "NVIDIA H100", .celsius = 41, .milliwatts = 312500};
+      fake.gpus[kSecondGpu] = {
+          .pci = "0000:5e:00.0", .name = "NVIDIA H100", .celsius = 43, .milliwatts = 280000};
     });
   }
   ~FakeNvmlTest() override {
