@@ -3,8 +3,8 @@
 // A sample is a row of tokens with the values that belong to them. Data sources declare the
 // channels that their rows provide (data/dataset.h), and chunks of a program the channels that they
 // read (model/program/program.h). A rank binds one to the other (worker/executor/chunk_inputs.h),
-// and plans and checkpoints record the channels that were read (plan/read_channels.h,
-// checkpoint/sample_channels.h).
+// and plans and checkpoints record the channels that were read (plan/validate/read_channels.h,
+// checkpoint/format/sample_channels.h).
 //
 // A channel never changes its meaning or form: a different meaning is a different channel of a
 // later version. Every later build can therefore read an older checkpoint, and a build refuses, by

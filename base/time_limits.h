@@ -42,7 +42,7 @@ struct TimeLimits {
   // A job on a smaller layout grows back once the devices for its submitted layout have been
   // available for this long.
   Duration growth_patience;
-  // The half-life of the weight of a host's fault (coordinator/blame.h).
+  // The half-life of the weight of a host's fault (coordinator/state/blame.h).
   Duration blame_half_life;
   // A faulty host waits this long before its burn-in; the time doubles with each relapse, up to the
   // limit.

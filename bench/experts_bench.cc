@@ -18,10 +18,10 @@
 #include "base/sample_schema.h"
 #include "bench/program_bench.h"
 #include "collective/loopback/loopback_cluster.h"
+#include "kernels/backend/plain_program.h"
+#include "kernels/backend/program_part.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/plain_program.h"
-#include "kernels/program_part.h"
-#include "kernels/testing.h"
+#include "kernels/testing/testing.h"
 #include "model/build.h"
 #include "model/initialize.h"
 

@@ -4,9 +4,9 @@
 #include <span>
 
 #include "base/check.h"
-#include "checkpoint/attempt.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/shard_writer.h"
+#include "checkpoint/format/attempt.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/write/shard_writer.h"
 
 namespace troupe {
 

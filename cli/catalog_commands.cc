@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/file_system.h"
-#include "checkpoint/diff.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/survey.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/read/diff.h"
+#include "checkpoint/read/survey.h"
 #include "cli/absolute_path.h"
 #include "cli/client.h"
 #include "cli/commands.h"

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/file_system.h"
-#include "checkpoint/digest.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/verify.h"
+#include "checkpoint/format/digest.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/read/verify.h"
 #include "cli/absolute_path.h"
 #include "cli/client.h"
 #include "cli/commands.h"

@@ -8,8 +8,8 @@
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "data/prepare.h"
-#include "plan/job_defaults.h"
-#include "plan/validate.h"
+#include "plan/job/job_defaults.h"
+#include "plan/validate/validate.h"
 
 namespace troupe {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "cli/watch.h"
-#include "plan/fault_cost.h"
-#include "plan/job_file.h"
+#include "plan/cost/fault_cost.h"
+#include "plan/job/job_file.h"
 
 namespace troupe {
 namespace {

@@ -5,9 +5,9 @@
 #include "base/file_system.h"
 #include "data/job_data.h"
 #include "interop/import.h"
-#include "plan/job_file.h"
+#include "plan/job/job_file.h"
+#include "plan/job/violation.h"
 #include "plan/make_plan.h"
-#include "plan/violation.h"
 
 namespace troupe {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "plan/message_json.h"
+#include "plan/job/message_json.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {

@@ -8,7 +8,7 @@
 #include "cli/client.h"
 #include "cli/progress_line.h"
 #include "google/rpc/status.pb.h"
-#include "plan/violation.h"
+#include "plan/job/violation.h"
 
 namespace troupe {
 namespace {

@@ -7,15 +7,15 @@
 #include "cli/commands.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
-#include "plan/device_profile.h"
-#include "plan/fault_cost.h"
-#include "plan/job_defaults.h"
-#include "plan/job_file.h"
+#include "plan/cost/fault_cost.h"
+#include "plan/device/device_profile.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/job_file.h"
+#include "plan/job/violation.h"
 #include "plan/make_plan.h"
-#include "plan/plan_text.h"
-#include "plan/search.h"
-#include "plan/validate.h"
-#include "plan/violation.h"
+#include "plan/search/search.h"
+#include "plan/text/plan_text.h"
+#include "plan/validate/validate.h"
 
 namespace troupe {
 namespace {

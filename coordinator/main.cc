@@ -17,7 +17,7 @@
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
-#include "coordinator/server.h"
+#include "coordinator/service/server.h"
 
 namespace troupe {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/memory_store.h"
-#include "coordinator/job_state.h"
-#include "coordinator/machine.h"
+#include "base/store/memory_store.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/state/job_state.h"
 
 namespace troupe {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/shard_reader.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/shard_reader.h"
 #include "interop/directory.h"
 #include "interop/hf_config.h"
 #include "interop/hf_weights.h"

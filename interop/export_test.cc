@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_directory.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/verify.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/read/verify.h"
 #include "interop/hf_config.h"
 #include "interop/hf_weights.h"
 #include "interop/import.h"

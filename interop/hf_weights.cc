@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/check.h"
-#include "checkpoint/reshard.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/reshard.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
 // The weights of a Hugging Face directory: model.safetensors, or the files that
 // model.safetensors.index.json names.
 //
-// Open parses the headers (checkpoint/safetensors refuses hostile ones); data are read slice by
-// slice, so that a rank reads only its own part. Symbolic links are followed, because a directory
-// in Hugging Face's cache consists of them. Thread-safe once open.
+// Open parses the headers (checkpoint/format/safetensors refuses hostile ones); data are read slice
+// by slice, so that a rank reads only its own part. Symbolic links are followed, because a
+// directory in Hugging Face's cache consists of them. Thread-safe once open.
 #ifndef TROUPE_INTEROP_HF_WEIGHTS_H_
 #define TROUPE_INTEROP_HF_WEIGHTS_H_
 
@@ -16,7 +16,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "checkpoint/slice.h"
+#include "checkpoint/format/slice.h"
 #include "interop/llama_tensors.h"
 #include "interop/number_format.h"
 

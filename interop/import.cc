@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/manifest.h"
-#include "checkpoint/shard_writer.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/write/shard_writer.h"
 #include "interop/directory.h"
 #include "interop/hf_config.h"
 

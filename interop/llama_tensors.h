@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "checkpoint/slice.h"
+#include "checkpoint/format/slice.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {

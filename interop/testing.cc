@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/file_system.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
 #include "interop/hf_config.h"
 #include "interop/hf_weights.h"
 

@@ -1,7 +1,7 @@
 // A model as numbers and a sequence of blocks.
 //
-// A plain value; the code that creates it (plan/stage_inputs) validates it. Thread-safe if not
-// modified.
+// A plain value; the code that creates it (plan/validate/stage_inputs) validates it. Thread-safe if
+// not modified.
 #ifndef TROUPE_MODEL_CONFIG_H_
 #define TROUPE_MODEL_CONFIG_H_
 

@@ -8,11 +8,11 @@
 #include <system_error>
 #include <vector>
 
-#include "plan/job_defaults.h"
-#include "plan/job_file.h"
-#include "plan/key_warnings.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/job_file.h"
+#include "plan/job/key_warnings.h"
 #include "plan/make_plan.h"
-#include "plan/validate.h"
+#include "plan/validate/validate.h"
 
 namespace troupe {
 namespace {

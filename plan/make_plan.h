@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/status.h"
-#include "plan/placement.h"
+#include "plan/layout/placement.h"
 #include "plan/schedules/schedule.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"

@@ -8,15 +8,15 @@
 
 #include "model/build.h"
 #include "model/cost.h"
-#include "plan/device_traits.h"
-#include "plan/estimate.h"
-#include "plan/job_defaults.h"
-#include "plan/job_file.h"
-#include "plan/mesh.h"
-#include "plan/plan_text.h"
-#include "plan/stage_inputs.h"
-#include "plan/validate.h"
-#include "plan/violation.h"
+#include "plan/cost/estimate.h"
+#include "plan/device/device_traits.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/job_file.h"
+#include "plan/job/violation.h"
+#include "plan/layout/mesh.h"
+#include "plan/text/plan_text.h"
+#include "plan/validate/stage_inputs.h"
+#include "plan/validate/validate.h"
 
 namespace troupe {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "plan/key_effects.h"
-#include "plan/key_path.h"
+#include "plan/job/key_effects.h"
+#include "plan/job/key_path.h"
 
 namespace troupe {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 
-#include "plan/job_defaults.h"
-#include "plan/key_effects.h"
-#include "plan/key_path.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/key_effects.h"
+#include "plan/job/key_path.h"
 
 namespace troupe {
 namespace {

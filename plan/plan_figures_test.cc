@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "model/program/placement.h"
-#include "plan/estimate.h"
-#include "plan/job_defaults.h"
-#include "plan/job_file.h"
+#include "plan/cost/estimate.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/job_file.h"
 #include "plan/make_plan.h"
-#include "plan/plan_text.h"
-#include "plan/scaled.h"
-#include "plan/stage_inputs.h"
+#include "plan/text/plan_text.h"
+#include "plan/text/scaled.h"
+#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "actor/actor.h"
 #include "base/status.h"
-#include "base/store.h"
+#include "base/store/store.h"
 
 namespace troupe {
 

@@ -29,8 +29,8 @@
 #include "actor/sim/random.h"
 #include "actor/sim/trace.h"
 #include "base/clock.h"
-#include "base/memory_store.h"
 #include "base/status.h"
+#include "base/store/memory_store.h"
 
 namespace troupe {
 

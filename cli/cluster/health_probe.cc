@@ -10,7 +10,7 @@
 #include <charconv>
 #include <string>
 
-#include "base/metric_list.h"
+#include "base/metrics/metric_list.h"
 
 namespace troupe {
 namespace {

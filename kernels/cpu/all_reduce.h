@@ -9,9 +9,9 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
+#include "kernels/backend/reduced_ranges.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/wait.h"
-#include "kernels/reduced_ranges.h"
 #include "model/program/op.h"
 #include "model/program/value.h"
 

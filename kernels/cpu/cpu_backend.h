@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "kernels/cpu/level.h"
 
 namespace troupe::kernels {

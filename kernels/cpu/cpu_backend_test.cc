@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/float8_kernel_test.h"
+#include "kernels/testing/float8_kernel_test.h"
 
 namespace troupe::kernels {
 namespace {

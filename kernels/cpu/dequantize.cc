@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/bfloat16.h"
+#include "kernels/backend/update_decision.h"
 #include "kernels/cpu/quantize.h"
-#include "kernels/float8.h"
-#include "kernels/update_decision.h"
+#include "kernels/numerics/bfloat16.h"
+#include "kernels/numerics/float8.h"
 #include "model/program/float8.h"
 
 namespace troupe::kernels::cpu {

@@ -11,7 +11,7 @@
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/wait.h"
-#include "kernels/row_exchange.h"
+#include "kernels/exchange/row_exchange.h"
 #include "model/program/value.h"
 
 namespace troupe::kernels::cpu {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "base/status.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
+#include "kernels/backend/op_sequence.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
 

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "kernels/arguments.h"
+#include "kernels/backend/arguments.h"
 #include "kernels/cpu/level.h"
 
 namespace troupe::kernels::cpu {

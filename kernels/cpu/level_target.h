@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/bfloat16.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/numerics/bfloat16.h"
 
 #if TROUPE_LEVEL == 3
 #define TROUPE_LEVEL_NAMESPACE avx512_bf16

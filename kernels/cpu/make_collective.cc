@@ -2,13 +2,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/backend/reduced_ranges.h"
 #include "kernels/cpu/all_reduce.h"
 #include "kernels/cpu/all_to_all.h"
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/preparation.h"
 #include "kernels/cpu/relayout.h"
 #include "kernels/cpu/shift.h"
-#include "kernels/reduced_ranges.h"
 
 namespace troupe::kernels::cpu {
 namespace {

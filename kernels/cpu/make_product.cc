@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "kernels/cpu/grouped_matmul.h"
+#include "kernels/cpu/experts/grouped_matmul.h"
 #include "kernels/cpu/preparation.h"
 #include "kernels/cpu/quantize.h"
 

@@ -6,9 +6,9 @@
 
 #include <dnnl.hpp>
 
-#include "kernels/arena_layout.h"
-#include "kernels/bfloat16.h"
+#include "kernels/backend/arena_layout.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/numerics/bfloat16.h"
 
 namespace troupe::kernels::cpu {
 namespace {

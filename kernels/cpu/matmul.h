@@ -1,5 +1,5 @@
-// The three matmuls of a linear layer (kernels/product_shape.h) on oneDNN, each prepared once for
-// its shape and number of threads.
+// The three matmuls of a linear layer (kernels/backend/product_shape.h) on oneDNN, each prepared
+// once for its shape and number of threads.
 //
 // float32 uses sgemm, which computes all three, with or without accumulation, as fast as
 // inner_product. bfloat16 uses inner_product on row-major weights. Its weight gradient cannot
@@ -13,8 +13,8 @@
 #include <string>
 
 #include "base/status.h"
+#include "kernels/backend/product_shape.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/product_shape.h"
 
 namespace troupe::kernels::cpu {
 

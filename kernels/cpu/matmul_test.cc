@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/bfloat16.h"
+#include "kernels/numerics/bfloat16.h"
 
 namespace troupe::kernels::cpu {
 namespace {

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/backend/op_arguments.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/cpu/experts/grouped_matmul.h"
 #include "kernels/cpu/gather_scatter.h"
-#include "kernels/cpu/grouped_matmul.h"
 #include "kernels/cpu/quantize.h"
-#include "kernels/op_arguments.h"
-#include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
 namespace {

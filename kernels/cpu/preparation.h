@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/arena_layout.h"
-#include "kernels/backend.h"
+#include "kernels/backend/arena_layout.h"
+#include "kernels/backend/backend.h"
+#include "kernels/backend/op_arguments.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/backend/rope_tables.h"
 #include "kernels/cpu/arena.h"
+#include "kernels/cpu/experts/routed_rows.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/routed_rows.h"
 #include "kernels/cpu/update.h"
 #include "kernels/cpu/wait.h"
-#include "kernels/op_arguments.h"
-#include "kernels/op_sequence.h"
-#include "kernels/rope_tables.h"
-#include "kernels/row_exchange.h"
+#include "kernels/exchange/row_exchange.h"
 
 namespace troupe::kernels::cpu {
 

@@ -1,13 +1,13 @@
 // Tests of whole small models on the CPU, in addition to those for every backend
-// (kernels/program_kernels_test.cc).
+// (kernels/testing/program_kernels_test.cc).
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/program_run.h"
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/program_run.h"
+#include "kernels/testing/testing.h"
 #include "model/program/control_word.h"
 #include "model/testing.h"
 

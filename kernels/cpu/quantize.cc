@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "base/cpu_clones.h"
-#include "kernels/arena_layout.h"
-#include "kernels/bfloat16.h"
+#include "kernels/backend/arena_layout.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/float8.h"
+#include "kernels/numerics/bfloat16.h"
+#include "kernels/numerics/float8.h"
 #include "model/program/float8.h"
 
 namespace troupe::kernels::cpu {

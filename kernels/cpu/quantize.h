@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/arguments.h"
+#include "kernels/backend/arguments.h"
+#include "kernels/backend/op_sequence.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
 

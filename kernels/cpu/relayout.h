@@ -6,7 +6,7 @@
 
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
-#include "kernels/row_relayout.h"
+#include "kernels/exchange/row_relayout.h"
 
 namespace troupe::kernels::cpu {
 

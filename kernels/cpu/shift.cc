@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/ring_shift.h"
+#include "kernels/exchange/ring_shift.h"
 
 namespace troupe::kernels::cpu {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/control_word.h"
-#include "kernels/update_decision.h"
+#include "kernels/backend/control_word.h"
+#include "kernels/backend/update_decision.h"
 
 namespace troupe::kernels::cpu {
 namespace {

@@ -2,8 +2,8 @@
 // is added to the bias-corrected root.
 #include <cmath>
 
+#include "kernels/backend/update_decision.h"
 #include "kernels/reference/operation.h"
-#include "kernels/update_decision.h"
 
 namespace troupe::kernels::reference {
 

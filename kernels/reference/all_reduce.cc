@@ -1,4 +1,4 @@
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {

@@ -2,7 +2,7 @@
 // split into equal blocks.
 #include <algorithm>
 
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {

@@ -1,7 +1,7 @@
-#include "kernels/control_word.h"
+#include "kernels/backend/control_word.h"
 
+#include "kernels/backend/update_decision.h"
 #include "kernels/reference/operation.h"
-#include "kernels/update_decision.h"
 
 namespace troupe::kernels::reference {
 

@@ -1,4 +1,4 @@
-#include "kernels/dropout_draw.h"
+#include "kernels/numerics/dropout_draw.h"
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {

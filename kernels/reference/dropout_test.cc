@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "kernels/program_run.h"
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/program_run.h"
+#include "kernels/testing/testing.h"
 #include "model/testing.h"
 
 namespace troupe::kernels {

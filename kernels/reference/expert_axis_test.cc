@@ -7,9 +7,9 @@
 
 #include "base/check.h"
 #include "collective/loopback/loopback_cluster.h"
-#include "kernels/program_run.h"
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/program_run.h"
+#include "kernels/testing/testing.h"
 #include "model/program/control_word.h"
 #include "model/testing.h"
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/exchange/row_exchange.h"
 #include "kernels/reference/operation.h"
-#include "kernels/row_exchange.h"
 
 namespace troupe::kernels::reference {
 

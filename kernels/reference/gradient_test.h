@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/testing.h"
 
 namespace troupe::kernels {
 

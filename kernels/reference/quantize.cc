@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/backend/update_decision.h"
 #include "kernels/reference/operation.h"
-#include "kernels/update_decision.h"
 
 namespace troupe::kernels::reference {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/numerics/value_encoding.h"
 #include "kernels/reference/operation.h"
-#include "kernels/value_encoding.h"
 
 namespace troupe::kernels {
 namespace {

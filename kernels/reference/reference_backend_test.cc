@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 
-#include "kernels/program_run.h"
 #include "kernels/reference/gradient_test.h"
+#include "kernels/testing/program_run.h"
 #include "model/program/control_word.h"
 #include "model/testing.h"
 

@@ -1,5 +1,5 @@
+#include "kernels/exchange/row_relayout.h"
 #include "kernels/reference/operation.h"
-#include "kernels/row_relayout.h"
 
 namespace troupe::kernels::reference {
 

@@ -1,4 +1,4 @@
-#include "kernels/ring_attention_test.h"
+#include "kernels/testing/ring_attention_test.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "kernels/bfloat16.h"
+#include "kernels/numerics/bfloat16.h"
+#include "kernels/numerics/rope_frequencies.h"
 #include "kernels/reference/operation.h"
-#include "kernels/rope_frequencies.h"
 
 namespace troupe::kernels::reference {
 namespace {

@@ -1,9 +1,9 @@
 // Sends a value around the ring of a group's ranks.
 #include <algorithm>
 
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/exchange/ring_shift.h"
 #include "kernels/reference/operation.h"
-#include "kernels/ring_shift.h"
 
 namespace troupe::kernels::reference {
 

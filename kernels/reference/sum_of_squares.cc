@@ -1,5 +1,5 @@
+#include "kernels/backend/update_decision.h"
 #include "kernels/reference/operation.h"
-#include "kernels/update_decision.h"
 
 namespace troupe::kernels::reference {
 

@@ -25,7 +25,7 @@ struct BlockInputs {
   DropoutPolicy dropout;  // applied to the block's output before the residual
 };
 
-// Forward FLOPs by the convention of plan/estimate.h.
+// Forward FLOPs by the convention of plan/cost/estimate.h.
 struct BlockFlops {
   double weights = 0;  // matmuls with a weight
   double pairs = 0;    // query-key pairs; backward has twice as many

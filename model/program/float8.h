@@ -1,8 +1,8 @@
 // Linear layers in float8: the recipes, and the types of FP8 tensors and their scales.
 //
 // A value is quantised to E4M3 (activations and weights) or E5M2 (gradients) after division by a
-// scale. The scale is the power of two for which the amax just fits the format (kernels/float8.h).
-// The recipe determines the amax:
+// scale. The scale is the power of two for which the amax just fits the format
+// (kernels/numerics/float8.h). The recipe determines the amax:
 //   current    of the value itself, on this rank
 //   delayed    over the last kAmaxSteps steps, all ranks and all microbatches; the scale is twice
 //              as large, as a margin for growth. Without history: as current. Weights, which are

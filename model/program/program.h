@@ -1,6 +1,6 @@
 // The stage program: everything that one rank computes, as data. It is built once (model/build.h),
 // verified, printed, costed, given addresses (memory_plan.h) and prepared by a backend
-// (kernels/backend.h).
+// (kernels/backend/backend.h).
 //
 // Immutable after building; thread-safe to read.
 #ifndef TROUPE_MODEL_PROGRAM_PROGRAM_H_

@@ -13,8 +13,8 @@ namespace troupe::model {
 enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64, kInt32, kFloat8E4M3, kFloat8E5M2 };
 int64_t SizeOf(DType dtype);    // bytes
 const char* Name(DType dtype);  // "f32" "bf16" "f64" "i32" "f8e4m3" "f8e5m2"
-// Whether `dtype` is one of the two 8-bit formats (kernels/float8.h), which are meaningful only
-// with a scale.
+// Whether `dtype` is one of the two 8-bit formats (kernels/numerics/float8.h), which are meaningful
+// only with a scale.
 inline bool IsFloat8(DType dtype) {
   return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2;
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "plan/job/key_path.h"
 #include "plan/job/key_schema.h"
-#include "plan/key_path.h"
 
 namespace troupe {
 namespace {

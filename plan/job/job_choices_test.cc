@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/job/job_defaults.h"
 #include "plan/job/key_schema.h"
-#include "plan/job_defaults.h"
 
 namespace troupe {
 namespace {

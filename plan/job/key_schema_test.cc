@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "model/program/router_attributes.h"
-#include "plan/job_file.h"
+#include "plan/job/job_file.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "plan/job/job_defaults.h"
 #include "plan/job/key_schema.h"
-#include "plan/job_defaults.h"
 #include "plan/schedules/schedules.h"
 #include "troupe/v1/job.pb.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "plan/job/key_path.h"
 #include "plan/job/key_schema.h"
-#include "plan/key_path.h"
 
 namespace troupe {
 namespace {

@@ -1,9 +1,9 @@
 // Checks each job key by itself, by its option `key` (proto/troupe/v1/key.proto). Relations between
-// keys are checked by plan/validate.h. Pure.
+// keys are checked by plan/validate/validate.h. Pure.
 #ifndef TROUPE_PLAN_JOB_VALIDATE_KEYS_H_
 #define TROUPE_PLAN_JOB_VALIDATE_KEYS_H_
 
-#include "plan/violation.h"
+#include "plan/job/violation.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {

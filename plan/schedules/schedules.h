@@ -25,7 +25,7 @@ inline constexpr ScheduleKind kScheduleKinds[] = {
     ScheduleKind::kGPipe,        ScheduleKind::k1F1B,        ScheduleKind::kInterleaved1F1B,
     ScheduleKind::kZeroBubbleH1, ScheduleKind::kZeroBubbleV, ScheduleKind::kDualPipeV};
 
-// "auto" is not a schedule; it asks the planner for the best one (plan/choose_schedule.h).
+// "auto" is not a schedule; it asks the planner for the best one (plan/cost/choose_schedule.h).
 inline constexpr std::string_view kAutoSchedule = "auto";
 
 struct NamedSchedule {

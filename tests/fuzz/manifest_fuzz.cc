@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/reshard.h"
-#include "checkpoint/sample_channels.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/sample_channels.h"
+#include "checkpoint/read/reshard.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace troupe;

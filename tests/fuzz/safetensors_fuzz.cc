@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
 
 namespace {
 

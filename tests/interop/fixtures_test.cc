@@ -16,12 +16,12 @@
 #include "interop/import.h"
 #include "interop/testing.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/program_run.h"
 #include "kernels/reference/reference_backend.h"
-#include "plan/job_defaults.h"
-#include "plan/job_file.h"
+#include "kernels/testing/program_run.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/job_file.h"
 #include "plan/make_plan.h"
-#include "plan/stage_inputs.h"
+#include "plan/validate/stage_inputs.h"
 #include "tests/layouts/training.h"
 
 namespace troupe {

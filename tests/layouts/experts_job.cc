@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "plan/job_defaults.h"
+#include "plan/job/job_defaults.h"
 #include "tests/layouts/expect_steps.h"
 
 namespace troupe {

@@ -11,7 +11,7 @@
 
 #include "base/temporary_directory.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
-#include "plan/job_defaults.h"
+#include "plan/job/job_defaults.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "plan/job_defaults.h"
+#include "plan/job/job_defaults.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/training.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/temporary_directory.h"
-#include "plan/job_defaults.h"
+#include "plan/job/job_defaults.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"

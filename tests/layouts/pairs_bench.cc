@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/flag_parser.h"
-#include "plan/job_defaults.h"
+#include "plan/job/job_defaults.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/file_system.h"
 #include "base/temporary_directory.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
-#include "plan/job_defaults.h"
+#include "plan/job/job_defaults.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/training.h"
 

@@ -18,7 +18,7 @@
 #include "base/failpoint.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 #include "collective/loopback/loopback_transport.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
 #include "plan/make_plan.h"

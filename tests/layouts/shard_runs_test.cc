@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/temporary_directory.h"
-#include "plan/job_defaults.h"
-#include "plan/validate.h"
+#include "plan/job/job_defaults.h"
+#include "plan/validate/validate.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"

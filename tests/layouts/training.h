@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "collective/statistics.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "troupe/v1/job.pb.h"
 #include "worker/executor/executor.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "coordinator/event_history.h"
+#include "coordinator/history/event_history.h"
 
 namespace troupe::simulation {
 namespace {

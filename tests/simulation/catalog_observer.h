@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/store.h"
-#include "coordinator/machine.h"
+#include "base/store/store.h"
+#include "coordinator/machine/machine.h"
 #include "tests/simulation/world.h"
 #include "troupe/v1/catalog.pb.h"
 #include "troupe/v1/checkpoint.pb.h"

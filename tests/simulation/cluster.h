@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/options.h"
+#include "coordinator/state/options.h"
 #include "tests/simulation/coordinator_process.h"
 #include "tests/simulation/mix.h"
 #include "tests/simulation/truth.h"

@@ -16,7 +16,7 @@
 
 #include "actor/actor.h"
 #include "actor/sim/network.h"
-#include "coordinator/machine.h"
+#include "coordinator/machine/machine.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/host_observer.h"
 #include "tests/simulation/world.h"

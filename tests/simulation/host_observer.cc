@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "coordinator/preference.h"
-#include "coordinator/scheduler.h"
+#include "coordinator/machine/scheduler.h"
+#include "coordinator/state/preference.h"
 
 namespace troupe::simulation {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "coordinator/machine.h"
+#include "coordinator/machine/machine.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/world.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "actor/sim/faults.h"
-#include "coordinator/options.h"
+#include "coordinator/state/options.h"
 
 namespace troupe::simulation {
 

@@ -3,7 +3,7 @@
 #ifndef TROUPE_TESTS_SIMULATION_SIMULATED_PLANNER_H_
 #define TROUPE_TESTS_SIMULATION_SIMULATED_PLANNER_H_
 
-#include "coordinator/planner.h"
+#include "coordinator/state/planner.h"
 
 namespace troupe::simulation {
 

@@ -70,7 +70,8 @@ Status WorkerProcess::Start(Context& context) {
   return Run(session::Tick{}, context);
 }
 
-// As worker/incarnation.h: the clock, or the last life's number plus one if the clock went back.
+// As worker/daemon/incarnation.h: the clock, or the last life's number plus one if the clock went
+// back.
 StatusOr<uint64_t> WorkerProcess::NextIncarnation(Context& context) {
   constexpr std::string_view kKey = "incarnation";
   auto next = static_cast<uint64_t>(context.WallNanoseconds());

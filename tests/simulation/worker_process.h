@@ -14,7 +14,7 @@
 
 #include "actor/actor.h"
 #include "actor/sim/network.h"
-#include "base/store.h"
+#include "base/store/store.h"
 #include "tests/simulation/rank_model.h"
 #include "tests/simulation/world.h"
 #include "worker/session/session.h"

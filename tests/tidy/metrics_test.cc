@@ -1,4 +1,4 @@
-// Holds the code, the documentation, the dashboards and the alerts to base/metric_list.h.
+// Holds the code, the documentation, the dashboards and the alerts to base/metrics/metric_list.h.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kList[] = "base/metric_list.h";
+constexpr char kList[] = "base/metrics/metric_list.h";
 
 std::string TextOf(const fs::path& path) {
   std::ifstream in(path);

@@ -9,7 +9,7 @@
 namespace troupe {
 
 struct SourceFile {
-  std::string path;  // relative to the root: "checkpoint/manifest.h"
+  std::string path;  // relative to the root: "checkpoint/format/manifest.h"
   std::vector<std::string> lines;
 };
 
@@ -20,7 +20,7 @@ const std::vector<std::string>& SourceFolders();
 // root.
 const std::vector<SourceFile>& Sources();
 
-// Returns "checkpoint" for "checkpoint/manifest.h".
+// Returns "checkpoint" for "checkpoint/format/manifest.h".
 std::string TopFolder(const std::string& path);
 
 // Whether the file is a test or serves tests alone.

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model/program/program.h"
 #include "troupe/v1/step.pb.h"
 

@@ -14,9 +14,9 @@
 #include "base/sample_schema.h"
 #include "base/status.h"
 #include "data/sample_batch.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model/program/program.h"
-#include "plan/batch.h"
+#include "plan/validate/batch.h"
 
 namespace troupe {
 

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/failpoint.h"
-#include "kernels/update_decision.h"
+#include "kernels/backend/update_decision.h"
 #include "worker/executor/block_norms.h"
 #include "worker/executor/expert_counts.h"
 #include "worker/executor/failure_cause.h"

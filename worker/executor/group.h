@@ -8,7 +8,7 @@
 #include "collective/operation.h"
 #include "model/program/op.h"
 #include "model/program/program.h"
-#include "plan/mesh.h"
+#include "plan/layout/mesh.h"
 
 namespace troupe {
 

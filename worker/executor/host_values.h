@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model/program/program.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "checkpoint/slice.h"
+#include "checkpoint/format/slice.h"
 #include "interop/hf_weights.h"
 #include "interop/llama_tensors.h"
 #include "model/parameter_slices.h"

@@ -6,7 +6,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model/program/program.h"
 #include "troupe/v1/job.pb.h"
 

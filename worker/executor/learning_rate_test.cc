@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "plan/job/key_effects.h"
 #include "plan/job/key_schema.h"
-#include "plan/key_effects.h"
 
 namespace troupe {
 namespace {

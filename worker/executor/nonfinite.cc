@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/float8.h"
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/numerics/float8.h"
 #include "worker/executor/block_norms.h"
 #include "worker/executor/host_values.h"
 

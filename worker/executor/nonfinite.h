@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "model/program/program.h"
 
 namespace troupe {

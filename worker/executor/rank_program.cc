@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "base/sample_schema.h"
-#include "checkpoint/sample_channels.h"
+#include "checkpoint/format/sample_channels.h"
 #include "model/build.h"
-#include "plan/device_traits.h"
+#include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/validate_keys.h"
-#include "plan/mesh.h"
-#include "plan/stage_inputs.h"
+#include "plan/layout/mesh.h"
+#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 namespace {

@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "base/sample_schema.h"
-#include "checkpoint/sample_channels.h"
-#include "checkpoint/shard_reader.h"
+#include "checkpoint/format/sample_channels.h"
+#include "checkpoint/read/shard_reader.h"
 #include "model/build.h"
 #include "model/initialize.h"
 #include "model/parameter_slices.h"
-#include "plan/mesh.h"
-#include "plan/stage_inputs.h"
-#include "plan/violation.h"
+#include "plan/job/violation.h"
+#include "plan/layout/mesh.h"
+#include "plan/validate/stage_inputs.h"
 #include "worker/executor/host_values.h"
 
 namespace troupe {

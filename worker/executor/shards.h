@@ -11,10 +11,10 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "checkpoint/ownership.h"
-#include "checkpoint/shard_writer.h"
-#include "checkpoint/slice.h"
-#include "kernels/backend.h"
+#include "checkpoint/format/slice.h"
+#include "checkpoint/write/ownership.h"
+#include "checkpoint/write/shard_writer.h"
+#include "kernels/backend/backend.h"
 #include "model/program/program.h"
 #include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/job.pb.h"
@@ -37,8 +37,8 @@ Status InitializeState(const model::Program& program, uint64_t seed,
 
 // Loads weights and optimizer states from the checkpoint in `directory`; the states become 0 if it
 // has only weights. Every block is verified before it is copied; after an error the state must not
-// be used. Returns FAILED_PRECONDITION with the field manifest.samples (plan/violation.h) if the
-// checkpoint needs a channel of samples that this build does not know in that form; errors of
+// be used. Returns FAILED_PRECONDITION with the field manifest.samples (plan/job/violation.h) if
+// the checkpoint needs a channel of samples that this build does not know in that form; errors of
 // LoadSlices.
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,

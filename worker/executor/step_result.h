@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "plan/batch.h"
+#include "kernels/backend/backend.h"
+#include "plan/validate/batch.h"
 #include "troupe/v1/step.pb.h"
 
 namespace troupe {

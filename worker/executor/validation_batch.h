@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "data/dataset.h"
 #include "data/sample_batch.h"
-#include "plan/batch.h"
+#include "plan/validate/batch.h"
 
 namespace troupe {
 

@@ -9,8 +9,8 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "checkpoint/attempt.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/attempt.h"
+#include "checkpoint/format/folder.h"
 
 namespace troupe {
 namespace {

@@ -23,9 +23,9 @@
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/status.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/shard_writer.h"
-#include "checkpoint/snapshot.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/write/shard_writer.h"
+#include "checkpoint/write/snapshot.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {

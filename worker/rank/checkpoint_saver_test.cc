@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
-#include "checkpoint/attempt.h"
-#include "checkpoint/digest.h"
+#include "checkpoint/format/attempt.h"
+#include "checkpoint/format/digest.h"
 
 namespace troupe {
 namespace {

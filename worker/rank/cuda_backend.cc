@@ -5,13 +5,13 @@
 
 #include "collective/nccl/nccl_library.h"
 #include "collective/nccl/nccl_network.h"
-#include "kernels/cuda/cublaslt_functions.h"
-#include "kernels/cuda/cublaslt_library.h"
-#include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/cudnn_attention.h"
-#include "kernels/cuda/device_attention.h"
-#include "kernels/cuda/known_gpus.h"
+#include "kernels/cuda/libraries/cublaslt_functions.h"
+#include "kernels/cuda/libraries/cublaslt_library.h"
+#include "kernels/cuda/libraries/cudnn_attention.h"
+#include "kernels/cuda/libraries/device_attention.h"
+#include "kernels/cuda/runtime/cuda_backend.h"
+#include "kernels/cuda/runtime/cuda_device.h"
+#include "kernels/cuda/runtime/known_gpus.h"
 #include "worker/rank/cuda_nccl_device.h"
 
 namespace troupe {

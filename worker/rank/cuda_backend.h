@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "troupe/v1/worker.pb.h"
 #include "worker/rank/rank_backend_options.h"
 

@@ -3,8 +3,8 @@
 #define TROUPE_WORKER_RANK_CUDA_NCCL_DEVICE_H_
 
 #include "collective/nccl/nccl_device.h"
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/device_marks.h"
+#include "kernels/cuda/runtime/cuda_device.h"
+#include "kernels/cuda/runtime/device_marks.h"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
 #include "worker/rank/folder_proof.h"
 
 #include "base/log.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "worker/executor/failure_cause.h"
 
 namespace troupe {

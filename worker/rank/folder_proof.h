@@ -13,7 +13,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "checkpoint/patience.h"
+#include "checkpoint/write/patience.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {

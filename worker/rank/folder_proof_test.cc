@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "worker/executor/failure_cause.h"
 
 namespace troupe {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda/device_loss.h"
+#include "kernels/cuda/runtime/device_loss.h"
 #include "plan/job/job_choices.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/rank/cuda_backend.h"

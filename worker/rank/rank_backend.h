@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/status.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "troupe/v1/rank.pb.h"
 #include "worker/rank/rank_backend_options.h"
 

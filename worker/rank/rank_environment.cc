@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/status.h"
-#include "kernels/op_sequence.h"
+#include "kernels/backend/op_sequence.h"
 
 namespace troupe {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/executed_products.h"
+#include "kernels/backend/executed_products.h"
 #include "model/program/program.h"
 #include "troupe/v1/worker.pb.h"
 

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "base/log.h"
-#include "checkpoint/folder.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/rank_image.h"
-#include "checkpoint/shard_presence.h"
-#include "plan/kept_keys.h"
-#include "plan/violation.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/read/shard_presence.h"
+#include "checkpoint/write/rank_image.h"
+#include "plan/job/kept_keys.h"
+#include "plan/job/violation.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/shards.h"

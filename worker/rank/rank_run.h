@@ -22,7 +22,7 @@
 #include "base/file_system.h"
 #include "base/serial_executor.h"
 #include "base/status.h"
-#include "checkpoint/ownership.h"
+#include "checkpoint/write/ownership.h"
 #include "collective/network.h"
 #include "collective/transport.h"
 #include "troupe/v1/rank.pb.h"

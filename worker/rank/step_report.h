@@ -8,7 +8,7 @@
 
 #include "collective/device_statistics.h"
 #include "collective/statistics.h"
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 #include "troupe/v1/rank.pb.h"
 #include "worker/executor/executor.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "plan/checkpoint_write.h"
-#include "plan/slowest_step.h"
+#include "plan/cost/checkpoint_write.h"
+#include "plan/cost/slowest_step.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/session/cores.h"
 #include "worker/session/outbox.h"

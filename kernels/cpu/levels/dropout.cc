@@ -1,6 +1,6 @@
-// Dropout with the draws of kernels/dropout_draw.h: Philox4x32-10 on vectors of counters that
-// differ only in the group of channels. Bound by the multiplications, about three instructions per
-// element.
+// Dropout with the draws of kernels/numerics/dropout_draw.h: Philox4x32-10 on vectors of counters
+// that differ only in the group of channels. Bound by the multiplications, about three instructions
+// per element.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {

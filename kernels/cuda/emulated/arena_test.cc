@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "kernels/collective_test.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
 #include "kernels/cuda/emulated/emulated_device.h"
 #include "kernels/cuda/emulated/host_collectives.h"
-#include "kernels/cuda/preparation.h"
+#include "kernels/cuda/runtime/preparation.h"
+#include "kernels/testing/collective_test.h"
 #include "model/program/gpu_working_memory.h"
 #include "model/testing.h"
 

@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "kernels/bfloat16.h"
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/emulated/emulated_device.h"
 #include "kernels/cuda/emulated/launch.h"
-#include "kernels/cuda/kernels.h"
-#include "kernels/program_run.h"
+#include "kernels/cuda/kernels/kernels.h"
+#include "kernels/cuda/runtime/cuda_backend.h"
+#include "kernels/numerics/bfloat16.h"
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/program_run.h"
+#include "kernels/testing/testing.h"
 #include "model/testing.h"
 
 namespace troupe::kernels {

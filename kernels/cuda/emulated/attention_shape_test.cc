@@ -1,4 +1,4 @@
-#include "kernels/cuda/attention_shape.h"
+#include "kernels/cuda/kernels/attention_shape.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tests burn-in on a faulty device.
-#include "kernels/burn_in.h"
+#include "kernels/backend/burn_in.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/emulated/emulated_device.h"
+#include "kernels/cuda/runtime/cuda_backend.h"
 
 namespace troupe::kernels {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "kernels/collective_test.h"
+#include "kernels/backend/plain_program.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
-#include "kernels/plain_program.h"
-#include "kernels/testing.h"
+#include "kernels/testing/collective_test.h"
+#include "kernels/testing/testing.h"
 #include "model/program/builder.h"
 
 namespace troupe::kernels {

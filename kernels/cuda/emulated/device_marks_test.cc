@@ -1,4 +1,4 @@
-#include "kernels/cuda/device_marks.h"
+#include "kernels/cuda/runtime/device_marks.h"
 
 #include <gtest/gtest.h>
 

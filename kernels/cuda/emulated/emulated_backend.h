@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/emulated/emulated_device.h"
 #include "kernels/cuda/emulated/host_collectives.h"
+#include "kernels/cuda/runtime/cuda_backend.h"
 
 namespace troupe::kernels {
 

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "collective/communicator.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/runtime/device.h"
 
 namespace troupe::kernels::cuda::emulator {
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/emulated/emulated_backend.h"
-#include "kernels/program_run.h"
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/program_run.h"
+#include "kernels/testing/testing.h"
 #include "model/program/control_word.h"
 #include "model/testing.h"
 

@@ -6,16 +6,16 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/bfloat16.h"
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/backend/op_sequence.h"
 #include "kernels/cuda/emulated/emulated_device.h"
-#include "kernels/cuda/kernels.h"
-#include "kernels/cuda/product_layout.h"
-#include "kernels/float8.h"
-#include "kernels/op_sequence.h"
-#include "kernels/program_run.h"
+#include "kernels/cuda/kernels/kernels.h"
+#include "kernels/cuda/libraries/product_layout.h"
+#include "kernels/cuda/runtime/cuda_backend.h"
+#include "kernels/numerics/bfloat16.h"
+#include "kernels/numerics/float8.h"
 #include "kernels/reference/reference_backend.h"
-#include "kernels/testing.h"
+#include "kernels/testing/program_run.h"
+#include "kernels/testing/testing.h"
 #include "model/testing.h"
 
 namespace troupe::kernels {

@@ -2,8 +2,8 @@
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_LAUNCH_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_LAUNCH_H_
 
-#include "kernels/cuda/emulated/emulator.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/device_code/launch.h"
+#include "kernels/cuda/emulator/emulator.h"
 
 namespace troupe::kernels::cuda::emulator {
 

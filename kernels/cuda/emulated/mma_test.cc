@@ -1,14 +1,14 @@
 // Tests the matmul of a warp, and copies to shared memory, on the emulator.
-#include "kernels/cuda/mma.h"
+#include "kernels/cuda/device_code/mma.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "kernels/cuda/async_copy.h"
-#include "kernels/cuda/emulated/emulator.h"
-#include "kernels/testing.h"
+#include "kernels/cuda/device_code/async_copy.h"
+#include "kernels/cuda/emulator/emulator.h"
+#include "kernels/testing/testing.h"
 
 namespace troupe::kernels::cuda {
 namespace {

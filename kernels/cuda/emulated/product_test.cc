@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/device_code/fma_product.h"
+#include "kernels/cuda/device_code/mma_product.h"
 #include "kernels/cuda/emulated/launch.h"
-#include "kernels/cuda/fma_product.h"
-#include "kernels/cuda/mma_product.h"
-#include "kernels/testing.h"
+#include "kernels/testing/testing.h"
 
 namespace troupe::kernels::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // Compares the update kernels, on the emulator, with float64.
-#include "kernels/cuda/update.h"
+#include "kernels/cuda/kernels/update.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/bfloat16.h"
 #include "kernels/cuda/emulated/launch.h"
-#include "kernels/testing.h"
+#include "kernels/numerics/bfloat16.h"
+#include "kernels/testing/testing.h"
 #include "model/program/control_word.h"
 
 namespace troupe::kernels::cuda {

@@ -1,0 +1,123 @@
+#include "checkpoint/read/verify.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/aligned_memory.h"
+#include "checkpoint/format/digest.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/safetensors.h"
+#include "checkpoint/read/shard_reader.h"
+
+namespace troupe {
+namespace {
+
+std::string AllTensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end) {
+  return TensorsWithin(shard, begin, end, shard.tensors_size());
+}
+
+// Classifies a failure to open or read a file in `directory`: DATA_LOSS, or the code of an error
+// that does not show whether the file is damaged.
+StatusCode Meaning(FileSystem& files, const std::string& directory, const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kCancelled:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kUnavailable:
+      return status.code();
+    case StatusCode::kNotFound: {
+      // Without its directory the folder may simply not be mounted here.
+      const auto info = files.Stat(directory, SymbolicLinks::kFollow);
+      return info.ok() ? StatusCode::kDataLoss : info.status().code();
+    }
+    default:
+      return StatusCode::kDataLoss;
+  }
+}
+
+// REQUIRES: `buffer` holds one digest block, or the whole file if that is smaller.
+void VerifyShard(FileSystem& files, const std::string& directory, const v1::ShardFile& shard,
+                 std::span<std::byte> buffer, const std::atomic<bool>* stop, VerifyReport& report) {
+  const auto fail = [&](std::string tensors, std::string reason) {
+    report.failures.push_back({shard.name(), std::move(tensors), std::move(reason)});
+  };
+  const auto fail_to_read = [&](std::string tensors, const Status& status) {
+    report.failures.push_back({shard.name(), std::move(tensors), std::string(Message(status)),
+                               Meaning(files, directory, status)});
+  };
+  const auto file = files.Open(JoinPath(directory, shard.name()), SymbolicLinks::kRefuse);
+  if (!file.ok()) return fail_to_read("", file.status());
+  if ((*file)->size() != shard.bytes()) {
+    // The tensors beyond the end of a truncated file are lost.
+    const bool cut = (*file)->size() < shard.bytes();
+    return fail(
+        cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
+        fmt::format("size {} is not {}, which was written", (*file)->size(), shard.bytes()));
+  }
+  FileChecksums checksums;
+  bool blocks_match = true;
+  for (int64_t i = 0; i < DigestBlocks(shard.bytes()); ++i) {
+    const int64_t begin = i * kDigestBlockBytes;
+    const int64_t end = std::min(begin + kDigestBlockBytes, shard.bytes());
+    if (stop != nullptr && stop->load()) return fail_to_read("", Cancelled("told to stop"));
+    const auto block = buffer.first(static_cast<size_t>(end - begin));
+    if (const Status read = (*file)->ReadAt(begin, block); !read.ok()) {
+      return fail_to_read(AllTensorsWithin(shard, begin, end), read);
+    }
+    report.bytes += end - begin;
+    checksums.Append(block);
+    if (checksums.block_crc32c().back() != shard.block_crc32c(static_cast<int>(i))) {
+      blocks_match = false;
+      fail(AllTensorsWithin(shard, begin, end),
+           fmt::format("bytes {} to {} are not what was written", begin, end));
+    }
+  }
+  if (!blocks_match) return;
+  if (const std::string digest = checksums.Digest(); digest != shard.digest()) {
+    return fail("", fmt::format("digest {} is not {}", digest, shard.digest()));
+  }
+  const auto header = ReadSafetensorsHeader(**file);
+  if (!header.ok()) return fail_to_read("the header", header.status());
+  if (const Status match = MatchHeader(shard, *header); !match.ok()) {
+    fail("the header", std::string(Message(match)));
+  }
+}
+
+}  // namespace
+
+Status VerifyReport::ToStatus() const {
+  if (failures.empty()) return OkStatus();
+  const auto damage = std::ranges::find(failures, StatusCode::kDataLoss, &VerifyFailure::code);
+  const VerifyFailure& first = damage != failures.end() ? *damage : failures.front();
+  return MakeStatus(
+      first.code,
+      fmt::format("{}{}{}: {}{}", first.file, first.tensors.empty() ? "" : ": ", first.tensors,
+                  first.reason,
+                  failures.size() == 1 ? "" : fmt::format(" (and {} more)", failures.size() - 1)));
+}
+
+VerifyReport VerifyCheckpoint(FileSystem& files, const std::string& directory,
+                              std::string_view manifest_digest, const std::atomic<bool>* stop) {
+  VerifyReport report;
+  const auto manifest = ReadManifest(files, directory, manifest_digest);
+  if (!manifest.ok()) {
+    report.failures.push_back({kManifestFileName, "", std::string(Message(manifest.status())),
+                               Meaning(files, directory, manifest.status())});
+    return report;
+  }
+  report.step = manifest->state().step();
+  report.files = manifest->shards_size();
+  int64_t largest = 0;
+  for (const v1::ShardFile& shard : manifest->shards()) largest = std::max(largest, shard.bytes());
+  const auto buffer = AlignedMemory::Make(std::min(largest, kDigestBlockBytes));
+  if (!buffer.ok()) {
+    report.failures.push_back(
+        {"", "", std::string(Message(buffer.status())), buffer.status().code()});
+    return report;
+  }
+  for (const v1::ShardFile& shard : manifest->shards()) {
+    VerifyShard(files, directory, shard, buffer->bytes(), stop, report);
+  }
+  return report;
+}
+
+}  // namespace troupe

@@ -1,0 +1,255 @@
+#include "coordinator/history/receipt_conditions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/operation_counts.h"
+#include "model/pattern.h"
+#include "plan/cost/overlapped_pairs.h"
+#include "plan/device/device_traits.h"
+#include "plan/job/job_choices.h"
+
+namespace troupe {
+namespace {
+
+// One line per kind of device, for example "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread a
+// rank)".
+void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
+  std::map<std::string, int> devices;
+  const auto& ready = job.tally.environments();
+  for (int rank = 0; rank < job.plan.ranks_size(); ++rank) {
+    const std::string level = rank < ready.size() && !ready[rank].kernel_level().empty()
+                                  ? ready[rank].kernel_level()
+                                  : job.plan.device().kernel_level();
+    const int threads = std::max(1, job.plan.threads_per_rank());
+    ++devices[fmt::format("{} ({}, {}, {} thread{} a rank)", job.plan.device().model(),
+                          job.plan.device().kind(), level, threads, threads == 1 ? "" : "s")];
+  }
+  for (const auto& [device, count] : devices) {
+    environment->add_devices(fmt::format("{} x {}", count, device));
+  }
+}
+
+// Separates the driver from the libraries; both versions are as the device's worker found them.
+void FillVersions(const v1::DeviceKind& kind, v1::Receipt::Environment* environment) {
+  std::vector<std::string> libraries;
+  for (std::string_view rest = kind.versions(); !rest.empty();) {
+    const size_t end = rest.find("; ");
+    const std::string_view version = rest.substr(0, end);
+    if (version.starts_with("driver ")) {
+      environment->set_driver(std::string(version));
+    } else {
+      libraries.emplace_back(version);
+    }
+    rest = end == std::string_view::npos ? "" : rest.substr(end + 2);
+  }
+  if (!kind.nccl().empty()) libraries.push_back("NCCL " + kind.nccl());
+  environment->set_libraries(fmt::format("{}", fmt::join(libraries, "; ")));
+}
+
+void FillEnvironment(const Job& job, v1::Receipt* receipt) {
+  v1::Receipt::Environment* const environment = receipt->mutable_environment();
+  if (job.plan.has_device()) FillDevices(job, environment);
+  FillVersions(job.plan.device(), environment);
+  std::set<std::string> flags, transports, hosts, islands, precisions, implementations;
+  for (const v1::RankEnvironment& rank : job.tally.environments()) {
+    flags.insert(rank.flags().begin(), rank.flags().end());
+    implementations.insert(rank.implementations().begin(), rank.implementations().end());
+    for (const std::string& link : rank.links()) {
+      transports.insert(fmt::format("{}: {}", rank.transport(), link));
+    }
+    if (rank.links().empty() && !rank.transport().empty()) transports.insert(rank.transport());
+    if (!rank.executed_precision().empty()) precisions.insert(rank.executed_precision());
+    for (const v1::OperationCount& fallback : rank.fallbacks()) {
+      CountOperation(fallback.operation(), fallback.count(), receipt->mutable_fallbacks());
+    }
+  }
+  for (const v1::RankPlacement& placement : job.last_group.ranks()) {
+    hosts.insert(placement.host());
+    islands.insert(placement.island().empty() ? placement.host() : placement.island());
+  }
+  for (const std::string& flag : flags) environment->add_flags(flag);
+  for (const std::string& transport : transports) environment->add_transports(transport);
+  for (const std::string& implementation : implementations)
+    environment->add_implementations(implementation);
+  environment->set_hosts(static_cast<int>(hosts.size()));
+  environment->set_islands(static_cast<int>(islands.size()));
+  receipt->set_ready(!precisions.empty());
+  receipt->set_precision_executed(fmt::format("{}", fmt::join(precisions, "; ")));
+}
+
+bool HasFloat8(const v1::JobSpec& spec) {
+  return ChoicesOf(spec).float8 != model::Float8Recipe::kNone;
+}
+
+std::string IntendedPrecision(const v1::JobSpec& spec) {
+  const v1::TrainingSpec& training = spec.training();
+  std::string text = training.compute_dtype();
+  const v1::MixedPrecision& mixed = training.mixed_precision();
+  if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
+  if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
+  if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
+  if (HasFloat8(spec)) {
+    text += fmt::format(", float8 {}", training.float8().recipe());
+  }
+  return text;
+}
+
+// The part of a rank's text that describes matmuls outside of float8.
+std::string_view PlainPart(std::string_view executed) {
+  constexpr std::string_view kElse = "; else ";
+  const size_t at = executed.find(kElse);
+  return at == std::string_view::npos ? executed : executed.substr(at + kElse.size());
+}
+
+// Whether the matmuls of every rank ran in the intended precision, and the float8 matmuls on at
+// least one rank: a stage may have no linear layers, but not every stage.
+bool IsAsIntended(const Job& job) {
+  const v1::TrainingSpec& training = job.spec.training();
+  const std::string due =
+      fmt::format("float8 products of linear layers, {} scaling", training.float8().recipe());
+  bool has_float8 = !HasFloat8(job.spec);
+  for (const v1::RankEnvironment& rank : job.tally.environments()) {
+    const std::string_view executed = rank.executed_precision();
+    if (executed.empty()) continue;  // the rank has not reported it yet
+    const bool in_float8 = HasFloat8(job.spec) && executed.find(due) != std::string_view::npos;
+    has_float8 |= in_float8;
+    const std::string_view plain = PlainPart(executed);
+    const bool all_in_float8 = in_float8 && plain == executed;
+    if (!all_in_float8 && !plain.starts_with(training.compute_dtype())) return false;
+    if (executed.find(" multiplied as ") != std::string_view::npos) return false;
+  }
+  return has_float8;
+}
+
+void FillModel(const Job& job, v1::Receipt* receipt) {
+  receipt->set_pattern(job.spec.model().pattern());
+  std::map<char, int> blocks;
+  for (const v1::ChunkPlan& chunk : job.plan.chunks()) {
+    for (const char block : chunk.blocks()) ++blocks[block];
+  }
+  std::string letters;
+  for (const auto& [block, count] : blocks) {
+    letters += block;
+    v1::BlockCount* const entry = receipt->add_blocks();
+    entry->set_block(std::string(1, block));
+    entry->set_count(count);
+  }
+  receipt->set_workload_family(model::HasBlock(letters, &model::BlockKind::is_recurrent) ? "hybrid"
+                               : model::HasExperts(letters)                              ? "sparse"
+                                                                                         : "dense");
+}
+
+void FillGeometry(const Job& job, v1::Receipt* receipt) {
+  const v1::TrainingSpec& training = job.spec.training();
+  const v1::MeshDegrees& mesh = job.plan.mesh();
+  v1::Receipt::BatchGeometry* const batch = receipt->mutable_batch_geometry();
+  batch->set_global_batch_size(training.global_batch_size());
+  batch->set_micro_batch_size(training.micro_batch_size());
+  batch->set_microbatches(job.plan.schedule().microbatches());
+  batch->set_data_ranks(std::max<int64_t>(1, mesh.data_replicate()) *
+                        std::max<int64_t>(1, mesh.data_shard()) *
+                        std::max<int64_t>(1, mesh.expert()));
+  receipt->set_sequence_length(training.sequence_length());
+}
+
+// Adds the shape that the job's file asks for, and whether the ranks have it.
+void FillTarget(const Job& job, v1::Receipt* receipt) {
+  const v1::TrainingSpec& training = job.spec.training();
+  receipt->set_target_tokens_per_step(training.global_batch_size() * training.sequence_length());
+  const v1::ParallelismSpec& asked = job.spec.parallelism();
+  const v1::MeshDegrees& mesh = job.plan.mesh();
+  const bool same_layout = asked.data_parallel_replicate_degree() == mesh.data_replicate() &&
+                           asked.data_parallel_shard_degree() == mesh.data_shard() &&
+                           asked.tensor_parallel_degree() == mesh.tensor() &&
+                           asked.pipeline_parallel_degree() == mesh.pipe() &&
+                           asked.context_parallel_degree() == mesh.context() &&
+                           asked.expert_parallel_degree() == mesh.expert();
+  if (same_layout) return;
+  receipt->set_target_missed("the job runs on another layout than its file asks for");
+}
+
+void FillOverlap(const Job& job, v1::Receipt* receipt) {
+  const v1::MeshDegrees& mesh = job.plan.mesh();
+  std::vector<std::string> policy;
+  if (mesh.pipe() > 1) policy.push_back("pipeline sends and posted receives overlap computing");
+  if (mesh.context() > 1 && ChoicesOf(job.spec).context_method == v1::CONTEXT_METHOD_RING) {
+    policy.push_back("the next KV block is in flight while the present one is computed");
+  }
+  if (mesh.data_replicate() * mesh.data_shard() * mesh.context() * mesh.expert() > 1) {
+    policy.push_back(
+        "parameters gathered once a step are awaited by their first reader; sums of gradients "
+        "begin in the last microbatch");
+  }
+  if (std::string pairs = PairsLine(job.plan); !pairs.empty()) policy.push_back(std::move(pairs));
+  policy.push_back(
+      "within a piece collectives begin early and are waited for late, where work in between can "
+      "hide them");
+  receipt->set_overlap_policy(fmt::format("{}", fmt::join(policy, "; ")));
+}
+
+// Adds reasons why figures measured under these conditions may mislead.
+void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
+  const auto say = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
+  for (const v1::RankEnvironment& rank : job.tally.environments()) {
+    const int wanted = rank.ranks_on_host() * rank.threads();
+    if (rank.cores_on_host() == 0 || wanted <= rank.cores_on_host()) continue;
+    say(fmt::format("{} ranks of {} threads share {} cores of a host", rank.ranks_on_host(),
+                    rank.threads(), rank.cores_on_host()));
+    break;
+  }
+  for (const v1::OperationCount& fallback : receipt->fallbacks()) {
+    say(fmt::format("{} fall-backs of {} to slower ways", fallback.count(), fallback.operation()));
+  }
+  if (job.record.restarts() > 0) say(fmt::format("{} recoveries", job.record.restarts()));
+  if (receipt->ready() && !IsAsIntended(job)) {
+    say(fmt::format("another precision than asked: {} was intended and {} executed",
+                    receipt->precision_intended(), receipt->precision_executed()));
+  }
+  for (const std::string& flag : receipt->environment().flags()) {
+    if (flag.starts_with("TROUPE_FAILPOINTS=")) say(fmt::format("faults are injected: {}", flag));
+  }
+}
+
+}  // namespace
+
+v1::Receipt ConditionsOf(const Job& job) {
+  v1::Receipt receipt;
+  receipt.set_job("jobs/" + job.id());
+  receipt.set_plan_digest(job.plan.digest());
+  *receipt.mutable_topology() = job.plan.mesh();
+  receipt.set_document_mask(job.spec.data().document_mask());
+  receipt.set_precision_intended(IntendedPrecision(job.spec));
+  receipt.set_schedule(job.plan.schedule().name());
+  *receipt.mutable_bucket() = job.plan.bucket();
+  const v1::BucketSpec& bucket = job.spec.parallelism().bucket();
+  receipt.set_bucket_measured_on(bucket.has_elements() && bucket.has_alignment() &&
+                                         bucket.has_padding()
+                                     ? "nothing: the job file states it"
+                                     : "nothing here: what the job file does not state is "
+                                       "Megatron-LM's, inherited from clusters "
+                                       "of NVIDIA GPUs");
+  FillEnvironment(job, &receipt);
+  FillModel(job, &receipt);
+  FillGeometry(job, &receipt);
+  FillOverlap(job, &receipt);
+  FillTarget(job, &receipt);
+  receipt.mutable_steady()->set_bubble_planned(job.plan.schedule().bubble_ratio());
+  const DeviceTraits* const device = FindDeviceTraits(job.plan.device().kind());
+  if (device != nullptr && device->shares_host_cores) {
+    // There is nothing to synchronise or launch.
+    receipt.mutable_steady()->mutable_mean()->set_host_syncs_per_step(0);
+    receipt.mutable_steady()->mutable_mean()->set_graph_launches_per_step(0);
+  }
+  receipt.set_restarts(job.record.restarts());
+  AddSuspectConditions(job, &receipt);
+  return receipt;
+}
+
+}  // namespace troupe

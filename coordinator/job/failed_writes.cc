@@ -1,0 +1,43 @@
+#include "coordinator/job/failed_writes.h"
+
+#include "coordinator/faults/host_faults.h"
+#include "coordinator/job/images.h"
+#include "coordinator/job/running_layout.h"
+#include "coordinator/state/job_failure.h"
+#include "coordinator/state/preference.h"
+#include "coordinator/state/transition.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kMostFailedWrites = 3;
+
+bool HasRoomWithout(const std::string& worker, const Job& job, const Turn& turn) {
+  if (GoesOnFromImages(job)) return false;  // they can be read only where they are
+  ClusterView view = WithoutSetAside(ListDevicesFor(turn.fleet, job.id()), turn.fleet);
+  std::erase_if(view.free_devices,
+                [&](const ClusterDevice& device) { return device.worker == worker; });
+  return static_cast<int>(view.free_devices.size()) >= job.plan.ranks_size() &&
+         turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
+}
+
+}  // namespace
+
+Transition OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn) {
+  const std::string worker = job.plan.ranks(rank).worker();
+  FailedWrites& failed = job.failed_writes;
+  const int count = ++failed.counts[worker];
+  if (count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn)) {
+    LayFailedWrite(job, rank, reason, turn);
+    return {};
+  }
+  failed = {{}, true};
+  // The failure that ends the group is also recorded against the host.
+  return Breakdown{MakeFailure("CHECKPOINT_FAILED",
+                               fmt::format("its part of {} checkpoints since the newest commit "
+                                           "could not be written, and other hosts are free: {}",
+                                           count, reason),
+                               rank, worker)};
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+#include "coordinator/job/growth.h"
+
+#include "coordinator/job/attempts.h"
+#include "coordinator/job/job_record.h"
+#include "coordinator/job/running_layout.h"
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/preference.h"
+#include "plan/layout/placement.h"
+
+namespace troupe {
+namespace {
+
+// Returns whether the job trains on a smaller layout, may change it, and can save the step at which
+// it stops: no write has failed since its newest commit, and it does not continue from images.
+bool MayGrow(const Job& job) {
+  return job.smaller && job.group && job.group->phase == GroupPhase::kRunning &&
+         job.spec.fault_tolerance().allow_layout_change() && job.has_folder() &&
+         job.failed_writes.counts.empty() && job.images.step() == 0 &&
+         job.record.stop_attempt() == 0 && job.record.step() < job.steps();
+}
+
+bool SubmittedLayoutFits(const Job& job, const Turn& turn) {
+  const v1::Plan& plan = SubmittedPlan(job);
+  // A host that is set aside does not count.
+  const ClusterView view = WithoutSetAside(ListDevicesFor(turn.fleet, job.id()), turn.fleet);
+  return static_cast<int>(view.free_devices.size()) >= plan.ranks_size() &&
+         turn.options.planner.place(job.spec, plan, view).ok();
+}
+
+}  // namespace
+
+void ConsiderGrowth(Job& job, bool outranked, Turn& turn) {
+  if (turn.options.bugs.never_grow || outranked || !MayGrow(job) ||
+      !SubmittedLayoutFits(job, turn)) {
+    job.grow_time.reset();
+  } else if (!job.grow_time) {
+    job.grow_time = turn.now + turn.limits().growth_patience;
+  }
+}
+
+void BeginGrowthIfDue(Job& job, Turn& turn) {
+  if (!job.grow_time || turn.now < *job.grow_time) return;
+  job.grow_time.reset();
+  // Workers may have been lost in this turn.
+  if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
+  job.record.set_stop_attempt(job.record.last_attempt() + 1);
+  job.record.set_grows(true);
+  RecordEvent(
+      job, "GROWING",
+      fmt::format("devices for {} ranks have been there for {:.0f} s: its {} ranks commit a "
+                  "checkpoint and stop",
+                  SubmittedPlan(job).ranks_size(), ToSeconds(turn.limits().growth_patience),
+                  job.plan.ranks_size()),
+      turn);
+  RequestCheckpoint(job, turn);
+}
+
+}  // namespace troupe

@@ -1,0 +1,264 @@
+#include "coordinator/job/images.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "coordinator/job/job_messages.h"
+#include "coordinator/job/job_record.h"
+#include "coordinator/job/running_layout.h"
+#include "coordinator/state/job_failure.h"
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/transition.h"
+#include "plan/cost/checkpoint_write.h"
+#include "plan/cost/fault_cost.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kElse =
+    "discard them (--discard-images) to go on from the newest commit";
+
+// A readable list such as "worker-0:/data/images/a/step-…, …".
+std::string PlacesOf(const v1::JobImages& images) {
+  std::vector<std::string> places;
+  for (const v1::RankImage& image : images.images()) {
+    places.push_back(fmt::format("{}:{}", image.worker(), image.path()));
+  }
+  return fmt::format("{}", fmt::join(places, ", "));
+}
+
+Transition EndWithImages(Job& job, Turn& turn) {
+  const ImageTaking taking = *std::exchange(job.group->image_taking, std::nullopt);
+  DropImages(job, turn);  // the images that it was restored from
+  // A rank's image of an earlier try has the same path.
+  job.group->left_images.clear();
+  job.images.set_step(taking.step);
+  for (const auto& [rank, saved] : taking.saved) {
+    v1::RankImage& image = *job.images.add_images();
+    image.set_rank(rank);
+    image.set_worker(job.plan.ranks(rank).worker());
+    image.set_path(saved.path());
+    image.set_digest(saved.digest());
+  }
+  turn.effects.writes.PutImages(job.id(), job.images);
+  if (job.record.grows()) return GrowthFailed{};
+  const v1::Failure failure = MakeFailure(
+      "FINAL_CHECKPOINT_UNWRITABLE",
+      fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
+                  "(checkpoint.final_save_seconds): {}; the state of each rank is kept on its "
+                  "worker, and troupe resume goes on from there: {}; {}",
+                  taking.step, FinalSaveSeconds(job.spec), job.group->save_failure,
+                  PlacesOf(job.images), UnwritableFolderAdvice(job)));
+  return JobEnd{v1::JOB_STATE_FAILED, failure, FailureText(failure)};
+}
+
+}  // namespace
+
+std::optional<MonotonicTime> FinalSaveDeadline(const Job& job) {
+  if (!job.group || !job.group->unsaved_since) return std::nullopt;
+  return *job.group->unsaved_since + FromSeconds(FinalSaveSeconds(job.spec));
+}
+
+void TakeImages(Job& job, Turn& turn) {
+  job.group->save_again_time.reset();
+  ImageTaking& taking = job.group->image_taking.emplace();
+  taking.step = job.record.step();
+  taking.deadline = turn.now + turn.limits().checkpoint_attempt +
+                    FromSeconds(CheckpointWriteSeconds(job.spec, job.plan));
+  job.group->last_progress = turn.now;
+  RecordEvent(job, "SAVING_IMAGES",
+              fmt::format("step {} could not be saved: {}", taking.step, job.group->save_failure),
+              turn);
+  SendToGroup(job, ImageOrderOf(job), turn);
+}
+
+v1::CoordinatorMessage ImageOrderOf(const Job& job) {
+  v1::CoordinatorMessage message;
+  v1::SaveImages& order = *message.mutable_save_images();
+  order.set_job(job.id());
+  order.set_group_epoch(job.group->epoch);
+  order.set_step(job.group->image_taking->step);
+  return message;
+}
+
+Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
+  if (!job.group->image_taking || message.step() != job.group->image_taking->step) {
+    if (message.error().empty())
+      job.group->left_images[message.path()] = job.plan.ranks(message.rank()).worker();
+    return {};
+  }
+  ImageTaking& taking = *job.group->image_taking;
+  if (!message.error().empty()) {
+    taking.failure = fmt::format("rank {} on {}: {}", message.rank(),
+                                 job.plan.ranks(message.rank()).worker(), message.error());
+    // While ranks hang, the checkpoint cannot be tried again: they have until the images' deadline.
+    if (job.group->hung_ranks.empty()) GiveUpImages(job, taking.failure, turn);
+    return {};
+  }
+  taking.saved[message.rank()] = message;
+  if (taking.saved.size() < static_cast<size_t>(job.plan.ranks_size())) return {};
+  return EndWithImages(job, turn);
+}
+
+bool AwaitsImageOf(const Job& job, const std::string& worker) {
+  const auto& ranks = job.plan.ranks();
+  return std::any_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
+    return placement.worker() == worker &&
+           !job.group->image_taking->saved.contains(placement.rank());
+  });
+}
+
+void DropLeftImages(Job& job, Turn& turn) {
+  std::map<std::string, std::string> left = std::exchange(job.group->left_images, {});
+  if (job.group->image_taking) {
+    for (const auto& [rank, saved] : job.group->image_taking->saved)
+      left[saved.path()] = job.plan.ranks(rank).worker();
+  }
+  for (const auto& [path, worker] : left) {
+    v1::CoordinatorMessage order;
+    order.mutable_delete_images()->set_job(job.id());
+    order.mutable_delete_images()->add_paths(path);
+    SendToWorker(worker, std::move(order), turn);
+  }
+}
+
+void GiveUpImages(Job& job, std::string reason, Turn& turn) {
+  for (const auto& [rank, saved] : job.group->image_taking->saved)
+    job.group->left_images[saved.path()] = job.plan.ranks(rank).worker();
+  job.group->image_taking.reset();
+  job.group->unsaved_since = turn.now;
+  job.group->save_again_time = turn.now;
+  job.group->last_progress = turn.now;
+  RecordEvent(
+      job, "IMAGES_FAILED",
+      fmt::format("{}; the ranks hold their state, and the checkpoint is tried again", reason),
+      turn);
+}
+
+bool GoesOnFromImages(const Job& job) {
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  return job.images.step() > 0 && (commit == nullptr || commit->step() < job.images.step());
+}
+
+std::string UnwritableFolderAdvice(const Job& job) {
+  if (!GoesOnFromImages(job)) return "";
+  std::set<std::string> workers;
+  for (const v1::RankImage& image : job.images.images()) workers.insert(image.worker());
+  return fmt::format(
+      "it can run only on {}, because a rank reads its image on its own worker: make "
+      "{} writable there, or resume it with another folder (--set "
+      "checkpoint.folder=DIR)",
+      fmt::join(workers, ", "), job.spec.checkpoint().folder());
+}
+
+bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {
+  const auto code = static_cast<StatusCode>(message.code());
+  return GoesOnFromImages(job) && message.cause().empty() && !message.secondary() &&
+         (code == StatusCode::kDataLoss || code == StatusCode::kNotFound);
+}
+
+std::string DamagedImageText(const Job& job, const v1::RankFailed& message) {
+  return fmt::format(
+      "the image of step {} from which rank {} was to go on is damaged: {}; resume "
+      "it once the file is whole again, or {}",
+      job.images.step(), message.rank(), message.message(), kElse);
+}
+
+Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
+  if (!GoesOnFromImages(job)) return OkStatus();
+  // A job resumed on its submitted layout continues on the smaller layout of its images.
+  const std::string asked = spec.parallelism().SerializeAsString();
+  const bool same_layout = asked == RunningSpec(job).parallelism().SerializeAsString() ||
+                           asked == job.spec.parallelism().SerializeAsString();
+  if (!same_layout || spec.devices() != job.spec.devices()) {
+    return RefuseField(StatusCode::kFailedPrecondition, "parallelism",
+                       "is another one than that of the images of step {} from which job {} goes "
+                       "on: resume it on the same layout, or {}",
+                       job.images.step(), job.id(), kElse);
+  }
+  std::set<std::string> missing;
+  for (const v1::RankImage& image : job.images.images()) {
+    const Worker* const worker = FindWorker(image.worker(), turn.fleet);
+    if (worker == nullptr || worker->session == 0) missing.insert(image.worker());
+  }
+  if (missing.empty()) return OkStatus();
+  return FailedPrecondition(
+      "job {} goes on from the images of step {} that its ranks left on their workers, and {} {} "
+      "not "
+      "connected: start {}, or {}",
+      job.id(), job.images.step(), fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are",
+      missing.size() == 1 ? "it" : "them", kElse);
+}
+
+StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free) {
+  std::map<std::string, std::vector<const ClusterDevice*>> devices;
+  for (const ClusterDevice& device : free.free_devices) devices[device.worker].push_back(&device);
+  v1::Plan plan = job.plan;
+  for (const v1::RankImage& image : job.images.images()) {
+    std::vector<const ClusterDevice*>& there = devices[image.worker()];
+    if (image.rank() >= plan.ranks_size() || there.empty()) {
+      return ResourceExhausted(
+          "rank {} goes on from its image on worker {}, which has no free device", image.rank(),
+          image.worker());
+    }
+    const ClusterDevice& device = *there.front();
+    there.erase(there.begin());
+    v1::RankPlacement& placement = *plan.mutable_ranks(image.rank());
+    placement.set_worker(device.worker);
+    placement.set_device(device.device.index());
+    placement.set_island(device.island);
+    placement.set_host(device.host);
+  }
+  return plan;
+}
+
+void DropImages(Job& job, Turn& turn) {
+  if (job.images.step() == 0) return;
+  std::map<std::string, v1::CoordinatorMessage> orders;
+  for (const v1::RankImage& image : job.images.images()) {
+    v1::DeleteImages& order = *orders[image.worker()].mutable_delete_images();
+    order.set_job(job.id());
+    order.add_paths(image.path());
+  }
+  for (auto& [worker, order] : orders) SendToWorker(worker, std::move(order), turn);
+  turn.effects.writes.DeleteImages(job.id());
+  job.images.Clear();
+}
+
+void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs, Turn& turn) {
+  std::map<std::string, v1::CoordinatorMessage> orders;  // by job
+  std::vector<std::string> unknown;
+  for (const v1::HeldImage& held : hello.images()) {
+    const auto found = jobs->find(JobId(held.job()));
+    if (found == jobs->end()) {
+      unknown.push_back(held.path());
+      continue;
+    }
+    Job& job = found->second;
+    const auto& images = job.images.images();
+    const bool needed = std::any_of(images.begin(), images.end(), [&](const v1::RankImage& image) {
+      return image.worker() == hello.name() && image.path() == held.path();
+    });
+    if (needed) continue;
+    if (job.group && job.group->epoch == held.group_epoch()) {
+      // It may be rewritten, or be one of the awaited images.
+      job.group->left_images[held.path()] = hello.name();
+      continue;
+    }
+    v1::DeleteImages& order = *orders[job.id()].mutable_delete_images();
+    order.set_job(job.id());
+    order.add_paths(held.path());
+  }
+  for (auto& [job, order] : orders) SendToWorker(hello.name(), std::move(order), turn);
+  if (unknown.empty()) return;
+  turn.effects.notes.push_back(fmt::format(
+      "{} has {} images of ranks of jobs that this catalog does not have; they stay: "
+      "{}",
+      hello.name(), unknown.size(), Shortened(fmt::format("{}", fmt::join(unknown, ", ")))));
+}
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+// The life of a job: the one place that ends its group or the job itself. Modules below report what
+// happened as a transition (coordinator/state/transition.h); group.h opens a group, recovery.h
+// decides what follows from a failure. Pure.
+#ifndef TROUPE_COORDINATOR_JOB_LIFECYCLE_H_
+#define TROUPE_COORDINATOR_JOB_LIFECYCLE_H_
+
+#include <optional>
+
+#include "base/clock.h"
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/options.h"
+#include "coordinator/state/transition.h"
+#include "coordinator/state/turn.h"
+
+namespace troupe {
+
+// Does what `transition` asks for.
+void Apply(Job& job, Transition transition, Turn& turn);
+
+// Cancels at once, or after a checkpoint (CancelJob in service.proto). The reply is sent now or
+// when the cancel is done.
+void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
+
+// OnJobTime does what is due at turn.now; NextJobDeadline says when the next action is due.
+void OnJobTime(Job& job, Turn& turn);
+std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOptions& options);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_JOB_LIFECYCLE_H_

@@ -1,0 +1,397 @@
+#include "coordinator/job/recovery.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "coordinator/faults/culprit.h"
+#include "coordinator/faults/hang_blame.h"
+#include "coordinator/faults/host_faults.h"
+#include "coordinator/faults/link_blame.h"
+#include "coordinator/faults/restart_budget.h"
+#include "coordinator/job/attempt_messages.h"
+#include "coordinator/job/attempts.h"
+#include "coordinator/job/doubts.h"
+#include "coordinator/job/images.h"
+#include "coordinator/job/job_end.h"
+#include "coordinator/job/job_messages.h"
+#include "coordinator/job/job_record.h"
+#include "coordinator/job/running_layout.h"
+#include "coordinator/state/job_failure.h"
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/transition.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kMaxDoublings = 16;
+constexpr char kHang[] = "HANG";
+constexpr char kCollective[] = "COLLECTIVE";
+// Number of workers whose folders have to fail a job that never ran before the job itself is
+// blamed.
+constexpr int kMostFoldersTried = 3;
+
+void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn) {
+  v1::CoordinatorMessage message;
+  v1::StopRanks* const stop = message.mutable_stop_ranks();
+  stop->set_job(job.id());
+  stop->set_group_epoch(job.group->epoch);
+  stop->set_reason(reason);
+  stop->set_tell_flight(hangs);
+  SendToGroup(job, message, turn);
+}
+
+// A worker of the group whose stream is closed; empty if there is none.
+std::string DisconnectedWorker(const Job& job, const Turn& turn) {
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    const Worker* const worker = FindWorker(placement.worker(), turn.fleet);
+    if (worker == nullptr || worker->session == 0) return placement.worker();
+  }
+  return {};
+}
+
+// Whether `code`, met while starting, is an error in the job's own request, which another try would
+// meet again.
+bool IsOfTheJob(int code) {
+  switch (static_cast<StatusCode>(code)) {
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kOutOfRange:
+    case StatusCode::kUnimplemented:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether a rank's first start failed because of its host's folder at checkpoint.folder. The host
+// is blamed while there is another host to try.
+bool IsOfFolder(const v1::RankFailed& message) {
+  return message.cause() == "STORAGE" &&
+         static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
+}
+
+// Whether the folders of enough workers failed the job that no host is to blame.
+bool HostsFailAlike(const Job& job, const Turn& turn) {
+  const auto failed = [&](const auto& entry) {
+    const auto& faults = entry.second.faults;
+    return std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
+      return fault.job == job.id() && !fault.folder.empty();
+    });
+  };
+  const BlameBook& book = turn.fleet.blame;
+  return std::count_if(book.begin(), book.end(), failed) >= kMostFoldersTried;
+}
+
+// Whether the job could be placed on hosts other than that of `worker` and those set aside.
+bool HasOtherHosts(const Job& job, const std::string& worker, const Turn& turn) {
+  std::set<std::string> tried;
+  for (const auto& [name, other] : turn.fleet.workers) {
+    const auto blame = turn.fleet.blame.find(name);
+    const bool set_aside = blame != turn.fleet.blame.end() && IsSetAside(blame->second, kWholeHost);
+    if (name == worker || set_aside) tried.insert(other.hello.host());
+  }
+  ClusterView view = ListDevicesFor(turn.fleet, job.id());
+  std::erase_if(view.free_devices, [&](const ClusterDevice& device) {
+    return tried.contains(device.host) ||
+           StandingOf(turn.fleet.blame, device.worker, device.device.index(), turn.now,
+                      turn.limits().blame_half_life) == Standing::kSetAside;
+  });
+  return static_cast<int>(view.free_devices.size()) >= job.plan.ranks_size() &&
+         turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
+}
+
+// Whether the same step would meet this error again on any placement.
+bool WouldRepeat(const v1::RankFailed& message) {
+  if (message.cause() == "NONFINITE") return true;
+  const auto code = static_cast<StatusCode>(message.code());
+  return message.cause() == "DATA" &&
+         (code == StatusCode::kInvalidArgument || code == StatusCode::kOutOfRange ||
+          code == StatusCode::kDataLoss);
+}
+
+// Whether there were commits and every one is quarantined: from its seed the job would only appear
+// to continue.
+bool LostEveryCommit(const Job& job) {
+  return NewestCommit(job) == nullptr && HasQuarantined(job) && !GoesOnFromImages(job);
+}
+
+std::string RanksOn(const Job& job, const std::string& worker) {
+  std::set<int32_t> ranks;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    if (placement.worker() == worker) ranks.insert(placement.rank());
+  }
+  return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+// The one worker that has all of `ranks`; empty if there is none.
+std::string OnlyWorkerOf(const Job& job, const std::vector<int>& ranks) {
+  std::set<std::string> workers;
+  for (const int rank : ranks) workers.insert(job.plan.ranks(rank).worker());
+  return workers.size() == 1 ? *workers.begin() : std::string();
+}
+
+bool HasRankOn(const Job& job, const std::string& worker) {
+  return std::any_of(job.plan.ranks().begin(), job.plan.ranks().end(),
+                     [&](const v1::RankPlacement& placement) {
+                       return !worker.empty() && placement.worker() == worker;
+                     });
+}
+
+// The step after which the group failed, or from which it was to start.
+int64_t FaultStep(const Job& job) {
+  if (job.record.state() != v1::JOB_STATE_STARTING) return job.record.step();
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  return commit != nullptr ? commit->step() : 0;
+}
+
+// How long to wait for a primary cause. If the job would end without one, the wait lasts until
+// every lost host of its group is known, because a lost host is not the job's fault.
+Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn) {
+  v1::JobRecord after = job.record;
+  const int64_t spent = ChargeFault(CulpritOf(failure).charged, FaultStep(job), &after);
+  if (spent <= job.spec.fault_tolerance().max_restarts()) return turn.limits().settle;
+  return turn.limits().lease + turn.limits().reconnect_grace;
+}
+
+// `tries`: recoveries without progress from faults that the next try may meet again, including this
+// one; 0: the job is placed without a pause.
+void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
+  job.record.set_state(v1::JOB_STATE_RECOVERING);
+  job.record.set_recovering(true);
+  job.record.set_grows(false);
+  // By then its ranks have stopped or were killed, unless a driver blocks them.
+  job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
+  if (tries >= 2) {
+    const int doublings = static_cast<int>(std::min<int64_t>(tries - 2, kMaxDoublings));
+    job.place_not_before =
+        turn.now + std::min(turn.limits().restart_backoff * (int64_t{1} << doublings),
+                            turn.limits().restart_backoff_limit);
+  }
+  if (job.spec.fault_tolerance().allow_layout_change()) {
+    job.shrink_time = turn.now + turn.limits().layout_patience;
+  }
+  turn.reschedule = true;
+}
+
+}  // namespace
+
+namespace {
+
+// Waits for the flight reports of all ranks, which show the rank that the others waited for.
+void SettleHang(Job& job, v1::Failure failure, Turn& turn) {
+  Group& group = *job.group;
+  if (group.phase == GroupPhase::kSettling && group.failure.cause() == kHang) return;
+  group.phase = GroupPhase::kSettling;
+  group.deadline = turn.now + turn.limits().abort;
+  group.failure = std::move(failure);
+}
+
+}  // namespace
+
+v1::Failure SettledFailure(const Job& job) {
+  v1::Failure failure = job.group->failure;
+  if (failure.cause() != kHang) return failure;
+  std::vector<std::optional<v1::RankFlight>> flights(job.group->ranks.size());
+  for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
+  const HangBlame blame = BlameForHang(flights);
+  failure.set_rank(blame.rank);
+  // Ranks of one host that are equally suspect implicate the host.
+  failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker()
+                                     : OnlyWorkerOf(job, blame.suspects));
+  failure.set_message(blame.message + "; " + failure.message());
+  return failure;
+}
+
+void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
+  Group& group = *job.group;
+  group.flights.try_emplace(message.rank(), message);
+  const bool settles = group.phase == GroupPhase::kSettling && group.failure.cause() == kHang;
+  if (settles && group.flights.size() == group.ranks.size())
+    SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
+}
+
+void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
+  if (!job.group) return;
+  const bool first = job.group->phase != GroupPhase::kSettling;
+  const bool hangs = breakdown.failure.cause() == kHang;
+  if (first) StopGroup(job, FailureText(breakdown.failure), hangs, turn);
+  if (hangs) return SettleHang(job, std::move(breakdown.failure), turn);
+  if (breakdown.secondary) {
+    // The other ranks noticed the failure first; a worker whose stream is closed is its cause.
+    const std::string gone = DisconnectedWorker(job, turn);
+    if (gone.empty()) {
+      if (!first) return;
+      job.group->phase = GroupPhase::kSettling;
+      job.group->deadline = turn.now + SettleTime(job, breakdown.failure, turn);
+      job.group->failure = std::move(breakdown.failure);
+      job.group->link_suspects = std::move(breakdown.link_suspects);
+      return;
+    }
+    breakdown.failure =
+        MakeFailure("WORKER_LOST", "its stream closed and the other ranks lost it", -1, gone);
+  }
+  SettleBreakdown(job, breakdown, turn);
+}
+
+namespace {
+
+v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
+  const bool of_folder = failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED";
+  const std::string advice = of_folder ? UnwritableFolderAdvice(job) : "";
+  if (!advice.empty()) failure.set_message(failure.message() + "; " + advice);
+  return failure;
+}
+
+}  // namespace
+
+void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
+  const v1::Failure failure = WithAdvice(job, breakdown.failure);
+  const std::string text = FailureText(failure);
+  FlushReports(job, turn);
+  const int64_t fault_step = FaultStep(job);
+  *job.record.mutable_last_failure() = failure;
+  SaveRecord(job, turn);
+  DropAttempts(job, "its group epoch ended: " + text, turn);
+  // The ranks were asked to stop before; their devices are free once their end is confirmed.
+  DropLeftImages(job, turn);
+  const std::set<std::string> link_suspects = std::move(job.group->link_suspects);
+  job.group.reset();
+  if (failure.cause() == "WORKER_LOST") {
+    RecordEvent(job, "WORKER_LOST", text, turn);
+    if (!failure.worker().empty()) {
+      RecordEvent(job, "RANK_LOST",
+                  fmt::format("{} on {}", RanksOn(job, failure.worker()), failure.worker()), turn);
+    }
+  } else if (failure.rank() >= 0) {
+    RecordEvent(job, "RANK_LOST", text, turn);
+  }
+  LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
+  if (failure.cause() == kCollective) LayBrokenLink(job, failure, link_suspects, turn);
+  CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
+  if (breakdown.fatal || (breakdown.of_folder && (HostsFailAlike(job, turn) ||
+                                                  !HasOtherHosts(job, failure.worker(), turn)))) {
+    Forgive(job, turn);
+    EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
+    return;
+  }
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  if (commit != nullptr && commit->step() >= job.steps()) {
+    job.record.set_step(commit->step());
+    EndJob(job, Success(job), turn);
+    return;
+  }
+  if (LostEveryCommit(job)) {
+    v1::Failure lost = failure;
+    lost.set_cause("NO_RESTORABLE_CHECKPOINT");
+    lost.set_message("every commit is quarantined; the last failure was " + text);
+    EndJob(job, {v1::JOB_STATE_FAILED, lost, lost.message()}, turn);
+    return;
+  }
+  const Charged charged =
+      turn.options.bugs.charge_lost_hosts ? Charged::kAlways : CulpritOf(failure).charged;
+  const int64_t spent = ChargeFault(charged, fault_step, &job.record);
+  if (spent > job.spec.fault_tolerance().max_restarts()) {
+    v1::Failure last = failure;
+    last.set_cause("RESTART_BUDGET");
+    last.set_message(
+        fmt::format("{} recoveries from faults of its own without a step beyond {}; the "
+                    "last failure was {}",
+                    spent - 1, job.record.highest_step(), text));
+    Forgive(job, turn);
+    EndJob(job, {v1::JOB_STATE_FAILED, last, last.message()}, turn);
+    return;
+  }
+  job.record.set_restarts(job.record.restarts() + 1);
+  turn.effects.measurements.push_back(RestartMeasured{job.id()});
+  if (charged == Charged::kDelayed) ++job.delayed_recoveries;
+  QueueForRecovery(job, charged == Charged::kDelayed ? job.delayed_recoveries : spent, turn);
+  RecordEvent(job, "RECOVERING", text, turn);
+}
+
+void FailIfNoCommitIsLeft(Job& job, Turn& turn) {
+  if (!IsQueued(job) || !LostEveryCommit(job)) return;
+  std::string last;
+  for (const auto& [number, record] : job.checkpoints) {
+    if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED)
+      last = fmt::format("{}: {}", record.path(), record.reason());
+  }
+  const v1::Failure lost = MakeFailure("NO_RESTORABLE_CHECKPOINT",
+                                       "every commit is quarantined; the last one is " + last);
+  EndJob(job, {v1::JOB_STATE_FAILED, lost, lost.message()}, turn);
+}
+
+void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& worker, Turn& turn) {
+  Breakdown breakdown;
+  breakdown.failure = MakeFailure(message.cause().empty() ? "RANK_FAILED" : message.cause(),
+                                  message.message(), message.rank(), worker);
+  breakdown.secondary = message.secondary();
+  if (HasRankOn(job, message.blamed_worker()))
+    breakdown.failure.set_worker(message.blamed_worker());
+  if (message.secondary()) {
+    LinkBlame links =
+        BlameForLinks(job.plan, message.rank(),
+                      {message.unreached_ranks().begin(), message.unreached_ranks().end()});
+    breakdown.link_suspects = std::move(links.suspects);
+    if (!links.message.empty())
+      breakdown.failure.set_message(message.message() + "; " + Shortened(links.message));
+  }
+  const GroupPhase phase = job.group->phase;
+  const bool starting = phase == GroupPhase::kStarting || phase == GroupPhase::kBooked;
+  if (!message.bad_checkpoint_path().empty()) {
+    breakdown.failure.set_cause("BAD_CHECKPOINT");
+    breakdown.secondary = false;
+    // A job that has a group does not wait to be restored.
+    std::ignore = DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
+    // Fatal if it is not one of the job's own checkpoints but checkpoint.initial_load, which does
+    // not change.
+    breakdown.fatal = job.last_group.restore_attempt() == 0;
+  } else if (starting && FindsImageDamaged(job, message)) {
+    breakdown.failure.set_cause("BAD_IMAGE");
+    breakdown.failure.set_message(DamagedImageText(job, message));
+    breakdown.fatal = true;
+  } else if (!message.secondary()) {
+    // A job that has trained has a valid request, so the error is that of one host, for a while.
+    const bool first_start = starting && job.record.highest_step() == 0;
+    breakdown.of_folder = first_start && IsOfFolder(message);
+    breakdown.fatal =
+        (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) || WouldRepeat(message);
+  }
+  BreakGroup(job, std::move(breakdown), turn);
+}
+
+void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& worker,
+                   Turn& turn) {
+  if (!message.crashed()) {
+    // Ranks may exit by themselves once they have done what ends the job.
+    const bool leaving =
+        std::any_of(job.attempts.begin(), job.attempts.end(),
+                    [&](const auto& entry) { return ThenStop(job, entry.second); });
+    if (leaving || job.group->phase == GroupPhase::kSettling) return;
+    BreakGroup(job,
+               {MakeFailure("RANK_LOST", "it stopped without being told", message.rank(), worker),
+                true, false},
+               turn);
+    return;
+  }
+  Breakdown breakdown;
+  breakdown.failure = MakeFailure(message.cause().empty() ? "RANK_CRASHED" : message.cause(),
+                                  message.message(), message.rank(), worker);
+  breakdown.failure.set_exit_code(message.exit_code());
+  breakdown.failure.set_signal(message.signal());
+  breakdown.failure.set_last_operation(message.last_operation());
+  BreakGroup(job, std::move(breakdown), turn);
+}
+
+void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason, Turn& turn) {
+  if (!job.group) return;
+  const bool concerned =
+      std::any_of(job.plan.ranks().begin(), job.plan.ranks().end(),
+                  [&](const v1::RankPlacement& placement) { return placement.worker() == worker; });
+  if (!concerned) return;
+  BreakGroup(job, {MakeFailure("WORKER_LOST", reason, -1, worker), false, false}, turn);
+}
+
+}  // namespace troupe

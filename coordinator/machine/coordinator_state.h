@@ -1,0 +1,51 @@
+// The state of the coordinator's machine (coordinator/machine/machine.h). Data only.
+#ifndef TROUPE_COORDINATOR_MACHINE_COORDINATOR_STATE_H_
+#define TROUPE_COORDINATOR_MACHINE_COORDINATOR_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "coordinator/machine/log_reads.h"
+#include "coordinator/machine/scheduler.h"
+#include "coordinator/machine/traces.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/fleet.h"
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/options.h"
+
+namespace troupe {
+
+// The removal of a job, which waits until the files of its checkpoints are deleted.
+struct JobRemoval {
+  std::vector<CallId> callers;
+  MonotonicTime deadline;    // then the wait ends (EndLateRemovals)
+  bool checkpoints = false;  // its commits are to be deleted too
+};
+
+struct CoordinatorState {
+  CoordinatorOptions options;
+  uint64_t leader_epoch = 0;
+  Fleet fleet;
+  std::map<std::string, Job> jobs;              // by id
+  std::set<std::string> active;                 // jobs that have a deadline
+  std::set<QueueKey> queue;                     // jobs that wait for devices, in scheduling order
+  std::map<std::string, std::string> requests;  // request id → job id
+  std::map<std::string, std::string> request_digests;  // request id → digest of the request
+  uint64_t last_sequence = 0;                          // sequence number of the newest job
+  // A new job's group epochs are above this value, which a deleted job may have used. The deleted
+  // job's name may be reused, and workers drop messages with an epoch that is not above all those
+  // that they received for that name.
+  uint64_t epoch_floor = 0;
+  LogReads log_reads;
+  std::map<std::string, JobRemoval> removals;  // by job that is being deleted
+  MonotonicTime keep_ended_time;  // when ended jobs are next checked, if old ones are removed
+  Traces traces;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_MACHINE_COORDINATOR_STATE_H_

@@ -1,0 +1,145 @@
+#include "coordinator/machine/job_removal.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "coordinator/job/deletion.h"
+#include "coordinator/job/job_messages.h"
+#include "coordinator/machine/scheduler.h"
+#include "coordinator/state/job_state.h"
+
+namespace troupe {
+namespace {
+
+constexpr auto kKeepEndedInterval = std::chrono::minutes(1);
+// Time limit for deleting all files of a job.
+constexpr Duration kRemovalLimit = std::chrono::minutes(5);
+// Time limit for the files of aborted attempts alone; shorter than a client's deadline, because a
+// caller waits.
+constexpr Duration kLeftFilesLimit = std::chrono::seconds(20);
+
+// Asks every connected worker to forget the job: its ranks may have run on any worker.
+void SendForgetJob(const std::string& id, Turn& turn) {
+  v1::CoordinatorMessage gone;
+  gone.mutable_forget_job()->set_job(id);
+  for (const auto& [name, worker] : turn.fleet.workers) {
+    if (worker.session != 0) SendToWorker(name, gone, turn);
+  }
+}
+
+// Removes the job and its requests and answers the callers that asked for the deletion.
+void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
+  const auto job = state.jobs.find(id);
+  const auto removal = state.removals.find(id);
+  if (removal != state.removals.end()) {
+    for (const CallId call : removal->second.callers) ReplyWithJob(job->second, call, turn);
+    state.removals.erase(removal);
+  }
+  SendForgetJob(id, turn);
+  std::erase_if(state.requests, [&](const auto& request) {
+    if (request.second != id) return false;
+    turn.effects.writes.DeleteRequest(request.first);
+    state.request_digests.erase(request.first);
+    return true;
+  });
+  if (const uint64_t epoch = job->second.record.group_epoch(); epoch > state.epoch_floor) {
+    state.epoch_floor = epoch;
+    turn.effects.writes.PutEpochFloor(epoch);
+  }
+  turn.effects.writes.DeleteJob(id);
+  turn.effects.forgotten_jobs.push_back(id);
+  state.active.erase(id);
+  state.queue.erase(QueueKeyOf(job->second));
+  state.jobs.erase(job);
+}
+
+// Describes the worker that has not confirmed a deletion, and the files concerned.
+std::string AwaitedRemoval(const Job& job) {
+  if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file is known";
+  return fmt::format(
+      "{} has not said that {} checkpoint attempts are removed, of which {} is one; "
+      "its log may say why",
+      job.last_group.ranks(0).worker(), job.checkpoints.size(),
+      job.checkpoints.begin()->second.path());
+}
+
+void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& turn) {
+  const std::string id = job.id();
+  if (BeginDeletion(job, checkpoints, turn)) {
+    Remove(id, state, turn);
+  } else {
+    state.active.insert(id);  // it is checked until it is removed
+  }
+}
+
+}  // namespace
+
+void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Turn& turn) {
+  const bool checkpoints = event.request.checkpoints();
+  const Status status = CheckDeletable(job, checkpoints, state.fleet);
+  if (!status.ok()) return ReplyWithError(event.call, status, turn);
+  const std::string id = job.id();
+  JobRemoval& removal = state.removals[id];
+  removal.callers.push_back(event.call);
+  removal.deadline = turn.now + (checkpoints ? kRemovalLimit : kLeftFilesLimit);
+  removal.checkpoints = checkpoints;
+  BeginOrRemove(job, checkpoints, state, turn);
+}
+
+void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state) {
+  if (!job.record.deleting()) return;
+  JobRemoval& removal = state.removals[job.id()];
+  removal.deadline = now + kRemovalLimit;
+  removal.checkpoints = std::ranges::any_of(job.checkpoints, [](const auto& entry) {
+    return entry.second.state() == v1::CHECKPOINT_STATE_DELETING;
+  });
+}
+
+void EndLateRemovals(CoordinatorState& state, Turn& turn) {
+  std::vector<std::string> late;
+  for (const auto& [id, removal] : state.removals) {
+    if (turn.now >= removal.deadline) late.push_back(id);
+  }
+  for (const std::string& id : late) {
+    const Job& job = state.jobs.at(id);
+    const std::string awaited = AwaitedRemoval(job);
+    if (!state.removals.at(id).checkpoints || job.checkpoints.empty()) {
+      turn.effects.notes.push_back(
+          fmt::format("job {} goes, and files of it stay: {}", id, awaited));
+      Remove(id, state, turn);
+      continue;
+    }
+    for (const CallId call : state.removals.at(id).callers) {
+      ReplyWithError(call,
+                     DeadlineExceeded("job {} is still being deleted after {:.0f} s: {}; ask "
+                                      "again, or delete it without its checkpoints, whose files "
+                                      "then stay",
+                                      id, ToSeconds(kRemovalLimit), awaited),
+                     turn);
+    }
+    state.removals.erase(id);
+  }
+}
+
+void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn) {
+  const auto job = state.jobs.find(id);
+  if (job == state.jobs.end() || !job->second.record.deleting()) return;
+  if (job->second.checkpoints.empty()) Remove(id, state, turn);
+}
+
+void LetEndedGo(CoordinatorState& state, Turn& turn) {
+  const KeepEnded& keep = state.options.keep_ended;
+  if (!keep.count && !keep.age) return;
+  const auto& updates = turn.effects.updates;
+  const bool any_ended = std::any_of(updates.begin(), updates.end(), [](const JobUpdate& update) {
+    return update.update.has_end();
+  });
+  if (!any_ended && turn.now < state.keep_ended_time) return;
+  state.keep_ended_time = turn.now + kKeepEndedInterval;
+  for (const std::string& id : EndedJobsToDrop(state.jobs, state.fleet, keep, turn.wall_ns)) {
+    state.removals[id].deadline = turn.now + kRemovalLimit;
+    BeginOrRemove(state.jobs.at(id), false, state, turn);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,520 @@
+#include "coordinator/machine/machine.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "coordinator/faults/host_faults.h"
+#include "coordinator/job/attempts.h"
+#include "coordinator/job/commit_verification.h"
+#include "coordinator/job/group.h"
+#include "coordinator/job/growth.h"
+#include "coordinator/job/images.h"
+#include "coordinator/job/job_creation.h"
+#include "coordinator/job/job_messages.h"
+#include "coordinator/job/job_record.h"
+#include "coordinator/job/kept_checkpoints.h"
+#include "coordinator/job/lifecycle.h"
+#include "coordinator/job/progress.h"
+#include "coordinator/job/rebuild.h"
+#include "coordinator/job/recovery.h"
+#include "coordinator/job/resume.h"
+#include "coordinator/machine/job_removal.h"
+#include "coordinator/machine/log_reads.h"
+#include "coordinator/machine/message_authority.h"
+#include "coordinator/state/job_state.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+constexpr size_t kMaxRequestIdBytes = 256;
+
+class Stepper {
+ public:
+  Stepper(CoordinatorState& state, const Event& event, Effects& effects)
+      : state_(state), turn_{event.now,     event.wall_ns, state.leader_epoch,
+                             state.options, state.fleet,   effects} {}
+
+  void operator()(const Tick&) {
+    std::vector<SessionId> closed;
+    const std::vector<std::string> lost =
+        ExpireWorkers(turn_.limits(), turn_.now, &state_.fleet, &closed, &turn_.effects.writes);
+    for (const SessionId session : closed) {
+      Refuse(session, fmt::format("session {}", session),
+             DeadlineExceeded("nothing was heard for {} s", ToSeconds(turn_.limits().lease)), true);
+    }
+    for (const std::string& worker : lost) {
+      ForEachGroupOn(
+          worker, [&](Job& job) { OnWorkerLost(job, worker, "nothing was heard of it", turn_); });
+    }
+    const std::set<std::string> active = state_.active;
+    for (const std::string& id : active) {
+      OnJobTime(state_.jobs.at(id), turn_);
+      Touch(id);
+    }
+    ExpireLogs(&state_.log_reads, turn_);
+    ExpireTraces(&state_.traces, turn_);
+    const std::optional<MonotonicTime> burn_in = NextBurnInTime(state_.fleet);
+    if (!lost.empty() || (burn_in && turn_.now >= *burn_in)) turn_.reschedule = true;
+  }
+
+  void operator()(const SessionClosed& event) {
+    const std::string worker = CloseSession(event.session, turn_.now, &state_.fleet);
+    if (worker.empty()) return;
+    turn_.reschedule = true;
+    // The worker's ranks may live on until the reconnect grace is over, unless their epoch is
+    // failing anyway.
+    ForEachGroupOn(worker, [&](Job& job) {
+      if (job.group->phase == GroupPhase::kSettling) {
+        OnWorkerLost(job, worker, "its stream closed and the other ranks lost it", turn_);
+      }
+    });
+  }
+
+  void operator()(const WorkerSaid& event) {
+    const v1::WorkerMessage& message = event.message;
+    if (message.has_hello()) {
+      OnHello(message.hello(), event.session);
+      return;
+    }
+    Worker* const worker = FindBySession(event.session, &state_.fleet);
+    // Ignores messages before Hello, after another stream replaced this one, and for a former
+    // leader.
+    if (worker == nullptr) return;
+    if (message.leader_epoch() != 0 && message.leader_epoch() != state_.leader_epoch) return;
+    worker->last_message = turn_.now;
+    if (IsHeeded(message, *worker)) OnWorkerMessage(message, *worker);
+  }
+
+  void operator()(const CreateJobCall& event) {
+    const Status status = Create(event);
+    if (!status.ok()) ReplyWithError(event.call, status, turn_);
+  }
+
+  void operator()(const CancelJobCall& event) {
+    Job* const job = FindJobOrReply("name", event.request.name(), event.call);
+    if (job == nullptr) return;
+    CancelJob(*job, event.call, event.request.checkpoint(), turn_);
+    Touch(job->id());
+  }
+
+  void operator()(const DeleteJobCall& event) {
+    Job* const job = FindJobOrReply("name", event.request.name(), event.call);
+    if (job != nullptr) DeleteJob(*job, event, state_, turn_);
+  }
+
+  void operator()(const ResumeJobCall& event) {
+    Job* const job = FindJobOrReply("name", event.request.name(), event.call);
+    if (job == nullptr) return;
+    // The images are dropped only if the job is resumed without them.
+    v1::JobImages images = job->images;
+    const bool discards = event.request.discard_images();
+    if (discards) job->images.Clear();
+    const Status status = ResumeJob(*job, event.request, event.prepared, turn_);
+    if (discards) job->images = std::move(images);
+    if (discards && status.ok()) DropImages(*job, turn_);
+    Touch(job->id());
+    if (!status.ok()) return ReplyWithError(event.call, status, turn_);
+    ReplyWithJob(*job, event.call, turn_);
+  }
+
+  void operator()(const CreateCheckpointCall& event) {
+    Job* const job = FindJobOrReply("job", event.request.job(), event.call);
+    if (job == nullptr) return;
+    if (!job->has_folder()) {
+      ReplyWithError(event.call,
+                     FailedPrecondition("job {}: its checkpoint.folder is empty", job->id()),
+                     turn_);
+    } else if (!job->group || job->group->phase != GroupPhase::kRunning) {
+      ReplyWithError(
+          event.call,
+          FailedPrecondition("job {} is {}, not RUNNING", job->id(), StateName(ShownState(*job))),
+          turn_);
+    } else {
+      JoinOrRequestCheckpoint(*job, turn_).callers.push_back(event.call);
+      Touch(job->id());
+    }
+  }
+
+  void operator()(const PinCheckpointCall& event) {
+    Job* const job = FindJobOrReply("job", event.request.job(), event.call);
+    if (job == nullptr) return;
+    const Status status = PinCheckpoint(*job, event.request, event.call, turn_);
+    if (!status.ok()) ReplyWithError(event.call, status, turn_);
+  }
+
+  void operator()(const LiftQuarantineCall& event) {
+    for (auto& [id, job] : state_.jobs) {
+      if (!HasCheckpointAt(job, event.request.path())) continue;
+      const Status status = LiftQuarantine(job, event.request, event.call, turn_);
+      if (!status.ok()) ReplyWithError(event.call, status, turn_);
+      return Touch(id);
+    }
+    ReplyWithError(event.call,
+                   RefuseField(StatusCode::kNotFound, "path", "is {}: no job has such a checkpoint",
+                               event.request.path()),
+                   turn_);
+  }
+
+  void operator()(const RebuildJobCall& event) {
+    const std::string& name = event.request.job().name();
+    StatusOr<Job> job = state_.jobs.contains(name)
+                            ? RefuseField(StatusCode::kInvalidArgument, "name",
+                                          "is {}, which the catalog has already", name)
+                            : RebuildJob(event, state_.last_sequence + 1, turn_);
+    if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
+    ++state_.last_sequence;
+    Admit(*std::move(job), event.call);
+  }
+
+  void operator()(const ReadLogsCall& event) {
+    const Job* const job = FindJob(JobId(event.request.name()));
+    if (job != nullptr) {
+      return AskForLogs(*job, event.call, event.request, &state_.log_reads, turn_);
+    }
+    turn_.effects.logs.push_back({event.call, NoSuchJob("name", event.request.name()), {}, true});
+  }
+
+  void operator()(const TraceJobCall& event) {
+    const Job* const job = FindJobOrReply("name", event.request.name(), event.call);
+    if (job != nullptr) AskForTrace(*job, event.call, event.request, &state_.traces, turn_);
+  }
+
+  void operator()(const CallAbandoned& event) {
+    AbandonTrace(event.call, &state_.traces);
+    for (auto& [id, job] : state_.jobs) {
+      std::erase(job.cancel_callers, event.call);
+      for (auto& [number, attempt] : job.attempts) std::erase(attempt.callers, event.call);
+    }
+    AbandonLogs(event.call, &state_.log_reads);
+    for (auto& [id, removal] : state_.removals) std::erase(removal.callers, event.call);
+  }
+
+  // Called last in each turn.
+  void End() {
+    EndLateRemovals(state_, turn_);
+    LetEndedGo(state_, turn_);
+  }
+
+  // Places the queued jobs that can be placed. The queue must be up to date (Touch).
+  void Schedule() {
+    if (!turn_.reschedule) return;
+    turn_.reschedule = false;
+    const PlacedJobs placed = PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
+    for (const std::string& id : placed.started) Touch(id);
+    for (const std::string& id : std::set<std::string>(state_.active)) {
+      Job& job = state_.jobs.at(id);
+      if (!job.smaller) continue;
+      ConsiderGrowth(job, placed.waits_its_turn && *placed.waits_its_turn < QueueKeyOf(job), turn_);
+      Touch(id);
+    }
+    StartBurnIns(turn_);
+  }
+
+ private:
+  Job* FindJob(const std::string& id) {
+    const auto job = state_.jobs.find(id);
+    return job == state_.jobs.end() ? nullptr : &job->second;
+  }
+
+  Job* FindJobOrReply(const char* field, const std::string& name, CallId call) {
+    Job* const job = FindJob(JobId(name));
+    if (job == nullptr) ReplyWithError(call, NoSuchJob(field, name), turn_);
+    return job;
+  }
+
+  // Updates the queue and the set of jobs with deadlines after a change of `id`.
+  void Touch(const std::string& id) {
+    const Job& job = state_.jobs.at(id);
+    if (IsQueued(job)) {
+      state_.queue.insert(QueueKeyOf(job));
+    } else {
+      state_.queue.erase(QueueKeyOf(job));
+    }
+    if (NextJobDeadline(job, state_.options)) {
+      state_.active.insert(id);
+    } else {
+      state_.active.erase(id);
+    }
+  }
+
+  template <typename Visit>
+  void ForEachGroupOn(const std::string& worker, Visit visit) {
+    const std::set<std::string> active = state_.active;  // every job with a group has a deadline
+    for (const std::string& id : active) {
+      Job& job = state_.jobs.at(id);
+      if (!job.group) continue;
+      const bool concerned = std::any_of(
+          job.plan.ranks().begin(), job.plan.ranks().end(),
+          [&](const v1::RankPlacement& placement) { return placement.worker() == worker; });
+      if (!concerned) continue;
+      visit(job);
+      Touch(id);
+    }
+  }
+
+  // Whether the message may have an effect. Denied messages of a stream are logged at their 1st,
+  // 2nd, 4th, 8th … occurrence.
+  bool IsHeeded(const v1::WorkerMessage& message, Worker& sender) {
+    const Authority authority = JudgeMessage(
+        message, sender,
+        {state_.jobs, state_.fleet, state_.log_reads, state_.traces, state_.options.bugs});
+    if (authority.verdict != Authority::Verdict::kDenied) {
+      return authority.verdict == Authority::Verdict::kAccepted;
+    }
+    const std::string kind = KindOf(message);
+    turn_.effects.measurements.push_back(MessageDenied{kind});
+    const int64_t denied = ++sender.denied_messages;
+    if ((denied & (denied - 1)) == 0) {
+      turn_.effects.notes.push_back(
+          fmt::format("{} of worker \"{}\" is denied, its denied message {}"
+                      " on this stream: {}",
+                      kind, sender.name, denied, authority.reason));
+    }
+    return false;
+  }
+
+  // REQUIRES: JudgeMessage accepted it.
+  void OnWorkerMessage(const v1::WorkerMessage& message, Worker& worker) {
+    const std::string name = worker.name;
+    switch (message.message_case()) {
+      case v1::WorkerMessage::kHeartbeat: {
+        worker.memory_bytes = message.heartbeat().memory_bytes();
+        v1::CoordinatorMessage ack;
+        ack.mutable_heartbeat_ack();
+        return SendToWorker(name, std::move(ack), turn_);
+      }
+      case v1::WorkerMessage::kRankAddress:
+        return OfJob(message.rank_address(), OnRankAddress);
+      case v1::WorkerMessage::kRankCores:
+        return OfJob(message.rank_cores(), OnRankCores);
+      case v1::WorkerMessage::kRankFlight:
+        return OfJob(message.rank_flight(), OnRankFlight);
+      case v1::WorkerMessage::kRankReady:
+        return OfJob(message.rank_ready(), OnRankReady);
+      case v1::WorkerMessage::kStepReport:
+        return OfJob(message.step_report(), OnStepReport);
+      case v1::WorkerMessage::kShardDone:
+        return OfJob(message.shard_done(), [&](Job& job, const v1::ShardDone& vote, Turn& turn) {
+          OnShardDone(job, vote, name, turn);
+        });
+      case v1::WorkerMessage::kShardFailed:
+        return OfJob(message.shard_failed(), OnShardFailed);
+      case v1::WorkerMessage::kManifestDone:
+        return OfJob(message.manifest_done(), OnManifestDone);
+      case v1::WorkerMessage::kRankFailed:
+        return OfJob(message.rank_failed(),
+                     [&](Job& job, const v1::RankFailed& failed, Turn& turn) {
+                       OnRankFailed(job, failed, name, turn);
+                     });
+      case v1::WorkerMessage::kImageSaved:
+        return OfJob(message.image_saved(), OnImageSaved);
+      case v1::WorkerMessage::kRankStopped:
+        return OnStopped(message.rank_stopped(), name);
+      case v1::WorkerMessage::kDeviceCondemned:
+        if (!CondemnDevice(message.device_condemned(), &worker)) return;
+        turn_.reschedule = true;
+        turn_.effects.notes.push_back(fmt::format("a device of {} is condemned: {}", name,
+                                                  Shortened(message.device_condemned().reason())));
+        return;
+      case v1::WorkerMessage::kCheckpointDeleted:
+        OfJob(message.checkpoint_deleted(), OnCheckpointDeleted);
+        return RemoveIfDeleted(message.checkpoint_deleted().job(), state_, turn_);
+      case v1::WorkerMessage::kCheckpointVerified:
+        return OfJob(message.checkpoint_verified(),
+                     [&](Job& job, const v1::CheckpointVerified& read, Turn& turn) {
+                       return OnCheckpointVerified(job, read, name, turn);
+                     });
+      case v1::WorkerMessage::kBurnInDone:
+        return OnBurnInDone(message.burn_in_done(), name, turn_);
+      case v1::WorkerMessage::kLogLines:
+        return OnLogLines(message.log_lines(), LifeOf(worker), &state_.log_reads, turn_);
+      case v1::WorkerMessage::kRankTrace:
+        return OnRankTrace(message.rank_trace(), &state_.traces, turn_);
+      case v1::WorkerMessage::kHello:
+      case v1::WorkerMessage::MESSAGE_NOT_SET:
+        return;
+    }
+  }
+
+  void OnStopped(const v1::RankStopped& stopped, const std::string& worker) {
+    if (ReleaseRank(worker, stopped.job(), stopped.group_epoch(), stopped.rank(), &state_.fleet,
+                    &turn_.effects.writes)) {
+      turn_.reschedule = true;
+    }
+    Job* const job = FindJob(stopped.job());
+    if (job != nullptr && IsCurrent(*job, stopped.group_epoch(), stopped.rank(), worker, turn_)) {
+      OnRankStopped(*job, stopped, worker, turn_);
+      Touch(job->id());
+    }
+    AskAgainAfterEnd(stopped, worker, state_.traces, turn_);
+    // It may have been the last rank that could write to attempts of its epoch.
+    if (job != nullptr) SendDeletions(*job, turn_);
+  }
+
+  // Passes a message to the job that it names, and applies the transition that the handler returns.
+  template <typename Message, typename Handle>
+  void OfJob(const Message& message, Handle handle) {
+    Job& job = state_.jobs.at(message.job());
+    if constexpr (std::is_void_v<std::invoke_result_t<Handle, Job&, const Message&, Turn&>>) {
+      handle(job, message, turn_);
+    } else {
+      Apply(job, handle(job, message, turn_), turn_);
+    }
+    Touch(job.id());
+  }
+
+  // `whom`: for the log.
+  void Refuse(SessionId session, const std::string& whom, const Status& status, bool retry) {
+    turn_.effects.notes.push_back(fmt::format("{} is refused: {}", whom, ToString(status)));
+    v1::CoordinatorMessage message;
+    message.set_leader_epoch(state_.leader_epoch);
+    message.mutable_refused()->set_code(static_cast<int>(status.code()));
+    message.mutable_refused()->set_message(std::string(Message(status)));
+    message.mutable_refused()->set_retry(retry);
+    turn_.effects.messages.push_back({session, std::move(message), true});
+  }
+
+  void OnHello(const v1::Hello& hello, SessionId session) {
+    const HelloOutcome outcome =
+        AcceptHello(hello, session, state_.leader_epoch, turn_.limits(), turn_.now, &state_.fleet);
+    if (!outcome.refused.ok()) {
+      Refuse(session,
+             fmt::format("worker \"{}\" on host \"{}\", incarnation {}, protocol version {},",
+                         Shortened(hello.name()), Shortened(hello.host()), hello.incarnation(),
+                         hello.protocol_version()),
+             outcome.refused, outcome.retry);
+      return;
+    }
+    if (outcome.replaced_session != 0 && outcome.replaced_session != session) {
+      Refuse(outcome.replaced_session,
+             fmt::format("the older stream of worker \"{}\"", hello.name()),
+             Aborted("worker {} has opened another stream", hello.name()), true);
+    }
+    v1::CoordinatorMessage welcome;
+    welcome.mutable_welcome()->set_leader_epoch(state_.leader_epoch);
+    welcome.mutable_welcome()->set_heartbeat_seconds(ToSeconds(turn_.limits().heartbeat));
+    welcome.mutable_welcome()->set_lease_seconds(ToSeconds(turn_.limits().lease));
+    welcome.mutable_welcome()->set_abort_seconds(ToSeconds(turn_.limits().abort));
+    SendToWorker(hello.name(), std::move(welcome), turn_);
+    ReleaseNotHeld(hello.name(), hello, &state_.fleet, &turn_.effects.writes);
+    StopStaleGroups(hello);
+    ForEachGroupOn(hello.name(), [&](Job& job) {
+      if (outcome.new_life) {
+        OnWorkerLost(job, hello.name(), "it died and came back as a new life", turn_);
+      } else {
+        Apply(job, ResendTo(job, hello.name(), hello, turn_), turn_);
+      }
+    });
+    DropNeedlessImages(hello, &state_.jobs, turn_);
+    AskForBurnInAnew(hello.name(), turn_);
+    // Resends requests made while it was away, or before its ranks had ended.
+    for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
+    turn_.reschedule = true;
+  }
+
+  void StopStaleGroups(const v1::Hello& hello) {
+    for (const v1::HeldGroup& held : hello.held()) {
+      const Job* const job = FindJob(held.job());
+      if (job != nullptr && job->group && job->group->epoch == held.group_epoch()) continue;
+      v1::CoordinatorMessage message;
+      message.mutable_stop_ranks()->set_job(held.job());
+      message.mutable_stop_ranks()->set_group_epoch(held.group_epoch());
+      message.mutable_stop_ranks()->set_reason("its group epoch has ended");
+      SendToWorker(hello.name(), std::move(message), turn_);
+    }
+  }
+
+  Status Create(const CreateJobCall& event) {
+    const std::string& request_id = event.request.request_id();
+    if (request_id.size() > kMaxRequestIdBytes) {
+      return RefuseField(StatusCode::kInvalidArgument, "request_id",
+                         "has {} bytes, at most {} are allowed", request_id.size(),
+                         kMaxRequestIdBytes);
+    }
+    if (!request_id.empty()) {
+      const auto known = state_.requests.find(request_id);
+      if (known != state_.requests.end()) {
+        const auto asked = state_.request_digests.find(request_id);
+        if (asked != state_.request_digests.end() &&
+            asked->second != RequestDigest(event.request)) {
+          return RefuseField(StatusCode::kAlreadyExists, "request_id",
+                             "is {}, which made job {} of another content: a repeated request asks "
+                             "for the same, another one has an id of its own",
+                             Shortened(request_id), known->second);
+        }
+        ReplyWithJob(state_.jobs.at(known->second), event.call, turn_);
+        return OkStatus();
+      }
+    }
+    const std::string& name = event.request.job().name();
+    if (state_.jobs.contains(name)) {
+      return RefuseField(StatusCode::kInvalidArgument, "name",
+                         "is {}, which another job has already", name);
+    }
+    std::shared_ptr<const PreparedJob> prepared = event.prepared;
+    if (prepared == nullptr) {
+      v1::JobSpec stated = event.request.job();
+      FillCheckpointFolder(state_.options, &stated);
+      prepared = std::make_shared<PreparedJob>(Prepare(state_.options.planner, stated));
+    }
+    TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, prepared->spec);
+    TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
+    Job job = CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, turn_);
+    if (!request_id.empty()) {
+      const std::string digest = RequestDigest(event.request);
+      turn_.effects.writes.PutRequest(request_id, job.id(), digest);
+      state_.requests[request_id] = job.id();
+      state_.request_digests[request_id] = digest;
+    }
+    Admit(std::move(job), event.call);
+    return OkStatus();
+  }
+
+  // Adds a job that is recorded in the turn's writes to the state, and replies with it.
+  void Admit(Job job, CallId call) {
+    if (job.record.group_epoch() < state_.epoch_floor) {
+      job.record.set_group_epoch(state_.epoch_floor);
+      SaveRecord(job, turn_);
+    }
+    turn_.effects.failpoints_after.push_back("catalog.job.recorded");
+    ReplyWithJob(job, call, turn_);
+    const std::string id = job.id();
+    state_.jobs.emplace(id, std::move(job));
+    Touch(id);
+  }
+
+  CoordinatorState& state_;
+  Turn turn_;
+};
+
+}  // namespace
+
+Effects Step(CoordinatorState& state, const Event& event) {
+  Effects effects;
+  Stepper stepper(state, event, effects);
+  std::visit(stepper, event.what);
+  stepper.Schedule();
+  stepper.End();
+  return effects;
+}
+
+std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state) {
+  std::optional<MonotonicTime> next = NextExpiry(state.options.limits, state.fleet);
+  const auto at = [&next](MonotonicTime time) {
+    if (!next || time < *next) next = time;
+  };
+  for (const std::string& id : state.active) {
+    const std::optional<MonotonicTime> due = NextJobDeadline(state.jobs.at(id), state.options);
+    if (due) at(*due);
+  }
+  if (const auto due = NextLogDeadline(state.log_reads)) at(*due);
+  if (const auto due = NextTraceDeadline(state.traces)) at(*due);
+  if (state.options.keep_ended.age || state.options.keep_ended.count) at(state.keep_ended_time);
+  if (const auto due = NextBurnInTime(state.fleet)) at(*due);
+  for (const auto& [id, removal] : state.removals) at(removal.deadline);
+  return next;
+}
+
+}  // namespace troupe

@@ -1,0 +1,282 @@
+#include "coordinator/machine/message_authority.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "coordinator/test_cluster.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+using Verdict = Authority::Verdict;
+
+// Job `a` runs on worker-0 and worker-1 and has commits of steps 10, 20 and 30; rank 0's worker was
+// asked to read back the newest. A third worker has no part in it.
+class MessageAuthority : public testing::Test {
+ protected:
+  MessageAuthority() {
+    cluster_.Connect("worker-0");
+    cluster_.Connect("worker-1");
+    v1::JobSpec spec = TestSpec("a", 2, 100);
+    spec.mutable_checkpoint()->set_interval(10);
+    spec.mutable_checkpoint()->set_keep_latest_k(2);
+    cluster_.Submit(spec);
+    cluster_.StartRanks("a");
+    for (const int64_t step : {10, 20, 30}) {
+      ReportUpTo(cluster_, step - 9, step);
+      const int64_t attempt = AttemptOf(cluster_, step);
+      cluster_.Commit("a", attempt, step);
+    }
+    cluster_.Connect("stranger");
+  }
+
+  const Job& job() const { return cluster_.job("a"); }
+
+  // One message of each kind about job `a` that would have an effect if the right worker sent it.
+  std::vector<v1::WorkerMessage> MessagesAboutTheJob() const {
+    std::vector<v1::WorkerMessage> messages;
+    const auto of_rank = [&](auto* body) {
+      body->set_job("a");
+      body->set_group_epoch(job().record.group_epoch());
+      body->set_rank(0);
+      return body;
+    };
+    of_rank(messages.emplace_back().mutable_rank_address())->set_address("mine");
+    of_rank(messages.emplace_back().mutable_rank_ready())->set_step(7);
+    of_rank(messages.emplace_back().mutable_step_report())->set_step(31);
+    of_rank(messages.emplace_back().mutable_rank_cores())->mutable_cores()->add_cores(0);
+    of_rank(messages.emplace_back().mutable_rank_flight())->set_activity("mine");
+    const int64_t attempt = job().attempts.begin()->first;
+    auto* const vote = of_rank(messages.emplace_back().mutable_shard_done());
+    vote->set_attempt(attempt);
+    vote->set_incarnation(1);
+    vote->set_step(40);
+    of_rank(messages.emplace_back().mutable_shard_failed())->set_attempt(attempt);
+    auto* const manifest = messages.emplace_back().mutable_manifest_done();
+    manifest->set_job("a");
+    manifest->set_group_epoch(job().record.group_epoch());
+    manifest->set_attempt(attempt);
+    of_rank(messages.emplace_back().mutable_rank_failed())->set_message("let me in");
+    of_rank(messages.emplace_back().mutable_image_saved())->set_path("/mine");
+    of_rank(messages.emplace_back().mutable_rank_stopped())->set_crashed(true);
+    for (const auto& [number, record] : job().checkpoints) {
+      auto* const verified = messages.emplace_back().mutable_checkpoint_verified();
+      verified->set_job("a");
+      verified->set_attempt(number);
+      verified->set_path(record.path());
+      verified->set_damaged(true);
+      auto* const deleted = messages.emplace_back().mutable_checkpoint_deleted();
+      deleted->set_job("a");
+      deleted->set_attempt(number);
+      deleted->set_path(record.path());
+      deleted->set_none_writes(true);
+    }
+    auto* const lines = messages.emplace_back().mutable_log_lines();
+    lines->set_request(1);
+    lines->add_lines("forged");
+    lines->set_last(true);
+    auto* const trace = of_rank(messages.emplace_back().mutable_rank_trace());
+    trace->set_request(1);
+    auto* const burnt_in = messages.emplace_back().mutable_burn_in_done();
+    burnt_in->set_request(1);
+    burnt_in->set_sound(true);
+    return messages;
+  }
+
+  Authority Judge(const v1::WorkerMessage& message, const std::string& sender) {
+    const CoordinatorState& state = cluster_.state();
+    return JudgeMessage(
+        message, state.fleet.workers.at(sender),
+        {state.jobs, state.fleet, state.log_reads, state.traces, state.options.bugs});
+  }
+
+  TestCluster cluster_;
+};
+
+TEST_F(MessageAuthority, AStrangersWordAboutAJobHasNoEffect) {
+  ReadLogsCall logs{701, {}};
+  logs.request.set_name("a");
+  cluster_.Do(logs);
+  TraceJobCall trace{702, {}};
+  trace.request.set_name("a");
+  trace.request.set_first_step(1);
+  trace.request.set_last_step(2);
+  cluster_.Do(trace);
+  for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
+    const Effects effects = cluster_.Say("stranger", message);
+    const std::string text = message.ShortDebugString();
+    EXPECT_TRUE(effects.writes.empty()) << text;
+    EXPECT_THAT(effects.messages, IsEmpty()) << text;
+    EXPECT_THAT(effects.replies, IsEmpty()) << text;
+    EXPECT_THAT(effects.logs, IsEmpty()) << text;
+    EXPECT_THAT(effects.updates, IsEmpty()) << text;
+  }
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RUNNING);
+  for (const auto& [number, record] : job().checkpoints) {
+    EXPECT_EQ(record.state(), v1::CHECKPOINT_STATE_COMMITTED) << record.path();
+  }
+  EXPECT_THAT(cluster_.Events("a"), Not(Contains("CHECKPOINT_QUARANTINED")));
+}
+
+TEST_F(MessageAuthority, WithoutItAStrangerConfirmsADeletion) {
+  cluster_.VerifyAll("a");
+  const int64_t oldest = job().checkpoints.begin()->first;
+  ASSERT_EQ(job().checkpoints.at(oldest).state(), v1::CHECKPOINT_STATE_DELETING);
+  cluster_.state().options.bugs.accept_unasked_answers = true;
+  for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
+    if (message.has_checkpoint_deleted()) cluster_.Say("stranger", message);
+  }
+  EXPECT_FALSE(job().checkpoints.contains(oldest));
+}
+
+TEST_F(MessageAuthority, WhatAStrangerSaysIsCountedAndNotedEverMoreRarely) {
+  v1::WorkerMessage message;
+  message.mutable_checkpoint_verified()->set_job("a");
+  message.mutable_checkpoint_verified()->set_attempt(job().checkpoints.begin()->first);
+  message.mutable_checkpoint_verified()->set_damaged(true);
+  std::vector<std::string> notes;
+  for (int i = 0; i < 100; ++i) {
+    const Effects effects = cluster_.Say("stranger", message);
+    ASSERT_THAT(effects.measurements, SizeIs(1));
+    EXPECT_EQ(std::get<MessageDenied>(effects.measurements[0]).kind, "checkpoint_verified");
+    notes.insert(notes.end(), effects.notes.begin(), effects.notes.end());
+  }
+  EXPECT_THAT(notes, SizeIs(7));  // the 1st, 2nd, 4th … 64th
+  EXPECT_THAT(notes[0], HasSubstr("checkpoint_verified of worker \"stranger\" is denied"));
+  EXPECT_THAT(notes[0], HasSubstr("it was not asked to verify attempt"));
+}
+
+TEST_F(MessageAuthority, EachKindIsJudged) {
+  // Messages that no worker may send about a job are stale or denied; a kind that JudgeMessage
+  // forgot would be accepted or stale for its rightful sender too.
+  const auto* const kinds = v1::WorkerMessage::descriptor()->FindOneofByName("message");
+  std::set<std::string> judged = {"hello", "heartbeat", "device_condemned"};
+  for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
+    judged.insert(KindOf(message));
+    EXPECT_NE(Judge(message, "stranger").verdict, Verdict::kAccepted) << message.ShortDebugString();
+  }
+  for (int i = 0; i < kinds->field_count(); ++i) {
+    EXPECT_TRUE(judged.contains(kinds->field(i)->name())) << kinds->field(i)->name();
+  }
+}
+
+TEST_F(MessageAuthority, AMemberSpeaksOfItsOwnRanksInItsOwnGroupEpoch) {
+  v1::WorkerMessage message;
+  v1::StepReport& report = *message.mutable_step_report();
+  report.set_job("a");
+  report.set_group_epoch(job().record.group_epoch());
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
+  EXPECT_EQ(Judge(message, "worker-1"),
+            (Authority{Verdict::kDenied, "rank 0 of job a is on worker-0"}));
+  report.set_rank(2);
+  EXPECT_EQ(Judge(message, "worker-0"),
+            (Authority{Verdict::kDenied, "rank 2 of job a, which has 2 ranks"}));
+  report.set_rank(0);
+  report.set_group_epoch(0);
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale);
+  report.set_group_epoch(99);
+  EXPECT_EQ(Judge(message, "worker-0"),
+            (Authority{Verdict::kDenied, "group epoch 99 of job a, whose newest is 1"}));
+  report.set_group_epoch(1);
+  report.set_job("b");
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale);
+}
+
+TEST_F(MessageAuthority, AnotherLifeOfTheWorkerIsNoMember) {
+  v1::WorkerMessage message;
+  message.mutable_step_report()->set_job("a");
+  message.mutable_step_report()->set_group_epoch(1);
+  v1::WorkerMessage stopped;
+  stopped.mutable_rank_stopped()->set_job("a");
+  stopped.mutable_rank_stopped()->set_group_epoch(1);
+  ++cluster_.state().fleet.workers.at("worker-0").incarnation;
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kDenied);
+  EXPECT_EQ(Judge(stopped, "worker-0").verdict, Verdict::kDenied);
+}
+
+TEST_F(MessageAuthority, AnAnswerCountsFromTheOneThatWasAskedAndForWhatItWasAsked) {
+  const int64_t asked = job().verifications.begin()->first;
+  v1::WorkerMessage message;
+  v1::CheckpointVerified& verified = *message.mutable_checkpoint_verified();
+  verified.set_job("a");
+  verified.set_attempt(asked);
+  verified.set_path("/elsewhere");
+  verified.set_ok(true);
+  EXPECT_THAT(Judge(message, "worker-0").reason, HasSubstr("not at /elsewhere"));
+  verified.set_path(job().checkpoints.at(asked).path());
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
+  EXPECT_EQ(Judge(message, "worker-1").verdict, Verdict::kDenied) << "a member, but not asked";
+  // The oldest commit is verified only once there is something to delete that depends on it.
+  verified.set_attempt(job().checkpoints.begin()->first);
+  verified.set_path(job().checkpoints.begin()->second.path());
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kDenied);
+  // A broken stream does not change who owes the answer.
+  cluster_.Disconnect("worker-0");
+  cluster_.Reconnect("worker-0");
+  verified.set_attempt(asked);
+  verified.set_path(job().checkpoints.at(asked).path());
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
+}
+
+TEST_F(MessageAuthority, ADeletionIsConfirmedByTheOneThatWasToldToDelete) {
+  cluster_.VerifyAll("a");
+  const int64_t oldest = job().checkpoints.begin()->first;
+  ASSERT_EQ(job().checkpoints.at(oldest).state(), v1::CHECKPOINT_STATE_DELETING);
+  v1::WorkerMessage message;
+  message.mutable_checkpoint_deleted()->set_job("a");
+  message.mutable_checkpoint_deleted()->set_attempt(oldest);
+  message.mutable_checkpoint_deleted()->set_path(job().checkpoints.at(oldest).path());
+  message.mutable_checkpoint_deleted()->set_none_writes(true);
+  cluster_.Say("worker-1", message);
+  cluster_.Say("stranger", message);
+  EXPECT_TRUE(job().checkpoints.contains(oldest));
+  cluster_.Say("worker-0", message);
+  EXPECT_FALSE(job().checkpoints.contains(oldest));
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale) << "said again";
+}
+
+TEST_F(MessageAuthority, LinesComeFromEachWorkerThatWasAskedUntilItsLast) {
+  ReadLogsCall logs{701, {}};
+  logs.request.set_name("a");
+  cluster_.Do(logs);
+  v1::WorkerMessage message;
+  message.mutable_log_lines()->set_request(
+      cluster_.Last("worker-0", v1::CoordinatorMessage::kReadLogs)->read_logs().request());
+  message.mutable_log_lines()->add_lines("line");
+  message.mutable_log_lines()->set_last(true);
+  EXPECT_FALSE(cluster_.Say("worker-0", message).logs.at(0).last);
+  EXPECT_THAT(cluster_.Say("worker-0", message).logs, IsEmpty()) << "its last were sent";
+  EXPECT_TRUE(cluster_.Say("worker-1", message).logs.at(0).last);
+  EXPECT_EQ(Judge(message, "worker-1").verdict, Verdict::kStale);
+  message.mutable_log_lines()->set_request(77);
+  EXPECT_EQ(Judge(message, "worker-1").verdict, Verdict::kDenied);
+}
+
+TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss) {
+  const SessionId session = cluster_.worker("stranger").session;
+  v1::WorkerMessage hello;
+  *hello.mutable_hello() = cluster_.state().fleet.workers.at("worker-0").hello;
+  Effects effects = cluster_.Do(WorkerSaid{session, hello});
+  ASSERT_THAT(effects.messages, SizeIs(1));
+  EXPECT_EQ(effects.messages[0].message.refused().code(),
+            static_cast<int>(StatusCode::kInvalidArgument));
+  // Another process claims to be the life that is connected.
+  hello.mutable_hello()->set_pid(4711);
+  effects = cluster_.Do(WorkerSaid{9999, hello});
+  ASSERT_THAT(effects.messages, SizeIs(1));
+  EXPECT_EQ(effects.messages[0].message.refused().code(),
+            static_cast<int>(StatusCode::kAlreadyExists));
+  EXPECT_EQ(cluster_.state().fleet.workers.at("worker-0").session,
+            cluster_.worker("worker-0").session);
+}
+
+}  // namespace
+}  // namespace troupe

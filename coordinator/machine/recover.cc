@@ -1,0 +1,51 @@
+// Restores a starting coordinator's state from the catalog.
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/job/job_creation.h"
+#include "coordinator/job/lifecycle.h"
+#include "coordinator/machine/job_removal.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/state/job_state.h"
+
+namespace troupe {
+
+CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
+                         uint64_t leader_epoch, MonotonicTime now) {
+  CoordinatorState state;
+  state.options = std::move(options);
+  state.keep_ended_time = now;
+  state.leader_epoch = leader_epoch;
+  state.epoch_floor = image.epoch_floor;
+  state.fleet.leases = image.leases;
+  state.requests = image.requests;
+  state.request_digests = image.request_digests;
+  // Burn-in answers to a former leader do not count for this one.
+  state.fleet.last_burn_in = leader_epoch << 32;
+  for (const auto& [worker, record] : image.blame) {
+    state.fleet.blame[worker] = FromRecord(record, now);
+  }
+  // A worker that never comes back is forgotten like any other, together with its leases.
+  for (const auto& [key, lease] : image.leases) {
+    Worker& worker = state.fleet.workers[key.first];
+    worker.name = key.first;
+    worker.incarnation = std::max(worker.incarnation, lease.incarnation());
+    worker.last_message = now;
+    worker.lost = true;
+  }
+  for (const auto& [id, stored] : image.jobs) {
+    Job job = RecoverJob(stored.record, stored.spec, stored.plan, stored.group, stored.checkpoints,
+                         state.options.limits, now);
+    job.tally = stored.tally;
+    job.images = stored.images;
+    job.smaller = stored.smaller;
+    state.last_sequence = std::max(state.last_sequence, job.record.sequence());
+    if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));
+    if (NextJobDeadline(job, state.options)) state.active.insert(id);
+    AdoptRemoval(job, now, state);
+    state.jobs.emplace(id, std::move(job));
+  }
+  return state;
+}
+
+}  // namespace troupe

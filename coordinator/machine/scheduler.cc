@@ -1,0 +1,161 @@
+#include "coordinator/machine/scheduler.h"
+
+#include <utility>
+
+#include "coordinator/job/doubts.h"
+#include "coordinator/job/group.h"
+#include "coordinator/job/images.h"
+#include "coordinator/job/job_record.h"
+#include "coordinator/job/running_layout.h"
+#include "coordinator/state/job_state.h"
+#include "coordinator/state/preference.h"
+
+namespace troupe {
+namespace {
+
+enum class Placement { kStarted, kWaitsItsTurn, kLacksCapacity, kBackingOff };
+
+// The fleet as one pass over the queue sees it; refreshed after each start.
+struct View {
+  ClusterView free;
+  ClusterView all;
+
+  explicit View(const Fleet& fleet)
+      : free(ListDevices(fleet, true)), all(ListDevices(fleet, false)) {}
+  int free_count() const { return static_cast<int>(free.free_devices.size()); }
+  int all_count() const { return static_cast<int>(all.free_devices.size()); }
+};
+
+void SayWaiting(Job& job, std::string what, Turn& turn) {
+  const bool first = job.waiting_for.empty();
+  job.waiting_for = std::move(what);
+  if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", job.waiting_for, turn);
+}
+
+// Places on unsuspected devices first; see coordinator/state/preference.h.
+StatusOr<v1::Plan> PlaceOn(const ClusterView& view, const v1::JobSpec& spec, const v1::Plan& plan,
+                           const Turn& turn) {
+  if (turn.options.bugs.choose_bad_hosts) return turn.options.planner.place(spec, plan, view);
+  return PlaceByPreference(turn.options.planner, spec, plan,
+                           ViewsByPreference(view, plan.ranks_size(), turn.fleet.blame, turn.now,
+                                             turn.limits().blame_half_life));
+}
+
+// Whether the devices of the job's own former ranks, which end shortly, may spare it the suspected
+// devices.
+bool WaitsForItsRanks(const Job& job, const ClusterView& free_view, int ranks, const Turn& turn) {
+  return job.choose_time && turn.now < *job.choose_time && HoldsDevices(turn.fleet, job.id()) &&
+         CountClean(free_view, turn.fleet.blame, turn.now, turn.limits().blame_half_life) < ranks;
+}
+
+// Whether a job without a group may be placed on `ranks` ranks, fewer than it was submitted for.
+bool MayShrinkTo(int ranks, const Job& job, const Fleet& fleet) {
+  if (job.may_shrink) return true;
+  // It has at least as many ranks as it ran on, so it only waits for the end of its own ranks.
+  return job.smaller && job.record.recovering() && ranks >= job.plan.ranks_size() &&
+         job.spec.fault_tolerance().allow_layout_change() && !HoldsDevices(fleet, job.id());
+}
+
+// Continues on a smaller layout, if the job may and there is one that fits the free devices.
+bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
+  if (!job.may_shrink && !job.smaller) return false;
+  const Planner& planner = turn.options.planner;
+  const std::optional<v1::JobSpec> smaller =
+      planner.smaller_layout(job.spec, static_cast<int>(free_view.free_devices.size()));
+  if (!smaller) return false;
+  const v1::Plan& submitted = SubmittedPlan(job);
+  StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &submitted.device_profile());
+  if (!plan.ok() || !MayShrinkTo(plan->ranks_size(), job, turn.fleet)) return false;
+  if (submitted.has_device()) {
+    // The same device kind keeps the same kernels.
+    *plan->mutable_device() = submitted.device();
+    plan->set_threads_per_rank(submitted.threads_per_rank());
+  }
+  StatusOr<v1::Plan> placed = PlaceOn(free_view, *smaller, *plan, turn);
+  if (!placed.ok()) return false;
+  TakeSmallerLayout(*smaller, job, turn);
+  if (turn.options.bugs.forget_submitted_layout) {
+    job.spec = *smaller;
+    turn.effects.writes.PutSpec(job.id(), job.spec);
+  }
+  RecordEvent(job, "RECOVERING",
+              fmt::format("goes on with data_parallel_replicate_degree {} and "
+                          "data_parallel_shard_degree {}",
+                          smaller->parallelism().data_parallel_replicate_degree(),
+                          smaller->parallelism().data_parallel_shard_degree()),
+              turn);
+  StartGroup(job, *std::move(placed), turn);
+  return true;
+}
+
+Placement TryPlace(Job& job, const View& view, Turn& turn) {
+  if (job.place_not_before && turn.now < *job.place_not_before) return Placement::kBackingOff;
+  const bool from_images = GoesOnFromImages(job);
+  if (std::string reading = AwaitedReading(job); !reading.empty() && !from_images) {
+    SayWaiting(job, std::move(reading), turn);
+    return Placement::kBackingOff;
+  }
+  const Planner& planner = turn.options.planner;
+  const v1::Plan& submitted = SubmittedPlan(job);
+  const int ranks = submitted.ranks_size();
+  Status shortage;
+  if (view.free_count() >= ranks || from_images) {
+    if (!from_images && WaitsForItsRanks(job, view.free, ranks, turn))
+      return Placement::kWaitsItsTurn;
+    StatusOr<v1::Plan> placed =
+        from_images ? PlaceAtImages(job, view.free) : PlaceOn(view.free, job.spec, submitted, turn);
+    if (placed.ok()) {
+      // Images have the running layout.
+      if (!from_images) ForgetSmallerLayout(job, turn);
+      StartGroup(job, *std::move(placed), turn);
+      return Placement::kStarted;
+    }
+    shortage = placed.status();
+  }
+  if (!from_images && StartSmaller(job, view.free, turn)) return Placement::kStarted;
+  if (!shortage.ok()) {
+    SayWaiting(job, std::string(Message(shortage)), turn);
+  } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
+    // Thousands of jobs may wait: each job's text changes only with the number of free devices.
+    job.waiting_free_count = view.free_count();
+    SayWaiting(
+        job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
+        turn);
+  }
+  // If a worker with an image is away, other devices do not help.
+  const bool could =
+      from_images ? PlaceAtImages(job, view.all).ok()
+                  : view.all_count() >= ranks && planner.place(job.spec, submitted, view.all).ok();
+  return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
+}
+
+}  // namespace
+
+QueueKey QueueKeyOf(const Job& job) {
+  return {-int64_t{job.spec.priority()}, job.record.sequence(), job.id()};
+}
+
+PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs,
+                           Turn& turn) {
+  PlacedJobs placed;
+  View view(turn.fleet);
+  for (auto key = queue->begin(); key != queue->end();) {
+    switch (TryPlace(jobs->at(key->id), view, turn)) {
+      case Placement::kStarted:
+        placed.started.push_back(key->id);
+        key = queue->erase(key);
+        view = View(turn.fleet);
+        break;
+      case Placement::kWaitsItsTurn:
+        placed.waits_its_turn = *key;
+        return placed;
+      case Placement::kLacksCapacity:
+      case Placement::kBackingOff:
+        ++key;
+        break;
+    }
+  }
+  return placed;
+}
+
+}  // namespace troupe

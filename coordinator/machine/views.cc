@@ -1,0 +1,191 @@
+#include "coordinator/machine/views.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/history/receipt.h"
+#include "coordinator/job/job_view.h"
+#include "coordinator/state/job_state.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kDefaultPage = 100;
+constexpr int kLargestPage = 1000;
+
+// Rows [begin, end) of a list.
+struct Page {
+  size_t begin = 0;
+  size_t end = 0;
+  std::string next_token;
+};
+
+// A token is the number of rows before its page: between two pages a list only grows at its end, or
+// shrinks.
+StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) {
+  if (page_size < 0) {
+    return RefuseField(StatusCode::kInvalidArgument, "page_size", "is {}, below 0", page_size);
+  }
+  Page page;
+  if (!token.empty()) {
+    const auto [end, error] =
+        std::from_chars(token.data(), token.data() + token.size(), page.begin);
+    if (error != std::errc() || end != token.data() + token.size()) {
+      return RefuseField(StatusCode::kInvalidArgument, "page_token",
+                         "is \"{}\", which no former response had", token);
+    }
+  }
+  const int size = page_size == 0 ? kDefaultPage : std::min<int>(page_size, kLargestPage);
+  page.begin = std::min(page.begin, rows);
+  page.end = std::min(page.begin + static_cast<size_t>(size), rows);
+  if (page.end < rows) page.next_token = std::to_string(page.end);
+  return page;
+}
+
+StatusOr<const Job*> JobNamed(const CoordinatorState& state, const char* field,
+                              const std::string& name) {
+  const auto job = state.jobs.find(JobId(name));
+  if (job == state.jobs.end()) return NoSuchJob(field, name);
+  return &job->second;
+}
+
+// Adds the ranks of `job` on `worker` with known cores.
+void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* status) {
+  if (!job.group) return;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    const v1::CoreSet& cores = job.group->ranks[static_cast<size_t>(placement.rank())].cores;
+    if (placement.worker() != worker || cores.cores().empty()) continue;
+    v1::RankCores& rank = *status->add_ranks();
+    rank.set_job("jobs/" + job.id());
+    rank.set_group_epoch(job.group->epoch);
+    rank.set_rank(placement.rank());
+    *rank.mutable_cores() = cores;
+  }
+}
+
+v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
+  v1::WorkerStatus status;
+  status.set_name(worker.name);
+  status.set_state(worker.session != 0 ? "READY" : "LOST");
+  status.set_incarnation(worker.incarnation);
+  status.set_pid(worker.hello.pid());
+  status.set_host(worker.hello.host());
+  status.set_island(worker.hello.island());
+  *status.mutable_devices() = worker.hello.devices();
+  status.set_metrics_address(worker.hello.metrics_address());
+  status.set_memory_bytes(worker.memory_bytes);
+  std::set<std::string> jobs;
+  for (auto lease = state.fleet.leases.lower_bound({worker.name, 0});
+       lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
+    jobs.insert("jobs/" + lease->second.job());
+  }
+  for (const std::string& job : jobs) {
+    status.add_jobs(job);
+    const auto found = state.jobs.find(JobId(job));
+    if (found != state.jobs.end()) AddRanksOn(worker.name, found->second, &status);
+  }
+  const auto blame = state.fleet.blame.find(worker.name);
+  if (blame == state.fleet.blame.end()) return status;
+  for (const SetAside& part : blame->second.set_aside) {
+    v1::SetAside* const shown = status.add_set_aside();
+    if (part.device != kWholeHost) shown->set_device(part.device);
+    shown->set_reason(part.reason);
+    shown->set_since_wall_time_ns(part.since_wall_ns);
+    shown->set_burn_in_wall_time_ns(part.burn_in_wall_ns);
+    shown->set_burning_in(blame->second.burn_in != 0);
+  }
+  return status;
+}
+
+}  // namespace
+
+Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
+               v1::GetJobResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "name", request.name()));
+  *response->mutable_job() = DescribeJob(*job, true);
+  return OkStatus();
+}
+
+Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest& request,
+                   v1::GetJobReceiptResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "name", request.name()));
+  *response->mutable_receipt() = MakeReceipt(*job);
+  return OkStatus();
+}
+
+Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
+                v1::ListJobsResponse* response) {
+  std::vector<const Job*> jobs;
+  for (const auto& [id, job] : state.jobs) jobs.push_back(&job);
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job* a, const Job* b) { return a->record.sequence() < b->record.sequence(); });
+  TROUPE_ASSIGN_OR_RETURN(const Page page,
+                          PageOf(jobs.size(), request.page_size(), request.page_token()));
+  for (size_t i = page.begin; i < page.end; ++i)
+    *response->add_jobs() = DescribeJob(*jobs[i], false);
+  response->set_next_page_token(page.next_token);
+  return OkStatus();
+}
+
+Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsRequest& request,
+                       v1::ListCheckpointsResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "job", request.job()));
+  std::vector<v1::CheckpointRecord> records = ListedCheckpoints(*job);
+  TROUPE_ASSIGN_OR_RETURN(const Page page,
+                          PageOf(records.size(), request.page_size(), request.page_token()));
+  for (size_t i = page.begin; i < page.end; ++i)
+    *response->add_checkpoints() = std::move(records[i]);
+  response->set_next_page_token(page.next_token);
+  return OkStatus();
+}
+
+Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
+                      v1::GetCheckpointResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "job", request.job()));
+  const auto settled = job->checkpoints.find(request.attempt());
+  if (settled != job->checkpoints.end()) {
+    *response->mutable_checkpoint() = settled->second;
+    return OkStatus();
+  }
+  const auto open = job->attempts.find(request.attempt());
+  if (open == job->attempts.end())
+    return RefuseField(StatusCode::kNotFound, "attempt", "is {}, which job {} does not have",
+                       request.attempt(), job->id());
+  *response->mutable_checkpoint() = open->second.record;
+  return OkStatus();
+}
+
+Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
+                   v1::ListWorkersResponse* response) {
+  std::vector<const Worker*> workers;
+  for (const auto& [name, worker] : state.fleet.workers) workers.push_back(&worker);
+  TROUPE_ASSIGN_OR_RETURN(const Page page,
+                          PageOf(workers.size(), request.page_size(), request.page_token()));
+  for (size_t i = page.begin; i < page.end; ++i)
+    *response->add_workers() = StatusOf(state, *workers[i]);
+  response->set_next_page_token(page.next_token);
+  return OkStatus();
+}
+
+PlanInputs ViewPlanInputs(const CoordinatorState& state, const v1::PlanJobRequest& request) {
+  PlanInputs inputs{state.options.planner, request.job(), ListDevices(state.fleet, false)};
+  // As in `troupe plan`: fields that a plan does not need, such as a name and data, may be absent.
+  FillCheckpointFolder(state.options, &inputs.spec);
+  ApplyDefaults(&inputs.spec);
+  return inputs;
+}
+
+StatusOr<v1::Plan> PlanOn(const PlanInputs& inputs) {
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, inputs.planner.make_plan(inputs.spec, nullptr));
+  StatusOr<v1::Plan> placed = inputs.planner.place(inputs.spec, plan, inputs.cluster);
+  if (placed.ok()) return placed;
+  plan.add_warnings(fmt::format("not placed on this cluster: {}", Message(placed.status())));
+  return plan;
+}
+
+}  // namespace troupe

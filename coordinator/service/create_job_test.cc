@@ -1,0 +1,187 @@
+// Tests the input of CreateJob: the error details name each wrong field, and a refused request
+// leaves no trace.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/temporary_directory.h"
+#include "coordinator/service/server.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kCallLimit = std::chrono::seconds(10);
+
+v1::JobSpec Spec(const std::string& name) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.mutable_model()->set_preset("tiny");
+  spec.mutable_data()->set_train("/nowhere/data");
+  spec.mutable_training()->set_steps(3);
+  spec.mutable_training()->set_sequence_length(64);
+  spec.mutable_training()->set_global_batch_size(2);
+  spec.mutable_checkpoint()->set_folder("");
+  return spec;
+}
+
+class CreateJobTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ServerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.data_directory = directory_.path() + "/catalog";
+    options.detection_seconds = 1;
+    auto server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << ToString(server.status());
+    server_ = *std::move(server);
+    jobs_ = v1::JobService::NewStub(
+        grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  }
+
+  grpc::Status Create(const v1::JobSpec& spec) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::CreateJobRequest request;
+    *request.mutable_job() = spec;
+    v1::CreateJobResponse response;
+    return jobs_->CreateJob(&context, request, &response);
+  }
+
+  // Returns -1 if the jobs cannot be listed.
+  int Jobs() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::ListJobsResponse listed;
+    return jobs_->ListJobs(&context, {}, &listed).ok() ? listed.jobs_size() : -1;
+  }
+
+ private:
+  static void SetDeadline(grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + kCallLimit);
+    context->set_wait_for_ready(true);
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+};
+
+// A defect of a job, the field named for it, and words of the violated relation.
+struct WrongJob {
+  const char* what;
+  void (*spoil)(v1::JobSpec& spec);
+  const char* field;
+  std::vector<const char*> words;
+};
+
+const WrongJob kWrongJobs[] = {
+    {"name", [](v1::JobSpec& spec) { spec.set_name("Not A Name"); }, "name", {"Not A Name"}},
+    {"negative steps",
+     [](v1::JobSpec& spec) { spec.mutable_training()->set_steps(-1); },
+     "training.steps",
+     {"-1"}},
+    {"negative batch",
+     [](v1::JobSpec& spec) { spec.mutable_training()->set_global_batch_size(-8); },
+     "training.global_batch_size",
+     {"-8"}},
+    {"batch not divisible",
+     [](v1::JobSpec& spec) { spec.mutable_training()->set_micro_batch_size(3); },
+     "training.global_batch_size",
+     {"2", "micro_batch_size", "3"}},
+    {"NaN",
+     [](v1::JobSpec& spec) { spec.mutable_optimizer()->set_lr(std::nan("")); },
+     "optimizer.lr",
+     {"nan"}},
+    {"infinity",
+     [](v1::JobSpec& spec) { spec.mutable_optimizer()->set_lr(HUGE_VAL); },
+     "optimizer.lr",
+     {"inf"}},
+    {"negative learning rate",
+     [](v1::JobSpec& spec) { spec.mutable_optimizer()->set_lr(-1); },
+     "optimizer.lr",
+     {"-1"}},
+    {"heads not divisible",
+     [](v1::JobSpec& spec) { spec.mutable_parallelism()->set_tensor_parallel_degree(3); },
+     "parallelism.tensor_parallel_degree",
+     {"3", "heads"}},
+    {"fewer blocks than stages",
+     [](v1::JobSpec& spec) { spec.mutable_parallelism()->set_pipeline_parallel_degree(16); },
+     "parallelism.pipeline_parallel_degree",
+     {"16", "8"}},
+    {"negative degree",
+     [](v1::JobSpec& spec) { spec.mutable_parallelism()->set_data_parallel_replicate_degree(-2); },
+     "parallelism.data_parallel_replicate_degree",
+     {"-2"}},
+    {"unknown schedule",
+     [](v1::JobSpec& spec) { spec.mutable_parallelism()->set_pipeline_parallel_schedule("1F2B"); },
+     "parallelism.pipeline_parallel_schedule",
+     {"1F2B", "1F1B"}},
+    {"unknown preset",
+     [](v1::JobSpec& spec) { spec.mutable_model()->set_preset("tinny"); },
+     "model.preset",
+     {"tinny", "tiny"}},
+    {"bad pattern",
+     [](v1::JobSpec& spec) { spec.mutable_model()->set_pattern("(AD"); },
+     "model.pattern",
+     {"(AD"}},
+    {"unknown dtype",
+     [](v1::JobSpec& spec) { spec.mutable_training()->set_compute_dtype("float17"); },
+     "training.compute_dtype",
+     {"float17", "bfloat16"}},
+    {"unknown policy",
+     [](v1::JobSpec& spec) { spec.mutable_training()->set_on_nonfinite("shrug"); },
+     "training.on_nonfinite",
+     {"shrug", "skip_step"}},
+    {"no data", [](v1::JobSpec& spec) { spec.mutable_data()->clear_train(); }, "data.train", {}},
+    {"negative budget",
+     [](v1::JobSpec& spec) { spec.mutable_fault_tolerance()->set_max_restarts(-1); },
+     "fault_tolerance.max_restarts",
+     {"-1"}},
+};
+
+TEST_F(CreateJobTest, EachWrongFieldIsNamedInTheStatusDetailsAndNoJobIsMade) {
+  for (const WrongJob& wrong : kWrongJobs) {
+    SCOPED_TRACE(wrong.what);
+    v1::JobSpec spec = Spec("a");
+    wrong.spoil(spec);
+    const grpc::Status status = Create(spec);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    for (const char* const word : wrong.words) {
+      EXPECT_THAT(status.error_message(), HasSubstr(word));
+    }
+    google::rpc::Status details;
+    ASSERT_TRUE(details.ParseFromString(status.error_details()));
+    EXPECT_EQ(details.code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+    google::rpc::BadRequest bad_request;
+    ASSERT_EQ(details.details_size(), 1) << status.error_message();
+    ASSERT_TRUE(details.details(0).UnpackTo(&bad_request));
+    ASSERT_GE(bad_request.field_violations_size(), 1);
+    for (const auto& violation : bad_request.field_violations()) {
+      EXPECT_EQ(violation.field(), wrong.field);
+      EXPECT_FALSE(violation.description().empty());
+    }
+  }
+  EXPECT_EQ(Jobs(), 0);
+  EXPECT_TRUE(Create(Spec("a")).ok()) << "the table spoils a good job";
+}
+
+TEST_F(CreateJobTest, AnOversizedMessageIsRefusedAndTheServiceGoesOn) {
+  v1::JobSpec large = Spec("large");
+  large.mutable_data()->set_train("/" + std::string(5 << 20, 'x'));
+  const grpc::Status refused = Create(large);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
+  EXPECT_EQ(Jobs(), 0);
+  EXPECT_TRUE(Create(Spec("a")).ok());  // on the same channel
+  EXPECT_EQ(Jobs(), 1);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,62 @@
+#include "coordinator/service/data_check.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/sample_schema.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/sample_channels.h"
+#include "data/job_data.h"
+#include "plan/job/kept_keys.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+bool FolderIsHere(FileSystem& files, const std::string& prefix) {
+  return files.Stat(ParentDirectory(prefix), SymbolicLinks::kFollow).ok();
+}
+
+}  // namespace
+
+Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be_here) {
+  const DatasetOptions options = MakeDatasetOptions(complete);
+  const std::vector<std::string> paths = DataPaths(options);
+  if (!must_be_here && !std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
+        return FolderIsHere(files, path);
+      })) {
+    return OkStatus();
+  }
+  const auto dataset = Dataset::Open(files, options);
+  if (dataset.ok()) return OkStatus();
+  return RefuseData(complete, FieldToBlame(files, options), dataset.status());
+}
+
+Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here) {
+  const std::string& path = complete.checkpoint().initial_load();
+  if (path.empty() || (!must_be_here && !FolderIsHere(files, path))) return OkStatus();
+  const auto manifest = ReadManifest(files, path, "");
+  if (!manifest.ok()) {
+    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load", "is {}: {}", path,
+                       Message(manifest.status()));
+  }
+  if (const Status known = CheckSampleChannels(manifest->samples(), CurrentSampleSchema());
+      !known.ok()) {
+    return RefuseField(known.code(), "checkpoint.initial_load", "is {}: {}", path, Message(known));
+  }
+  return CheckContinues(*manifest, complete);
+}
+
+bool AllWorkersAreHere(const Fleet& fleet) {
+  utsname host{};
+  if (uname(&host) != 0) return false;
+  return !fleet.workers.empty() &&
+         std::all_of(fleet.workers.begin(), fleet.workers.end(), [&](const auto& worker) {
+           return worker.second.hello.host() == host.nodename;
+         });
+}
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+// Checks the data of a new job, and the checkpoint it starts from, before the job is accepted.
+// Opening data may take a while, so do not call these checks on the engine's thread.
+#ifndef TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
+#define TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "coordinator/state/fleet.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+// Returns INVALID_ARGUMENT with the offending key if training could not open the data of
+// `complete`. Data in a folder that is not on this host may be on the workers' hosts and passes
+// unless `must_be_here`.
+Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
+
+// Returns INVALID_ARGUMENT with checkpoint.initial_load if it holds no checkpoint, or with the key
+// that prevents `complete` from continuing from it. A folder that is not on this host passes unless
+// `must_be_here`.
+Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
+
+// Returns true if there are workers and all of them run on this host, so that data missing here
+// exists nowhere.
+bool AllWorkersAreHere(const Fleet& fleet);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_

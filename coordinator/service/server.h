@@ -1,0 +1,52 @@
+// A listening coordinator: the catalog on disk, the engine, the gRPC services and the metrics.
+#ifndef TROUPE_COORDINATOR_SERVICE_SERVER_H_
+#define TROUPE_COORDINATOR_SERVICE_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "coordinator/state/options.h"
+#include "coordinator/state/planner.h"
+
+namespace troupe {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 selects a free one
+  std::string metrics_listen;          // HOST:PORT; empty: no metrics over HTTP
+  std::string data_directory;          // created if absent; its parent exists
+  double detection_seconds = 3;
+  // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
+  std::optional<double> blame_half_life_seconds;
+  int descriptor_limit = 1024;  // this process's limit: bounds the connections
+  Planner planner = MakePlanner();
+  KeepEnded keep_ended;                           // by default all
+  std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
+};
+
+// Thread-safe.
+class Server {
+ public:
+  // FAILED_PRECONDITION if another coordinator has the data directory; UNAVAILABLE if an address is
+  // taken; DATA_LOSS if the catalog is damaged.
+  static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
+  ~Server();
+
+  // Ends all streams and closes the catalog within a second; metrics are still served. Idempotent.
+  void Stop();
+
+  std::string address() const;  // HOST:PORT as bound
+  int port() const;
+  int metrics_port() const;  // 0: none
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SERVICE_SERVER_H_

@@ -1,0 +1,149 @@
+#include "coordinator/service/session_service.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "coordinator/service/grpc_status.h"
+
+namespace troupe {
+namespace {
+
+// A worker that reads so slowly that its queue exceeds this has to reconnect.
+constexpr size_t kMaxQueued = 8192;
+
+class SessionReactor;
+
+// The engine's end of the stream; outlives the reactor.
+class StreamSink final : public SessionSink {
+ public:
+  explicit StreamSink(SessionReactor* reactor) : reactor_(reactor) {}
+
+  void Send(v1::CoordinatorMessage message, bool then_close) override;
+  void OnWritten(bool ok);
+  // Returns false if it had already ended.
+  bool FinishOnce(const Status& status);
+  // Called when the reactor is about to be destroyed.
+  void Detach() {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+  }
+
+ private:
+  bool FinishLocked(const Status& status);
+
+  std::mutex mutex_;
+  SessionReactor* const reactor_;             // used only until finished_
+  std::deque<v1::CoordinatorMessage> queue_;  // its front is being written
+  bool close_after_ = false;
+  bool finished_ = false;
+};
+
+class SessionReactor final
+    : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
+ public:
+  SessionReactor(Engine& engine, grpc::CallbackServerContext* context)
+      : engine_(engine),
+        peer_(context->peer()),
+        sink_(std::make_shared<StreamSink>(this)),
+        session_(engine.OpenSession(sink_)) {
+    StartRead(&incoming_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      End(OkStatus());
+      return;
+    }
+    const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
+    first_ = false;
+    const Status said = too_large ? InvalidArgument("the first message has {} bytes, more than {}",
+                                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
+                                  : engine_.Say(session_, std::move(incoming_));
+    if (!said.ok()) {
+      LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
+      sink_->FinishOnce(said);
+      return;
+    }
+    incoming_ = {};
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
+  void OnCancel() override { End(Cancelled("the stream broke")); }
+
+  void OnDone() override {
+    sink_->Detach();
+    engine_.CloseSession(session_);
+    delete this;
+  }
+
+ private:
+  // Ends the stream after its peer closed it, was lost or sent too large a message; gRPC does not
+  // say which.
+  void End(const Status& status) {
+    if (!sink_->FinishOnce(status)) return;
+    LogWarning("coordinator",
+               "session {} of {} ended: its peer closed it, went away, or sent a message above the "
+               "limit of {} bytes",
+               session_, peer_, kMaxReceiveBytes);
+  }
+
+  Engine& engine_;
+  const std::string peer_;  // unknown once the peer is gone
+  const std::shared_ptr<StreamSink> sink_;
+  const SessionId session_;
+  v1::WorkerMessage incoming_;
+  bool first_ = true;  // no message has been accepted yet
+};
+
+void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
+  const std::lock_guard lock(mutex_);
+  if (finished_ || close_after_) return;
+  if (queue_.size() >= kMaxQueued) {
+    LogWarning("coordinator", "a worker's stream is ended: {} messages wait for it", queue_.size());
+    FinishLocked(ResourceExhausted("{} messages wait for this worker", queue_.size()));
+    return;
+  }
+  close_after_ = then_close;
+  queue_.push_back(std::move(message));
+  if (queue_.size() == 1) reactor_->StartWrite(&queue_.front());
+}
+
+void StreamSink::OnWritten(bool ok) {
+  const std::lock_guard lock(mutex_);
+  if (finished_) return;
+  if (!ok) {
+    FinishLocked(Unavailable("the stream broke"));
+    return;
+  }
+  queue_.pop_front();
+  if (!queue_.empty()) {
+    reactor_->StartWrite(&queue_.front());
+  } else if (close_after_) {
+    FinishLocked(OkStatus());
+  }
+}
+
+bool StreamSink::FinishOnce(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  return FinishLocked(status);
+}
+
+bool StreamSink::FinishLocked(const Status& status) {
+  if (finished_) return false;
+  finished_ = true;
+  reactor_->Finish(ToGrpcStatus(status));
+  return true;
+}
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* SessionService::Session(
+    grpc::CallbackServerContext* context) {
+  return new SessionReactor(engine_, context);
+}
+
+}  // namespace troupe

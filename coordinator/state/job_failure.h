@@ -1,0 +1,31 @@
+// Why a job's group ended or is to end. Pure.
+#ifndef TROUPE_COORDINATOR_STATE_JOB_FAILURE_H_
+#define TROUPE_COORDINATOR_STATE_JOB_FAILURE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+struct Breakdown {
+  v1::Failure failure;
+  bool secondary = false;  // follows from another failure that may still be reported
+  bool fatal = false;      // would fail again in the same way: the job is not recovered
+  // The fault is in the host's folder or in the job's checkpoint.folder: the host is set aside and
+  // others are tried; without others the failure is fatal.
+  bool of_folder = false;
+  std::set<std::string> link_suspects;  // secondary: workers whose broken link may be its cause
+};
+
+v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank = -1,
+                        const std::string& worker = {});
+
+// For logs and events, for example "RANK_CRASHED: rank 2 on worker-1: …".
+std::string FailureText(const v1::Failure& failure);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_STATE_JOB_FAILURE_H_

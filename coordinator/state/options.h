@@ -1,0 +1,41 @@
+// Options of a coordinator's state machine.
+#ifndef TROUPE_COORDINATOR_STATE_OPTIONS_H_
+#define TROUPE_COORDINATOR_STATE_OPTIONS_H_
+
+#include <string>
+
+#include "base/keep_ended.h"
+#include "base/time_limits.h"
+#include "coordinator/state/planner.h"
+
+namespace troupe {
+
+// Known bugs that the simulation switches on to show that it catches them. All are off in the
+// product.
+struct KnownBugs {
+  bool charge_lost_hosts = false;        // every failure is charged to the job's own budget
+  bool choose_bad_hosts = false;         // ignores the faults charged to a host
+  bool forget_submitted_layout = false;  // the smaller layout replaces the submitted one
+  bool never_grow = false;               // a shrunk job never grows
+  bool quarantine_on_one_word = false;   // one host that finds a commit damaged suffices
+  // Messages of older group epochs are accepted as messages of the current one.
+  bool accept_stale_epochs = false;
+  bool accept_unasked_answers = false;  // any worker may report a commit as damaged or deleted
+};
+
+struct CoordinatorOptions {
+  TimeLimits limits = MakeTimeLimits(3);
+  // Default checkpoint.folder of a job that states none, absolute; empty: such jobs have no folder.
+  std::string checkpoint_folder;
+  Planner planner;
+  KeepEnded keep_ended;  // by default all
+  KnownBugs bugs;
+};
+
+// Sets the coordinator's folder in a spec that does not state checkpoint.folder; "" counts as
+// stated.
+void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_STATE_OPTIONS_H_

@@ -1,0 +1,47 @@
+// The requests of modules to the lifecycle (coordinator/job/lifecycle.h), which alone ends groups
+// and jobs. Modules below it return a transition instead of calling upward; who receives one must
+// apply it.
+#ifndef TROUPE_COORDINATOR_STATE_TRANSITION_H_
+#define TROUPE_COORDINATOR_STATE_TRANSITION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "coordinator/state/job_failure.h"
+#include "coordinator/state/job_state.h"
+
+namespace troupe {
+
+// The job ends in `state`.
+struct JobEnd {
+  v1::JobState state = v1::JOB_STATE_SUCCEEDED;
+  std::optional<v1::Failure> failure;
+  std::string message;
+};
+
+// The checkpoint of `step` was committed, after which the ranks of a job that is to grow stop.
+struct GrowthCommitted {
+  int64_t step = 0;
+};
+
+// The checkpoint after which the job was to grow could not be written, but its ranks' images were.
+struct GrowthFailed {};
+
+// A commit was quarantined, perhaps the last one of a job that waits to be restored.
+struct CommitQuarantined {};
+
+// std::monostate: nothing is to be done. Breakdown: the group ends by a failure.
+using Transition = std::variant<std::monostate, Breakdown, JobEnd, GrowthCommitted, GrowthFailed,
+                                CommitQuarantined>;
+
+// Whether the last step is reported and, if the job has a folder, committed.
+bool IsFinished(const Job& job);
+
+// The end of a job that is finished.
+JobEnd Success(const Job& job);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_STATE_TRANSITION_H_

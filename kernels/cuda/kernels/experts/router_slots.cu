@@ -1,0 +1,23 @@
+// Selects the choices of this rank's experts among those of all ranks of the group.
+#include "kernels/cuda/kernels/choice_order.h"
+#include "kernels/cuda/kernels/kernels.h"
+
+namespace troupe::kernels::cuda {
+
+int64_t RouterSlotsScratchBytes(const RouterSlotsArgs& args) {
+  return ChoiceOrderScratchBytes(args.choices, args.router.local_experts);
+}
+
+std::array<KernelLaunch, 3> RouterSlots(const RouterSlotsArgs& args, void* scratch) {
+  return OrderChoices({.chosen = args.chosen,
+                       .kept = args.slots,
+                       .slots = args.own,
+                       .counts = args.counts,
+                       .before = static_cast<int32_t*>(scratch),
+                       .choices = args.choices,
+                       .first_expert = args.router.first_expert,
+                       .experts = args.router.local_experts,
+                       .capacity = 0});
+}
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,220 @@
+// Totals, sum of squares and AdamW (Loshchilov and Hutter 2019; eps is added to the bias-corrected
+// root, as in PyTorch). Memory-bound; each element is read once.
+#include "kernels/cuda/kernels/update.h"
+
+#include "kernels/backend/update_decision.h"
+#include "kernels/cuda/device_code/numbers.h"
+#include "kernels/cuda/device_code/shapes.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+
+struct TotalsArgs {
+  const double* totals;
+  double* control;
+  int rank;
+};
+
+TROUPE_KERNEL void ControlTotalsKernel(TotalsArgs args) {
+  AddTotals(args.rank, args.totals, args.control);
+}
+
+struct HaltArgs {
+  double* control;
+  double* halted;
+};
+
+TROUPE_KERNEL void ControlHaltKernel(HaltArgs args) { Halt(args.control, args.halted); }
+
+// The sum over a block of kThreads threads; thread 0 gets the result. The order is the same in
+// every run.
+TROUPE_DEVICE double BlockSum64(double value, double* shared) {
+  const unsigned own = ThreadIndex();
+  shared[own] = value;
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    SyncBlock();
+    if (own < half) shared[own] += shared[own + half];
+  }
+  return own == 0 ? shared[0] : 0.0;
+}
+
+// Whether elements from `address` on may be accessed four at a time. A shard of a tensor may start
+// at any of its rows.
+template <typename T>
+TROUPE_DEVICE bool TakesFour(const T* address) {
+  return reinterpret_cast<uintptr_t>(address) % (4 * sizeof(T)) == 0;
+}
+
+struct RoutedArgs {
+  const RouterTotals* totals;
+  int64_t count;
+  double* control;
+};
+
+TROUPE_KERNEL void ControlRoutedKernel(RoutedArgs args) {
+  TROUPE_SHARED double routed_of[kThreads];
+  TROUPE_SHARED double dropped_of[kThreads];
+  double routed = 0, dropped = 0;
+  for (int64_t i = 0; i < args.count; ++i) {
+    const RouterTotals totals = args.totals[i];
+    for (int64_t e = ThreadIndex(); e < totals.experts; e += kThreads) {
+      routed += totals.lanes[model::kRouterLanes + e];
+    }
+  }
+  for (int64_t i = ThreadIndex(); i < args.count; i += kThreads) {
+    dropped += args.totals[i].lanes[model::kRouterDropped];
+  }
+  routed = BlockSum64(routed, routed_of);
+  dropped = BlockSum64(dropped, dropped_of);
+  if (ThreadIndex() == 0) {
+    args.control[model::kLaneRouted] += routed;
+    args.control[model::kLaneDropped] += dropped;
+  }
+}
+
+TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
+  TROUPE_SHARED double shared[kThreads];
+  const UpdatePart part = args.parts[BlockIndex().x];
+  const GradientTensor tensor = args.tensors[part.tensor];
+  const int64_t first = part.part * kUpdateElements;
+  const int64_t count =
+      tensor.count - first < kUpdateElements ? tensor.count - first : kUpdateElements;
+  const float* x = tensor.data + first;
+  double sum = 0;
+  const int64_t packed = TakesFour(x) ? count / 4 * 4 : 0;
+  for (int64_t i = int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
+    const auto v = Pack<float, 4>::Load(x + i);
+    for (int k = 0; k < 4; ++k) sum += static_cast<double>(v[k]) * v[k];
+  }
+  for (int64_t i = packed + ThreadIndex(); i < count; i += kThreads)
+    sum += static_cast<double>(x[i]) * x[i];
+  sum = BlockSum64(sum, shared);
+  if (ThreadIndex() == 0) args.partial[BlockIndex().x] = sum;
+}
+
+TROUPE_KERNEL void SumOfSquaresFinishKernel(SumOfSquaresTensors args) {
+  TROUPE_SHARED double shared[kThreads];
+  double sum = 0;
+  for (int64_t i = ThreadIndex(); i < args.num_parts; i += kThreads) sum += args.partial[i];
+  sum = BlockSum64(sum, shared);
+  if (ThreadIndex() == 0) AddSumOfSquares(args.rank, sum, args.control);
+}
+
+// Parameters that all elements of a step share.
+struct Step {
+  float gradient_scale, beta1, beta2, eps, decay, step_size, inverse_correction;
+};
+
+template <int N>
+TROUPE_DEVICE void UpdateElements(const AdamWTensor& tensor, const Step& step, int64_t i) {
+  const auto gradient = Pack<float, N>::Load(tensor.gradient + i);
+  auto mean = Pack<float, N>::Load(tensor.exp_avg + i);
+  auto square = Pack<float, N>::Load(tensor.exp_avg_sq + i);
+  auto parameter = Pack<float, N>::Load(tensor.parameter + i);
+  Pack<BFloat16, N> copy;
+  for (int k = 0; k < N; ++k) {
+    const float g = gradient[k] * step.gradient_scale;
+    mean.Set(k, mean[k] * step.beta1 + g * (1.0f - step.beta1));
+    square.Set(k, square[k] * step.beta2 + g * g * (1.0f - step.beta2));
+    const float root = sqrtf(square[k]) * step.inverse_correction + step.eps;
+    parameter.Set(k, parameter[k] * step.decay - mean[k] * step.step_size / root);
+    copy.Set(k, parameter[k]);
+  }
+  mean.Store(tensor.exp_avg + i);
+  square.Store(tensor.exp_avg_sq + i);
+  parameter.Store(tensor.parameter + i);
+  if (tensor.copy != nullptr) copy.Store(static_cast<BFloat16*>(tensor.copy) + i);
+}
+
+TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
+  TROUPE_SHARED Step shared;
+  TROUPE_SHARED bool applies;
+  const UpdatePart part = args.parts[BlockIndex().x];
+  const AdamWTensor tensor = args.tensors[part.tensor];
+  if (ThreadIndex() == 0) {
+    const UpdateDecision decision = DecideUpdate(args.control, args.max_norm);
+    const double rate = *args.learning_rate, step = *args.applied_steps + 1.0f;
+    applies = decision.apply;
+    shared = {static_cast<float>(decision.gradient_scale),
+              static_cast<float>(args.beta1),
+              static_cast<float>(args.beta2),
+              static_cast<float>(args.eps),
+              tensor.weight_decay ? static_cast<float>(1.0 - rate * args.weight_decay) : 1.0f,
+              static_cast<float>(rate / (1.0 - pow(args.beta1, step))),
+              static_cast<float>(1.0 / sqrt(1.0 - pow(args.beta2, step)))};
+  }
+  SyncBlock();
+  if (!applies) return;
+  const Step step = shared;
+  const int64_t first = part.part * kUpdateElements;
+  const int64_t end =
+      first + kUpdateElements < tensor.count ? first + kUpdateElements : tensor.count;
+  const bool fours = TakesFour(tensor.parameter) && TakesFour(tensor.exp_avg) &&
+                     TakesFour(tensor.exp_avg_sq) && TakesFour(tensor.gradient) &&
+                     TakesFour(static_cast<const BFloat16*>(tensor.copy));
+  const int64_t packed = fours ? first + (end - first) / 4 * 4 : first;
+  for (int64_t i = first + int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
+    UpdateElements<4>(tensor, step, i);
+  }
+  for (int64_t i = packed + ThreadIndex(); i < end; i += kThreads)
+    UpdateElements<1>(tensor, step, i);
+}
+
+struct CountArgs {
+  const double* control;
+  float* applied_steps;
+};
+
+TROUPE_KERNEL void CountAppliedStepKernel(CountArgs args) {
+  if (DecideUpdate(args.control, 0).apply) *args.applied_steps += 1.0f;
+}
+
+LaunchShape BlocksOf(int64_t parts) {
+  return {.blocks_x = static_cast<unsigned>(parts), .threads = kThreads};
+}
+
+}  // namespace
+
+std::vector<UpdatePart> UpdateParts(std::span<const int64_t> counts) {
+  std::vector<UpdatePart> parts;
+  for (size_t tensor = 0; tensor < counts.size(); ++tensor) {
+    for (int64_t part = 0; part * kUpdateElements < counts[tensor]; ++part) {
+      parts.push_back({static_cast<int32_t>(tensor), static_cast<int32_t>(part)});
+    }
+  }
+  return parts;
+}
+
+KernelLaunch ControlTotals(int rank, const double* totals, double* control) {
+  return MakeLaunch("control_totals", &ControlTotalsKernel, {}, TotalsArgs{totals, control, rank});
+}
+
+KernelLaunch ControlRouted(const RouterTotals* totals, int64_t count, double* control) {
+  return MakeLaunch("control_routed", &ControlRoutedKernel, BlocksOf(1),
+                    RoutedArgs{totals, count, control});
+}
+
+KernelLaunch SumOfSquares(const SumOfSquaresTensors& args) {
+  return MakeLaunch("sum_of_squares", &SumOfSquaresKernel, BlocksOf(args.num_parts), args);
+}
+
+KernelLaunch SumOfSquaresFinish(const SumOfSquaresTensors& args) {
+  return MakeLaunch("sum_of_squares_finish", &SumOfSquaresFinishKernel, BlocksOf(1), args);
+}
+
+KernelLaunch ControlHalt(double* control, double* halted) {
+  return MakeLaunch("control_halt", &ControlHaltKernel, {}, HaltArgs{control, halted});
+}
+
+KernelLaunch AdamW(const AdamWTensors& args) {
+  return MakeLaunch("adamw", &AdamWKernel, BlocksOf(args.num_parts), args);
+}
+
+KernelLaunch CountAppliedStep(const double* control, float* applied_steps) {
+  return MakeLaunch("count_applied_step", &CountAppliedStepKernel, {},
+                    CountArgs{control, applied_steps});
+}
+
+}  // namespace troupe::kernels::cuda

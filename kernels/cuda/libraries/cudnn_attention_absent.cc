@@ -1,0 +1,12 @@
+// Used in builds without cuDNN's headers or its front end.
+#include "kernels/cuda/libraries/cudnn_attention.h"
+
+namespace troupe::kernels::cuda {
+
+StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice&, const CudnnAttentionOptions&) {
+  return Unimplemented("this build has no attention by cuDNN");
+}
+
+std::string CudnnInUse() { return "no cuDNN"; }
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,100 @@
+#include "plan/cost/cut_model.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/cost/estimate.h"
+#include "plan/device/device_traits.h"
+#include "plan/job/job_choices.h"
+
+namespace troupe {
+
+namespace {
+
+// The embedding has no matmul: it moves rows of the table and of their gradient. The result is a
+// third of the cost of forward and backward, because a third of a block's cost is in its forward.
+double EmbeddingCost(const v1::JobSpec& spec, const model::ModelConfig& model, double samples,
+                     double tokens) {
+  const DeviceTraits& device = DeviceTraitsOf(spec.devices());
+  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+  const double element = bfloat16 ? 2 : 4;
+  const double elements = samples * tokens * static_cast<double>(model.hidden_size);
+  // Forward reads and writes; backward reads, and reads and writes float32 sums.
+  const double bytes = elements * (2 * element + element + 2 * 4);
+  return bytes / 3 * (bfloat16 ? device.flops_per_byte_bfloat16 : device.flops_per_byte_float32);
+}
+
+double ForwardFlops(const v1::JobSpec& spec, const model::ModelConfig& model,
+                    const v1::ChunkPlan& chunk) {
+  const double samples = static_cast<double>(spec.training().micro_batch_size());
+  const double tokens = static_cast<double>(spec.training().sequence_length());
+  double flops = chunk.has_head() ? HeadForwardFlops(model, samples, tokens) : 0;
+  for (const char block : chunk.blocks()) flops += BlockForwardFlops(model, block, samples, tokens);
+  return flops;
+}
+
+}  // namespace
+
+StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces) {
+  const double samples = static_cast<double>(spec.training().micro_batch_size());
+  const double tokens = static_cast<double>(spec.training().sequence_length());
+  PartitionCosts costs;
+  for (char block : model.blocks) {
+    costs.blocks.push_back(BlockForwardFlops(model, block, samples, tokens));
+  }
+  costs.embedding = EmbeddingCost(spec, model, samples, tokens);
+  costs.head = HeadForwardFlops(model, samples, tokens);
+  const auto& split_points = spec.parallelism().pipeline_parallel_split_points();
+  if (split_points.empty()) return PartitionByCost(costs, pieces);
+  if (split_points.size() != pieces - 1) {
+    return InvalidArgument("{} split points do not make {} chunks", split_points.size(), pieces);
+  }
+  return PartitionAt(costs, std::vector<int64_t>(split_points.begin(), split_points.end()));
+}
+
+Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const Schedule& schedule,
+                 v1::Plan* plan) {
+  std::vector<int> pipe_rank_of_chunk;
+  for (size_t rank = 0; rank < schedule.chunks.size(); ++rank) {
+    for (const int chunk : schedule.chunks[rank]) {
+      if (static_cast<size_t>(chunk) >= pipe_rank_of_chunk.size())
+        pipe_rank_of_chunk.resize(chunk + 1);
+      pipe_rank_of_chunk[chunk] = static_cast<int>(rank);
+    }
+  }
+  const int pieces = static_cast<int>(pipe_rank_of_chunk.size());
+  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, pieces));
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int first = partition.first_block[piece];
+    const int end = piece + 1 < pieces ? partition.first_block[piece + 1] : model.num_blocks();
+    auto* chunk = plan->add_chunks();
+    chunk->set_chunk(piece);
+    chunk->set_pipe_rank(pipe_rank_of_chunk[piece]);
+    chunk->set_first_block(first);
+    chunk->set_block_count(end - first);
+    chunk->set_blocks(model.blocks.substr(first, end - first));
+    chunk->set_has_embedding(piece == 0);
+    chunk->set_has_head(piece == pieces - 1);
+    int64_t parameters = 0;
+    for (char block : chunk->blocks()) parameters += BlockParameters(model, block);
+    if (chunk->has_embedding()) parameters += EmbeddingParameters(model);
+    if (chunk->has_head()) {
+      parameters += HeadParameters(model);
+      // A tied matrix counts once where one rank has both ends of the model.
+      const bool has_both = pipe_rank_of_chunk.front() == pipe_rank_of_chunk.back();
+      if (has_both && model.tie_word_embeddings) parameters -= EmbeddingParameters(model);
+    }
+    chunk->set_parameters(parameters);
+    chunk->set_forward_flops(ForwardFlops(spec, model, *chunk));
+  }
+  plan->set_imbalance(partition.imbalance());
+  plan->set_parameters(ModelParameters(model));
+  const double tokens = static_cast<double>(spec.training().sequence_length());
+  plan->set_model_flops_per_step(
+      ModelFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
+  plan->set_attention_flops_per_step(
+      AttentionFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
+  return OkStatus();
+}
+
+}  // namespace troupe

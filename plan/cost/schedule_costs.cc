@@ -1,0 +1,78 @@
+#include "plan/cost/schedule_costs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "plan/cost/cut_model.h"
+#include "plan/cost/estimate.h"
+#include "plan/cost/overlapped_pairs.h"
+#include "plan/cost/step_time.h"
+#include "plan/job/job_choices.h"
+#include "plan/layout/mesh.h"
+
+namespace troupe {
+
+StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
+                                        const Schedule& schedule) {
+  int chunks = 0;
+  for (const auto& of_rank : schedule.chunks) chunks += static_cast<int>(of_rank.size());
+  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, chunks));
+  const double samples = static_cast<double>(spec.training().micro_batch_size());
+  const double tokens = static_cast<double>(spec.training().sequence_length());
+  // A recomputed block runs its forward again when its input gradient begins.
+  const bool recomputes_all = ChoicesOf(spec).recomputation == model::Recomputation::Mode::kFull &&
+                              !spec.activation_recomputation().has_num_layers();
+  ScheduleCosts costs;
+  costs.indivisible_pairs = InterleavesPairs(schedule, Mesh(spec.parallelism()).ToProto());
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto index = static_cast<size_t>(chunk);
+    const bool is_last = chunk + 1 == chunks;
+    ActionCosts sum = {0, 0, 0};
+    const auto add = [&sum](const PassFlops& flops) {
+      sum.forward += flops.forward;
+      sum.input_gradient += flops.input_gradient;
+      sum.weight_gradient += flops.weight_gradient;
+    };
+    const int end = is_last ? model.num_blocks() : partition.first_block[index + 1];
+    for (int block = partition.first_block[index]; block < end; ++block) {
+      const PassFlops flops =
+          BlockPassFlops(model, model.blocks[static_cast<size_t>(block)], samples, tokens);
+      add(flops);
+      if (recomputes_all) sum.input_gradient += flops.forward;
+    }
+    if (is_last) add(HeadPassFlops(model, samples, tokens));
+    costs.chunks.push_back(sum);
+  }
+  return costs;
+}
+
+StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
+                                          const v1::Plan& plan, const Schedule& schedule,
+                                          const v1::DeviceProfile& profile) {
+  TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(spec, profile));
+  v1::Plan cut = plan;
+  cut.mutable_schedule()->set_interleaves_pairs(InterleavesPairs(schedule, plan.mesh()));
+  TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &cut));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<StageTime> stages,
+                          TimesOfStages(spec, cut, schedule, profile, peak));
+  ScheduleCosts costs;
+  costs.chunks = CostsByChunk(cut, stages);
+  costs.indivisible_pairs = cut.schedule().interleaves_pairs();
+  for (const StageTime& stage : stages) costs.once = std::max(costs.once, stage.outside_schedule);
+  return costs;
+}
+
+std::string CostsLine(const ScheduleCosts& costs, const v1::DeviceProfile* profile) {
+  const auto text = [&](size_t chunk) {
+    const ActionCosts& of = costs.chunks[chunk];
+    return fmt::format("{:.3g}, {:.3g}, {:.3g}", of.forward, of.input_gradient, of.weight_gradient);
+  };
+  const std::string unit = profile != nullptr
+                               ? fmt::format("seconds of device profile {}", profile->name())
+                               : "model FLOPs, no device profile being known";
+  const size_t last = costs.chunks.size() - 1;
+  return fmt::format("costs of F, I, W in {}: first chunk {}; middle chunk {}; last chunk {}", unit,
+                     text(0), text(last / 2), text(last));
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+#include "plan/device/device_profile.h"
+
+#include <cmath>
+#include <string>
+
+#include "plan/job/job_file.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+void Positive(const std::string& key, bool stated, double value, Violations& violations) {
+  if (!stated) {
+    violations.Add(key, "is absent");
+  } else if (!(value > 0)) {
+    violations.Add(key, "is {}, not above 0", value);
+  }
+}
+
+void CheckLink(const std::string& key, const v1::LinkProfile& link, Violations& violations) {
+  Positive(key + ".bytes_per_second", link.has_bytes_per_second(), link.bytes_per_second(),
+           violations);
+  if (!link.has_latency_seconds() || link.latency_seconds() < 0) {
+    violations.Add(key + ".latency_seconds", "is absent or below 0");
+  }
+}
+
+}  // namespace
+
+Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
+  Violations violations;
+  Positive("memory_bytes", profile.has_memory_bytes(), static_cast<double>(profile.memory_bytes()),
+           violations);
+  if (!profile.has_float32_flops_per_second() && !profile.has_bfloat16_flops_per_second()) {
+    violations.Add("float32_flops_per_second", "is absent, and bfloat16_flops_per_second too");
+  }
+  for (const auto& [key, stated, value] :
+       {std::tuple("float32_flops_per_second", profile.has_float32_flops_per_second(),
+                   profile.float32_flops_per_second()),
+        std::tuple("bfloat16_flops_per_second", profile.has_bfloat16_flops_per_second(),
+                   profile.bfloat16_flops_per_second())}) {
+    if (stated) Positive(key, true, value, violations);
+  }
+  for (const auto& [key, share] :
+       {std::pair("product_efficiency", profile.product_efficiency()),
+        std::pair("attention_efficiency", AttentionEfficiency(profile))}) {
+    if (!(share > 0) || share > 1) violations.Add(key, "is {}, not above 0 and at most 1", share);
+  }
+  Positive("memory_bytes_per_second", profile.has_memory_bytes_per_second(),
+           profile.memory_bytes_per_second(), violations);
+  if (!profile.has_launch_seconds() || profile.launch_seconds() < 0) {
+    violations.Add("launch_seconds", "is absent or below 0");
+  }
+  Positive("devices_per_island", profile.has_devices_per_island(), profile.devices_per_island(),
+           violations);
+  CheckLink("island", profile.island(), violations);
+  CheckLink("fabric", profile.fabric(), violations);
+  return violations.ToStatus();
+}
+
+StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name) {
+  v1::DeviceProfile profile;
+  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &profile));
+  TROUPE_RETURN_IF_ERROR(Annotate(CheckDeviceProfile(profile), std::string(file_name)));
+  return profile;
+}
+
+}  // namespace troupe

@@ -1,0 +1,55 @@
+#include "plan/device/device_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kWhole = R"(
+name: imagined
+memory_bytes: 80000000000
+bfloat16_flops_per_second: 989.0e12
+product_efficiency: 0.7
+memory_bytes_per_second: 3.35e12
+launch_seconds: 2.0e-6
+devices_per_island: 8
+island: {bytes_per_second: 450.0e9, latency_seconds: 3.0e-6}
+fabric: {bytes_per_second: 50.0e9, latency_seconds: 6.0e-6}
+)";
+
+TEST(DeviceProfile, IsReadFromItsKeys) {
+  const auto profile = ParseDeviceProfile(kWhole, "h100.yaml");
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->name(), "imagined");
+  EXPECT_EQ(profile->bfloat16_flops_per_second(), 989e12);
+  EXPECT_EQ(profile->fabric().bytes_per_second(), 50e9);
+}
+
+TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
+  const auto refused = [](const std::string& from, const std::string& to, const char* words) {
+    std::string text = kWhole;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    const auto profile = ParseDeviceProfile(text.replace(at, from.size(), to), "h100.yaml");
+    ASSERT_FALSE(profile.ok()) << words;
+    EXPECT_EQ(profile.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(profile.status())), HasSubstr(words));
+  };
+  refused("memory_bytes: ", "memory_byte: ", "nearest known key is memory_bytes");
+  refused("memory_bytes: 80000000000", "", "memory_bytes is absent");
+  refused("bfloat16_flops_per_second: 989.0e12", "", "float32_flops_per_second is absent");
+  refused("0.7", "1.7", "product_efficiency is 1.7, not above 0 and at most 1");
+  refused("product_efficiency: 0.7", "product_efficiency: 0.7\nattention_efficiency: 0",
+          "attention_efficiency is 0, not above 0 and at most 1");
+  refused("bytes_per_second: 50.0e9", "bytes_per_second: -1",
+          "fabric.bytes_per_second is -1, not above 0");
+  refused("latency_seconds: 3.0e-6", "latency_seconds: -1", "island.latency_seconds");
+}
+
+}  // namespace
+}  // namespace troupe

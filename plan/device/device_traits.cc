@@ -1,0 +1,46 @@
+#include "plan/device/device_traits.h"
+
+#include "base/check.h"
+#include "model/program/gpu_working_memory.h"
+#include "plan/device/gpu_reserve.h"
+
+namespace troupe {
+namespace {
+
+constexpr DeviceMemoryModel kGpuMemory = {.working_bytes = model::GpuWorkingBytes,
+                                          .reserve_bytes = GpuReserveBytes};
+
+constexpr DeviceTraits kTraits[] = {
+    // Rates of two AMD Zen 4 cores.
+    {.kind = "cpu",
+     .shares_host_cores = true,
+     .flops_per_byte_float32 = 4,
+     .flops_per_byte_bfloat16 = 8},
+    // Rates of an H200. Each chunk of the head's rows reads and writes the whole gradient of the
+    // table, which takes a GPU as much time as the matmul with one or two thousand rows.
+    {.kind = "cuda",
+     .memory = &kGpuMemory,
+     .control_lag_steps = 1,
+     .head_logits_bytes = uint64_t{2} << 30,
+     .flops_per_byte_float32 = 14,
+     .flops_per_byte_bfloat16 = 200},
+    {.kind = "xla", .is_built = false},
+};
+
+}  // namespace
+
+const DeviceTraits* FindDeviceTraits(std::string_view kind) {
+  for (const DeviceTraits& traits : kTraits) {
+    if (traits.kind == kind) return &traits;
+  }
+  return nullptr;
+}
+
+const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
+  if (devices.empty()) return kTraits[0];
+  const DeviceTraits* const traits = FindDeviceTraits(devices);
+  TROUPE_CHECK(traits != nullptr && traits->is_built, "devices {}", devices);
+  return *traits;
+}
+
+}  // namespace troupe

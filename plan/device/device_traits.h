@@ -1,0 +1,56 @@
+// The traits of a kind of device for the planner and the coordinator, keyed by the job's `devices`.
+//
+// A kind is one row in device_traits.cc. No other file of these folders compares names of kinds.
+#ifndef TROUPE_PLAN_DEVICE_DEVICE_TRAITS_H_
+#define TROUPE_PLAN_DEVICE_DEVICE_TRAITS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/program/program.h"
+#include "troupe/v1/plan.pb.h"
+
+namespace troupe {
+
+// The limit of control_lag_steps is 1: with a larger lag, a step could be submitted under a ticket
+// that was not known when the control word that decides what is due after the step was formed.
+inline constexpr int32_t kControlLagStepsMax = 1;
+
+// The memory of a rank in addition to its values, on a device with memory of its own; in bytes.
+struct DeviceMemoryModel {
+  int64_t (*working_bytes)(const model::Program& program) = nullptr;
+  // Allocations outside the rank's own arena.
+  int64_t (*reserve_bytes)(const v1::Plan& plan, const model::Program& program) = nullptr;
+};
+
+struct DeviceTraits {
+  std::string_view kind;  // `devices` of a job, and v1.DeviceKind.kind
+  bool is_built = true;   // false: the name is reserved, and this build has no such devices
+  // The host computes: ranks of one host share its cores, and there is nothing to synchronise or to
+  // launch.
+  bool shares_host_cores = false;
+  // Null: ranks of one host share its memory. Otherwise each device has its own, and snapshots are
+  // copied to the host's.
+  const DeviceMemoryModel* memory = nullptr;
+  // How many steps later a rank may learn a collective decision that was made after a step. A
+  // device that must have its next step enqueued when it completes one has 1: that step is
+  // submitted before the result of the previous one is read.
+  int32_t control_lag_steps = 0;
+  // The head computes as many rows at once as have logits of at most this many bytes, rounded down
+  // to a power of two; 0: the smallest chunk of rows suffices.
+  uint64_t head_logits_bytes = 0;
+  // FLOPs that a device computes in the time its memory moves one byte; rounded.
+  double flops_per_byte_float32 = 0;
+  double flops_per_byte_bfloat16 = 0;
+};
+
+// The traits of `kind`, built or not; null if there is no such kind. Pure.
+const DeviceTraits* FindDeviceTraits(std::string_view kind);
+
+// The traits of a job's `devices`; absent it is the default, cpu. Pure. REQUIRES: ValidateJobSpec
+// accepts the kind.
+const DeviceTraits& DeviceTraitsOf(std::string_view devices);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_DEVICE_DEVICE_TRAITS_H_

@@ -1,0 +1,199 @@
+#include "plan/job/job_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "plan/job/job_defaults.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(JobFileTest, ReadsEveryKindOfField) {
+  const auto spec = ParseJobFile(R"(
+name: a-1
+model: {pattern: "(AD)x4", hidden_size: 256, tie_word_embeddings: true, rope_theta: 1e4}
+training: {seed: 18446744073709551615, max_norm: 1, steps: +7}
+optimizer: {lr: 1.0e-3, eps: .5}
+parallelism: {pipeline_parallel_split_points: [1, 3]}
+data: {blend: [{path: x, weight: 0.5}, {path: y}]}
+checkpoint:
+priority: -3
+)",
+                                 "job.yaml");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->name(), "a-1");
+  EXPECT_EQ(spec->model().hidden_size(), 256);
+  EXPECT_TRUE(spec->model().tie_word_embeddings());
+  EXPECT_EQ(spec->model().rope_theta(), 1e4);
+  EXPECT_EQ(spec->training().seed(), ~uint64_t{0});
+  EXPECT_EQ(spec->training().max_norm(), 1.0);
+  EXPECT_EQ(spec->training().steps(), 7);
+  EXPECT_EQ(spec->optimizer().lr(), 1e-3);
+  EXPECT_EQ(spec->optimizer().eps(), 0.5);
+  EXPECT_EQ(spec->parallelism().pipeline_parallel_split_points(1), 3);
+  EXPECT_EQ(spec->data().blend(1).path(), "y");
+  EXPECT_EQ(spec->priority(), -3);
+  EXPECT_FALSE(spec->training().has_global_batch_size());
+}
+
+struct BadText {
+  const char* text;
+  const char* words;
+};
+
+TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
+  for (const BadText& bad : std::initializer_list<BadText>{
+           {"name: a\nmodel:\n  hiden_size: 3\n",
+            "model.hiden_size is an unknown key; the nearest known key is model.hidden_size "
+            "(job.yaml:3)"},
+           {"steps: 3\n", "the nearest known key is training.steps (job.yaml:1)"},
+           {"model: {learning_rate: 1}", "is an unknown key"},
+           {"name: a\nname: b\n", "name is a duplicate key (job.yaml:2)"},
+           {"training: {steps: 1}\ntraining: {steps: 2}\n", "training is a duplicate key"},
+           {"training: {steps: ten}", "training.steps is ten, not a whole number (job.yaml:1)"},
+           {"training: {steps: 1.5}", "training.steps is 1.5, not a whole number"},
+           {"training: {steps: \"10\"}", "is the text \"10\", not a whole number"},
+           {"training: {steps: 99999999999999999999}", "out of the range of int64"},
+           {"training: {seed: -1}", "training.seed is -1, out of the range of uint64"},
+           {"training: {steps: [1]}", "is a list, not a whole number"},
+           {"training: {steps: }", "is empty, not a whole number"},
+           {"training: 5", "training is 5, not a mapping"},
+           {"optimizer: {lr: .nan}", "optimizer.lr is .nan, not a finite number"},
+           {"optimizer: {lr: -.inf}", "not a finite number"},
+           {"optimizer: {lr: NaN}", "not a finite number"},
+           {"optimizer: {lr: 1e999}", "out of the range of double"},
+           {"optimizer: {lr: fast}", "optimizer.lr is fast, not a number"},
+           {"model: {tie_word_embeddings: yes}", "is yes, not true or false"},
+           {"parallelism: {pipeline_parallel_split_points: 3}", "is 3, not a list"},
+           {"parallelism: {pipeline_parallel_split_points: [1, x]}", "split_points[1] is x"},
+           {"- a\n- b\n", "is a list, not a mapping"},
+           {"hello", "is hello, not a mapping"},
+           {"name: a\n---\nname: b\n", "has 2 YAML documents"},
+           {"model: {hidden_size: 3", "job.yaml:"},
+           {"a: &a [*a]", "unknown key"},
+           {"? [x]\n: 1\n", "key that is not text"}}) {
+    const auto spec = ParseJobFile(bad.text, "job.yaml");
+    ASSERT_FALSE(spec.ok()) << bad.text;
+    EXPECT_EQ(spec.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(spec.status())), HasSubstr(bad.words)) << bad.text;
+  }
+}
+
+TEST(JobFileTest, ReportsEveryErrorWithBadRequestDetails) {
+  const auto spec = ParseJobFile("nmae: a\ntraining: {steps: x}\n", "job.yaml");
+  const auto violations = ViolationsOf(spec.status());
+  ASSERT_EQ(violations.size(), 2u);
+  EXPECT_EQ(violations[0].field, "nmae");
+  EXPECT_THAT(violations[0].description, HasSubstr("known key is name"));
+  EXPECT_EQ(violations[1].field, "training.steps");
+}
+
+TEST(JobFileTest, DeepNestingAndLargeFilesAreErrorsNotCrashes) {
+  EXPECT_EQ(Message(ParseJobFile("a: 1\n\n" + std::string(100'000, '['), "job.yaml").status()),
+            "job.yaml:3: is nested more than 499 levels deep");
+  EXPECT_FALSE(ParseJobFile(std::string(100'000, '{'), "job.yaml").ok());
+  EXPECT_FALSE(ParseJobFile(std::string(kMaxJobFileBytes + 1, ' '), "job.yaml").ok());
+  std::string bomb = "a: &a [1,1,1,1,1,1,1,1,1]\n";
+  for (char c = 'b'; c < 'z'; ++c) {
+    bomb += fmt::format("{}: &{} [*{},*{},*{},*{}]\n", c, c, char(c - 1), char(c - 1), char(c - 1),
+                        char(c - 1));
+  }
+  EXPECT_FALSE(ParseJobFile(bomb, "job.yaml").ok());
+}
+
+TEST(OverrideTest, SetsAnyKeyParsedAsYaml) {
+  v1::JobSpec spec;
+  EXPECT_TRUE(ApplyOverride("training.steps=20", &spec).ok());
+  EXPECT_TRUE(ApplyOverride("name=x", &spec).ok());
+  EXPECT_TRUE(ApplyOverride("parallelism.pipeline_parallel_split_points=[2, 4]", &spec).ok());
+  EXPECT_TRUE(ApplyOverride("parallelism.pipeline_parallel_split_points=[3]", &spec).ok());
+  EXPECT_TRUE(ApplyOverride("checkpoint={folder: c, interval: 5}", &spec).ok());
+  EXPECT_TRUE(ApplyOverride("model.pattern=\"(AD)x2\"", &spec).ok());
+  EXPECT_EQ(spec.training().steps(), 20);
+  EXPECT_EQ(spec.name(), "x");
+  EXPECT_EQ(spec.parallelism().pipeline_parallel_split_points_size(), 1);
+  EXPECT_EQ(spec.checkpoint().interval(), 5);
+  EXPECT_EQ(spec.model().pattern(), "(AD)x2");
+}
+
+TEST(OverrideTest, RefusesWhatItCannotSet) {
+  for (const BadText& bad :
+       std::initializer_list<BadText>{{"training.steps", "not of the form key=value"},
+                                      {"=3", "not of the form key=value"},
+                                      {"training.stepz=3", "nearest known key is training.steps"},
+                                      {"training.steps.more=3", "unknown key"},
+                                      {"training..steps=3", "unknown key"},
+                                      {"data.blend.path=x", "unknown key"},
+                                      {"training.steps=-", "not a whole number"},
+                                      {"training.steps=[", "--set training.steps"},
+                                      {"training.steps=", "is empty, not a whole number"}}) {
+    v1::JobSpec spec;
+    const Status status = ApplyOverride(bad.text, &spec);
+    ASSERT_FALSE(status.ok()) << bad.text;
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(status)), HasSubstr(bad.words)) << bad.text;
+  }
+}
+
+TEST(LoadJobFileTest, ResolvesPathsAgainstTheFilesFolder) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "job_file_test";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "job.yaml") << "data: {train: d/x, validation: /abs/y}\n"
+                                        "checkpoint: {folder: ../c}\n";
+  const auto spec = LoadJobFile((folder / "job.yaml").string(), {"training.steps=3"});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->data().train(), (folder / "d/x").string());
+  EXPECT_EQ(spec->data().validation(), "/abs/y");
+  EXPECT_EQ(spec->checkpoint().folder(), (folder.parent_path() / "c").string());
+  EXPECT_EQ(spec->training().steps(), 3);
+  std::ofstream(folder / "bare.yaml") << "name: a\n";
+  EXPECT_EQ(LoadJobFile((folder / "bare.yaml").string(), {})->checkpoint().folder(),
+            (folder / "checkpoints").string());
+  EXPECT_EQ(
+      LoadJobFile((folder / "bare.yaml").string(), {"checkpoint.folder=''"})->checkpoint().folder(),
+      "");
+  EXPECT_EQ(LoadJobFile((folder / "no.yaml").string(), {}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoadJobFile(folder.string(), {}).status().code(), StatusCode::kInvalidArgument);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(JobDefaultsTest, DefaultsAreIdempotentAndKeepWhatIsGiven) {
+  v1::JobSpec spec;
+  spec.mutable_model()->set_hidden_size(512);
+  ApplyDefaults(&spec);
+  EXPECT_EQ(spec.model().hidden_size(), 512);
+  EXPECT_EQ(spec.model().num_key_value_heads(), 8);
+  EXPECT_EQ(spec.model().head_dim(), 64);
+  EXPECT_EQ(spec.model().intermediate_size(), 1408);
+  const std::string once = spec.SerializeAsString();
+  ApplyDefaults(&spec);
+  EXPECT_EQ(spec.SerializeAsString(), once);
+}
+
+TEST(JobDefaultsTest, PresetsAreThePublishedShapes) {
+  const auto preset = [](const char* name) {
+    v1::JobSpec spec;
+    spec.mutable_model()->set_preset(name);
+    ApplyDefaults(&spec);
+    return spec.model();
+  };
+  EXPECT_EQ(preset("tiny").intermediate_size(), 704);
+  EXPECT_EQ(preset("tiny").num_key_value_heads(), 4);
+  EXPECT_EQ(preset("llama-124m").vocab_size(), 50304);
+  EXPECT_TRUE(preset("llama-124m").tie_word_embeddings());
+  EXPECT_EQ(preset("llama-1b").head_dim(), 64);
+  EXPECT_EQ(preset("llama-1b").rope_scaling().factor(), 32);
+  EXPECT_EQ(preset("llama-8b").head_dim(), 128);
+  EXPECT_EQ(preset("llama-8b").rope_scaling().factor(), 8);
+  EXPECT_FALSE(preset("llama-9b").has_pattern());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,108 @@
+#include "plan/job/kept_keys.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <string>
+
+#include "plan/job/key_path.h"
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using ProtoMessage = google::protobuf::Message;
+
+// Calls `differ(path, text, old text)` for each key at or below `field` with different values.
+template <typename Differ>
+void CompareKey(const ProtoMessage& before, const ProtoMessage& after, const FieldDescriptor* field,
+                const std::string& path, const Differ& differ) {
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
+    const ProtoMessage& old_value = before.GetReflection()->GetMessage(before, field);
+    const ProtoMessage& value = after.GetReflection()->GetMessage(after, field);
+    for (int i = 0; i < field->message_type()->field_count(); ++i) {
+      const FieldDescriptor* const inner = field->message_type()->field(i);
+      CompareKey(old_value, value, inner, path + "." + inner->name(), differ);
+    }
+    return;
+  }
+  const std::string old_text = KeyText(before, field->name());
+  const std::string text = KeyText(after, field->name());
+  if (old_text != text) differ(path, text, old_text);
+}
+
+template <typename Differ>
+void CompareNamed(const ProtoMessage& before, const ProtoMessage& after, const char* name,
+                  const std::string& prefix, const Differ& differ) {
+  CompareKey(before, after, before.GetDescriptor()->FindFieldByName(name), prefix + name, differ);
+}
+
+}  // namespace
+
+Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after) {
+  Violations violations;
+  const auto differ = [&](const std::string& path, const std::string& text,
+                          const std::string& old_text) {
+    violations.Add(path, "is {}, and a resumed job keeps the {} that it had", text, old_text);
+  };
+  CompareNamed(before, after, "model", "", differ);
+  CompareNamed(before, after, "data", "", differ);
+  for (const char* key : {"seed", "sequence_length", "global_batch_size"}) {
+    CompareNamed(before.training(), after.training(), key, "training.", differ);
+  }
+  CompareNamed(before.optimizer(), after.optimizer(), "name", "optimizer.", differ);
+  return violations.ToStatus();
+}
+
+Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec& spec) {
+  const v1::TrainingState& state = manifest.state();
+  Violations violations;
+  const v1::TrainingSpec& training = spec.training();
+  const bool trained = state.step() > 0;
+  if (trained && training.steps() <= state.step()) {
+    violations.Add("training.steps", "is {}, not more than the {} that the checkpoint has done",
+                   training.steps(), state.step());
+  }
+  if (trained && training.seed() != state.seed()) {
+    violations.Add("training.seed",
+                   "is {}, and the checkpoint drew its samples with {}: some would come again and "
+                   "others never",
+                   training.seed(), state.seed());
+  }
+  // In 128 bits, because both numbers may have any value.
+  const __int128 samples = static_cast<__int128>(state.step()) * training.global_batch_size();
+  if (trained && samples != state.consumed_samples()) {
+    violations.Add("training.global_batch_size",
+                   "is {}, and the {} steps of the checkpoint have taken {} samples: some would "
+                   "come again or never",
+                   training.global_batch_size(), state.step(), state.consumed_samples());
+  }
+  if (!manifest.job_spec_json().empty()) {
+    v1::JobSpec made_with;
+    google::protobuf::util::JsonParseOptions options;
+    options.ignore_unknown_fields = true;
+    const auto parsed =
+        google::protobuf::util::JsonStringToMessage(manifest.job_spec_json(), &made_with, options);
+    if (!parsed.ok()) {
+      return InvalidArgument("its manifest's job_spec_json is no job: {}",
+                             std::string(parsed.message()));
+    }
+    const auto differ = [&](const std::string& path, const std::string& text,
+                            const std::string& old_text) {
+      // These keys say where the model's numbers came from and what exports contain; they are not
+      // numbers of the model.
+      if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||
+          path == "model.export_config" || path == "model.max_position_embeddings") {
+        return;
+      }
+      violations.Add(path, "is {}, and the checkpoint was made with {}", text, old_text);
+    };
+    CompareNamed(made_with, spec, "model", "", differ);
+    if (trained) {
+      CompareNamed(made_with.training(), training, "sequence_length", "training.", differ);
+    }
+  }
+  return violations.ToStatus();
+}
+
+}  // namespace troupe

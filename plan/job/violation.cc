@@ -1,0 +1,46 @@
+#include "plan/job/violation.h"
+
+#include "google/rpc/error_details.pb.h"
+
+namespace troupe {
+
+Status Violations::ToStatus(StatusCode code) const {
+  if (list_.empty()) return OkStatus();
+  std::string message;
+  google::rpc::BadRequest details;
+  for (const Violation& violation : list_) {
+    if (!message.empty()) message += '\n';
+    message += fmt::format("{} {}", violation.field, violation.description);
+    auto* entry = details.add_field_violations();
+    entry->set_field(violation.field);
+    entry->set_description(violation.description);
+  }
+  Status status = MakeStatus(code, message);
+  status.SetPayload(kBadRequestTypeUrl, absl::Cord(details.SerializeAsString()));
+  return status;
+}
+
+Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Status& why) {
+  std::string value = field == "data.train"        ? spec.data().train()
+                      : field == "data.validation" ? spec.data().validation()
+                      : field == "model.vocab_size"
+                          ? std::to_string(spec.model().vocab_size())
+                          : std::to_string(spec.training().sequence_length());
+  for (int i = 0; i < spec.data().blend_size(); ++i) {
+    if (field == fmt::format("data.blend[{}].path", i)) value = spec.data().blend(i).path();
+  }
+  return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}", value, Message(why));
+}
+
+std::vector<Violation> ViolationsOf(const Status& status) {
+  const auto payload = status.GetPayload(kBadRequestTypeUrl);
+  google::rpc::BadRequest details;
+  if (!payload.has_value() || !details.ParseFromString(std::string(*payload))) return {};
+  std::vector<Violation> violations;
+  for (const auto& entry : details.field_violations()) {
+    violations.push_back({entry.field(), entry.description()});
+  }
+  return violations;
+}
+
+}  // namespace troupe

@@ -1,0 +1,55 @@
+// Gang placement: assigns a free device to every rank of a job, to all ranks or to none. Pure.
+//
+// All devices of a gang have the same kind, model, kernel level and versions, because identical
+// results need them, and several GPUs have the same version of NCCL; a single GPU needs none. A
+// tensor group stays inside an island wherever one has room for it, and so does a run of shards
+// that gathers parameters for every pass. A gang uses as few islands as possible; inside an island
+// its ranks are spread over the workers.
+#ifndef TROUPE_PLAN_LAYOUT_PLACEMENT_H_
+#define TROUPE_PLAN_LAYOUT_PLACEMENT_H_
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "troupe/v1/plan.pb.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+// A device that a rank may be placed on.
+struct ClusterDevice {
+  std::string worker;
+  std::string host;    // empty: the worker is a host of its own
+  std::string island;  // empty: the host is an island of its own
+  v1::Device device;
+};
+
+struct ClusterView {
+  std::vector<ClusterDevice> free_devices;  // in any order; the result does not depend on it
+};
+
+// `count` equal imaginary devices, each on a worker of its own, for plans without a cluster; the
+// workers have empty names.
+ClusterView ImaginedCluster(int count, const std::string& device_kind);
+
+struct GangPlacement {
+  std::vector<v1::RankPlacement> ranks;  // by rank, coordinates included
+  v1::DeviceKind device;                 // a gang of one rank has no `nccl`
+  // The cores of a host divided evenly among the gang's ranks on it; the minimum over the hosts, at
+  // least 1.
+  int threads_per_rank = 1;
+  std::vector<std::string> warnings;  // about tensor groups and runs of shards that cross islands
+};
+
+// Places the ranks of `mesh` on devices with kind.kind == `device_kind`. If `frozen` is given, only
+// on devices equal to it (any one version of NCCL if it has none). `shard_run`: length of the runs
+// of data_shard (plan/validate/reshard.h); 0: none. FAILED_PRECONDITION, saying what is missing and
+// what exists, where the free devices do not suffice.
+StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& mesh, const std::string& device_kind,
+                                  const ClusterView& cluster, const v1::DeviceKind* frozen,
+                                  int shard_run = 0);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_LAYOUT_PLACEMENT_H_

@@ -1,0 +1,120 @@
+#include "plan/text/cannot_fix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/pattern.h"
+#include "plan/text/scaled.h"
+#include "plan/validate/reshard.h"
+
+namespace troupe {
+namespace {
+
+std::string Bytes(int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); }
+
+bool Shards(const v1::JobSpec& spec) { return spec.parallelism().zero_stage() > 0; }
+
+// The axes over which ZeRO shards dense parameters: "data_shard", or with experts "data_shard ×
+// expert".
+std::string ShardAxes(const v1::Plan& plan) {
+  return plan.mesh().expert() > 1 ? "data_shard × expert" : "data_shard";
+}
+
+// The setting that would shard the state which an axis replicates.
+std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std::string& axis) {
+  const auto& parallelism = spec.parallelism();
+  if (!Shards(spec)) {
+    return fmt::format("zero_stage 3 over {} cuts all of it by their ranks", ShardAxes(plan));
+  }
+  if (parallelism.zero_stage() < 3 || KeepsGathered(parallelism)) {
+    return fmt::format("{} over {} cuts it further",
+                       parallelism.zero_stage() < 3
+                           ? fmt::format("zero_stage {}", parallelism.zero_stage() + 1)
+                           : "reshard_after_forward: true",
+                       ShardAxes(plan));
+  }
+  return axis == "data_shard" ? "reshard_after_forward: true keeps less of it"
+                              : fmt::format("more ranks of {} cut it further", ShardAxes(plan));
+}
+
+// The setting that would shard the saved activations which an axis replicates.
+std::string SavedRemedy(const v1::JobSpec& spec, const std::string& axis) {
+  if (axis == "tensor" && !spec.parallelism().sequence_parallel()) {
+    return "sequence_parallel cuts those between products by tensor's ranks";
+  }
+  return "context cuts them by its ranks";
+}
+
+std::string PipeLine(const v1::AxisReplication& entry, const v1::Plan& plan) {
+  int64_t most = 0;
+  for (const v1::ChunkPlan& chunk : plan.chunks()) {
+    most = std::max(most, chunk.block_count() > 0 ? chunk.parameters() / chunk.block_count() : 0);
+  }
+  std::string line = fmt::format(
+      "pipe {} cuts depth alone: a block, of {} parameters in the heaviest chunk's mean, stays "
+      "whole; tensor and data_shard cut it",
+      entry.degree(), most);
+  if (entry.state_bytes() > 0) {
+    line +=
+        fmt::format("; the tied vocabulary table, {} of state, is on two stages: tensor cuts it",
+                    Bytes(entry.state_bytes()));
+  }
+  return line;
+}
+
+// The line about a tensor degree above the number of key-value heads; empty if it is not above.
+std::string SharedHeadsLine(const v1::JobSpec& spec) {
+  const auto& model = spec.model();
+  const int64_t tensor = spec.parallelism().tensor_parallel_degree();
+  const int64_t heads = model.num_key_value_heads();
+  const bool attends = model::HasBlock(model.pattern(), &model::BlockKind::attends);
+  if (heads < 1 || tensor <= heads || !attends) return "";
+  return fmt::format(
+      "tensor {} is above the {} of keys and values: {} ranks hold and compute each alike, so "
+      "k_proj and v_proj (of "
+      "{} parameters on every rank in a block A), their optimizer state and what they make are cut "
+      "by {}, not by {}; "
+      "tensor {} repeats none",
+      tensor, heads == 1 ? "1 head" : fmt::format("{} heads", heads), tensor / heads,
+      2 * model.head_dim() * model.hidden_size(), heads, tensor, heads);
+}
+
+}  // namespace
+
+std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+  std::vector<std::string> lines;
+  for (const v1::AxisReplication& entry : plan.replication()) {
+    const std::string& axis = entry.axis();
+    if (axis == "pipe") {
+      lines.push_back(PipeLine(entry, plan));
+      continue;
+    }
+    const bool used = entry.degree() > 1;
+    // An axis of degree 1 has no shards to inspect; under zero_stage 3 it would replicate no state.
+    const bool would_shard = axis == "data_shard" && !used && !Shards(spec);
+    const int64_t state = would_shard ? 0 : entry.state_bytes();
+    std::string line = fmt::format(
+        "{} {} {} {} of a rank's {} of state and {} of its {} of saved activations whole", axis,
+        entry.degree(), used ? "leaves" : "would, with more ranks, leave", Bytes(state),
+        Bytes(entry.all_state_bytes()), Bytes(entry.saved_bytes()), Bytes(entry.all_saved_bytes()));
+    if (state > 0 && axis == "data_replicate" && used && !Shards(spec)) {
+      line += fmt::format(": data_shard {} in its place, with zero_stage 3, leaves {}",
+                          entry.degree(), Bytes(state / entry.degree()));
+    } else if (state > 0) {
+      line += fmt::format(": of the state, {}", StateRemedy(spec, plan, axis));
+    }
+    if (entry.saved_bytes() > 0) {
+      line += fmt::format("; of the activations, {}", SavedRemedy(spec, axis));
+    } else if (axis != "tensor" && axis != "context" && entry.all_saved_bytes() > 0) {
+      line += fmt::format(
+          "; those of one microbatch's samples it cannot cut: tensor with "
+          "sequence_parallel, context and activation_recomputation do");
+    }
+    lines.push_back(std::move(line));
+  }
+  if (std::string line = SharedHeadsLine(spec); !line.empty()) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+#include "plan/text/plan_words.h"
+
+#include "base/status.h"
+#include "model/pattern.h"
+#include "model/program/placement.h"
+#include "plan/cost/slowest_step.h"
+#include "plan/job/key_effects.h"
+#include "plan/job/key_warnings.h"
+#include "plan/layout/islands.h"
+#include "plan/text/precision_words.h"
+#include "plan/validate/reshard.h"
+#include "plan/validate/stage_inputs.h"
+
+namespace troupe {
+namespace {
+
+// The plan warns where a chunk is heavier than the mean by more than this factor.
+constexpr double kImbalanceToMention = 1.25;
+
+// "cut over tensor 2 by rows (130, 129)"; "whole" on one rank.
+std::string RowsOverTensor(int64_t rows, int tensor) {
+  if (tensor == 1) return "whole";
+  const int64_t larger = (rows + tensor - 1) / tensor;
+  const int64_t smaller = rows / tensor;
+  return larger == smaller ? fmt::format("cut over tensor {} by rows, {} each", tensor, larger)
+                           : fmt::format("cut over tensor {} by rows, {} of {} and {} of {}",
+                                         tensor, rows - smaller * tensor, larger,
+                                         tensor - (rows - smaller * tensor), smaller);
+}
+
+// Warns of a stated padding that fits another topology, as in a job file written for another one.
+// Numbers that are not stated follow from this job's ranks.
+std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan& plan) {
+  const v1::BucketSpec& stated = spec.parallelism().bucket();
+  const bool pads = WhyWithoutEffect(spec, "parallelism.bucket.padding").empty();
+  const int64_t ranks = int64_t{plan.mesh().data_replicate()} * plan.mesh().data_shard() *
+                        plan.mesh().context() * plan.mesh().expert();
+  if (!pads || !stated.has_padding() || stated.padding() % ranks == 0) return {};
+  return {
+      fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a "
+                  "bucket: it is inherited from another topology, and their parts of a bucket "
+                  "are not equal",
+                  stated.padding(), ranks)};
+}
+
+}  // namespace
+
+std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
+  const int64_t shards = parallelism.data_parallel_shard_degree();
+  const int64_t stage = parallelism.zero_stage();
+  if (stage == 0) return {};
+  const char* what = stage == 1   ? "the optimizer's state and its masters"
+                     : stage == 2 ? "the optimizer's state, masters and gradients"
+                                  : "the optimizer's state, masters, gradients and parameters";
+  const int64_t expert = std::max<int64_t>(1, parallelism.expert_parallel_degree());
+  const std::string ranks =
+      shards > 1 ? fmt::format("of every parameter each of {} data_shard ranks", shards)
+                 : fmt::format("of every parameter but experts' each of {} expert ranks", expert);
+  std::string line = fmt::format("{} keeps a block of rows of {} (ZeRO-{})", ranks, what, stage);
+  const int run = ShardRun(parallelism);
+  if (run > 0) {
+    line += fmt::format(
+        "; once a step each gathers 1/{} of the parameters, kept until its end, from which runs of "
+        "{} "
+        "neighbours gather them for each forward and each backward of a microbatch; gradients are "
+        "scattered within a run first",
+        run * expert, run);
+  } else if (stage == 3) {
+    line += KeepsGathered(parallelism)
+                ? "; parameters are gathered once a step and kept until its end"
+                : "; parameters are gathered for each forward and each backward of a microbatch";
+  }
+  std::vector<std::string> lines = {std::move(line)};
+  if (parallelism.shard_whole_matrices()) {
+    lines.push_back(
+        "matrices but for vocabulary tables are not cut into such blocks: each is whole, within "
+        "its "
+        "tensor slice, on the rank that has least of them");
+  }
+  return lines;
+}
+
+std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,
+                                        bool spreads_experts_over_tensor) {
+  const int tensor = plan.mesh().tensor();
+  const int last = plan.chunks().empty() ? 0 : plan.chunks(plan.chunks_size() - 1).pipe_rank();
+  const std::string rows = RowsOverTensor(model.vocab_size, tensor);
+  const char* whole = tensor == 1 ? "whole" : "a copy on every tensor rank";
+  std::vector<std::string> lines = {
+      "ownership is established in the order tensor, pipe, "
+      "data_shard, expert"};
+  if (model.tie_word_embeddings && last > 0) {
+    lines.push_back(fmt::format(
+        "model.embed_tokens.weight: stages 0 and {}, {}; tied to the head: its gradients are "
+        "summed over both stages and stage 0 counts it in the norm",
+        last, rows));
+  } else if (model.tie_word_embeddings) {
+    lines.push_back(fmt::format(
+        "model.embed_tokens.weight: stage 0, {}; tied to the head of the same stage", rows));
+  } else {
+    lines.push_back(fmt::format("model.embed_tokens.weight: stage 0, {}", rows));
+    lines.push_back(fmt::format("lm_head.weight: stage {}, {}", last, rows));
+  }
+  lines.push_back(fmt::format("model.norm.weight: stage {}, {}", last, whole));
+  lines.push_back(fmt::format(
+      "input_layernorm.weight, post_attention_layernorm.weight: the stage of their block, {}",
+      whole));
+  if (model::HasExperts(model.blocks)) {
+    const int64_t experts = model.experts.num_experts;
+    const int64_t ranks = plan.mesh().expert() * (spreads_experts_over_tensor ? tensor : 1);
+    lines.push_back(fmt::format(
+        "mlp.experts.*: the stage of their block, {} of {} experts on each {} rank{}; "
+        "mlp.gate.weight: a copy on each; mlp.shared_experts.*: a copy on each expert rank{}",
+        experts / ranks, experts, spreads_experts_over_tensor ? "expert × tensor" : "expert",
+        spreads_experts_over_tensor || tensor == 1 ? "" : ", the weights of each cut over tensor",
+        tensor == 1 ? "" : ", cut over tensor"));
+  }
+  return lines;
+}
+
+std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+  std::vector<std::string> lines;
+  if (plan.imbalance() > kImbalanceToMention) {
+    lines.push_back(
+        fmt::format("the heaviest {} costs {:.2f} times the mean: the others wait for it",
+                    plan.chunks_size() > plan.mesh().pipe() ? "chunk" : "stage", plan.imbalance()));
+  }
+  if (plan.schedule().microbatches() < plan.mesh().pipe()) {
+    lines.push_back(fmt::format(
+        "{} microbatches are fewer than {} stages: at most {} stages work at once",
+        plan.schedule().microbatches(), plan.mesh().pipe(), plan.schedule().microbatches()));
+  }
+  if (spec.model().has_max_position_embeddings() &&
+      spec.training().sequence_length() > spec.model().max_position_embeddings()) {
+    lines.push_back(fmt::format(
+        "training.sequence_length is {}, above the {} positions of model.max_position_embeddings",
+        spec.training().sequence_length(), spec.model().max_position_embeddings()));
+  }
+  const double hang_seconds = spec.fault_tolerance().hang_seconds();
+  if (spec.fault_tolerance().has_hang_seconds() && hang_seconds < kDefaultHangSeconds) {
+    lines.push_back(fmt::format(
+        "fault_tolerance.hang_seconds is {} and has no effect: it only lengthens the limit, which "
+        "is {} until a job's pace is known and follows the pace then",
+        hang_seconds, kDefaultHangSeconds));
+  }
+  for (std::string& line : KeyWarnings(spec)) lines.push_back(std::move(line));
+  for (std::string& line : IdlePrecisionLines(spec, plan)) lines.push_back(std::move(line));
+  for (std::string& line : BucketWarnings(spec, plan)) lines.push_back(std::move(line));
+  for (std::string& line : CrossingLines(plan)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace troupe

@@ -1,0 +1,43 @@
+#include "plan/text/precision_words.h"
+
+#include "base/status.h"
+#include "model/program/builder.h"
+#include "plan/job/job_choices.h"
+#include "plan/layout/mesh.h"
+
+namespace troupe {
+namespace {
+
+int64_t RanksOf(const Mesh& mesh, const model::CollectiveGroup& group) {
+  return model::GroupSize({.degrees = mesh.degrees(), .coordinates = {}}, group);
+}
+
+// Whether the first and the last stage, on different ranks, hold the same table.
+bool SumsOverOwners(const v1::JobSpec& spec, const v1::Plan& plan) {
+  return spec.model().tie_word_embeddings() && !plan.chunks().empty() &&
+         plan.chunks(0).pipe_rank() != plan.chunks(plan.chunks_size() - 1).pipe_rank();
+}
+
+}  // namespace
+
+std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+  const JobChoices choices = ChoicesOf(spec);
+  const Mesh mesh(plan.mesh());
+  std::vector<std::string> lines;
+  const bool shards = spec.parallelism().zero_stage() > 0 && RanksOf(mesh, model::ShardGroup()) > 1;
+  if (choices.param_dtype == model::DType::kFloat32 &&
+      choices.compute_dtype == model::DType::kBFloat16 && !shards) {
+    lines.push_back(
+        "training.mixed_precision.param is float32: where no parameters are sharded none are "
+        "gathered, and it has no effect");
+  }
+  if (choices.reduce_dtype == model::DType::kBFloat16 && RanksOf(mesh, model::DataGroup()) == 1 &&
+      !SumsOverOwners(spec, plan)) {
+    lines.push_back(
+        "training.mixed_precision.reduce is bfloat16: no two ranks sum gradients, and it has no "
+        "effect");
+  }
+  return lines;
+}
+
+}  // namespace troupe

@@ -1,0 +1,19 @@
+// Warnings of a plan about training.mixed_precision. Pure.
+#ifndef TROUPE_PLAN_TEXT_PRECISION_WORDS_H_
+#define TROUPE_PLAN_TEXT_PRECISION_WORDS_H_
+
+#include <string>
+#include <vector>
+
+#include "troupe/v1/job.pb.h"
+#include "troupe/v1/plan.pb.h"
+
+namespace troupe {
+
+// A line for each dtype that is stated, is not the default, and has no effect under this layout and
+// model.
+std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_TEXT_PRECISION_WORDS_H_

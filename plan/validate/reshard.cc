@@ -1,0 +1,58 @@
+#include "plan/validate/reshard.h"
+
+#include <charconv>
+#include <string>
+
+namespace troupe {
+namespace {
+
+bool IsCutIntoRuns(int64_t shards, int run) { return run < shards && shards % run == 0; }
+
+}  // namespace
+
+int ShardRun(const v1::ParallelismSpec& parallelism) {
+  const std::string& text = parallelism.reshard_after_forward();
+  int run = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), run);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  // A number has only one valid spelling, because the text is part of the plan's digest.
+  return is_number && run > 0 && text[0] != '0' ? run : 0;
+}
+
+bool KeepsGathered(const v1::ParallelismSpec& parallelism) {
+  return parallelism.reshard_after_forward() == "false";
+}
+
+void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violations) {
+  if (!parallelism.has_reshard_after_forward()) return;
+  const char* const field = "parallelism.reshard_after_forward";
+  const char* const degree = "parallelism.data_parallel_shard_degree";
+  const std::string& text = parallelism.reshard_after_forward();
+  const int run = ShardRun(parallelism);
+  const int64_t shards = parallelism.data_parallel_shard_degree();
+  if (text != "true" && !KeepsGathered(parallelism) && run == 0) {
+    violations->Add(field, "is \"{}\", none of true, false and a number of data_shard neighbours",
+                    text.substr(0, 200));
+  }
+  if (parallelism.zero_stage() != 3) {
+    violations->Add(field, "is {}, and parallelism.zero_stage is {}: parameters are not sharded",
+                    text.substr(0, 200), parallelism.zero_stage());
+  } else if (run == 1) {
+    violations->Add(field, "is 1: parameters that every rank keeps whole are what false asks for");
+  } else if (run > 0 && run == shards) {
+    violations->Add(field,
+                    "is {}, as {} is: parameters gathered over all of it are what true asks for",
+                    run, degree);
+  } else if (run > 0 && shards > 0 && !IsCutIntoRuns(shards, run)) {
+    violations->Add(field, "is {}, which does not divide {} = {}", run, degree, shards);
+  }
+}
+
+void KeepReshard(const v1::ParallelismSpec& before, v1::ParallelismSpec* parallelism) {
+  const int run = ShardRun(before);
+  if (run == 0) return;
+  const bool fits = IsCutIntoRuns(parallelism->data_parallel_shard_degree(), run);
+  parallelism->set_reshard_after_forward(fits ? before.reshard_after_forward() : "true");
+}
+
+}  // namespace troupe

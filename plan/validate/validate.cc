@@ -1,0 +1,303 @@
+#include "plan/validate/validate.h"
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "model/pattern.h"
+#include "model/program/op.h"
+#include "plan/job/job_choices.h"
+#include "plan/job/job_defaults.h"
+#include "plan/job/violation.h"
+#include "plan/validate/reshard.h"
+#include "plan/validate/validate_axes.h"
+#include "plan/validate/validate_blend.h"
+#include "plan/validate/validate_pipeline.h"
+#include "plan/validate/validate_weight_decay.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kMaxSize = int64_t{1} << 24;  // of a product of sizes
+constexpr int64_t kMaxRanks = int64_t{1} << 16;
+constexpr size_t kMaxNameLength = 64;
+
+class Validator {
+ public:
+  Validator(const v1::JobSpec& spec, JobPurpose purpose)
+      : spec_(spec), purpose_(purpose), choices_(ChoicesOf(spec)) {}
+
+  Status Run() {
+    ValidateKeys(spec_, purpose_, &violations_);
+    Name();
+    Model();
+    Data();
+    Training();
+    Degrees();
+    Sharding();
+    ValidateAxes(spec_, &violations_);
+    ValidatePipeline(spec_, &violations_);
+    Checkpoint();
+    if (violations_.empty()) ValidateWeightDecay(spec_, &violations_);
+    return violations_.ToStatus();
+  }
+
+ private:
+  bool IsRefused(std::string_view field) const { return violations_.Has(field); }
+
+  void Name() {
+    const std::string& name = spec_.name();
+    if (!spec_.has_name() || name.empty()) {
+      if (purpose_ == JobPurpose::kTrain) violations_.Add("name", "is required");
+      return;
+    }
+    const auto alphanumeric = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    };
+    bool good =
+        name.size() <= kMaxNameLength && alphanumeric(name.front()) && alphanumeric(name.back());
+    for (char c : name) good = good && (alphanumeric(c) || c == '-');
+    if (!good) {
+      violations_.Add("name",
+                      "is \"{}\", which does not match [a-z0-9]([a-z0-9-]{{0,62}}[a-z0-9])?",
+                      name.substr(0, 100));
+    }
+  }
+
+  void Model() {
+    const auto& model = spec_.model();
+    if (model.has_preset() && !IsKnownPreset(model.preset())) {
+      violations_.Add("model.preset", "is \"{}\", not one of {}", model.preset(), KnownPresets());
+      return;
+    }
+    if (model.has_from() && !From()) return;
+    const auto blocks = model::ExpandPattern(model.pattern());
+    if (!blocks.ok()) {
+      violations_.Add("model.pattern", "is \"{}\", which {}", model.pattern().substr(0, 200),
+                      Message(blocks.status()));
+    } else {
+      for (const model::BlockKind* kind : model::BlockKinds()) {
+        if (kind->build != nullptr || blocks->find(kind->letter) == std::string::npos) continue;
+        violations_.Add("model.pattern", "is \"{}\" with block {}; this build has blocks {}",
+                        model.pattern(), kind->letter, model::BuiltLetters());
+      }
+    }
+    const int64_t heads = model.num_attention_heads();
+    if (!IsRefused("model.num_attention_heads")) {
+      if (!IsRefused("model.num_key_value_heads")) {
+        violations_.AddUnlessDivides("model.num_key_value_heads", model.num_key_value_heads(),
+                                     "model.num_attention_heads", heads);
+      }
+      HeadDim(heads);
+    }
+    if (model.has_rope_scaling()) RopeScaling();
+    if (model.has_export_config()) {
+      const auto keys = nlohmann::json::parse(model.export_config(), nullptr, false);
+      if (!keys.is_object()) {
+        violations_.Add("model.export_config", "is {}, not a JSON object",
+                        model.export_config().substr(0, 80));
+      }
+    }
+    Experts();
+  }
+
+  // Whether the configuration of model.from has been copied into the other keys.
+  bool From() {
+    const auto& model = spec_.model();
+    if (model.has_preset()) {
+      violations_.Add("model.preset", "is {} beside model.from: state one of them", model.preset());
+    }
+    const auto* descriptor = v1::ModelSpec::descriptor();
+    for (const char* key :
+         {"pattern", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+          "intermediate_size", "vocab_size", "tie_word_embeddings", "rope_theta", "norm_eps"}) {
+      if (model.GetReflection()->HasField(model, descriptor->FindFieldByName(key))) continue;
+      violations_.Add("model.from",
+                      "is {} and model.{} is absent: whoever submits a job writes the "
+                      "configuration into it, as `troupe submit` does",
+                      model.from(), key);
+      return false;
+    }
+    return true;
+  }
+
+  void HeadDim(int64_t heads) {
+    const auto& model = spec_.model();
+    const int64_t head_dim = model.head_dim();
+    if (!model.has_head_dim()) {
+      violations_.Add(
+          "model.num_attention_heads",
+          "is {}, which does not divide model.hidden_size = {} (or state model.head_dim)", heads,
+          model.hidden_size());
+    } else if (IsRefused("model.head_dim")) {
+      return;
+    } else if (head_dim % 2 != 0) {
+      violations_.Add("model.head_dim", "is {}, not even: rotary embedding turns pairs", head_dim);
+    } else if (head_dim * heads > kMaxSize) {
+      violations_.Add("model.head_dim", "is {}, and times model.num_attention_heads = {} above {}",
+                      head_dim, heads, kMaxSize);
+    }
+  }
+
+  void RopeScaling() {
+    const auto& scaling = spec_.model().rope_scaling();
+    if (scaling.high_freq_factor() <= scaling.low_freq_factor()) {
+      violations_.Add("model.rope_scaling.high_freq_factor",
+                      "is {}, not above model.rope_scaling.low_freq_factor = {}",
+                      scaling.high_freq_factor(), scaling.low_freq_factor());
+    }
+  }
+
+  void Experts() {
+    const auto& model = spec_.model();
+    if (!model::HasExperts(model.pattern())) return;
+    const int64_t experts = model.num_experts(), top_k = model.num_experts_per_tok();
+    if (!model.has_num_experts()) {
+      violations_.Add("model.num_experts", "is required beside block E of model.pattern = \"{}\"",
+                      model.pattern().substr(0, 200));
+    } else if (!IsRefused("model.num_experts") && !IsRefused("model.num_experts_per_tok") &&
+               top_k > experts) {
+      violations_.Add("model.num_experts_per_tok", "is {}, above model.num_experts = {}", top_k,
+                      experts);
+    }
+    if (!IsRefused("model.num_shared_experts") && !IsRefused("model.moe_intermediate_size") &&
+        !IsRefused("model.intermediate_size") &&
+        model.num_shared_experts() * model.moe_intermediate_size() > kMaxSize) {
+      violations_.Add("model.num_shared_experts",
+                      "is {}, and times model.moe_intermediate_size = {} above {}",
+                      model.num_shared_experts(), model.moe_intermediate_size(), kMaxSize);
+    }
+  }
+
+  void Data() {
+    const auto& data = spec_.data();
+    if (data.blend_size() > 0) ValidateBlend(data, &violations_);
+    if (!data.validation().empty() && data.validation_fraction() > 0) {
+      violations_.Add("data.validation_fraction", "is {} beside data.validation: state one of them",
+                      data.validation_fraction());
+    }
+    if (purpose_ != JobPurpose::kTrain) return;
+    if (data.train().empty() && data.blend_size() == 0) {
+      violations_.Add("data.train", "is required where data.blend is not given");
+    }
+  }
+
+  void Training() {
+    const auto& training = spec_.training();
+    if (!IsRefused("training.micro_batch_size") && !IsRefused("training.global_batch_size")) {
+      BatchSplit();
+      if (!IsRefused("training.sequence_length") &&
+          training.micro_batch_size() * training.sequence_length() > (int64_t{1} << 30)) {
+        violations_.Add("training.micro_batch_size",
+                        "is {}, and times training.sequence_length = {} above 2^30 tokens",
+                        training.micro_batch_size(), training.sequence_length());
+      }
+    }
+    Dropout();
+    if (choices_.float8 != model::Float8Recipe::kNone &&
+        choices_.compute_dtype != model::DType::kBFloat16) {
+      violations_.Add("training.float8.recipe",
+                      "is \"{}\", and training.compute_dtype is \"{}\", not bfloat16: what float8 "
+                      "products take and "
+                      "make is bfloat16",
+                      training.float8().recipe(), training.compute_dtype());
+    }
+    if (training.validation_interval() > 0 && spec_.data().validation().empty() &&
+        !(spec_.data().validation_fraction() > 0)) {
+      violations_.Add("training.validation_interval",
+                      "is {} where neither data.validation nor data.validation_fraction is set",
+                      training.validation_interval());
+    }
+  }
+
+  void Dropout() {
+    const double probability = spec_.model().hidden_dropout();
+    if (!IsRefused("model.hidden_dropout") && probability > 0 &&
+        spec_.training().steps() > std::numeric_limits<int32_t>::max()) {
+      violations_.Add("training.steps", "is {}, above 2^31 - 1 beside model.hidden_dropout = {}",
+                      spec_.training().steps(), probability);
+    }
+  }
+
+  void BatchSplit() {
+    const auto& parallelism = spec_.parallelism();
+    const int64_t replicas = parallelism.data_parallel_replicate_degree();
+    const int64_t shards = parallelism.data_parallel_shard_degree();
+    const int64_t experts = parallelism.expert_parallel_degree();
+    for (const int64_t degree : {replicas, shards, experts}) {
+      if (degree < 1 || degree > kMaxRanks) return;
+    }
+    // In 128 bits, because the product may be above 2^64.
+    const __int128 unit =
+        static_cast<__int128>(replicas) * shards * experts * spec_.training().micro_batch_size();
+    if (spec_.training().global_batch_size() % unit != 0) {
+      violations_.Add(
+          "training.global_batch_size",
+          "is {}, not a multiple of data_parallel_replicate_degree = {} times {}{}"
+          "micro_batch_size = {}",
+          spec_.training().global_batch_size(), replicas,
+          shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
+          experts == 1 ? "" : fmt::format("expert_parallel_degree = {} times ", experts),
+          spec_.training().micro_batch_size());
+    }
+  }
+
+  void Degrees() {
+    const auto& parallelism = spec_.parallelism();
+    int64_t ranks = 1;
+    for (int64_t degree :
+         {parallelism.data_parallel_replicate_degree(), parallelism.data_parallel_shard_degree(),
+          parallelism.tensor_parallel_degree(), parallelism.pipeline_parallel_degree(),
+          parallelism.context_parallel_degree(), parallelism.expert_parallel_degree()}) {
+      if (degree < 1 || degree > kMaxRanks) return;
+      ranks *= degree;
+      if (ranks > kMaxRanks) {
+        violations_.Add("parallelism", "has degrees whose product is above {} ranks", kMaxRanks);
+        return;
+      }
+    }
+  }
+
+  void Sharding() {
+    const auto& parallelism = spec_.parallelism();
+    ValidateReshard(parallelism, &violations_);
+    const auto& bucket = parallelism.bucket();
+    if (bucket.has_padding() && bucket.has_alignment() &&
+        !IsRefused("parallelism.bucket.padding")) {
+      violations_.AddUnlessDivides("parallelism.bucket.alignment", bucket.alignment(),
+                                   "parallelism.bucket.padding", bucket.padding());
+    }
+    if (!parallelism.has_zero_stage()) return;
+    if (!IsRefused("parallelism.zero_stage") && parallelism.data_parallel_shard_degree() == 1 &&
+        parallelism.expert_parallel_degree() == 1) {
+      violations_.Add(
+          "parallelism.zero_stage",
+          "is {}, and parallelism.data_parallel_shard_degree and expert_parallel_degree "
+          "are 1: there are no ranks to shard over",
+          parallelism.zero_stage());
+    }
+  }
+
+  void Checkpoint() {
+    const auto& checkpoint = spec_.checkpoint();
+    if (!IsRefused("checkpoint.interval") && checkpoint.interval() > 0 &&
+        checkpoint.folder().empty()) {
+      violations_.Add("checkpoint.interval", "is {} where checkpoint.folder is not set",
+                      checkpoint.interval());
+    }
+  }
+
+  const v1::JobSpec& spec_;
+  const JobPurpose purpose_;
+  const JobChoices choices_;
+  Violations violations_;
+};
+
+}  // namespace
+
+Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose) {
+  return Validator(spec, purpose).Run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,127 @@
+#include "worker/daemon/coordinator_stream.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+// If this many messages wait, the coordinator does not read any more.
+constexpr size_t kQueuedMax = 65536;
+constexpr int kReceiveBytesMax = 64 << 20;
+
+// Lives from its call's start until OnDone, independently of other pointers to it.
+class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
+                      public std::enable_shared_from_this<Reactor> {
+ public:
+  explicit Reactor(StreamCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
+
+  void Start(v1::WorkerService::Stub& stub) {
+    self_ = shared_from_this();
+    // Connects as soon as the coordinator is up; the session gives up after its lease.
+    context_.set_wait_for_ready(true);
+    stub.async()->Session(&context_, this);
+    // Held until the end, because writes begin outside the reactions.
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  void Send(v1::WorkerMessage message) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (queue_.size() >= kQueuedMax) {
+      context_.TryCancel();
+      return;
+    }
+    queue_.push_back(std::move(message));
+    if (queue_.size() == 1) StartWrite(&queue_.front());
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return End();
+    callbacks_.on_message(std::exchange(incoming_, {}));
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    if (!ok || ended_) return;
+    queue_.pop_front();
+    if (!queue_.empty()) StartWrite(&queue_.front());
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    callbacks_.on_closed(status.ok() ? "ended by the coordinator" : status.error_message());
+    self_.reset();
+  }
+
+ private:
+  // No write begins after this.
+  void End() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      ended_ = true;
+    }
+    RemoveHold();
+  }
+
+  StreamCallbacks callbacks_;
+  grpc::ClientContext context_;
+  v1::CoordinatorMessage incoming_;
+  std::mutex mutex_;
+  std::deque<v1::WorkerMessage> queue_;  // the first message is being written
+  bool ended_ = false;
+  std::shared_ptr<Reactor> self_;
+};
+
+class Stream final : public CoordinatorStream {
+ public:
+  explicit Stream(std::shared_ptr<Reactor> reactor) : reactor_(std::move(reactor)) {}
+  ~Stream() override { reactor_->Cancel(); }
+  void Send(v1::WorkerMessage message) override { reactor_->Send(std::move(message)); }
+
+ private:
+  const std::shared_ptr<Reactor> reactor_;
+};
+
+}  // namespace
+
+struct CoordinatorDialer::Channel {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::WorkerService::Stub> stub;
+};
+
+CoordinatorDialer::CoordinatorDialer(const std::string& address)
+    : channel_(std::make_unique<Channel>()) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  // Despite its name this limits how long one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  // A proxy from the environment must not come between a worker and its coordinator.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Manifests list every tensor and block of a checkpoint, so messages may be large.
+  arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
+  channel_->channel =
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  channel_->stub = v1::WorkerService::NewStub(channel_->channel);
+}
+
+CoordinatorDialer::~CoordinatorDialer() = default;
+
+std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
+  auto reactor = std::make_shared<Reactor>(std::move(callbacks));
+  reactor->Start(*channel_->stub);
+  return std::make_unique<Stream>(std::move(reactor));
+}
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+// The worker daemon: the shell around the session machine (worker/session/session.h). Its main
+// thread performs the machine's effects and owns the rank processes, which die with that thread.
+#ifndef TROUPE_WORKER_DAEMON_DAEMON_H_
+#define TROUPE_WORKER_DAEMON_DAEMON_H_
+
+#include <string>
+
+#include "base/status.h"
+#include "worker/session/session.h"
+
+namespace troupe {
+
+struct DaemonOptions {
+  std::string coordinator;     // HOST:PORT
+  std::string metrics_listen;  // HOST:PORT; empty: none. Port 0 selects a free one
+  session::Config session;     // identity without metrics_address
+  std::string executable;      // the program of rank processes
+  std::string core_table;      // directory of the host's core table (CoreTable); empty: none
+  std::string nvml;            // library used to watch GPUs; see kNvmlLibrary
+};
+
+// Runs until SIGTERM or SIGINT (returns 0), or until the coordinator refuses the worker permanently
+// (1). Returns UNAVAILABLE if the metrics' address is in use. REQUIRES: called on the main thread,
+// with those signals blocked in every thread.
+StatusOr<int> RunDaemon(DaemonOptions options);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_DAEMON_DAEMON_H_

@@ -1,0 +1,88 @@
+// Tests the daemon with devices whose health is watched through a library without a GPU.
+#include "worker/daemon/daemon.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "base/temporary_directory.h"
+#include "worker/devices/testing/fake_nvml_fixture.h"
+
+namespace troupe {
+namespace {
+
+// The living child processes of this process.
+std::set<pid_t> Children() {
+  std::set<pid_t> children;
+  std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
+  for (pid_t child = 0; list >> child;) children.insert(child);
+  return children;
+}
+
+using DaemonTest = FakeNvmlTest;
+
+TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  const TemporaryDirectory folder;
+  // No coordinator is there, and none is needed.
+  DaemonOptions options{
+      .coordinator = "127.0.0.1:1", .executable = TROUPE_WORKER_BINARY, .nvml = TROUPE_FAKE_NVML};
+  options.session.log_directory = folder.path();
+  options.session.identity.set_name("worker-0");
+  for (const char* id : {kFirstGpu, kSecondGpu}) {
+    v1::Device& device = *options.session.identity.add_devices();
+    device.set_index(options.session.identity.devices_size() - 1);
+    device.set_id(id);
+  }
+  std::thread hand([this] {
+    // Checks the condition whenever the daemon calls the library.
+    const auto eventually = [this](const std::function<bool()>& holds) {
+      return WaitFor([&](const FakeNvml&) { return holds(); });
+    };
+    EXPECT_TRUE(eventually([] { return Children().size() == 2; }));
+    const std::set<pid_t> first = Children();
+    if (first.size() == 2) {
+      // The second device is condemned: its process is killed and none replaces it.
+      Happen(kSecondGpu, 79);
+      EXPECT_TRUE(eventually([] { return Children().size() == 1; }));
+      const std::set<pid_t> left = Children();
+      EXPECT_TRUE(!left.empty() && first.contains(*left.begin()));
+      // An error of a process on the first device is the process's own fault: another takes its
+      // place. A process that has not reported that it is idle is not killed; then the second
+      // attempt counts.
+      bool replaced = false;
+      for (int attempt = 0; attempt < 2 && !replaced; ++attempt) {
+        Happen(kFirstGpu, 31);
+        replaced = eventually([&] {
+          const std::set<pid_t> now = Children();
+          return now.size() == 1 && !first.contains(*now.begin());
+        });
+      }
+      EXPECT_TRUE(replaced);
+    }
+    kill(getpid(), SIGTERM);
+  });
+  const StatusOr<int> code = RunDaemon(std::move(options));
+  hand.join();
+  const timespec no_wait{};
+  sigtimedwait(&signals, nullptr, &no_wait);  // the daemon leaves it pending
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  EXPECT_TRUE(Children().empty());
+  Change([](FakeNvml& fake) { EXPECT_EQ(fake.starts, 0) << "the watch has ended"; });
+}
+
+}  // namespace
+}  // namespace troupe

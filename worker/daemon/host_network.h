@@ -1,0 +1,27 @@
+// The network devices on which this worker's ranks listen for their peers.
+#ifndef TROUPE_WORKER_DAEMON_HOST_NETWORK_H_
+#define TROUPE_WORKER_DAEMON_HOST_NETWORK_H_
+
+#include <string>
+
+#include "base/status.h"
+
+namespace troupe {
+
+// Returns the interface ("lo", "eth0") with the address `host`, which is numeric or a name that
+// resolves to an address of this machine. INVALID_ARGUMENT, which names the address and those of
+// the interfaces, if none has it.
+StatusOr<std::string> InterfaceOf(const std::string& host);
+
+// Returns the RDMA ports behind `interface` in the form of UCX_NET_DEVICES ("mlx5_0:1"), separated
+// by commas; empty if there are none. `root` is /sys/class/infiniband.
+std::string RdmaPortsOf(const std::string& root, const std::string& interface);
+
+// Makes the rank processes that this process starts later listen only on the interface of `host`,
+// through the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME; a variable that is
+// already set stays. REQUIRES: this process has one thread.
+Status BindRanksTo(const std::string& host);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_DAEMON_HOST_NETWORK_H_

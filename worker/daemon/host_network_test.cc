@@ -1,0 +1,48 @@
+#include "worker/daemon/host_network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/temporary_directory.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(HostNetworkTest, AnAddressNamesItsInterface) {
+  const auto loopback = InterfaceOf("127.0.0.1");
+  ASSERT_TRUE(loopback.ok()) << loopback.status();
+  EXPECT_EQ(*loopback, "lo");
+  EXPECT_EQ(*InterfaceOf("localhost"), "lo");
+}
+
+TEST(HostNetworkTest, AnAddressOfAnotherMachineIsRefused) {
+  const Status status = InterfaceOf("203.0.113.7").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("203.0.113.7"));
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("lo"));
+  EXPECT_EQ(InterfaceOf("no such name").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(HostNetworkTest, RdmaPortsBehindAnInterfaceAreKept) {
+  const TemporaryDirectory root;
+  const auto port = [&](const std::string& device, int number, const std::string& interface) {
+    const std::string folder =
+        fmt::format("{}/{}/ports/{}/gid_attrs/ndevs", root.path(), device, number);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/0") << interface << "\n";
+  };
+  port("mlx5_0", 1, "eth0");
+  port("mlx5_1", 1, "eth1");
+  port("mlx5_2", 2, "eth0");
+  EXPECT_EQ(RdmaPortsOf(root.path(), "eth0"), "mlx5_0:1,mlx5_2:2");
+  EXPECT_EQ(RdmaPortsOf(root.path(), "lo"), "");
+  EXPECT_EQ(RdmaPortsOf(root.path() + "/absent", "eth0"), "");
+}
+
+}  // namespace
+}  // namespace troupe

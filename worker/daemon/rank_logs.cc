@@ -1,0 +1,155 @@
+#include "worker/daemon/rank_logs.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/log_rotation.h"
+#include "worker/session/rank_log_path.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kFileBytesMax = 4 << 20;
+constexpr size_t kMessageBytes = 256 << 10;
+
+// Returns the rank in "rank-3.WORKER.log"; -1 for other names.
+int RankOfLog(std::string_view name, const std::string& worker) {
+  constexpr std::string_view kBegin = "rank-";
+  const std::string end_of_name = "." + worker + ".log";
+  if (!name.starts_with(kBegin) || !name.ends_with(end_of_name)) return -1;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(std::min(name.size(), end_of_name.size()));
+  int rank = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  return error == std::errc() && end == name.data() + name.size() ? rank : -1;
+}
+
+// Whether a rank on this worker writes a file of such a name: "rank-3.WORKER.log.2",
+// "rank-3.WORKER.trace", "rank-3.WORKER.epoch-1.flight.json".
+bool IsOfWorker(std::string_view name, const std::string& worker) {
+  constexpr std::string_view kBegin = "rank-";
+  if (!name.starts_with(kBegin)) return false;
+  name.remove_prefix(kBegin.size());
+  const size_t digits = name.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return false;
+  return name.substr(digits).starts_with("." + worker + ".");
+}
+
+// By the wall clock, in nanoseconds; nothing where the file cannot be looked at.
+std::optional<int64_t> WrittenAt(const std::string& path) {
+  struct stat found = {};
+  if (lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
+  return int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
+}
+
+struct LogTail {
+  std::string text;
+  int64_t left_out = 0;  // bytes before `text`
+};
+
+// Returns the end of the file, beginning with a whole line.
+LogTail Tail(FileSystem& files, const std::string& path) {
+  const auto file = files.Open(path, SymbolicLinks::kRefuse);
+  if (!file.ok()) return {};
+  const int64_t bytes = std::min((*file)->size(), kFileBytesMax);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  const int64_t begin = (*file)->size() - bytes;
+  if (!(*file)->ReadAt(begin, std::as_writable_bytes(std::span(text.data(), text.size()))).ok())
+    return {};
+  const size_t line = begin > 0 ? text.find('\n') + 1 : 0;
+  text.erase(0, line);
+  return {std::move(text), begin + static_cast<int64_t>(line)};
+}
+
+// Returns the end of a log, including its rotated files.
+LogTail TailOfAll(FileSystem& files, const std::string& path) {
+  LogTail all = Tail(files, path);
+  for (int number = 1; number <= kMostLogFiles; ++number) {
+    const std::string aside = fmt::format("{}.{}", path, number);
+    const auto file = files.Open(aside, SymbolicLinks::kRefuse);
+    if (!file.ok()) break;
+    if (all.left_out > 0 || all.text.size() >= static_cast<size_t>(kFileBytesMax)) {
+      all.left_out += (*file)->size();
+      continue;
+    }
+    LogTail older = Tail(files, aside);
+    all = {older.text + all.text, older.left_out};
+  }
+  return all;
+}
+
+// Makes a line valid UTF-8, as protobuf's strings require; a log may contain any bytes.
+std::string Printable(std::string_view line) {
+  std::string text(line);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
+                                            const v1::ReadLogs& request) {
+  const std::string folder = ParentDirectory(session::RankLogPath(config, request.job(), 0));
+  std::vector<int> ranks;
+  if (request.rank() >= 0) {
+    ranks.push_back(request.rank());
+  } else if (const auto entries = files.List(folder); entries.ok()) {
+    for (const DirectoryEntry& entry : *entries) {
+      if (const int rank = RankOfLog(entry.name, config.identity.name()); rank >= 0)
+        ranks.push_back(rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+  }
+  std::vector<v1::WorkerMessage> messages(1);
+  size_t bytes = 0;
+  for (int rank : ranks) {
+    const auto [text, left_out] =
+        TailOfAll(files, session::RankLogPath(config, request.job(), rank));
+    if (left_out > 0) {
+      messages.back().mutable_log_lines()->add_lines(fmt::format("… {} bytes left out", left_out));
+    }
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      if (bytes > kMessageBytes) {
+        messages.emplace_back();
+        bytes = 0;
+      }
+      messages.back().mutable_log_lines()->add_lines(
+          Printable(std::string_view(text).substr(begin, std::min(end - begin, kMessageBytes))));
+      bytes += end - begin + 8;
+      begin = end + 1;
+    }
+  }
+  for (v1::WorkerMessage& message : messages)
+    message.mutable_log_lines()->set_request(request.request());
+  messages.back().mutable_log_lines()->set_last(true);
+  return messages;
+}
+
+Status RemoveRankLogs(FileSystem& files, const session::Config& config, const std::string& job,
+                      int64_t before_ns) {
+  const std::string folder = ParentDirectory(session::RankLogPath(config, job, 0));
+  const auto entries = files.List(folder);
+  if (entries.status().code() == StatusCode::kNotFound) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(entries.status());
+  bool others = false;
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string path = JoinPath(folder, entry.name);
+    const auto written = WrittenAt(path);
+    if (IsOfWorker(entry.name, config.identity.name()) && written && *written < before_ns) {
+      TROUPE_RETURN_IF_ERROR(files.Remove(path));
+    } else {
+      others = true;
+    }
+  }
+  return others ? OkStatus() : files.RemoveDirectory(folder);
+}
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+// Reads the log files of ranks for the coordinator. Thread-safe.
+#ifndef TROUPE_WORKER_DAEMON_RANK_LOGS_H_
+#define TROUPE_WORKER_DAEMON_RANK_LOGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "troupe/v1/worker.pb.h"
+#include "worker/session/state.h"
+
+namespace troupe {
+
+// Returns LogLines for `request`, in order, each well below gRPC's limit of a message, the last one
+// marked. At most the last 4 MiB of a file are sent, after a line that gives the number of bytes
+// omitted. Ranks without a file here have no lines.
+std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
+                                            const v1::ReadLogs& request);
+
+// Removes what ranks of the job left beside one another on this worker: logs, flight records,
+// traces. The job has left the catalog; a file that was written to after `before_ns`, by the wall
+// clock, is of another job of that name and stays. OK if there is nothing.
+Status RemoveRankLogs(FileSystem& files, const session::Config& config, const std::string& job,
+                      int64_t before_ns);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_DAEMON_RANK_LOGS_H_
