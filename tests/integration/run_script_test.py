@@ -25,7 +25,8 @@ class RunScript(unittest.TestCase):
         }.items():
             (stubs / name).write_text(f"#!/bin/sh\n{body}\n")
             (stubs / name).chmod(0o755)
-        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}", TROUPE_SKIP_DEPS="1")
+        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}",
+                                TROUPE_SKIP_DEPS="1")
 
     def run_script(self, *words):
         """Returns the exit code, the error text, and the targets of each call that builds."""
@@ -34,7 +35,8 @@ class RunScript(unittest.TestCase):
         calls = self.folder / "calls"
         lines = calls.read_text().splitlines() if calls.exists() else []
         builds = [line.split(" -- ")[0].split() for line in lines if line.startswith("--build")]
-        targets = [words[words.index("--target") + 1:] if "--target" in words else [] for words in builds]
+        targets = [words[words.index("--target") + 1:] if "--target" in words else []
+                   for words in builds]
         return done.returncode, done.stderr, targets
 
     def test_a_build_makes_the_named_targets_alone(self):
@@ -43,10 +45,12 @@ class RunScript(unittest.TestCase):
 
     def test_a_build_without_targets_makes_the_programs(self):
         code, error, targets = self.run_script("build", "debug")
-        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]), error)
+        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]),
+                         error)
 
     def test_words_that_a_command_would_ignore_are_refused_by_name(self):
-        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"], ["help", "now"]):
+        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"],
+                      ["help", "now"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
             self.assertIn(f"'{words[0]}' takes no word 'now'", error)
