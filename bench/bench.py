@@ -4,6 +4,7 @@ Peers are PyTorch from PyPI in a separate environment (build/bench/venv, 3.4 GB,
 use). If it cannot be installed, the benchmark says so and prints only our figures.
 """
 
+import argparse
 import glob
 import json
 import os
@@ -454,7 +455,7 @@ def bench_float8():
                   "tokens_per_second": round(statistics.median(step["tokens_per_second"]
                                                                for step in steps[5:]), 1)})
     for recipe in ("current", "delayed", "blockwise"):
-        show({"comparison": "float8", "recipe": recipe, "beside": "bfloat16",
+        show({"comparison": "float8", "recipe": recipe, "relative_to": "bfloat16",
               "mean_loss_of_the_last_20": f"{tails[recipe] / tails['none'] - 1:+.2%}",
               "held_out_loss": f"{held_out[recipe] / held_out['none'] - 1:+.2%}"})
 
@@ -688,8 +689,8 @@ def bench_checkpoint():
             if event["step"] > 2:  # the first ones are warm-up
                 # The step after a save point runs during the save, even if the commit arrives
                 # before its report.
-                beside = open_since or event["step"] % 10 == 1
-                steps["during" if beside else "between"].append(event["step_seconds"])
+                saving = open_since or event["step"] % 10 == 1
+                steps["during" if saving else "between"].append(event["step_seconds"])
             if event["step"] % 10 == 0:
                 open_since.append(event["step"])
 
@@ -730,11 +731,19 @@ BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": benc
 
 
 def main():
-    names = sys.argv[1:] or list(BENCHES)
-    for name in names:
+    parser = argparse.ArgumentParser(
+        prog="./run bench", description="Measures Troupe, with its peers in the same run, and "
+        "prints one JSON object per line.", epilog="NAME: " + ", ".join(BENCHES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark (default: all)")
+    parser.add_argument("--check", action="store_true",
+                        help="check the names and measure nothing")
+    arguments = parser.parse_args()
+    for name in arguments.names:
         if name not in BENCHES:
             sys.exit(f"bench: no benchmark '{name}': one of {', '.join(BENCHES)}")
-    for name in names:
+    if arguments.check:
+        return
+    for name in arguments.names or BENCHES:
         say(f"# {name}")
         BENCHES[name]()
 

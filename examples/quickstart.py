@@ -57,7 +57,7 @@ def interrupt_line(text):
 
 
 class Run:
-    """What the watch stream told, in the order it came."""
+    """The events of the watch stream so far."""
 
     def __init__(self):
         self.losses = {}

@@ -15,6 +15,8 @@ class RunScript(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         shutil.copy(REPOSITORY / "run", self.folder / "run")
+        (self.folder / "bench").mkdir()
+        shutil.copy(REPOSITORY / "bench/bench.py", self.folder / "bench/bench.py")
         stubs = self.folder / "stubs"
         stubs.mkdir()
         for name, body in {
@@ -54,6 +56,23 @@ class RunScript(unittest.TestCase):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
             self.assertIn(f"'{words[0]}' takes no word 'now'", error)
+
+    def test_the_help_of_benchmarks_and_wrong_names_build_nothing(self):
+        code, error, targets = self.run_script("bench", "--help")
+        self.assertEqual((code, targets), (0, []), error)
+        code, error, targets = self.run_script("bench", "step", "walk")
+        self.assertEqual((code, targets), (1, []), error)
+        self.assertIn("no benchmark 'walk'", error)
+
+    def test_warnings_are_errors_where_the_environment_says_so(self):
+        for value, expected in ((None, "OFF"), ("ON", "ON")):
+            self.environment.pop("TROUPE_WERROR", None)
+            if value is not None:
+                self.environment["TROUPE_WERROR"] = value
+            self.run_script("build", "debug")
+            calls = (self.folder / "calls").read_text().splitlines()
+            configured = [line for line in calls if line.startswith("--preset")][-1]
+            self.assertIn(f"-DCMAKE_COMPILE_WARNING_AS_ERROR={expected}", configured)
 
     def test_an_unknown_preset_or_command_is_refused_by_name(self):
         for words in (["build", "fast"], ["fast"]):

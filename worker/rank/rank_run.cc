@@ -419,8 +419,7 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
-  if (backend_ && !backend_->gives_back())
-    return Internal("what this rank holds of its device cannot be given back");
+  if (backend_ && !backend_->gives_back()) return Internal("this rank cannot release its device");
   backend_.reset();
   network_.reset();
   return OkStatus();
