@@ -75,7 +75,7 @@ class Stepper:
     def __init__(self, name, command, environment=None):
         self.name = name
         self.seconds = []
-        self.facts = {}  # what it reports before it is ready
+        self.facts = {}  # its reports before it is ready
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True,
                                         env=environment)

@@ -16,7 +16,7 @@ import time
 COLUMNS = 110
 ROWS = 48  # the last rows of a longer recording are drawn
 PLAYED_SECONDS = 24.0
-FRAME_SECONDS = 0.25  # of played time: of several states of a line within a frame the last is drawn
+FRAME_SECONDS = 0.25  # in played time; the last state of a line within a frame is drawn
 CHARACTER_PIXELS, LINE_PIXELS, MARGIN_PIXELS = 7.8, 18, 14
 
 

@@ -54,7 +54,7 @@ def read(path):
             size = struct.calcsize("<" + CODES[dtype])
             _, _, whole = tensors.setdefault(name, (dtype, global_shape,
                                                     bytearray(size * math.prod(global_shape))))
-            # what lies together in both: a row of the last dim
+            # elements that are contiguous in both: a row of the last dim
             run = size * (shape[-1] if shape else 1)
             for i in range(len(data) // run if run else 0):
                 index = [math.prod(shape[d + 1:-1]) for d in range(len(shape) - 1)]

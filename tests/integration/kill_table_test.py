@@ -41,7 +41,7 @@ class KillTable(ClusterCase):
     def check_resumed(self, cluster, job, done, resumed):
         watched = cluster.watched(job)
         story = "\n".join(f"{e['event']} {e['message']}" for e in watched if e["type"] == "event")
-        first_steps = []  # of each recovery
+        first_steps = []  # the first step after each recovery
         starts = {}  # group epoch: its first step
         newest = 0
         for event in watched:

@@ -1,6 +1,7 @@
 #include "tests/tidy/prose.h"
 
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <utility>
 
