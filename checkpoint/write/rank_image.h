@@ -33,8 +33,8 @@ StatusOr<std::string> WriteRankImage(FileSystem& files, const std::string& direc
 StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::string& directory,
                                                std::string_view digest);
 
-// The images beneath `root`, whole or not, by path; none where `root` is absent. No more than so
-// many are named.
+// Returns the images beneath `root`, complete or not, by path; none if `root` is absent. Names at
+// most kMostImagesFound.
 inline constexpr size_t kMostImagesFound = 4096;
 StatusOr<std::vector<v1::HeldImage>> FindRankImages(FileSystem& files, const std::string& root);
 
