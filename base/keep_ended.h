@@ -11,14 +11,15 @@
 
 namespace troupe {
 
-// Others go, but for their checkpoints. Neither: all stay.
+// Which ended jobs stay; the others are removed without their checkpoints. If neither is set, all
+// stay.
 struct KeepEnded {
-  std::optional<int64_t> count;             // the newest so many
-  std::optional<std::chrono::seconds> age;  // for so long
+  std::optional<int64_t> count;             // only the `count` newest stay
+  std::optional<std::chrono::seconds> age;  // only those that ended within this time stay
 };
 
-// "1000": so many; "36h" (s, m, h or d): so long after their end; "all". INVALID_ARGUMENT naming
-// `flag` for other text.
+// Parses "1000" (a count), "36h" (an age in s, m, h or d) or "all". INVALID_ARGUMENT naming `flag`
+// for other text.
 StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text);
 
 }  // namespace troupe

@@ -25,7 +25,8 @@ constexpr std::string_view kNumbers =
     R"(\x{16130}-\x{16139}\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1d2c0}-\x{1d2d3})"
     R"(\x{1e4f0}-\x{1e4f9}\x{1e5f1}-\x{1e5fa})";
 constexpr std::string_view kSpaces =
-    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f})"
+    R"(\x{205f}\x{3000})";
 
 class Translator {
  public:

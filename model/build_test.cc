@@ -325,7 +325,7 @@ TEST(BuildProgramTest, RefusesExpertsThatDoNotFitNamingTheNumbers) {
   options.mesh.degrees[Axis::kTensor] = 2;
   options.mesh.degrees[Axis::kExpert] = 2;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("tensor_parallel_degree 2 beside expert_parallel_degree 2 needs"));
+              testing::HasSubstr("tensor_parallel_degree 2 with expert_parallel_degree 2 needs"));
   options.sequence_parallel = true;
   EXPECT_TRUE(BuildProgram(options).ok());
   options.spread_experts_over_tensor = true;

@@ -132,7 +132,7 @@ Status CheckPlace(const BuildOptions& options) {
     return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
   }
   if (options.float8 != Float8Recipe::kNone && options.compute_dtype != DType::kBFloat16) {
-    return InvalidArgument("float8 {} beside compute_dtype {}: what float8 products make is bf16",
+    return InvalidArgument("float8 {} with compute_dtype {}: the output of FP8 matmuls is bf16",
                            Name(options.float8), Name(options.compute_dtype));
   }
   if (options.bucket_elements < 1)

@@ -326,7 +326,7 @@ TEST(Float8Programs, AreRefusedBesideFloat32) {
   BuildOptions options = Float8Options(Float8Recipe::kCurrent);
   options.compute_dtype = DType::kFloat32;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("float8 current beside compute_dtype f32"));
+              testing::HasSubstr("float8 current with compute_dtype f32"));
 }
 
 // Replaces the input of every collective of a program by an FP8 value.

@@ -41,8 +41,9 @@ def run(binary, cases):
     with tempfile.TemporaryDirectory() as directory:
         report = pathlib.Path(directory) / "report.xml"
         try:
-            ended = subprocess.run([binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"], text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+            ended = subprocess.run([binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"],
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   errors="replace",
                                    timeout=BINARY_LIMIT_SECONDS)
             output, code = ended.stdout, ended.returncode
         except subprocess.TimeoutExpired as expired:
@@ -69,7 +70,8 @@ def main():
         for future in concurrent.futures.as_completed(futures):
             counts, output = future.result()
             totals = [total + count for total, count in zip(totals, counts)]
-            print("{}: {} passed, {} failed, {} skipped".format(pathlib.Path(futures[future]).name, *counts),
+            print("{}: {} passed, {} failed, {} skipped".format(pathlib.Path(futures[future]).name,
+                                                                *counts),
                   file=sys.stderr)
             if output:
                 print(output[-20000:], file=sys.stderr)

@@ -167,7 +167,7 @@ TEST_F(Retention, WhatCouldNotBeReadIsAskedForAgainAfterTheNextCommit) {
 
 TEST_F(Retention, AsksAgainOnEveryNewStreamAndNotTwiceOnOne) {
   CommitUpTo(40);
-  EXPECT_THAT(Asked(), ElementsAre(30, 20, 40)) << "which is on its way";
+  EXPECT_THAT(Asked(), ElementsAre(30, 20, 40)) << "which is in flight";
   cluster_->Disconnect("worker-0");
   cluster_->worker("worker-0").inbox.clear();
   cluster_->Reconnect("worker-0");

@@ -65,7 +65,8 @@ TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {
   condemned.mutable_device_condemned()->set_device(0);
   condemned.mutable_device_condemned()->set_reason(cause);
   cluster.Say("worker-1", condemned);
-  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING) << "its rank is told of apart";
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING)
+      << "its rank is reported separately";
   v1::WorkerMessage failed = FailureOf(cluster, StatusCode::kUnavailable);
   failed.mutable_rank_failed()->set_rank(1);
   failed.mutable_rank_failed()->set_cause("DEVICE_FAULT");
@@ -149,7 +150,7 @@ TEST(Recovery, AWorkerThatComesBackWithinTheGraceKeepsItsRanks) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   EXPECT_NE(cluster.Last("worker-1", Kind::kTicket), nullptr)
-      << "what may have been lost is said again";
+      << "what may have been lost is resent";
 }
 
 TEST(Recovery, ASecondaryFailureWaitsForThePrimaryCause) {

@@ -50,7 +50,7 @@ TEST_F(TimedCheckpoint, IsAskedForOnceTheTimeSinceTheLastCommitHasPassed) {
   Train(2);
   EXPECT_EQ(Requests(), 1);
   Train(30);
-  EXPECT_EQ(Requests(), 1) << "one is under way";
+  EXPECT_EQ(Requests(), 1) << "one is in flight";
   CommitRequested();
   Train(99 - 1);
   EXPECT_EQ(Requests(), 1);

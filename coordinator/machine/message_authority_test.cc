@@ -240,7 +240,7 @@ TEST_F(MessageAuthority, ADeletionIsConfirmedByTheOneThatWasToldToDelete) {
   EXPECT_TRUE(job().checkpoints.contains(oldest));
   cluster_.Say("worker-0", message);
   EXPECT_FALSE(job().checkpoints.contains(oldest));
-  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale) << "said again";
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale) << "resent";
 }
 
 TEST_F(MessageAuthority, LinesComeFromEachWorkerThatWasAskedUntilItsLast) {

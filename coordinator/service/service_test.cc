@@ -311,8 +311,10 @@ TEST_F(ServiceTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByTheChann
   const std::string folder = directory_.path() + "/later";
   TROUPE_CHECK_OK(files.MakeDirectory(folder));
   const std::string manifest =
-      R"({"format_version": 2, "samples": {"version": 2, "channels": [{"name": "region", "type": "f32",
-          "extent": "token", "lanes": "64"}]}, "shards": [{"name": "a", "bytes": "8", "digest": "xxh128:)" +
+      R"({"format_version": 2,
+          "samples": {"version": 2, "channels": [{"name": "region", "type": "f32",
+                      "extent": "token", "lanes": "64"}]},
+          "shards": [{"name": "a", "bytes": "8", "digest": "xxh128:)" +
       std::string(32, 'a') + R"(", "block_crc32c": [1]}]})";
   TROUPE_CHECK_OK(WriteFileDurably(files, folder + "/manifest.json", AsBytes(manifest)));
   v1::JobSpec spec = Spec("a", 3);

@@ -58,7 +58,8 @@ struct BlockKind {
   BlockFlops (*flops)(const ModelConfig& model, double samples, double tokens) = nullptr;
   // Null: the block has another shape; its bounds follow from its FLOPs and parameters.
   BlockOutline (*outline)(const ModelConfig& model, double tensor_degree) = nullptr;
-  std::span<const std::string_view> channels;  // of samples (base/sample_schema.h), read by build
+  std::span<const std::string_view>
+      channels;  // channels of samples (base/sample_schema.h) that build reads
 
   bool attends = false;            // has query-key pairs and reads the keys of attention
   bool begins_layer = false;       // in the tensor names of Hugging Face

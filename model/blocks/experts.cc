@@ -381,7 +381,7 @@ Status CheckExperts(const BuildOptions& options) {
   if (tensor > 1 && (expert > 1 || options.spread_experts_over_tensor) &&
       !options.sequence_parallel) {
     return InvalidArgument(
-        "tensor_parallel_degree {} beside expert_parallel_degree {} needs sequence_parallel: each "
+        "tensor_parallel_degree {} with expert_parallel_degree {} needs sequence_parallel: each "
         "rank routes its own rows",
         tensor, expert);
   }

@@ -128,7 +128,7 @@ TEST(OverlapEndsTest, BlocksOfReplicasAreSummedAsSoonAsTheyAreScattered) {
     if (of_sum) first_wait_for_sum = std::min(first_wait_for_sum, i);
   }
   EXPECT_GT(last_begin, 0u);
-  EXPECT_LT(last_begin, first_wait_for_sum) << "all are on their way before one is waited for";
+  EXPECT_LT(last_begin, first_wait_for_sum) << "all are in flight before one is waited for";
 }
 
 // Both chunks of a rank with both ends of the model compute the gradient of a tied table, in an

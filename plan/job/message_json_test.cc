@@ -22,7 +22,8 @@ TEST(MessageJsonTest, TheNamedFieldsComeInTheirOrderWithEveryKindOfValue) {
           .dump(),
       R"({"path":"/c","state":"COMMITTED","group_epoch":9223372036854775808,)"
       R"("bytes":1152921504606846976,"duration_seconds":0.1,"pinned":true,"verified":false,)"
-      R"("layout":{"pipe":0,"data_replicate":0,"data_shard":0,"context":0,"expert":0,"tensor":2}})");
+      R"("layout":{"pipe":0,"data_replicate":0,"data_shard":0,"context":0,)"
+      R"("expert":0,"tensor":2}})");
 }
 
 TEST(MessageJsonTest, RepeatedFieldsAreArraysOfScalarsAndOfWholeMessages) {

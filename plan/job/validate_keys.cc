@@ -14,7 +14,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kShownBytes = 200;  // of a text, in a violation
+constexpr size_t kShownBytes = 200;  // at most, of a text in a violation
 
 // Walks over the messages of a spec.
 class KeyValidator {

@@ -160,7 +160,7 @@ class ChunkBound {
   int zero_stage_ = 0;     // 2 where parameters are kept once gathered
   int run_ = 0;            // plan/validate/reshard.h
   bool rings_ = false;
-  Recomputation recomputation_ = Recomputation::kNone;  // of whole chunks
+  Recomputation recomputation_ = Recomputation::kNone;  // for whole chunks
   bool recomputes_ = false;                             // some layers, or all
 };
 

@@ -19,7 +19,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kMaxSize = int64_t{1} << 24;  // of a product of sizes
+constexpr int64_t kMaxSize = int64_t{1} << 24;  // the limit of a product of sizes
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
 constexpr size_t kMaxNameLength = 64;
 

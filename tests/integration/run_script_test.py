@@ -15,6 +15,8 @@ class RunScript(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         shutil.copy(REPOSITORY / "run", self.folder / "run")
+        (self.folder / "bench").mkdir()
+        shutil.copy(REPOSITORY / "bench/bench.py", self.folder / "bench/bench.py")
         stubs = self.folder / "stubs"
         stubs.mkdir()
         for name, body in {
@@ -25,7 +27,8 @@ class RunScript(unittest.TestCase):
         }.items():
             (stubs / name).write_text(f"#!/bin/sh\n{body}\n")
             (stubs / name).chmod(0o755)
-        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}", TROUPE_SKIP_DEPS="1")
+        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}",
+                                TROUPE_SKIP_DEPS="1")
 
     def run_script(self, *words):
         """Returns the exit code, the error text, and the targets of each call that builds."""
@@ -34,7 +37,8 @@ class RunScript(unittest.TestCase):
         calls = self.folder / "calls"
         lines = calls.read_text().splitlines() if calls.exists() else []
         builds = [line.split(" -- ")[0].split() for line in lines if line.startswith("--build")]
-        targets = [words[words.index("--target") + 1:] if "--target" in words else [] for words in builds]
+        targets = [words[words.index("--target") + 1:] if "--target" in words else []
+                   for words in builds]
         return done.returncode, done.stderr, targets
 
     def test_a_build_makes_the_named_targets_alone(self):
@@ -43,13 +47,32 @@ class RunScript(unittest.TestCase):
 
     def test_a_build_without_targets_makes_the_programs(self):
         code, error, targets = self.run_script("build", "debug")
-        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]), error)
+        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]),
+                         error)
 
     def test_words_that_a_command_would_ignore_are_refused_by_name(self):
-        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"], ["help", "now"]):
+        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"],
+                      ["help", "now"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
             self.assertIn(f"'{words[0]}' takes no word 'now'", error)
+
+    def test_the_help_of_benchmarks_and_wrong_names_build_nothing(self):
+        code, error, targets = self.run_script("bench", "--help")
+        self.assertEqual((code, targets), (0, []), error)
+        code, error, targets = self.run_script("bench", "step", "walk")
+        self.assertEqual((code, targets), (1, []), error)
+        self.assertIn("no benchmark 'walk'", error)
+
+    def test_warnings_are_errors_where_the_environment_says_so(self):
+        for value, expected in ((None, "OFF"), ("ON", "ON")):
+            self.environment.pop("TROUPE_WERROR", None)
+            if value is not None:
+                self.environment["TROUPE_WERROR"] = value
+            self.run_script("build", "debug")
+            calls = (self.folder / "calls").read_text().splitlines()
+            configured = [line for line in calls if line.startswith("--preset")][-1]
+            self.assertIn(f"-DCMAKE_COMPILE_WARNING_AS_ERROR={expected}", configured)
 
     def test_an_unknown_preset_or_command_is_refused_by_name(self):
         for words in (["build", "fast"], ["fast"]):

@@ -353,7 +353,7 @@ TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
     StartUp(run, 1);
     run.Handle(Stop(1, true));
   };
-  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3), "of its device cannot be given back");
+  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3), "cannot release its device");
 }
 
 TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {

@@ -207,8 +207,6 @@ constexpr size_t kMostFunctionLines = 70;
 // Functions that may be longer, as "path name", with the reason.
 const std::map<std::string, std::string> kLongFunctions = {
     {"actor/sim/faults.cc FaultInjector::Strike", "the table of faults with their probabilities"},
-    {"checkpoint/write/ownership.cc AssignOwners",
-     "one pass over tensors with shared running sums"},
     {"collective/active_operation.cc ActiveOperation::Describe", "a case for each operation"},
     {"kernels/cpu/levels/attention.cc AttendBlock", "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/attention.cu AttentionKernel",
@@ -229,9 +227,6 @@ const std::map<std::string, std::string> kLongFunctions = {
     {"plan/search/chunk_bound.cc ChunkBound::Bytes",
      "one sum of costs; the cost model will replace it"},
     {"plan/layout/placement.cc PlaceGang", "one search with shared running state"},
-    {"tests/layouts/training.cc TrainRank", "the life of a rank of a test, from beginning to end"},
-    {"worker/rank/rank_process.cc RunRankProcess", "the life of a process, from beginning to end"},
-    {"worker/rank/rank_run.cc RankRun::RunSteps", "the loop of steps"},
 };
 
 struct Function {

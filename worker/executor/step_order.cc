@@ -21,7 +21,7 @@ StepOrder::Move StepOrder::Next() const {
 }
 
 void StepOrder::Submitted(bool settles) {
-  TROUPE_CHECK(Next() == Move::kSubmit, "step {} is handed over out of order", submitted_ + 1);
+  TROUPE_CHECK(Next() == Move::kSubmit, "step {} is submitted out of order", submitted_ + 1);
   ++submitted_;
   settles_ = settles;
 }
@@ -41,7 +41,8 @@ void StepOrder::Acted(bool stops) {
 }
 
 void StepOrder::ActAfter(int64_t step) {
-  TROUPE_CHECK(step >= submitted_, "step {} is handed over, after {} it is too late", submitted_,
+  TROUPE_CHECK(step >= submitted_,
+               "step {} is submitted: it is too late for an action after step {}", submitted_,
                step);
   act_after_.insert(step);
 }

@@ -164,16 +164,37 @@ void RankRun::Run() {
 }
 
 Status RankRun::RunSteps() {
-  const v1::StartRanks& start = begin_.start();
   StepProgress& progress = *around_.progress;
   progress.step.store(0, std::memory_order_relaxed);
   progress.operation[0] = '\0';
   progress.Enter(Phase::kBuild);
   const int cores_on_host =
       begin_.cores_on_host() > 0 ? begin_.cores_on_host() : static_cast<int>(AllowedCores().size());
-  const int threads = std::max(1, start.plan().threads_per_rank());
+  const int threads = std::max(1, begin_.start().plan().threads_per_rank());
   omp_set_num_threads(threads);
+  TROUPE_ASSIGN_OR_RETURN(const Duration hang_limit, Build(threads, cores_on_host));
+  TROUPE_ASSIGN_OR_RETURN(v1::WorkerMessage address, MakeAddress());
 
+  progress.Enter(Phase::kLoad);
+  const MonotonicTime begin = around_.clock->Now();
+  TROUPE_ASSIGN_OR_RETURN(loaded_step_, Load());
+  environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
+  TROUPE_RETURN_IF_ERROR(MakeSaver());
+  TROUPE_RETURN_IF_ERROR(MeetOthers(std::move(address), hang_limit));
+  DescribeEnvironment(threads, cores_on_host);
+  SendReady();
+
+  TROUPE_RETURN_IF_ERROR(TakeSteps());
+  ReportMetrics();
+  progress.Enter(Phase::kWaitTicket);
+  // Stopped between two steps.
+  if (const auto stopped = directives_.stopped()) return *stopped;
+  SaveLast();
+  return OkStatus();
+}
+
+StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
+  const v1::StartRanks& start = begin_.start();
   MonotonicTime begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
   Duration built = around_.clock->Now() - begin;
@@ -193,61 +214,63 @@ Status RankRun::RunSteps() {
   begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(
       executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
-                                *backend_, *network_, *dataset_, &progress));
+                                *backend_, *network_, *dataset_, around_.progress));
   built += around_.clock->Now() - begin;
+  environment_.set_build_seconds(ToSeconds(built));
   executor_->set_trace(&traces_.steps());
   around_.note_executable(&executor_->executable());
+  return options.hang_limit;
+}
 
-  v1::WorkerMessage address;
-  TROUPE_RETURN_IF_ERROR(folder_proof_.Begin(address.mutable_rank_address()));
-  address.mutable_rank_address()->set_job(start.job());
-  address.mutable_rank_address()->set_group_epoch(start.group_epoch());
-  address.mutable_rank_address()->set_rank(begin_.rank());
-  address.mutable_rank_address()->set_pid(getpid());
-  address.mutable_rank_address()->set_address(network_->address());
+StatusOr<v1::WorkerMessage> RankRun::MakeAddress() {
+  v1::WorkerMessage message;
+  v1::RankAddress& address = *message.mutable_rank_address();
+  TROUPE_RETURN_IF_ERROR(folder_proof_.Begin(&address));
+  address.set_job(begin_.start().job());
+  address.set_group_epoch(begin_.start().group_epoch());
+  address.set_rank(begin_.rank());
+  address.set_pid(getpid());
+  address.set_address(network_->address());
+  return message;
+}
 
-  progress.Enter(Phase::kLoad);
-  begin = around_.clock->Now();
-  TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load());
-  loaded_step_ = applied;
-  environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
-  environment_.set_build_seconds(ToSeconds(built));
-  TROUPE_RETURN_IF_ERROR(MakeSaver());
+Status RankRun::MeetOthers(v1::WorkerMessage address, Duration hang_limit) {
   // Sent only now: a rank without an address still works on its own part; from here on each rank
   // waits for others.
   Send(std::move(address));
   meets_others_ = true;
-  progress.Enter(Phase::kConnect);
+  around_.progress->Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::RankAddress> ranks, directives_.WaitForAddresses());
   TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
   std::vector<std::string> addresses;
   for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
   // Other ranks may be slow to see each other's tokens; they have as long as the coordinator waits.
-  const Duration start_limit = FromSeconds(start.start_seconds());
-  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
+  const Duration start_limit = FromSeconds(begin_.start().start_seconds());
+  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
-  TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(applied));
+  TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(loaded_step_));
   if (begin_.rank() == 0) folder_proof_.Clean();
-  LogInfo("rank", "ready after step {}; memory plan {} bytes", applied,
+  LogInfo("rank", "ready after step {}; memory plan {} bytes", loaded_step_,
           built_->memory.total_bytes());
-  DescribeEnvironment(threads, cores_on_host);
-  v1::WorkerMessage ready;
-  ready.mutable_rank_ready()->set_job(start.job());
-  ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
-  ready.mutable_rank_ready()->set_rank(begin_.rank());
-  ready.mutable_rank_ready()->set_step(applied);
-  *ready.mutable_rank_ready()->mutable_environment() = environment_;
-  Send(std::move(ready));
+  return OkStatus();
+}
+
+void RankRun::SendReady() {
+  v1::WorkerMessage message;
+  v1::RankReady& ready = *message.mutable_rank_ready();
+  ready.set_job(begin_.start().job());
+  ready.set_group_epoch(begin_.start().group_epoch());
+  ready.set_rank(begin_.rank());
+  ready.set_step(loaded_step_);
+  *ready.mutable_environment() = environment_;
+  Send(std::move(message));
   ready_ = true;
   (void)core_wait_.TakeSeconds();
+}
 
-  TROUPE_RETURN_IF_ERROR(TakeSteps());
-  ReportMetrics();
-  progress.Enter(Phase::kWaitTicket);
-  // Stopped between two steps.
-  if (const auto stopped = directives_.stopped()) return *stopped;
-  // All steps are done. If the last state could not be saved, because a disk is full, the
-  // coordinator asks again: this rank may hold the only copy of it.
+void RankRun::SaveLast() {
+  // If the last state could not be saved, because a disk is full, the coordinator asks again: this
+  // rank may hold the only copy of it.
   const int64_t last_step = executor_->applied_step();
   while (const auto order = directives_.WaitForLastOrder(last_step, last_attempt_)) {
     if (order->save) {
@@ -255,9 +278,8 @@ Status RankRun::RunSteps() {
     } else {
       SaveImage(last_step);
     }
-    progress.Enter(Phase::kWaitTicket);
+    around_.progress->Enter(Phase::kWaitTicket);
   }
-  return OkStatus();
 }
 
 void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
@@ -419,8 +441,7 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
-  if (backend_ && !backend_->gives_back())
-    return Internal("what this rank holds of its device cannot be given back");
+  if (backend_ && !backend_->gives_back()) return Internal("this rank cannot release its device");
   backend_.reset();
   network_.reset();
   return OkStatus();

@@ -79,6 +79,17 @@ class RankRun {
  private:
   void Run();
   Status RunSteps();
+  // Makes the program, the network, the data and the executor. Returns the time limit of the
+  // network's collectives.
+  StatusOr<Duration> Build(int threads, int cores_on_host);
+  // Returns the message with this rank's address, and begins the proof that all ranks share the
+  // checkpoint folder.
+  StatusOr<v1::WorkerMessage> MakeAddress();
+  // Sends the address and connects to the other ranks. Collective from here on.
+  Status MeetOthers(v1::WorkerMessage address, Duration hang_limit);
+  void SendReady();
+  // Saves the last state as often as the coordinator asks for it. REQUIRES: all steps are done.
+  void SaveLast();
   // Fills parameters from a checkpoint or the seed; returns the step after which they were saved.
   StatusOr<int64_t> Load();
   // Restores from the checkpoint. Returns DATA_LOSS if it lacks a file, NOT_FOUND if its folder is
