@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/schedules/one_forward_one_backward.h"
+#include "plan/schedules/schedules.h"
 #include "plan/schedules/simulator.h"
 
 namespace troupe {
@@ -18,6 +18,10 @@ std::string TextOf(const Schedule& schedule) {
     text.back() = '\n';
   }
   return text;
+}
+
+Schedule OneForwardOneBackward(int stages, int microbatches) {
+  return MakeSchedule(ScheduleKind::k1F1B, {stages, 1, microbatches});
 }
 
 TEST(ActionTest, TextAndParsingAreInverse) {
