@@ -38,7 +38,7 @@ class Watch {
     while (true) {
       const bool heard = Follow();
       if (interrupt_->interrupted()) {
-        progress_.Say(fmt::format("detached; {} goes on. To look again: troupe watch {}",
+        progress_.Say(fmt::format("detached; {} continues. To watch it again: troupe watch {}",
                                   options_.job, JobId(options_.job)));
         return ExitCode::kInterrupted;
       }
@@ -57,10 +57,11 @@ class Watch {
       }
       if (heard) {
         away_since = steady_clock::now();
-        progress_.Say("the coordinator is away; waiting for it");
+        progress_.Say("the coordinator cannot be reached; waiting for it");
       }
       if (steady_clock::now() - away_since > kAwayLimit) {
-        return Unavailable("{}: away for more than {} s", client_->address(), kAwayLimit.count());
+        return Unavailable("{}: not reached for more than {} s", client_->address(),
+                           kAwayLimit.count());
       }
       std::this_thread::sleep_for(kPauseBetweenTries);
     }

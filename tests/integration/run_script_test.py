@@ -49,7 +49,7 @@ class RunScript(unittest.TestCase):
         for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"], ["help", "now"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
-            self.assertIn(f"'{words[0]}' takes no word 'now'", error)
+            self.assertIn(f"'{words[0]}' takes no argument 'now'", error)
 
     def test_an_unknown_preset_or_command_is_refused_by_name(self):
         for words in (["build", "fast"], ["fast"]):

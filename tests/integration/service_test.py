@@ -250,7 +250,7 @@ class HangTest(unittest.TestCase):
             os.kill(stopped, signal.SIGSTOP)
             begin = time.monotonic()
             log = cluster.directory / "logs" / "supervisor.log"
-            wait_until(lambda: f"coordinator, process {stopped}, has given no sign that it works" in log.read_text(),
+            wait_until(lambda: f"coordinator, process {stopped}, has shown no progress" in log.read_text(),
                        "the supervisor noticing")
             wait_until(lambda: cluster.info()["coordinator"]["pid"] not in (0, stopped), "another coordinator")
             self.assertGreater(time.monotonic() - begin, 5, "it was given time")
