@@ -43,7 +43,7 @@ Status MakeAttemptDirectory(FileSystem& files, const std::string& path) {
   if (made.code() == StatusCode::kAlreadyExists) {
     TROUPE_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path, SymbolicLinks::kRefuse));
     if (info.kind != FileKind::kDirectory) {
-      return FailedPrecondition("attempt {}: is there already and is not a directory", path);
+      return FailedPrecondition("attempt {}: exists and is not a directory", path);
     }
   } else if (!made.ok()) {
     return made;

@@ -88,8 +88,8 @@ Status CheckFolderId(FileSystem& files, const std::string& folder, const std::st
   TROUPE_ASSIGN_OR_RETURN(const bool there, IsThere(files, JoinPath(folder, IdFileName(id))));
   if (there) return OkStatus();
   return Unavailable(
-      "folder {} has no file {}: it is not the folder that the job's checkpoints are in; another "
-      "disk or none is mounted there on this host",
+      "folder {} has no file {}, so it is not the folder with the job's checkpoints; another disk, "
+      "or none, is mounted there on this host",
       folder, IdFileName(id));
 }
 
