@@ -197,8 +197,8 @@ TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreSaidToBeInherited) {
   EXPECT_EQ(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 96}"}),
             "");
   EXPECT_THAT(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 64}"}),
-              HasSubstr("parallelism.bucket.padding = 64 is no multiple of the 3 ranks that sum a "
-                        "bucket: it is inherited from another topology"));
+              HasSubstr("parallelism.bucket.padding = 64 is not a multiple of the 3 ranks that "
+                        "reduce a bucket"));
 }
 
 TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
@@ -414,7 +414,8 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   EXPECT_EQ(json["schedule"]["peak_live_activations"].dump(), "[5,5]");
   EXPECT_TRUE(json["schedule"]["choice"].empty());
   EXPECT_EQ(json["schedule"]["interleaves_pairs"], false);
-  EXPECT_THAT(PlanToText(*plan), HasSubstr("overlapped pairs run one action after the other"));
+  EXPECT_THAT(PlanToText(*plan),
+              HasSubstr("overlapped pairs: the two actions run one after the other"));
   EXPECT_THAT(plan->ownership(1), HasSubstr("tied to the head of the same stage"));
   // Two of the three pipeline links cross ranks, each in both directions. Under 1F1B there is one
   // link, over which each rank sends in one direction; here a rank sends one activation and one
@@ -467,7 +468,7 @@ TEST(MakePlanTest, AHangLimitBelowTheDefaultIsSaidToHaveNoEffect) {
     return plan.ok() ? std::vector<std::string>(plan->warnings().begin(), plan->warnings().end())
                      : std::vector<std::string>();
   };
-  const auto has_no_effect = HasSubstr("fault_tolerance.hang_seconds is 20 and has no effect");
+  const auto has_no_effect = HasSubstr("fault_tolerance.hang_seconds = 20 has no effect");
   EXPECT_THAT(warnings("20"), ::testing::Contains(has_no_effect));
   EXPECT_THAT(warnings("200"), ::testing::Not(::testing::Contains(HasSubstr("hang_seconds"))));
 }

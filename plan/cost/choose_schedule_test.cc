@@ -28,7 +28,7 @@ TEST(ChooseScheduleTest, TheShortestStepWinsAndSaysSo) {
   EXPECT_EQ(choice->shape.chunks_per_stage, 2);
   ASSERT_EQ(choice->reasons.size(), 6u);
   EXPECT_THAT(choice->reasons[0], HasSubstr("chosen: ZBV with 2 chunks a stage: step 1.000"));
-  EXPECT_THAT(choice->reasons[0], HasSubstr("bubble 3.5%, at most 8 microbatches alive"));
+  EXPECT_THAT(choice->reasons[0], HasSubstr("bubble 3.5%, at most 8 microbatches in flight"));
   EXPECT_THAT(choice->reasons[1], HasSubstr("DualPipeV"));
 }
 

@@ -54,7 +54,7 @@ const char* Name(ScheduleKind kind) {
 Status CheckShape(ScheduleKind kind, const PipelineShape& shape) {
   const auto wants_chunks = [&](int chunks) {
     if (shape.chunks_per_stage == chunks) return OkStatus();
-    return InvalidArgument("{} has {} {} a stage, not {}", Name(kind), chunks,
+    return InvalidArgument("{} has {} {} per stage, must have {}", Name(kind), chunks,
                            chunks == 1 ? "chunk" : "chunks", shape.chunks_per_stage);
   };
   switch (kind) {
@@ -66,9 +66,8 @@ Status CheckShape(ScheduleKind kind, const PipelineShape& shape) {
       if (InterleavedOrder::HoldsFor(shape)) return OkStatus();
       const int rounds = std::max(1, shape.microbatches / shape.stages);
       return InvalidArgument(
-          "{} with {} chunks a stage needs microbatches that floor(microbatches / stages) divides: "
-          "{} mod floor({} / "
-          "{}) = {} mod {} = {}, not 0",
+          "{} with {} chunks per stage needs microbatches that floor(microbatches / stages) "
+          "divides: {} mod floor({} / {}) = {} mod {} = {}, not 0",
           Name(kind), shape.chunks_per_stage, shape.microbatches, shape.microbatches, shape.stages,
           shape.microbatches, rounds, shape.microbatches % rounds);
     }

@@ -44,7 +44,7 @@ REFUSED = [
     ("missing data", ["data.train=/nowhere/at/all"], ["data.train", "/nowhere/at/all"]),
     ("bad pattern", ["model.pattern=(AD"], ["model.pattern", "(AD"]),
     ("context that does not cut the tokens", ["parallelism.context_parallel_degree=3"],
-     ["context_parallel_degree", "no multiple of 2 × 3"]),
+     ["context_parallel_degree", "not a multiple of 2 × 3"]),
 ]
 
 
