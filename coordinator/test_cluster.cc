@@ -35,7 +35,8 @@ StatusOr<v1::Plan> Place(const v1::JobSpec& spec, const v1::Plan& plan,
     fitting.push_back(&device);
   }
   if (fitting.size() < static_cast<size_t>(plan.ranks_size())) {
-    return FailedPrecondition("{} ranks, {} fitting devices", plan.ranks_size(), fitting.size());
+    return FailedPrecondition("{} ranks, but {} suitable devices", plan.ranks_size(),
+                              fitting.size());
   }
   for (int rank = 0; rank < plan.ranks_size(); ++rank) {
     placed.mutable_ranks(rank)->set_worker(fitting[static_cast<size_t>(rank)]->worker);

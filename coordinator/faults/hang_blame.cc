@@ -76,13 +76,14 @@ HangBlame BlameOne(const Flights& flights, const std::vector<Stand>& stands, int
       longest = &stand;
   }
   const auto& said = flights[static_cast<size_t>(rank)];
-  return {rank,
-          fmt::format("rank {} did not enter {}, in which rank {} has stood for {:.1f} s; {}", rank,
-                      OperationText(*longest->group), fmt::join(waiting, ", "),
-                      longest->group->waited_seconds(),
-                      said ? "it was at " + said->activity()
-                           : "it does not answer: its process or host stands still"),
-          {}};
+  return {
+      rank,
+      fmt::format("rank {} did not enter {}, in which rank {} has been blocked for {:.1f} s; {}",
+                  rank, OperationText(*longest->group), fmt::join(waiting, ", "),
+                  longest->group->waited_seconds(),
+                  said ? "it was at " + said->activity()
+                       : "it does not answer: its process or host is suspended"),
+      {}};
 }
 
 // Handles the case that no rank is blocked in an operation.
@@ -90,13 +91,13 @@ HangBlame BlameWithoutStands(const Flights& flights) {
   const std::vector<int> silent = Silent(flights);
   if (silent.size() == 1) {
     return {silent[0],
-            fmt::format("rank {} does not answer: its process or host stands still", silent[0]),
+            fmt::format("rank {} does not answer: its process or host is suspended", silent[0]),
             {}};
   }
   if (!silent.empty()) {
     return {-1,
             fmt::format("ranks {} do not answer, and no rank waits for one of them in a "
-                        "collective: nothing tells which of them stood still first",
+                        "collective, so the one that stopped first is unknown",
                         fmt::join(silent, ", ")),
             silent};
   }
@@ -136,7 +137,7 @@ HangBlame BlameForHang(const Flights& flights) {
   }
   return {-1,
           (any_late ? "ranks wait for each other: "
-                    : "all members have entered, and what they exchange does not arrive: ") +
+                    : "all members have entered, but their data does not arrive: ") +
               text,
           {}};
 }

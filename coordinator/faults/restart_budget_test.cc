@@ -118,7 +118,7 @@ TEST(RestartBudget, LostHostsBetweenTheJobsOwnFaultsDoNotSaveIt) {
   EXPECT_EQ(record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(record.restarts(), 6 + 5) << "of lost hosts, of its own faults";
   EXPECT_EQ(record.failure().cause(), "RESTART_BUDGET");
-  EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from faults of its own"));
+  EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from its own faults"));
 }
 
 TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {

@@ -184,7 +184,7 @@ TEST(FinalAttempt, OfARankThatSaysNothingIsFollowedByImages) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   const v1::Failure& failure = cluster.job("a").record.failure();
   EXPECT_EQ(failure.cause(), "FINAL_CHECKPOINT_UNWRITABLE");
-  EXPECT_THAT(failure.message(), HasSubstr("nothing was heard of rank 1 on worker-1"));
+  EXPECT_THAT(failure.message(), HasSubstr("no message came from rank 1 on worker-1"));
 }
 
 TEST(FinalAttempt, OfARankThatWritesNoImageEitherBreaksTheGroupAndIsPausedTheSecondTime) {
@@ -215,7 +215,7 @@ TEST(Writing, OfARankThatSaysNothingIsAFailedWriteOfItsHostAlsoBetweenSteps) {
   for (int i = 0; i < 620 && cluster.job("a").attempts.contains(attempt); ++i) Wait(cluster, 1);
   ASSERT_FALSE(cluster.job("a").attempts.contains(attempt));
   EXPECT_THAT(cluster.job("a").checkpoints.at(attempt).reason(),
-              HasSubstr("nothing was heard of rank 1 on worker-1"));
+              HasSubstr("no message came from rank 1 on worker-1"));
   EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-1"));
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
 }

@@ -35,8 +35,8 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
                               StateName(ShownState(job)));
   }
   if (RanksMayLive(job, fleet)) {
-    return FailedPrecondition("job {} is {}, and a rank of it may still live: try again", job.id(),
-                              StateName(ShownState(job)));
+    return FailedPrecondition("job {} is {}, and one of its ranks may still be running: try again",
+                              job.id(), StateName(ShownState(job)));
   }
   if (!checkpoints || job.checkpoints.empty()) return OkStatus();
   for (const auto& [number, record] : job.checkpoints) {
@@ -46,7 +46,7 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
     }
   }
   if (job.last_group.ranks_size() == 0) {
-    return FailedPrecondition("no worker is known that ran job {} and could delete its checkpoints",
+    return FailedPrecondition("no known worker ran job {} and could delete its checkpoints",
                               job.id());
   }
   return OkStatus();

@@ -124,7 +124,7 @@ TEST_F(Doubts, AHostThatReadsWronglyIsToBlameAndNotChosenWhileAnotherIsFree) {
   Answer(reader, 2, true, false);
   ASSERT_TRUE(cluster_.state().fleet.blame.contains(doubter));
   const HostFault& fault = cluster_.state().fleet.blame.at(doubter).faults.back();
-  EXPECT_THAT(fault.text, HasSubstr(reader + " read it whole"));
+  EXPECT_THAT(fault.text, HasSubstr(reader + " found it intact"));
   EXPECT_EQ(fault.folder, "/ck");
   ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
   EXPECT_NE(job().last_group.ranks(0).worker(), doubter);

@@ -141,7 +141,7 @@ Transition BeginRunning(Job& job, Turn& turn) {
     return Breakdown{
         .failure = MakeFailure(
             "NOTHING_TO_DO",
-            fmt::format("the ranks begin at step {}, training.steps is {}", step, job.steps())),
+            fmt::format("the ranks begin at step {}, but training.steps is {}", step, job.steps())),
         .fatal = true};
   }
   CountOnCheckpointTime(job, turn);
@@ -300,7 +300,7 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
                                                     placement.rank()) != held->ranks().end();
     if (!lives) {
       return Breakdown{
-          MakeFailure("RANK_LOST", "its worker came back without it", placement.rank(), worker)};
+          MakeFailure("RANK_LOST", "its worker reconnected without it", placement.rank(), worker)};
     }
     group.ranks[static_cast<size_t>(placement.rank())].held = true;
   }

@@ -123,7 +123,7 @@ TEST(Growth, AShrunkJobHasNotReachedItsTarget) {
   mesh.set_context(1);
   mesh.set_expert(1);
   EXPECT_FALSE(MakeReceipt(job).target_reached());
-  EXPECT_THAT(MakeReceipt(job).target_missed(), HasSubstr("another layout"));
+  EXPECT_THAT(MakeReceipt(job).target_missed(), HasSubstr("a layout other"));
   mesh.set_data_replicate(2);
   EXPECT_TRUE(MakeReceipt(job).target_reached()) << "all else is as asked for";
 }

@@ -192,7 +192,7 @@ TEST_F(Images, KeepAJobWhoseCheckpointsFailOnTheirWorkers) {
 TEST_F(Images, AFolderThatTheirWorkersCannotWriteIsFailedWithWhatToDo) {
   EndWithImages();
   EXPECT_THAT(job().record.failure().message(),
-              HasSubstr("it can run only on worker-0, worker-1, because"));
+              HasSubstr("the job can run only on worker-0, worker-1, because"));
   EXPECT_THAT(job().record.failure().message(), HasSubstr("--set checkpoint.folder=DIR"));
   ASSERT_TRUE(Resume(false, 20).ok());
   v1::WorkerMessage message;
@@ -206,7 +206,7 @@ TEST_F(Images, AFolderThatTheirWorkersCannotWriteIsFailedWithWhatToDo) {
   cluster_.Say("worker-1", message);
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
   EXPECT_THAT(job().record.last_failure().message(),
-              HasSubstr("/ck is not a directory; it can run only on worker-0, worker-1"));
+              HasSubstr("/ck is not a directory; the job can run only on worker-0, worker-1"));
 }
 
 TEST_F(Images, OnAWorkerThatIsNotThereOrForAnotherLayoutAreRefusedByName) {
@@ -234,7 +234,8 @@ TEST_F(Images, ThatCannotBeWrittenEitherLoseNothing) {
   cluster_.worker("worker-1").inbox.clear();
   cluster_.Heartbeat();
   cluster_.Pass(std::chrono::seconds(1));
-  ASSERT_NE(cluster_.Last("worker-1", Kind::kCheckpointRequest), nullptr) << "it is tried again";
+  ASSERT_NE(cluster_.Last("worker-1", Kind::kCheckpointRequest), nullptr)
+      << "the checkpoint is retried";
   cluster_.Commit("a", job().record.last_attempt(), 10);
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_SUCCEEDED);
 }

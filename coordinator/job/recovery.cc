@@ -231,7 +231,8 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
       return;
     }
     breakdown.failure =
-        MakeFailure("WORKER_LOST", "its stream closed and the other ranks lost it", -1, gone);
+        MakeFailure("WORKER_LOST",
+                    "its stream closed, and the other ranks lost their connection to it", -1, gone);
   }
   SettleBreakdown(job, breakdown, turn);
 }
@@ -296,10 +297,9 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   if (spent > job.spec.fault_tolerance().max_restarts()) {
     v1::Failure last = failure;
     last.set_cause("RESTART_BUDGET");
-    last.set_message(
-        fmt::format("{} recoveries from faults of its own without a step beyond {}; the "
-                    "last failure was {}",
-                    spent - 1, job.record.highest_step(), text));
+    last.set_message(fmt::format(
+        "{} recoveries from its own faults without a step beyond {}; the last failure was {}",
+        spent - 1, job.record.highest_step(), text));
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, last, last.message()}, turn);
     return;
@@ -371,7 +371,7 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
                     [&](const auto& entry) { return ThenStop(job, entry.second); });
     if (leaving || job.group->phase == GroupPhase::kSettling) return;
     BreakGroup(job,
-               {MakeFailure("RANK_LOST", "it stopped without being told", message.rank(), worker),
+               {MakeFailure("RANK_LOST", "it stopped without an order", message.rank(), worker),
                 true, false},
                turn);
     return;

@@ -175,7 +175,7 @@ TEST_F(MessageAuthority, AMemberSpeaksOfItsOwnRanksInItsOwnGroupEpoch) {
   report.set_group_epoch(job().record.group_epoch());
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
   EXPECT_EQ(Judge(message, "worker-1"),
-            (Authority{Verdict::kDenied, "rank 0 of job a is on worker-0"}));
+            (Authority{Verdict::kDenied, "rank 0 of job a runs on worker-0"}));
   report.set_rank(2);
   EXPECT_EQ(Judge(message, "worker-0"),
             (Authority{Verdict::kDenied, "rank 2 of job a, which has 2 ranks"}));

@@ -78,12 +78,13 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
     job.spec = *smaller;
     turn.effects.writes.PutSpec(job.id(), job.spec);
   }
-  RecordEvent(job, "RECOVERING",
-              fmt::format("goes on with data_parallel_replicate_degree {} and "
-                          "data_parallel_shard_degree {}",
-                          smaller->parallelism().data_parallel_replicate_degree(),
-                          smaller->parallelism().data_parallel_shard_degree()),
-              turn);
+  RecordEvent(
+      job, "RECOVERING",
+      fmt::format(
+          "continues with data_parallel_replicate_degree {} and data_parallel_shard_degree {}",
+          smaller->parallelism().data_parallel_replicate_degree(),
+          smaller->parallelism().data_parallel_shard_degree()),
+      turn);
   StartGroup(job, *std::move(placed), turn);
   return true;
 }

@@ -82,7 +82,7 @@ TEST(TracesTest, ARangeThatNoJobHasIsRefused) {
   EXPECT_EQ(OnlyReply(cluster).status.code(), StatusCode::kNotFound);
   cluster.Disconnect("worker-0");
   Ask(cluster, 1, 2);
-  EXPECT_THAT(std::string(Message(OnlyReply(cluster).status)), HasSubstr("not connected now"));
+  EXPECT_THAT(std::string(Message(OnlyReply(cluster).status)), HasSubstr("cannot be reached now"));
 }
 
 TEST(TracesTest, ARankThatEndedIsAskedForWhatItLeft) {

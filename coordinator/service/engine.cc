@@ -184,7 +184,8 @@ class Engine::Stepping {
 
   void LookForStall(MonotonicTime now) {
     if (!stall_guard_.Look(now)) return;
-    LogWarning("coordinator", "this process stood still: nobody is given up before {} s from now",
+    LogWarning("coordinator",
+               "this process was suspended: no worker or rank counts as lost for another {} s",
                ToSeconds(stall_guard_.ticks_from() - now));
   }
 

@@ -29,7 +29,7 @@ class Hang(ClusterCase):
             lost = [e["message"] for e in cluster.watched(job) if e["type"] == "event" and e["event"] == "RANK_LOST"]
             self.assertEqual(len(lost), 1, lost)
             self.assertIn(f"HANG: rank 1 on {rank['worker']}: rank 1 did not enter operation", lost[0])
-            self.assertIn("in which rank 0 has stood for", lost[0])
+            self.assertIn("in which rank 0 has been blocked for", lost[0])
             self.assertIn("does not answer", lost[0])
 
 

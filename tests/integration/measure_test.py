@@ -116,7 +116,7 @@ class Traces(ClusterCase):
             self.assertEqual(cluster.troupe("cancel", job)[0], 0)
             code, _, err = cluster.troupe("trace", job, "--steps", "1990:2000", "--output", "/dev/null")
             self.assertEqual(code, 1, err)
-            self.assertIn("made steps up to", err)
+            self.assertIn("completed steps up to", err)
 
 
 if __name__ == "__main__":
