@@ -96,8 +96,8 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
       const size_t kept = send_offsets_[own + 1] - send_offsets_[own];
       const size_t expected = own_receive_offsets_[own + 1] - own_receive_offsets_[own];
       if (kept != expected) {
-        return InvalidArgument("{}: this rank keeps {} bytes but expects {} from itself", what(),
-                               kept, expected);
+        return InvalidArgument("{}: this rank sends {} bytes to itself but expects {} from itself",
+                               what(), kept, expected);
       }
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks), kNobody);
       Copy(receive_base_ + own_receive_offsets_[own], send_base_ + send_offsets_[own], kept);

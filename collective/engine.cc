@@ -66,7 +66,7 @@ Engine::Engine(const NetworkOptions& options, std::unique_ptr<Transport> transpo
       transport_(std::move(transport)),
       recorder_(static_cast<size_t>(options.recorded_operations)) {}
 
-Engine::~Engine() { TROUPE_CHECK(closed_, "an engine is closed before it is destroyed"); }
+Engine::~Engine() { TROUPE_CHECK(closed_, "Engine::Close was not called before the destructor"); }
 
 Engine::Lock Engine::TakeMutex() const {
   wanting_mutex_.fetch_add(1, std::memory_order_relaxed);
@@ -340,7 +340,7 @@ Status Engine::Drive(const std::function<StatusOr<bool>(Transport&)>& advance,
   if (!failure.ok()) return failure;
   if (finished) return OkStatus();
   if (aborted()) return abort_status();
-  return DeadlineExceeded("not finished within its limit");
+  return DeadlineExceeded("it did not complete within its limit");
 }
 
 void Engine::StartProgressThread() {

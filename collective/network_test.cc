@@ -489,7 +489,7 @@ TEST(NetworkTest, BadGroupsAndArgumentsAreRefusedByNameAndValue) {
     return Text(network.MakeCommunicator("tensor", Purpose::kTensor, ranks, name).status());
   };
   EXPECT_EQ(refusal({0, 2}, "a"), "group a: rank 2 is not in [0, 2)");
-  EXPECT_EQ(refusal({0, 0}, "a"), "group a: rank 0 is in it twice");
+  EXPECT_EQ(refusal({0, 0}, "a"), "group a: rank 0 appears twice");
   EXPECT_EQ(refusal({1}, "a"), "group a: rank 0 is not in it");
   auto own = network.MakeCommunicator("tensor", Purpose::kTensor, {0}, "own");
   ASSERT_TRUE(own.ok());

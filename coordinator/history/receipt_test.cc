@@ -360,9 +360,9 @@ TEST(ReceiptTest, EveryRankMultipliesAsWasAsked) {
       "e4m3)";
   EXPECT_FALSE(is_suspect({bfloat16, bfloat16 + ", gradients sent as bfloat16"}, "none"));
   EXPECT_TRUE(is_suspect({bfloat16, "float32"}, "none"));
-  EXPECT_FALSE(is_suspect({bfloat16 + " (6 of 8 products; the others float32)"}, "none"));
+  EXPECT_FALSE(is_suspect({bfloat16 + " (6 of 8 matmuls; the others float32)"}, "none"));
   EXPECT_TRUE(is_suspect(
-      {bfloat16 + " (6 of 8 products; the others float32; 2 of bfloat16 multiplied as float32)"},
+      {bfloat16 + " (6 of 8 matmuls; the others float32; 2 of bfloat16 multiplied as float32)"},
       "none"));
   EXPECT_FALSE(is_suspect({float8 + "; else " + bfloat16, float8, bfloat16}, "current"));
   EXPECT_TRUE(is_suspect({float8 + "; else float32", float8}, "current"));

@@ -27,7 +27,7 @@ v1::WorkerMessage Answer(int32_t rank, uint64_t request, int code = 0) {
   trace.set_group_epoch(1);
   trace.set_rank(rank);
   trace.set_code(code);
-  trace.set_message(code == 0 ? "" : "rank 0 remembers steps 4 to 6");
+  trace.set_message(code == 0 ? "" : "rank 0 has a record of steps 4 to 6");
   return message;
 }
 

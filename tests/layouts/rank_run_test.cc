@@ -314,7 +314,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
       failed.worker().rank_failed().message(),
       HasSubstr(
           "; in flight on the device: all_gather of axis tensor, purpose sequence, group tensor/0 "
-          "(NCCL), 64 bytes, the group's operation 12, for 3.0 s"));
+          "(NCCL), 64 bytes, operation 12 of the group, for 3.0 s"));
   v1::CoordinatorMessage stop = Stop(1, false);
   stop.mutable_stop_ranks()->set_tell_flight(true);
   run.Handle(stop);
@@ -353,7 +353,8 @@ TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
     StartUp(run, 1);
     run.Handle(Stop(1, true));
   };
-  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3), "of its device cannot be given back");
+  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3),
+              "the device memory of this rank cannot be released");
 }
 
 TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {

@@ -56,8 +56,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
                                                    const Dataset& dataset, StepProgress* progress) {
   if (options.actions.buffers != memory.buffers) {
     return InvalidArgument(
-        "the schedule keeps other numbers of microbatches alive than the memory plan holds "
-        "buffers");
+        "schedule and memory plan disagree on the number of in-flight microbatches per chunk");
   }
   std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
   const ExecutorOptions& made = executor->options_;
@@ -120,7 +119,7 @@ Status Executor::FinishLoading(int64_t applied_step) {
 }
 
 StatusOr<std::vector<int64_t>> Executor::AgreeOnLeast(std::span<const int64_t> own) {
-  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is on its way");
+  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is in flight");
   std::vector<double> least(own.begin(), own.end());
   if (Communicator* all = communicators_->Find(kAllRanks)) {
     const Reduction minimum{&CombineMinimum, nullptr, sizeof(double), "min"};
@@ -176,7 +175,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   const bool is_ahead = submitted_step_ > applied_step_;
   TROUPE_CHECK(submitted_step_ - applied_step_ <= options_.control_lag_steps &&
                    !(is_ahead && Settles(submitted_step_)),
-               "step {} is handed over too soon", submitted_step_ + 1);
+               "step {} was submitted too early", submitted_step_ + 1);
   Flight& flight = FlightOf(submitted_step_ + 1);
   flight.begin = std::chrono::steady_clock::now();
   const int64_t waits_before = executable_->host_waits().value_or(0);
@@ -242,7 +241,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
 }
 
 StatusOr<StepResult> Executor::Collect() {
-  TROUPE_CHECK(applied_step_ < submitted_step_, "no step is on its way");
+  TROUPE_CHECK(applied_step_ < submitted_step_, "no step is in flight");
   Flight& flight = FlightOf(applied_step_ + 1);
   StepResult& result = flight.result;
   if (options_.control_lag_steps > 0) {
@@ -370,7 +369,7 @@ StatusOr<std::array<double, 2>> Executor::LossTotals() {
 
 StatusOr<std::optional<double>> Executor::Validate() {
   if (!validation_batch_) return std::optional<double>();
-  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is on its way");
+  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is in flight");
   Enter(Phase::kValidate);
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
   const int64_t rows = validation_batch_->samples();

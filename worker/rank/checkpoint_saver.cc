@@ -21,7 +21,8 @@ constexpr int kWriterNiceness = 10;
 
 // Creates the attempt's directory, only in the folder that the intent identifies.
 Status MakeDirectoryOf(FileSystem& files, const v1::CheckpointIntent& intent) {
-  if (intent.path().empty()) return FailedPrecondition("its intent did not reach this rank");
+  if (intent.path().empty())
+    return FailedPrecondition("the checkpoint intent did not reach this rank");
   TROUPE_RETURN_IF_ERROR(CheckFolderId(files, FolderOfAttempt(intent.path()), intent.folder_id()));
   return MakeAttemptDirectory(files, intent.path());
 }

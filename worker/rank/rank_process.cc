@@ -144,7 +144,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
     if (!*frame) continue;
     v1::RankCommand command;
     if (!command.ParseFromString(**frame)) {
-      LogError("rank", "a frame of {} bytes is no command", (*frame)->size());
+      LogError("rank", "a frame of {} bytes is not a command", (*frame)->size());
       _exit(1);
     }
     if (command.has_begin()) {

@@ -113,8 +113,9 @@ void RankRun::ShareCores(const v1::CoreSet& cores) {
 void RankRun::CheckTicket(MonotonicTime now) {
   const std::optional<MonotonicTime> end = directives_.expires_at();
   if (end && now >= *end && !directives_.stopped()) {
-    Abort(WithCause(DeadlineExceeded("the ticket's lifetime is over: no word of the coordinator"),
-                    kCauseTicket));
+    Abort(
+        WithCause(DeadlineExceeded("the ticket has expired: no message came from the coordinator"),
+                  kCauseTicket));
   }
 }
 
@@ -276,7 +277,7 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   if (!begin_.core_table_fault().empty())
     host_fallbacks_.push_back(CoreFallback(begin_.core_table_fault()));
   const std::vector<std::string> fallbacks = Fallbacks();
-  for (const std::string& line : fallbacks) LogInfo("rank", "falls back: {}", line);
+  for (const std::string& line : fallbacks) LogInfo("rank", "uses a fallback: {}", line);
   DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ,
                   &environment_);
   preparation_.Reported(backend_->fallbacks().size());
@@ -420,7 +421,7 @@ Status RankRun::TearDown() {
   saver_.reset();
   executor_.reset();
   if (backend_ && !backend_->gives_back())
-    return Internal("what this rank holds of its device cannot be given back");
+    return Internal("the device memory of this rank cannot be released");
   backend_.reset();
   network_.reset();
   return OkStatus();
@@ -430,7 +431,7 @@ StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_
                                           int64_t last_step) {
   std::lock_guard lock(parts_mutex_);
   // These objects own the names of operations and groups.
-  if (!network_ || !executor_) return Unavailable("rank {} is ending: ask again", begin_.rank());
+  if (!network_ || !executor_) return Unavailable("rank {} is ending: try again", begin_.rank());
   TracedCollectives collectives;
   collectives.operations = network_->RecordedOperations(&collectives.complete);
   return MakeRankTrace(trace, collectives, first_step, last_step);
