@@ -283,7 +283,7 @@ TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
   const auto& memory = plan->memory(0);
   EXPECT_EQ(memory.threads(), 1);
   ASSERT_GE(memory.peak_size(), 2);
-  EXPECT_NE(memory.peak(0).find("of temporaries alive in"), std::string::npos) << memory.peak(0);
+  EXPECT_NE(memory.peak(0).find("of temporaries in use in"), std::string::npos) << memory.peak(0);
   const std::string text = PlanToText(*plan);
   EXPECT_NE(text.find("for 1 thread\n    " + memory.peak(0) + "\n"), std::string::npos) << text;
   for (const auto& line : memory.peak()) EXPECT_NE(text.find(line), std::string::npos) << line;

@@ -67,7 +67,7 @@ TEST(CheckChannels, NamesTheChannelThatDepartsFromTheSchema) {
   EXPECT_THAT(refusal(program),
               HasSubstr("tokens i32 a token, which sample schema 1 has for the first stage alone"));
   chunk.channels.back().channel = "targets";
-  EXPECT_THAT(refusal(program), HasSubstr("has for the last stage alone"));
+  EXPECT_THAT(refusal(program), HasSubstr("has only for the last stage"));
   chunk.channels.back().channel = "weights";
   EXPECT_THAT(
       refusal(program),

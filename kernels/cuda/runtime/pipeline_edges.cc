@@ -55,11 +55,13 @@ void PipelineEdges::Restart() {
 template <typename Move>
 Status PipelineEdges::Begin(const Boundary& boundary, Communicator& edge, const Move& move) {
   const auto found = edges_.find(&edge);
-  if (found == edges_.end()) return Internal("{} is not an edge of this executable", edge.name());
+  if (found == edges_.end())
+    return Internal("{} is not a pipeline link of this executable", edge.name());
   const auto [communicator, stream, ready] = found->second;
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
   if (transfer.under_way) {
-    return Internal("{}: what buffer {} held is still under way", edge.name(), boundary.buffer);
+    return Internal("{}: the last transfer of buffer {} is still in flight", edge.name(),
+                    boundary.buffer);
   }
   TROUPE_RETURN_IF_ERROR(device_.Record(ready, Stream::kCompute));
   TROUPE_RETURN_IF_ERROR(device_.WaitFor(ready, stream));
