@@ -386,7 +386,8 @@ TEST(MakePlanTest, PairsAreInterleavedWhereAStageExchangesSomethingWithinThem) {
   ASSERT_TRUE(apart.ok() && interleaved.ok()) << interleaved.status();
   EXPECT_FALSE(apart->schedule().interleaves_pairs());
   EXPECT_EQ(Json::parse(PlanToJson(*interleaved))["schedule"]["interleaves_pairs"], true);
-  EXPECT_THAT(PlanToText(*interleaved), HasSubstr("overlapped pairs are interleaved"));
+  EXPECT_THAT(PlanToText(*interleaved),
+              HasSubstr("overlapped pairs: the two actions are interleaved"));
   // The results of a pair are sent at its end, and the plan reports that cost.
   EXPECT_GT(interleaved->schedule().bubble_ratio(), apart->schedule().bubble_ratio());
   const auto& peak = interleaved->memory(0).peak();

@@ -244,7 +244,7 @@ TEST(CannotFix, SaysHowMuchIsLeftAndWhatWouldCutIt) {
 
   EXPECT_THAT(
       LineOf(Planned({"parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"}), "data_shard"),
-      HasSubstr("zero_stage 2 over data_shard cuts it further"));
+      HasSubstr("zero_stage 2 over data_shard shards it further"));
   const v1::Plan expert =
       Planned(With(kMixture, {"parallelism={expert_parallel_degree: 2, zero_stage: 1}"}));
   EXPECT_THAT(LineOf(expert, "expert"), HasSubstr("zero_stage 2 over data_shard × expert"));

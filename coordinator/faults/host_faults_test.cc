@@ -255,7 +255,7 @@ TEST(HostFaults, OneThatIsNotSoundStaysSetAsideAndIsTriedAgainLater) {
   EXPECT_GT(second, first);
   // A burn-in without an answer has not succeeded.
   wait(std::chrono::seconds(200));
-  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("has not ended"));
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("has not completed"));
   EXPECT_FALSE(SetAsideOf(cluster, "worker-0").at(0).burning_in());
 }
 
@@ -391,7 +391,7 @@ void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) 
   failed.set_rank(rank);
   failed.set_cause("STORAGE");
   failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
-  failed.set_message("checkpoint.folder is /ck, which hosts do not share");
+  failed.set_message("checkpoint.folder is /ck, which the hosts do not share");
   failed.set_blamed_worker(worker);
   const auto placements = cluster.job("a").last_group.ranks();
   cluster.Say(placements[rank].worker(), message);

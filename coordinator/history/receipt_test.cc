@@ -275,10 +275,10 @@ TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   ASSERT_EQ(receipt.fallbacks_size(), 1);
   EXPECT_EQ(receipt.fallbacks(0).count(), 3);
   const std::vector<std::string> suspect = Suspect(receipt);
-  EXPECT_THAT(suspect, Contains("2 ranks of 1 threads share 1 cores of a host"));
+  EXPECT_THAT(suspect, Contains("2 ranks of 1 threads each share 1 cores of a host"));
   EXPECT_THAT(suspect, Contains("3 fallbacks of matmul to a slower implementation"));
   EXPECT_THAT(suspect, Contains(HasSubstr("waited 25.0% of the time for a core")));
-  EXPECT_THAT(suspect, Contains(HasSubstr("float32 was intended and bfloat16")));
+  EXPECT_THAT(suspect, Contains(HasSubstr("float32 was intended, bfloat16")));
   EXPECT_THAT(suspect, Contains(HasSubstr("faults are injected")));
 }
 
@@ -299,8 +299,7 @@ TEST(ReceiptTest, Float8IsIntendedByRecipeAndSuspectWhereItWasNotExecuted) {
     job.spec.mutable_training()->mutable_float8()->set_recipe("delayed");
     const v1::Receipt receipt = MakeReceipt(job);
     EXPECT_EQ(receipt.precision_intended(), "bfloat16, float8 delayed");
-    EXPECT_NE(testing::Matches(Contains(HasSubstr("was intended and")))(Suspect(receipt)),
-              executed);
+    EXPECT_NE(testing::Matches(Contains(HasSubstr("was intended, ")))(Suspect(receipt)), executed);
   }
 }
 

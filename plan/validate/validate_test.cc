@@ -72,7 +72,7 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
                   "data.blend[1].weight is -1, not in (0, ∞)",
                   "data.blend[2].path is y, not an absolute path"));
   EXPECT_THAT(refusals("[{path: /x}, {path: /z}, {path: /x}]"),
-              ElementsAre(HasSubstr("data.blend[2].path is /x, as data.blend[0].path is")));
+              ElementsAre(HasSubstr("data.blend[2].path is /x, the same as data.blend[0].path")));
   EXPECT_THAT(refusals("[{path: /x, weight: 1e7}, {path: /y, weight: 1}]"),
               ElementsAre(HasSubstr("data.blend[1].weight is 1, below 2^-20 of the sum")));
   EXPECT_THAT(refusals("[{path: /x, weight: 1e308}, {path: /y, weight: 1e308}]"),
@@ -80,7 +80,7 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
   std::string many = "[";
   for (int i = 0; i < 257; ++i) many += fmt::format("{{path: /x{}}},", i);
   EXPECT_THAT(refusals(many + "]"), ElementsAre(HasSubstr("data.blend has 257 entries, above")));
-  EXPECT_THAT(refusals("[]"), ElementsAre(HasSubstr("data.train is required where")));
+  EXPECT_THAT(refusals("[]"), ElementsAre(HasSubstr("data.train is required if")));
 }
 
 TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {

@@ -46,7 +46,7 @@ class Receipts(ClusterCase):
             self.assertGreaterEqual(ranked[0]["tokens_per_second"], ranked[1]["tokens_per_second"])
             code, out, err = cluster.troupe("receipt", job, "--compare", unlike)
             self.assertEqual((code, out), (1, ""))
-            self.assertIn("topology.pipe: 2 here, 1 there", err)
+            self.assertIn("topology.pipe: 2 in the first, 1 in the second", err)
             self.assertEqual(cluster.troupe("receipt", "none")[0], 4)
 
 

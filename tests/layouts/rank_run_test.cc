@@ -468,7 +468,7 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCh
     EXPECT_EQ(failed.bad_checkpoint_path(), "");
     EXPECT_EQ(failed.cause(), "STORAGE");
     EXPECT_FALSE(failed.secondary());
-    EXPECT_THAT(failed.message(), HasSubstr("another disk or none is mounted"));
+    EXPECT_THAT(failed.message(), HasSubstr("another disk, or none, is mounted"));
   }
   v1::CheckpointIntent lost = intent;
   lost.set_attempt(2);
@@ -478,7 +478,7 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCh
   StartUp(run, 3);
   run.Handle(Ticket(3, 4, 60, {lost}));
   for (int step = 1; step <= 4; ++step) EXPECT_TRUE(Next().worker().has_step_report());
-  EXPECT_THAT(Next().worker().shard_failed().reason(), HasSubstr("another disk or none"));
+  EXPECT_THAT(Next().worker().shard_failed().reason(), HasSubstr("another disk, or none"));
   EXPECT_FALSE(files_.Stat(lost.path(), SymbolicLinks::kFollow).ok()) << "it was made there";
   run.Handle(Stop(3, false));
   ExpectStoppedAndIdle();
