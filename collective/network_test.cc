@@ -264,13 +264,13 @@ TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbo
   EXPECT_EQ(flight.group, "data/0");
   EXPECT_EQ(flight.ranks, AllRanks(2));
   EXPECT_EQ(flight.entered, 2u);
-  EXPECT_EQ(flight.stands_in, 0u);
+  EXPECT_EQ(flight.blocked_in, 0u);
   EXPECT_EQ(cluster.network(1).Flights().at(0).entered, 1u);
   // The operation hangs while a thread waits for it.
   EXPECT_EQ(pending.Wait().code(), StatusCode::kDeadlineExceeded);
   flight = cluster.network(0).Flights().at(0);
   EXPECT_EQ(flight.entered, 2u);
-  EXPECT_EQ(flight.stands_in, 2u);
+  EXPECT_EQ(flight.blocked_in, 2u);
   EXPECT_EQ(flight.operation, CollectiveOperation::kAllReduce);
   EXPECT_EQ(flight.purpose, Purpose::kGradient);
   EXPECT_EQ(flight.bytes, 8u);

@@ -32,7 +32,7 @@ bool IsTokenOf(std::string_view job, std::string_view token) {
   return error == std::errc() && std::string_view(rest, end).starts_with("-rank-");
 }
 
-// One that is there already is as good: its name alone says everything.
+// OK if the file already exists: its name is the only content.
 Status MakeEmptyFile(FileSystem& files, const std::string& path) {
   const auto made = files.Create(path, CreateMode::kExclusive);
   if (made.status().code() == StatusCode::kAlreadyExists) return OkStatus();

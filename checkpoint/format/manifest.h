@@ -56,8 +56,8 @@ struct WrittenManifest {
 };
 
 // Validates the manifest, then writes `directory`/manifest.json: temporary file, fsync, rename,
-// fsync of the directory. Durable on return. OK if the same bytes are there already, ALREADY_EXISTS
-// if the file differs. Failpoints checkpoint.manifest.*.
+// fsync of the directory. Durable on return. OK if the file exists with the same bytes,
+// ALREADY_EXISTS if the file differs. Failpoints checkpoint.manifest.*.
 StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& directory,
                                         const v1::CheckpointManifest& manifest);
 

@@ -87,7 +87,7 @@ CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
     stands = true;
   }
   // Operations run one after another, so the one in flight is the last begun.
-  if (stands) flight.stands_in = flight.entered;
+  if (stands) flight.blocked_in = flight.entered;
   return flight;
 }
 

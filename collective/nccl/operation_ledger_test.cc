@@ -68,7 +68,7 @@ TEST_F(OperationLedgerTest, WhatRunsAgainAndAgainDoesNotHang) {
 
 TEST_F(OperationLedgerTest, WhatIsInFlightIsToldWithHowLongItIsKnownToBe) {
   Run(CollectiveOperation::kAllReduce, 8, Purpose::kTensor);
-  EXPECT_EQ(ledger_.Flight(MonotonicTime(seconds(1))).stands_in, 0u);
+  EXPECT_EQ(ledger_.Flight(MonotonicTime(seconds(1))).blocked_in, 0u);
   device_.hangs = true;
   Run(CollectiveOperation::kAllGather, 64, Purpose::kUnshard);
   EXPECT_FALSE(Hangs(100));

@@ -16,7 +16,7 @@ struct GroupOfRank {
   std::string name;
   std::vector<int> ranks;
   uint64_t entered = 0;
-  uint64_t stands_in = 0;
+  uint64_t blocked_in = 0;
   double waited = 0;
 };
 
@@ -29,7 +29,7 @@ std::optional<v1::RankFlight> Flight(const std::vector<GroupOfRank>& groups) {
     told.set_axis(group.name.substr(0, group.name.find('/')));
     told.mutable_ranks()->Assign(group.ranks.begin(), group.ranks.end());
     told.set_entered(group.entered);
-    told.set_stands_in(group.stands_in);
+    told.set_blocked_in(group.blocked_in);
     told.set_operation("all_reduce");
     told.set_purpose("grad_reduce");
     told.set_waited_seconds(group.waited);
@@ -126,11 +126,11 @@ TEST(BlameForHang, InAMeshOfGroupsWhoeverStopsIsNamed) {
         if (rank == stopped) {
           t.entered = 9;  // in the middle of a layer
         } else if (tensor_of(rank) == tensor_of(stopped)) {
-          t.stands_in = 10;  // its tensor neighbour
+          t.blocked_in = 10;  // its tensor neighbour
         } else {
           t.entered = 20;
           d.entered = 5;
-          d.stands_in = 5;  // reduces gradients
+          d.blocked_in = 5;  // reduces gradients
         }
         t.waited = d.waited = 3;
         if (rank != stopped || answers) flights[static_cast<size_t>(rank)] = Flight({t, d});

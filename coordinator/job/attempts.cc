@@ -50,7 +50,7 @@ v1::CoordinatorMessage SettledMessage(const Job& job, uint64_t group_epoch, int6
 }
 
 // Answers a vote or manifest for a closed attempt with the attempt's result.
-void SaySettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
+void SendSettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
   const auto record = job.checkpoints.find(attempt);
   const bool committed =
       record != job.checkpoints.end() && record->second.state() != v1::CHECKPOINT_STATE_ABORTED;
@@ -132,7 +132,7 @@ void NoteLateAnswer(Job& job, int64_t attempt, int32_t rank, Turn& turn) {
   if (!group.hung_ranks.empty()) return;
   if (group.save_again_time) group.save_again_time = turn.now;
   if (group.image_taking && !group.image_taking->failure.empty())
-    GiveUpImages(job, group.image_taking->failure, turn);
+    AbandonImages(job, group.image_taking->failure, turn);
 }
 
 // Returns, for example, "rank 1 on worker-1, rank 2 on worker-2".
@@ -200,7 +200,7 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   const auto found = job.attempts.find(vote.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, vote.attempt(), vote.rank(), turn);
-    SaySettled(job, vote.attempt(), worker, turn);
+    SendSettled(job, vote.attempt(), worker, turn);
     return;
   }
   Attempt& attempt = found->second;
@@ -251,7 +251,7 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, message.attempt(), message.rank(), turn);
-    SaySettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
+    SendSettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
     return {};
   }
   Begin(job, found->second, turn);
@@ -270,7 +270,7 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
 Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
-    SaySettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
+    SendSettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
     return {};
   }
   // A manifest without all votes must be one of a former leader. The votes will be resent, and then
@@ -433,7 +433,7 @@ Transition SaveAgain(Job& job, Turn& turn) {
     return {};
   }
   if (over) {
-    TakeImages(job, turn);
+    RequestImages(job, turn);
     return {};
   }
   if (hangs) {

@@ -1,4 +1,5 @@
-// Handles the result of reading a commit back: it is verified, doubted, or whole again. Pure.
+// Handles the result of reading a commit back: the commit is verified, doubted, or found
+// intact again. Pure.
 #ifndef TROUPE_COORDINATOR_JOB_COMMIT_VERIFICATION_H_
 #define TROUPE_COORDINATOR_JOB_COMMIT_VERIFICATION_H_
 

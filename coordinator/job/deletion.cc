@@ -85,7 +85,7 @@ std::vector<std::string> EndedJobsToDrop(const std::map<std::string, Job>& jobs,
                                          const KeepEnded& keep, int64_t wall_ns) {
   std::vector<std::pair<int64_t, std::string>> ended;
   for (const auto& [id, job] : jobs) {
-    const bool goes = HasEnded(job) && !job.record.deleting() && !GoesOnFromImages(job);
+    const bool goes = HasEnded(job) && !job.record.deleting() && !ContinuesFromImages(job);
     if (goes) ended.emplace_back(EndOf(job), id);
   }
   std::sort(ended.begin(), ended.end());

@@ -152,7 +152,7 @@ std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& me
   return Transition();
 }
 
-void LookAfterDoubts(Job& job, Turn& turn) {
+void AdvanceDoubts(Job& job, Turn& turn) {
   // Retention may have deleted doubted commits.
   std::erase_if(job.doubt_readings, [&](const auto& reading) {
     const auto found = job.checkpoints.find(reading.first);

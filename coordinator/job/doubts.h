@@ -33,9 +33,9 @@ void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn);
 
 // Asks the next reader if one has gone away or missed its deadline. If no reader is left, gives up
 // the reading; the doubt remains, and the job may be restored from the commit again.
-void LookAfterDoubts(Job& job, Turn& turn);
+void AdvanceDoubts(Job& job, Turn& turn);
 
-// Returns when LookAfterDoubts next has work to do.
+// Returns when AdvanceDoubts next has work to do.
 std::optional<MonotonicTime> NextDoubtDeadline(const Job& job);
 
 // Returns the message to show while the job waits for a reading of the commit that it would be

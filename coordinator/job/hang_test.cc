@@ -32,7 +32,7 @@ v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entere
   for (int other = 0; other < job.plan.ranks_size(); ++other) group.add_ranks(other);
   group.set_entered(entered);
   if (!stands) return message;
-  group.set_stands_in(entered);
+  group.set_blocked_in(entered);
   group.set_operation("all_reduce");
   group.set_waited_seconds(5.5);
   return message;

@@ -63,7 +63,7 @@ std::optional<MonotonicTime> FinalSaveDeadline(const Job& job) {
   return *job.group->unsaved_since + FromSeconds(FinalSaveSeconds(job.spec));
 }
 
-void TakeImages(Job& job, Turn& turn) {
+void RequestImages(Job& job, Turn& turn) {
   job.group->save_again_time.reset();
   ImageTaking& taking = job.group->image_taking.emplace();
   taking.step = job.record.step();
@@ -96,7 +96,7 @@ Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
     taking.failure = fmt::format("rank {} on {}: {}", message.rank(),
                                  job.plan.ranks(message.rank()).worker(), message.error());
     // While ranks hang, the checkpoint cannot be tried again: they have until the images' deadline.
-    if (job.group->hung_ranks.empty()) GiveUpImages(job, taking.failure, turn);
+    if (job.group->hung_ranks.empty()) AbandonImages(job, taking.failure, turn);
     return {};
   }
   taking.saved[message.rank()] = message;
@@ -126,7 +126,7 @@ void DropLeftImages(Job& job, Turn& turn) {
   }
 }
 
-void GiveUpImages(Job& job, std::string reason, Turn& turn) {
+void AbandonImages(Job& job, std::string reason, Turn& turn) {
   for (const auto& [rank, saved] : job.group->image_taking->saved)
     job.group->left_images[saved.path()] = job.plan.ranks(rank).worker();
   job.group->image_taking.reset();
@@ -138,13 +138,13 @@ void GiveUpImages(Job& job, std::string reason, Turn& turn) {
               turn);
 }
 
-bool GoesOnFromImages(const Job& job) {
+bool ContinuesFromImages(const Job& job) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   return job.images.step() > 0 && (commit == nullptr || commit->step() < job.images.step());
 }
 
 std::string UnwritableFolderAdvice(const Job& job) {
-  if (!GoesOnFromImages(job)) return "";
+  if (!ContinuesFromImages(job)) return "";
   std::set<std::string> workers;
   for (const v1::RankImage& image : job.images.images()) workers.insert(image.worker());
   return fmt::format(
@@ -155,7 +155,7 @@ std::string UnwritableFolderAdvice(const Job& job) {
 
 bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {
   const auto code = static_cast<StatusCode>(message.code());
-  return GoesOnFromImages(job) && message.cause().empty() && !message.secondary() &&
+  return ContinuesFromImages(job) && message.cause().empty() && !message.secondary() &&
          (code == StatusCode::kDataLoss || code == StatusCode::kNotFound);
 }
 
@@ -167,7 +167,7 @@ std::string DamagedImageText(const Job& job, const v1::RankFailed& message) {
 }
 
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
-  if (!GoesOnFromImages(job)) return OkStatus();
+  if (!ContinuesFromImages(job)) return OkStatus();
   // A job resumed on its submitted layout continues on the smaller layout of its images.
   const std::string asked = spec.parallelism().SerializeAsString();
   const bool same_layout = asked == RunningSpec(job).parallelism().SerializeAsString() ||

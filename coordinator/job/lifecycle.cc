@@ -54,7 +54,7 @@ void EndForGrowth(Job& job, int64_t step, Turn& turn) {
 }
 
 // Continues the job from its ranks' images, without growing, because the checkpoint could not be
-// written. REQUIRES: as for EndForGrowth, and GoesOnFromImages.
+// written. REQUIRES: as for EndForGrowth, and ContinuesFromImages.
 void GoOnFromImages(Job& job, Turn& turn) {
   const std::string reason = fmt::format(
       "does not grow, because step {} could not be saved: {}; it continues from the images that "
@@ -142,7 +142,7 @@ void OnRunningTime(Job& job, Turn& turn) {
   if (!job.group) return;
   if (job.group->image_taking && turn.now >= job.group->image_taking->deadline) {
     if (!job.group->hung_ranks.empty()) return Apply(job, CountHungSave(job), turn);
-    GiveUpImages(job, "not every rank has answered", turn);
+    AbandonImages(job, "not every rank has answered", turn);
   }
   std::vector<int64_t> late;
   const bool open = job.group->save_again_time || job.group->image_taking || HoldsUpRanks(job);
@@ -199,7 +199,7 @@ v1::Failure LateStart(const Job& job) {
 
 void OnJobTime(Job& job, Turn& turn) {
   if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
-  LookAfterDoubts(job, turn);
+  AdvanceDoubts(job, turn);
   if (job.delete_again_time && turn.now >= *job.delete_again_time) {
     job.delete_again_time = turn.now + kDeleteAgainInterval;
     SendDeletions(job, turn);
@@ -238,7 +238,7 @@ void OnJobTime(Job& job, Turn& turn) {
       BreakGroup(job, {LateStart(job), false, false}, turn);
       return;
     case GroupPhase::kSettling:
-      SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
+      FinalizeBreakdown(job, {SettledFailure(job), true, false}, turn);
       return;
     case GroupPhase::kRunning:
       return;

@@ -67,7 +67,7 @@ StatusOr<v1::Plan> PlanOf(const v1::JobSpec& spec, const Planner& planner,
 Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSpec& spec,
                    int64_t reached, const Turn& turn) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
-  if (commit == nullptr && HasQuarantined(job) && !GoesOnFromImages(job)) {
+  if (commit == nullptr && HasQuarantined(job) && !ContinuesFromImages(job)) {
     return FailedPrecondition(
         "job {} has no checkpoint to resume from: all of them are quarantined", job.id());
   }
@@ -112,7 +112,7 @@ ResumeInputs InputsOfResume(const Job& job, const v1::ResumeJobRequest& request)
   inputs.overrides = request.overrides();
   inputs.submitted = SubmittedPlan(job);
   inputs.running = job.plan;
-  if (job.smaller && GoesOnFromImages(job) && !request.discard_images())
+  if (job.smaller && ContinuesFromImages(job) && !request.discard_images())
     inputs.images_layout = job.smaller->parallelism();
   return inputs;
 }
@@ -149,9 +149,9 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   }
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, prepared->spec);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
-  const int64_t reached = GoesOnFromImages(job) ? job.images.step()
-                          : commit != nullptr   ? commit->step()
-                                                : 0;
+  const int64_t reached = ContinuesFromImages(job) ? job.images.step()
+                          : commit != nullptr      ? commit->step()
+                                                   : 0;
   TROUPE_RETURN_IF_ERROR(CheckGoesOn(job, request.overrides(), spec, reached, turn));
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
   const std::string layout =
@@ -161,7 +161,7 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   if (spec.checkpoint().folder() != job.spec.checkpoint().folder()) job.record.clear_folder_id();
   job.record.clear_unsaved_since_wall_time_ns();
   if (prepared->smaller) {
-    KeepSmallerLayout(*prepared->smaller, job, turn);
+    RecordSmallerLayout(*prepared->smaller, job, turn);
   } else {
     ForgetSmallerLayout(job, turn);
   }
@@ -180,7 +180,7 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   turn.effects.writes.PutPlan(job.id(), job.plan);
   RecordEvent(job, "QUEUED",
               fmt::format("resumed from step {}{}{}", reached, layout,
-                          GoesOnFromImages(job) ? ", on the workers that have its images" : ""),
+                          ContinuesFromImages(job) ? ", on the workers that have its images" : ""),
               turn);
   turn.reschedule = true;
   return OkStatus();

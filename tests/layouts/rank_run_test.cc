@@ -285,7 +285,7 @@ class WaitingBackend : public kernels::EmulatedBackend {
              .axis = "tensor",
              .ranks = {0, 1},
              .entered = 12,
-             .stands_in = 12,
+             .blocked_in = 12,
              .operation = CollectiveOperation::kAllGather,
              .purpose = Purpose::kSequence,
              .bytes = 64,
@@ -322,7 +322,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
   ASSERT_TRUE(flight.worker().has_rank_flight()) << flight.ShortDebugString();
   ASSERT_EQ(flight.worker().rank_flight().groups_size(), 1);
   EXPECT_EQ(flight.worker().rank_flight().groups(0).group(), "tensor/0 (NCCL)");
-  EXPECT_EQ(flight.worker().rank_flight().groups(0).stands_in(), 12u);
+  EXPECT_EQ(flight.worker().rank_flight().groups(0).blocked_in(), 12u);
   EXPECT_EQ(flight.worker().rank_flight().groups(0).operation(), "all_gather");
   ExpectStoppedAndIdle();
   std::ifstream record(folder_.Child("rank-0.epoch-1.flight.json"));

@@ -27,7 +27,7 @@ Status MakeDirectoryOf(FileSystem& files, const v1::CheckpointIntent& intent) {
   return MakeAttemptDirectory(files, intent.path());
 }
 
-void GiveWay() {
+void LowerPriority() {
   // On Linux this affects only the calling thread. Without the permission the writer competes at
   // normal priority.
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kWriterNiceness);
@@ -60,7 +60,7 @@ void CheckpointSaver::StartSave(const v1::CheckpointIntent& intent, int64_t step
   if (!options_.async) {
     if (stop_.load()) return;
     attempt_in_flight_.store(intent.attempt(), std::memory_order_release);
-    TakeBetweenSteps(save);
+    SaveBetweenSteps(save);
     std::lock_guard lock(mutex_);
     attempt_in_flight_.store(0, std::memory_order_release);
     changed_.notify_all();
@@ -75,7 +75,7 @@ void CheckpointSaver::StartSave(const v1::CheckpointIntent& intent, int64_t step
   EnterStage(Stage::kCopying);
 }
 
-void CheckpointSaver::TakeBetweenSteps(const Save& save) {
+void CheckpointSaver::SaveBetweenSteps(const Save& save) {
   WriteMethod method = WriteMethod::kBuffered;
   const auto write = [&]() -> StatusOr<v1::ShardFile> {
     TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.snapshot"));
@@ -130,7 +130,7 @@ void CheckpointSaver::CopyLoop() {
 }
 
 void CheckpointSaver::WriteLoop() {
-  GiveWay();
+  LowerPriority();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] {

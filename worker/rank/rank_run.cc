@@ -41,8 +41,8 @@ v1::GroupFlight ToProto(const CollectiveFlight& flight) {
   told.set_axis(flight.axis);
   told.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
   told.set_entered(flight.entered);
-  if (flight.stands_in == 0) return told;
-  told.set_stands_in(flight.stands_in);
+  if (flight.blocked_in == 0) return told;
+  told.set_blocked_in(flight.blocked_in);
   told.set_operation(std::string(Name(flight.operation)));
   told.set_purpose(std::string(Name(flight.purpose)));
   told.set_bytes(flight.bytes);
@@ -76,13 +76,13 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     return body.job() == begin_.start().job() && body.group_epoch() == begin_.start().group_epoch();
   };
   if (message.has_address_book() && is_ours(message.address_book())) {
-    directives_.TakeAddresses(message.address_book());
+    directives_.SetAddresses(message.address_book());
   } else if (message.has_ticket() && is_ours(message.ticket())) {
-    directives_.TakeTicket(message.ticket(), around_.clock->Now());
+    directives_.AddTicket(message.ticket(), around_.clock->Now());
   } else if (message.has_checkpoint_request() && is_ours(message.checkpoint_request())) {
-    directives_.TakeRequest(message.checkpoint_request().intent());
+    directives_.AddRequest(message.checkpoint_request().intent());
   } else if (message.has_save_images() && is_ours(message.save_images())) {
-    directives_.TakeImageOrder(message.save_images().step());
+    directives_.OrderImage(message.save_images().step());
   } else if (message.has_trace_request() && is_ours(message.trace_request())) {
     traces_.Submit(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
@@ -96,7 +96,7 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     if (message.stop_ranks().finished()) {
       directives_.Stop(OkStatus());
     } else {
-      if (message.stop_ranks().tell_flight()) TellFlight();
+      if (message.stop_ranks().tell_flight()) SendFlight();
       Abort(Cancelled("stopped by the coordinator: {}", message.stop_ranks().reason()));
     }
     directives_.Release();
@@ -140,7 +140,7 @@ void RankRun::Run() {
   traces_.EndSteps();
   if (!status.ok() && !asked_for) {
     // Sent before the failure, so that it is available when the failure is judged.
-    if (Hung(stopped ? *stopped : status)) TellFlight();
+    if (Hung(stopped ? *stopped : status)) SendFlight();
     ReportFailure(stopped ? *stopped : status);
   }
   directives_.WaitForRelease();
@@ -240,7 +240,7 @@ Status RankRun::RunSteps() {
   *ready.mutable_rank_ready()->mutable_environment() = environment_;
   Send(std::move(ready));
   ready_ = true;
-  (void)core_wait_.TakeSeconds();
+  (void)core_wait_.SecondsSinceLastCall();
 
   TROUPE_RETURN_IF_ERROR(TakeSteps());
   ReportMetrics();
@@ -252,7 +252,7 @@ Status RankRun::RunSteps() {
   const int64_t last_step = executor_->applied_step();
   while (const auto order = directives_.WaitForLastOrder(last_step, last_attempt_)) {
     if (order->save) {
-      TakeCheckpoint(*order->save, last_step);
+      StartCheckpoint(*order->save, last_step);
     } else {
       SaveImage(last_step);
     }
@@ -352,7 +352,7 @@ bool RankRun::Hung(const Status& status) const {
   return ready_ && AttachedCause(status).empty() && status.code() == StatusCode::kDeadlineExceeded;
 }
 
-void RankRun::TellFlight() {
+void RankRun::SendFlight() {
   std::lock_guard lock(parts_mutex_);
   // Before the rank is ready its communicators are still being made.
   if (!network_ || !ready_) return;
