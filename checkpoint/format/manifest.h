@@ -46,8 +46,8 @@ StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 // Parses and validates the text. INVALID_ARGUMENT if it is not a valid manifest.
 StatusOr<v1::CheckpointManifest> ManifestFromJson(std::string_view json);
 
-// The most bytes of an attempt's manifest, and of one rank's part of it, as messages: each travels
-// between a worker and the coordinator in one, of which either end takes in 64 MiB.
+// The limit in bytes of an attempt's manifest, and of one rank's part of it. Each is sent between a
+// worker and the coordinator in one message, and either end accepts 64 MiB.
 inline constexpr size_t kCheckpointMessageBytesMax = size_t{60} << 20;
 
 struct WrittenManifest {

@@ -41,7 +41,7 @@ Status RemoveFiles(FileSystem& files, const std::string& directory) {
   return files.SyncDirectory(directory);
 }
 
-// The group epoch that the name of an image's directory states; none: it is no such name.
+// Returns the group epoch in the name of an image's directory; none for any other name.
 std::optional<uint64_t> EpochOfName(std::string_view name) {
   constexpr std::string_view kEpoch = "-epoch-";
   const size_t at = name.find(kEpoch);

@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-// One line per kind of device, for example "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread a
+// One line per kind of device, for example "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread per
 // rank)".
 void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
   std::map<std::string, int> devices;

@@ -29,8 +29,8 @@ v1::CoordinatorMessage ImageOrderOf(const Job& job);
 // from the images if it was to grow. If a rank has none, calls AbandonImages, unless ranks hang in
 // the save: then that waits until they have answered, or ends with CountHungSave.
 [[nodiscard]] Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn);
-// Drops this try: the ranks keep holding their state, and the final checkpoint is tried again for
-// as long as before.
+// Abandons this try: the ranks keep their state, and the final checkpoint is retried for the same
+// time again.
 void AbandonImages(Job& job, std::string reason, Turn& turn);
 
 // Whether a rank on `worker` has not answered yet. REQUIRES: images are being taken.

@@ -64,7 +64,7 @@ class Stepper {
     const std::string worker = CloseSession(event.session, turn_.now, &state_.fleet);
     if (worker.empty()) return;
     turn_.reschedule = true;
-    // The worker's ranks may live on until the reconnect grace is over, unless their epoch is
+    // The worker's ranks may continue until the reconnect grace is over, unless their epoch is
     // failing anyway.
     ForEachGroupOn(worker, [&](Job& job) {
       if (job.group->phase == GroupPhase::kSettling) {

@@ -18,7 +18,7 @@ namespace troupe {
 // The work that a schedule runs, in any one unit of time.
 struct ScheduleCosts {
   std::vector<ActionCosts> chunks;  // of one microbatch, by chunk of the model
-  double once = 0;                  // of a step, beside all actions
+  double once = 0;                  // of a step, in addition to all actions
   bool indivisible_pairs = false;   // as of SimulateOptions
 };
 

@@ -17,7 +17,7 @@ namespace {
 // The plan warns where a chunk is heavier than the mean by more than this factor.
 constexpr double kImbalanceToMention = 1.25;
 
-// "cut over tensor 2 by rows (130, 129)"; "whole" on one rank.
+// "sharded over tensor 2 by rows, 130 each"; "whole" on one rank.
 std::string RowsOverTensor(int64_t rows, int tensor) {
   if (tensor == 1) return "whole";
   const int64_t larger = (rows + tensor - 1) / tensor;

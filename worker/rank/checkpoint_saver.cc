@@ -172,7 +172,7 @@ void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& sh
     done.set_write_seconds(ToSeconds(options_.clock->Now() - save.taken));
     done.set_stall_seconds(ToSeconds(save.stall));
     done.set_write_method(std::string(Name(method)));
-    // A session takes in no larger message, however often it is said.
+    // A session accepts no larger message, however often it is resent.
     if (const size_t bytes = done.ByteSizeLong(); bytes > options_.vote_bytes_max) {
       status = FailedPrecondition("the list of its {} tensors has {} bytes, more than {}",
                                   shard->tensors_size(), bytes, options_.vote_bytes_max);

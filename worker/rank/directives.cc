@@ -132,7 +132,7 @@ std::vector<v1::CheckpointIntent> Directives::CheckpointsAfter(const StepResult&
   std::vector<v1::CheckpointIntent> taken;
   // All ranks know this intent, including this one.
   if (result.intent_known) taken.push_back(PopDueLocked(result.step + lag_steps));
-  // Ranks may still agree on later intents that not all of them knew, before they run on.
+  // Ranks may still agree on later intents that not all of them knew, before they continue.
   due_.erase(due_.begin(), due_.upper_bound(result.step));
   if (result.request_attempt > last_request_done_) {
     last_request_done_ = result.request_attempt;

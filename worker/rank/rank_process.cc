@@ -138,7 +138,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
   std::unique_ptr<RankRun> run;
   while (true) {
     const auto frame = socket.Receive(ListenMilliseconds(run.get(), clock.Now()));
-    // Without its daemon this process must not run on; it does not wait for step threads.
+    // Without its daemon this process must not continue; it does not wait for step threads.
     if (!frame.ok()) _exit(0);
     if (run) run->CheckTicket(clock.Now());
     if (!*frame) continue;
