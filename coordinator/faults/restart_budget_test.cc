@@ -135,7 +135,7 @@ TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {
       failed.mutable_rank_failed()->set_group_epoch(record.group_epoch());
       failed.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kUnavailable));
       failed.mutable_rank_failed()->set_cause("STORAGE");
-      cluster.Say("worker-0", failed);
+      cluster.SendFrom("worker-0", failed);
       cluster.StopRanks("a", record.group_epoch(), {"worker-0"});
     }
     cluster.Heartbeat();

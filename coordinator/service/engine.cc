@@ -350,7 +350,7 @@ SessionId Engine::OpenSession(std::shared_ptr<SessionSink> sink) {
   return stepping_->OpenSession(std::move(sink));
 }
 
-Status Engine::Say(SessionId session, v1::WorkerMessage message) {
+Status Engine::Receive(SessionId session, v1::WorkerMessage message) {
   return stepping_->Post(What(WorkerSaid{session, std::move(message)}), true);
 }
 

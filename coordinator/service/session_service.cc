@@ -62,7 +62,7 @@ class SessionReactor final
     const Status said =
         too_large ? InvalidArgument("the first message has {} bytes, above the limit of {}",
                                     incoming_.ByteSizeLong(), kMaxRequestBytes)
-                  : engine_.Say(session_, std::move(incoming_));
+                  : engine_.Receive(session_, std::move(incoming_));
     if (!said.ok()) {
       LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
       sink_->FinishOnce(said);
