@@ -189,8 +189,8 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
   std::vector<std::string> warnings;
   for (const auto& [pipe, lacking] : stages) {
     warnings.push_back(fmt::format(
-        "stage {}: a rank needs {:.1f} GiB of its GPU, but {} of them {} less, at least one only "
-        "{:.1f} GiB",
+        "stage {}: a rank needs {:.1f} GiB of its GPU, but {} of the stage's GPUs {} less, the "
+        "smallest only {:.1f} GiB",
         pipe, static_cast<double>(placed.memory(pipe).total_bytes()) / kGibibyte, lacking.first,
         lacking.first == 1 ? "has" : "have", static_cast<double>(lacking.second) / kGibibyte));
   }
