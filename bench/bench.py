@@ -229,9 +229,8 @@ def bench_plan():
         seconds = time.perf_counter() - start
         found = json.loads(found.stdout)
         show({"bench": "search", "devices": 1024, "seconds": round(seconds, 3),
-              "layouts": len(found["best"]) + len(
-            found["rejected"]), "unseen": sum("not looked at" in layout["reason"]
-                                              for layout in found["rejected"])})
+              "layouts": len(found["best"]) + len(found["rejected"]),
+              "unseen": sum("not evaluated" in layout["reason"] for layout in found["rejected"])})
 
 
 class LocalCluster:

@@ -17,7 +17,7 @@ Status InterleavedOrder::Check(const PipelineShape& shape) {
   if (HoldsFor(shape)) return OkStatus();
   const int rounds = std::max(1, shape.microbatches / shape.stages);
   return InvalidArgument(
-      "with {} chunks a stage needs microbatches that floor(microbatches / stages) divides: "
+      "with {} chunks per stage needs microbatches that floor(microbatches / stages) divides: "
       "{} mod floor({} / {}) = {} mod {} = {}, not 0",
       shape.chunks_per_stage, shape.microbatches, shape.microbatches, shape.stages,
       shape.microbatches, rounds, shape.microbatches % rounds);

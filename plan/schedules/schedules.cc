@@ -49,7 +49,7 @@ Status CheckShape(ScheduleKind kind, const PipelineShape& shape) {
   const ScheduleRecord& record = RecordOf(kind);
   const int chunks = record.default_chunks_per_stage;
   if (record.has_only_default_chunks && shape.chunks_per_stage != chunks) {
-    return InvalidArgument("{} has {} {} a stage, not {}", record.name, chunks,
+    return InvalidArgument("{} needs {} {} per stage, not {}", record.name, chunks,
                            chunks == 1 ? "chunk" : "chunks", shape.chunks_per_stage);
   }
   if (record.check == nullptr) return OkStatus();

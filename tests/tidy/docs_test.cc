@@ -78,7 +78,8 @@ TEST(Docs, LinksLeadToFilesAndHeadings) {
 
 // What CONTRIBUTING.md's worked examples would add.
 bool IsOfAnExample(const std::string& path) {
-  static const std::regex kExample("(.*/)?(square(_kernels)?|post_norm_mlp|eager_1f1b).*|kernels/xla/.*");
+  static const std::regex kExample(
+      "(.*/)?(square(_kernels)?|post_norm_mlp|eager_1f1b).*|kernels/xla/.*");
   return std::regex_match(path, kExample);
 }
 
