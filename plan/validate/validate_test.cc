@@ -181,7 +181,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            "is 9, but 9 stages × 1 chunks exceed the 8 blocks"},
           {"parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV, "
            "pipeline_parallel_chunks: 3}",
-           "parallelism.pipeline_parallel_schedule", "ZBV has 2 chunks per stage, must have 3"},
+           "parallelism.pipeline_parallel_schedule", "ZBV needs 2 chunks per stage, not 3"},
           {"parallelism={pipeline_parallel_degree: 8, pipeline_parallel_schedule: ZBV}",
            "parallelism.pipeline_parallel_degree", "8 stages × 2 chunks exceed the 8 blocks"},
           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_schedule: Interleaved1F1B}",
@@ -189,7 +189,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"parallelism.pipeline_parallel_schedule=2F2B", "parallelism.pipeline_parallel_schedule",
            "\"2F2B\""},
           {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_schedule",
-           "1F1B has 1 chunk per stage, must have 2"},
+           "1F1B needs 1 chunk per stage, not 2"},
           {"parallelism.pipeline_parallel_chunks=0", "parallelism.pipeline_parallel_chunks",
            "is 0"},
           {"parallelism.pipeline_parallel_split_points=[2]",
@@ -280,7 +280,7 @@ TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
   EXPECT_EQ(refusal("auto, pipeline_parallel_chunks: 2", "7"), "");
   EXPECT_THAT(
       refusal("auto, pipeline_parallel_chunks: 3", "7"),
-      HasSubstr("is auto, but no schedule can run: GPipe has 1 chunk per stage, must have 3"));
+      HasSubstr("is auto, but no schedule can run: GPipe needs 1 chunk per stage, not 3"));
 }
 
 TEST(ValidateTest, AllViolationsAreReported) {
