@@ -8,7 +8,7 @@ namespace troupe {
 
 Status Mailbox::Push(AnyMessage message) {
   if (messages_ >= capacity_) {
-    return ResourceExhausted("mailbox is full: {} messages wait, capacity {}; {} was not taken",
+    return ResourceExhausted("mailbox is full ({} messages wait, capacity {}); {} was not accepted",
                              messages_, capacity_, message.name());
   }
   ++messages_;

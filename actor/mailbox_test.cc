@@ -39,7 +39,7 @@ TEST(Mailbox, RefusesAMessageBeyondItsCapacityAndNamesIt) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(
       ToString(status),
-      "RESOURCE_EXHAUSTED: mailbox is full: 2 messages wait, capacity 2; number was not taken");
+      "RESOURCE_EXHAUSTED: mailbox is full (2 messages wait, capacity 2); number was not accepted");
 }
 
 TEST(Mailbox, TakesNoticesWhenItIsFullAndKeepsTheOrder) {

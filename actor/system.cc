@@ -105,7 +105,7 @@ class ActorSystem::Activation final : public Context {
 
   Status StopChild(Address child, Status cause) override {
     if (!cell_.children.contains(child)) {
-      return NotFound("actor {} is no living child of {}", child.value, cell_.name);
+      return NotFound("actor {} is not a live child of {}", child.value, cell_.name);
     }
     return system_.Stop(child, std::move(cause));
   }
@@ -153,7 +153,7 @@ StatusOr<Address> ActorSystem::SpawnOwned(std::string name, std::unique_ptr<Acto
   {
     std::lock_guard lock(mutex_);
     if (free_.empty()) {
-      return ResourceExhausted("cannot spawn {}: {} actors live, at most {} may", name,
+      return ResourceExhausted("cannot spawn {}: {} actors are alive, and the limit is {}", name,
                                options_.max_actors, options_.max_actors);
     }
     cell = &cells_[free_.back()];

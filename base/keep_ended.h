@@ -11,15 +11,15 @@
 
 namespace troupe {
 
-// Which ended jobs stay; the others are removed without their checkpoints. If neither is set, all
-// stay.
+// Which ended jobs stay in the catalog; the others are removed, except for their checkpoints. With
+// neither field all stay.
 struct KeepEnded {
-  std::optional<int64_t> count;             // only the `count` newest stay
-  std::optional<std::chrono::seconds> age;  // only those that ended within this time stay
+  std::optional<int64_t> count;             // the newest `count`
+  std::optional<std::chrono::seconds> age;  // those that ended within `age`
 };
 
-// Parses "1000" (a count), "36h" (an age in s, m, h or d) or "all". INVALID_ARGUMENT naming `flag`
-// for other text.
+// "1000": the newest 1000; "36h" (s, m, h or d): those that ended within that time; "all".
+// INVALID_ARGUMENT naming `flag` for other text.
 StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text);
 
 }  // namespace troupe

@@ -229,9 +229,8 @@ def bench_plan():
         seconds = time.perf_counter() - start
         found = json.loads(found.stdout)
         show({"bench": "search", "devices": 1024, "seconds": round(seconds, 3),
-              "layouts": len(found["best"]) + len(
-            found["rejected"]), "unseen": sum("not looked at" in layout["reason"]
-                                              for layout in found["rejected"])})
+              "layouts": len(found["best"]) + len(found["rejected"]),
+              "unseen": sum("not evaluated" in layout["reason"] for layout in found["rejected"])})
 
 
 class LocalCluster:
@@ -408,7 +407,7 @@ def bench_cores():
     if os.environ.get("TROUPE_BENCH_BEFORE"):
         builds["before"] = os.environ["TROUPE_BENCH_BEFORE"]
     ratios = {name: [] for name in builds}
-    for turn in range(3):
+    for turn in range(4):
         for name, binaries in builds.items():
             with LocalCluster(4, binaries) as cluster:
                 alone = [train_together(cluster, [job]) for job in ("a", "b")]

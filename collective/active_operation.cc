@@ -65,7 +65,7 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks, reduction_.wire_bytes > 0), kNobody);
       elements_left_ = request.count;
       segment_elements_ = SegmentElements(element_bytes, list_->blocks);
-      TakeSegment();
+      ConsumeSegment();
       break;
     }
     case CollectiveOperation::kReduceScatter: {
@@ -96,8 +96,8 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
       const size_t kept = send_offsets_[own + 1] - send_offsets_[own];
       const size_t expected = own_receive_offsets_[own + 1] - own_receive_offsets_[own];
       if (kept != expected) {
-        return InvalidArgument("{}: this rank keeps {} bytes but expects {} from itself", what(),
-                               kept, expected);
+        return InvalidArgument("{}: this rank sends {} bytes to itself but expects {} from itself",
+                               what(), kept, expected);
       }
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks), kNobody);
       Copy(receive_base_ + own_receive_offsets_[own], send_base_ + send_offsets_[own], kept);
@@ -159,7 +159,7 @@ std::byte* ActiveOperation::ScratchOf(size_t index) {
   return scratch_.data() + (reduce_last_ ? index : index % kWindow) * OnWire(message_bytes_);
 }
 
-void ActiveOperation::TakeSegment() {
+void ActiveOperation::ConsumeSegment() {
   const size_t elements = std::min(elements_left_, segment_elements_);
   BalancedOffsets(elements, reduction_.element_bytes, list_->blocks, &send_offsets_);
   elements_left_ -= elements;
@@ -220,7 +220,7 @@ void ActiveOperation::PostSend(const Step& step, Transport& transport) {
   ++sends_posted_;
 }
 
-void ActiveOperation::TakeMessage(size_t index) {
+void ActiveOperation::ConsumeMessage(size_t index) {
   const size_t size = BytesOf(index, receive_total_);
   std::byte* const to = receive_data_ + index * message_bytes_;
   if (reduce_) {
@@ -263,7 +263,7 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
         status = receive_transfers_[receives_done_ % kWindow].status;
         return false;
       }
-      TakeMessage(receives_done_);
+      ConsumeMessage(receives_done_);
       ++receives_done_;
       moved = true;
     }
@@ -286,7 +286,7 @@ bool ActiveOperation::Advance(Transport& transport) {
       }
       receive_base_ += send_offsets_.back();
       send_base_ = receive_base_;
-      TakeSegment();
+      ConsumeSegment();
       step_index_ = 0;
       continue;
     }

@@ -108,8 +108,8 @@ class Translator {
       }
     }
     if (at_ == pattern_.size()) {
-      return InvalidArgument("the class at byte {} of the pattern \"{}\" has no end", begin,
-                             pattern_);
+      return InvalidArgument("the character class at byte {} of the pattern \"{}\" is not closed",
+                             begin, pattern_);
     }
     out_ += pattern_[at_++];
     return OkStatus();
@@ -160,7 +160,7 @@ std::string ErrorText(int error) {
 
 StatusOr<std::string> TranslateSplitPattern(std::string_view pattern) {
   if (pattern.find('\0') != std::string_view::npos || WellFormedPrefix(pattern) < pattern.size()) {
-    return InvalidArgument("the pattern holds a zero byte or is not UTF-8");
+    return InvalidArgument("the pattern contains a zero byte or is not UTF-8");
   }
   return Translator(pattern).Run();
 }
@@ -201,7 +201,7 @@ StatusOr<size_t> SplitPattern::Cutter::FirstPiece(std::string_view text) {
                                  text.size(), 0, PCRE2_NO_UTF_CHECK, match_.get(), nullptr);
   if (result == PCRE2_ERROR_NOMATCH) return text.size();
   if (result < 0) {
-    return ResourceExhausted("the tokenizer's pattern gives up: {}", ErrorText(result));
+    return ResourceExhausted("matching with the tokenizer's pattern failed: {}", ErrorText(result));
   }
   const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(match_.get());
   return bounds[0] > 0 ? bounds[0] : bounds[1];

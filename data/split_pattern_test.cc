@@ -83,7 +83,7 @@ TEST(SplitPattern, RefusesByNameWhatMeansSomethingElseInAnotherEngine) {
       {"a{,3}", "\"{,3}\" at byte 1"},
       {R"(\p)", "\"\\p\""},
       {R"(a\)", "\"\\\" at byte 1"},
-      {"[a", "has no end"},
+      {"[a", "is not closed"},
       {"a*", "matches the empty text"},
       {"(a", "does not compile"},
       {"\xFF", "not UTF-8"},

@@ -20,7 +20,7 @@ HOME = ROOT / "build/quickstart"
 CLUSTER = HOME / "cluster"
 COMMAND_LIMIT_SECONDS = 120
 TRAINING_LIMIT_SECONDS = 1200
-HELD_OUT_LOSS_BAR = 1.85  # nats a byte
+HELD_OUT_LOSS_BAR = 1.85  # nats per byte
 DRAWS = sys.stdout.isatty()
 
 
@@ -86,7 +86,7 @@ def follow(run, job, steps):
     limit = threading.Timer(TRAINING_LIMIT_SECONDS, watch.kill)
     limit.daemon = True
     limit.start()
-    # A few steps after the checkpoint that is taken half-way.
+    # A few steps after the checkpoint at half of the steps.
     kill_step = steps // 2 + 5
     for line in watch.stdout:
         event = json.loads(line)
@@ -159,8 +159,7 @@ def main():
         say("Summary")
         first, last = min(run.losses), max(run.losses)
         say(f"  training loss   {run.losses[first]:.4f} at step {first} -> {run.losses[last]:.4f} "
-            f"at step {last}"
-            " (nats a byte)")
+            f"at step {last} (nats per byte)")
         if run.validations:
             v_first, v_last = min(run.validations), max(run.validations)
             say(f"  held-out loss   {run.validations[v_first]:.4f} at step {v_first} ->"
@@ -183,14 +182,14 @@ def main():
                   and run.validations[max(run.validations)] < HELD_OUT_LOSS_BAR)
         say()
         say("Next, with ./run build's binaries in build/release/bin on your PATH:")
-        say("  troupe up --workers 4 --data-dir /tmp/troupe      a cluster that stays")
-        say("  troupe plan examples/quickstart.yaml              what the planner makes of the "
-            "job, before it runs")
+        say("  troupe up --workers 4 --data-dir /tmp/troupe      a cluster that keeps running")
+        say("  troupe plan examples/quickstart.yaml              the plan of the job, without "
+            "running it")
         say("  troupe submit examples/quickstart.yaml --data-dir /tmp/troupe --name second --wait")
         say("  troupe checkpoints verify PATH                    check one of the checkpoints "
             "above")
         if not passed:
-            sys.exit("the quickstart did not end as it should (SUCCEEDED, recovered, held-out "
+            sys.exit("the quickstart did not end as expected (SUCCEEDED, recovered, held-out "
                      "loss below"
                      f" {HELD_OUT_LOSS_BAR}): see above and {CLUSTER / 'logs'}")
     finally:

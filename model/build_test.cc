@@ -253,7 +253,7 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   options = Small(1, 4, 1);
   options.zero_stage = 1;
   options.whole_matrices = true;
-  refuse(options, "whole matrices where num_key_value_heads 2 is below tensor_parallel_degree 4");
+  refuse(options, "whole matrices with num_key_value_heads 2 below tensor_parallel_degree 4");
   options = Small(1, 4, 1);
   options.mesh.degrees[Axis::kContext] = 2;
   options.model.num_attention_heads = 8;
@@ -332,7 +332,7 @@ TEST(BuildProgramTest, RefusesExpertsThatDoNotFitNamingTheNumbers) {
   EXPECT_TRUE(BuildProgram(options).ok());
   options.gather_dispatch = true;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("9 rows of a microbatch are no multiple of tensor"));
+              testing::HasSubstr("9 rows of a microbatch are not a multiple of tensor"));
   options.gather_dispatch = false;
   options.model.experts.num_experts = 6;
   EXPECT_THAT(

@@ -41,7 +41,7 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     const BlockKind* const kind = FindBlockKind(model.blocks[b]);
     if (kind == nullptr || kind->build == nullptr) {
-      return InvalidArgument("block {} is '{}'; blocks that can be built are {}", b,
+      return InvalidArgument("block {} is '{}'; the blocks of this build are {}", b,
                              model.blocks[b], BuiltLetters());
     }
   }
@@ -59,14 +59,13 @@ Status CheckPlace(const BuildOptions& options) {
     }
   }
   if (options.zero_stage < 0 || options.zero_stage > 3)
-    return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
+    return InvalidArgument("zero_stage {} must be from 0 to 3", options.zero_stage);
   const int shards = mesh.degrees[Axis::kDataShard];
   if (options.shard_run != 0 && (options.zero_stage != 3 || options.shard_run < 2 ||
                                  options.shard_run >= shards || shards % options.shard_run != 0)) {
     return InvalidArgument(
-        "runs of {} data_shard ranks under zero_stage {}: they are of stage 3, of two at least, "
-        "and "
-        "more than one makes up data_parallel_shard_degree {}",
+        "runs of {} data_shard ranks under zero_stage {}: runs need zero_stage 3, at least two "
+        "ranks, and more than one run in data_parallel_shard_degree {}",
         options.shard_run, options.zero_stage, shards);
   }
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
@@ -92,7 +91,7 @@ Status CheckPlace(const BuildOptions& options) {
     }
   }
   if (!(options.model.hidden_dropout >= 0 && options.model.hidden_dropout < 1)) {
-    return InvalidArgument("hidden_dropout {} is not in [0, 1)", options.model.hidden_dropout);
+    return InvalidArgument("hidden_dropout {} must be in [0, 1)", options.model.hidden_dropout);
   }
   if (!(options.z_loss_coef >= 0)) {
     return InvalidArgument("z_loss_coef {} is negative", options.z_loss_coef);
@@ -115,7 +114,7 @@ Status CheckPlace(const BuildOptions& options) {
   }
   if (options.tensor_parts > 1 && HasExperts(options.model.blocks)) {
     return InvalidArgument(
-        "tensor_parallel_parts {} of a model with block E: its routers take whole rows",
+        "tensor_parallel_parts {} with a block E: its routers need all rows at once",
         options.tensor_parts);
   }
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
@@ -132,7 +131,7 @@ Status CheckPlace(const BuildOptions& options) {
     return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
   }
   if (options.float8 != Float8Recipe::kNone && options.compute_dtype != DType::kBFloat16) {
-    return InvalidArgument("float8 {} with compute_dtype {}: the output of FP8 matmuls is bf16",
+    return InvalidArgument("float8 {} with compute_dtype {}: outputs of FP8 matmuls are bf16",
                            Name(options.float8), Name(options.compute_dtype));
   }
   if (options.bucket_elements < 1)
@@ -169,14 +168,13 @@ Status CheckOptions(const BuildOptions& options) {
   if (options.whole_matrices &&
       options.model.num_key_value_heads < options.mesh.degrees[Axis::kTensor]) {
     return InvalidArgument(
-        "whole matrices where num_key_value_heads {} is below tensor_parallel_degree {}: ranks "
-        "that share a head "
-        "would cut it differently",
+        "whole matrices with num_key_value_heads {} below tensor_parallel_degree {}: ranks that "
+        "share a head would split it differently",
         options.model.num_key_value_heads, options.mesh.degrees[Axis::kTensor]);
   }
   const int expert = options.mesh.degrees[Axis::kExpert];
   if (expert > 1 && !HasExperts(options.model.blocks)) {
-    return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
+    return InvalidArgument("expert_parallel_degree {} without a block E", expert);
   }
   for (const BlockKind* kind : BlockKinds()) {
     if (kind->check == nullptr || options.model.blocks.find(kind->letter) == std::string::npos)

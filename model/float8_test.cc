@@ -488,9 +488,9 @@ TEST(Float8Rules, ProductsRefuseFactorsWithoutTheirScalesOrOfTheOtherFormat) {
   EXPECT_EQ((*types)[0].placement[Axis::kTensor], Shard(1));
   EXPECT_EQ((*types)[0].dtype, DType::kBFloat16);
   EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w}),
-              testing::HasSubstr("come without scales"));
+              testing::HasSubstr("have no scales"));
   EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w, w_scale, x_scale}),
-              testing::HasSubstr("w_scale, tensor:S(0), is no scale of x"));
+              testing::HasSubstr("w_scale, tensor:S(0), is not a scale of x"));
   EXPECT_THAT(Refusal(OpKind::kMatmulGradInput, NoAttributes(), {x, w, x_scale, w_scale}),
               testing::HasSubstr("input x is f8e4m3 of 2 dims where f8e5m2"));
 }

@@ -126,7 +126,7 @@ class SimulatedSystem::Activation final : public Context {
     if (cell_.dead) return Unavailable("{} has crashed", node_.name);
     const auto receiver = system_.Find(to);
     TROUPE_CHECK(receiver == nullptr || receiver->node == cell_.node,
-                 "{} sends {} to an actor of another node: that takes a stream", cell_.name,
+                 "{} sends {} to an actor of another node, which needs a stream", cell_.name,
                  message.name());
     return system_.Send(to, std::move(message));
   }
@@ -164,7 +164,7 @@ class SimulatedSystem::Activation final : public Context {
 
   Status StopChild(Address child, Status cause) override {
     if (!cell_.children.contains(child)) {
-      return NotFound("actor {} is no living child of {}", child.value, cell_.name);
+      return NotFound("actor {} is not a live child of {}", child.value, cell_.name);
     }
     system_.Notify(child, StopNotice{std::move(cause)});
     return OkStatus();

@@ -132,7 +132,7 @@ StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::ProductLibra
                                        kExtent};
   TROUPE_ASSIGN_OR_RETURN(const auto product, products.Prepare(shape));
   if (product == nullptr)
-    return Internal("the library has no product of {0} by {0} by {0}", kExtent);
+    return Internal("the library has no matmul of {0} by {0} by {0}", kExtent);
   TROUPE_ASSIGN_OR_RETURN(const DeviceMemory workspace,
                           device.Allocate(product->workspace_bytes()));
   TROUPE_RETURN_IF_ERROR(kernels::cuda::FillWithNoise(device, from.get(), kBytes, bfloat16));

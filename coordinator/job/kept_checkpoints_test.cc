@@ -198,10 +198,10 @@ TEST_F(Retention, AnAnswerThatIsStaleChangesNothing) {
   verified->set_attempt(attempts_.at(30));
   verified->set_path("/ck/elsewhere");
   verified->set_damaged(true);
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   verified->set_ok(true);
   verified->set_damaged(false);
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   EXPECT_EQ(Record(30).state(), v1::CHECKPOINT_STATE_COMMITTED);
   EXPECT_FALSE(Record(30).verified());
   DamagedTwice(30);
@@ -214,10 +214,10 @@ TEST_F(Retention, AnAnswerThatIsStaleChangesNothing) {
   Damaged(10);
   EXPECT_EQ(Record(10).state(), v1::CHECKPOINT_STATE_DELETING);
   verified->set_job("b");
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   verified->set_job("a");
   verified->set_attempt(1000);
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   EXPECT_THAT(cluster_->Events("a"), Not(Contains("CHECKPOINT_UNREADABLE")));
 }
 

@@ -49,7 +49,8 @@ template <typename Request>
 Status CheckSize(const Request& request) {
   const size_t bytes = request.ByteSizeLong();
   if (bytes <= kMaxRequestBytes) return OkStatus();
-  return ResourceExhausted("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
+  return ResourceExhausted("the request has {} bytes, above the limit of {}", bytes,
+                           kMaxRequestBytes);
 }
 
 // Calls to be sent to the machine, with the plans prepared for them.
@@ -80,10 +81,10 @@ void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_che
   };
   const auto check = [name = call.request.job().name(), look, &looks, done] {
     done(looks.Run(look, kLookLimit,
-                   fmt::format("the look at data and checkpoint.initial_load of job {}", name)));
+                   fmt::format("the check of data and checkpoint.initial_load of job {}", name)));
   };
   if (!data_checks.Run(check)) {
-    done(ResourceExhausted("too many new jobs wait for a look at their data"));
+    done(ResourceExhausted("too many new jobs wait for the check of their data"));
   }
 }
 

@@ -184,7 +184,8 @@ class Engine::Stepping {
 
   void LookForStall(MonotonicTime now) {
     if (!stall_guard_.Look(now)) return;
-    LogWarning("coordinator", "this process stood still: nobody is given up before {} s from now",
+    LogWarning("coordinator",
+               "this process was suspended: no worker or rank counts as lost for another {} s",
                ToSeconds(stall_guard_.ticks_from() - now));
   }
 
@@ -349,7 +350,7 @@ SessionId Engine::OpenSession(std::shared_ptr<SessionSink> sink) {
   return stepping_->OpenSession(std::move(sink));
 }
 
-Status Engine::Say(SessionId session, v1::WorkerMessage message) {
+Status Engine::Receive(SessionId session, v1::WorkerMessage message) {
   return stepping_->Post(What(WorkerSaid{session, std::move(message)}), true);
 }
 

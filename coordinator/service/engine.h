@@ -64,7 +64,7 @@ class Engine {
   SessionId OpenSession(std::shared_ptr<SessionSink> sink);
   // Queues the message. Returns RESOURCE_EXHAUSTED if too many events are queued; the caller should
   // then end the stream.
-  Status Say(SessionId session, v1::WorkerMessage message);
+  Status Receive(SessionId session, v1::WorkerMessage message);
   void CloseSession(SessionId session);
 
   // `make(call)` creates the event. `done` is called once with its reply, unless the call is

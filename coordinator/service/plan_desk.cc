@@ -46,7 +46,7 @@ void PlanDesk::Loop() {
     waiting_.pop_front();
     lock.unlock();
     const bool late = Clock::now() > next.deadline;
-    next.task(late ? DeadlineExceeded("the plan's turn did not come within {:.0f} s",
+    next.task(late ? DeadlineExceeded("the plan was not begun within {:.0f} s",
                                       std::chrono::duration<double>(options_.limit).count())
                    : OkStatus());
     lock.lock();

@@ -139,7 +139,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   builder.RegisterService(parts->cluster.get());
   builder.RegisterService(parts->sessions.get());
   parts->grpc = builder.BuildAndStart();
-  if (parts->grpc == nullptr) return Internal("gRPC does not start a server");
+  if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->acceptor->Start(
       {.accepted =
            [connections = parts->connections.get()](int listener, int connection) {

@@ -242,7 +242,8 @@ TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
   v1::CreateJobResponse created;
   const grpc::Status refused = Create(large, "", &created);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.error_message(), ContainsRegex("the request has [0-9]+ bytes, more than"));
+  EXPECT_THAT(refused.error_message(),
+              ContainsRegex("the request has [0-9]+ bytes, above the limit of"));
   Worker stranger(*workers_, std::string(kBytes, 'x'));
   v1::CoordinatorMessage message;
   EXPECT_FALSE(stranger.Read(&message));

@@ -59,9 +59,10 @@ class SessionReactor final
     }
     const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
     first_ = false;
-    const Status said = too_large ? InvalidArgument("the first message has {} bytes, more than {}",
-                                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
-                                  : engine_.Say(session_, std::move(incoming_));
+    const Status said =
+        too_large ? InvalidArgument("the first message has {} bytes, above the limit of {}",
+                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
+                  : engine_.Receive(session_, std::move(incoming_));
     if (!said.ok()) {
       LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
       sink_->FinishOnce(said);
@@ -86,8 +87,8 @@ class SessionReactor final
   void End(const Status& status) {
     if (!sink_->FinishOnce(status)) return;
     LogWarning("coordinator",
-               "session {} of {} ended: its peer closed it, went away, or sent a message above the "
-               "limit of {} bytes",
+               "session {} of {} ended: the peer closed it, disconnected, or sent a message above "
+               "the limit of {} bytes",
                session_, peer_, kMaxReceiveBytes);
   }
 
@@ -103,7 +104,8 @@ void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
   const std::lock_guard lock(mutex_);
   if (finished_ || close_after_) return;
   if (queue_.size() >= kMaxQueued) {
-    LogWarning("coordinator", "a worker's stream is ended: {} messages wait for it", queue_.size());
+    LogWarning("coordinator", "the stream to a worker is closed, because {} messages wait for it",
+               queue_.size());
     FinishLocked(ResourceExhausted("{} messages wait for this worker", queue_.size()));
     return;
   }

@@ -32,7 +32,7 @@ def slices(directory, shard):
     Raises ValueError if its checksums are not the manifest's."""
     data = (directory / shard["name"]).read_bytes()
     if [crc32c(data[at:at + BLOCK]) for at in range(0, len(data), BLOCK)] != shard["block_crc32c"]:
-        raise ValueError(f"{shard['name']}: not what was written")
+        raise ValueError(f"{shard['name']}: the content differs from what was written")
     start = 8 + struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:start])
     places = header.pop("__metadata__")
@@ -45,7 +45,7 @@ def slices(directory, shard):
 
 
 def read(path):
-    """(manifest, {name: (dtype, shape, row-major little-endian bytes)})"""
+    """Returns (manifest, {name: (dtype, shape, row-major little-endian bytes)})."""
     directory = pathlib.Path(path)
     manifest = json.loads((directory / "manifest.json").read_text())
     tensors = {}

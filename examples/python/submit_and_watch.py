@@ -1,4 +1,4 @@
-"""Submits a job and watches it to its end. Needs only proto/ from Troupe.
+"""Submits a job and watches it to its end, using only proto/ of Troupe.
 
   python submit_and_watch.py --coordinator 127.0.0.1:7000 --train PREFIX [--steps 20] [--name NAME]
 

@@ -136,7 +136,7 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
         const float must = times * known.Product(row, column);
         if (is == must) continue;
         return DataLoss(
-            "burn-in, round {}: element [{}, {}] of a product of {} rows is {}, must be {}",
+            "burn-in, round {}: element [{}, {}] of a matmul of {} rows is {}, must be {}",
             report.rounds, row, column, extent, is, must);
       }
     }

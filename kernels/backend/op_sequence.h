@@ -13,7 +13,7 @@
 namespace troupe::kernels {
 
 // The fall-back reported for an FP8 matmul whose operands are first dequantised to bfloat16.
-inline constexpr char kFloat8Fallback[] = "float8 by a product of bfloat16";
+inline constexpr char kFloat8Fallback[] = "float8 by a bfloat16 matmul";
 
 // When an accumulated output is overwritten instead.
 enum class Overwrites : uint8_t { kNever, kFirstMicrobatch, kEveryRun };

@@ -71,7 +71,7 @@ StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> r
                                                      Communicator* communicator,
                                                      std::shared_ptr<UnderWay> under_way) {
   const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce, attributes.wire);
-  if (!reduction) return InvalidArgument("no such reduction of {}", model::Name(dtype));
+  if (!reduction) return InvalidArgument("a reduction of {} is not supported", model::Name(dtype));
   return std::make_unique<AllReduce>(std::move(ranges), *reduction, PurposeOf(attributes.purpose),
                                      communicator, std::move(under_way));
 }

@@ -109,7 +109,7 @@ StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
                                                          Communicator* communicator,
                                                          std::shared_ptr<UnderWay> under_way) {
   const std::optional<Reduction> sum = ReductionOf(args.dtype, model::ReduceKind::kSum, args.wire);
-  if (!sum) return InvalidArgument("no sum of {}", model::Name(args.dtype));
+  if (!sum) return InvalidArgument("sums of {} are not supported", model::Name(args.dtype));
   return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator, std::move(under_way));
 }
 

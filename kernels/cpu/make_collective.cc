@@ -105,7 +105,7 @@ MadeInstruction Preparation::MakeScatterRouted(const Making& making) {
 
 MadeInstruction Preparation::MakeWait(const Making& making) {
   const auto begun = under_way_.find(making.op.inputs[0]);
-  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  if (begun == under_way_.end()) return Internal("it waits for a collective that was not started");
   return std::make_unique<Wait>(begun->second);
 }
 

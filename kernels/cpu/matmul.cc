@@ -40,7 +40,7 @@ Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void
     case ProductKind::kWeightGradient:
       return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, x, n, y, k, beta, z, k), "sgemm");
   }
-  return Internal("product kind is unknown");
+  return Internal("the matmul's kind is unknown");
 }
 
 namespace {
@@ -284,7 +284,7 @@ StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Lev
   try {
     return std::make_unique<BFloat16Product>(shape);
   } catch (const dnnl::error& error) {
-    return Internal("oneDNN has no bfloat16 product of {} rows, {} in, {} out: {}", shape.rows,
+    return Internal("oneDNN has no bfloat16 matmul of {} rows, {} in, {} out: {}", shape.rows,
                     shape.k, shape.n, error.message);
   }
 }
@@ -307,7 +307,7 @@ Status LimitLibrary(Level level) {
   }
   if (dnnl_set_max_cpu_isa(isa) == dnnl_success) return OkStatus();
   if (dnnl_get_effective_cpu_isa() == isa) return OkStatus();
-  return FailedPrecondition("oneDNN has run already: it cannot be kept to level {} any more",
+  return FailedPrecondition("oneDNN has already run, so it cannot be limited to level {}",
                             Name(level));
 }
 

@@ -367,8 +367,7 @@ Status CheckExperts(const BuildOptions& options) {
   if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
     return InvalidArgument(
         "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree "
-        "{}, "
-        "over which experts are spread",
+        "{}, over which experts are distributed",
         e.num_experts, expert, tensor);
   }
   if (!(e.bias_update_rate >= 0)) {
@@ -389,8 +388,8 @@ Status CheckExperts(const BuildOptions& options) {
       options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
   if (options.gather_dispatch && options.spread_experts_over_tensor && rows % tensor != 0) {
     return InvalidArgument(
-        "{} rows of a microbatch are no multiple of tensor_parallel_degree {}: all_gather over "
-        "expert × tensor takes equal parts",
+        "the {} rows of a microbatch are not a multiple of tensor_parallel_degree {}: all_gather "
+        "over expert × tensor needs equal parts",
         rows, tensor);
   }
   if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {

@@ -30,17 +30,18 @@ StatusOr<Placement> Convert(const MeshView& mesh, const CollectiveGroup& group, 
   const int shards = mesh.degrees[Axis::kDataShard];
   if (of_runs && (!(group.axes & GroupOf(Axis::kDataShard).axes) || group.run < 1 ||
                   shards % group.run != 0)) {
-    return InvalidArgument("group {} has runs of {} that {} data_shard ranks are not cut into",
-                           ToText(group), group.run, shards);
+    return InvalidArgument(
+        "group {} has runs of {}, into which {} data_shard ranks cannot be split", ToText(group),
+        group.run, shards);
   }
-  if (x.dims.empty()) return InvalidArgument("input {} has no dim to be cut", x.name);
+  if (x.dims.empty()) return InvalidArgument("input {} has no dim that could be sharded", x.name);
   Placement placement = x.placement;
   for (int a = 1; a < kNumAxes; ++a) {
     if (!(group.axes & (1u << a))) continue;
     const bool has_runs = of_runs && static_cast<Axis>(a) == Axis::kDataShard;
     const AxisPlacement due_here = has_runs ? OnRuns(group, due, gives) : due;
     if (placement.axes[a] != due_here) {
-      return InvalidArgument("input {} is {} on axis {} where {} is due", x.name,
+      return InvalidArgument("input {} is {} on axis {}, must be {}", x.name,
                              ToText(placement.axes[a]), Name(static_cast<Axis>(a)),
                              ToText(due_here));
     }
@@ -54,7 +55,7 @@ Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_
   if (collective.row_parts == 1) return OkStatus();
   if (collective.row_parts > 1 && rows % (int64_t{collective.row_parts} * ranks) == 0)
     return OkStatus();
-  return InvalidArgument("{} rows of {} are no multiple of {} parts × {} ranks", rows, x.name,
+  return InvalidArgument("{} rows of {} are not a multiple of {} parts × {} ranks", rows, x.name,
                          collective.row_parts, ranks);
 }
 
@@ -62,11 +63,12 @@ Status CheckCut(const CollectiveAttributes& collective, const Value& x, int64_t 
   const RowCut& cut = collective.cut;
   if (cut.owner >= ranks || cut.unit < 1) {
     return InvalidArgument(
-        "{} rows of {} are not cut in units of {} over {} ranks, or not one of these, {}, has all",
-        rows, x.name, cut.unit, ranks, cut.owner);
+        "the {} rows of {} cannot be split in units of {} over {} ranks with owner {}", rows,
+        x.name, cut.unit, ranks, cut.owner);
   }
   if (cut == RowCut() || collective.row_parts == 1) return OkStatus();
-  return InvalidArgument("{} is cut in {} parts and otherwise too", x.name, collective.row_parts);
+  return InvalidArgument("{} is sharded in {} parts and in another way too", x.name,
+                         collective.row_parts);
 }
 
 StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
@@ -101,7 +103,7 @@ StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attr
   TROUPE_RETURN_IF_ERROR(CheckCut(collective, x, extent, ranks));
   const Range own = collective.cut.Of(extent, ranks, IndexInGroup(mesh, collective.group));
   if (own.size() != x.dims[0].local) {
-    return InvalidArgument("input {} has {} rows where this rank's block of {} has {}", x.name,
+    return InvalidArgument("input {} has {} rows, but this rank's block of {} has {}", x.name,
                            x.dims[0].local, extent, own.size());
   }
   return std::vector<ValueType>{std::move(type)};
@@ -120,8 +122,7 @@ StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
   if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in ||
       counts.dims[0].local % ranks != 0) {
     return InvalidArgument(
-        "input {} has {} rows and {} has {} counts where {} rows and counts of {} "
-        "ranks are due",
+        "input {} has {} rows and {} has {} counts, must have {} rows and counts of {} ranks",
         x.name, x.dims[0].local, counts.name, counts.dims[0].local, collective.rows_in, ranks);
   }
   type.dims[0] = {"slots", collective.rows_out * (x.dims[0].global / x.dims[0].local),

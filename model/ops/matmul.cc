@@ -23,8 +23,8 @@ Status ExpectScale(const MeshView& mesh, const Value& factor, const Value& scale
       return OkStatus();
     }
   }
-  return InvalidArgument("input {}, {}, is no scale of {}, {}", scale.name, ToText(scale.placement),
-                         factor.name, ToText(factor.placement));
+  return InvalidArgument("input {}, {}, is not a scale of {}, {}", scale.name,
+                         ToText(scale.placement), factor.name, ToText(factor.placement));
 }
 
 struct Letters {

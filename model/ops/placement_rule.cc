@@ -12,7 +12,7 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
   ShardedLetters result;
   for (const Operand& operand : operands) {
     if (operand.value->dims.size() != operand.letters.size()) {
-      return InvalidArgument("input {} has {} dims where {} are due", operand.value->name,
+      return InvalidArgument("input {} has {} dims, must have {}", operand.value->name,
                              operand.value->dims.size(), operand.letters.size());
     }
   }
@@ -29,7 +29,7 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
       }
       if (placement.kind != PlacementKind::kShard) continue;
       if (placement.shift != 0) {
-        return InvalidArgument("input {} is {} on axis {}: it is another rank's",
+        return InvalidArgument("input {} is {} on axis {}: it belongs to another rank",
                                operand.value->name, ToText(placement), axis);
       }
       if (placement.run != 0) {
@@ -46,13 +46,13 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
                                by->value->name, operand.value->name, axis);
       }
       if (operand.how.has_value() && letter != kRows && *operand.how != placement.how) {
-        return InvalidArgument("input {} is {} on axis {}, which cuts its dim otherwise than due",
+        return InvalidArgument("input {} is {} on axis {}, which shards its dim in the wrong way",
                                operand.value->name, ToText(placement), axis);
       }
       if (!operand.how.has_value() || letter == kRows) {
         if (how_is_set && result.how_[a] != placement.how) {
-          return InvalidArgument("inputs {} and {} are cut differently on axis {}", by->value->name,
-                                 operand.value->name, axis);
+          return InvalidArgument("inputs {} and {} are sharded differently on axis {}",
+                                 by->value->name, operand.value->name, axis);
         }
         result.how_[a] = placement.how;
         how_is_set = true;
@@ -69,7 +69,7 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
                                  operand.value->name, axis);
         }
       } else if (operand.letters.find(result.letter_[a]) != std::string_view::npos) {
-        return InvalidArgument("input {} is {} on axis {} where {} is {}", operand.value->name,
+        return InvalidArgument("input {} is {} on axis {}, but {} is {}", operand.value->name,
                                ToText(placement), axis, by->value->name,
                                ToText(by->value->placement.axes[a]));
       } else if (operand.has_gradient && placement.kind != PlacementKind::kCopied) {
@@ -108,7 +108,7 @@ StatusOr<Value> Apart(const Value& value, uint8_t axes, AxisPlacement due) {
   for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
     if (!(axes & GroupOf(axis).axes)) continue;
     if (value.placement[axis] != due) {
-      return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+      return InvalidArgument("input {} is {} on axis {}, must be {}", value.name,
                              ToText(value.placement[axis]), Name(axis), ToText(due));
     }
     apart.placement[axis] = Replicated();
@@ -125,7 +125,7 @@ Placement With(Placement placement, uint8_t axes, AxisPlacement on_them) {
 
 Status ExpectType(const Value& value, DType dtype, size_t dims) {
   if (value.dtype == dtype && value.dims.size() == dims) return OkStatus();
-  return InvalidArgument("input {} is {} of {} dims where {} of {} is due", value.name,
+  return InvalidArgument("input {} is {} of {} dims, must be {} of {}", value.name,
                          Name(value.dtype), value.dims.size(), Name(dtype), dims);
 }
 
@@ -135,7 +135,7 @@ Status CheckWire(const CollectiveAttributes& collective, const Value& x) {
       x.dtype == DType::kFloat32) {
     return OkStatus();
   }
-  return InvalidArgument("a {} of {} {} does not travel as {}",
+  return InvalidArgument("a {} of {} {} cannot be sent as {}",
                          collective.reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype),
                          x.name, Name(collective.wire));
 }
@@ -144,7 +144,7 @@ Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim) {
   const Dim& x = a.dims[a_dim];
   const Dim& y = b.dims[b_dim];
   if (x.local == y.local && x.global == y.global) return OkStatus();
-  return InvalidArgument("dim {} of input {} is {}/{}, dim {} of {} is {}/{}", a_dim, a.name,
+  return InvalidArgument("dim {} of input {} is {}/{}, but dim {} of {} is {}/{}", a_dim, a.name,
                          x.local, x.global, b_dim, b.name, y.local, y.global);
 }
 

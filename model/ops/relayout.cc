@@ -13,7 +13,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const RelayoutAttributes& relayout = collective.relayout;
   const Value& x = *in[0];
   if (!(collective.group == GroupOf(Axis::kContext))) {
-    return InvalidArgument("rows of input {} move over axis context only, not {}", x.name,
+    return InvalidArgument("rows of input {} are moved over axis context only, not {}", x.name,
                            ToText(collective.group));
   }
   const auto rows_in = [](ChunkLayout layout) {
@@ -21,7 +21,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   };
   const AxisPlacement due = rows_in(relayout.from());
   if (x.placement[Axis::kContext] != due) {
-    return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
+    return InvalidArgument("input {} is {} on axis context, must be {}", x.name,
                            ToText(x.placement[Axis::kContext]), ToText(due));
   }
   // Otherwise the rows to send would depend on the tensor rank.

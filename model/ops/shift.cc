@@ -11,13 +11,13 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const auto& collective = std::get<CollectiveAttributes>(attributes);
   const Value& x = *in[0];
   if (!(collective.group == GroupOf(Axis::kContext))) {
-    return InvalidArgument("input {} goes round axis context only, not {}", x.name,
+    return InvalidArgument("input {} is shifted over axis context only, not {}", x.name,
                            ToText(collective.group));
   }
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
   AxisPlacement& placement = type.placement[Axis::kContext];
   if (placement.kind != PlacementKind::kShard) {
-    return InvalidArgument("input {} is {} on axis context where a shard is due", x.name,
+    return InvalidArgument("input {} is {} on axis context, must be sharded", x.name,
                            ToText(placement));
   }
   const int ranks = mesh.degrees[Axis::kContext];

@@ -97,7 +97,7 @@ StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
   values.reserve(inputs.size());
   for (const ValueId input : inputs) {
     if (input < 0 || input >= static_cast<ValueId>(program.values.size())) {
-      return InvalidArgument("{}: input {} is no value", Name(kind), input);
+      return InvalidArgument("{}: input {} is not a value", Name(kind), input);
     }
     values.push_back(&program.values[input]);
   }

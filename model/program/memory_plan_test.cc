@@ -267,7 +267,7 @@ TEST(PlanMemoryTest, SavesOnlyWhatBackwardNeedsAndPrintsThePeak) {
   EXPECT_GE(plan.saved_bytes[0], saved * 9 / 10);
   // Master, gradient and two moments of 124M parameters in float32.
   EXPECT_NEAR(static_cast<double>(plan.persistent_bytes), 16.0 * 123.6e6, 16e6);
-  EXPECT_NE(ToText(plan, program).find("alive in"), std::string::npos) << ToText(plan, program);
+  EXPECT_NE(ToText(plan, program).find("in use in"), std::string::npos) << ToText(plan, program);
   const MemoryPlan four = PlanMemory(program, {4}, false, 2);
   EXPECT_EQ(four.total_bytes() - plan.total_bytes(), 3 * plan.saved_bytes[0]);
 }

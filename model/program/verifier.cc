@@ -63,14 +63,14 @@ class StepChecker {
     }
     for (const auto& [output, op] : under_way_) {
       if (ends_later || op->last_microbatch || before.contains(output)) continue;
-      return Internal("{}: {}: nothing waits for it", piece, ToText(*op, program_));
+      return Internal("{}: {}: no operation waits for it", piece, ToText(*op, program_));
     }
     return OkStatus();
   }
 
   Status NothingIsUnderWayAfter(const char* piece) const {
     if (under_way_.empty()) return OkStatus();
-    return Internal("{}: {}: nothing has waited for it", piece,
+    return Internal("{}: {}: no operation has waited for it", piece,
                     ToText(*under_way_.begin()->second, program_));
   }
 
@@ -93,7 +93,7 @@ class StepChecker {
     TROUPE_RETURN_IF_ERROR(CheckCollectiveTypes(program_, op));
     if (op.asynchronous) {
       if (!IsCollective(op.kind) && op.kind != OpKind::kAllToAll) {
-        return InvalidArgument("no collective is asynchronous");
+        return InvalidArgument("asynchronous collectives are not allowed here");
       }
       Begin(op);
     }
@@ -101,7 +101,7 @@ class StepChecker {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueType> types,
                             InferTypes(program_, op.kind, op.attributes, op.inputs));
     if (types.size() != op.outputs.size()) {
-      return InvalidArgument("{} outputs where {} are due", op.outputs.size(), types.size());
+      return InvalidArgument("there are {} outputs, must be {}", op.outputs.size(), types.size());
     }
     for (size_t i = 0; i < types.size(); ++i) {
       TROUPE_RETURN_IF_ERROR(CheckType(program_.value(op.outputs[i]), types[i]));
@@ -112,12 +112,13 @@ class StepChecker {
 
   Status CheckWait(const Op& op) {
     const auto begun = under_way_.find(op.inputs.empty() ? kNoValue : op.inputs[0]);
-    if (begun == under_way_.end()) return InvalidArgument("it waits for nothing that was begun");
+    if (begun == under_way_.end())
+      return InvalidArgument("it waits for a collective that was not started");
     std::vector<ValueId> due = begun->second->outputs;
     due.insert(due.end(), begun->second->inputs.begin(), begun->second->inputs.end());
     if (due != op.inputs || op.part != begun->second->part ||
         op.gradient_in_forward != begun->second->gradient_in_forward) {
-      return InvalidArgument("it is not the wait of {}", ToText(*begun->second, program_));
+      return InvalidArgument("it does not match {}", ToText(*begun->second, program_));
     }
     End(*begun->second);
     under_way_.erase(begun);
@@ -183,12 +184,12 @@ class StepChecker {
                            std::equal(value.dims.begin() + 1, value.dims.end(),
                                       whole.dims.begin() + 1, whole.dims.end());
       if (is_rows && !IsPlacedAsRowsOf(value.placement, whole.placement)) {
-        return InvalidArgument("{} is {} but rows of {}, which is {}", value.name,
+        return InvalidArgument("{} is {} but has rows of {}, which is {}", value.name,
                                ToText(value.placement), whole.name, ToText(whole.placement));
       }
       if (is_rows) return CheckRead(value.view_of);
     }
-    return InvalidArgument("{} ({}) is read but nothing has made it", value.name,
+    return InvalidArgument("{} ({}) is read before an operation has written it", value.name,
                            ToText(value.placement));
   }
 
@@ -204,7 +205,7 @@ class StepChecker {
                       return a.local == b.local && a.global == b.global;
                     })) {
       return InvalidArgument(
-          "{} is declared with another dtype or other extents than the operation makes",
+          "{} is declared with another dtype or other extents than those of the operation",
           value.name);
     }
     return OkStatus();
@@ -225,12 +226,12 @@ class StepChecker {
       const Role role = program_.value(output).role;
       const bool is_gradient = role == Role::kGradient || role == Role::kMicrobatchGradient;
       if (is_gradient && op.first_writer != writers.empty()) {
-        return InvalidArgument("{} must be overwritten by its first writer and by no other",
+        return InvalidArgument("{} must be overwritten by its first writer and by no other one",
                                program_.value(output).name);
       }
       writers.push_back(&op);
     } else if (made_[output] && !in_update) {
-      return InvalidArgument("{} is made a second time", program_.value(output).name);
+      return InvalidArgument("{} is written a second time", program_.value(output).name);
     }
     made_[output] = true;
     // A reduce-scatter in place, even with an empty block, leaves the rest of its input
@@ -316,7 +317,7 @@ Status CheckPieceContents(const Program& program) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
         if (op.last_microbatch && (piece == Piece::kForward || !IsCollective(op.kind) ||
                                    op.part != Part::kWeightGradient)) {
-          return Internal("{}: {}: only a collective of W runs with the last microbatch alone",
+          return Internal("{}: {}: only a collective of W can run with the last microbatch only",
                           Name(piece), ToText(op, program));
         }
         // Within F and its derivative, tokens are exchanged over context, but parameters are not.
@@ -360,7 +361,7 @@ Status CheckBoundaries(const Program& program) {
         by_rows[Axis::kTensor] = due[Axis::kTensor];
       }
       if (due != by_rows || program.value(gradient).placement != GradientPlacement(due)) {
-        return Internal("chunk {}: boundary {} is {} and its gradient {}", chunk.chunk,
+        return Internal("chunk {}: boundary {} is {} but its gradient is {}", chunk.chunk,
                         program.value(value).name, ToText(due),
                         ToText(program.value(gradient).placement));
       }
@@ -387,7 +388,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
   for (const ChunkInterface& chunk : program.chunks) {
     for (const ValueId made : {chunk.output, chunk.input_gradient}) {
       if (made != kNoValue && !checker.Made(made)) {
-        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk,
+        return Internal("chunk {}: no operation writes boundary {}", chunk.chunk,
                         program.value(made).name);
       }
     }

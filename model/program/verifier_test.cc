@@ -289,7 +289,7 @@ TEST(VerifyProgramTest, FindsAHaltThatComesTooLateOrIsMissing) {
   program = valid;
   program.update.erase(program.update.end() - 2);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
-              testing::HasSubstr("0 control_halt, a value to hold it"));
+              testing::HasSubstr("0 control_halt, but a value for it"));
   // Before the word is reduced, ranks would halt at different steps.
   program = valid;
   std::swap(program.update[program.update.size() - 3], program.update[program.update.size() - 2]);
@@ -353,10 +353,10 @@ TEST(VerifyProgramTest, FindsACollectiveThatIsUsedBeforeItsWait) {
     EXPECT_EQ(VerifyProgram(none).code(), StatusCode::kInternal);
     OpsOf(twice, Piece::kForward).insert(nth(twice), Op(*nth(twice)));
     EXPECT_THAT(std::string(Message(VerifyProgram(twice))),
-                testing::HasSubstr("waits for nothing that was begun"));
+                testing::HasSubstr("waits for a collective that was not started"));
     std::rotate(OpsOf(early, Piece::kForward).begin(), nth(early), nth(early) + 1);
     EXPECT_THAT(std::string(Message(VerifyProgram(early))),
-                testing::HasSubstr("waits for nothing that was begun"));
+                testing::HasSubstr("waits for a collective that was not started"));
   }
 }
 

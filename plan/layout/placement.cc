@@ -176,15 +176,15 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
         current = roomy;
       } else {
         placement.warnings.push_back(fmt::format(
-            "the run of data_shard of ranks {}-{} crosses islands: none has {} devices free", first,
-            first + run_size - 1, run_size));
+            "the run of data_shard of ranks {}-{} crosses islands: no island has {} free devices",
+            first, first + run_size - 1, run_size));
       }
     }
     if (current == nullptr || current->free() < group_size) current = with_room(group_size);
     if (current == nullptr) {
-      placement.warnings.push_back(
-          fmt::format("the tensor group of ranks {}-{} crosses islands: none has {} devices free",
-                      first, first + group_size - 1, group_size));
+      placement.warnings.push_back(fmt::format(
+          "the tensor group of ranks {}-{} crosses islands: no island has {} free devices", first,
+          first + group_size - 1, group_size));
     }
     for (int rank = first; rank < first + group_size; ++rank) {
       Island* source = current;

@@ -21,7 +21,7 @@ namespace troupe {
 struct SearchOptions {
   int devices = 1;
   int best = 5;          // number of layouts to return
-  int plans_max = 4096;  // limit of layouts planned in full; the rest is rejected as not looked at
+  int plans_max = 4096;  // limit of layouts planned in full; the rest is rejected as not evaluated
 };
 
 struct FoundLayout {

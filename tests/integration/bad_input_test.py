@@ -49,7 +49,7 @@ REFUSED = [
     ("missing data", ["data.train=/nowhere/at/all"], ["data.train", "/nowhere/at/all"]),
     ("bad pattern", ["model.pattern=(AD"], ["model.pattern", "(AD"]),
     ("context that does not cut the tokens", ["parallelism.context_parallel_degree=3"],
-     ["context_parallel_degree", "no multiple of 2 × 3"]),
+     ["context_parallel_degree", "not a multiple of 2 × 3"]),
 ]
 
 
@@ -99,7 +99,8 @@ class BadJobs(ClusterCase):
                 code, out, err = run("plan", self.job, "--workers", workers,
                                      *[part for setting in settings for part in ("--set", setting)])
                 self.assertEqual((code, out), (2, ""), err)
-                for words in ("parallelism", f"= {product} ranks", f"not the {workers} asked for"):
+                for words in ("parallelism", f"= {product} ranks",
+                              f"but --workers asks for {workers}"):
                     self.assertIn(words, err)
 
     def test_a_missing_file_is_refused(self):

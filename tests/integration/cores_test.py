@@ -88,7 +88,7 @@ class Cores(ClusterCase):
             cluster.wait_for_state(job, "SUCCEEDED")
             receipt = cluster.json("receipt", job)
             self.assertEqual(receipt["fallbacks"].get("cores"), 1, receipt["fallbacks"])
-            self.assertIn("1 fall-backs of cores to slower ways", receipt["suspect"])
+            self.assertIn("1 fallbacks of cores to a slower implementation", receipt["suspect"])
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ class CudaTest(ClusterCase):
             self.assertIn("--devices cuda:2", err)
             for flags, said in ((("--devices", "gpu:2"), 'must be cpu:N or cuda:N'),
                                 (("--devices", "cuda:1", "--workers", "2"),
-                                 "each would have the same GPUs"),
+                                 "all workers would have the same GPUs"),
                                 (("--devices", "cuda:1", "--devices-per-worker", "1"),
                                  "which means cpu:1")):
                 code, _, err = harness.run("up", *flags, "--data-dir", self.home / "other")

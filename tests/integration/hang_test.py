@@ -32,7 +32,7 @@ class Hang(ClusterCase):
             self.assertEqual(len(lost), 1, lost)
             self.assertIn(f"HANG: rank 1 on {rank['worker']}: rank 1 did not enter operation",
                           lost[0])
-            self.assertIn("in which rank 0 has stood for", lost[0])
+            self.assertIn("in which rank 0 has been blocked for", lost[0])
             self.assertIn("does not answer", lost[0])
 
 

@@ -52,7 +52,7 @@ class Receipts(ClusterCase):
             self.assertGreaterEqual(ranked[0]["tokens_per_second"], ranked[1]["tokens_per_second"])
             code, out, err = cluster.troupe("receipt", job, "--compare", unlike)
             self.assertEqual((code, out), (1, ""))
-            self.assertIn("topology.pipe: 2 here, 1 there", err)
+            self.assertIn("topology.pipe: 2 in the first, 1 in the second", err)
             self.assertEqual(cluster.troupe("receipt", "none")[0], 4)
 
 
@@ -129,7 +129,7 @@ class Traces(ClusterCase):
             code, _, err = cluster.troupe("trace", job, "--steps", "1990:2000", "--output",
                                           "/dev/null")
             self.assertEqual(code, 1, err)
-            self.assertIn("made steps up to", err)
+            self.assertIn("completed steps up to", err)
 
 
 if __name__ == "__main__":

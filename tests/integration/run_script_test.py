@@ -55,7 +55,7 @@ class RunScript(unittest.TestCase):
                       ["help", "now"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
-            self.assertIn(f"'{words[0]}' takes no word 'now'", error)
+            self.assertIn(f"'{words[0]}' takes no argument 'now'", error)
 
     def test_the_help_of_benchmarks_and_wrong_names_build_nothing(self):
         code, error, targets = self.run_script("bench", "--help")

@@ -259,7 +259,7 @@ class HangTest(unittest.TestCase):
             os.kill(stopped, signal.SIGSTOP)
             begin = time.monotonic()
             log = cluster.directory / "logs" / "supervisor.log"
-            noticed = f"coordinator, process {stopped}, has given no sign that it works"
+            noticed = f"coordinator, process {stopped}, has shown no progress"
             wait_until(lambda: noticed in log.read_text(), "the supervisor noticing")
             wait_until(lambda: cluster.info()["coordinator"]["pid"] not in (0, stopped),
                        "another coordinator")

@@ -44,7 +44,7 @@ class Storage(ClusterCase):
             cluster.wait_for_step(job, 5)
             code, out, err = cluster.troupe("cancel", job, "--checkpoint")
             self.assertNotEqual(code, 0, out)
-            self.assertIn("tried again", err)
+            self.assertIn("retried", err)
             self.assertEqual(cluster.checkpoints(job), [])
             blocker.unlink()
             done = cluster.wait_for_state(job, "CANCELLED")

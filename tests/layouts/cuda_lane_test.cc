@@ -365,7 +365,7 @@ TEST(CudaPipeline, NamesTheOperationThatOverflowedOnEveryRank) {
   const TrainResult result = Train(Job({{.pipe = 2}}, 2), options);
   for (const Status& status : result.statuses) {
     EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
-    EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("came out of")) << status;
+    EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("is an output of")) << status;
   }
 }
 

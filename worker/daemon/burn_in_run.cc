@@ -46,7 +46,7 @@ Status TryFolder(FileSystem& files, const std::string& identified, const std::st
   TROUPE_ASSIGN_OR_RETURN(const std::string any, FindFolderId(files, folder));
   if (any.empty()) {
     return Unavailable(
-        "folder {} has no identity (a file .troupe-folder-…), which a folder of checkpoints has: "
+        "folder {} has no identity file (.troupe-folder-…), which every folder of checkpoints has: "
         "it is not mounted on this host",
         folder);
   }
@@ -57,7 +57,8 @@ Status TryFolder(FileSystem& files, const std::string& identified, const std::st
     TROUPE_RETURN_IF_ERROR(WriteFileDurably(files, path, AsBytes(bytes)));
     TROUPE_ASSIGN_OR_RETURN(const std::string read,
                             ReadFile(files, path, kFileBytes, SymbolicLinks::kRefuse));
-    if (read != bytes) return DataLoss("{}: what is read is not what was written", path);
+    if (read != bytes)
+      return DataLoss("{}: the data that was read differs from the data that was written", path);
     return OkStatus();
   };
   const Status tried = write_and_compare();
@@ -95,11 +96,12 @@ class BurnInRun::Trial {
     const Duration limit = FromSeconds(request_.seconds()) + options_.allowance;
     if (!changed_.wait_for(lock, limit, [this] { return found_ || stopped_; })) {
       StopLocked();
-      return DeadlineExceeded("failed: did not end within {} s: {}", ToSeconds(limit), activity_);
+      return DeadlineExceeded("failed: it did not end within {} s: {}", ToSeconds(limit),
+                              activity_);
     }
     if (changed_.wait_for(lock, options_.stop_limit, [this] { return found_.has_value(); }))
       return *found_;
-    return Aborted("stopped, and did not end within {} s: {}", ToSeconds(options_.stop_limit),
+    return Aborted("stopped, but it did not end within {} s: {}", ToSeconds(options_.stop_limit),
                    activity_);
   }
 
@@ -129,18 +131,18 @@ class BurnInRun::Trial {
   std::condition_variable changed_;
   bool stopped_ = false;
   std::optional<Status> found_;  // absent until it has ended
-  std::string activity_ = "its thread starts";
+  std::string activity_ = "its thread is starting";
   pid_t pid_ = 0;  // its process; 0: none, or already reaped
 };
 
 Status BurnInRun::Trial::Try() {
   for (const std::string& folder : request_.folders()) {
-    TROUPE_RETURN_IF_ERROR(Begin("it tries folder " + folder));
+    TROUPE_RETURN_IF_ERROR(Begin("it is testing folder " + folder));
     PosixFileSystem files;
     TROUPE_RETURN_IF_ERROR(options_.try_folder ? options_.try_folder(folder)
                                                : TryFolder(files, folder, options_.name));
   }
-  TROUPE_RETURN_IF_ERROR(Begin("it starts its process"));
+  TROUPE_RETURN_IF_ERROR(Begin("it is starting its process"));
   return RunProcess();
 }
 
@@ -188,7 +190,7 @@ Status BurnInRun::Trial::RunProcess() {
   {
     const std::lock_guard lock(mutex_);
     pid_ = *spawned;
-    activity_ = fmt::format("its process {} runs", pid_);
+    activity_ = fmt::format("its process {} is running", pid_);
     if (stopped_) kill(pid_, SIGKILL);
   }
   // The pid cannot be reused until it is reaped, which happens under the lock that Stop takes.
@@ -207,7 +209,7 @@ Status BurnInRun::Trial::RunProcess() {
   }
   const std::string last = LastLine(output);
   close(output);
-  if (stopped) return Aborted("stopped: the devices are wanted");
+  if (stopped) return Aborted("stopped: a job needs the devices");
   if (WIFSIGNALED(status)) return Aborted("signal {}: {}", WTERMSIG(status), last);
   if (WEXITSTATUS(status) != 0) return DataLoss("exit code {}: {}", WEXITSTATUS(status), last);
   return OkStatus();
@@ -234,7 +236,7 @@ void BurnInRun::Start(v1::BurnIn request) {
     ended.done.set_reason(std::string(Message(tried)));
     events->Push(std::move(ended));
   });
-  if (!queued) LogWarning("worker", "burn-in: too many others wait");
+  if (!queued) LogWarning("worker", "burn-in: too many other tasks wait");
 }
 
 void BurnInRun::Stop() {

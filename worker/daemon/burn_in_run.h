@@ -19,11 +19,11 @@
 
 namespace troupe {
 
-// Writes a file of 1 MiB durably into a folder in which jobs have kept checkpoints, compares what
-// can be read of it and removes it. `identified` is of FolderIdPath (checkpoint/format/folder.h),
-// without identity where that is not known. UNAVAILABLE where the folder does not have the
-// identity, or has none: it is the place of one that is not mounted. DATA_LOSS where what is read
-// differs; otherwise what the file system says. `name` tells the files of several workers apart.
+// Tests a folder in which jobs have stored checkpoints: writes a file of 1 MiB durably, reads it
+// back, compares and removes it. `identified` is a result of FolderIdPath
+// (checkpoint/format/folder.h), without identity if that is unknown; `name` distinguishes the files
+// of several workers. UNAVAILABLE if the folder does not have the identity or any identity, because
+// it is not mounted; DATA_LOSS if the data differs; other errors are the file system's.
 Status TryFolder(FileSystem& files, const std::string& identified, const std::string& name);
 
 struct BurnInOptions {

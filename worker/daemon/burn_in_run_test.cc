@@ -104,7 +104,7 @@ TEST_F(BurnInRunTest, TriesTheFolderOfTheIdentityThatItIsGivenAndNoOther) {
   EXPECT_TRUE(TryFolder(files, directory_.path(), "w").ok()) << "none is known";
   const Status other = TryFolder(files, FolderIdPath(directory_.path(), *RandomFolderId()), "w");
   EXPECT_EQ(other.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(Message(other)), HasSubstr("another disk or none is mounted"));
+  EXPECT_THAT(std::string(Message(other)), HasSubstr("another disk, or none, is mounted"));
 }
 
 TEST_F(BurnInRunTest, SaysWhatTheProcessSaysThatFindsAFault) {
@@ -134,7 +134,7 @@ TEST_F(BurnInRunTest, AProcessThatDoesNotEndIsKilledAtTheLimit) {
   run.Start(Request(1, 0));
   const v1::BurnInDone done = Await(1);
   EXPECT_FALSE(done.sound());
-  EXPECT_THAT(done.reason(), HasSubstr("failed: did not end within 0.2 s: its process"));
+  EXPECT_THAT(done.reason(), HasSubstr("failed: it did not end within 0.2 s: its process"));
 }
 
 // A mount on which calls hang until the test ends, long after the burn-in was abandoned.
@@ -168,7 +168,7 @@ TEST_F(BurnInRunTest, AFolderThatHangsIsNamedAtTheLimitAndLeftBehind) {
   v1::BurnIn request = Request(1, 0);
   request.add_folders("/hung");
   run->Start(request);
-  EXPECT_THAT(Await(1).reason(), HasSubstr("did not end within 0.5 s: it tries folder /hung"));
+  EXPECT_THAT(Await(1).reason(), HasSubstr("did not end within 0.5 s: it is testing folder /hung"));
   run.reset();  // does not wait for the call
 }
 

@@ -122,7 +122,7 @@ class Daemon {
       LogError("worker", "{}", ToString(ErrnoStatus(errno, "poll")));
     }
     if (polled[0].revents != 0) {
-      LogInfo("worker", "stops: told to by a signal");
+      LogInfo("worker", "stops after a signal");
       exit_code_ = 0;
       return;
     }
@@ -162,7 +162,7 @@ class Daemon {
   void NoteTable(const Status& status) {
     std::string text = ToString(status);
     if (text == table_complaint_) return;
-    LogWarning("worker", "cores are not shared out with other daemons of this host: {}", text);
+    LogWarning("worker", "cores are not divided with the other daemons of this host: {}", text);
     table_complaint_ = text;
     Handle(session::CoreTableFault{std::move(text)});
   }

@@ -10,7 +10,7 @@
 namespace troupe {
 
 EventQueue::EventQueue() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  TROUPE_CHECK(descriptor_ >= 0, "no descriptor is left for an eventfd");
+  TROUPE_CHECK(descriptor_ >= 0, "no file descriptor is left for an eventfd");
 }
 
 EventQueue::~EventQueue() { close(descriptor_); }

@@ -48,7 +48,7 @@ void FileChores::ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStrea
       if (stream) stream->Send(std::move(message));
     }
   });
-  if (!queued) LogWarning("worker", "read logs of {}: too much else waits", request.job());
+  if (!queued) LogWarning("worker", "read logs of {}: too many other tasks wait", request.job());
 }
 
 void FileChores::ReadTrace(v1::TraceRequest request, int rank,
@@ -57,7 +57,7 @@ void FileChores::ReadTrace(v1::TraceRequest request, int rank,
     PosixFileSystem files;
     if (stream) stream->Send(ReadLeftTrace(files, config_, request, rank));
   });
-  if (!queued) LogWarning("worker", "read a trace of {}: too much else waits", request.job());
+  if (!queued) LogWarning("worker", "read a trace of {}: too many other tasks wait", request.job());
 }
 
 void FileChores::Remove(v1::DeleteCheckpoint request) {
@@ -77,7 +77,8 @@ void FileChores::Remove(v1::DeleteCheckpoint request) {
     gone.deleted.set_none_writes(request.none_writes());
     events_->Push(std::move(gone));
   });
-  if (!queued) LogWarning("worker", "remove checkpoint {}: too much else waits", request.path());
+  if (!queued)
+    LogWarning("worker", "remove checkpoint {}: too many other tasks wait", request.path());
 }
 
 void FileChores::RemoveLogs(v1::ForgetJob request) {
@@ -89,7 +90,8 @@ void FileChores::RemoveLogs(v1::ForgetJob request) {
     const Status removed = RemoveRankLogs(files, config_, request.job(), asked_ns);
     if (!removed.ok()) LogWarning("worker", "remove logs: {}", ToString(removed));
   });
-  if (!queued) LogWarning("worker", "logs of {} stay: too much else waits", request.job());
+  if (!queued)
+    LogWarning("worker", "the logs of {} are kept: too many other tasks wait", request.job());
 }
 
 void FileChores::RemoveImages(v1::DeleteImages request) {
@@ -100,7 +102,8 @@ void FileChores::RemoveImages(v1::DeleteImages request) {
       if (!removed.ok()) LogWarning("worker", "remove an image: {}", ToString(removed));
     }
   });
-  if (!queued) LogWarning("worker", "images of {} stay: too much else waits", request.job());
+  if (!queued)
+    LogWarning("worker", "the images of {} are kept: too many other tasks wait", request.job());
 }
 
 void FileChores::Verify(v1::VerifyCheckpoint request) {
@@ -109,7 +112,7 @@ void FileChores::Verify(v1::VerifyCheckpoint request) {
     if (!verifying_.insert(request.path()).second) return;
   }
   if (verifier_.Run([this, request] { ReadBack(request); })) return;
-  Say(request, ResourceExhausted("{} commits wait to be read back already", kMaxWaiting));
+  Say(request, ResourceExhausted("{} commits already wait to be verified", kMaxWaiting));
 }
 
 void FileChores::ReadBack(const v1::VerifyCheckpoint& request) {

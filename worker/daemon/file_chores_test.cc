@@ -103,7 +103,7 @@ TEST_F(FileChoresTest, DamageIsToldApartFromWhatCannotBeRead) {
        },
        true, "rank-00001.safetensors: the header, tensors w: bytes"},
       {"missing", [&] { TROUPE_CHECK_OK(files_.Remove(shard)); }, true, "No such file"},
-      {"manifest", [&] { digest_ += "0"; }, true, "which was committed"},
+      {"manifest", [&] { digest_ += "0"; }, true, "the committed one"},
       {"folder",
        [&] { TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("elsewhere"))); },
        false, "No such file"},

@@ -168,7 +168,7 @@ std::deque<v1::RankReport> RankChild::Read() {
     if (frame.ok() && !*frame) return reports;
     v1::RankReport report;
     if (!frame.ok() || !report.ParseFromString(**frame)) {
-      LogError("worker", "rank process {} sends what is no report: it is ended", pid_);
+      LogError("worker", "rank process {} sent an invalid report and is killed", pid_);
       Kill();
       return reports;
     }

@@ -132,7 +132,7 @@ StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& direct
   std::getline(lines, key);
   if (key != PeakKey()) return NotFound("{} was measured on \"{}\"", path, key);
   if (!(lines >> peak.float32 >> peak.bfloat16) || !(peak.float32 > 0) || !(peak.bfloat16 > 0)) {
-    return InvalidArgument("{} does not hold two positive numbers after its first line", path);
+    return InvalidArgument("{} must contain two positive numbers after its first line", path);
   }
   return peak;
 }

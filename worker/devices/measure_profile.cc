@@ -179,7 +179,7 @@ StatusOr<v1::DeviceProfile> FindFirst(
     if (profile.ok()) return profile;
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", Message(profile.status()));
   }
-  return NotFound("no measured profile: {}", reasons);
+  return NotFound("there is no measured profile: {}", reasons);
 }
 
 }  // namespace
@@ -246,8 +246,8 @@ StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files,
     TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read,
                             ReadProfile(files, JoinPath(directory, kDeviceProfileFile)));
     if (read.name() == name) return read;
-    return NotFound("{} is of \"{}\", not of \"{}\"", JoinPath(directory, kDeviceProfileFile),
-                    read.name(), name);
+    return NotFound("{} is the profile of \"{}\", not of \"{}\"",
+                    JoinPath(directory, kDeviceProfileFile), read.name(), name);
   });
 }
 
@@ -278,8 +278,8 @@ StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
     const std::string path = JoinPath(directory, kProfileFile);
     TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, path));
     if (read.devices_per_island() == devices) return read;
-    return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(),
-                    devices);
+    return NotFound("{} was measured on a host with {} devices, not {}", path,
+                    read.devices_per_island(), devices);
   });
 }
 

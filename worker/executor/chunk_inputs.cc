@@ -26,7 +26,7 @@ StatusOr<std::vector<BoundChannel>> BindChannels(const SampleSchema& schema,
                              chunk.chunk, ToText(form), schema.version());
     }
     if (channel->form != form) {
-      return InvalidArgument("chunk {} reads channel {}, which in sample schema {} is {}",
+      return InvalidArgument("chunk {} reads channel {}, but in sample schema {} it is {}",
                              chunk.chunk, ToText(form), schema.version(), ToText(channel->form));
     }
     using Fill = BoundChannel::Fill;
@@ -41,15 +41,14 @@ StatusOr<std::vector<BoundChannel>> BindChannels(const SampleSchema& schema,
     }
     if (there == nullptr) {
       return InvalidArgument(
-          "chunk {} reads channel {} (sample schema {}, since {}), which the data do not give; "
-          "they give "
-          "{}",
+          "chunk {} reads channel {} (sample schema {}, since {}), which the data does not "
+          "provide; it provides {}",
           chunk.chunk, ToText(form), schema.version(), channel->since, ToText(given));
     }
     if (*there != form) {
       return InvalidArgument(
-          "chunk {} reads channel {} (sample schema {}, since {}); the data give {}", chunk.chunk,
-          ToText(form), schema.version(), channel->since, ToText(*there));
+          "chunk {} reads channel {} (sample schema {}, since {}), but the data provides {}",
+          chunk.chunk, ToText(form), schema.version(), channel->since, ToText(*there));
     }
     const bool whole =
         !shares_samples || channel->whole_samples || form.extent == ChannelExtent::kSample;

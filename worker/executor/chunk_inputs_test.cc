@@ -152,18 +152,18 @@ TEST(BindChannels, WhatTheDataDoNotGiveIsRefusedByNameFormAndVersion) {
   const Program program = model::BuildProgram(options).value();
   EXPECT_EQ(
       Refusal(CurrentSampleSchema(), PlainData(), program),
-      "chunk 0 reads channel documents i32 a token (sample schema 1, since 1), which the data do "
-      "not give; they give tokens i32 a token, targets i32 a token, weights f32 a token");
+      "chunk 0 reads channel documents i32 a token (sample schema 1, since 1), which the data does "
+      "not provide; it provides tokens i32 a token, targets i32 a token, weights f32 a token");
 }
 
 TEST(BindChannels, WhatTheDataGiveInAnotherFormIsRefused) {
   const Program program = model::BuildProgram(Options(1, 0)).value();
   std::vector<ChannelForm> given = PlainData();
   given[2].type = ChannelType::kInt32;
-  EXPECT_EQ(
-      Refusal(CurrentSampleSchema(), given, program),
-      "chunk 0 reads channel weights f32 a token (sample schema 1, since 1); the data give weights "
-      "i32 a token");
+  EXPECT_EQ(Refusal(CurrentSampleSchema(), given, program),
+            "chunk 0 reads channel weights f32 a token (sample schema 1, since 1), but the data "
+            "provides weights "
+            "i32 a token");
 }
 
 // The next version of the schema. The test shows the changes that a further channel needs.
@@ -227,7 +227,7 @@ TEST_F(RegionChannel, IsRefusedWhereTheDataDoNotGiveItOrTheSchemaIsAnOlderOne) {
   EXPECT_THAT(
       Refusal(next_, given_, program),
       HasSubstr("chunk 0 reads channel region f32[3] a token (sample schema 2, since 2), which the "
-                "data do not give"));
+                "data does not provide"));
   given_.push_back(region_);
   EXPECT_EQ(Refusal(CurrentSampleSchema(), given_, program),
             "chunk 0 reads channel region f32[3] a token, which sample schema 1 does not know");

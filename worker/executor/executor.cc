@@ -56,8 +56,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
                                                    const Dataset& dataset, StepProgress* progress) {
   if (options.actions.buffers != memory.buffers) {
     return InvalidArgument(
-        "the schedule keeps other numbers of microbatches alive than the memory plan holds "
-        "buffers");
+        "schedule and memory plan disagree on the number of in-flight microbatches per chunk");
   }
   std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
   const ExecutorOptions& made = executor->options_;
@@ -176,7 +175,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   const bool is_ahead = submitted_step_ > applied_step_;
   TROUPE_CHECK(submitted_step_ - applied_step_ <= options_.control_lag_steps &&
                    !(is_ahead && Settles(submitted_step_)),
-               "step {} is submitted too early", submitted_step_ + 1);
+               "step {} was submitted too early", submitted_step_ + 1);
   Flight& flight = FlightOf(submitted_step_ + 1);
   flight.begin = std::chrono::steady_clock::now();
   const int64_t waits_before = executable_->host_waits().value_or(0);

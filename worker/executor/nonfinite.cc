@@ -176,7 +176,7 @@ StatusOr<std::string> DescribeNonfinite(const NonfiniteFinding& own, int culprit
     text = fmt::format("rank {}: {} is not finite", teller, found[teller].tensor.data());
   }
   if (origin < found.size()) {
-    text += fmt::format("{}the first value that is not finite came out of {} on rank {}",
+    text += fmt::format("{}the first value that is not finite is an output of {} on rank {}",
                         text.empty() ? "" : "; ", found[origin].operation.data(), origin);
   }
   return text;

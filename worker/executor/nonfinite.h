@@ -56,7 +56,7 @@ struct NonfiniteFinding {
   std::string operation;  // result of NonfiniteOrigin; empty: none found, or no search was made
 };
 
-// Returns "rank 3: gradient of … is not finite; the first value that is not finite came out of
+// Returns "rank 3: gradient of … is not finite; the first value that is not finite is an output of
 // matmul … on rank 2", identical on all ranks. `culprit` is the rank in the control word; -1: none,
 // because every rank's own sums are finite. If several ranks found an origin, the lowest rank's is
 // reported. Returns "" if no rank found anything. Collective: one all-gather over `all`; null if

@@ -88,12 +88,13 @@ class ActionMaker {
     const Transition transition = Route(parsed.kind, below, above, &action);
     Progress& state = chunk.microbatches[action.microbatch];
     if (state != transition.wanted) {
-      return InvalidArgument("schedule action \"{}\" is out of order or doubled", ToText(parsed));
+      return InvalidArgument("schedule action \"{}\" is out of order or appears twice",
+                             ToText(parsed));
     }
     if (!transition.neighbour_done) {
       return InvalidArgument(
-          "schedule action \"{}\" is out of order: it comes before that of the neighbouring chunk "
-          "on this rank",
+          "schedule action \"{}\" is out of order: it precedes that of the neighbouring chunk on "
+          "this rank",
           ToText(parsed));
     }
     state = transition.reached;
@@ -114,8 +115,7 @@ class ActionMaker {
     for (size_t c = 0; c < chunks_.size(); ++c) {
       for (int m = 0; m < microbatches_; ++m) {
         if (progress_[c].microbatches[m] != Progress::kDone) {
-          return InvalidArgument("schedule: chunk {} leaves microbatch {} unfinished", chunks_[c],
-                                 m);
+          return InvalidArgument("schedule: chunk {} does not finish microbatch {}", chunks_[c], m);
         }
       }
       list->buffers.push_back(static_cast<int>(progress_[c].in_use.size()));
@@ -140,7 +140,7 @@ class ActionMaker {
   StatusOr<RankAction> Locate(const Action& parsed) const {
     const auto found = std::find(chunks_.begin(), chunks_.end(), parsed.chunk);
     if (found == chunks_.end()) {
-      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's",
+      return InvalidArgument("schedule action \"{}\": this rank does not have the chunk",
                              ToText(parsed));
     }
     if (parsed.microbatch >= microbatches_) {

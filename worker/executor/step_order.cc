@@ -21,13 +21,13 @@ StepOrder::Move StepOrder::Next() const {
 }
 
 void StepOrder::Submitted(bool settles) {
-  TROUPE_CHECK(Next() == Move::kSubmit, "step {} is submitted out of order", submitted_ + 1);
+  TROUPE_CHECK(Next() == Move::kSubmit, "step {} was submitted out of order", submitted_ + 1);
   ++submitted_;
   settles_ = settles;
 }
 
 void StepOrder::Collected(int64_t ticket_end) {
-  TROUPE_CHECK(Next() == Move::kCollect, "step {} is collected out of order", collected_ + 1);
+  TROUPE_CHECK(Next() == Move::kCollect, "step {} was completed out of order", collected_ + 1);
   ++collected_;
   // An older control word may have an end before the one already known; ends never move back.
   ticket_end_ = std::max(ticket_end_, ticket_end);
@@ -35,15 +35,14 @@ void StepOrder::Collected(int64_t ticket_end) {
 }
 
 void StepOrder::Acted(bool stops) {
-  TROUPE_CHECK(Next() == Move::kAct, "nothing is due after step {}", submitted_);
+  TROUPE_CHECK(Next() == Move::kAct, "no step is due after step {}", submitted_);
   act_after_.erase(submitted_);
   stops_ = stops_ || stops;
 }
 
 void StepOrder::ActAfter(int64_t step) {
-  TROUPE_CHECK(step >= submitted_,
-               "step {} is submitted: it is too late for an action after step {}", submitted_,
-               step);
+  TROUPE_CHECK(step >= submitted_, "step {} is already submitted, too late to act after step {}",
+               submitted_, step);
   act_after_.insert(step);
 }
 

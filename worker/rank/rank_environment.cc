@@ -58,12 +58,12 @@ const char* PlainName(model::DType dtype) {
   }
 }
 
-// Describes the matmuls with float8 operands: "float8 products of linear layers, delayed scaling,
-// float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
+// Describes the matmuls with float8 operands: "float8 matmuls of linear layers, delayed scaling,
+// float32 accumulators (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
 std::string Float8Text(model::Float8Recipe recipe,
                        const std::vector<kernels::ExecutedProduct>& products) {
-  std::string text =
-      fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
+  std::string text = fmt::format(
+      "float8 matmuls of linear layers, {} scaling, float32 accumulators (", Name(recipe));
   std::string_view separator;
   std::map<std::string, int64_t> other;  // by the type in which they were multiplied
   for (const kernels::ExecutedProduct& product : products) {
@@ -95,11 +95,12 @@ std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
   if (all == 0) return "";
   if (counts[model::DType::kFloat64] > 0) return "float64";
   if (bfloat16 == 0) return "float32";
-  if (bfloat16 == all) return "bfloat16 products, float32 sums";
+  if (bfloat16 == all) return "bfloat16 matmuls, float32 accumulators";
   const std::string how =
       widened > 0 ? fmt::format("; {} of bfloat16 multiplied as float32", widened) : "";
-  return fmt::format("bfloat16 products, float32 sums ({} of {} products; the others float32{})",
-                     bfloat16, all, how);
+  return fmt::format(
+      "bfloat16 matmuls, float32 accumulators ({} of {} matmuls; the others float32{})", bfloat16,
+      all, how);
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ std::string ProductPrecision(const model::Program& program,
 }
 
 std::string CoreFallback(const std::string& fault) {
-  return "cores of this host: not shared out with its other daemons: " + fault;
+  return "cores of this host: not divided with its other daemons: " + fault;
 }
 
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines) {

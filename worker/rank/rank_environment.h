@@ -18,9 +18,9 @@ namespace troupe {
 std::vector<std::string> ComputeFlags(const char* const* environment);
 
 // Returns the types in which the matmuls of `program` were multiplied, as its backend reports them:
-// "float32", "bfloat16 products, float32 sums", or both with their counts. float8 is listed by
-// operation and format, with the number of matmuls multiplied in another type than the program asks
-// for ("… multiplied as bfloat16").
+// "float32", "bfloat16 matmuls, float32 accumulators", or both with their counts. float8 is listed
+// by operation and format, with the number of matmuls multiplied in another type than the program
+// asks for ("… multiplied as bfloat16").
 std::string ProductPrecision(const model::Program& program,
                              const std::vector<kernels::ExecutedProduct>& products);
 

@@ -161,13 +161,13 @@ int RunRankProcess(const RankDescriptors& descriptors) {
   std::unique_ptr<RankRun> run;
   while (true) {
     const auto frame = socket.Receive(ListenMilliseconds(run.get(), clock.Now()));
-    // Without its daemon this process must not run on; it does not wait for step threads.
+    // Without its daemon this process must not continue; it does not wait for step threads.
     if (!frame.ok()) _exit(0);
     if (run) run->CheckTicket(clock.Now());
     if (!*frame) continue;
     v1::RankCommand command;
     if (!command.ParseFromString(**frame)) {
-      LogError("rank", "a frame of {} bytes is no command", (*frame)->size());
+      LogError("rank", "a frame of {} bytes is not a command", (*frame)->size());
       _exit(1);
     }
     if (command.has_begin()) {

@@ -41,8 +41,8 @@ v1::GroupFlight ToProto(const CollectiveFlight& flight) {
   told.set_axis(flight.axis);
   told.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
   told.set_entered(flight.entered);
-  if (flight.stands_in == 0) return told;
-  told.set_stands_in(flight.stands_in);
+  if (flight.blocked_in == 0) return told;
+  told.set_blocked_in(flight.blocked_in);
   told.set_operation(std::string(Name(flight.operation)));
   told.set_purpose(std::string(Name(flight.purpose)));
   told.set_bytes(flight.bytes);
@@ -76,13 +76,13 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     return body.job() == begin_.start().job() && body.group_epoch() == begin_.start().group_epoch();
   };
   if (message.has_address_book() && is_ours(message.address_book())) {
-    directives_.TakeAddresses(message.address_book());
+    directives_.SetAddresses(message.address_book());
   } else if (message.has_ticket() && is_ours(message.ticket())) {
-    directives_.TakeTicket(message.ticket(), around_.clock->Now());
+    directives_.AddTicket(message.ticket(), around_.clock->Now());
   } else if (message.has_checkpoint_request() && is_ours(message.checkpoint_request())) {
-    directives_.TakeRequest(message.checkpoint_request().intent());
+    directives_.AddRequest(message.checkpoint_request().intent());
   } else if (message.has_save_images() && is_ours(message.save_images())) {
-    directives_.TakeImageOrder(message.save_images().step());
+    directives_.OrderImage(message.save_images().step());
   } else if (message.has_trace_request() && is_ours(message.trace_request())) {
     traces_.Submit(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
@@ -96,7 +96,7 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     if (message.stop_ranks().finished()) {
       directives_.Stop(OkStatus());
     } else {
-      if (message.stop_ranks().tell_flight()) TellFlight();
+      if (message.stop_ranks().tell_flight()) SendFlight();
       Abort(Cancelled("stopped by the coordinator: {}", message.stop_ranks().reason()));
     }
     directives_.Release();
@@ -113,8 +113,9 @@ void RankRun::ShareCores(const v1::CoreSet& cores) {
 void RankRun::CheckTicket(MonotonicTime now) {
   const std::optional<MonotonicTime> end = directives_.expires_at();
   if (end && now >= *end && !directives_.stopped()) {
-    Abort(WithCause(DeadlineExceeded("the ticket's lifetime is over: no word of the coordinator"),
-                    kCauseTicket));
+    Abort(
+        WithCause(DeadlineExceeded("the ticket has expired: no message came from the coordinator"),
+                  kCauseTicket));
   }
 }
 
@@ -139,7 +140,7 @@ void RankRun::Run() {
   traces_.EndSteps();
   if (!status.ok() && !asked_for) {
     // Sent before the failure, so that it is available when the failure is judged.
-    if (Hung(stopped ? *stopped : status)) TellFlight();
+    if (Hung(stopped ? *stopped : status)) SendFlight();
     ReportFailure(stopped ? *stopped : status);
   }
   directives_.WaitForRelease();
@@ -265,7 +266,7 @@ void RankRun::SendReady() {
   *ready.mutable_environment() = environment_;
   Send(std::move(message));
   ready_ = true;
-  (void)core_wait_.TakeSeconds();
+  (void)core_wait_.SecondsSinceLastCall();
 }
 
 void RankRun::SaveLast() {
@@ -274,7 +275,7 @@ void RankRun::SaveLast() {
   const int64_t last_step = executor_->applied_step();
   while (const auto order = directives_.WaitForLastOrder(last_step, last_attempt_)) {
     if (order->save) {
-      TakeCheckpoint(*order->save, last_step);
+      StartCheckpoint(*order->save, last_step);
     } else {
       SaveImage(last_step);
     }
@@ -298,7 +299,7 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   if (!begin_.core_table_fault().empty())
     host_fallbacks_.push_back(CoreFallback(begin_.core_table_fault()));
   const std::vector<std::string> fallbacks = Fallbacks();
-  for (const std::string& line : fallbacks) LogInfo("rank", "falls back: {}", line);
+  for (const std::string& line : fallbacks) LogInfo("rank", "uses a fallback: {}", line);
   DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ,
                   &environment_);
   preparation_.Reported(backend_->fallbacks().size());
@@ -373,7 +374,7 @@ bool RankRun::Hung(const Status& status) const {
   return ready_ && AttachedCause(status).empty() && status.code() == StatusCode::kDeadlineExceeded;
 }
 
-void RankRun::TellFlight() {
+void RankRun::SendFlight() {
   std::lock_guard lock(parts_mutex_);
   // Before the rank is ready its communicators are still being made.
   if (!network_ || !ready_) return;
@@ -441,7 +442,8 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
-  if (backend_ && !backend_->gives_back()) return Internal("this rank cannot release its device");
+  if (backend_ && !backend_->gives_back())
+    return Internal("the device memory of this rank cannot be released");
   backend_.reset();
   network_.reset();
   return OkStatus();
@@ -451,7 +453,7 @@ StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_
                                           int64_t last_step) {
   std::lock_guard lock(parts_mutex_);
   // These objects own the names of operations and groups.
-  if (!network_ || !executor_) return Unavailable("rank {} is ending: ask again", begin_.rank());
+  if (!network_ || !executor_) return Unavailable("rank {} is ending: try again", begin_.rank());
   TracedCollectives collectives;
   collectives.operations = network_->RecordedOperations(&collectives.complete);
   return MakeRankTrace(trace, collectives, first_step, last_step);

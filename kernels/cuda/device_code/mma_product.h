@@ -65,7 +65,7 @@ class FactorCopy {
   static constexpr int kChunks = FactorTile<kLines, kWidth>::kChunks;
   static constexpr int kLinesAtOnce = kProductThreads / kChunks;
   static_assert(kLines % kLinesAtOnce == 0 && kLinesAtOnce % 8 == 0,
-                "places of a tile repeat after eight lines");
+                "the places of a tile repeat after eight lines");
 
   const BFloat16* const matrix_;
   const int64_t stride_;

@@ -49,11 +49,11 @@ constexpr int64_t kFactorBytes = 800, kProductBytes = 1600, kArray = 100;
 TEST(BurnIn, NamesTheElementThatIsWrong) {
   for (const auto& [fault, said] : std::vector<std::pair<Fault, const char*>>{
            {{kProductBytes, 1, 4 * (3 * 20 + 7) + 3},
-            "round 1: element [3, 7] of a product of 20 rows is "},
+            "round 1: element [3, 7] of a matmul of 20 rows is "},
            // Row 3, column 7 of an operand: row 7 of the result is wrong.
            {{kFactorBytes, 1, 2 * (3 * 20 + 7) + 1}, "round 1: element [7, "},
            // The same element of the other operand: column 7 is wrong.
-           {{kFactorBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a product of 20 rows is "},
+           {{kFactorBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a matmul of 20 rows is "},
            {{4 * kArray, 1, 4 * 90 + 3}, "round 1: element 90 of a copied array is "}}) {
     FlippingDevice device(fault);
     CudaBackend backend(device, {}, nullptr);
@@ -69,7 +69,7 @@ TEST(BurnIn, FindsWhatGoesWrongInALaterRound) {
   const auto report = BurnIn(
       backend, {.extent = 20, .copy_elements = kArray, .at_least = std::chrono::seconds(20)});
   EXPECT_THAT(std::string(Message(report.status())),
-              HasSubstr("round 3: element [0, 0] of a product"));
+              HasSubstr("round 3: element [0, 0] of a matmul"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ StatusOr<DeviceMemory> EmulatedDevice::Allocate(int64_t bytes) {
   auto* const memory = static_cast<char*>(
       ::operator new (static_cast<size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow));
   if (memory == nullptr)
-    return ResourceExhausted("{} bytes of emulated memory cannot be had", bytes);
+    return ResourceExhausted("cannot allocate {} bytes of emulated memory", bytes);
   std::memset(memory, 0xFF, static_cast<size_t>(bytes));
   allocated_bytes_ += bytes;
   return DeviceMemory(memory, [this, bytes](char* address) {
@@ -202,7 +202,7 @@ Status EmulatedDevice::RunUntil(Event event, Queues* queues) {
         std::ranges::find_if(*queues, [](const Queue& q) { return !q.works.empty(); });
     if (stuck == queues->end()) return OkStatus();
     const Work& work = stuck->works.front();
-    return Internal("the {} stream waits for ever: {}", Name(work.stream), work.name);
+    return Internal("the {} stream waits forever: {}", Name(work.stream), work.name);
   }
   return OkStatus();
 }

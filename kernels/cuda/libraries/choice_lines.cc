@@ -36,11 +36,11 @@ StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& own
   if (!text.starts_with(header)) {
     if (!text.starts_with(TitleOf(kind)))
       return InvalidArgument("line 1 is not \"{}\"", TitleOf(kind));
-    return FailedPrecondition("it is of another device or library than {} with {}", owner.device,
-                              owner.library);
+    return FailedPrecondition("it was made for a device or library other than {} with {}",
+                              owner.device, owner.library);
   }
   // Rejected because a truncated line could still be read as a choice.
-  if (!text.ends_with('\n')) return InvalidArgument("the last line has no end");
+  if (!text.ends_with('\n')) return InvalidArgument("the last line is incomplete");
   text.remove_prefix(header.size());
   ChoiceLines lines;
   for (int number = 4; !text.empty(); ++number) {
@@ -49,10 +49,10 @@ StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& own
     const size_t colon = line.find(": ");
     if (colon == std::string_view::npos ||
         !kind.is_choice(line.substr(0, colon), line.substr(colon + 2))) {
-      return InvalidArgument("line {} is no choice", number);
+      return InvalidArgument("line {} is not a choice", number);
     }
     if (!lines.emplace(line.substr(0, colon), line.substr(colon + 2)).second) {
-      return InvalidArgument("line {} chooses once more for its shape", number);
+      return InvalidArgument("line {} has a second choice for its shape", number);
     }
   }
   return lines;
@@ -82,8 +82,7 @@ void ChoiceLinesFile::Read() {
   StatusOr<ChoiceLines> read =
       text.ok() ? ParseLines(kind_, owner_, *text) : StatusOr<ChoiceLines>(text.status());
   if (!read.ok()) {
-    LogWarning("cuda", "{} is not used and will be written anew: {}", path,
-               ToString(read.status()));
+    LogWarning("cuda", "{} is not used and will be rewritten: {}", path, ToString(read.status()));
     return;
   }
   // Choices found by this process take precedence within it.
@@ -101,7 +100,7 @@ void ChoiceLinesFile::Add(const std::string& key, const std::string& choice) {
   if (folder_.empty()) return;
   Read();  // merges choices that other processes have added
   if (const Status written = Write(); !written.ok()) {
-    LogWarning("cuda", "a choice of {}s is not kept: {}", kind_.name, ToString(written));
+    LogWarning("cuda", "a choice of {}s is not saved: {}", kind_.name, ToString(written));
   }
 }
 

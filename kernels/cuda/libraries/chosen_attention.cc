@@ -66,7 +66,7 @@ StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> ChosenAttention::Choose(
     }
     if (seconds.status().code() == StatusCode::kInternal &&
         DeviceLossOf(seconds.status()).empty()) {
-      LogWarning("cuda", "our own kernels make attention, {}: {} did not run: {}", key,
+      LogWarning("cuda", "attention uses our own kernels, {}: {} did not run: {}", key,
                  prepared->implementation(), ToString(seconds.status()));
       return nullptr;
     }

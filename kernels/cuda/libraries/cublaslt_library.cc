@@ -103,7 +103,7 @@ StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const Product
       ++choices_found_;
       return product(*restored);
     }
-    LogWarning("cuda", "what was kept for {} does not run here: it is chosen again",
+    LogWarning("cuda", "the saved choice for {} does not run here and is made again",
                ShapeText(shape));
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<LtAlgorithm> proposals,
@@ -116,7 +116,8 @@ StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const Product
     return product(proposals.front());
   }
   if (tuned.status().code() == StatusCode::kInternal && DeviceLossOf(tuned.status()).empty()) {
-    LogWarning("cuda", "cuBLASLt refuses all that it proposes: {}", ToString(tuned.status()));
+    LogWarning("cuda", "cuBLASLt refuses all algorithms that it proposes: {}",
+               ToString(tuned.status()));
     return nullptr;
   }
   TROUPE_RETURN_IF_ERROR(tuned.status());

@@ -9,7 +9,7 @@ StatusOr<std::unique_ptr<DeviceAttention>> DeviceAttention::Make(
     CudaDevice& device, FileSystem& files, const DeviceAttentionOptions& options) {
   StatusOr<CudnnAttention> cudnn = MakeCudnnAttention(device, {});
   if (!cudnn.ok()) {
-    LogWarning("cuda", "our own kernels make all attention: {}", Message(cudnn.status()));
+    LogWarning("cuda", "all attention uses our own kernels: {}", Message(cudnn.status()));
     return cudnn.status();
   }
   return std::unique_ptr<DeviceAttention>(new DeviceAttention(

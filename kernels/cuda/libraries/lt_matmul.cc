@@ -75,7 +75,7 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     TROUPE_RETURN_IF_ERROR(
         FromLt(cublasLtMatrixLayoutCreate(&handle, type, static_cast<uint64_t>(matrix.rows),
                                           static_cast<uint64_t>(matrix.columns), matrix.leading),
-               "matrix of a product"));
+               "matrix of a matmul"));
     into->reset(handle);
     return OkStatus();
   };
@@ -123,13 +123,13 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
 
 StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, int count) const {
   cublasLtMatmulPreference_t handle = nullptr;
-  TROUPE_RETURN_IF_ERROR(FromLt(cublasLtMatmulPreferenceCreate(&handle), "search for a product"));
+  TROUPE_RETURN_IF_ERROR(FromLt(cublasLtMatmulPreferenceCreate(&handle), "algorithms of a matmul"));
   const Preference preference(handle);
   Status status = OkStatus();
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     if (!status.ok()) return;
     status = FromLt(cublasLtMatmulPreferenceSetAttribute(handle, attribute, &value, sizeof value),
-                    "search for a product");
+                    "algorithms of a matmul");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace_limit));
   // Requires split-k parts to be stored in float32 and added by a separate step in a fixed order.
@@ -149,7 +149,7 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
       cublasLtMatmulAlgoGetHeuristic(handle_, descriptor_.get(), a_.get(), b_.get(), d_.get(),
                                      d_.get(), handle, count, results.data(), &found);
   if (HasNone(searched)) return std::vector<LtAlgorithm>();
-  TROUPE_RETURN_IF_ERROR(FromLt(searched, "search for a product"));
+  TROUPE_RETURN_IF_ERROR(FromLt(searched, "algorithms of a matmul"));
   std::vector<LtAlgorithm> algorithms;
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
@@ -181,7 +181,7 @@ Status LtMatmul::SetScales(const ProductScales& scales) const {
                                      std::pair(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a)}) {
     TROUPE_RETURN_IF_ERROR(
         FromLt(cublasLtMatmulDescSetAttribute(descriptor_.get(), which, &scale, sizeof scale),
-               "scale of a product"));
+               "scale of a matmul"));
   }
   return OkStatus();
 }
@@ -190,8 +190,8 @@ Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void
                          bool accumulate, void* workspace, cudaStream_t stream,
                          const ProductScales& scales) const {
   if (!IsAligned(a) || !IsAligned(b) || !IsAligned(c)) {
-    return InvalidArgument("an operand of {} does not lie at a multiple of {} bytes",
-                           ShapeText(shape_), kOperandAlignment);
+    return InvalidArgument("an operand of {} is not aligned to {} bytes", ShapeText(shape_),
+                           kOperandAlignment);
   }
   if (shape_.float8 != Float8Scaling::kNone) TROUPE_RETURN_IF_ERROR(SetScales(scales));
   const float alpha = 1, beta = accumulate ? 1 : 0;  // read before the call returns

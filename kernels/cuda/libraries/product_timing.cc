@@ -65,7 +65,7 @@ StatusOr<size_t> ProductTiming::Fastest(const std::vector<LtAlgorithm>& algorith
   std::vector<double> seconds(algorithms.size(), kNever);
   std::vector<int> launches(algorithms.size(), 1);
   double best = kNever;
-  Status refused = Internal("no algorithm of {}", ShapeText(matmul_.shape()));
+  Status refused = Internal("there is no algorithm for {}", ShapeText(matmul_.shape()));
   for (size_t i = 0; i < algorithms.size(); ++i) {
     // The first launch loads the kernel onto the device. An algorithm that the library proposes and
     // then fails to run is left out.

@@ -11,7 +11,7 @@ StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
     const model::Program& program, const model::MemoryPlan& plan,
     const FindCommunicator& find_communicator) {
   if (plan.locations.size() != program.values.size()) {
-    return InvalidArgument("memory plan places {} values, the program has {}",
+    return InvalidArgument("the memory plan places {} values, but the program has {}",
                            plan.locations.size(), program.values.size());
   }
   auto executable =

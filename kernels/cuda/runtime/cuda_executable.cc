@@ -86,8 +86,8 @@ Status CudaExecutable::Prepare() {
 
 Status CudaExecutable::MakeCommunicator(Communicator& host, const std::string& user) {
   if (!make_communicator_) {
-    return InvalidArgument("{} has {} ranks, for which this device has no collectives", user,
-                           host.size());
+    return InvalidArgument("{} has {} ranks, but this device has no collectives between ranks",
+                           user, host.size());
   }
   TROUPE_ASSIGN_OR_RETURN(communicators_[&host], make_communicator_(host));
   return OkStatus();
@@ -209,7 +209,7 @@ Status CudaExecutable::Upload(void* to, std::span<const std::byte> bytes) {
 }
 
 Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byte> bytes) {
-  TROUPE_CHECK(open_ == nullptr, "a value is read within a part of a step");
+  TROUPE_CHECK(open_ == nullptr, "a value is read in the middle of a part of a step");
   TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
   const char* const from = preparation_.Address(value, buffer);
   return InPieces(bytes.size(), [&](size_t offset, size_t count) {
@@ -293,14 +293,14 @@ Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& e
 }
 
 Status CudaExecutable::Finish() {
-  TROUPE_CHECK(open_ == nullptr, "the host waits within a part of a step");
+  TROUPE_CHECK(open_ == nullptr, "the host waits in the middle of a part of a step");
   ++host_waits_;
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
 }
 
 Status CudaExecutable::BeginPart(StepPart part) {
-  TROUPE_CHECK(open_ == nullptr, "a part of a step begins within another");
+  TROUPE_CHECK(open_ == nullptr, "a part of a step begins in the middle of another one");
   if (observer_ != nullptr) return OkStatus();
   open_ = &parts_[static_cast<size_t>(part)];
   open_->calls.Restart();

@@ -46,7 +46,7 @@ StatusOr<ElementType> ElementTypeOf(model::DType dtype) {
     case model::DType::kFloat8E5M2:
       break;
   }
-  return InvalidArgument("no reduction of {}", model::Name(dtype));
+  return InvalidArgument("a reduction of {} is not supported", model::Name(dtype));
 }
 
 Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands communication) {
@@ -183,7 +183,7 @@ Status Preparation::MakeAllToAll(const Making& making) {
 
 Status Preparation::MakeWait(const Making& making) {
   const auto begun = under_way_.find(making.op.inputs[0]);
-  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  if (begun == under_way_.end()) return Internal("it waits for a collective that was not started");
   stalls_.AddWait(making.commands, Stalls::Of(begun->second.purpose), begun->second.over);
   return OkStatus();
 }

@@ -87,8 +87,8 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
   const model::Value& x = program_.value(op.inputs[0]);
   if (attributes.wire != model::DType::kBFloat16 || x.dtype != model::DType::kFloat32 ||
       attributes.reduce != model::ReduceKind::kSum) {
-    return InvalidArgument("no reduction of {} that travels as {}", model::Name(x.dtype),
-                           model::Name(attributes.wire));
+    return InvalidArgument("a reduction of {} that is sent as {} is not supported",
+                           model::Name(x.dtype), model::Name(attributes.wire));
   }
   const Purpose purpose = PurposeOf(attributes.purpose);
   const int ranks = group->size();

@@ -60,7 +60,7 @@ Status PipelineEdges::Begin(const Boundary& boundary, Communicator& edge, const 
   const auto [communicator, stream, ready] = found->second;
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
   if (transfer.under_way) {
-    return Internal("{}: the transfer of buffer {} is still in flight", edge.name(),
+    return Internal("{}: the last transfer of buffer {} is still in flight", edge.name(),
                     boundary.buffer);
   }
   TROUPE_RETURN_IF_ERROR(device_.Record(ready, Stream::kCompute));

@@ -23,14 +23,14 @@ StatusOr<int64_t> StepCalls::Record(StepCall call) {
     return call.offset;
   }
   if (next_ == calls_.size() || !(calls_[next_] == call)) {
-    return Internal("call {} of this part of a step is not what it was in the first one", next_);
+    return Internal("call {} of this part of a step differs from the one in the first step", next_);
   }
   return calls_[next_++].offset;
 }
 
 Status StepCalls::Close() {
   if (next_ != calls_.size()) {
-    return Internal("this part of a step had {} calls, not {}", next_, calls_.size());
+    return Internal("this part of a step had {} calls, must have {}", next_, calls_.size());
   }
   is_closed_ = true;
   return OkStatus();
