@@ -278,9 +278,8 @@ TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
   EXPECT_EQ(refusal("ZBVZeroBubble", "1"), "");
   EXPECT_EQ(refusal("auto", "7"), "");
   EXPECT_EQ(refusal("auto, pipeline_parallel_chunks: 2", "7"), "");
-  EXPECT_THAT(
-      refusal("auto, pipeline_parallel_chunks: 3", "7"),
-      HasSubstr("is auto, but no schedule can run: GPipe needs 1 chunk per stage, not 3"));
+  EXPECT_THAT(refusal("auto, pipeline_parallel_chunks: 3", "7"),
+              HasSubstr("is auto, but no schedule can run: GPipe needs 1 chunk per stage, not 3"));
 }
 
 TEST(ValidateTest, AllViolationsAreReported) {

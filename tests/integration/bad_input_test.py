@@ -99,7 +99,8 @@ class BadJobs(ClusterCase):
                 code, out, err = run("plan", self.job, "--workers", workers,
                                      *[part for setting in settings for part in ("--set", setting)])
                 self.assertEqual((code, out), (2, ""), err)
-                for words in ("parallelism", f"= {product} ranks", f"but --workers asks for {workers}"):
+                for words in ("parallelism", f"= {product} ranks",
+                              f"but --workers asks for {workers}"):
                     self.assertIn(words, err)
 
     def test_a_missing_file_is_refused(self):

@@ -232,7 +232,8 @@ class Catalog(ClusterCase):
             self.assertIn("job four, step 4, 32 samples", shown.stdout)
             self.assertRegex(shown.stdout, r"\nmodel.norm.weight F32 \[64\] [01]\.")
             flip(shard(four["checkpoints"][-1], 2))
-            with self.assertRaisesRegex(ValueError, "rank-00002.safetensors: the content differs from what was written"):
+            with self.assertRaisesRegex(ValueError, "rank-00002.safetensors: the content differs "
+                                                    "from what was written"):
                 read_checkpoint.read(path)
 
 

@@ -65,8 +65,8 @@ std::string PinnedVersion() {
 // Returns a clang-format of that version: the one that ./run installs, or the system's; empty if
 // there is none.
 std::string ClangFormat(const std::string& version) {
-  for (const std::string tool : {".venv/bin/clang-format", "clang-format-14", "clang-format"}) {
-    const Ended ended = RunShell(tool + " --version 2>/dev/null");
+  for (const char* tool : {".venv/bin/clang-format", "clang-format-14", "clang-format"}) {
+    const Ended ended = RunShell(tool + std::string(" --version 2>/dev/null"));
     if (ended.status == 0 && ended.output.find("version " + version) != std::string::npos)
       return tool;
   }

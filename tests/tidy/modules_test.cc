@@ -211,6 +211,8 @@ const std::map<std::string, std::string> kLongFunctions = {
     {"kernels/cpu/levels/attention.cc AttendBlock", "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/attention.cu AttentionKernel",
      "one kernel; its values stay in registers"},
+    {"kernels/cuda/kernels/attention_grad.cu QueryGradKernel",
+     "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/attention_grad.cu KeyGradKernel",
      "one kernel; its values stay in registers"},
     {"kernels/cuda/device_code/fma_product.h TROUPE_KERNEL_OF",

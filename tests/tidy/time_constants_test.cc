@@ -48,7 +48,6 @@ const std::map<std::string, std::string> kReasons = {
     {"kernels/cuda/runtime/cuda_device.h", "default of an option that ranks always state"},
     {"plan/cost/fault_cost.h", "default of checkpoint.final_save_seconds, an option"},
     {"plan/cost/slowest_step.h", "default of fault_tolerance.hang_seconds, an option"},
-    {"tests/gpu/training.cc", "a benchmark"},
     {"worker/daemon/burn_in_run.h",
      "defaults of options: what a burn-in may take beyond its own seconds"},
     {"worker/daemon/daemon.cc", "how often the host's core table is read"},
