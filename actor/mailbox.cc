@@ -16,6 +16,11 @@ Status Mailbox::Push(AnyMessage message) {
   return OkStatus();
 }
 
+void Mailbox::PushAdmitted(AnyMessage message) {
+  ++messages_;
+  waiting_.emplace_back(std::move(message));
+}
+
 void Mailbox::PushNotice(Envelope notice) {
   TROUPE_CHECK(!std::holds_alternative<AnyMessage>(notice));
   waiting_.push_back(std::move(notice));

@@ -55,5 +55,18 @@ TEST(Mailbox, TakesNoticesWhenItIsFullAndKeepsTheOrder) {
   EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{2})).ok());
 }
 
+TEST(Mailbox, TakesAdmittedMessagesWhenItIsFullAndCountsThem) {
+  Mailbox mailbox(1);
+  EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{1})).ok());
+  mailbox.PushAdmitted(AnyMessage(Integer{2}));
+  EXPECT_EQ(mailbox.messages(), 2u);
+  EXPECT_EQ(mailbox.Push(AnyMessage(Integer{3})).code(), StatusCode::kResourceExhausted);
+  std::vector<Envelope> taken;
+  mailbox.TakeAll(taken);
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(std::get<AnyMessage>(taken[1]).As<Integer>()->value, 2);
+  EXPECT_EQ(mailbox.messages(), 0u);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -120,8 +120,9 @@ def show(record):
 
 
 def bench_actor():
-    for record in run_json([str(BIN / "troupe-bench-actor")]):
-        show(record)
+    for program in ("troupe-bench-actor", "troupe-bench-control"):
+        for record in run_json([str(BIN / program)]):
+            show(record)
 
 
 def bench_kernels():

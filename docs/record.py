@@ -17,6 +17,7 @@ COLUMNS = 110
 ROWS = 48  # the last rows of a longer recording are drawn
 PLAYED_SECONDS = 24.0
 FRAME_SECONDS = 0.25  # in played time; the last state of a line within a frame is drawn
+SHOWN_FOLDER = "~/troupe"  # in place of the folder in which the command runs
 CHARACTER_PIXELS, LINE_PIXELS, MARGIN_PIXELS = 7.8, 18, 14
 
 
@@ -81,7 +82,7 @@ def frames(states, speed, end):
         begin = recorded / speed
         if shown and begin - shown[-1][0] < FRAME_SECONDS:
             begin = shown.pop()[0]
-        shown.append((begin, text[:COLUMNS]))
+        shown.append((begin, text.replace(os.getcwd(), SHOWN_FOLDER)[:COLUMNS]))
     ends = [begin for begin, _ in shown[1:]] + [end]
     return [(begin, until, text) for (begin, text), until in zip(shown, ends) if text]
 
@@ -115,11 +116,10 @@ def to_svg(screen, seconds, title):
     if speed > 1:
         played = f"recorded in {played}, played {speed:.0f} times as fast"
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-           f'viewBox="0 0 {width} {height}" role="img">',
+           f'viewBox="0 0 {width} {height}" role="img" xml:space="preserve">',
            f"<title>{html.escape(title)}</title>",
-           "<style>text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #d7dde5; "
-           "white-space: pre }"
-           " .dim { fill: #8a95a3 }</style>",
+           "<style>text { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; "
+           "font-size: 13px; fill: #d7dde5; white-space: pre } .dim { fill: #8a95a3 }</style>",
            f'<rect width="{width}" height="{height}" rx="8" fill="#12161c"/>',
            f'<text x="{MARGIN_PIXELS}" y="{MARGIN_PIXELS + 12}" class="dim">$ {html.escape(title)}'
            f"   # {played}</text>"]

@@ -94,7 +94,8 @@ TEST_F(HfWeightsTest, WhatIsMissingUnknownOrOfAnotherShapeIsNamed) {
   };
   std::vector<SafetensorsTensor> missing = stored;
   missing.erase(missing.begin() + 3);
-  EXPECT_THAT(refusal(missing), HasSubstr("lacks model.layers.0.self_attn.k_proj.weight"));
+  EXPECT_THAT(refusal(missing),
+              HasSubstr("the model has no model.layers.0.self_attn.k_proj.weight"));
   std::vector<SafetensorsTensor> unknown = stored;
   unknown.push_back({"model.layers.0.self_attn.q_proj.bias", "F32", {1}, std::string(4, 'x')});
   EXPECT_THAT(refusal(unknown), HasSubstr("no model.layers.0.self_attn.q_proj.bias"));

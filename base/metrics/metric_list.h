@@ -125,6 +125,9 @@ inline constexpr Counter<label::Kind> kMessagesDenied{
     "troupe_worker_messages_denied_total", kNone,
     "Messages ignored because the worker has no rank of the job or the answer was not requested, "
     "by kind of message"};
+inline constexpr Counter<> kMeasurementsDropped{
+    "troupe_measurements_dropped_total", kNone,
+    "Measurements of the coordinator that were dropped because too many waited to be recorded"};
 inline constexpr Counter<> kConnectionsRefused{
     "troupe_connections_refused_total", kNone,
     "Connections closed at once because too many were open"};

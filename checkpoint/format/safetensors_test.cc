@@ -84,9 +84,9 @@ TEST(ParseSafetensorsJson, RefusesHostileHeadersNamingTensorAndValue) {
       {entry("[1]", "[0,9223372036854775807]"), 4, "data_offsets [0, 9223372036854775807]"},
       {entry("[1]", "[4,0]"), 4, "begins at 4"},
       {entry("[1]", "[4,8]"), 8, "begins at 4, but the data before it ends at 0"},
-      {entry("[1]", "[0,4]"), 5, "the tensors end at 4, the buffer has 5"},
-      {entry("[1]", "[0,4]"), 3, "the tensors end at 4, the buffer has 3"},
-      {"{}", 1, "the tensors end at 0, the buffer has 1"},
+      {entry("[1]", "[0,4]"), 5, "the tensors end at 4, but the buffer has 5"},
+      {entry("[1]", "[0,4]"), 3, "the tensors end at 4, but the buffer has 3"},
+      {"{}", 1, "the tensors end at 0, but the buffer has 1"},
       {R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
        R"("a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
        8, "\"a\" appears twice"},

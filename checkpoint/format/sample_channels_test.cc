@@ -52,9 +52,8 @@ TEST(CheckSampleChannels, AnOlderSchemaRefusesTheChannelItDoesNotKnowByName) {
   const Status status = CheckSampleChannels(Recorded(NextSchema()), CurrentSampleSchema());
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(status),
-            "it needs channel region f32[64] a token of sample schema 2, which this build, of "
-            "sample schema "
-            "1, does not know");
+            "it needs channel region f32[64] a token of sample schema 2, which this build, with "
+            "sample schema 1, does not know");
 }
 
 TEST(CheckSampleChannels, ALaterRecordThatNeedsNoNewChannelIsAsGood) {

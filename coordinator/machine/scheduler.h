@@ -10,7 +10,7 @@
 // ended.
 //
 // Plans of new, resumed and rebuilt jobs are made outside the engine
-// (coordinator/service/plan_desk.h) but placed here, within a turn: a placement, and a smaller plan
+// (coordinator/service/api_service.cc) but placed here, within a turn: a placement, and a smaller plan
 // that may be made for it, are valid for the free devices of this turn, and their leases are
 // recorded in the same turn. A placement from another thread would have to be checked against a
 // changed fleet, and jobs behind it in the queue would have to wait for the result.

@@ -1,5 +1,5 @@
 // Checks the data of a new job, and the checkpoint it starts from, before the job is accepted.
-// Opening data may take a while, so do not call these checks on the engine's thread.
+// Opening data may take a while, so do not call these checks on the engine's actor.
 #ifndef TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
 #define TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
 

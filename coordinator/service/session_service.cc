@@ -45,11 +45,16 @@ class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
   SessionReactor(Engine& engine, grpc::CallbackServerContext* context)
-      : engine_(engine),
-        peer_(context->peer()),
-        sink_(std::make_shared<StreamSink>(this)),
-        session_(engine.OpenSession(sink_)) {
-    StartRead(&incoming_);
+      : engine_(engine), peer_(context->peer()), sink_(std::make_shared<StreamSink>(this)) {
+    const StatusOr<SessionId> session = engine.OpenSession(sink_);
+    if (session.ok()) {
+      session_ = *session;
+      StartRead(&incoming_);
+    } else {
+      LogWarning("coordinator", "a session of {} is refused: {}", peer_,
+                 ToString(session.status()));
+      sink_->FinishOnce(session.status());
+    }
   }
 
   void OnReadDone(bool ok) override {
@@ -77,7 +82,7 @@ class SessionReactor final
 
   void OnDone() override {
     sink_->Detach();
-    engine_.CloseSession(session_);
+    if (session_ != 0) engine_.CloseSession(session_);
     delete this;
   }
 
@@ -95,7 +100,7 @@ class SessionReactor final
   Engine& engine_;
   const std::string peer_;  // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;
-  const SessionId session_;
+  SessionId session_ = 0;  // 0: the engine had no room for it
   v1::WorkerMessage incoming_;
   bool first_ = true;  // no message has been accepted yet
 };

@@ -43,7 +43,7 @@ TEST(KeptKeysTest, EachChangedKeyIsNamedWithBothValues) {
                                      "data.blend", "training.seed", "training.sequence_length",
                                      "training.global_batch_size", "optimizer.name"))
       << status;
-  EXPECT_THAT(violations[0].description, ::testing::HasSubstr("is 512, and"));
+  EXPECT_THAT(violations[0].description, ::testing::HasSubstr("is 512, but"));
   EXPECT_THAT(violations[0].description, ::testing::HasSubstr("keeps its value 256"));
 }
 

@@ -81,8 +81,7 @@ TEST(SimulatorTest, RefusesSchedulesThatAreWrong) {
     const auto result = Simulate(schedule, std::vector<ActionCosts>(2));
     return std::string(Message(result.status()));
   };
-  EXPECT_THAT(broken([](Schedule* s) { s->actions[0].pop_back(); }),
-              HasSubstr("lacks its backward"));
+  EXPECT_THAT(broken([](Schedule* s) { s->actions[0].pop_back(); }), HasSubstr("has no backward"));
   EXPECT_THAT(broken([](Schedule* s) { s->actions[0].push_back(s->actions[0][0]); }),
               HasSubstr("F0.0 appears twice"));
   EXPECT_THAT(broken([](Schedule* s) { std::swap(s->actions[1][0], s->actions[1][1]); }),

@@ -146,7 +146,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"training={compute_dtype: float32, float8: {recipe: delayed}}", "training.float8.recipe",
            "is \"delayed\", but training.compute_dtype is \"float32\", not bfloat16"},
           {"training.on_nonfinite=ignore", "training.on_nonfinite", "\"ignore\""},
-          {"training.validation_interval=5", "training.validation_interval", "is 5 where"},
+          {"training.validation_interval=5", "training.validation_interval", "is 5, but neither"},
           {"optimizer.name=sgd", "optimizer.name", "\"sgd\""},
           {"optimizer.lr=0", "optimizer.lr", "is 0"},
           {"optimizer.beta2=1", "optimizer.beta2", "is 1, not in [0, 1)"},

@@ -1,15 +1,14 @@
-"""Runs the unit tests of a sanitizer build, one whole binary at a time: ./run test asan | tsan.
+"""Runs tests one whole binary at a time: ./run test, ./run test asan, ./run test tsan.
 
-The release suite runs each case in its own process, which would pay for each start and repeat the
-work that the cases of a binary share (the single rank's losses with which layouts are compared).
-The first report of a sanitizer ends its binary; the remaining cases of the binary count as failed,
-because they did not run.
+A process for each case would pay for each start and repeat the work that the cases of a binary
+share (the single rank's losses with which layouts are compared). If a binary ends early, by a crash
+or the first report of a sanitizer, its remaining cases count as failed, because they did not run.
 
-    python3 tests/sanitized.py BUILD [PATTERN]
+    python3 tests/binaries.py BUILD LABELS [PATTERN]
 
-runs the binaries that ctest lists in BUILD under the labels unit and simulation and with a name
-that matches PATTERN (a regular expression), as many at once as there are cores. Prints the output
-of those that fail and, on the last line of stdout, "PASSED FAILED SKIPPED".
+runs the binaries that ctest lists in BUILD under a label that matches LABELS and with a name that
+matches PATTERN (regular expressions), as many at once as there are cores. Prints the output of
+those that fail and, on the last line of stdout, "PASSED FAILED SKIPPED".
 """
 
 import collections
@@ -26,10 +25,10 @@ import xml.etree.ElementTree as ElementTree
 BINARY_LIMIT_SECONDS = 900
 
 
-def cases_of_binaries(build, pattern):
+def cases_of_binaries(build, labels, pattern):
     """Returns {binary: number of cases}."""
     listing = subprocess.run(
-        ["ctest", "--test-dir", build, "-L", "unit|simulation", "--show-only=json-v1"],
+        ["ctest", "--test-dir", build, "-L", labels, "--show-only=json-v1"],
         check=True, stdout=subprocess.PIPE, text=True).stdout
     commands = [test["command"][0] for test in json.loads(listing)["tests"] if "command" in test]
     return collections.Counter(c for c in commands if re.fullmatch(pattern, pathlib.Path(c).name))
@@ -59,10 +58,10 @@ def run(binary, cases):
 
 
 def main():
-    build = sys.argv[1]
-    cases = cases_of_binaries(build, sys.argv[2] if len(sys.argv) > 2 else ".*")
+    build, labels = sys.argv[1:3]
+    cases = cases_of_binaries(build, labels, sys.argv[3] if len(sys.argv) > 3 else ".*")
     if not cases:
-        sys.exit(f"{build} has no unit tests")
+        sys.exit(f"{build} has no tests under {labels}")
     totals = [0, 0, 0]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         # Binaries with the most cases start first.

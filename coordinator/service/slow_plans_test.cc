@@ -1,13 +1,10 @@
-// Plans are made outside the engine's thread: few at a time, while the engine keeps answering.
-#include "coordinator/service/plan_desk.h"
-
+// Plans are made outside the engine's actor: few at a time, while the engine keeps answering.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <future>
-#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -20,7 +17,6 @@
 namespace troupe {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A gate that is opened once; waiters give up after a time that no test takes.
@@ -33,71 +29,6 @@ class Gate {
   std::promise<void> opened_;
   const std::shared_future<void> future_ = opened_.get_future().share();
 };
-
-TEST(PlanDeskTest, RunsFewAtATimeAndRefusesWhatWouldWaitBehindTooMany) {
-  Gate gate;
-  std::latch first(1);
-  std::latch second(1);
-  std::latch done(3);
-  PlanDesk desk({.threads = 2, .max_waiting = 1, .limit = seconds(60)});
-  const auto block_after = [&](std::latch& running) {
-    desk.Run([&](const Status& status) {
-      EXPECT_TRUE(status.ok()) << status;
-      running.count_down();
-      EXPECT_TRUE(gate.Wait());
-      done.count_down();
-    });
-    running.wait();
-  };
-  block_after(first);
-  block_after(second);
-  desk.Run([&](const Status& status) {
-    EXPECT_TRUE(status.ok()) << status;
-    done.count_down();
-  });
-  Status refused;
-  desk.Run([&](const Status& status) { refused = status; });
-  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused;
-  gate.Open();
-  done.wait();
-}
-
-TEST(PlanDeskTest, ATurnThatComesTooLateIsNotTaken) {
-  Gate gate;
-  std::latch running(1);
-  PlanDesk desk({.threads = 1, .max_waiting = 4, .limit = milliseconds(0)});
-  std::promise<Status> late;
-  desk.Run([&](const Status&) {
-    running.count_down();
-    EXPECT_TRUE(gate.Wait());
-  });
-  running.wait();
-  desk.Run([&](const Status& status) { late.set_value(status); });
-  gate.Open();
-  EXPECT_EQ(late.get_future().get().code(), StatusCode::kDeadlineExceeded);
-}
-
-TEST(PlanDeskTest, WhatWaitsIsDroppedWhenItStops) {
-  Gate gate;
-  std::latch running(1);
-  bool ran = false;
-  PlanDesk desk({.threads = 1, .max_waiting = 4, .limit = seconds(60)});
-  desk.Run([&](const Status&) {
-    running.count_down();
-    EXPECT_TRUE(gate.Wait());
-  });
-  running.wait();
-  auto waits = std::make_shared<int>();
-  const std::weak_ptr<int> waiting = waits;
-  desk.Run([&ran, waits = std::move(waits)](const Status&) { ran = true; });
-  const auto stopped = std::async(std::launch::async, [&] { desk.Stop(); });
-  const auto limit = std::chrono::steady_clock::now() + seconds(20);
-  while (!waiting.expired() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-  EXPECT_TRUE(waiting.expired()) << "it still waits";
-  gate.Open();
-  stopped.wait();
-  EXPECT_FALSE(ran);
-}
 
 // A server that makes plans only once the test lets it.
 class SlowPlans : public testing::Test {

@@ -1,8 +1,8 @@
 // Detects that this process itself was stalled (stopped, its machine paused, its disk blocked). The
 // silence of others then means nothing, because their messages wait unread. None of their time
 // limits is checked until they have had the reconnect grace to be heard again.
-#ifndef TROUPE_COORDINATOR_SERVICE_STALL_GUARD_H_
-#define TROUPE_COORDINATOR_SERVICE_STALL_GUARD_H_
+#ifndef TROUPE_COORDINATOR_ENGINE_STALL_GUARD_H_
+#define TROUPE_COORDINATOR_ENGINE_STALL_GUARD_H_
 
 #include <algorithm>
 
@@ -40,4 +40,4 @@ class StallGuard {
 
 }  // namespace troupe
 
-#endif  // TROUPE_COORDINATOR_SERVICE_STALL_GUARD_H_
+#endif  // TROUPE_COORDINATOR_ENGINE_STALL_GUARD_H_

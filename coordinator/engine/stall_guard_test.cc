@@ -1,4 +1,4 @@
-#include "coordinator/service/stall_guard.h"
+#include "coordinator/engine/stall_guard.h"
 
 #include <gtest/gtest.h>
 
