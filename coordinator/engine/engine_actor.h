@@ -60,7 +60,7 @@ struct EngineCall {
   CallId call = 0;
   decltype(Event::what) what;
   std::function<void(Reply)> done;      // called once, unless the call is abandoned
-  std::function<void(LogChunk)> chunk;  // of a ReadLogsCall instead
+  std::function<void(LogChunk)> chunk;  // called by a ReadLogsCall instead
 };
 struct EngineQuery {
   static constexpr std::string_view kMessageName = "engine.query";

@@ -25,8 +25,7 @@
 namespace troupe {
 namespace {
 
-// Wait before a failed save of stopped ranks is repeated. It doubles with each further failure up
-// to the limit; a full disk is seldom freed within seconds.
+// Wait before a failed save of stopped ranks is repeated. It doubles with each further failure.
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 constexpr Duration kLeastPause = std::chrono::milliseconds(100);

@@ -83,7 +83,8 @@ class HuggingFace(ClusterCase):
             refused("attention_bias is true", {"attention_bias": True})
             refused("\"yarn\"", {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}})
             refused("model_type is \"qwen2\"", {"model_type": "qwen2"})
-            refused("the model has no model.layers.2.input_layernorm.weight", {"num_hidden_layers": 3})
+            refused("the model has no model.layers.2.input_layernorm.weight",
+                    {"num_hidden_layers": 3})
             refused("has neither model.safetensors", edit=(broken / "model.safetensors").unlink)
             refused("config.json", edit=(broken / "config.json").unlink)
             refused("model.hidden_size", settings=["--set=model.hidden_size=64"])

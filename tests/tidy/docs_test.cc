@@ -76,7 +76,7 @@ TEST(Docs, LinksLeadToFilesAndHeadings) {
   }
 }
 
-// What CONTRIBUTING.md's worked examples would add.
+// Whether a worked example of CONTRIBUTING.md would add the path.
 bool IsOfAnExample(const std::string& path) {
   static const std::regex kExample(
       "(.*/)?(square(_kernels)?|post_norm_mlp|eager_1f1b).*|kernels/xla/.*");
@@ -131,7 +131,7 @@ TEST(Docs, EveryPageIsInTheIndex) {
 TEST(Docs, KeysAreThoseOfTheJobFile) {
   std::set<std::string> keys, messages;
   for (std::string key : Matches(TextOf("docs/job-keys.md"), std::regex("\n\\| `([^`]+)` \\|"))) {
-    key = std::regex_replace(key, std::regex("\\[\\]"), "");  // of lists
+    key = std::regex_replace(key, std::regex("\\[\\]"), "");  // lists have it
     keys.insert(key);
     for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
       messages.insert(key.substr(0, dot));
