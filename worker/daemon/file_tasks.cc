@@ -255,7 +255,7 @@ Status FileTasks::Verify(v1::VerifyCheckpoint request) {
   if (sent.ok()) return sent;
   const std::lock_guard lock(shared_->mutex);
   shared_->verifying.erase(path);
-  return ResourceExhausted("too many commits wait to be read back already: {}", Message(sent));
+  return ResourceExhausted("too many commits already wait to be verified: {}", Message(sent));
 }
 
 }  // namespace troupe
