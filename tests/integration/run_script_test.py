@@ -3,10 +3,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests"))
+import clang_tidy
 
 
 class RunScript(unittest.TestCase):
@@ -79,6 +82,21 @@ class RunScript(unittest.TestCase):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
             self.assertIn("'fast'", error)
+
+    def test_clang_gets_the_options_of_gcc_that_it_knows(self):
+        entry = {"command": "/usr/bin/c++ -DA=1 -I/r -fopenmp -fpch-preprocess -x c++ -std=c++20 "
+                            "-Winvalid-pch -include /b/cmake_pch.hxx -o a.o -c /r/a.cc"}
+        arguments = clang_tidy.clang_arguments(entry)
+        self.assertEqual(arguments[:5], ["-DA=1", "-I/r", "-x", "c++", "-std=c++20"])
+        self.assertNotIn("/b/cmake_pch.hxx", arguments)
+        self.assertNotIn("a.o", arguments)
+
+    def test_a_changed_header_is_checked_through_the_source_of_its_name(self):
+        entries = {"base/status.cc": {}, "base/clock.cc": {}}
+        wanted, unknown = clang_tidy.to_check(
+            ["base/status.h", "base/status.cc", "README.md", "base/gone.cc"], entries)
+        self.assertEqual(wanted, {"base/status.cc": ["base/status.h", "base/status.cc"]})
+        self.assertEqual(unknown, ["base/gone.cc"])
 
 
 if __name__ == "__main__":
