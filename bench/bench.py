@@ -125,6 +125,11 @@ def bench_actor():
             show(record)
 
 
+def bench_control_path():
+    for record in run_json([str(BIN / "troupe-bench-control-path")]):
+        show(record)
+
+
 def bench_kernels():
     for record in run_json([str(BIN / "troupe-bench-kernels")]):
         show(record)
@@ -722,7 +727,8 @@ def bench_checkpoint():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels,
+BENCHES = {"actor": bench_actor, "control_path": bench_control_path,
+           "collective": bench_collective, "kernels": bench_kernels,
            "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,
            "layouts": bench_layouts, "cores": bench_cores, "sharding": bench_sharding,

@@ -42,11 +42,11 @@ TEST_F(MetricsActorTest, CountsWhatTheEngineHadToDrop) {
 TEST_F(MetricsActorTest, ForgetsAJobAfterTheMeasurementsOfItsEnd) {
   Measured begun;
   begun.jobs.push_back({.job = "a", .state = v1::JOB_STATE_RUNNING, .step = 7});
-  EXPECT_THAT(TextAfter(std::move(begun)), HasSubstr("troupe_job_step{job=\"a\"} 7"));
+  EXPECT_THAT(TextAfter(std::move(begun)), HasSubstr("troupe_job_step{job_name=\"a\"} 7"));
   Measured ended;
   ended.measurements.push_back(RestartMeasured{"a"});
   ended.forgotten_jobs.push_back("a");
-  EXPECT_THAT(TextAfter(std::move(ended)), Not(HasSubstr("job=\"a\"")));
+  EXPECT_THAT(TextAfter(std::move(ended)), Not(HasSubstr("job_name=\"a\"")));
 }
 
 TEST_F(MetricsActorTest, HasASeriesForEachWorkerThatIsThere) {

@@ -1,6 +1,6 @@
 // The worker daemon as one pure state machine: its stream to the coordinator, its rank processes,
 // and the data it keeps until the coordinator has them. It uses no clock, thread, socket or
-// process; the shell (worker/daemon/daemon.h) and simulations drive the same Step.
+// process; the shell (worker/daemon/session_actor.h) and simulations drive the same Step.
 //
 // Invariants:
 // - A message with a lower leader epoch than the highest seen, or a lower group epoch than the

@@ -1,4 +1,4 @@
-#include "worker/daemon/burn_in_run.h"
+#include "worker/daemon/burn_in_actor.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,21 +10,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <condition_variable>
-#include <optional>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
+#include "worker/daemon/event_sender.h"
 
 namespace troupe {
 namespace {
 
 constexpr size_t kFileBytes = 1 << 20;
 constexpr size_t kOutputBytes = 4096;
-constexpr size_t kMostWaiting = 4;
 
 // Returns the last line that the process has written to `descriptor`.
 std::string LastLine(int descriptor) {
@@ -66,24 +65,31 @@ Status TryFolder(FileSystem& files, const std::string& identified, const std::st
   return tried.ok() ? removed : tried;
 }
 
-// One burn-in: the state that its thread shares with those that wait for it. It outlives both.
-class BurnInRun::Trial {
+namespace {
+
+// One burn-in: the state that its thread shares with the actor. It outlives both.
+class Trial {
  public:
   Trial(BurnInOptions options, v1::BurnIn request)
       : options_(std::move(options)), request_(std::move(request)) {}
 
   const v1::BurnIn& request() const { return request_; }
 
-  // Runs `trial` on a thread of its own and returns its result: ABORTED if it is stopped,
-  // DEADLINE_EXCEEDED, which names the activity, if it does not end in time.
-  static Status Run(const std::shared_ptr<Trial>& trial) {
-    std::thread([trial] { trial->End(trial->Try()); }).detach();
-    return trial->Await();
+  // Runs `trial` on a thread of its own, which passes the result to `ended`: ABORTED if it is
+  // stopped.
+  static void Begin(const std::shared_ptr<Trial>& trial, std::function<void(Status)> ended) {
+    std::thread([trial, ended = std::move(ended)] { ended(trial->Try()); }).detach();
   }
 
   void Stop() {
     const std::lock_guard lock(mutex_);
-    StopLocked();
+    is_stopped_ = true;
+    if (pid_ > 0) kill(pid_, SIGKILL);
+  }
+
+  std::string activity() {
+    const std::lock_guard lock(mutex_);
+    return activity_;
   }
 
  private:
@@ -91,62 +97,34 @@ class BurnInRun::Trial {
   Status RunProcess();
   StatusOr<pid_t> Spawn(int output) const;
 
-  Status Await() {
-    std::unique_lock lock(mutex_);
-    const Duration limit = FromSeconds(request_.seconds()) + options_.allowance;
-    if (!changed_.wait_for(lock, limit, [this] { return found_ || stopped_; })) {
-      StopLocked();
-      return DeadlineExceeded("failed: it did not end within {} s: {}", ToSeconds(limit),
-                              activity_);
-    }
-    if (changed_.wait_for(lock, options_.stop_limit, [this] { return found_.has_value(); }))
-      return *found_;
-    return Aborted("stopped, but it did not end within {} s: {}", ToSeconds(options_.stop_limit),
-                   activity_);
-  }
-
-  void End(Status found) {
-    const std::lock_guard lock(mutex_);
-    found_ = std::move(found);
-    changed_.notify_all();
-  }
-
   // Records the next activity; returns ABORTED if it has been stopped.
-  Status Begin(std::string activity) {
+  Status BeginActivity(std::string activity) {
     const std::lock_guard lock(mutex_);
-    if (stopped_) return Aborted("stopped");
+    if (is_stopped_) return Aborted("stopped");
     activity_ = std::move(activity);
     return OkStatus();
   }
 
-  void StopLocked() {
-    stopped_ = true;
-    if (pid_ > 0) kill(pid_, SIGKILL);
-    changed_.notify_all();
-  }
-
   const BurnInOptions options_;
   const v1::BurnIn request_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopped_ = false;
-  std::optional<Status> found_;  // absent until it has ended
+  std::mutex mutex_;  // guards the members below
+  bool is_stopped_ = false;
   std::string activity_ = "its thread is starting";
   pid_t pid_ = 0;  // its process; 0: none, or already reaped
 };
 
-Status BurnInRun::Trial::Try() {
+Status Trial::Try() {
   for (const std::string& folder : request_.folders()) {
-    TROUPE_RETURN_IF_ERROR(Begin("it is testing folder " + folder));
+    TROUPE_RETURN_IF_ERROR(BeginActivity("it is testing folder " + folder));
     PosixFileSystem files;
     TROUPE_RETURN_IF_ERROR(options_.try_folder ? options_.try_folder(folder)
                                                : TryFolder(files, folder, options_.name));
   }
-  TROUPE_RETURN_IF_ERROR(Begin("it is starting its process"));
+  TROUPE_RETURN_IF_ERROR(BeginActivity("it is starting its process"));
   return RunProcess();
 }
 
-StatusOr<pid_t> BurnInRun::Trial::Spawn(int output) const {
+StatusOr<pid_t> Trial::Spawn(int output) const {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -178,7 +156,7 @@ StatusOr<pid_t> BurnInRun::Trial::Spawn(int output) const {
   return pid;
 }
 
-Status BurnInRun::Trial::RunProcess() {
+Status Trial::RunProcess() {
   const int output = memfd_create("troupe-burn-in", MFD_CLOEXEC);
   if (output < 0) return ErrnoStatus(errno, "memfd_create");
   // Not under the lock, because a hanging mount may block the start of a program.
@@ -191,7 +169,7 @@ Status BurnInRun::Trial::RunProcess() {
     const std::lock_guard lock(mutex_);
     pid_ = *spawned;
     activity_ = fmt::format("its process {} is running", pid_);
-    if (stopped_) kill(pid_, SIGKILL);
+    if (is_stopped_) kill(pid_, SIGKILL);
   }
   // The pid cannot be reused until it is reaped, which happens under the lock that Stop takes.
   siginfo_t info;
@@ -205,7 +183,7 @@ Status BurnInRun::Trial::RunProcess() {
     while (waitpid(*spawned, &status, 0) < 0 && errno == EINTR) {
     }
     pid_ = 0;
-    stopped = stopped_;
+    stopped = is_stopped_;
   }
   const std::string last = LastLine(output);
   close(output);
@@ -215,33 +193,114 @@ Status BurnInRun::Trial::RunProcess() {
   return OkStatus();
 }
 
-BurnInRun::BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events)
-    : options_(std::move(options)), events_(std::move(events)), executor_(kMostWaiting) {}
+struct TrialEnded {
+  static constexpr std::string_view kMessageName = "burn_in.ended";
+  uint64_t trial = 0;
+  Status result;
+};
+struct TrialLimit {
+  static constexpr std::string_view kMessageName = "burn_in.limit";
+  uint64_t trial = 0;
+};
+struct StopLimit {
+  static constexpr std::string_view kMessageName = "burn_in.stop_limit";
+  uint64_t trial = 0;
+};
 
-BurnInRun::~BurnInRun() { Stop(); }
-
-void BurnInRun::Start(v1::BurnIn request) {
-  const auto trial = std::make_shared<Trial>(options_, std::move(request));
-  {
-    const std::lock_guard lock(mutex_);
-    if (newest_) newest_->Stop();
-    newest_ = trial;
+class BurnInActor final : public Actor {
+ public:
+  BurnInActor(BurnInOptions options, std::shared_ptr<ActorGate> gate)
+      : options_(std::move(options)), gate_(std::move(gate)) {}
+  ~BurnInActor() override {
+    if (trial_) trial_->Stop();
   }
-  const bool queued = executor_.Run([events = events_, trial] {
-    const Status tried = Trial::Run(trial);
-    LogInfo("worker", "burn-in: {}", tried.ok() ? "sound" : ToString(tried));
-    session::BurnInEnded ended;
-    ended.done.set_request(trial->request().request());
-    ended.done.set_sound(tried.ok());
-    ended.done.set_reason(std::string(Message(tried)));
-    events->Push(std::move(ended));
-  });
-  if (!queued) LogWarning("worker", "burn-in: too many other tasks wait");
-}
 
-void BurnInRun::Stop() {
-  const std::lock_guard lock(mutex_);
-  if (newest_) newest_->Stop();
+  Status Start(Context& context) override {
+    events_ =
+        std::make_unique<EventSender>([gate = gate_, owner = context.owner()](AnyMessage message) {
+          return gate->Send(owner, std::move(message));
+        });
+    return OkStatus();
+  }
+
+  Status Handle(AnyMessage message, Context& context) override {
+    if (auto* want = message.As<WantBurnIn>()) return Want(std::move(want->request), context);
+    if (auto* ended = message.As<TrialEnded>()) {
+      return IsCurrent(ended->trial) ? Finish(std::move(ended->result), context) : OkStatus();
+    }
+    if (const auto* limit = message.As<TrialLimit>()) {
+      if (!IsCurrent(limit->trial)) return OkStatus();
+      trial_->Stop();
+      return Finish(DeadlineExceeded("failed: it did not end within {} s: {}",
+                                     ToSeconds(LimitOf(trial_->request())), trial_->activity()),
+                    context);
+    }
+    if (const auto* limit = message.As<StopLimit>()) {
+      if (!IsCurrent(limit->trial)) return OkStatus();
+      return Finish(Aborted("stopped, but it did not end within {} s: {}",
+                            ToSeconds(options_.stop_limit), trial_->activity()),
+                    context);
+    }
+    if (message.As<OfferAgain>()) return events_->OfferLater(context);
+    return Internal("the burn-in received {}", message.name());
+  }
+
+ private:
+  bool IsCurrent(uint64_t trial) const { return trial_ != nullptr && trial == number_; }
+  Duration LimitOf(const v1::BurnIn& request) const {
+    return FromSeconds(request.seconds()) + options_.allowance;
+  }
+
+  Status Want(std::optional<v1::BurnIn> request, Context& context) {
+    if (!trial_) {
+      if (request) Begin(std::move(*request), context);
+      return OkStatus();
+    }
+    trial_->Stop();
+    context.SetTimer(options_.stop_limit, AnyMessage(StopLimit{number_}));
+    const std::optional<v1::BurnIn> replaced = std::exchange(next_, std::move(request));
+    return replaced ? Report(*replaced, Aborted("stopped"), context) : OkStatus();
+  }
+
+  void Begin(v1::BurnIn request, Context& context) {
+    const uint64_t number = ++number_;
+    context.SetTimer(LimitOf(request), AnyMessage(TrialLimit{number}));
+    trial_ = std::make_shared<Trial>(options_, std::move(request));
+    Trial::Begin(trial_, [gate = gate_, self = context.self(), number](Status result) {
+      const Status sent = gate->Send(self, AnyMessage(TrialEnded{number, std::move(result)}));
+      // The limit of its time ends it for the actor.
+      if (sent.code() == StatusCode::kResourceExhausted)
+        LogWarning("worker", "the end of a burn-in is noticed late: {}", Message(sent));
+    });
+  }
+
+  Status Finish(Status result, Context& context) {
+    const std::shared_ptr<Trial> ended = std::exchange(trial_, nullptr);
+    if (next_) Begin(*std::exchange(next_, std::nullopt), context);
+    return Report(ended->request(), result, context);
+  }
+
+  Status Report(const v1::BurnIn& request, const Status& result, Context& context) {
+    LogInfo("worker", "burn-in: {}", result.ok() ? "sound" : ToString(result));
+    session::BurnInEnded ended;
+    ended.done.set_request(request.request());
+    ended.done.set_sound(result.ok());
+    ended.done.set_reason(std::string(Message(result)));
+    return events_->Report(std::move(ended), context);
+  }
+
+  const BurnInOptions options_;
+  const std::shared_ptr<ActorGate> gate_;
+  std::unique_ptr<EventSender> events_;
+  std::shared_ptr<Trial> trial_;  // the one in progress; null: none
+  uint64_t number_ = 0;           // of trial_
+  std::optional<v1::BurnIn> next_;
+};
+
+}  // namespace
+
+std::unique_ptr<Actor> MakeBurnInActor(BurnInOptions options, std::shared_ptr<ActorGate> gate) {
+  return std::make_unique<BurnInActor>(std::move(options), std::move(gate));
 }
 
 }  // namespace troupe

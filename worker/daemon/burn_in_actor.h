@@ -1,21 +1,22 @@
 // A burn-in that the coordinator requests: runs `troupe-worker --burn-in` on all devices of this
 // worker in a process of its own, and writes, reads back and removes a file in each folder that is
 // to be tested.
-#ifndef TROUPE_WORKER_DAEMON_BURN_IN_RUN_H_
-#define TROUPE_WORKER_DAEMON_BURN_IN_RUN_H_
+#ifndef TROUPE_WORKER_DAEMON_BURN_IN_ACTOR_H_
+#define TROUPE_WORKER_DAEMON_BURN_IN_ACTOR_H_
 
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "actor/actor.h"
 #include "base/clock.h"
 #include "base/file_system.h"
-#include "base/serial_executor.h"
 #include "base/status.h"
 #include "troupe/v1/worker.pb.h"
-#include "worker/daemon/event_queue.h"
+#include "worker/daemon/actor_gate.h"
 
 namespace troupe {
 
@@ -40,35 +41,21 @@ struct BurnInOptions {
   std::function<Status(const std::string& folder)> try_folder = {};  // empty: TryFolder
 };
 
-// Runs each burn-in on a thread of its own. If the kernel blocks the thread or its process, both
-// are abandoned, so that a hanging device or mount blocks no caller.
-//
-// Thread-safe.
-class BurnInRun {
- public:
-  BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events);
-  // Calls Stop and waits for the end, for at most the stop limit.
-  ~BurnInRun();
-  BurnInRun(const BurnInRun&) = delete;
-  BurnInRun& operator=(const BurnInRun&) = delete;
-
-  // Starts a burn-in; first stops one in progress. Pushes BurnInEnded once it is done, has failed,
-  // is stopped or has not ended within its seconds plus the allowance.
-  void Start(v1::BurnIn request);
-  // Kills the process; the burn-in then counts as failed.
-  void Stop();
-
- private:
-  class Trial;
-
-  const BurnInOptions options_;
-  const std::shared_ptr<EventQueue> events_;
-  std::mutex mutex_;
-  std::shared_ptr<Trial> newest_;  // null: none was started
-  // Declared last: its tasks use the other members.
-  SerialExecutor executor_;
+// The wanted burn-in; absent: none. It replaces the one that was wanted before, which is stopped.
+struct WantBurnIn {
+  static constexpr std::string_view kMessageName = "burn_in.want";
+  std::optional<v1::BurnIn> request;
 };
+
+// Makes an actor that handles WantBurnIn and reports BurnInEnded to its owner for each request:
+// once the burn-in is done, has failed, is stopped or has not ended within its seconds plus the
+// allowance. A burn-in begins only when the one before it has ended.
+//
+// Each burn-in runs on a thread of its own. If the kernel blocks the thread or its process, both
+// are abandoned, so that a hanging device or mount blocks nobody. `gate` leads to the actor's
+// system.
+std::unique_ptr<Actor> MakeBurnInActor(BurnInOptions options, std::shared_ptr<ActorGate> gate);
 
 }  // namespace troupe
 
-#endif  // TROUPE_WORKER_DAEMON_BURN_IN_RUN_H_
+#endif  // TROUPE_WORKER_DAEMON_BURN_IN_ACTOR_H_

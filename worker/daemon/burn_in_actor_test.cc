@@ -1,8 +1,7 @@
-#include "worker/daemon/burn_in_run.h"
+#include "worker/daemon/burn_in_actor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -13,6 +12,7 @@
 
 #include "base/temporary_directory.h"
 #include "checkpoint/format/folder.h"
+#include "worker/daemon/testing/session_probe.h"
 
 namespace troupe {
 namespace {
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr int kLimitMilliseconds = 60'000;
 
-class BurnInRunTest : public ::testing::Test {
+class BurnInActorTest : public ::testing::Test {
  protected:
   BurnInOptions Options(const std::string& executable) {
     return {.executable = executable,
@@ -29,9 +29,14 @@ class BurnInRunTest : public ::testing::Test {
             .name = "worker-0",
             .log_directory = directory_.path()};
   }
-  std::unique_ptr<BurnInRun> MakeRun(const std::string& executable) {
-    return std::make_unique<BurnInRun>(Options(executable), queue_);
+  Address MakeRun(const std::string& executable) { return MakeRun(Options(executable)); }
+  Address MakeRun(BurnInOptions options) {
+    return probe_.Own(MakeBurnInActor(std::move(options), probe_.gate()));
   }
+  void Start(Address run, v1::BurnIn request) {
+    ASSERT_TRUE(probe_.Send(run, WantBurnIn{std::move(request)}).ok());
+  }
+  void Stop(Address run) { ASSERT_TRUE(probe_.Send(run, WantBurnIn{}).ok()); }
   // A program that ignores its arguments and SIGTERM and does not end by itself.
   std::string ProgramThatHangs() {
     const std::string path = directory_.path() + "/hangs";
@@ -41,17 +46,11 @@ class BurnInRunTest : public ::testing::Test {
   }
   // Returns the answer to `request`; fails the test if none comes within the limit.
   v1::BurnInDone Await(uint64_t request) {
-    while (true) {
-      pollfd polled = {queue_->descriptor(), POLLIN, 0};
-      if (poll(&polled, 1, kLimitMilliseconds) != 1) {
-        ADD_FAILURE() << "no answer to burn-in " << request;
-        return {};
-      }
-      for (QueuedEvent& event : queue_->TakeAll()) {
-        const v1::BurnInDone& done = std::get<session::BurnInEnded>(event).done;
-        if (done.request() == request) return done;
-      }
+    while (!HasFailure()) {
+      const v1::BurnInDone done = probe_.log().NextOf<session::BurnInEnded>().done;
+      if (done.request() == request) return done;
     }
+    return {};
   }
 
   static v1::BurnIn Request(uint64_t number, double seconds) {
@@ -62,41 +61,41 @@ class BurnInRunTest : public ::testing::Test {
   }
 
   TemporaryDirectory directory_;
-  std::shared_ptr<EventQueue> queue_ = std::make_shared<EventQueue>();
+  SessionProbe probe_;
 };
 
-TEST_F(BurnInRunTest, FindsASoundHostSound) {
-  const auto run = MakeRun(TROUPE_WORKER_BINARY);
+TEST_F(BurnInActorTest, FindsASoundHostSound) {
+  const Address run = MakeRun(TROUPE_WORKER_BINARY);
   v1::BurnIn request = Request(7, 0);
   request.add_folders(directory_.path());
   PosixFileSystem files;
   ASSERT_TRUE(EstablishFolderId(files, directory_.path(), *RandomFolderId()).ok());
-  run->Start(request);
+  Start(run, request);
   const v1::BurnInDone done = Await(7);
   EXPECT_TRUE(done.sound()) << done.reason();
 }
 
-TEST_F(BurnInRunTest, NamesTheFolderThatCannotBeWritten) {
-  const auto run = MakeRun(TROUPE_WORKER_BINARY);
+TEST_F(BurnInActorTest, NamesTheFolderThatCannotBeWritten) {
+  const Address run = MakeRun(TROUPE_WORKER_BINARY);
   v1::BurnIn request = Request(7, 0);
   request.add_folders(directory_.path() + "/gone");
-  run->Start(request);
+  Start(run, request);
   const v1::BurnInDone done = Await(7);
   EXPECT_FALSE(done.sound());
   EXPECT_THAT(done.reason(), HasSubstr("/gone"));
 }
 
-TEST_F(BurnInRunTest, FindsTheEmptyPlaceOfAFolderThatIsNotMounted) {
-  const auto run = MakeRun(TROUPE_WORKER_BINARY);
+TEST_F(BurnInActorTest, FindsTheEmptyPlaceOfAFolderThatIsNotMounted) {
+  const Address run = MakeRun(TROUPE_WORKER_BINARY);
   v1::BurnIn request = Request(7, 0);
   request.add_folders(directory_.path());
-  run->Start(request);
+  Start(run, request);
   const v1::BurnInDone done = Await(7);
   EXPECT_FALSE(done.sound());
   EXPECT_THAT(done.reason(), HasSubstr("not mounted"));
 }
 
-TEST_F(BurnInRunTest, TriesTheFolderOfTheIdentityThatItIsGivenAndNoOther) {
+TEST_F(BurnInActorTest, TriesTheFolderOfTheIdentityThatItIsGivenAndNoOther) {
   PosixFileSystem files;
   const StatusOr<std::string> here = EstablishFolderId(files, directory_.path(), *RandomFolderId());
   ASSERT_TRUE(here.ok());
@@ -107,31 +106,30 @@ TEST_F(BurnInRunTest, TriesTheFolderOfTheIdentityThatItIsGivenAndNoOther) {
   EXPECT_THAT(std::string(Message(other)), HasSubstr("another disk, or none, is mounted"));
 }
 
-TEST_F(BurnInRunTest, SaysWhatTheProcessSaysThatFindsAFault) {
-  const auto run = MakeRun("/bin/false");
-  run->Start(Request(1, 0));
+TEST_F(BurnInActorTest, SaysWhatTheProcessSaysThatFindsAFault) {
+  const Address run = MakeRun("/bin/false");
+  Start(run, Request(1, 0));
   EXPECT_THAT(Await(1).reason(), HasSubstr("exit code 1"));
-  const auto absent = MakeRun(directory_.path() + "/no-such-program");
-  absent->Start(Request(2, 0));
+  const Address absent = MakeRun(directory_.path() + "/no-such-program");
+  Start(absent, Request(2, 0));
   EXPECT_THAT(Await(2).reason(), HasSubstr("no-such-program"));
 }
 
-TEST_F(BurnInRunTest, IsOverAtOnceWhereTheDevicesAreWanted) {
-  const auto run = MakeRun(TROUPE_WORKER_BINARY);
-  run->Start(Request(1, 3600));
-  run->Stop();
+TEST_F(BurnInActorTest, IsOverAtOnceWhereTheDevicesAreWanted) {
+  const Address run = MakeRun(TROUPE_WORKER_BINARY);
+  Start(run, Request(1, 3600));
+  Stop(run);
   EXPECT_FALSE(Await(1).sound());
-  run->Start(Request(2, 3600));
-  run->Start(Request(3, 0));
+  Start(run, Request(2, 3600));
+  Start(run, Request(3, 0));
   EXPECT_FALSE(Await(2).sound());
   EXPECT_TRUE(Await(3).sound());
 }
 
-TEST_F(BurnInRunTest, AProcessThatDoesNotEndIsKilledAtTheLimit) {
+TEST_F(BurnInActorTest, AProcessThatDoesNotEndIsKilledAtTheLimit) {
   BurnInOptions options = Options(ProgramThatHangs());
   options.allowance = std::chrono::milliseconds(200);
-  BurnInRun run(options, queue_);
-  run.Start(Request(1, 0));
+  Start(MakeRun(options), Request(1, 0));
   const v1::BurnInDone done = Await(1);
   EXPECT_FALSE(done.sound());
   EXPECT_THAT(done.reason(), HasSubstr("failed: it did not end within 0.2 s: its process"));
@@ -158,33 +156,48 @@ class HungMount {
   const std::shared_ptr<std::promise<void>> entered_ = std::make_shared<std::promise<void>>();
 };
 
-TEST_F(BurnInRunTest, AFolderThatHangsIsNamedAtTheLimitAndLeftBehind) {
+TEST_F(BurnInActorTest, AFolderThatHangsIsNamedAtTheLimitAndLeftBehind) {
   HungMount mount;
   BurnInOptions options = Options(TROUPE_WORKER_BINARY);
   options.allowance = std::chrono::milliseconds(500);
   options.stop_limit = std::chrono::milliseconds(50);
   options.try_folder = mount.Call();
-  auto run = std::make_unique<BurnInRun>(options, queue_);
+  const Address run = MakeRun(options);
   v1::BurnIn request = Request(1, 0);
   request.add_folders("/hung");
-  run->Start(request);
+  Start(run, request);
   EXPECT_THAT(Await(1).reason(), HasSubstr("did not end within 0.5 s: it is testing folder /hung"));
-  run.reset();  // does not wait for the call
+  probe_.End();  // does not wait for the call
 }
 
-TEST_F(BurnInRunTest, TheNextBurnInDoesNotWaitForAFolderThatHangs) {
+TEST_F(BurnInActorTest, TheNextBurnInDoesNotWaitForAFolderThatHangs) {
   HungMount mount;
   BurnInOptions options = Options("/bin/false");
   options.stop_limit = std::chrono::milliseconds(50);
   options.try_folder = mount.Call();
-  BurnInRun run(options, queue_);
+  const Address run = MakeRun(options);
   v1::BurnIn request = Request(1, 0);
   request.add_folders("/hung");
-  run.Start(request);
+  Start(run, request);
   mount.AwaitCall();
-  run.Start(Request(2, 0));
+  Start(run, Request(2, 0));
   EXPECT_THAT(Await(1).reason(), HasSubstr("stopped"));
   EXPECT_THAT(Await(2).reason(), HasSubstr("exit code 1"));
+}
+
+TEST_F(BurnInActorTest, ARequestThatWaitsIsAnsweredWhenANewerOneReplacesIt) {
+  HungMount mount;
+  BurnInOptions options = Options("/bin/false");
+  options.stop_limit = std::chrono::hours(1);
+  options.try_folder = mount.Call();
+  const Address run = MakeRun(options);
+  v1::BurnIn request = Request(1, 0);
+  request.add_folders("/hung");
+  Start(run, request);
+  mount.AwaitCall();
+  Start(run, Request(2, 0));
+  Start(run, Request(3, 0));
+  EXPECT_EQ(Await(2).reason(), "stopped");
 }
 
 }  // namespace

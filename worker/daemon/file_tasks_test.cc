@@ -1,12 +1,11 @@
-#include "worker/daemon/file_chores.h"
+#include "worker/daemon/file_tasks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <chrono>
-#include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/test_checkpoint.h"
+#include "worker/daemon/testing/session_probe.h"
 #include "worker/session/rank_log_path.h"
 
 namespace troupe {
@@ -24,40 +24,32 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class FileChoresTest : public testing::Test {
+class FileTasksTest : public testing::Test {
  protected:
-  FileChoresTest() {
+  FileTasksTest() {
     TROUPE_CHECK_OK(MakeDirectories(files_, path_));
     digest_ = WriteTestCheckpoint(files_, path_, {{"w", {1, 2, 3, 4, 5, 6, 7, 8}}}, 2);
   }
-  ~FileChoresTest() override { TROUPE_CHECK_OK(ArmFailpoints("")); }
+  ~FileTasksTest() override { TROUPE_CHECK_OK(ArmFailpoints("")); }
 
-  void Ask() {
+  FileTasksOptions Options(session::Config config = {}) {
+    return {.config = std::move(config),
+            .send = [this](AnyMessage message) { return log_.Accept(std::move(message)); },
+            .on_end = [this](std::string_view, const Status& cause) { log_.AcceptEnd(cause); }};
+  }
+  v1::VerifyCheckpoint Request() const {
     v1::VerifyCheckpoint request;
     request.set_job("a");
     request.set_attempt(7);
     request.set_path(path_);
     request.set_digest(digest_);
     request.set_folder_id(folder_id_);
-    chores_->Verify(request);
+    return request;
   }
+  void Ask() { ASSERT_TRUE(tasks_->Verify(Request()).ok()); }
   // Returns the next answer, which must be for the request.
   v1::CheckpointVerified Answer() {
-    while (answers_.empty()) {
-      pollfd polled{events_->descriptor(), POLLIN, 0};
-      if (poll(&polled, 1, 30'000) != 1) {
-        ADD_FAILURE() << "no answer";
-        return {};
-      }
-      for (QueuedEvent& event : events_->TakeAll()) answers_.push_back(std::move(event));
-    }
-    auto* const read = std::get_if<session::CheckpointReadBack>(&answers_.front());
-    if (read == nullptr) {
-      ADD_FAILURE() << "another event";
-      return {};
-    }
-    const v1::CheckpointVerified verified = read->verified;
-    answers_.pop_front();
+    const v1::CheckpointVerified verified = log_.NextOf<session::CheckpointReadBack>().verified;
     EXPECT_EQ(verified.job(), "a");
     EXPECT_EQ(verified.attempt(), 7);
     EXPECT_EQ(verified.path(), path_);
@@ -73,19 +65,18 @@ class FileChoresTest : public testing::Test {
   PosixFileSystem files_;
   std::string digest_;
   std::string folder_id_;
-  const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();
-  std::deque<QueuedEvent> answers_;
-  std::unique_ptr<FileChores> chores_ = std::make_unique<FileChores>(session::Config(), events_);
+  EventLog log_;
+  std::unique_ptr<FileTasks> tasks_ = std::make_unique<FileTasks>(Options());
 };
 
-TEST_F(FileChoresTest, ACommitThatIsWholeIsSaidToBe) {
+TEST_F(FileTasksTest, ACommitThatIsWholeIsSaidToBe) {
   const v1::CheckpointVerified verified = Verify();
   EXPECT_TRUE(verified.ok()) << verified.reason();
   EXPECT_FALSE(verified.damaged());
   EXPECT_EQ(verified.reason(), "");
 }
 
-TEST_F(FileChoresTest, DamageIsToldApartFromWhatCannotBeRead) {
+TEST_F(FileTasksTest, DamageIsToldApartFromWhatCannotBeRead) {
   struct Case {
     std::string what;
     std::function<void()> spoil;
@@ -117,7 +108,7 @@ TEST_F(FileChoresTest, DamageIsToldApartFromWhatCannotBeRead) {
   }
 }
 
-TEST_F(FileChoresTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
+TEST_F(FileTasksTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   folder_id_ = EstablishFolderId(files_, folder_.path(), RandomFolderId().value()).value();
   EXPECT_TRUE(Verify().ok());
   const std::string identity = folder_.Child(".troupe-folder-" + folder_id_);
@@ -130,22 +121,19 @@ TEST_F(FileChoresTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   v1::DeleteCheckpoint erase;
   erase.set_path(path_ + "0");
   erase.set_folder_id(folder_id_);
-  chores_->Remove(erase);
+  tasks_->Remove(erase);
   erase.set_folder_id("");
   erase.set_attempt(1);
-  chores_->Remove(erase);
-  pollfd polled{events_->descriptor(), POLLIN, 0};
-  ASSERT_EQ(poll(&polled, 1, 30'000), 1);
-  const auto gone = events_->TakeAll();
-  ASSERT_EQ(gone.size(), 1u);
-  EXPECT_EQ(std::get<session::CheckpointGone>(gone[0]).deleted.attempt(), 1);
+  tasks_->Remove(erase);
+  EXPECT_EQ(log_.NextOf<session::CheckpointGone>().deleted.attempt(), 1);
+  EXPECT_EQ(log_.size(), 0u);
   // If the folder is mounted, a missing commit is damage.
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("hidden"), identity));
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("b")));
   EXPECT_TRUE(Verify().damaged());
 }
 
-TEST_F(FileChoresTest, LogsGoWithTheirJobAndNotWithImages) {
+TEST_F(FileTasksTest, LogsGoWithTheirJobAndNotWithImages) {
   session::Config config;
   config.log_directory = folder_.Child("logs");
   config.image_directory = folder_.Child("images");
@@ -159,33 +147,80 @@ TEST_F(FileChoresTest, LogsGoWithTheirJobAndNotWithImages) {
   const auto exists = [&](const std::string& log) {
     return files_.Stat(log, SymbolicLinks::kFollow).ok();
   };
-  chores_ = std::make_unique<FileChores>(config, events_);
+  tasks_ = std::make_unique<FileTasks>(Options(config));
   v1::DeleteImages images;
   images.set_job("a");
-  chores_->RemoveImages(images);
+  tasks_->RemoveImages(images);
   v1::ForgetJob forget;
   forget.set_job("b");
-  chores_->RemoveLogs(forget);  // done after the images
+  tasks_->RemoveLogs(forget);  // done after the images
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (exists(gone) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_FALSE(exists(gone));
   EXPECT_TRUE(exists(kept));
 }
 
-TEST_F(FileChoresTest, ACommitThatIsAskedForAgainWhileItIsReadIsReadOnce) {
+TEST_F(FileTasksTest, ACommitThatIsAskedForAgainWhileItIsReadIsReadOnce) {
   TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=delay:200@1"));
   for (int i = 0; i < 3; ++i) Ask();
   EXPECT_TRUE(Answer().ok());
-  EXPECT_TRUE(answers_.empty());
+  EXPECT_EQ(log_.size(), 0u);
   EXPECT_TRUE(Verify().ok()) << "which would come third";
-  EXPECT_TRUE(answers_.empty());
+  EXPECT_EQ(log_.size(), 0u);
 }
 
-TEST_F(FileChoresTest, TheEndGivesUpWhatWaitsWithoutAnAnswer) {
+TEST_F(FileTasksTest, TheEndGivesUpWhatWaitsWithoutAnAnswer) {
   TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=delay:300"));
   Ask();
-  chores_.reset();
-  EXPECT_TRUE(events_->TakeAll().empty());
+  tasks_.reset();
+  EXPECT_EQ(log_.size(), 0u);
+}
+
+TEST_F(FileTasksTest, ATaskWithoutRoomIsDroppedWhileTheOthersAreDone) {
+  FileTasksOptions options = Options();
+  options.mailbox_capacity = 1;
+  tasks_ = std::make_unique<FileTasks>(options);
+  std::promise<void> entered, released, second, fourth;
+  v1::TraceRequest request;
+  request.set_job("a");
+  tasks_->ReadTrace(request, 0, [&](std::vector<v1::WorkerMessage> answer) {
+    EXPECT_EQ(answer.size(), 1u);
+    entered.set_value();
+    released.get_future().wait();
+    return OkStatus();
+  });
+  entered.get_future().wait();
+  tasks_->ReadTrace(request, 1, [&](std::vector<v1::WorkerMessage>) {
+    second.set_value();
+    return OkStatus();
+  });
+  ::testing::internal::CaptureStderr();
+  tasks_->ReadTrace(request, 2, [](std::vector<v1::WorkerMessage>) {
+    ADD_FAILURE() << "there was no room for it";
+    return OkStatus();
+  });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a trace of a is not read"));
+  released.set_value();
+  second.get_future().wait();
+  tasks_->ReadTrace(request, 3, [&](std::vector<v1::WorkerMessage>) {
+    fourth.set_value();
+    return OkStatus();
+  });
+  fourth.get_future().wait();
+  tasks_.reset();  // it uses the promises
+}
+
+TEST_F(FileTasksTest, AReadingWithoutRoomIsRefusedAndMayBeAskedForAgain) {
+  FileTasksOptions options = Options();
+  options.mailbox_capacity = 0;
+  tasks_ = std::make_unique<FileTasks>(options);
+  for (int i = 0; i < 2; ++i) {
+    const Status refused = tasks_->Verify(Request());
+    EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+    const v1::CheckpointVerified answer = ReadBackAnswer(Request(), refused).verified;
+    EXPECT_FALSE(answer.ok());
+    EXPECT_FALSE(answer.damaged()) << "that says nothing about it";
+  }
 }
 
 }  // namespace
