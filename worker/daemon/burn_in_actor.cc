@@ -293,7 +293,7 @@ class BurnInActor final : public Actor {
   const std::shared_ptr<ActorGate> gate_;
   std::unique_ptr<EventSender> events_;
   std::shared_ptr<Trial> trial_;  // the one in progress; null: none
-  uint64_t number_ = 0;           // of trial_
+  uint64_t number_ = 0;           // the number of trial_
   std::optional<v1::BurnIn> next_;
 };
 

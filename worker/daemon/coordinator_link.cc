@@ -84,7 +84,7 @@ class CoordinatorLink final : public Actor {
   const std::shared_ptr<ActorGate> gate_;
   std::unique_ptr<EventSender> events_;
   std::unique_ptr<CoordinatorStream> stream_;
-  uint64_t number_ = 0;  // of stream_
+  uint64_t number_ = 0;  // the number of stream_
 };
 
 }  // namespace

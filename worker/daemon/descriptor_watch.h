@@ -2,7 +2,7 @@
 // messages. It reads and writes nothing itself.
 //
 // A report disarms the reported events until the owner arms them again. So each descriptor has at
-// most one report of each kind on its way, and data wait in the kernel while their reader is busy.
+// most one report of each kind in flight, and data wait in the kernel while their reader is busy.
 #ifndef TROUPE_WORKER_DAEMON_DESCRIPTOR_WATCH_H_
 #define TROUPE_WORKER_DAEMON_DESCRIPTOR_WATCH_H_
 

@@ -30,7 +30,7 @@ struct FileTasksOptions {
   std::function<Status(AnyMessage)> send;
   // Called if an actor ends by itself, with its name and cause.
   RootEnded on_end;
-  size_t mailbox_capacity = 1024;  // of each actor
+  size_t mailbox_capacity = 1024;  // for each actor
 };
 
 // Thread-safe. A task for an actor whose mailbox is full is dropped and logged; the coordinator

@@ -192,7 +192,7 @@ class SessionActor final : public Actor {
   template <typename Body>
   void SendToLink(Body body, Context& context) {
     const Status sent = context.Send(link_, AnyMessage(std::move(body)));
-    // NOT_FOUND: its end, which ends this actor, is on its way.
+    // NOT_FOUND: its end, which ends this actor, is in flight.
     if (sent.code() != StatusCode::kResourceExhausted) return;
     LogWarning("worker", "the stream is given up: {}", Message(sent));
     HandleEvent(
@@ -254,7 +254,7 @@ class SessionActor final : public Actor {
     const Address actor = ranks_[static_cast<size_t>(device)].actor;
     if (!actor) return;
     const Status sent = context.Send(actor, AnyMessage(std::move(body)));
-    // NOT_FOUND: its end is on its way.
+    // NOT_FOUND: its end is in flight.
     if (sent.code() != StatusCode::kResourceExhausted) return;
     context.StopChild(actor, Annotate(sent, "commands for the rank's process")).IgnoreError();
   }
