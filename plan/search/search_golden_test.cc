@@ -114,7 +114,7 @@ std::string Proposals(const GoldenModel& model, int devices, const Topology& top
   for (const std::string& key : model.job) EXPECT_TRUE(ApplyOverride(key, &spec).ok()) << key;
   const auto profile = ParseDeviceProfile(topology.profile, topology.name);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  const auto found = SearchLayouts(spec, *profile, {.devices = devices, .best = 4});
+  const auto found = SearchLayouts(spec, *profile, {.devices = devices, .best = 4, .varied = 0});
   EXPECT_TRUE(found.ok()) << found.status();
   std::string text = fmt::format("{}; {} devices; {}\n", model.name, devices, topology.name);
   for (const FoundLayout& layout : found->best) {
