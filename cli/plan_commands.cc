@@ -14,6 +14,7 @@
 #include "plan/job/violation.h"
 #include "plan/make_plan.h"
 #include "plan/search/search.h"
+#include "plan/search/search_text.h"
 #include "plan/text/plan_text.h"
 #include "plan/validate/validate.h"
 

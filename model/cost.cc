@@ -82,31 +82,34 @@ double ModelFlops(const Program& program, int chunk_index, Piece piece) {
   return sum;
 }
 
+std::optional<CollectiveCost> CollectiveOf(const Program& program, const Op& op) {
+  if (!Communicates(op)) return std::nullopt;
+  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  const int ranks = GroupSize(program.mesh, attributes.group);
+  if (ranks == 1) return std::nullopt;
+  // The traffic that routing is expected to cause: the smaller of the two buffers can hold all of
+  // it.
+  const bool exchange = op.kind == OpKind::kAllToAll;
+  const int64_t bytes =
+      exchange ? std::min(program.value(op.inputs[0]).bytes(), program.value(op.outputs[0]).bytes())
+      : IsRouted(op) ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
+                           SizeOf(program.value(op.inputs[0]).dtype)
+                     : PayloadBytes(op, program);
+  // The fraction sent: all of it to a neighbour; the chunks that move; all but the own part; or
+  // twice the latter.
+  const double times = op.kind == OpKind::kShift ? 1.0
+                       : op.kind == OpKind::kRelayout
+                           ? MovedShare(attributes.relayout, program.mesh)
+                       : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks
+                                                       : 2.0 * (ranks - 1.0) / ranks;
+  return CollectiveCost{op.kind, attributes.group, attributes.purpose, bytes,
+                        times * static_cast<double>(bytes)};
+}
+
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops) {
   std::vector<CollectiveCost> costs;
   for (const Op& op : ops) {
-    if (!Communicates(op)) continue;
-    const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
-    const int ranks = GroupSize(program.mesh, attributes.group);
-    if (ranks == 1) continue;
-    // The traffic that routing is expected to cause: the smaller of the two buffers can hold all of
-    // it.
-    const bool exchange = op.kind == OpKind::kAllToAll;
-    const int64_t bytes =
-        exchange
-            ? std::min(program.value(op.inputs[0]).bytes(), program.value(op.outputs[0]).bytes())
-        : IsRouted(op) ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
-                             SizeOf(program.value(op.inputs[0]).dtype)
-                       : PayloadBytes(op, program);
-    // The fraction sent: all of it to a neighbour; the chunks that move; all but the own part; or
-    // twice the latter.
-    const double times = op.kind == OpKind::kShift ? 1.0
-                         : op.kind == OpKind::kRelayout
-                             ? MovedShare(attributes.relayout, program.mesh)
-                         : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks
-                                                         : 2.0 * (ranks - 1.0) / ranks;
-    costs.push_back(
-        {op.kind, attributes.group, attributes.purpose, bytes, times * static_cast<double>(bytes)});
+    if (const auto cost = CollectiveOf(program, op)) costs.push_back(*cost);
   }
   return costs;
 }

@@ -8,6 +8,7 @@
 #define TROUPE_MODEL_COST_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/program/program.h"
@@ -31,7 +32,7 @@ PartFlops ModelFlops(const Program& program, int chunk_index);
 // FLOPs of one run of a piece, including recomputation.
 double ModelFlops(const Program& program, int chunk_index, Piece piece);
 
-// The cost of a collective that sends data; groups of one rank and copies are excluded.
+// The cost of a collective that sends data; groups of one rank and copies send none.
 struct CollectiveCost {
   OpKind kind;
   CollectiveGroup group;
@@ -41,6 +42,9 @@ struct CollectiveCost {
   // all-reduce; for an all_to_all (n-1)/n of the expected routed bytes.
   double sent_bytes = 0;
 };
+// None where `op` sends no data.
+std::optional<CollectiveCost> CollectiveOf(const Program& program, const Op& op);
+// Those of `ops`, in their order.
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops);
 
 // Bytes that the optimizer and kernels move in one run of `ops` if each operation reads and writes

@@ -35,9 +35,9 @@ using model::Axis;
 
 // The job's own schedule, or the one that `auto` chooses; the plan then gets the reasons.
 StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model,
-                              const v1::DeviceProfile* profile, v1::Plan* plan) {
+                              StageMemo* stages, v1::Plan* plan) {
   const auto& parallelism = spec.parallelism();
-  const int stages = plan->mesh().pipe();
+  const int pipe = plan->mesh().pipe();
   const int microbatches = MakeBatchGeometry(spec.training(), Mesh(plan->mesh())).microbatches();
   std::optional<int> chunks;
   if (parallelism.has_pipeline_parallel_chunks()) {
@@ -46,12 +46,13 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
   if (parallelism.pipeline_parallel_schedule() == kAutoSchedule) {
     TROUPE_ASSIGN_OR_RETURN(
         ScheduleChoice choice,
-        ChooseSchedule(stages, chunks, microbatches, [&](const Schedule& schedule) {
-          return profile != nullptr ? SecondsOfSchedule(spec, model, *plan, schedule, *profile)
-                                    : FlopsOfSchedule(spec, model, schedule);
+        ChooseSchedule(pipe, chunks, microbatches, [&](const Schedule& schedule) {
+          return stages != nullptr ? SecondsOfSchedule(spec, model, *plan, schedule, *stages)
+                                   : FlopsOfSchedule(spec, model, schedule);
         }));
     for (std::string& line : choice.reasons) plan->add_schedule_choice(std::move(line));
-    plan->add_schedule_choice(CostsLine(choice.costs, profile));
+    plan->add_schedule_choice(
+        CostsLine(choice.costs, stages != nullptr ? &stages->profile() : nullptr));
     return MakeSchedule(choice.kind, choice.shape);
   }
   const auto named = FindSchedule(parallelism.pipeline_parallel_schedule());
@@ -59,7 +60,7 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
     return InvalidArgument("parallelism.pipeline_parallel_schedule is \"{}\", not one of {}",
                            parallelism.pipeline_parallel_schedule(), KnownSchedules());
   }
-  const PipelineShape shape{stages, chunks.value_or(named->default_chunks_per_stage), microbatches};
+  const PipelineShape shape{pipe, chunks.value_or(named->default_chunks_per_stage), microbatches};
   TROUPE_RETURN_IF_ERROR(CheckShape(named->kind, shape));
   return MakeSchedule(named->kind, shape);
 }
@@ -257,7 +258,7 @@ StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
   return complete;
 }
 
-StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile* profile) {
+StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages) {
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   const Mesh mesh(spec.parallelism());
   BarePlan bare;
@@ -266,7 +267,7 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile
   *bare.plan.mutable_bucket() = MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
   bare.plan.set_tensor_parallel_parts(
       static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));
-  TROUPE_ASSIGN_OR_RETURN(bare.schedule, ScheduleOf(spec, model, profile, &bare.plan));
+  TROUPE_ASSIGN_OR_RETURN(bare.schedule, ScheduleOf(spec, model, stages, &bare.plan));
   bare.plan.mutable_schedule()->set_interleaves_pairs(
       InterleavesPairs(bare.schedule, bare.plan.mesh()));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, bare.schedule, &bare.plan));
@@ -277,11 +278,13 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   if (profile != nullptr && profile->ByteSizeLong() == 0) profile = nullptr;
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
-  TROUPE_ASSIGN_OR_RETURN(BarePlan bare, MakeBarePlan(spec, profile));
+  std::optional<StageMemo> stages;
+  if (profile != nullptr) stages.emplace(spec, *profile);
+  TROUPE_ASSIGN_OR_RETURN(BarePlan bare, MakeBarePlan(spec, stages ? &*stages : nullptr));
   v1::Plan& plan = bare.plan;
   if (profile != nullptr) *plan.mutable_device_profile() = *profile;
   TROUPE_RETURN_IF_ERROR(AddSchedule(bare.schedule, &plan));
-  if (profile != nullptr) TROUPE_RETURN_IF_ERROR(ChooseTensorParts(spec, *profile, &plan));
+  if (stages) TROUPE_RETURN_IF_ERROR(ChooseTensorParts(spec, *stages, &plan));
   const Mesh mesh(spec.parallelism());
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
     auto* placement = plan.add_ranks();

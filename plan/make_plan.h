@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/status.h"
+#include "plan/cost/stage_memo.h"
 #include "plan/layout/placement.h"
 #include "plan/schedules/schedule.h"
 #include "troupe/v1/device_profile.pb.h"
@@ -24,10 +25,10 @@ struct BarePlan {
 };
 
 // Makes the part of the plan that program building needs. Choices that are left to the planner
-// (pipeline_parallel_schedule: auto) are made by the rates of `profile`, or by FLOPs where it is
-// null. REQUIRES: `spec` is valid, its defaults are filled in. INVALID_ARGUMENT where the schedule
-// or the cut is impossible.
-StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile* profile);
+// (pipeline_parallel_schedule: auto) are made by the times of `stages`, which is of the job, or by
+// FLOPs where it is null. REQUIRES: `spec` is valid, its defaults are filled in. INVALID_ARGUMENT
+// where the schedule or the cut is impossible.
+StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages);
 
 // Makes a plan whose ranks have coordinates but no workers and no device kind. The plan stores
 // `profile`, by which it has chosen as MakeBarePlan says, so that planning again with the stored

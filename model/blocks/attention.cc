@@ -181,22 +181,12 @@ BlockFlops AttentionFlops(const ModelConfig& model, double samples, double token
           .pairs = 2 * samples * tokens * tokens * query};
 }
 
-BlockOutline AttentionOutline(const ModelConfig& model, double tensor_degree) {
-  const double queries = static_cast<double>(QueryWidth(model)) / tensor_degree;
-  // Each rank has at least one key-value head; neighbouring ranks may share one.
-  const double keys =
-      std::max(static_cast<double>(model.num_key_value_heads) / tensor_degree, 1.0) *
-      static_cast<double>(model.head_dim);
-  return {.first_out = queries + 2 * keys, .last_in = queries, .keys = keys};
-}
-
 }  // namespace
 
 constinit const BlockKind kAttentionBlock = {.letter = 'A',
                                              .build = BuildAttention,
                                              .parameters = AttentionParameters,
                                              .flops = AttentionFlops,
-                                             .outline = AttentionOutline,
                                              .attends = true,
                                              .begins_layer = true,
                                              .has_linear_layers = true};

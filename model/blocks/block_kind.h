@@ -32,15 +32,6 @@ struct BlockFlops {
   double total() const { return weights + pairs; }
 };
 
-// The widths of a block whose shape is, after a norm, one matmul, something between, and one matmul
-// into the residual. On one tensor rank.
-struct BlockOutline {
-  double first_out = 0;  // columns that the first matmul writes
-  double last_in = 0;    // columns that the last matmul reads
-  // Columns of keys, if the block attends; otherwise what is between is element-wise.
-  double keys = 0;
-};
-
 struct BlockKind {
   char letter = 0;  // in a model's pattern
   // Appends the block's operations and parameters to F of the current chunk and returns y c[R,H];
@@ -56,10 +47,7 @@ struct BlockKind {
   int64_t (*parameters)(const ModelConfig& model) = nullptr;
   // For `samples` samples of `tokens` tokens each.
   BlockFlops (*flops)(const ModelConfig& model, double samples, double tokens) = nullptr;
-  // Null: the block has another shape; its bounds follow from its FLOPs and parameters.
-  BlockOutline (*outline)(const ModelConfig& model, double tensor_degree) = nullptr;
-  std::span<const std::string_view>
-      channels;  // channels of samples (base/sample_schema.h) that build reads
+  std::span<const std::string_view> channels;  // of samples (base/sample_schema.h), read by build
 
   bool attends = false;            // has query-key pairs and reads the keys of attention
   bool begins_layer = false;       // in the tensor names of Hugging Face

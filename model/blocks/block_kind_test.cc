@@ -62,19 +62,6 @@ TEST(BlockKindTest, ParametersAndFlopsAreThoseOfTheProgram) {
   }
 }
 
-TEST(BlockKindTest, AnOutlineHasAllWeightsOfItsBlock) {
-  for (const BlockKind* kind : BuiltKinds()) {
-    if (kind->outline == nullptr) continue;
-    SCOPED_TRACE(kind->letter);
-    const ModelConfig model = SmallModel(std::string(1, kind->letter));
-    const BlockOutline outline = kind->outline(model, 1);
-    const auto hidden = static_cast<double>(model.hidden_size);
-    EXPECT_EQ(hidden * (outline.first_out + outline.last_in) + hidden,
-              static_cast<double>(kind->parameters(model)));
-    EXPECT_EQ(outline.keys > 0, kind->attends);
-  }
-}
-
 TEST(BlockKindTest, ABlockReadsItsChannels) {
   for (const BlockKind* kind : BuiltKinds()) {
     const auto program = OneBlock(kind->letter);

@@ -51,18 +51,12 @@ BlockFlops MlpFlops(const ModelConfig& model, double samples, double tokens) {
           static_cast<double>(model.intermediate_size) * 3};
 }
 
-BlockOutline MlpOutline(const ModelConfig& model, double tensor_degree) {
-  const double ffn = static_cast<double>(model.intermediate_size) / tensor_degree;
-  return {.first_out = 2 * ffn, .last_in = ffn};
-}
-
 }  // namespace
 
 constinit const BlockKind kMlpBlock = {.letter = 'D',
                                        .build = BuildMlp,
                                        .parameters = MlpParameters,
                                        .flops = MlpFlops,
-                                       .outline = MlpOutline,
                                        .has_linear_layers = true,
                                        .reads_intermediate_size = true};
 

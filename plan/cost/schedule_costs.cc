@@ -48,17 +48,15 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
 
 StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
                                           const v1::Plan& plan, const Schedule& schedule,
-                                          const v1::DeviceProfile& profile) {
-  TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(spec, profile));
+                                          StageMemo& stages) {
   v1::Plan cut = plan;
   cut.mutable_schedule()->set_interleaves_pairs(InterleavesPairs(schedule, plan.mesh()));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &cut));
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<StageTime> stages,
-                          TimesOfStages(spec, cut, schedule, profile, peak));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<StageTime> times, TimesOfStages(stages, cut, schedule));
   ScheduleCosts costs;
-  costs.chunks = CostsByChunk(cut, stages);
+  costs.chunks = CostsByChunk(cut, times);
   costs.indivisible_pairs = cut.schedule().interleaves_pairs();
-  for (const StageTime& stage : stages) costs.once = std::max(costs.once, stage.outside_schedule);
+  for (const StageTime& stage : times) costs.once = std::max(costs.once, stage.outside_schedule);
   return costs;
 }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "model/config.h"
 #include "plan/cost/choose_schedule.h"
+#include "plan/cost/stage_memo.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
@@ -25,10 +26,10 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
 // Costs in seconds, from the programs of the chunks (plan/cost/step_time.h): matmuls, bytes,
 // launches, transfers that are not hidden, and the sends to neighbouring stages, which keep the
 // sender busy. INVALID_ARGUMENT also where the profile has no rate for the job's compute dtype.
-// REQUIRES: `plan` has mesh and buckets.
+// REQUIRES: `plan` has mesh and buckets; `stages` is of the job.
 StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
                                           const v1::Plan& plan, const Schedule& schedule,
-                                          const v1::DeviceProfile& profile);
+                                          StageMemo& stages);
 
 // A line like "costs of F, I, W in seconds of device profile h100: first chunk …"; costs are in
 // FLOPs where `profile` is null.

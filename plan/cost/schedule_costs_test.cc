@@ -70,12 +70,13 @@ TEST(ScheduleCosts, AreSecondsOfTheEstimateOfTheStep) {
   v1::JobSpec spec = CostedJob();
   spec.mutable_parallelism()->set_pipeline_parallel_schedule("1F1B");
   const v1::DeviceProfile profile = LaunchProfile("any", 1e-6);
-  const auto bare = MakeBarePlan(spec, &profile);
+  StageMemo stages(spec, profile);
+  const auto bare = MakeBarePlan(spec, &stages);
   const auto model = MakeModelConfig(spec.model());
   ASSERT_TRUE(bare.ok() && model.ok());
   v1::Plan uncut = bare->plan;
   uncut.clear_chunks();
-  const auto costs = SecondsOfSchedule(spec, *model, uncut, bare->schedule, profile);
+  const auto costs = SecondsOfSchedule(spec, *model, uncut, bare->schedule, stages);
   ASSERT_TRUE(costs.ok()) << costs.status();
   const auto simulated = Simulate(bare->schedule, costs->chunks);
   const auto plan = MakeUnplacedPlan(spec);

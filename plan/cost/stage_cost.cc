@@ -53,11 +53,11 @@ class StageTraffic {
 
   void AddCollectives(const Program& program, const std::vector<model::Op>& ops, double times) {
     for (const model::Op& op : ops) {
-      for (const auto& cost : model::Collectives(program, {op})) {
-        const std::string axis = AxisText(cost.group, mesh_);
-        Add(axis, Name(cost.purpose), (op.last_microbatch ? 1 : times) * cost.sent_bytes,
-            Spans(axis, cost.group));
-      }
+      const auto cost = model::CollectiveOf(program, op);
+      if (!cost) continue;
+      const std::string axis = AxisText(cost->group, mesh_);
+      Add(axis, Name(cost->purpose), (op.last_microbatch ? 1 : times) * cost->sent_bytes,
+          Spans(axis, cost->group));
     }
   }
 

@@ -20,8 +20,7 @@ bool ChoosesTensorParts(const v1::JobSpec& spec) {
          !model::HasExperts(spec.model().pattern());
 }
 
-Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profile,
-                         v1::Plan* plan) {
+Status ChooseTensorParts(const v1::JobSpec& spec, StageMemo& stages, v1::Plan* plan) {
   if (!ChoosesTensorParts(spec)) return OkStatus();
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   const int64_t tensor = plan->mesh().tensor();
@@ -34,7 +33,7 @@ Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profi
   for (const int parts : {1, 2, 4, 8}) {
     if (rows % (parts * shares) != 0) break;
     plan->set_tensor_parallel_parts(parts);
-    TROUPE_ASSIGN_OR_RETURN(const StepTime time, EstimateStepTime(spec, *plan, profile));
+    TROUPE_ASSIGN_OR_RETURN(const StepTime time, EstimateStepTime(stages, *plan));
     reasons.push_back(
         fmt::format("{} {}: {:.4g} s per step, of which {:.4g} s are exposed communication", parts,
                     parts == 1 ? "part" : "parts", time.seconds, time.communication_seconds));

@@ -5,7 +5,7 @@
 #define TROUPE_PLAN_COST_TENSOR_PARTS_H_
 
 #include "base/status.h"
-#include "troupe/v1/device_profile.pb.h"
+#include "plan/cost/stage_memo.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
@@ -18,7 +18,7 @@ bool ChoosesTensorParts(const v1::JobSpec& spec);
 // Sets the number with the shortest estimated step, and the reasons; more parts must save at least
 // 1% of a step. Changes nothing where ChoosesTensorParts is false. REQUIRES: `plan` is a plan of
 // `spec`, with its schedule. INVALID_ARGUMENT as EstimateStepTime.
-Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profile, v1::Plan* plan);
+Status ChooseTensorParts(const v1::JobSpec& spec, StageMemo& stages, v1::Plan* plan);
 
 }  // namespace troupe
 

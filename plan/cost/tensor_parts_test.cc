@@ -42,7 +42,8 @@ v1::Plan Chosen(const v1::DeviceProfile& profile, const std::vector<std::string>
     EXPECT_TRUE(ApplyOverride(override, &spec).ok()) << override;
   ApplyDefaults(&spec);
   v1::Plan plan = MakeUnplacedPlan(spec).value();
-  const Status status = ChooseTensorParts(spec, profile, &plan);
+  StageMemo stages(spec, profile);
+  const Status status = ChooseTensorParts(spec, stages, &plan);
   EXPECT_TRUE(status.ok()) << status;
   return plan;
 }

@@ -125,6 +125,90 @@ StatusOr<std::vector<const ClusterDevice*>> ChooseKind(const ClusterView& cluste
   return *most;
 }
 
+// Chooses the devices of a gang, rank by rank, from the islands.
+//
+// All tensor groups are runs of consecutive ranks of the same size. Filling one island after
+// another, the one with the most room first, therefore uses the fewest islands and wastes no room
+// for a whole group. The same holds for runs of shards, which consist of whole tensor groups.
+class DeviceChoice {
+ public:
+  // `shard_run`: 0 where data_shard is not cut into runs. REQUIRES: `devices` has at least as many
+  // entries as the mesh has ranks.
+  DeviceChoice(const Mesh& mesh, const std::vector<const ClusterDevice*>& devices, int shard_run)
+      : chosen_(static_cast<size_t>(mesh.ranks())),
+        group_size_(mesh.degree(model::Axis::kTensor)),
+        run_size_(shard_run * mesh.degree(model::Axis::kContext) *
+                  mesh.degree(model::Axis::kExpert) * group_size_) {
+    for (const ClusterDevice* device : devices) islands_[IslandOf(*device)].Add(device);
+    for (auto& [name, island] : islands_) island.Sort();
+    for (int first = 0; first < mesh.ranks(); first += group_size_) ChooseGroup(first);
+  }
+
+  const std::vector<const ClusterDevice*>& chosen() const { return chosen_; }  // by rank
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  // Chooses for the tensor group that begins at rank `first`.
+  void ChooseGroup(int first) {
+    const bool begins_run = run_size_ > 0 && first % run_size_ == 0;
+    if (begins_run && (current_ == nullptr || current_->free() < run_size_)) {
+      Island* const roomy = WithRoom(run_size_);
+      if (roomy != nullptr) {
+        current_ = roomy;
+      } else {
+        warnings_.push_back(fmt::format(
+            "the run of data_shard of ranks {}-{} crosses islands: no island has {} free devices",
+            first, first + run_size_ - 1, run_size_));
+      }
+    }
+    if (current_ == nullptr || current_->free() < group_size_) current_ = WithRoom(group_size_);
+    if (current_ == nullptr) {
+      warnings_.push_back(fmt::format(
+          "the tensor group of ranks {}-{} crosses islands: no island has {} free devices", first,
+          first + group_size_ - 1, group_size_));
+    }
+    for (int rank = first; rank < first + group_size_; ++rank) {
+      Island& source = current_ != nullptr ? *current_ : *WithRoom(1);
+      chosen_[static_cast<size_t>(rank)] = source.Allocate(&ranks_on_worker_);
+    }
+  }
+
+  // The island with the most free devices; null where it has fewer than `ranks`.
+  Island* WithRoom(int ranks) {
+    Island* most = nullptr;
+    for (auto& [name, island] : islands_) {
+      if (island.free() >= ranks && (most == nullptr || island.free() > most->free()))
+        most = &island;
+    }
+    return most;
+  }
+
+  std::map<std::string, Island> islands_;
+  std::map<std::string, int> ranks_on_worker_;
+  std::vector<const ClusterDevice*> chosen_;
+  std::vector<std::string> warnings_;
+  const int group_size_, run_size_;
+  Island* current_ = nullptr;  // the island that is being filled
+};
+
+// The cores of a rank: those of the host with the fewest for each of its ranks. 1 where no rank has
+// a worker.
+int ThreadsPerRank(const std::vector<const ClusterDevice*>& chosen) {
+  struct Host {
+    int ranks = 0, cores = 0;
+  };
+  std::map<std::string, Host> hosts;
+  for (const ClusterDevice* device : chosen) {
+    if (device->worker.empty()) continue;
+    Host& host = hosts[HostOf(*device)];
+    ++host.ranks;
+    host.cores = std::max(host.cores, device->device.cores());
+  }
+  int threads = hosts.empty() ? 1 : 1 << 16;
+  for (const auto& [name, host] : hosts) threads = std::min(threads, host.cores / host.ranks);
+  return std::max(threads, 1);
+}
+
 }  // namespace
 
 ClusterView ImaginedCluster(int count, const std::string& device_kind) {
@@ -143,83 +227,22 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
   const Mesh mesh(degrees);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<const ClusterDevice*> devices,
                           ChooseKind(cluster, device_kind, frozen, mesh.ranks()));
-  std::map<std::string, Island> islands;
-  for (const ClusterDevice* device : devices) islands[IslandOf(*device)].Add(device);
-  for (auto& [name, island] : islands) island.Sort();
-
+  const DeviceChoice choice(mesh, devices, shard_run);
   GangPlacement placement;
   placement.device = devices.front()->device.kind();
   if (mesh.ranks() == 1) placement.device.clear_nccl();
-  std::map<std::string, int> ranks_on_worker;
-  std::vector<const ClusterDevice*> chosen(mesh.ranks());
-  // All tensor groups are runs of consecutive ranks of the same size. Filling one island after
-  // another, the one with the most room first, therefore uses the fewest islands and wastes no room
-  // for a whole group.
-  const int group_size = mesh.degree(model::Axis::kTensor);
-  const int run_size = std::max(shard_run, 1) * mesh.degree(model::Axis::kContext) *
-                       mesh.degree(model::Axis::kExpert) * group_size;
-  const auto with_room = [&islands](int ranks) {
-    Island* most = nullptr;
-    for (auto& [name, island] : islands) {
-      if (island.free() >= ranks && (most == nullptr || island.free() > most->free()))
-        most = &island;
-    }
-    return most;
-  };
-  Island* current = nullptr;
-  for (int first = 0; first < mesh.ranks(); first += group_size) {
-    // The same holds for runs of shards, which consist of whole tensor groups.
-    if (shard_run > 0 && first % run_size == 0 &&
-        (current == nullptr || current->free() < run_size)) {
-      Island* const roomy = with_room(run_size);
-      if (roomy != nullptr) {
-        current = roomy;
-      } else {
-        placement.warnings.push_back(fmt::format(
-            "the run of data_shard of ranks {}-{} crosses islands: no island has {} free devices",
-            first, first + run_size - 1, run_size));
-      }
-    }
-    if (current == nullptr || current->free() < group_size) current = with_room(group_size);
-    if (current == nullptr) {
-      placement.warnings.push_back(fmt::format(
-          "the tensor group of ranks {}-{} crosses islands: no island has {} free devices", first,
-          first + group_size - 1, group_size));
-    }
-    for (int rank = first; rank < first + group_size; ++rank) {
-      Island* source = current;
-      if (source == nullptr) {
-        source =
-            &std::max_element(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
-               return a.second.free() < b.second.free();
-             })->second;
-      }
-      chosen[rank] = source->Allocate(&ranks_on_worker);
-    }
-  }
-
-  std::map<std::string, int> ranks_on_host;
-  std::map<std::string, int> cores_of_host;
+  placement.warnings = choice.warnings();
+  placement.threads_per_rank = ThreadsPerRank(choice.chosen());
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
-    const ClusterDevice& device = *chosen[rank];
-    v1::RankPlacement entry;
+    const ClusterDevice& device = *choice.chosen()[static_cast<size_t>(rank)];
+    v1::RankPlacement& entry = placement.ranks.emplace_back();
     entry.set_rank(rank);
     *entry.mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
     entry.set_worker(device.worker);
     entry.set_device(device.device.index());
     entry.set_host(device.worker.empty() ? "" : HostOf(device));
     entry.set_island(device.worker.empty() ? "" : IslandOf(device));
-    placement.ranks.push_back(std::move(entry));
-    if (device.worker.empty()) continue;
-    ++ranks_on_host[HostOf(device)];
-    int& cores = cores_of_host[HostOf(device)];
-    cores = std::max(cores, device.device.cores());
   }
-  int threads = ranks_on_host.empty() ? 1 : 1 << 16;
-  for (const auto& [host, ranks] : ranks_on_host) {
-    threads = std::min(threads, cores_of_host[host] / ranks);
-  }
-  placement.threads_per_rank = std::max(threads, 1);
   return placement;
 }
 

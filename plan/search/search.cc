@@ -5,27 +5,24 @@
 #include <atomic>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "model/pattern.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/violation.h"
 #include "plan/layout/mesh.h"
+#include "plan/search/layout_bound.h"
 #include "plan/search/layout_estimate.h"
-#include "plan/search/search_bounds.h"
+#include "plan/search/variants.h"
+#include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
 #include "plan/validate/validate.h"
 
 namespace troupe {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Candidate {
   v1::JobSpec spec;
@@ -56,14 +53,28 @@ void ForEachFactorization(int devices, size_t first, Degrees& degrees,
   }
 }
 
-std::string Gigabytes(int64_t bytes) {
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
-}
-
 std::string FirstViolation(const Status& status) {
   const std::vector<Violation> violations = ViolationsOf(status);
   if (violations.empty()) return std::string(Message(status));
   return violations[0].field + " " + violations[0].description;
+}
+
+bool IsFaster(const FoundLayout& a, const FoundLayout& b) {
+  return a.time.seconds < b.time.seconds;
+}
+
+// Calls `work` with 0 to count - 1 on several threads. What it does with one number may not depend
+// on another.
+void OnAllCores(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::min(kWave, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
 }
 
 class Search {
@@ -100,10 +111,15 @@ class Search {
         Consider(candidate);
       }
     }
+    VaryBest();
+    while (result_.best.size() > static_cast<size_t>(options_.best)) DropLast(options_.best);
     return std::move(result_);
   }
 
  private:
+  // The number of layouts that stay in the search until their other keys have been varied.
+  size_t kept() const { return static_cast<size_t>(std::max({options_.best, options_.varied, 1})); }
+
   void Reject(const std::vector<std::string>& keys, std::string reason) {
     result_.rejected.push_back({keys, std::move(reason)});
   }
@@ -205,9 +221,15 @@ class Search {
 
   void AddCandidate(const v1::JobSpec& spec, std::vector<std::string> keys) {
     Candidate candidate{spec, std::move(keys), layouts_};
-    const LayoutBounds bounds = bounds_.Of(spec);
+    const LayoutBound bounds = bounds_.Of(spec);
     candidate.bytes_at_least = bounds.bytes;
     candidate.seconds_at_least = bounds.seconds;
+    // More recomputation takes no less time; rounding may not put it before less of it.
+    if (layouts_ == bounded_layout_) {
+      candidate.seconds_at_least = std::max(bounded_seconds_, candidate.seconds_at_least);
+    }
+    bounded_layout_ = layouts_;
+    bounded_seconds_ = candidate.seconds_at_least;
     if (candidate.bytes_at_least > profile_.memory_bytes()) {
       Reject(candidate.keys,
              fmt::format("needs at least {} for weights, moments and activations; a device has {}",
@@ -218,8 +240,8 @@ class Search {
   }
 
   double TooSlowSeconds() const {
-    const bool is_full = static_cast<int>(result_.best.size()) == options_.best;
-    return is_full ? result_.best.back().time.seconds : std::numeric_limits<double>::infinity();
+    return result_.best.size() == kept() ? result_.best.back().time.seconds
+                                         : std::numeric_limits<double>::infinity();
   }
 
   // Estimates the candidate and the following ones that may be needed next, on all cores. The
@@ -235,17 +257,34 @@ class Search {
       if (candidate.estimate.has_value() || fits_without_more_.contains(candidate.layout)) continue;
       if (layouts.insert(candidate.layout).second) wave.push_back(&candidate);
     }
-    std::atomic<size_t> next = 0;
-    const auto work = [&] {
-      for (size_t i = next++; i < wave.size(); i = next++) {
-        wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds);
-      }
-    };
-    std::vector<std::thread> threads;
-    for (unsigned i = 1; i < std::min(kWave, std::thread::hardware_concurrency()); ++i)
-      threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
+    OnAllCores(wave.size(), [&](size_t i) {
+      wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds);
+    });
+  }
+
+  // Varies the other keys of the best layouts, and sorts these again.
+  void VaryBest() {
+    std::vector<FoundLayout>& best = result_.best;
+    OnAllCores(
+        std::min(best.size(), static_cast<size_t>(std::max(options_.varied, 0))), [&](size_t i) {
+          FoundLayout& found = best[i];
+          VariedLayout varied = Vary(spec_, profile_, {found.spec, found.keys},
+                                     {.memory_bytes = found.memory_bytes, .time = found.time});
+          if (varied.layout.keys == found.keys) return;
+          found = {std::move(varied.layout.spec), std::move(varied.layout.keys),
+                   *varied.estimate.time,         varied.estimate.memory_bytes,
+                   varied.bound.seconds,          varied.bound.bytes};
+        });
+    std::stable_sort(best.begin(), best.end(), IsFaster);
+  }
+
+  // Rejects the last of the best layouts, of which `best` remain in the end.
+  void DropLast(int best) {
+    const FoundLayout& last = result_.best.back();
+    const size_t last_kept = std::min(result_.best.size() - 1, static_cast<size_t>(best)) - 1;
+    Reject(last.keys, fmt::format("takes {:.4g} s per step; the slowest proposal takes {:.4g} s",
+                                  last.time.seconds, result_.best[last_kept].time.seconds));
+    result_.best.pop_back();
   }
 
   void Consider(const Candidate& candidate) {
@@ -259,53 +298,28 @@ class Search {
     }
     if (!estimate->time.has_value()) return RejectSlow(candidate.keys, estimate->seconds_at_least);
     fits_without_more_.insert(candidate.layout);
-    const auto slower = [](const FoundLayout& a, const FoundLayout& b) {
-      return a.time.seconds < b.time.seconds;
-    };
     FoundLayout found{
         candidate.spec,          candidate.keys, *estimate->time, bytes, candidate.seconds_at_least,
         candidate.bytes_at_least};
-    result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, slower),
+    result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, IsFaster),
                         found);
-    if (static_cast<int>(result_.best.size()) <= options_.best) return;
-    const FoundLayout& last = result_.best.back();
-    Reject(last.keys,
-           fmt::format("takes {:.4g} s per step; the slowest proposal takes {:.4g} s",
-                       last.time.seconds, result_.best[result_.best.size() - 2].time.seconds));
-    result_.best.pop_back();
+    if (result_.best.size() > kept()) DropLast(static_cast<int>(kept()));
   }
 
   const v1::JobSpec& spec_;
   const v1::DeviceProfile& profile_;
   const SearchOptions& options_;
   const model::ModelConfig model_;
-  SearchBounds bounds_;
+  LayoutBounds bounds_;
   std::vector<Candidate> candidates_;
   size_t layouts_ = 0;
+  // The layout of the candidate that was added last, and its bound.
+  size_t bounded_layout_ = 0;
+  double bounded_seconds_ = 0;
   std::optional<Status> names_checked_;  // result of checking optimizer.no_weight_decay
   std::set<size_t> fits_without_more_;   // layouts
   SearchResult result_;
 };
-
-std::string Joined(const std::vector<std::string>& keys) {
-  std::string text;
-  for (const std::string& key : keys) text += (text.empty() ? "" : " ") + key;
-  return text;
-}
-
-// Removes the numbers from a reason, so that similar reasons are counted together.
-std::string WithoutNumbers(const std::string& reason) {
-  std::string text;
-  for (const char c : reason) {
-    const bool digit = (c >= '0' && c <= '9') || c == '.';
-    if (!digit) {
-      text += c;
-    } else if (text.empty() || text.back() != '#') {
-      text += '#';
-    }
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -316,51 +330,6 @@ StatusOr<SearchResult> SearchLayouts(const v1::JobSpec& spec, const v1::DevicePr
   TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(whole, profile));
   TROUPE_ASSIGN_OR_RETURN(model::ModelConfig model, MakeModelConfig(whole.model()));
   return Search(spec, profile, options, std::move(model), peak).Run();
-}
-
-std::string SearchToText(const SearchResult& result) {
-  std::string text;
-  if (result.best.empty()) text += "no layout fits\n";
-  for (const FoundLayout& found : result.best) {
-    text += fmt::format("{:.4g} s per step, MFU {:.1f}%, {} per rank: {}\n", found.time.seconds,
-                        100 * found.time.mfu, Gigabytes(found.memory_bytes), Joined(found.keys));
-  }
-  struct Like {
-    int count = 0;
-    const RejectedLayout* first = nullptr;
-  };
-  std::map<std::string, Like> by_reason;
-  for (const RejectedLayout& rejected : result.rejected) {
-    Like& like = by_reason[WithoutNumbers(rejected.reason)];
-    if (like.count++ == 0) like.first = &rejected;
-  }
-  std::vector<Like> order;
-  for (const auto& [reason, like] : by_reason) order.push_back(like);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Like& a, const Like& b) { return a.count > b.count; });
-  text += fmt::format("{} rejected:\n", result.rejected.size());
-  for (const Like& like : order) {
-    text += fmt::format("  {} layouts such as {}: {}\n", like.count, Joined(like.first->keys),
-                        like.first->reason);
-  }
-  return text;
-}
-
-std::string SearchToJson(const SearchResult& result) {
-  Json best = Json::array();
-  for (const FoundLayout& found : result.best) {
-    best.push_back({{"keys", found.keys},
-                    {"step_seconds", found.time.seconds},
-                    {"mfu", found.time.mfu},
-                    {"bubble_ratio", found.time.bubble_ratio},
-                    {"memory_bytes", found.memory_bytes}});
-  }
-  Json rejected = Json::array();
-  for (const RejectedLayout& layout : result.rejected) {
-    rejected.push_back({{"keys", layout.keys}, {"reason", layout.reason}});
-  }
-  const Json json = {{"best", std::move(best)}, {"rejected", std::move(rejected)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace troupe

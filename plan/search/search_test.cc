@@ -12,6 +12,7 @@
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
+#include "plan/search/search_text.h"
 
 namespace troupe {
 namespace {

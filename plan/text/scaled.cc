@@ -17,4 +17,8 @@ std::string Scaled(double value, const char* unit) {
                      : fmt::format("{:.3g} {}{}", value, kSuffixes[suffix], unit);
 }
 
+std::string Gigabytes(int64_t bytes) {
+  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+}
+
 }  // namespace troupe

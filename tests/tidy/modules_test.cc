@@ -217,11 +217,6 @@ const std::map<std::string, std::string> kLongFunctions = {
     {"model/build.cc BuildReduce", "one piece's operations in their order"},
     {"model/check_options.cc CheckPlace", "one check after the other"},
     {"model/ops/placement_rule.cc ShardedLetters::Of", "a case for each placement"},
-    {"plan/search/chunk_bound.cc ChunkBound::Seconds",
-     "one sum of costs; the cost model will replace it"},
-    {"plan/search/chunk_bound.cc ChunkBound::Bytes",
-     "one sum of costs; the cost model will replace it"},
-    {"plan/layout/placement.cc PlaceGang", "one search with shared running state"},
 };
 
 struct Function {

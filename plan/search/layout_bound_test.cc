@@ -1,4 +1,4 @@
-#include "plan/search/search_bounds.h"
+#include "plan/search/layout_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class Sample {
     const auto peak = PeakFor(spec, profile);
     const auto estimate = EstimateLayout(spec, profile);
     ASSERT_TRUE(model.ok() && peak.ok() && estimate.ok() && estimate->time.has_value());
-    const LayoutBounds least = SearchBounds(*model, profile, *peak).Of(spec);
+    const LayoutBound least = LayoutBounds(*model, profile, *peak).Of(spec);
     EXPECT_LE(least.bytes, estimate->memory_bytes);
     EXPECT_LE(least.seconds, estimate->time->seconds);
     EXPECT_LE(estimate->seconds_at_least, estimate->time->seconds);
@@ -125,44 +125,44 @@ class Sample {
   std::mt19937 random_;
 };
 
-TEST(SearchBounds, AreBelowTheEstimatesOfADenseModel) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfADenseModel) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 1).Check(kLayouts);
 }
 
-TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVocabulary) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVocabulary) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7)
       .Check(kLayouts);
 }
 
 // The number of tokens is large enough that the update of parameters does not hide the head's time.
-TEST(SearchBounds, AreBelowTheEstimatesOfALargeVocabularyAndALargeBatch) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfALargeVocabularyAndALargeBatch) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8,
          /*float8=*/false, "512")
       .Check(kLayouts);
 }
 
-TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 5, /*float8=*/true).Check(kLayouts);
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6,
          /*float8=*/true)
       .Check(kLayouts / 2);
 }
 
-TEST(SearchBounds, AreBelowTheEstimatesOfATiedModelWithNarrowMlps) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfATiedModelWithNarrowMlps) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.tie_word_embeddings=true",
           "model.intermediate_size=16", "model.vocab_size=1000"},
          2)
       .Check(kLayouts);
 }
 
-TEST(SearchBounds, AreBelowTheEstimatesOfAnUnevenPatternWithDropout) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfAnUnevenPatternWithDropout) {
   Sample({"model.preset=tiny", "model.pattern=AADDADDDADAA", "model.hidden_dropout=0.1",
           "model.vocab_size=4001"},
          3)
       .Check(kLayouts);
 }
 
-TEST(SearchBounds, AreBelowTheEstimatesOfAMixture) {
+TEST(LayoutBounds, AreBelowTheEstimatesOfAMixture) {
   Sample({"model.preset=tiny", "model.pattern=(AE)x3(AD)x1", "model.num_experts=4",
           "model.num_experts_per_tok=2", "model.moe_intermediate_size=48"},
          4)

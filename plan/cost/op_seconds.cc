@@ -1,0 +1,32 @@
+#include "plan/cost/op_seconds.h"
+
+#include <algorithm>
+
+#include "model/program/op_rules.h"
+#include "plan/device/device_profile.h"
+
+namespace troupe {
+
+ComputeSeconds::ComputeSeconds(const v1::DeviceProfile& profile, double peak)
+    : profile_(profile),
+      product_flops_(peak * profile.product_efficiency()),
+      attention_flops_(peak * AttentionEfficiency(profile)) {}
+
+double ComputeSeconds::Of(const model::Op& op, const model::Program& program) const {
+  const double products = model::ModelFlops(op, program) /
+                          (model::IsAttention(op.kind) ? attention_flops_ : product_flops_);
+  const auto bytes = static_cast<double>(model::BytesMoved(op, program));
+  return std::max(products, bytes / profile_.memory_bytes_per_second()) + profile_.launch_seconds();
+}
+
+LinkUse LinkUseOf(const model::CollectiveCost& collective, int ranks) {
+  // In a ring, for a reduction and for a gather, each part passes from rank to rank.
+  const double rounds =
+      collective.kind == model::OpKind::kShift      ? 1.0
+      : collective.kind == model::OpKind::kRelayout ? 2.0  // each chunk to its rank
+      : collective.sent_bytes > static_cast<double>(collective.payload_bytes) ? 2.0 * (ranks - 1)
+                                                                              : ranks - 1;
+  return {rounds, collective.sent_bytes};
+}
+
+}  // namespace troupe

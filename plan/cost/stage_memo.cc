@@ -1,0 +1,87 @@
+#include "plan/cost/stage_memo.h"
+
+#include <utility>
+
+#include "plan/job/job_choices.h"
+#include "plan/layout/mesh.h"
+
+namespace troupe {
+namespace {
+
+// The values of the programs that are kept, some 1 KB each.
+constexpr size_t kMostValues = size_t{1} << 16;
+
+// The properties on which a stage's program, memory and time depend.
+std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, int pipe_rank) {
+  // How many ranks further the neighbouring chunk is; 0: on this rank, or there is none.
+  const auto distance = [&](int chunk) {
+    if (chunk < 0 || chunk >= plan.chunks_size()) return 0;
+    return plan.chunks(chunk).pipe_rank() - pipe_rank;
+  };
+  std::string kind;
+  for (const auto& chunk : plan.chunks()) {
+    if (chunk.pipe_rank() != pipe_rank) continue;
+    kind += fmt::format("{}{}{}<{}>{} ", chunk.has_embedding() ? "e" : "", chunk.blocks(),
+                        chunk.has_head() ? "h" : "", distance(chunk.chunk() - 1),
+                        distance(chunk.chunk() + 1));
+  }
+  const int first = Mesh(plan.mesh()).RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
+  return fmt::format("{}{} {} {}", kind, plan.schedule().interleaves_pairs(),
+                     plan.tensor_parallel_parts(), first % profile.devices_per_island());
+}
+
+// Gives the chunks of `program`, which was built for a stage of the same kind, the numbers that
+// those of `pipe_rank` have in `plan`: readers find the neighbouring chunks by them.
+void Renumber(const v1::Plan& plan, int pipe_rank, model::Program* program) {
+  size_t index = 0;
+  for (const auto& chunk : plan.chunks()) {
+    if (chunk.pipe_rank() == pipe_rank) program->chunks[index++].chunk = chunk.chunk();
+  }
+}
+
+}  // namespace
+
+StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
+  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+  const double peak =
+      bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
+  if (peak > 0) return peak;
+  return InvalidArgument(
+      "device profile {}: {}_flops_per_second is absent, but the job computes in {}",
+      profile.name(), spec.training().compute_dtype(), spec.training().compute_dtype());
+}
+
+StatusOr<StageMemo::Stage*> StageMemo::StageOf(const v1::Plan& plan, const StageRun& run) {
+  std::string kind = KindOfStage(plan, profile_, run.pipe_rank);
+  const auto known = stages_.find(kind);
+  if (known != stages_.end()) {
+    Renumber(plan, run.pipe_rank, &known->second.program);
+    return &known->second;
+  }
+  TROUPE_ASSIGN_OR_RETURN(model::Program program, BuildStage(spec_, plan, run.pipe_rank));
+  if (values_ + program.values.size() > kMostValues) {
+    stages_.clear();
+    values_ = 0;
+  }
+  values_ += program.values.size();
+  Stage& stage = stages_[std::move(kind)];
+  stage.program = std::move(program);
+  return &stage;
+}
+
+StatusOr<const StageMemory*> StageMemo::MemoryOf(const v1::Plan& plan, const StageRun& run) {
+  TROUPE_ASSIGN_OR_RETURN(Stage* const stage, StageOf(plan, run));
+  std::optional<StageMemory>& memory = stage->memory[run.split_backward ? 1 : 0];
+  if (!memory) memory = MemoryOfStage(spec_, plan, stage->program, run.split_backward);
+  return &*memory;
+}
+
+StatusOr<const StageTime*> StageMemo::TimeOf(const v1::Plan& plan, const StageRun& run) {
+  TROUPE_ASSIGN_OR_RETURN(const double peak, peak_);
+  TROUPE_ASSIGN_OR_RETURN(Stage* const stage, StageOf(plan, run));
+  std::optional<StageTime>& time = stage->time[run.split_backward ? 1 : 0];
+  if (!time) time = TimeOfStage(plan, profile_, peak, run, stage->program);
+  return &*time;
+}
+
+}  // namespace troupe

@@ -1,0 +1,166 @@
+#include "plan/search/block_costs.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "model/build.h"
+#include "model/program/storage.h"
+#include "plan/layout/mesh.h"
+#include "plan/validate/stage_inputs.h"
+
+namespace troupe {
+namespace {
+
+using model::Piece;
+using model::Program;
+using model::ValueId;
+
+// The bytes that are in use at the end of F and are read, written or sent later.
+double SavedBytes(const Program& program, const std::vector<ValueId>& roots, int chunk_index) {
+  std::set<ValueId> forward, saved;
+  const auto touch = [&](ValueId id, bool by_forward) {
+    const model::Value& root = program.value(roots[id]);
+    // A chunk reads the channels of its samples once, however many of its blocks read them.
+    if (model::IsPersistent(root) || root.role == model::Role::kInput) return;
+    if (by_forward) {
+      forward.insert(roots[id]);
+    } else if (forward.contains(roots[id])) {
+      saved.insert(roots[id]);
+    }
+  };
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    for (const model::Op& op : program.Ops(chunk_index, piece)) {
+      for (const ValueId id : op.inputs) touch(id, piece == Piece::kForward);
+      for (const ValueId id : op.outputs) touch(id, piece == Piece::kForward);
+    }
+  }
+  // Neighbouring stages write and read these at any time.
+  const model::ChunkInterface& chunk = program.chunks[static_cast<size_t>(chunk_index)];
+  for (const ValueId id :
+       {chunk.input, chunk.output, chunk.output_gradient, chunk.input_gradient}) {
+    if (id != model::kNoValue) saved.insert(roots[id]);
+  }
+  double bytes = 0;
+  for (const ValueId root : saved) bytes += static_cast<double>(program.value(root).bytes());
+  return bytes;
+}
+
+std::vector<ChunkCosts> CostsByChunkIndex(const Program& program, const LeastSeconds& seconds) {
+  const std::vector<ValueId> roots = model::StorageRoots(program);
+  std::vector<ChunkCosts> costs(program.chunks.size());
+  for (size_t c = 0; c < costs.size(); ++c) {
+    const int index = static_cast<int>(c);
+    seconds.Add(program, program.Ops(index, Piece::kForward), &costs[c].forward);
+    seconds.Add(program, program.Ops(index, Piece::kBackward), &costs[c].backward);
+    costs[c].saved_bytes = SavedBytes(program, roots, index);
+  }
+  for (const model::ParameterEntry& entry : program.parameters) {
+    ChunkCosts& chunk = costs[static_cast<size_t>(program.value(entry.value).chunk)];
+    chunk.elements += static_cast<double>(program.value(entry.value).elements());
+    ++chunk.tensors;
+  }
+  return costs;
+}
+
+Work AtMostZero(const Work& work) {
+  return {std::min(work.compute, 0.0), std::min(work.waits, 0.0), std::min(work.within, 0.0),
+          std::min(work.across, 0.0)};
+}
+
+ChunkCosts AtMostZero(const ChunkCosts& costs) {
+  return {AtMostZero(costs.forward), AtMostZero(costs.backward), std::min(costs.saved_bytes, 0.0),
+          std::min(costs.elements, 0.0), std::min(costs.tensors, 0.0)};
+}
+
+}  // namespace
+
+ChunkCosts& ChunkCosts::operator+=(const ChunkCosts& other) {
+  forward += other.forward;
+  backward += other.backward;
+  saved_bytes += other.saved_bytes;
+  elements += other.elements;
+  tensors += other.tensors;
+  return *this;
+}
+
+ChunkCosts ChunkCosts::operator-(const ChunkCosts& other) const {
+  return {forward - other.forward, backward - other.backward, saved_bytes - other.saved_bytes,
+          elements - other.elements, tensors - other.tensors};
+}
+
+StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSeconds& seconds) {
+  // The planner's options for one stage of unsharded parameters without replicas.
+  v1::Plan plan;
+  *plan.mutable_mesh() = Mesh(spec.parallelism()).ToProto();
+  plan.mutable_mesh()->set_pipe(1);
+  plan.mutable_mesh()->set_data_shard(1);
+  plan.mutable_mesh()->set_data_replicate(1);
+  plan.set_tensor_parallel_parts(
+      static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));
+  TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(spec, plan, 0));
+  options.zero_stage = 0;
+  options.shard_run = 0;
+  options.whole_matrices = false;
+  options.no_weight_decay.clear();
+  options.model.tie_word_embeddings = false;
+  const std::string letters = std::move(options.model.blocks);
+  const std::set<char> kinds(letters.begin(), letters.end());
+  std::set<std::pair<char, char>> junctions;
+  for (size_t i = 1; i < letters.size(); ++i) junctions.emplace(letters[i - 1], letters[i]);
+
+  // The first chunk has the embedding and the model's first block, the last one the model's last
+  // block and the head.
+  std::vector<std::string> chunks = {letters.substr(0, 1)};
+  for (const char kind : kinds) chunks.emplace_back(1, kind);
+  for (const auto& [before, after] : junctions) chunks.push_back({before, after});
+  chunks.push_back(letters.substr(letters.size() - 1));
+  options.model.blocks.clear();
+  options.chunks.clear();
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    options.chunks.push_back({.chunk = static_cast<int>(c),
+                              .first_block = static_cast<int>(options.model.blocks.size()),
+                              .block_count = static_cast<int>(chunks[c].size()),
+                              .has_embedding = c == 0,
+                              .has_head = c + 1 == chunks.size()});
+    options.model.blocks += chunks[c];
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
+  const std::vector<ChunkCosts> costs = CostsByChunkIndex(program, seconds);
+
+  BlockCosts measured;
+  size_t next = 1;
+  for (const char kind : kinds) measured.alone_[kind] = costs[next++];
+  for (const auto& junction : junctions) {
+    measured.junctions_[junction] =
+        costs[next++] - measured.alone_[junction.first] - measured.alone_[junction.second];
+  }
+  measured.embedding_ = costs.front() - measured.alone_[letters.front()];
+  measured.head_ = costs.back() - measured.alone_[letters.back()];
+  return measured;
+}
+
+ChunkCosts BlockCosts::Of(std::string_view letters, bool has_embedding, bool has_head) const {
+  ChunkCosts sum;
+  for (size_t i = 0; i < letters.size(); ++i) {
+    sum += alone_.at(letters[i]);
+    if (i > 0) sum += junctions_.at({letters[i - 1], letters[i]});
+  }
+  if (has_embedding) sum += embedding_;
+  if (has_head) sum += head_;
+  return sum;
+}
+
+ChunkCosts BlockCosts::OfAnyCut(std::string_view letters) const {
+  ChunkCosts sum;
+  for (const char letter : letters) sum += alone_.at(letter);
+  for (size_t i = 1; i < letters.size(); ++i) {
+    // Where the model is cut, the junction adds nothing.
+    sum += AtMostZero(junctions_.at({letters[i - 1], letters[i]}));
+  }
+  sum += embedding_;
+  sum += head_;
+  return sum;
+}
+
+}  // namespace troupe

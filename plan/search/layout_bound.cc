@@ -1,0 +1,196 @@
+#include "plan/search/layout_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/cost/cut_model.h"
+#include "plan/job/job_choices.h"
+#include "plan/layout/mesh.h"
+#include "plan/schedules/schedules.h"
+#include "plan/search/shard_costs.h"
+#include "plan/search/step_bound.h"
+#include "plan/validate/stage_inputs.h"
+
+namespace troupe {
+namespace {
+
+using model::Axis;
+
+bool SplitsBackward(ScheduleKind kind) {
+  return kind == ScheduleKind::kZeroBubbleH1 || kind == ScheduleKind::kZeroBubbleV ||
+         kind == ScheduleKind::kDualPipeV;
+}
+
+// A lower bound on the live microbatches of each chunk on a rank.
+int LiveAtLeast(ScheduleKind kind, const PipelineShape& shape, int rank) {
+  switch (kind) {
+    case ScheduleKind::kGPipe:
+      return shape.microbatches;
+    case ScheduleKind::k1F1B:
+      return std::min(shape.microbatches, shape.stages - rank);
+    default:
+      return 1;
+  }
+}
+
+// One chunk with everything that its rank does for it.
+struct BoundedChunk {
+  ActionCosts seconds;          // of a microbatch; all of B is in `input_gradient`
+  double outside_schedule = 0;  // seconds of a step in addition to all microbatches
+  double state_bytes = 0, saved_bytes = 0;
+};
+
+// The tables of the vocabulary in a chunk.
+struct Tables {
+  bool embedding = false, head = false;
+  bool is_shared = false;  // the head's is the embedding's of the same rank
+};
+
+class ChunkBounds {
+ public:
+  ChunkBounds(const v1::JobSpec& spec, const Mesh& mesh, const model::ModelConfig& model,
+              const LeastSeconds& seconds)
+      : shards_(spec, mesh, seconds),
+        table_(static_cast<double>(model.hidden_size) *
+               std::ceil(static_cast<double>(model.vocab_size) / mesh.degree(Axis::kTensor))),
+        saves_(!spec.activation_recomputation().has_num_layers() ||
+               ChoicesOf(spec).recomputation == model::Recomputation::Mode::kNone) {}
+
+  BoundedChunk Of(ChunkCosts costs, const Tables& tables) const {
+    ShardedElements of;
+    of.embedding = tables.embedding ? table_ : 0;
+    of.head = tables.head && !tables.is_shared ? table_ : 0;
+    if (tables.head && tables.is_shared) costs.elements -= table_;
+    of.blocks = std::max(0.0, costs.elements - of.embedding - of.head);
+    of.tensors = costs.tensors - (tables.embedding ? 1 : 0) - (tables.head ? 2 : 0);
+    const ShardCosts::Ends ends = shards_.Add(of, &costs);
+    BoundedChunk bounded;
+    bounded.seconds = {costs.forward.seconds(), costs.backward.seconds(), 0};
+    // The first forward and the last backward, with the ends of a step, in place of those without.
+    const auto beyond = [](Work work, const Work& end) {
+      const double alone = work.seconds();
+      return (work += end).seconds() - alone;
+    };
+    bounded.outside_schedule = beyond(costs.forward, ends.before) +
+                               beyond(costs.backward, ends.after) +
+                               shards_.UpdateSeconds(costs.elements);
+    bounded.state_bytes = shards_.StateBytes(costs.elements);
+    bounded.saved_bytes = saves_ ? costs.saved_bytes : 0;
+    return bounded;
+  }
+
+ private:
+  const ShardCosts shards_;
+  const double table_;  // elements of a table on the tensor rank with the most
+  const bool saves_;    // the saved bytes are known
+};
+
+// Bytes of the activations of one microbatch between two stages.
+double BoundaryBytes(const v1::JobSpec& spec, const Mesh& mesh) {
+  const int64_t rows = spec.training().micro_batch_size() * spec.training().sequence_length() /
+                       mesh.degree(Axis::kContext);
+  const int64_t shares = spec.parallelism().sequence_parallel() ? mesh.degree(Axis::kTensor) : 1;
+  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+  return static_cast<double>(rows / shares * spec.model().hidden_size()) * (bfloat16 ? 2 : 4);
+}
+
+}  // namespace
+
+const std::vector<LayoutBounds::Piece>& LayoutBounds::Cut(const v1::JobSpec& spec, int chunks) {
+  const auto& points = spec.parallelism().pipeline_parallel_split_points();
+  const auto [cut, is_new] = cuts_.try_emplace({chunks, {points.begin(), points.end()}});
+  if (!is_new) return cut->second;
+  const auto partition = CutModel(spec, model_, chunks);
+  if (!partition.ok()) return cut->second;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const bool is_last = chunk + 1 == chunks;
+    const auto first = static_cast<size_t>(partition->first_block[static_cast<size_t>(chunk)]);
+    const size_t end =
+        is_last ? model_.blocks.size()
+                : static_cast<size_t>(partition->first_block[static_cast<size_t>(chunk) + 1]);
+    cut->second.push_back({model_.blocks.substr(first, end - first), chunk == 0, is_last});
+  }
+  return cut->second;
+}
+
+const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds) {
+  const v1::ParallelismSpec& parallelism = spec.parallelism();
+  // With a number of layers, which ones are recomputed depends on the chunk: none are, at least.
+  const std::string mode = spec.activation_recomputation().has_num_layers()
+                               ? "none"
+                               : spec.activation_recomputation().mode();
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", parallelism.tensor_parallel_degree(),
+                  parallelism.context_parallel_degree(), parallelism.expert_parallel_degree(),
+                  parallelism.sequence_parallel(), parallelism.expert_tensor_parallel_degree(),
+                  parallelism.tensor_parallel_parts(), parallelism.context_parallel_method(),
+                  parallelism.expert_dispatch(), spec.training().micro_batch_size(), mode,
+                  seconds.is_aligned());
+  const auto [found, is_new] = costs_.try_emplace(key);
+  if (!is_new) return found->second ? &*found->second : nullptr;
+  v1::JobSpec measured = spec;
+  measured.mutable_activation_recomputation()->set_mode(mode);
+  StatusOr<BlockCosts> costs = BlockCosts::Measure(measured, seconds);
+  if (!costs.ok()) return nullptr;
+  return &found->second.emplace(*std::move(costs));
+}
+
+LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
+  const Mesh mesh(spec.parallelism());
+  const int stages = mesh.degree(Axis::kPipe);
+  const int stage_ranks = mesh.ranks() / stages;
+  const LeastSeconds seconds(profile_, peak_,
+                             stages == 1 || stage_ranks % profile_.devices_per_island() == 0);
+  const BlockCosts* const costs = CostsOf(spec, seconds);
+  if (costs == nullptr) return {};
+  const ChunkBounds bounds(spec, mesh, model_, seconds);
+  const int microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
+  const auto named = FindSchedule(spec.parallelism().pipeline_parallel_schedule());
+  if (!named) {
+    // A schedule that is chosen later: every rank has its average share of the model and, at best,
+    // never waits.
+    const BoundedChunk all =
+        bounds.Of(costs->OfAnyCut(model_.blocks), {true, true, model_.tie_word_embeddings});
+    StepBound step(microbatches, false);
+    step.Add({all.seconds}, 0);
+    return {static_cast<int64_t>((all.state_bytes + all.saved_bytes) / stages),
+            step.seconds() / stages};
+  }
+  const PipelineShape shape{stages, static_cast<int>(spec.parallelism().pipeline_parallel_chunks()),
+                            microbatches};
+  const std::vector<Piece>& cut = Cut(spec, shape.chunks());
+  if (cut.empty() || !CheckShape(named->kind, shape).ok()) return {};
+  const bool is_v =
+      named->kind == ScheduleKind::kZeroBubbleV || named->kind == ScheduleKind::kDualPipeV;
+  const auto placed = is_v ? VShapedChunks(stages) : LoopedChunks(shape);
+  const double transfer =
+      stages == 1 ? 0 : seconds.Of({1, BoundaryBytes(spec, mesh)}, stage_ranks * (stages - 1));
+  StepBound step(microbatches, SplitsBackward(named->kind));
+  double bytes = 0;
+  for (int rank = 0; rank < stages; ++rank) {
+    const std::vector<int>& chunks = placed[static_cast<size_t>(rank)];
+    std::vector<ActionCosts> times;
+    double outside_schedule = 0, rank_bytes = 0;
+    for (const int chunk : chunks) {
+      const Piece& piece = cut[static_cast<size_t>(chunk)];
+      BoundedChunk bounded = bounds.Of(
+          costs->Of(piece.letters, piece.has_embedding, piece.has_head),
+          {piece.has_embedding, piece.has_head, model_.tie_word_embeddings && chunks.front() == 0});
+      // In a V the last rank passes its output to itself.
+      const bool within = is_v && rank + 1 == stages;
+      if (!piece.has_head && !(within && chunk == chunks.front()))
+        bounded.seconds.forward += transfer;
+      if (!piece.has_embedding && !(within && chunk == chunks.back()))
+        bounded.seconds.input_gradient += transfer;
+      times.push_back(bounded.seconds);
+      outside_schedule += bounded.outside_schedule;
+      rank_bytes +=
+          bounded.state_bytes + LiveAtLeast(named->kind, shape, rank) * bounded.saved_bytes;
+    }
+    step.Add(times, outside_schedule);
+    bytes = std::max(bytes, rank_bytes);
+  }
+  return {static_cast<int64_t>(bytes), step.seconds()};
+}
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+// Lower bounds on the time and memory of a layout's plan. A search makes full plans only for
+// layouts whose bounds are better than what it has found.
+//
+// A bound is the sum of the costs of blocks, measured once on a small program
+// (plan/search/block_costs.h), and of the transfers and the state of sharded parameters by their
+// size. Pure.
+#ifndef TROUPE_PLAN_SEARCH_LAYOUT_BOUND_H_
+#define TROUPE_PLAN_SEARCH_LAYOUT_BOUND_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/config.h"
+#include "plan/search/block_costs.h"
+#include "troupe/v1/device_profile.pb.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+struct LayoutBound {
+  int64_t bytes = 0;   // at most LayoutEstimate::memory_bytes of a layout that fits
+  double seconds = 0;  // at most StepTime::seconds
+};
+
+// Keeps the costs of blocks of all layouts, and the cuts of the model. Not thread-safe.
+class LayoutBounds {
+ public:
+  // `peak`: FLOPs per second of the job's compute dtype. Keeps references to `model` and `profile`.
+  LayoutBounds(const model::ModelConfig& model, const v1::DeviceProfile& profile, double peak)
+      : model_(model), profile_(profile), peak_(peak) {}
+
+  // The bound of a layout; 0 for one that cannot be planned. REQUIRES: `spec` is a valid job with
+  // this model, its defaults are filled in; it differs from those of other calls in parallelism,
+  // micro_batch_size and the mode of recomputation only.
+  LayoutBound Of(const v1::JobSpec& spec);
+
+ private:
+  // One chunk of a cut.
+  struct Piece {
+    std::string letters;
+    bool has_embedding = false;
+    bool has_head = false;
+  };
+
+  // The chunks; empty where the model cannot be cut into so many.
+  const std::vector<Piece>& Cut(const v1::JobSpec& spec, int chunks);
+  // Null where the blocks cannot be built.
+  const BlockCosts* CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds);
+
+  const model::ModelConfig& model_;
+  const v1::DeviceProfile& profile_;
+  const double peak_;
+  // By the number of chunks and the split points.
+  std::map<std::pair<int, std::vector<int64_t>>, std::vector<Piece>> cuts_;
+  std::map<std::string, std::optional<BlockCosts>> costs_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_SEARCH_LAYOUT_BOUND_H_
