@@ -53,7 +53,7 @@ class StageBuilder {
       TROUPE_RETURN_IF_ERROR(Differentiate(program, c));
     HoistHead(program);
     if (options_.float8 != Float8Recipe::kNone) {
-      TROUPE_RETURN_IF_ERROR(QuantizeProducts(program, options_.float8, options_.zero_stage));
+      TROUPE_RETURN_IF_ERROR(QuantizeMatmuls(program, options_.float8, options_.zero_stage));
       QuantizeAtSource(program);
     }
     Recompute(program, options_.recomputation);

@@ -77,7 +77,7 @@ TEST(Float8Programs, AreVerifiedUnderEveryLayoutAndPass) {
   }
 }
 
-TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
+TEST(Float8Programs, MatmulsOfBlocksAreFloat8AndAllOthersStay) {
   for (const Float8Recipe recipe : kRecipes) {
     const Program program = BuildProgram(Float8Options(recipe, {}, SmallMixture("ADAE"))).value();
     std::map<OpKind, int> quantized;
@@ -87,7 +87,7 @@ TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
                            op.kind == OpKind::kGroupedMatmulGradInput ||
                            op.kind == OpKind::kGroupedMatmulGradWeight;
       EXPECT_FALSE(grouped && IsFloat8(program.value(op.inputs[0]).dtype));
-      if (!IsProduct(op)) return;
+      if (!IsMatmul(op)) return;
       if (!IsFloat8(program.value(op.inputs[0]).dtype)) {
         ++others;
         EXPECT_GE(op.row_chunk, -1);
@@ -477,7 +477,7 @@ TEST(Float8Rules, WhatIsASumOrOfAnotherTypeIsNotQuantized) {
               testing::HasSubstr("x is quantised to bf16"));
 }
 
-TEST(Float8Rules, ProductsRefuseFactorsWithoutTheirScalesOrOfTheOtherFormat) {
+TEST(Float8Rules, MatmulsRefuseOperandsWithoutScalesOrOfTheOtherFormat) {
   const Value x = MakeValue("x", DType::kFloat8E4M3, {{"rows", 4, 4}, {"in", 6, 6}}, Copied());
   const Value w = MakeValue("w", DType::kFloat8E4M3, {{"out", 8, 4}, {"in", 6, 6}}, Shard(0));
   const Value x_scale = MakeValue("x_scale", DType::kFloat32, {{"scales", 1, 1}}, Copied());

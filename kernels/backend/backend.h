@@ -22,7 +22,7 @@
 #include "collective/communicator.h"
 #include "collective/device_statistics.h"
 #include "collective/statistics.h"
-#include "kernels/backend/executed_products.h"
+#include "kernels/backend/executed_matmuls.h"
 #include "kernels/backend/host_transfers.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
@@ -247,8 +247,8 @@ class ImmediateExecutable : public Executable {
 
 // Work that preparation has done; a count is absent where the device has no such work.
 struct PreparationCounts {
-  std::optional<int64_t> choices_found;   // implementations chosen from a tuning cache
-  std::optional<int64_t> graph_captures;  // captured graphs of parts of a step
+  std::optional<int64_t> tuning_cache_hits;  // implementations chosen from a tuning cache
+  std::optional<int64_t> graph_captures;     // captured graphs of parts of a step
 };
 
 class Backend {
@@ -279,7 +279,7 @@ class Backend {
   // without duplicates.
   virtual const std::vector<std::string>& implementations() const = 0;
   // The operand types with which the matmuls of the most recently prepared program are computed.
-  virtual std::vector<ExecutedProduct> executed_products() const = 0;
+  virtual std::vector<ExecutedMatmul> executed_matmuls() const = 0;
   virtual PreparationCounts preparation_counts() const = 0;
 };
 

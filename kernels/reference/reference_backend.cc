@@ -140,12 +140,12 @@ StatusOr<std::unique_ptr<Executable>> ReferenceBackend::Prepare(
     return InvalidArgument("memory plan places {} values, the program has {}",
                            plan.locations.size(), program.values.size());
   }
-  ExecutedProducts products;
+  ExecutedMatmuls matmuls;
   ForEachOp(program, [&](const model::Op& op) {
     if (IsMatmul(op.kind))
-      products.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
+      matmuls.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
   });
-  executed_products_ = products.List();
+  executed_matmuls_ = matmuls.List();
   return std::make_unique<ReferenceExecutable>(program, plan, find_communicator);
 }
 

@@ -139,7 +139,7 @@ void Check(const Case& test) {
 }
 
 // y[r,n] = Σ_k x[r,k] w[n,k] and its two gradients, by index.
-Tensor Product(const Tensor& x, const Tensor& w) {
+Tensor Matmul(const Tensor& x, const Tensor& w) {
   Tensor y = Zeros(x.rows, w.rows);
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t n = 0; n < w.rows; ++n) {
@@ -164,7 +164,7 @@ TEST(PlacementRuleTest, OfMatmulMatchesBruteForce) {
          .inputs = {Numbers(5, 3, 1), Numbers(7, 3, 2)},
          .dtypes = {kF, kF},
          .dims = {2, 2},
-         .compute = [](const std::vector<Tensor>& in, int) { return Product(in[0], in[1]); },
+         .compute = [](const std::vector<Tensor>& in, int) { return Matmul(in[0], in[1]); },
          .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(0) -> S(1)", "S(1) S(1) -> P(sum)"}});
 }
 
@@ -174,7 +174,7 @@ TEST(PlacementRuleTest, OfMatmulGradInputMatchesBruteForce) {
          .dtypes = {kF, kF},
          .dims = {2, 2},
          .compute = [](const std::vector<Tensor>& in,
-                       int) { return Product(in[0], Transpose(in[1])); },
+                       int) { return Matmul(in[0], Transpose(in[1])); },
          .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(1) -> S(1)", "S(1) S(0) -> P(sum)"}});
 }
 
@@ -184,7 +184,7 @@ TEST(PlacementRuleTest, OfMatmulGradWeightMatchesBruteForce) {
          .dtypes = {kF, kF},
          .dims = {2, 2},
          .compute = [](const std::vector<Tensor>& in,
-                       int) { return Product(Transpose(in[0]), Transpose(in[1])); },
+                       int) { return Matmul(Transpose(in[0]), Transpose(in[1])); },
          .accepted = {"R R -> R", "S(1) C -> S(0)", "C S(1) -> S(1)", "S(0) S(0) -> P(sum)"}});
 }
 

@@ -9,7 +9,7 @@
 namespace troupe::model {
 namespace {
 
-bool IsProductOfRows(const Op& op) {
+bool IsMatmulOfRows(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput;
 }
 
@@ -42,12 +42,12 @@ class ListParts {
 
  private:
   void ChooseOps() {
-    std::map<ValueId, size_t> products;  // by output
+    std::map<ValueId, size_t> matmuls;  // by output
     std::set<ValueId> gathered;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const Op& op = ops_[i];
-      if (IsProductOfRows(op)) {
-        products[op.outputs[0]] = i;
+      if (IsMatmulOfRows(op)) {
+        matmuls[op.outputs[0]] = i;
         if (gathered.contains(op.inputs[0])) cut_.insert(i);
         continue;
       }
@@ -57,13 +57,13 @@ class ListParts {
       if (by_parts && op.kind == OpKind::kAllGather) gathered.insert(op.outputs[0]);
       if (by_parts) cut_.insert(i);
       if (op.kind == OpKind::kAllGather || op.inputs.size() != 1) continue;
-      const auto product = products.find(op.inputs[0]);
-      if (product == products.end()) continue;
+      const auto matmul = matmuls.find(op.inputs[0]);
+      if (matmul == matmuls.end()) continue;
       const bool is_sum = op.kind == OpKind::kAllReduce && collective->reduce == ReduceKind::kSum;
       if (!by_parts && !is_sum) continue;
       cut_.insert(i);
-      cut_.insert(product->second);
-      sum_of_[product->second] = i;
+      cut_.insert(matmul->second);
+      sum_of_[matmul->second] = i;
     }
   }
 

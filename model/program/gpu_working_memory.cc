@@ -31,7 +31,7 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return kProductWorkspaceBytesMax +
+      return kMatmulWorkspaceBytesMax +
              WidenedBytes(program.value(op.inputs[0]), program.value(op.inputs[1]));
     // In addition to the library's workspace, one float per row and head: lse by heads, or our own
     // kernels' sums of do · o.

@@ -22,7 +22,7 @@ int64_t OfLlama124m(int64_t samples, int64_t tokens, DType compute, bool documen
   return GpuWorkingBytes(BuildProgram(options).value());
 }
 
-TEST(GpuWorkingMemoryTest, IsThatOfAProductWhereNoLibraryMakesAttention) {
+TEST(GpuWorkingMemoryTest, IsThatOfAMatmulWhereNoLibraryComputesAttention) {
   EXPECT_EQ(OfLlama124m(8, 1024, DType::kFloat32), 32 * kMebibyte);
   EXPECT_EQ(OfLlama124m(8, 1024, DType::kBFloat16, /*document_mask=*/true), 32 * kMebibyte);
 }

@@ -44,8 +44,8 @@ class CountingBackend : public kernels::Backend {
   const std::vector<std::string>& implementations() const override {
     return backend_.implementations();
   }
-  std::vector<kernels::ExecutedProduct> executed_products() const override {
-    return backend_.executed_products();
+  std::vector<kernels::ExecutedMatmul> executed_matmuls() const override {
+    return backend_.executed_matmuls();
   }
   kernels::PreparationCounts preparation_counts() const override {
     return backend_.preparation_counts();

@@ -61,12 +61,12 @@ const char* PlainName(model::DType dtype) {
 // Describes the matmuls with float8 operands: "float8 products of linear layers, delayed scaling,
 // float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
 std::string Float8Text(model::Float8Recipe recipe,
-                       const std::vector<kernels::ExecutedProduct>& products) {
+                       const std::vector<kernels::ExecutedMatmul>& products) {
   std::string text =
       fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
   std::string_view separator;
   std::map<std::string, int64_t> other;  // by the type in which they were multiplied
-  for (const kernels::ExecutedProduct& product : products) {
+  for (const kernels::ExecutedMatmul& product : products) {
     if (!model::IsFloat8(product.a)) continue;
     text += fmt::format("{}{} {} {} x {}", separator, product.count, model::Name(product.kind),
                         FormatName(product.a), FormatName(product.b));
@@ -80,10 +80,10 @@ std::string Float8Text(model::Float8Recipe recipe,
 
 // Describes the other matmuls: the type of all, or the count of each type, and how many are
 // multiplied in a type other than their own. Empty if there are none.
-std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
+std::string PlainText(const std::vector<kernels::ExecutedMatmul>& products) {
   std::map<model::DType, int64_t> counts;
   int64_t all = 0, widened = 0;
-  for (const kernels::ExecutedProduct& product : products) {
+  for (const kernels::ExecutedMatmul& product : products) {
     if (model::IsFloat8(product.a)) continue;
     counts[product.used_a] += product.count;
     all += product.count;
@@ -118,7 +118,7 @@ std::vector<std::string> ComputeFlags(const char* const* environment) {
 }
 
 std::string ProductPrecision(const model::Program& program,
-                             const std::vector<kernels::ExecutedProduct>& products) {
+                             const std::vector<kernels::ExecutedMatmul>& products) {
   std::string text = PlainText(products);
   const model::Float8Recipe recipe = RecipeOf(program);
   if (recipe != model::Float8Recipe::kNone) {
@@ -145,7 +145,7 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
 }
 
 void DescribeProgram(const model::Program& program,
-                     const std::vector<kernels::ExecutedProduct>& products,
+                     const std::vector<kernels::ExecutedMatmul>& products,
                      const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment) {
   environment->set_programs(1);

@@ -124,7 +124,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
     if (!AllSee(first_own, last_own, key, kKeys)) HideKeys(scores, seen + own, key);
     TakeScores<T>(scores, launch.scale * kLog2E, state, output);
-    MultiplyProduct(output, scores, values.Behind(turn * kKeys), 0);
+    MultiplyResult(output, scores, values.Behind(turn * kKeys), 0);
   }
   WaitForCopies<0>();  // needed if there was no key
 

@@ -38,7 +38,7 @@ class CudaExecutable : public Executable {
   Status Prepare();
   // "attention: own kernels"; complete after Prepare.
   const std::set<std::string>& implementations() const { return preparation_.implementations(); }
-  const ExecutedProducts& executed_products() const { return preparation_.executed_products(); }
+  const ExecutedMatmuls& executed_matmuls() const { return preparation_.executed_matmuls(); }
 
   void Observe(OperationObserver* observer) override { observer_ = observer; }
   Status Connect() override;

@@ -3,7 +3,7 @@
 
 #include "kernels/backend/op_sequence.h"
 #include "kernels/backend/reduced_ranges.h"
-#include "kernels/cuda/kernels/control_word.h"
+#include "kernels/cuda/kernels/combine_control_words.h"
 #include "kernels/cuda/runtime/preparation.h"
 #include "kernels/exchange/ring_shift.h"
 #include "model/program/control_word.h"
