@@ -78,8 +78,8 @@ class Known {
   std::vector<float> left_, right_, copied_, results_;
 };
 
-Status ReadFloats(Executable& executable, ValueId value, std::vector<float>& numbers) {
-  return executable.Read(value, 0, std::as_writable_bytes(std::span(numbers)));
+Status ReadFloats(ValueMemory& values, ValueId value, std::vector<float>& numbers) {
+  return values.Read(value, 0, std::as_writable_bytes(std::span(numbers)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "kernels/backend/immediate_executable.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/preparation.h"
 

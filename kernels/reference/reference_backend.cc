@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/backend/immediate_executable.h"
 #include "kernels/backend/op_sequence.h"
 #include "kernels/numerics/value_encoding.h"
 #include "kernels/reference/operation.h"

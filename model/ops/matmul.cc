@@ -39,7 +39,7 @@ StatusOr<std::vector<ValueType>> InferFloat8(const MeshView& mesh, Inputs in, DT
   TROUPE_RETURN_IF_ERROR(ExpectType(a, due, 2));
   TROUPE_RETURN_IF_ERROR(ExpectType(b, DType::kFloat8E4M3, 2));
   if (in.size() != 4)
-    return InvalidArgument("factors {} and {} in 8 bits come without scales", a.name, b.name);
+    return InvalidArgument("FP8 operands {} and {} come without scales", a.name, b.name);
   TROUPE_RETURN_IF_ERROR(ExpectScale(mesh, a, *in[2]));
   TROUPE_RETURN_IF_ERROR(ExpectScale(mesh, b, *in[3]));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters sharded,

@@ -83,11 +83,10 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
       TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> agreed, executor.AgreeOnLeast(own));
       order.Agreed(agreed[0]);
     } else if (move == Move::kSubmit) {
-      TROUPE_RETURN_IF_ERROR(executor.Submit({}, [&](ControlInputs& inputs) {
-        inputs = inputs_of(next);
-        if (options.before_update) options.before_update(rank, executor);
-        return OkStatus();
-      }));
+      TROUPE_RETURN_IF_ERROR(executor.SubmitGradients());
+      const ControlInputs inputs = inputs_of(next);
+      if (options.before_update) options.before_update(rank, executor);
+      TROUPE_RETURN_IF_ERROR(executor.SubmitUpdate(inputs));
       order.Submitted(executor.Settles(next));
     } else if (move == Move::kCollect) {
       TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Collect());

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend/backend.h"
+#include "kernels/backend/delayed_read.h"
 #include "plan/validate/batch.h"
 #include "troupe/v1/step.pb.h"
 

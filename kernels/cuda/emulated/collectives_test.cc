@@ -56,7 +56,7 @@ Status Finish(EmulatedDevice& device) {
   return device.Finish(event);
 }
 
-TEST(HostCollectives, ActivationsTravelAlongAnEdgeWhenTheStreamComesToThem) {
+TEST(HostCollectives, ActivationsAreSentOverALinkWhenTheStreamReachesThem) {
   RunPair([](EmulatedDevice& device, HostCollectives& collectives, Communicator& group) {
     const cuda::DeviceMemory memory = device.Allocate(3).value();
     if (group.rank() == 0) {

@@ -1,10 +1,10 @@
-#include "kernels/cuda/runtime/pipeline_edges.h"
+#include "kernels/cuda/runtime/pipeline_links.h"
 
 #include <string_view>
 
 namespace troupe::kernels::cuda {
 
-Status PipelineEdges::Prepare(const model::Program& program, const model::MemoryPlan& plan) {
+Status PipelineLinks::Prepare(const model::Program& program, const model::MemoryPlan& plan) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     const model::ChunkInterface& chunk = program.chunks[c];
     for (const model::ValueId value :
@@ -19,47 +19,48 @@ Status PipelineEdges::Prepare(const model::Program& program, const model::Memory
   return OkStatus();
 }
 
-Status PipelineEdges::Add(Communicator& edge, DeviceCommunicator& communicator) {
+Status PipelineLinks::Add(Communicator& link, DeviceCommunicator& communicator) {
   TROUPE_ASSIGN_OR_RETURN(const Stream stream, device_.MakeStream());
   TROUPE_ASSIGN_OR_RETURN(const Event ready, device_.MakeEvent());
-  edges_.emplace(&edge, Edge{&communicator, stream, ready});
+  links_.emplace(&link, Link{&communicator, stream, ready});
   return OkStatus();
 }
 
-Status PipelineEdges::Connect() {
-  if (edges_.empty()) return OkStatus();
+Status PipelineLinks::Connect() {
+  if (links_.empty()) return OkStatus();
   constexpr size_t kBytes = 16;
   TROUPE_ASSIGN_OR_RETURN(greetings_,
-                          device_.Allocate(kBytes * static_cast<int64_t>(edges_.size())));
-  std::map<std::string_view, const Edge*> by_name;
-  for (const auto& [host, edge] : edges_) by_name.emplace(host->name(), &edge);
+                          device_.Allocate(kBytes * static_cast<int64_t>(links_.size())));
+  std::map<std::string_view, const Link*> by_name;
+  for (const auto& [host, link] : links_) by_name.emplace(host->name(), &link);
   char* greeting = greetings_.get();
-  for (const auto& [name, edge] : by_name) {
-    DeviceCommunicator& communicator = *edge->communicator;
-    const auto stream = static_cast<DeviceStream>(edge->stream);
+  for (const auto& [name, link] : by_name) {
+    DeviceCommunicator& communicator = *link->communicator;
+    const auto stream = static_cast<DeviceStream>(link->stream);
     TROUPE_RETURN_IF_ERROR(
         communicator.rank() == 0
             ? communicator.Send(greeting, kBytes, 1, Purpose::kStart, stream)
             : communicator.Receive(greeting, kBytes, 0, Purpose::kStart, stream));
-    TROUPE_RETURN_IF_ERROR(device_.Record(edge->ready, edge->stream));
-    TROUPE_RETURN_IF_ERROR(device_.WaitFor(edge->ready, Stream::kCompute));
+    TROUPE_RETURN_IF_ERROR(device_.Record(link->ready, link->stream));
+    TROUPE_RETURN_IF_ERROR(device_.WaitFor(link->ready, Stream::kCompute));
     greeting += kBytes;
   }
   return OkStatus();
 }
 
-void PipelineEdges::Restart() {
+void PipelineLinks::Restart() {
   for (auto& [place, transfer] : transfers_) transfer.under_way = false;
 }
 
 template <typename Move>
-Status PipelineEdges::Begin(const Boundary& boundary, Communicator& edge, const Move& move) {
-  const auto found = edges_.find(&edge);
-  if (found == edges_.end()) return Internal("{} is not an edge of this executable", edge.name());
+Status PipelineLinks::Begin(const Boundary& boundary, Communicator& link, const Move& move) {
+  const auto found = links_.find(&link);
+  if (found == links_.end())
+    return Internal("{} is not a pipeline link of this executable", link.name());
   const auto [communicator, stream, ready] = found->second;
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
   if (transfer.under_way) {
-    return Internal("{}: what buffer {} held is still under way", edge.name(), boundary.buffer);
+    return Internal("{}: what buffer {} held is still under way", link.name(), boundary.buffer);
   }
   TROUPE_RETURN_IF_ERROR(device_.Record(ready, Stream::kCompute));
   TROUPE_RETURN_IF_ERROR(device_.WaitFor(ready, stream));
@@ -69,31 +70,31 @@ Status PipelineEdges::Begin(const Boundary& boundary, Communicator& edge, const 
   return OkStatus();
 }
 
-Status PipelineEdges::End(Transfer* transfer, int kind) {
+Status PipelineLinks::End(Transfer* transfer, int kind) {
   transfer->under_way = false;
   return stalls_.Wait(kind, transfer->over);
 }
 
-Status PipelineEdges::Send(const Boundary& boundary, Communicator& edge) {
-  return Begin(boundary, edge, [&](DeviceCommunicator& communicator, DeviceStream stream) {
+Status PipelineLinks::Send(const Boundary& boundary, Communicator& link) {
+  return Begin(boundary, link, [&](DeviceCommunicator& communicator, DeviceStream stream) {
     return communicator.Send(boundary.address, boundary.bytes, 1, Purpose::kPipe, stream);
   });
 }
 
-Status PipelineEdges::WaitSend(model::ValueId value, int buffer) {
+Status PipelineLinks::WaitSend(model::ValueId value, int buffer) {
   Transfer& transfer = transfers_.at({value, buffer});
   return transfer.under_way ? End(&transfer, Stalls::Of(Purpose::kPipe)) : OkStatus();
 }
 
-Status PipelineEdges::PostReceive(const Boundary& boundary, Communicator& edge) {
-  return Begin(boundary, edge, [&](DeviceCommunicator& communicator, DeviceStream stream) {
+Status PipelineLinks::PostReceive(const Boundary& boundary, Communicator& link) {
+  return Begin(boundary, link, [&](DeviceCommunicator& communicator, DeviceStream stream) {
     return communicator.Receive(boundary.address, boundary.bytes, 0, Purpose::kPipe, stream);
   });
 }
 
-Status PipelineEdges::Receive(const Boundary& boundary, Communicator& edge) {
+Status PipelineLinks::Receive(const Boundary& boundary, Communicator& link) {
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
-  if (!transfer.under_way) TROUPE_RETURN_IF_ERROR(PostReceive(boundary, edge));
+  if (!transfer.under_way) TROUPE_RETURN_IF_ERROR(PostReceive(boundary, link));
   return End(&transfer, Stalls::kReceives);
 }
 

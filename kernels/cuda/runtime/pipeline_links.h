@@ -5,8 +5,8 @@
 // the same transfer; it thus blocks that link only. Events order transfers with the compute stream,
 // which waits where WaitSend and Receive say; the host never waits. Thread-safety: that of the
 // device.
-#ifndef TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_EDGES_H_
-#define TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_EDGES_H_
+#ifndef TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_LINKS_H_
+#define TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_LINKS_H_
 
 #include <cstddef>
 #include <map>
@@ -22,7 +22,7 @@
 
 namespace troupe::kernels::cuda {
 
-class PipelineEdges {
+class PipelineLinks {
  public:
   // A value in one of its buffers, and its address.
   struct Boundary {
@@ -33,12 +33,12 @@ class PipelineEdges {
   };
 
   // Both must outlive this object.
-  PipelineEdges(Device& device, const Stalls& stalls) : device_(device), stalls_(stalls) {}
+  PipelineLinks(Device& device, const Stalls& stalls) : device_(device), stalls_(stalls) {}
 
   // Makes the events of all boundary values in advance, so that transfers allocate nothing.
   Status Prepare(const model::Program& program, const model::MemoryPlan& plan);
-  // `communicator`, the device communicator of `edge`, must outlive the enqueued work.
-  Status Add(Communicator& edge, DeviceCommunicator& communicator);
+  // `communicator`, the device communicator of `link`, must outlive the enqueued work.
+  Status Add(Communicator& link, DeviceCommunicator& communicator);
 
   // Makes a first transfer along each link. Collective; call after communicators are connected. The
   // first transfer between two ranks may block the host until the other rank reaches it. Here all
@@ -51,13 +51,13 @@ class PipelineEdges {
 
   // As in Executable. Errors: INTERNAL if the value's last transfer is still in flight, or if the
   // link was not added.
-  Status Send(const Boundary& boundary, Communicator& edge);
+  Status Send(const Boundary& boundary, Communicator& link);
   Status WaitSend(model::ValueId value, int buffer);
-  Status PostReceive(const Boundary& boundary, Communicator& edge);
-  Status Receive(const Boundary& boundary, Communicator& edge);
+  Status PostReceive(const Boundary& boundary, Communicator& link);
+  Status Receive(const Boundary& boundary, Communicator& link);
 
  private:
-  struct Edge {
+  struct Link {
     DeviceCommunicator* communicator;
     Stream stream;
     Event ready;  // the compute stream's work that precedes a transfer
@@ -69,17 +69,17 @@ class PipelineEdges {
 
   // Enqueues `move` on the link's stream, after all work enqueued on the compute stream so far.
   template <typename Move>
-  Status Begin(const Boundary& boundary, Communicator& edge, const Move& move);
+  Status Begin(const Boundary& boundary, Communicator& link, const Move& move);
   // Makes the compute stream wait for the transfer; `kind` is one of Stalls.
   Status End(Transfer* transfer, int kind);
 
   Device& device_;
   const Stalls& stalls_;
-  std::map<Communicator*, Edge> edges_;
+  std::map<Communicator*, Link> links_;
   DeviceMemory greetings_;                                        // buffers of the first transfers
   std::map<std::pair<model::ValueId, int>, Transfer> transfers_;  // by value and buffer
 };
 
 }  // namespace troupe::kernels::cuda
 
-#endif  // TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_EDGES_H_
+#endif  // TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_LINKS_H_

@@ -1,7 +1,7 @@
 // Copies values from device memory to pinned memory, after all work enqueued so far on the compute
 // stream.
-#ifndef TROUPE_KERNELS_CUDA_RUNTIME_DELAYED_READ_H_
-#define TROUPE_KERNELS_CUDA_RUNTIME_DELAYED_READ_H_
+#ifndef TROUPE_KERNELS_CUDA_RUNTIME_CUDA_DELAYED_READ_H_
+#define TROUPE_KERNELS_CUDA_RUNTIME_CUDA_DELAYED_READ_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/backend/backend.h"
+#include "kernels/backend/delayed_read.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/stalls.h"
 
@@ -48,4 +48,4 @@ class CudaDelayedRead : public DelayedRead {
 
 }  // namespace troupe::kernels::cuda
 
-#endif  // TROUPE_KERNELS_CUDA_RUNTIME_DELAYED_READ_H_
+#endif  // TROUPE_KERNELS_CUDA_RUNTIME_CUDA_DELAYED_READ_H_

@@ -1,4 +1,4 @@
-#include "kernels/cuda/runtime/delayed_read.h"
+#include "kernels/cuda/runtime/cuda_delayed_read.h"
 
 #include <utility>
 
