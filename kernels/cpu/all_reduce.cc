@@ -67,7 +67,7 @@ class AllReduce : public Instruction {
 
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
-                                                     const model::CollectiveAttributes& attributes,
+                                                     const model::AllReduceAttributes& attributes,
                                                      Communicator* communicator,
                                                      std::shared_ptr<UnderWay> under_way) {
   const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce, attributes.wire);

@@ -28,7 +28,7 @@ std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
 // no such reduction.
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
-                                                     const model::CollectiveAttributes& attributes,
+                                                     const model::AllReduceAttributes& attributes,
                                                      Communicator* communicator,
                                                      std::shared_ptr<UnderWay> under_way);
 

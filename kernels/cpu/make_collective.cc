@@ -17,9 +17,7 @@ using model::Op;
 using model::OpKind;
 using model::ValueId;
 
-const model::CollectiveAttributes& AttributesOf(const Op& op) {
-  return std::get<model::CollectiveAttributes>(op.attributes);
-}
+Purpose PurposeOfOp(const Op& op) { return PurposeOf(model::CollectiveOf(op).purpose); }
 
 }  // namespace
 
@@ -27,13 +25,14 @@ MadeInstruction Preparation::MakeAllReduce(const Making& making) {
   const Op& op = making.op;
   std::vector<ReducedRange> ranges =
       ReducedRangesOf(program_, op, [&](ValueId value) { return Address(value, making.buffer); });
-  return cpu::MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype, AttributesOf(op),
+  return cpu::MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
+                            std::get<model::AllReduceAttributes>(op.attributes),
                             CommunicatorOf(op, find_communicator_), UnderWayOf(op));
 }
 
 MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
   const Op& op = making.op;
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::ReduceScatterAttributes>(op.attributes);
   const model::Value& whole = program_.value(op.inputs[0]);
   return cpu::MakeReduceScatter(
       {.input = making.in(0),
@@ -49,7 +48,7 @@ MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
 
 MadeInstruction Preparation::MakeAllGather(const Making& making) {
   const Op& op = making.op;
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::AllGatherAttributes>(op.attributes);
   const model::Value& whole = program_.value(op.outputs[0]);
   std::vector<size_t> bytes =
       BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group));
@@ -74,7 +73,7 @@ MadeInstruction Preparation::MakeRelayout(const Making& making) {
 MadeInstruction Preparation::MakeShift(const Making& making) {
   const Op& op = making.op;
   const ShiftArgs args = {making.in(0), making.out(0), program_.value(op.inputs[0]).bytes(),
-                          AttributesOf(op).shift, PurposeOf(AttributesOf(op).purpose)};
+                          std::get<model::ShiftAttributes>(op.attributes).shift, PurposeOfOp(op)};
   return cpu::MakeShift(args, CommunicatorOf(op, find_communicator_), UnderWayOf(op));
 }
 
@@ -89,8 +88,8 @@ MadeInstruction Preparation::MakeAllToAll(const Making& making) {
     args.num_counts = Extent(op.inputs[1], 0);
     args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
   }
-  return cpu::MakeAllToAll(args, PurposeOf(AttributesOf(op).purpose),
-                           CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+  return cpu::MakeAllToAll(args, PurposeOfOp(op), CommunicatorOf(op, find_communicator_),
+                           UnderWayOf(op));
 }
 
 MadeInstruction Preparation::MakeGatherRouted(const Making& making) {
@@ -136,7 +135,7 @@ RoutedRowsArgs Preparation::RoutedOf(const Op& op, int buffer) const {
           .num_counts = Extent(op.inputs[1], 0),
           .row_elements = x.row_elements(),
           .dtype = x.dtype,
-          .purpose = PurposeOf(AttributesOf(op).purpose)};
+          .purpose = PurposeOfOp(op)};
 }
 
 }  // namespace troupe::kernels::cpu

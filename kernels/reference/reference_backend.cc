@@ -16,8 +16,8 @@ namespace {
 
 Status RunOperation(const reference::Operation& operation) {
   switch (operation.op.kind) {
-#define TROUPE_OP(Kind, name, cpu, cuda) \
-  case model::OpKind::k##Kind:           \
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) \
+  case model::OpKind::k##Kind:                       \
     return reference::Kind(operation);
 #include "model/program/op_kinds.def"
   }

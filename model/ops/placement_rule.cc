@@ -129,15 +129,14 @@ Status ExpectType(const Value& value, DType dtype, size_t dims) {
                          Name(value.dtype), value.dims.size(), Name(dtype), dims);
 }
 
-Status CheckWire(const CollectiveAttributes& collective, const Value& x) {
-  if (collective.wire == DType::kFloat32) return OkStatus();
-  if (collective.wire == DType::kBFloat16 && collective.reduce == ReduceKind::kSum &&
-      x.dtype == DType::kFloat32) {
+Status CheckWire(DType wire, ReduceKind reduce, const Value& x) {
+  if (wire == DType::kFloat32) return OkStatus();
+  if (wire == DType::kBFloat16 && reduce == ReduceKind::kSum && x.dtype == DType::kFloat32) {
     return OkStatus();
   }
   return InvalidArgument("a {} of {} {} does not travel as {}",
-                         collective.reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype),
-                         x.name, Name(collective.wire));
+                         reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype), x.name,
+                         Name(wire));
 }
 
 Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim) {

@@ -61,7 +61,7 @@ Placement With(Placement placement, uint8_t axes, AxisPlacement on_them);
 // INVALID_ARGUMENT unless `value` has this dtype and number of dims.
 Status ExpectType(const Value& value, DType dtype, size_t dims);
 // INVALID_ARGUMENT if the collective cannot send `x` in its wire format.
-Status CheckWire(const CollectiveAttributes& collective, const Value& x);
+Status CheckWire(DType wire, ReduceKind reduce, const Value& x);
 // INVALID_ARGUMENT unless dim `a_dim` of `a` and dim `b_dim` of `b` have the same extents.
 Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim);
 

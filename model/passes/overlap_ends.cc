@@ -218,7 +218,7 @@ class ChunkEnds {
   }
 
   bool Communicates(const Op& op) const {
-    return GroupSize(program_.mesh, std::get<CollectiveAttributes>(op.attributes).group) > 1;
+    return GroupSize(program_.mesh, CollectiveOf(op).group) > 1;
   }
 
   bool CanBegin(const Op& op) const {

@@ -127,7 +127,7 @@ TEST(TensorPartsTest, WhatWasNotCutDoesNotVerify) {
   Program program = BuildProgram(options).value();
   for (Op& op : program.ops[0][static_cast<int>(Piece::kForward)]) {
     if (op.kind == OpKind::kReduceScatter) {
-      std::get<CollectiveAttributes>(op.attributes).row_parts = 2;
+      std::get<ReduceScatterAttributes>(op.attributes).row_parts = 2;
       break;
     }
   }

@@ -296,7 +296,7 @@ class StepChecker {
 };
 
 std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {
-  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  const CollectiveAttributes& attributes = CollectiveOf(op);
   return {attributes.group, attributes.purpose};
 }
 
@@ -314,6 +314,10 @@ Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
+        if (!AreAttributesOf(op.kind, op.attributes)) {
+          return Internal("{}: {}: it has the attributes of another kind", Name(piece),
+                          ToText(op, program));
+        }
         if (op.last_microbatch && (piece == Piece::kForward || !IsCollective(op.kind) ||
                                    op.part != Part::kWeightGradient)) {
           return Internal("{}: {}: only a collective of W runs with the last microbatch alone",
@@ -324,7 +328,7 @@ Status CheckPieceContents(const Program& program) {
             op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
           continue;
         }
-        if (std::get<CollectiveAttributes>(op.attributes).row_parts > 1) {
+        if (RowPartsOf(op) > 1) {
           return Internal("{}: {}: its parts were not cut", Name(piece), ToText(op, program));
         }
         const auto& [group, purpose] = GroupAndPurpose(op);

@@ -91,8 +91,8 @@ AllReduceSeconds OnDevices(const MakeDeviceBackend& make) {
         program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "data");
     const model::ValueId sum = kernels::AddPlainValue(
         program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "sum");
-    const model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kTensor),
-                                                    model::CollectivePurpose::kTensor};
+    const model::AllReduceAttributes attributes = {
+        {model::GroupOf(model::Axis::kTensor), model::CollectivePurpose::kTensor}};
     kernels::AddPlainOp(program, {model::OpKind::kAllReduce, attributes, {data}, {sum}});
     const model::MemoryPlan plan = kernels::PlainPlan(program);
     TROUPE_ASSIGN_OR_RETURN(const auto backend, make(rank, network));

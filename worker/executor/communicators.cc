@@ -38,7 +38,7 @@ class GroupDigest {
   void Add(std::span<const model::Op> ops, bool last_microbatch = false) {
     for (const model::Op& op : ops) {
       if (op.last_microbatch && !last_microbatch) continue;
-      const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+      const auto* attributes = model::FindCollective(op.attributes);
       if (attributes == nullptr || !(attributes->group == group_)) continue;
       // The bytes of all blocks together, which are equal on all ranks.
       size_t bytes = 0;
@@ -47,9 +47,9 @@ class GroupDigest {
       }
       const std::string reduction =
           fmt::format("{} {}",
-                      attributes->reduce == model::ReduceKind::kMax ? "max"
-                      : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
-                                                                    : "sum",
+                      ReduceOf(op) == model::ReduceKind::kMax ? "max"
+                      : WireOf(op) == model::DType::kBFloat16 ? "sum as bf16"
+                                                              : "sum",
                       Name(program_.value(op.inputs[0]).dtype));
       digest_.Add(OperationOf(op.kind), bytes, reduction, PurposeOf(attributes->purpose));
     }

@@ -56,9 +56,7 @@ std::string PartOf(const model::Program& program, const model::ParameterEntry& e
   return value.name;
 }
 
-bool CameFromOthers(const model::Op& op) {
-  return std::holds_alternative<model::CollectiveAttributes>(op.attributes);
-}
+bool CameFromOthers(const model::Op& op) { return model::FindCollective(op.attributes) != nullptr; }
 
 }  // namespace
 

@@ -40,10 +40,8 @@ model::Float8Recipe RecipeOf(const model::Program& program) {
 // Whether some collective sends gradients as bfloat16.
 bool PacksGradients(const model::Program& program) {
   bool packs = false;
-  kernels::ForEachOp(program, [&](const model::Op& op) {
-    const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
-    packs |= collective != nullptr && collective->wire == model::DType::kBFloat16;
-  });
+  kernels::ForEachOp(program,
+                     [&](const model::Op& op) { packs |= WireOf(op) == model::DType::kBFloat16; });
   return packs;
 }
 

@@ -66,7 +66,7 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
             "bfloat16 products, float32 sums (1 of 3 products; the others float32; 2 of bfloat16 "
             "multiplied as float32)");
   model::Program packed = program;
-  model::CollectiveAttributes attributes = {{}, model::CollectivePurpose::kGradient};
+  model::AllReduceAttributes attributes = {{{}, model::CollectivePurpose::kGradient}};
   attributes.wire = DType::kBFloat16;
   model::Op reduce;
   reduce.kind = OpKind::kAllReduce;

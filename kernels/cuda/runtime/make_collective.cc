@@ -21,13 +21,9 @@ Command Collective(Call call) {
           }}};
 }
 
-const model::CollectiveAttributes& AttributesOf(const Op& op) {
-  return std::get<model::CollectiveAttributes>(op.attributes);
-}
-
 // kControlReduce may lack the attributes of a collective.
 Purpose PurposeOfOp(const Op& op) {
-  const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+  const model::CollectiveAttributes* const attributes = model::FindCollective(op.attributes);
   return attributes == nullptr ? Purpose::kControl : PurposeOf(attributes->purpose);
 }
 
@@ -68,7 +64,7 @@ Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands 
 }
 
 DeviceCommunicator* Preparation::GroupOf(const Op& op) const {
-  return find_communicator_ ? find_communicator_(AttributesOf(op).group) : nullptr;
+  return find_communicator_ ? find_communicator_(model::CollectiveOf(op).group) : nullptr;
 }
 
 Status Preparation::AddCopiesOfOne(const Making& making, std::span<const CopyCommand> copies) {
@@ -86,7 +82,7 @@ Status Preparation::AddCopyOfOne(const Making& making) {
 Status Preparation::MakeAllReduce(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::AllReduceAttributes>(op.attributes);
   if (group != nullptr && attributes.wire != model::DType::kFloat32) {
     return AddPackedSum(making.commands, op, making.buffer, group);
   }
@@ -118,7 +114,7 @@ Status Preparation::MakeReduceScatter(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::ReduceScatterAttributes>(op.attributes);
   if (attributes.wire != model::DType::kFloat32) {
     return AddPackedSum(making.commands, op, making.buffer, group);
   }
@@ -137,7 +133,7 @@ Status Preparation::MakeAllGather(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::AllGatherAttributes>(op.attributes);
   const model::Value& whole = program_.value(op.outputs[0]);
   std::vector<size_t> bytes = BlockElements(whole, attributes.cut, group->size());
   for (size_t& block : bytes) block *= static_cast<size_t>(model::SizeOf(whole.dtype));
@@ -153,7 +149,7 @@ Status Preparation::MakeShift(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::ShiftAttributes>(op.attributes);
   const RingShift shift(group->size(), group->rank(), attributes.shift,
                         static_cast<size_t>(program_.value(op.inputs[0]).bytes()));
   return AddCommunication(
@@ -173,12 +169,11 @@ Status Preparation::MakeAllToAll(const Making& making) {
   const std::vector<size_t> blocks(
       static_cast<size_t>(group->size()),
       static_cast<size_t>(program_.value(op.inputs[0]).bytes() / group->size()));
-  return AddCommunication(
-      making.commands, op,
-      {Collective([=, input = making.in(0), output = making.out(0),
-                   purpose = PurposeOf(AttributesOf(op).purpose)](DeviceStream stream) {
-        return group->AllToAll(input, output, blocks, blocks, purpose, stream);
-      })});
+  return AddCommunication(making.commands, op,
+                          {Collective([=, input = making.in(0), output = making.out(0),
+                                       purpose = PurposeOfOp(op)](DeviceStream stream) {
+                            return group->AllToAll(input, output, blocks, blocks, purpose, stream);
+                          })});
 }
 
 Status Preparation::MakeWait(const Making& making) {
