@@ -198,6 +198,8 @@ class StageBuilder {
     return view;
   }
 
+  using Parameters = std::vector<ParameterEntry*>;
+
   // The ranks over which a parameter's gradient is summed in Reduce: those that hold the same
   // values, or the replicas of a sharded optimizer's blocks.
   CollectiveGroup ReduceGroup(const ParameterEntry& entry) const {
@@ -234,8 +236,6 @@ class StageBuilder {
     SumOverOwners(parameters, &reduce);
     return OkStatus();
   }
-
-  using Parameters = std::vector<ParameterEntry*>;
 
   // Sums the gradients of [begin, end) over `group` with one operation, after the reduce-scatters
   // of ZeRO-1.

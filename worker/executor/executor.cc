@@ -140,7 +140,7 @@ Status Executor::MakeFlights() {
   return OkStatus();
 }
 
-std::optional<kernels::DeviceStalls> Executor::TakeStalls(const Flight& flight) {
+std::optional<kernels::DeviceStalls> Executor::ConsumeStalls(const Flight& flight) {
   const std::optional<kernels::DeviceStalls> now = flight.told->stalls();
   if (!now) return std::nullopt;
   const kernels::DeviceStalls before = std::exchange(stalls_, *now);
@@ -262,9 +262,9 @@ StatusOr<StepResult> Executor::Collect() {
     result.figures.set_host_syncs_per_step(result.figures.host_syncs_per_step() + 1);
   }
   TROUPE_RETURN_IF_ERROR(flight.told->Finish());
-  result.stalls = TakeStalls(flight);
+  result.stalls = ConsumeStalls(flight);
   const std::span<const double> control = Doubles(flight.told->bytes(0));
-  TakeControlWord(control, options_.batch, &result);
+  ReadControlWord(control, options_.batch, &result);
   for (size_t i = 0; i < told_totals_.size(); ++i) {
     AddExpertLoad(Doubles(flight.told->bytes(1 + i)), &result.expert_load);
   }

@@ -157,7 +157,7 @@ class Executor {
   Status MakeFlights();
   // Returns the device's stalls since the last collected step. REQUIRES: the read of `flight` is
   // finished.
-  std::optional<kernels::DeviceStalls> TakeStalls(const Flight& flight);
+  std::optional<kernels::DeviceStalls> ConsumeStalls(const Flight& flight);
   // Excludes the stalls of work that the device has done between steps.
   Status SkipStalls(Flight* flight);
   bool ValidatesAfter(int64_t step) const;

@@ -43,7 +43,7 @@ struct StepResult {
 };
 
 // Fills in the fields that the reduced control word contains (model/program/control_word.h).
-void TakeControlWord(std::span<const double> control, const BatchGeometry& batch,
+void ReadControlWord(std::span<const double> control, const BatchGeometry& batch,
                      StepResult* result);
 
 }  // namespace troupe

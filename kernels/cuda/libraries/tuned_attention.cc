@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kLibrary = "library", kOwn = "own";
 
 // Parses "NAME=COUNT" at the front of `text` and removes it.
-bool TakeExtent(std::string_view name, std::string_view* text) {
+bool ConsumeExtent(std::string_view name, std::string_view* text) {
   if (!text->starts_with(name)) return false;
   text->remove_prefix(name.size());
   int64_t count = 0;
@@ -31,9 +31,9 @@ bool IsKey(std::string_view key) {
     known = true;
     break;
   }
-  return known && TakeExtent(" samples=", &key) && TakeExtent(" tokens=", &key) &&
-         TakeExtent(" queries=", &key) && TakeExtent(" keys=", &key) &&
-         TakeExtent(" width=", &key) && key.empty();
+  return known && ConsumeExtent(" samples=", &key) && ConsumeExtent(" tokens=", &key) &&
+         ConsumeExtent(" queries=", &key) && ConsumeExtent(" keys=", &key) &&
+         ConsumeExtent(" width=", &key) && key.empty();
 }
 
 }  // namespace
