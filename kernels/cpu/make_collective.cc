@@ -27,7 +27,7 @@ MadeInstruction Preparation::MakeAllReduce(const Making& making) {
       ReducedRangesOf(program_, op, [&](ValueId value) { return Address(value, making.buffer); });
   return cpu::MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
                             std::get<model::AllReduceAttributes>(op.attributes),
-                            CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+                            CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
@@ -43,7 +43,7 @@ MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
        .dtype = whole.dtype,
        .purpose = PurposeOf(attributes.purpose),
        .wire = attributes.wire},
-      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+      CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeAllGather(const Making& making) {
@@ -55,7 +55,7 @@ MadeInstruction Preparation::MakeAllGather(const Making& making) {
   for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
   return cpu::MakeAllGather(making.in(0), making.out(0), std::move(bytes),
                             PurposeOf(attributes.purpose), CommunicatorOf(op, find_communicator_),
-                            UnderWayOf(op));
+                            InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeExchangeHeads(const Making& making) {
@@ -74,7 +74,7 @@ MadeInstruction Preparation::MakeShift(const Making& making) {
   const Op& op = making.op;
   const ShiftArgs args = {making.in(0), making.out(0), program_.value(op.inputs[0]).bytes(),
                           std::get<model::ShiftAttributes>(op.attributes).shift, PurposeOfOp(op)};
-  return cpu::MakeShift(args, CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+  return cpu::MakeShift(args, CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeAllToAll(const Making& making) {
@@ -89,7 +89,7 @@ MadeInstruction Preparation::MakeAllToAll(const Making& making) {
     args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
   }
   return cpu::MakeAllToAll(args, PurposeOfOp(op), CommunicatorOf(op, find_communicator_),
-                           UnderWayOf(op));
+                           InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeGatherRouted(const Making& making) {
@@ -103,16 +103,16 @@ MadeInstruction Preparation::MakeScatterRouted(const Making& making) {
 }
 
 MadeInstruction Preparation::MakeWait(const Making& making) {
-  const auto begun = under_way_.find(making.op.inputs[0]);
-  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  const auto begun = in_flight_.find(making.op.inputs[0]);
+  if (begun == in_flight_.end()) return Internal("it waits for nothing that was begun");
   return std::make_unique<Wait>(begun->second);
 }
 
-std::shared_ptr<UnderWay> Preparation::UnderWayOf(const Op& op) {
+std::shared_ptr<InFlight> Preparation::InFlightOf(const Op& op) {
   if (!op.asynchronous) return nullptr;
-  std::shared_ptr<UnderWay>& under_way = under_way_[op.outputs[0]];
-  if (under_way == nullptr) under_way = std::make_shared<UnderWay>();
-  return under_way;
+  std::shared_ptr<InFlight>& in_flight = in_flight_[op.outputs[0]];
+  if (in_flight == nullptr) in_flight = std::make_shared<InFlight>();
+  return in_flight;
 }
 
 RowExchange Preparation::ExchangeOf(const Op& op) const {

@@ -83,7 +83,7 @@ class Preparation {
   RoutedRowsArgs RoutedOf(const model::Op& op, int buffer) const;
   // The list to which an asynchronous collective appends its handles for its wait; null for other
   // ops.
-  std::shared_ptr<UnderWay> UnderWayOf(const model::Op& op);
+  std::shared_ptr<InFlight> InFlightOf(const model::Op& op);
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
   // Bytes of an FP8 operand dequantised to bfloat16 in scratch.
@@ -117,7 +117,7 @@ class Preparation {
   std::map<MatmulShape, std::unique_ptr<Matmul>> matmuls_;
   std::vector<std::string> fallbacks_;
   ExecutedMatmuls executed_matmuls_;
-  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // keyed by first output
+  std::map<model::ValueId, std::shared_ptr<InFlight>> in_flight_;  // keyed by first output
   int64_t working_bytes_ = 0;  // the largest scratch need of one op
   std::optional<Arena> arena_;
 };

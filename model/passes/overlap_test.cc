@@ -75,7 +75,7 @@ TEST(OverlapTest, ABucketOfGradientsIsScatteredUntilTheNextOneIsReady) {
   }
 }
 
-TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed) {
+TEST(OverlapTest, SumsOverTensorAreInFlightWhileTheGradientsOfWeightsAreComputed) {
   for (const bool sequence_parallel : {false, true}) {
     BuildOptions options = OverlapOptions(Axis::kTensor, 0);
     options.sequence_parallel = sequence_parallel;

@@ -133,7 +133,7 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
     if (order.Next() == StepOrder::Move::kSubmit) {
       TROUPE_RETURN_IF_ERROR(executor->SubmitGradients());
       TROUPE_RETURN_IF_ERROR(executor->SubmitUpdate({}));
-      order.Submitted(executor->Settles(executor->submitted_step()));
+      order.Submitted(executor->DrainsAfter(executor->submitted_step()));
       continue;
     }
     TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->Collect());

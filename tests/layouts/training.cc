@@ -87,7 +87,7 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
       const ControlInputs inputs = inputs_of(next);
       if (options.before_update) options.before_update(rank, executor);
       TROUPE_RETURN_IF_ERROR(executor.SubmitUpdate(inputs));
-      order.Submitted(executor.Settles(next));
+      order.Submitted(executor.DrainsAfter(next));
     } else if (move == Move::kCollect) {
       TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Collect());
       order.Collected(result.ticket_end);

@@ -129,29 +129,30 @@ StatusOr<std::vector<int64_t>> Executor::AgreeOnLeast(std::span<const int64_t> o
 }
 
 Status Executor::MakeFlights() {
-  std::vector<kernels::ValueBytes> told = {
+  std::vector<kernels::ValueBytes> results = {
       {program_.control_word, program_.value(program_.control_word).bytes()}};
-  told_totals_ = ToldRouterTotals(program_);
-  for (const model::ValueId id : told_totals_) told.push_back({id, program_.value(id).bytes()});
+  reported_totals_ = ReportedRouterTotals(program_);
+  for (const model::ValueId id : reported_totals_)
+    results.push_back({id, program_.value(id).bytes()});
   flights_.resize(static_cast<size_t>(options_.control_lag_steps) + 1);
   for (Flight& flight : flights_) {
-    TROUPE_ASSIGN_OR_RETURN(flight.told, executable_->MakeDelayedRead(told));
+    TROUPE_ASSIGN_OR_RETURN(flight.results, executable_->MakeDelayedRead(results));
   }
   return OkStatus();
 }
 
 std::optional<kernels::DeviceStalls> Executor::ConsumeStalls(const Flight& flight) {
-  const std::optional<kernels::DeviceStalls> now = flight.told->stalls();
+  const std::optional<kernels::DeviceStalls> now = flight.results->stalls();
   if (!now) return std::nullopt;
   const kernels::DeviceStalls before = std::exchange(stalls_, *now);
   return *now - before;
 }
 
 Status Executor::SkipStalls(Flight* flight) {
-  if (!flight->told->stalls()) return OkStatus();
-  TROUPE_RETURN_IF_ERROR(flight->told->Start());
-  TROUPE_RETURN_IF_ERROR(flight->told->Finish());
-  stalls_ = *flight->told->stalls();
+  if (!flight->results->stalls()) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(flight->results->Start());
+  TROUPE_RETURN_IF_ERROR(flight->results->Finish());
+  stalls_ = *flight->results->stalls();
   return OkStatus();
 }
 
@@ -169,7 +170,7 @@ bool Executor::MeasuresNormsOf(int64_t step) const {
 Status Executor::SubmitGradients() {
   const bool is_ahead = submitted_step_ > applied_step_;
   TROUPE_CHECK(submitted_step_ - applied_step_ <= options_.control_lag_steps &&
-                   !(is_ahead && Settles(submitted_step_)),
+                   !(is_ahead && DrainsAfter(submitted_step_)),
                "step {} is submitted too soon", submitted_step_ + 1);
   TROUPE_CHECK(!has_gradients_, "the gradients of step {} are submitted twice",
                submitted_step_ + 1);
@@ -220,7 +221,7 @@ Status Executor::SubmitUpdate(const ControlInputs& inputs) {
       executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
-  TROUPE_RETURN_IF_ERROR(flight.told->Start());
+  TROUPE_RETURN_IF_ERROR(flight.results->Start());
   const kernels::DeviceCalls calls = executable_->device_calls();
   result.figures.set_host_syncs_per_step(static_cast<double>(
       calls.host_waits.value_or(0) - flight.calls_before.host_waits.value_or(0)));
@@ -261,12 +262,12 @@ StatusOr<StepResult> Executor::Collect() {
   if (executable_->device_calls().host_waits && result.step == submitted_step_) {
     result.figures.set_host_syncs_per_step(result.figures.host_syncs_per_step() + 1);
   }
-  TROUPE_RETURN_IF_ERROR(flight.told->Finish());
+  TROUPE_RETURN_IF_ERROR(flight.results->Finish());
   result.stalls = ConsumeStalls(flight);
-  const std::span<const double> control = Doubles(flight.told->bytes(0));
+  const std::span<const double> control = Doubles(flight.results->bytes(0));
   ReadControlWord(control, options_.batch, &result);
-  for (size_t i = 0; i < told_totals_.size(); ++i) {
-    AddExpertLoad(Doubles(flight.told->bytes(1 + i)), &result.expert_load);
+  for (size_t i = 0; i < reported_totals_.size(); ++i) {
+    AddExpertLoad(Doubles(flight.results->bytes(1 + i)), &result.expert_load);
   }
   const double weight = control[model::kLaneWeight];
   if (kernels::IsNonfinite(control.data())) {

@@ -103,7 +103,7 @@ class Executor {
   // Enqueues the gradients of step submitted_step() + 1, summed over ranks; on an asynchronous
   // device it returns before they are computed. Parameters and optimizer states stay unchanged.
   // REQUIRES: at most control_lag_steps steps are in flight and none of them drains the pipeline
-  // (Settles). Errors of collectives are UNAVAILABLE and the like, errors of data
+  // (DrainsAfter). Errors of collectives are UNAVAILABLE and the like, errors of data
   // INVALID_ARGUMENT.
   Status SubmitGradients();
 
@@ -120,7 +120,7 @@ class Executor {
 
   // Whether `step` must be collected before the next step is submitted, because validation and
   // block norms read the state after it.
-  bool Settles(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
+  bool DrainsAfter(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
 
   // Returns the mean loss over the held-out samples with the current weights; absent if there are
   // no such samples. REQUIRES: no step is in flight.
@@ -145,8 +145,8 @@ class Executor {
     StepResult result;  // the fields that the host knows
     std::chrono::steady_clock::time_point begin;
     kernels::DeviceCalls calls_before;
-    // Delayed read of its control word, then of told_totals_.
-    std::unique_ptr<kernels::DelayedRead> told;
+    // Delayed read of its control word, then of reported_totals_.
+    std::unique_ptr<kernels::DelayedRead> results;
   };
 
   Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
@@ -206,8 +206,8 @@ class Executor {
   std::vector<ActionRun> runs_;  // runs of a step
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
-  const SampleBatch* batch_ = nullptr;       // batch of the last submitted step
-  std::vector<model::ValueId> told_totals_;  // ToldRouterTotals
+  const SampleBatch* batch_ = nullptr;           // batch of the last submitted step
+  std::vector<model::ValueId> reported_totals_;  // ReportedRouterTotals
   std::vector<Flight> flights_;
   std::chrono::steady_clock::time_point collected_at_;
   kernels::DeviceStalls stalls_;  // up to the last collected step

@@ -21,7 +21,7 @@ Status RankRun::TakeSteps() {
         break;
       case Move::kSubmit:
         TROUPE_RETURN_IF_ERROR(SubmitStep());
-        order.Submitted(executor_->Settles(executor_->submitted_step()));
+        order.Submitted(executor_->DrainsAfter(executor_->submitted_step()));
         break;
       case Move::kCollect:
         TROUPE_RETURN_IF_ERROR(CollectStep(&order));

@@ -12,14 +12,14 @@
 namespace troupe::kernels::cuda::emulator {
 
 Status EmulatedDevice::BeginCapture() {
-  if (capturing_) return Internal("a capture is under way");
+  if (capturing_) return Internal("a capture is in progress");
   capturing_ = true;
   captured_.clear();
   return OkStatus();
 }
 
 StatusOr<Graph> EmulatedDevice::EndCapture() {
-  if (!capturing_) return Internal("no capture is under way");
+  if (!capturing_) return Internal("no capture is in progress");
   capturing_ = false;
   Works captured = std::exchange(captured_, {});
   TROUPE_RETURN_IF_ERROR(CheckCapture(captured));

@@ -251,7 +251,7 @@ Status CudaDevice::BeginCapture() {
 }
 
 StatusOr<Graph> CudaDevice::EndCapture() {
-  TROUPE_CHECK(capturing_, "no capture is under way");
+  TROUPE_CHECK(capturing_, "no capture is in progress");
   capturing_ = false;
   TROUPE_RETURN_IF_ERROR(Enter());
   cudaGraph_t captured = nullptr;

@@ -47,19 +47,19 @@ StatusOr<ElementType> ElementTypeOf(model::DType dtype) {
 
 Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands communication) {
   const model::ValueId key = op.outputs.empty() ? op.inputs[0] : op.outputs[0];
-  auto found = under_way_.find(key);
-  if (found == under_way_.end()) {
+  auto found = in_flight_.find(key);
+  if (found == in_flight_.end()) {
     TROUPE_ASSIGN_OR_RETURN(const Event begun, device_.MakeEvent());
     TROUPE_ASSIGN_OR_RETURN(const Event over, device_.MakeEvent());
-    found = under_way_.emplace(key, UnderWay{begun, over}).first;
+    found = in_flight_.emplace(key, InFlight{begun, over}).first;
   }
-  UnderWay& under_way = found->second;
-  commands->emplace_back(Stream::kCompute, RecordCommand{under_way.begun});
-  commands->emplace_back(Stream::kCommunication, WaitCommand{under_way.begun});
+  InFlight& in_flight = found->second;
+  commands->emplace_back(Stream::kCompute, RecordCommand{in_flight.begun});
+  commands->emplace_back(Stream::kCommunication, WaitCommand{in_flight.begun});
   for (Command& command : communication) commands->push_back(std::move(command));
-  commands->emplace_back(Stream::kCommunication, RecordCommand{under_way.over});
-  under_way.purpose = PurposeOfOp(op);
-  if (!op.asynchronous) stalls_.AddWait(commands, Stalls::Of(under_way.purpose), under_way.over);
+  commands->emplace_back(Stream::kCommunication, RecordCommand{in_flight.over});
+  in_flight.purpose = PurposeOfOp(op);
+  if (!op.asynchronous) stalls_.AddWait(commands, Stalls::Of(in_flight.purpose), in_flight.over);
   return OkStatus();
 }
 
@@ -177,8 +177,8 @@ Status Preparation::MakeAllToAll(const Making& making) {
 }
 
 Status Preparation::MakeWait(const Making& making) {
-  const auto begun = under_way_.find(making.op.inputs[0]);
-  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  const auto begun = in_flight_.find(making.op.inputs[0]);
+  if (begun == in_flight_.end()) return Internal("it waits for nothing that was begun");
   stalls_.AddWait(making.commands, Stalls::Of(begun->second.purpose), begun->second.over);
   return OkStatus();
 }

@@ -49,7 +49,7 @@ Status PipelineLinks::Connect() {
 }
 
 void PipelineLinks::Restart() {
-  for (auto& [place, transfer] : transfers_) transfer.under_way = false;
+  for (auto& [place, transfer] : transfers_) transfer.in_flight = false;
 }
 
 template <typename Move>
@@ -59,19 +59,19 @@ Status PipelineLinks::Begin(const Boundary& boundary, Communicator& link, const 
     return Internal("{} is not a pipeline link of this executable", link.name());
   const auto [communicator, stream, ready] = found->second;
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
-  if (transfer.under_way) {
-    return Internal("{}: what buffer {} held is still under way", link.name(), boundary.buffer);
+  if (transfer.in_flight) {
+    return Internal("{}: a transfer of buffer {} is still in flight", link.name(), boundary.buffer);
   }
   TROUPE_RETURN_IF_ERROR(device_.Record(ready, Stream::kCompute));
   TROUPE_RETURN_IF_ERROR(device_.WaitFor(ready, stream));
   TROUPE_RETURN_IF_ERROR(move(*communicator, static_cast<DeviceStream>(stream)));
   TROUPE_RETURN_IF_ERROR(device_.Record(transfer.over, stream));
-  transfer.under_way = true;
+  transfer.in_flight = true;
   return OkStatus();
 }
 
 Status PipelineLinks::End(Transfer* transfer, int kind) {
-  transfer->under_way = false;
+  transfer->in_flight = false;
   return stalls_.Wait(kind, transfer->over);
 }
 
@@ -83,7 +83,7 @@ Status PipelineLinks::Send(const Boundary& boundary, Communicator& link) {
 
 Status PipelineLinks::WaitSend(model::ValueId value, int buffer) {
   Transfer& transfer = transfers_.at({value, buffer});
-  return transfer.under_way ? End(&transfer, Stalls::Of(Purpose::kPipe)) : OkStatus();
+  return transfer.in_flight ? End(&transfer, Stalls::Of(Purpose::kPipe)) : OkStatus();
 }
 
 Status PipelineLinks::PostReceive(const Boundary& boundary, Communicator& link) {
@@ -94,7 +94,7 @@ Status PipelineLinks::PostReceive(const Boundary& boundary, Communicator& link) 
 
 Status PipelineLinks::Receive(const Boundary& boundary, Communicator& link) {
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
-  if (!transfer.under_way) TROUPE_RETURN_IF_ERROR(PostReceive(boundary, link));
+  if (!transfer.in_flight) TROUPE_RETURN_IF_ERROR(PostReceive(boundary, link));
   return End(&transfer, Stalls::kReceives);
 }
 

@@ -64,7 +64,7 @@ class PipelineLinks {
   };
   struct Transfer {
     Event over;
-    bool under_way = false;  // the compute stream has not waited for it
+    bool in_flight = false;  // the compute stream has not waited for it
   };
 
   // Enqueues `move` on the link's stream, after all work enqueued on the compute stream so far.

@@ -192,11 +192,11 @@ class Preparation {
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttention>> library_attention_;
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttentionGrad>> library_attention_grad_;
   // Collectives in flight, by first output.
-  struct UnderWay {
+  struct InFlight {
     Event begun = 0, over = 0;
     Purpose purpose = Purpose::kControl;
   };
-  std::map<model::ValueId, UnderWay> under_way_;
+  std::map<model::ValueId, InFlight> in_flight_;
   std::map<const model::Op*, HostCounts> host_counts_;
   std::vector<std::string> fallbacks_;
   ExecutedMatmuls executed_matmuls_;
