@@ -202,7 +202,7 @@ class StageBuilder {
 
   // The ranks over which a parameter's gradient is summed in Reduce: those that hold the same
   // values, or the replicas of a sharded optimizer's blocks.
-  CollectiveGroup ReduceGroup(const ParameterEntry& entry) const {
+  CollectiveGroup ReduceGroup(const ParameterEntry& entry) {
     return options_.zero_stage > 0
                ? ReplicateGroup()
                : SharingGroup(builder_.program().value(entry.gradient).placement);

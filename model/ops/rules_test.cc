@@ -432,8 +432,9 @@ TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
   kv.dims = {{"rows", 24, 8}, {"kv", 16, 16}};
   kv.segments = {{"k", 8, 8}, {"v", 8, 8}};
   for (Value* value : {&q, &kv}) value->placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
+  ShiftAttributes onward = {{GroupOf(Axis::kContext), CollectivePurpose::kContext}};
   const auto shifted = [&](const Value& value, int shift) {
-    const ShiftAttributes onward = {{GroupOf(Axis::kContext), CollectivePurpose::kContext}, shift};
+    onward.shift = shift;
     const std::vector<const Value*> inputs = {&value};
     Value result = value;
     result.placement = RulesOf(OpKind::kShift).infer(mesh, onward, inputs).value()[0].placement;

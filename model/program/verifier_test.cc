@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "model/program/builder.h"
 #include "model/program/storage.h"
 #include "model/testing.h"
 
