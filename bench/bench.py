@@ -376,7 +376,7 @@ def bench_cores():
     if os.environ.get("TROUPE_BENCH_BEFORE"):
         builds["before"] = os.environ["TROUPE_BENCH_BEFORE"]
     ratios = {name: [] for name in builds}
-    for turn in range(3):
+    for turn in range(4):
         for name, binaries in builds.items():
             with LocalCluster(4, binaries) as cluster:
                 alone = [train_together(cluster, [job]) for job in ("a", "b")]
