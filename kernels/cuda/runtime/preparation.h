@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "collective/device_communicator.h"
 #include "kernels/backend/arena_layout.h"
+#include "kernels/backend/executed_matmuls.h"
 #include "kernels/backend/op_arguments.h"
 #include "kernels/backend/rope_tables.h"
 #include "kernels/cuda/runtime/command.h"
