@@ -47,8 +47,8 @@ struct CollectiveAttributes {
 
 struct AllReduceAttributes : CollectiveAttributes {
   ReduceKind reduce = ReduceKind::kSum;
-  // Of f32: bf16 if ranks send each other values rounded to it. Sums are computed in f32, each on
-  // one rank; the result is rounded too.
+  // The dtype in which ranks send the terms of a sum of f32: bf16 if they are rounded to it. Sums
+  // are computed in f32, each on one rank; the result is rounded too.
   DType wire = DType::kFloat32;
   // The sum of a whole bucket of gradients, including the padding after the last.
   bool of_bucket = false;
