@@ -81,6 +81,8 @@ struct ActiveOperation {
   // The limit of messages in flight in each direction; the scratch buffer holds this many messages.
   static constexpr size_t kWindow = 4;
 
+  // Sets everything but the steps to the state before the first of them.
+  void Reset(const Request& request, size_t element_bytes);
   const StepList& Steps(Algorithm algorithm, int peer);
   void SetOffsets(std::span<const size_t> counts, size_t count, size_t element_bytes, int blocks,
                   std::vector<size_t>* offsets) const;

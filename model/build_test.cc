@@ -88,9 +88,9 @@ TEST(BuildProgramTest, GradientsTravelAsTheReduceDtypeAndNothingElseDoes) {
     for (const auto& pieces : program.ops) {
       for (const auto& ops : pieces) {
         for (const Op& op : ops) {
-          const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+          const auto* collective = FindCollective(op.attributes);
           if (collective == nullptr) continue;
-          const bool travels_so = collective->wire == DType::kBFloat16;
+          const bool travels_so = WireOf(op) == DType::kBFloat16;
           EXPECT_EQ(travels_so, collective->purpose == CollectivePurpose::kGradient)
               << ToText(op, program);
           EXPECT_EQ(travels_so, ToText(op, program).find("wire bf16") != std::string::npos);
@@ -210,8 +210,8 @@ TEST(BuildProgramTest, AHeadsGradientThatIsNotSummedIsRefused) {
   Program program = BuildProgram(WithSharedHeads(2, 1, 0)).value();
   std::vector<Op>& reduce = program.ops[0][static_cast<int>(Piece::kReduce)];
   const size_t sums = std::erase_if(reduce, [&](const Op& op) {
-    return op.kind == OpKind::kAllReduce && std::get<CollectiveAttributes>(op.attributes).group ==
-                                                WithinRun(GroupOf(Axis::kTensor), 2);
+    return op.kind == OpKind::kAllReduce &&
+           CollectiveOf(op).group == WithinRun(GroupOf(Axis::kTensor), 2);
   });
   EXPECT_EQ(sums, 3u);
   EXPECT_FALSE(VerifyProgram(program).ok());

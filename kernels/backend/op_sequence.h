@@ -117,7 +117,7 @@ inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator&
       op.kind != model::OpKind::kScatterRouted) {
     return nullptr;
   }
-  return find ? find(std::get<model::CollectiveAttributes>(op.attributes).group) : nullptr;
+  return find ? find(model::CollectiveOf(op).group) : nullptr;
 }
 
 }  // namespace troupe::kernels

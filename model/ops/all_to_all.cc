@@ -23,7 +23,7 @@ Status ExpectOnGroup(const CollectiveGroup& group, const Value& value, AxisPlace
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<RoutedRowsAttributes>(attributes);
   const CollectiveGroup& group = collective.group;
   const auto both = static_cast<uint8_t>(GroupOf(Axis::kExpert).axes | GroupOf(Axis::kTensor).axes);
   if (group != GroupOf(Axis::kExpert) &&
@@ -62,7 +62,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes inverse = std::get<CollectiveAttributes>(op.attributes);
+  auto inverse = std::get<RoutedRowsAttributes>(op.attributes);
   std::swap(inverse.rows_in, inverse.rows_out);
   return context.Emit(OpKind::kAllToAll, inverse,
                       {context.GradientOf(op.outputs[0]), op.inputs[2], op.inputs[1]},

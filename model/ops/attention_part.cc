@@ -137,8 +137,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
     } else {
       from = context.AgainOf(context.ReaderOf(op.outputs[0], OpKind::kAttentionPart)->inputs[1]);
     }
-    CollectiveAttributes back = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
-    back.shift = -1;
+    const ShiftAttributes back = {{GroupOf(Axis::kContext), CollectivePurpose::kContext}, -1};
     TROUPE_ASSIGN_OR_RETURN(keys_values, context.EmitAgain(OpKind::kShift, back, {from}, kv));
     const ValueId before = op.inputs[op.inputs.size() - 2];
     TROUPE_RETURN_IF_ERROR(context.Contribute(before, d_output));

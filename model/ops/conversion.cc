@@ -73,11 +73,11 @@ StatusOr<std::vector<ValueType>> InferCopy(const MeshView& mesh, const Attribute
 
 StatusOr<std::vector<ValueType>> InferAllReduce(const MeshView& mesh, const Attributes& attributes,
                                                 Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<AllReduceAttributes>(attributes);
   const AxisPlacement due = collective.reduce == ReduceKind::kMax ? PartialMax() : PartialSum();
   std::vector<ValueType> types;
   for (const Value* x : in) {
-    TROUPE_RETURN_IF_ERROR(CheckWire(collective, *x));
+    TROUPE_RETURN_IF_ERROR(CheckWire(collective.wire, collective.reduce, *x));
     TROUPE_ASSIGN_OR_RETURN(ValueType type,
                             IsOfSharedHeads(collective.group) && due == PartialSum()
                                 ? ConvertSharedHeads(mesh, collective.group, *x, /*repeats=*/false)
@@ -98,13 +98,13 @@ StatusOr<std::vector<ValueType>> InferCast(const MeshView& mesh, const Attribute
 }
 
 Status DifferentiateCopy(const Op& op, GradientContext& context) {
-  return context.Emit(OpKind::kAllReduce, op.attributes, {context.GradientOf(op.outputs[0])},
-                      {op.inputs[0]});
+  return context.Emit(OpKind::kAllReduce, AllReduceAttributes{CollectiveOf(op)},
+                      {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }
 
 Status DifferentiateAllReduce(const Op& op, GradientContext& context) {
-  if (std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax) return OkStatus();
-  return context.Emit(OpKind::kCopy, op.attributes, {context.GradientOf(op.outputs[0])},
+  if (ReduceOf(op) == ReduceKind::kMax) return OkStatus();
+  return context.Emit(OpKind::kCopy, CollectiveOf(op), {context.GradientOf(op.outputs[0])},
                       {op.inputs[0]});
 }
 

@@ -21,10 +21,9 @@ StatusOr<int64_t> Exchanged(const std::string& name, int64_t extent, int64_t uni
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
-  const ExchangeAttributes& exchange = collective.exchange;
+  const auto& exchange = std::get<ExchangeHeadsAttributes>(attributes);
   const Value& x = *in[0];
-  if (!(collective.group == GroupOf(Axis::kContext)) || x.dims.size() != 2) {
+  if (!(exchange.group == GroupOf(Axis::kContext)) || x.dims.size() != 2) {
     return InvalidArgument("rows and columns of input {} are exchanged over axis context only",
                            x.name);
   }
@@ -58,8 +57,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
-  back.exchange.to_rows = !back.exchange.to_rows;
+  auto back = std::get<ExchangeHeadsAttributes>(op.attributes);
+  back.to_rows = !back.to_rows;
   return context.Emit(OpKind::kExchangeHeads, back, {context.GradientOf(op.outputs[0])},
                       {op.inputs[0]});
 }

@@ -11,20 +11,20 @@ namespace troupe::model {
 namespace {
 
 // INVALID_ARGUMENT unless `scale` has the type of the scales of an FP8 operand.
-Status ExpectScale(const MeshView& mesh, const Value& factor, const Value& scale) {
+Status ExpectScale(const MeshView& mesh, const Value& operand, const Value& scale) {
   if (scale.dtype == DType::kFloat32 && !scale.dims.empty() && scale.dims.size() <= 2) {
     const int block_rows = scale.dims.size() == 1 ? 0
-                           : scale.dims[0].local == factor.dims[0].local
+                           : scale.dims[0].local == operand.dims[0].local
                                ? 1
                                : static_cast<int>(kFloat8Block);
-    const ScaleShape due = ScaleShapeOf(mesh, factor.dims, factor.placement, block_rows);
+    const ScaleShape due = ScaleShapeOf(mesh, operand.dims, operand.placement, block_rows);
     if (scale.placement == due.placement && scale.dims[0].local == due.dims[0].local &&
         scale.dims.back().local == due.dims.back().local) {
       return OkStatus();
     }
   }
   return InvalidArgument("input {}, {}, is not a scale of {}, {}", scale.name,
-                         ToText(scale.placement), factor.name, ToText(factor.placement));
+                         ToText(scale.placement), operand.name, ToText(operand.placement));
 }
 
 struct Letters {

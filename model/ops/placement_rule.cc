@@ -5,6 +5,31 @@ namespace {
 
 constexpr char kRows = 'r';
 
+// Whether the rule can handle the placement of `operand` along `axis` at all.
+Status CheckPlacement(const Operand& operand, const AxisPlacement& placement, const char* axis,
+                      std::string_view whole) {
+  const std::string& name = operand.value->name;
+  if (placement.kind == PlacementKind::kPartialSum ||
+      placement.kind == PlacementKind::kPartialMax) {
+    return InvalidArgument("input {} is {} on axis {}: reduce it first", name, ToText(placement),
+                           axis);
+  }
+  if (placement.kind != PlacementKind::kShard) return OkStatus();
+  if (placement.shift != 0) {
+    return InvalidArgument("input {} is {} on axis {}: it belongs to another rank", name,
+                           ToText(placement), axis);
+  }
+  if (placement.run != 0) {
+    return InvalidArgument("input {} is {} on axis {}: gather it first", name, ToText(placement),
+                           axis);
+  }
+  if (whole.find(operand.letters[placement.dim]) != std::string_view::npos) {
+    return InvalidArgument("input {} is {} on axis {}, but this dim must be whole", name,
+                           ToText(placement), axis);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> operands,
@@ -17,69 +42,65 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
     }
   }
   for (int a = 1; a < kNumAxes; ++a) {
-    const char* axis = Name(static_cast<Axis>(a));
-    const Operand* by = nullptr;  // the operand that shards the letter
-    bool how_is_set = false;
+    TROUPE_ASSIGN_OR_RETURN(const Operand* const by, result.FindLetter(a, operands, whole));
     for (const Operand& operand : operands) {
-      const AxisPlacement& placement = operand.value->placement.axes[a];
-      if (placement.kind == PlacementKind::kPartialSum ||
-          placement.kind == PlacementKind::kPartialMax) {
-        return InvalidArgument("input {} is {} on axis {}: reduce it first", operand.value->name,
-                               ToText(placement), axis);
-      }
-      if (placement.kind != PlacementKind::kShard) continue;
-      if (placement.shift != 0) {
-        return InvalidArgument("input {} is {} on axis {}: it belongs to another rank",
-                               operand.value->name, ToText(placement), axis);
-      }
-      if (placement.run != 0) {
-        return InvalidArgument("input {} is {} on axis {}: gather it first", operand.value->name,
-                               ToText(placement), axis);
-      }
-      const char letter = operand.letters[placement.dim];
-      if (whole.find(letter) != std::string_view::npos) {
-        return InvalidArgument("input {} is {} on axis {}, but this dim must be whole",
-                               operand.value->name, ToText(placement), axis);
-      }
-      if (by != nullptr && letter != result.letter_[a]) {
-        return InvalidArgument("inputs {} and {} are sharded along different dims on axis {}",
-                               by->value->name, operand.value->name, axis);
-      }
-      if (operand.how.has_value() && letter != kRows && *operand.how != placement.how) {
-        return InvalidArgument("input {} is {} on axis {}, which shards its dim in the wrong way",
-                               operand.value->name, ToText(placement), axis);
-      }
-      if (!operand.how.has_value() || letter == kRows) {
-        if (how_is_set && result.how_[a] != placement.how) {
-          return InvalidArgument("inputs {} and {} are sharded differently on axis {}",
-                                 by->value->name, operand.value->name, axis);
-        }
-        result.how_[a] = placement.how;
-        how_is_set = true;
-      }
-      result.letter_[a] = letter;
-      by = &operand;
-    }
-    for (const Operand& operand : operands) {
-      const AxisPlacement& placement = operand.value->placement.axes[a];
-      if (placement.kind == PlacementKind::kShard) continue;
-      if (by == nullptr) {
-        if (placement.kind == PlacementKind::kCopied) {
-          return InvalidArgument("input {} is C on axis {}, along which nothing is sharded",
-                                 operand.value->name, axis);
-        }
-      } else if (operand.letters.find(result.letter_[a]) != std::string_view::npos) {
-        return InvalidArgument("input {} is {} on axis {}, but {} is {}", operand.value->name,
-                               ToText(placement), axis, by->value->name,
-                               ToText(by->value->placement.axes[a]));
-      } else if (operand.has_gradient && placement.kind != PlacementKind::kCopied) {
-        return InvalidArgument(
-            "input {} is R on axis {}, along which {} is {}: it must be C (copy)",
-            operand.value->name, axis, by->value->name, ToText(by->value->placement.axes[a]));
-      }
+      if (operand.value->placement.axes[a].kind == PlacementKind::kShard) continue;
+      TROUPE_RETURN_IF_ERROR(result.CheckUnsharded(a, operand, by));
     }
   }
   return result;
+}
+
+StatusOr<const Operand*> ShardedLetters::FindLetter(int a, std::span<const Operand> operands,
+                                                    std::string_view whole) {
+  const char* axis = Name(static_cast<Axis>(a));
+  const Operand* by = nullptr;
+  bool how_is_set = false;
+  for (const Operand& operand : operands) {
+    const AxisPlacement& placement = operand.value->placement.axes[a];
+    TROUPE_RETURN_IF_ERROR(CheckPlacement(operand, placement, axis, whole));
+    if (placement.kind != PlacementKind::kShard) continue;
+    const char letter = operand.letters[placement.dim];
+    if (by != nullptr && letter != letter_[a]) {
+      return InvalidArgument("inputs {} and {} are sharded along different dims on axis {}",
+                             by->value->name, operand.value->name, axis);
+    }
+    if (operand.how.has_value() && letter != kRows && *operand.how != placement.how) {
+      return InvalidArgument("input {} is {} on axis {}, which shards its dim in the wrong way",
+                             operand.value->name, ToText(placement), axis);
+    }
+    if (!operand.how.has_value() || letter == kRows) {
+      if (how_is_set && how_[a] != placement.how) {
+        return InvalidArgument("inputs {} and {} are sharded differently on axis {}",
+                               by->value->name, operand.value->name, axis);
+      }
+      how_[a] = placement.how;
+      how_is_set = true;
+    }
+    letter_[a] = letter;
+    by = &operand;
+  }
+  return by;
+}
+
+Status ShardedLetters::CheckUnsharded(int a, const Operand& operand, const Operand* by) const {
+  const char* axis = Name(static_cast<Axis>(a));
+  const AxisPlacement& placement = operand.value->placement.axes[a];
+  if (by == nullptr) {
+    if (placement.kind != PlacementKind::kCopied) return OkStatus();
+    return InvalidArgument("input {} is C on axis {}, along which nothing is sharded",
+                           operand.value->name, axis);
+  }
+  const AxisPlacement& sharded = by->value->placement.axes[a];
+  if (operand.letters.find(letter_[a]) != std::string_view::npos) {
+    return InvalidArgument("input {} is {} on axis {}, but {} is {}", operand.value->name,
+                           ToText(placement), axis, by->value->name, ToText(sharded));
+  }
+  if (operand.has_gradient && placement.kind != PlacementKind::kCopied) {
+    return InvalidArgument("input {} is R on axis {}, along which {} is {}: it must be C (copy)",
+                           operand.value->name, axis, by->value->name, ToText(sharded));
+  }
+  return OkStatus();
 }
 
 Placement ShardedLetters::Output(std::string_view letters, std::optional<ShardHow> how) const {
@@ -129,15 +150,14 @@ Status ExpectType(const Value& value, DType dtype, size_t dims) {
                          Name(value.dtype), value.dims.size(), Name(dtype), dims);
 }
 
-Status CheckWire(const CollectiveAttributes& collective, const Value& x) {
-  if (collective.wire == DType::kFloat32) return OkStatus();
-  if (collective.wire == DType::kBFloat16 && collective.reduce == ReduceKind::kSum &&
-      x.dtype == DType::kFloat32) {
+Status CheckWire(DType wire, ReduceKind reduce, const Value& x) {
+  if (wire == DType::kFloat32) return OkStatus();
+  if (wire == DType::kBFloat16 && reduce == ReduceKind::kSum && x.dtype == DType::kFloat32) {
     return OkStatus();
   }
   return InvalidArgument("a {} of {} {} cannot be sent as {}",
-                         collective.reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype),
-                         x.name, Name(collective.wire));
+                         reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype), x.name,
+                         Name(wire));
 }
 
 Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim) {

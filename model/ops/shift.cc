@@ -8,7 +8,7 @@ namespace {
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<ShiftAttributes>(attributes);
   const Value& x = *in[0];
   if (!(collective.group == GroupOf(Axis::kContext))) {
     return InvalidArgument("input {} is shifted over axis context only, not {}", x.name,
@@ -27,7 +27,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
+  auto back = std::get<ShiftAttributes>(op.attributes);
   back.shift = -back.shift;
   return context.Emit(OpKind::kShift, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }

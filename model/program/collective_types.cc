@@ -16,9 +16,8 @@ std::span<const DType> TypesOf(const Op& op) {
   switch (op.kind) {
     case OpKind::kAllReduce:
     case OpKind::kReduceScatter:
-      if (std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax)
-        return kCompared;
-      return kSummed;
+      return ReduceOf(op) == ReduceKind::kMax ? std::span<const DType>(kCompared)
+                                              : std::span<const DType>(kSummed);
     case OpKind::kScatterRouted:
     case OpKind::kControlReduce:
       return kSummed;

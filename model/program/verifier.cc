@@ -55,23 +55,23 @@ class StepChecker {
 
   // `ends_later`: later pieces wait for collectives begun here.
   Status Run(const std::vector<Op>& ops, const char* piece, bool ends_later = false) {
-    const auto before = under_way_;
+    const auto before = in_flight_;
     for (const Op& op : ops) {
       if (Status status = Check(op); !status.ok()) {
         return Internal("{}: {}: {}", piece, ToText(op, program_), Message(status));
       }
     }
-    for (const auto& [output, op] : under_way_) {
+    for (const auto& [output, op] : in_flight_) {
       if (ends_later || op->last_microbatch || before.contains(output)) continue;
       return Internal("{}: {}: no operation waits for it", piece, ToText(*op, program_));
     }
     return OkStatus();
   }
 
-  Status NothingIsUnderWayAfter(const char* piece) const {
-    if (under_way_.empty()) return OkStatus();
+  Status NothingIsInFlightAfter(const char* piece) const {
+    if (in_flight_.empty()) return OkStatus();
     return Internal("{}: {}: no operation has waited for it", piece,
-                    ToText(*under_way_.begin()->second, program_));
+                    ToText(*in_flight_.begin()->second, program_));
   }
 
   bool Made(ValueId value) const { return made_[value]; }
@@ -89,7 +89,7 @@ class StepChecker {
 
   Status Check(const Op& op) {
     if (op.kind == OpKind::kWait) return CheckWait(op);
-    TROUPE_RETURN_IF_ERROR(CheckUnderWay(op));
+    TROUPE_RETURN_IF_ERROR(CheckInFlight(op));
     TROUPE_RETURN_IF_ERROR(CheckCollectiveTypes(program_, op));
     if (op.asynchronous) {
       if (!IsCollective(op.kind) && op.kind != OpKind::kAllToAll) {
@@ -111,8 +111,8 @@ class StepChecker {
   }
 
   Status CheckWait(const Op& op) {
-    const auto begun = under_way_.find(op.inputs.empty() ? kNoValue : op.inputs[0]);
-    if (begun == under_way_.end())
+    const auto begun = in_flight_.find(op.inputs.empty() ? kNoValue : op.inputs[0]);
+    if (begun == in_flight_.end())
       return InvalidArgument("it waits for a collective that was not started");
     std::vector<ValueId> due = begun->second->outputs;
     due.insert(due.end(), begun->second->inputs.begin(), begun->second->inputs.end());
@@ -121,16 +121,16 @@ class StepChecker {
       return InvalidArgument("it does not match {}", ToText(*begun->second, program_));
     }
     End(*begun->second);
-    under_way_.erase(begun);
+    in_flight_.erase(begun);
     return OkStatus();
   }
 
   // Until its wait, no operation may touch the outputs of a collective in flight or write its
   // inputs.
-  Status CheckUnderWay(const Op& op) const {
+  Status CheckInFlight(const Op& op) const {
     const auto check = [&](ValueId id, bool writes) -> Status {
-      const Op* user = UserOf(made_under_way_, id);
-      if (user == nullptr && writes) user = UserOf(read_under_way_, id);
+      const Op* user = UserOf(made_in_flight_, id);
+      if (user == nullptr && writes) user = UserOf(read_in_flight_, id);
       if (user == nullptr) return OkStatus();
       return InvalidArgument("{} is in use by {}", program_.value(id).name,
                              ToText(*user, program_));
@@ -150,9 +150,9 @@ class StepChecker {
   }
 
   void Begin(const Op& op) {
-    under_way_[op.outputs[0]] = &op;
-    for (const ValueId id : op.outputs) made_under_way_.emplace(RangeOf(id).root, Use{id, &op});
-    for (const ValueId id : op.inputs) read_under_way_.emplace(RangeOf(id).root, Use{id, &op});
+    in_flight_[op.outputs[0]] = &op;
+    for (const ValueId id : op.outputs) made_in_flight_.emplace(RangeOf(id).root, Use{id, &op});
+    for (const ValueId id : op.inputs) read_in_flight_.emplace(RangeOf(id).root, Use{id, &op});
   }
 
   void End(const Op& op) {
@@ -164,8 +164,8 @@ class StepChecker {
         if (use != end) uses.erase(use);
       }
     };
-    forget(made_under_way_, op.outputs);
-    forget(read_under_way_, op.inputs);
+    forget(made_in_flight_, op.outputs);
+    forget(read_in_flight_, op.inputs);
   }
 
   Status CheckRead(ValueId id) {
@@ -292,12 +292,12 @@ class StepChecker {
   std::vector<std::vector<ValueId>> members_;    // by storage root
   std::vector<std::vector<const Op*>> writers_;  // by accumulator
   std::vector<StorageRange> ranges_;
-  std::map<ValueId, const Op*> under_way_;  // begun collectives, by first output
-  Uses made_under_way_, read_under_way_;
+  std::map<ValueId, const Op*> in_flight_;  // begun collectives, by first output
+  Uses made_in_flight_, read_in_flight_;
 };
 
 std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {
-  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  const CollectiveAttributes& attributes = CollectiveOf(op);
   return {attributes.group, attributes.purpose};
 }
 
@@ -315,6 +315,10 @@ Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
+        if (!AreAttributesOf(op.kind, op.attributes)) {
+          return Internal("{}: {}: it has the attributes of another kind", Name(piece),
+                          ToText(op, program));
+        }
         if (op.last_microbatch && (piece == Piece::kForward || !IsCollective(op.kind) ||
                                    op.part != Part::kWeightGradient)) {
           return Internal("{}: {}: only a collective of W can run with the last microbatch only",
@@ -325,7 +329,7 @@ Status CheckPieceContents(const Program& program) {
             op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
           continue;
         }
-        if (std::get<CollectiveAttributes>(op.attributes).row_parts > 1) {
+        if (RowPartsOf(op) > 1) {
           return Internal("{}: {}: its parts were not cut", Name(piece), ToText(op, program));
         }
         const auto& [group, purpose] = GroupAndPurpose(op);
@@ -381,7 +385,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
     TROUPE_RETURN_IF_ERROR(checker.Run(program.Ops(c, Piece::kUnshard), "unshard", true));
   }
   for (int c = 0; c < chunks; ++c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kForward));
-  TROUPE_RETURN_IF_ERROR(checker.NothingIsUnderWayAfter("forward"));
+  TROUPE_RETURN_IF_ERROR(checker.NothingIsInFlightAfter("forward"));
   for (int c = chunks - 1; c >= 0; --c) {
     for (const Piece piece : backward) TROUPE_RETURN_IF_ERROR(run(c, piece));
   }
@@ -400,7 +404,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
     }
   }
   for (int c = chunks - 1; c >= 0; --c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kReduce));
-  TROUPE_RETURN_IF_ERROR(checker.NothingIsUnderWayAfter("reduce"));
+  TROUPE_RETURN_IF_ERROR(checker.NothingIsInFlightAfter("reduce"));
   return checker.Run(program.update, "update");
 }
 

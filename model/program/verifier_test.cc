@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "model/program/builder.h"
 #include "model/program/storage.h"
 #include "model/testing.h"
 
@@ -127,6 +128,23 @@ void ForEachConversion(
 TEST(VerifyProgramTest, AcceptsWhatTheBuilderMakes) {
   for (const Program& program : AllValid())
     EXPECT_TRUE(VerifyProgram(program).ok()) << VerifyProgram(program);
+}
+
+TEST(VerifyProgramTest, RefusesTheAttributesOfAnotherKind) {
+  const Program valid = Valid(1, 0, false);
+  const std::vector<Op>& forward = valid.Ops(0, Piece::kForward);
+  const auto sum = std::ranges::find(forward, OpKind::kAllReduce, &Op::kind);
+  ASSERT_NE(sum, forward.end());
+  for (const Attributes& wrong : {Attributes(NoAttributes()), Attributes(CollectiveOf(*sum)),
+                                  Attributes(ReduceScatterAttributes{CollectiveOf(*sum)})}) {
+    EXPECT_FALSE(AreAttributesOf(OpKind::kAllReduce, wrong));
+    const Status inferred = InferTypes(valid, OpKind::kAllReduce, wrong, sum->inputs).status();
+    EXPECT_THAT(std::string(Message(inferred)), testing::HasSubstr("attributes of another kind"));
+    Program program = valid;
+    program.ops[0][static_cast<int>(Piece::kForward)][sum - forward.begin()].attributes = wrong;
+    EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+                testing::HasSubstr("attributes of another kind"));
+  }
 }
 
 TEST(VerifyProgramTest, FindsEveryMissingConversionWithReadersOfItsInput) {

@@ -73,8 +73,7 @@ Status CheckOwners(const Program& program) {
     for (size_t c = 0; c < program.chunks.size(); ++c) {
       for (const Op& op : program.Ops(static_cast<int>(c), Piece::kReduce)) {
         if (op.kind != OpKind::kAllReduce ||
-            std::get<CollectiveAttributes>(op.attributes).group.kind !=
-                CollectiveGroup::Kind::kOwners) {
+            CollectiveOf(op).group.kind != CollectiveGroup::Kind::kOwners) {
           continue;
         }
         for (const ValueId output : op.outputs) {

@@ -47,7 +47,7 @@ int64_t OfValues(const v1::RankMemory& memory) {
          memory.optimizer_bytes() + memory.saved_bytes() + memory.temporary_bytes();
 }
 
-TEST(GpuMemoryTest, OfOneRankIsItsValuesAProductsWorkspaceAndTheDriversReserve) {
+TEST(GpuMemoryTest, OfOneRankIsItsValuesAMatmulsWorkspaceAndTheDriversReserve) {
   const v1::RankMemory memory =
       PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}))
           .memory(0);

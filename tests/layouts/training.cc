@@ -44,8 +44,8 @@ class CountingBackend : public kernels::Backend {
   const std::vector<std::string>& implementations() const override {
     return backend_.implementations();
   }
-  std::vector<kernels::ExecutedProduct> executed_products() const override {
-    return backend_.executed_products();
+  std::vector<kernels::ExecutedMatmul> executed_matmuls() const override {
+    return backend_.executed_matmuls();
   }
   kernels::PreparationCounts preparation_counts() const override {
     return backend_.preparation_counts();
@@ -83,12 +83,11 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
       TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> agreed, executor.AgreeOnLeast(own));
       order.Agreed(agreed[0]);
     } else if (move == Move::kSubmit) {
-      TROUPE_RETURN_IF_ERROR(executor.Submit({}, [&](ControlInputs& inputs) {
-        inputs = inputs_of(next);
-        if (options.before_update) options.before_update(rank, executor);
-        return OkStatus();
-      }));
-      order.Submitted(executor.Settles(next));
+      TROUPE_RETURN_IF_ERROR(executor.SubmitGradients());
+      const ControlInputs inputs = inputs_of(next);
+      if (options.before_update) options.before_update(rank, executor);
+      TROUPE_RETURN_IF_ERROR(executor.SubmitUpdate(inputs));
+      order.Submitted(executor.DrainsAfter(next));
     } else if (move == Move::kCollect) {
       TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Collect());
       order.Collected(result.ticket_end);

@@ -200,7 +200,6 @@ constexpr size_t kMostFunctionLines = 70;
 // Functions that may be longer, as "path name", with the reason.
 const std::map<std::string, std::string> kLongFunctions = {
     {"actor/sim/faults.cc FaultInjector::Strike", "the table of faults with their probabilities"},
-    {"collective/active_operation.cc ActiveOperation::Describe", "a case for each operation"},
     {"kernels/cpu/levels/attention.cc AttendBlock", "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/attention.cu AttentionKernel",
      "one kernel; its values stay in registers"},
@@ -208,15 +207,11 @@ const std::map<std::string, std::string> kLongFunctions = {
      "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/attention_grad.cu KeyGradKernel",
      "one kernel; its values stay in registers"},
-    {"kernels/cuda/device_code/fma_product.h TROUPE_KERNEL_OF",
+    {"kernels/cuda/device_code/fma_matmul.h TROUPE_KERNEL_OF",
      "one kernel; its values stay in registers"},
-    {"kernels/cuda/device_code/mma_product.h TROUPE_KERNEL_OF",
+    {"kernels/cuda/device_code/mma_matmul.h TROUPE_KERNEL_OF",
      "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/quantize.cu QuantizeTile", "one kernel; its values stay in registers"},
-    {"model/blocks/experts.cc BuildExperts", "one block's operations in their order"},
-    {"model/build.cc BuildReduce", "one piece's operations in their order"},
-    {"model/check_options.cc CheckPlace", "one check after the other"},
-    {"model/ops/placement_rule.cc ShardedLetters::Of", "a case for each placement"},
 };
 
 struct Function {

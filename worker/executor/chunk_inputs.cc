@@ -91,18 +91,18 @@ StatusOr<ChunkInputs> ChunkInputs::Make(const SampleSchema& schema,
 }
 
 Status ChunkInputs::Fill(int chunk_index, int buffer, const MicrobatchSamples& from,
-                         kernels::Executable& executable) {
+                         kernels::ValueMemory& values) {
   for (const BoundChannel& channel : bound_[static_cast<size_t>(chunk_index)]) {
-    TROUPE_RETURN_IF_ERROR(FillOne(channel, buffer, from, executable));
+    TROUPE_RETURN_IF_ERROR(FillOne(channel, buffer, from, values));
   }
   return OkStatus();
 }
 
 Status ChunkInputs::FillOne(const BoundChannel& channel, int buffer, const MicrobatchSamples& from,
-                            kernels::Executable& executable) {
+                            kernels::ValueMemory& values) {
   using Fill = BoundChannel::Fill;
   const auto write = [&](std::span<const std::byte> bytes) {
-    return executable.Write(channel.value, buffer, bytes);
+    return values.Write(channel.value, buffer, bytes);
   };
   if (channel.fill == Fill::kPlace) return write(std::as_bytes(std::span(places_)));
   if (channel.fill == Fill::kSlot) {

@@ -23,7 +23,7 @@ constexpr int64_t kTokens = 8;
 constexpr int64_t kMicroBatch = 2;
 
 // Records the bytes that are written into values.
-class WrittenValues : public kernels::ImmediateExecutable {
+class WrittenValues : public kernels::ValueMemory {
  public:
   template <typename T>
   std::vector<T> Values(ValueId value, int buffer) {
@@ -34,10 +34,6 @@ class WrittenValues : public kernels::ImmediateExecutable {
   }
   size_t count() const { return written_.size(); }
 
-  void Observe(kernels::OperationObserver*) override {}
-  Status Run(int, model::Piece, int, const kernels::RunOptions&) override { return OkStatus(); }
-  Status RunUpdate() override { return OkStatus(); }
-  Status RunInitialize() override { return OkStatus(); }
   void* Address(ValueId, int) override { return nullptr; }
   Status Write(ValueId value, int buffer, std::span<const std::byte> bytes) override {
     written_[{value, buffer}].assign(bytes.begin(), bytes.end());
@@ -47,10 +43,7 @@ class WrittenValues : public kernels::ImmediateExecutable {
   Status Copy(ValueId, int, ValueId, int) override { return OkStatus(); }
   bool is_host_memory() const override { return false; }
   Status ReadPart(ValueId, int64_t, std::span<std::byte>) override { return OkStatus(); }
-  const char* CurrentOperation() const override { return ""; }
-
- protected:
-  std::span<std::byte> Memory(ValueId, int) override { return {}; }
+  std::shared_ptr<void> Pin(std::span<std::byte>) override { return nullptr; }
 
  private:
   std::map<std::pair<ValueId, int>, std::vector<std::byte>> written_;

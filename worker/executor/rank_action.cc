@@ -18,7 +18,7 @@ struct ChunkProgress {
   std::vector<bool> in_use;    // by buffer
   bool piece_seen[model::kNumPieces] = {};
 
-  int TakeBuffer() {
+  int AllocateBuffer() {
     const auto free = std::find(in_use.begin(), in_use.end(), false);
     const int buffer = static_cast<int>(free - in_use.begin());
     if (free == in_use.end()) {
@@ -98,7 +98,8 @@ class ActionMaker {
           ToText(parsed));
     }
     state = transition.reached;
-    if (action.piece == Piece::kForward) chunk.buffer_of[action.microbatch] = chunk.TakeBuffer();
+    if (action.piece == Piece::kForward)
+      chunk.buffer_of[action.microbatch] = chunk.AllocateBuffer();
     action.buffer = chunk.buffer_of[action.microbatch];
     if (below != nullptr && action.piece != Piece::kWeightGradient) {
       action.buffer_below = below->buffer_of[action.microbatch];

@@ -11,7 +11,7 @@ StepOrder::Move StepOrder::Next() const {
   const bool acts = act_after_.contains(submitted_);
   const bool is_over = stops_ || submitted_ == last_step_;
   if (!all_collected) {
-    const bool submits = !acts && !is_over && !settles_ && submitted_ < ticket_end_ &&
+    const bool submits = !acts && !is_over && !drains_ && submitted_ < ticket_end_ &&
                          submitted_ - collected_ <= lag_steps_;
     return submits ? Move::kSubmit : Move::kCollect;
   }
@@ -20,10 +20,10 @@ StepOrder::Move StepOrder::Next() const {
   return submitted_ < ticket_end_ ? Move::kSubmit : Move::kAgree;
 }
 
-void StepOrder::Submitted(bool settles) {
+void StepOrder::Submitted(bool drains) {
   TROUPE_CHECK(Next() == Move::kSubmit, "step {} was submitted out of order", submitted_ + 1);
   ++submitted_;
-  settles_ = settles;
+  drains_ = drains;
 }
 
 void StepOrder::Collected(int64_t ticket_end) {
@@ -31,7 +31,7 @@ void StepOrder::Collected(int64_t ticket_end) {
   ++collected_;
   // An older control word may have an end before the one already known; ends never move back.
   ticket_end_ = std::max(ticket_end_, ticket_end);
-  if (collected_ == submitted_) settles_ = false;
+  if (collected_ == submitted_) drains_ = false;
 }
 
 void StepOrder::Acted(bool stops) {

@@ -26,7 +26,7 @@ TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthe
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }
 
-using kernels::ExecutedProduct;
+using kernels::ExecutedMatmul;
 using model::DType;
 using model::OpKind;
 
@@ -46,7 +46,7 @@ model::Program ProgramOf(DType dtype) {
   return program;
 }
 
-ExecutedProduct Products(int64_t count, DType dtype) {
+ExecutedMatmul Products(int64_t count, DType dtype) {
   return {OpKind::kMatmul, dtype, dtype, dtype, dtype, count};
 }
 
@@ -59,7 +59,7 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
       ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
       "bfloat16 matmuls, float32 accumulators (1 of 2 matmuls; the others float32)");
   // Operands in bfloat16 that are widened on a processor without bfloat16 support.
-  ExecutedProduct widened = Products(2, DType::kBFloat16);
+  ExecutedMatmul widened = Products(2, DType::kBFloat16);
   widened.used_a = widened.used_b = DType::kFloat32;
   EXPECT_EQ(ProductPrecision(program, {widened}), "float32");
   EXPECT_EQ(
@@ -67,7 +67,7 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
       "bfloat16 matmuls, float32 accumulators (1 of 3 matmuls; the others float32; 2 of bfloat16 "
       "multiplied as float32)");
   model::Program packed = program;
-  model::CollectiveAttributes attributes = {{}, model::CollectivePurpose::kGradient};
+  model::AllReduceAttributes attributes = {{{}, model::CollectivePurpose::kGradient}};
   attributes.wire = DType::kBFloat16;
   model::Op reduce;
   reduce.kind = OpKind::kAllReduce;
@@ -79,10 +79,10 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
 
 TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
   const model::Program program = ProgramOf(DType::kFloat8E4M3);
-  const ExecutedProduct plain = Products(1, DType::kBFloat16);
-  const ExecutedProduct forward = Products(2, DType::kFloat8E4M3);
-  ExecutedProduct gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
-                              DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
+  const ExecutedMatmul plain = Products(1, DType::kBFloat16);
+  const ExecutedMatmul forward = Products(2, DType::kFloat8E4M3);
+  ExecutedMatmul gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
+                             DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
   EXPECT_EQ(
       ProductPrecision(program, {plain, forward, gradient}),
       "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "

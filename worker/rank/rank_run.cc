@@ -293,15 +293,14 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   environment_.mutable_implementations()->Assign(backend_->implementations().begin(),
                                                  backend_->implementations().end());
   const kernels::PreparationCounts counts = backend_->preparation_counts();
-  if (counts.choices_found) environment_.set_choices_found(*counts.choices_found);
+  if (counts.tuning_cache_hits) environment_.set_choices_found(*counts.tuning_cache_hits);
   host_fallbacks_ =
       LinkFallbacks(network_->links(), begin_.start().plan(), begin_.rank(), HasRdmaDevices());
   if (!begin_.core_table_fault().empty())
     host_fallbacks_.push_back(CoreFallback(begin_.core_table_fault()));
   const std::vector<std::string> fallbacks = Fallbacks();
   for (const std::string& line : fallbacks) LogInfo("rank", "uses a fallback: {}", line);
-  DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ,
-                  &environment_);
+  DescribeProgram(built_->program, backend_->executed_matmuls(), fallbacks, environ, &environment_);
   preparation_.Reported(backend_->fallbacks().size());
 }
 

@@ -21,7 +21,7 @@ Status RankRun::TakeSteps() {
         break;
       case Move::kSubmit:
         TROUPE_RETURN_IF_ERROR(SubmitStep());
-        order.Submitted(executor_->Settles(executor_->submitted_step()));
+        order.Submitted(executor_->DrainsAfter(executor_->submitted_step()));
         break;
       case Move::kCollect:
         TROUPE_RETURN_IF_ERROR(CollectStep(&order));
@@ -68,15 +68,13 @@ Status RankRun::SubmitStep() {
   saving_.push_back(saver_->busy());
   const bool is_ahead = executor_->submitted_step() > executor_->applied_step();
   if (!is_ahead) (void)communication_.Advance(CollectiveSeconds());
-  return executor_->Submit({}, [this](ControlInputs& inputs) -> Status {
-    around_.progress->Enter(Phase::kCheckpoint);
-    if (saving_.back()) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
-    saver_->WaitForCopy();
-    if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
-    inputs = directives_.InputsFor(
-        executor_->submitted_step() + 1 + executor_->options().control_lag_steps, saver_->busy());
-    return OkStatus();
-  });
+  TROUPE_RETURN_IF_ERROR(executor_->SubmitGradients());
+  around_.progress->Enter(Phase::kCheckpoint);
+  if (saving_.back()) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
+  saver_->WaitForCopy();
+  if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
+  return executor_->SubmitUpdate(directives_.InputsFor(
+      executor_->submitted_step() + 1 + executor_->options().control_lag_steps, saver_->busy()));
 }
 
 Status RankRun::CollectStep(StepOrder* order) {

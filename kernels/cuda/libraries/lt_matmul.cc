@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "kernels/cuda/libraries/product_layout.h"
+#include "kernels/cuda/libraries/matmul_layout.h"
 #include "kernels/cuda/runtime/outside_of_capture.h"
 
 namespace troupe::kernels::cuda {
@@ -56,17 +56,17 @@ std::string Describe(const cublasLtMatmulAlgo_t& algorithm) {
                      ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
 }
 
-StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& shape) {
+StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const MatmulShape& shape) {
   LtMatmul made(handle, shape);
-  const ProductLayout layout = LayoutOf(shape);
+  const MatmulLayout layout = LayoutOf(shape);
   cublasLtMatmulDesc_t descriptor = nullptr;
   TROUPE_RETURN_IF_ERROR(
-      FromLt(cublasLtMatmulDescCreate(&descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product"));
+      FromLt(cublasLtMatmulDescCreate(&descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F), "matmul"));
   made.descriptor_.reset(descriptor);
   const auto transpose = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
     const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     return FromLt(cublasLtMatmulDescSetAttribute(descriptor, which, &operation, sizeof operation),
-                  "product");
+                  "matmul");
   };
   TROUPE_RETURN_IF_ERROR(transpose(CUBLASLT_MATMUL_DESC_TRANSA, layout.transpose_a));
   TROUPE_RETURN_IF_ERROR(transpose(CUBLASLT_MATMUL_DESC_TRANSB, layout.transpose_b));
@@ -82,7 +82,7 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
   const bool float8 = shape.float8 != Float8Scaling::kNone;
   const cudaDataType_t wide = shape.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
   const cudaDataType_t gradients =
-      shape.kind == ProductKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+      shape.kind == MatmulKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
   TROUPE_RETURN_IF_ERROR(place(&made.a_, float8 ? CUDA_R_8F_E4M3 : wide, layout.a));
   TROUPE_RETURN_IF_ERROR(place(&made.b_, float8 ? gradients : wide, layout.b));
   if (float8) {
@@ -91,15 +91,15 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     // accumulate inside, as in Transformer Engine: this is faster, and the result is rounded to
     // bfloat16 anyway.
     const int8_t fast =
-        shape.kind == ProductKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
+        shape.kind == MatmulKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
     TROUPE_RETURN_IF_ERROR(
         FromLt(cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
                                               sizeof fast),
-               "product"));
+               "matmul"));
     if (shape.float8 == Float8Scaling::kBlocks) {
       // The library's a is our operand b: weights have 128x128 scales.
       const int32_t lines = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
-      const int32_t of_a = shape.kind == ProductKind::kWeightGradient
+      const int32_t of_a = shape.kind == MatmulKind::kWeightGradient
                                ? lines
                                : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
       TROUPE_RETURN_IF_ERROR(
@@ -175,7 +175,7 @@ std::optional<LtAlgorithm> LtMatmul::Restore(const Algorithm& numbers,
   return restored;
 }
 
-Status LtMatmul::SetScales(const ProductScales& scales) const {
+Status LtMatmul::SetScales(const OperandScales& scales) const {
   // The library's a is our operand b.
   for (const auto& [which, scale] : {std::pair(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.b),
                                      std::pair(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a)}) {
@@ -188,7 +188,7 @@ Status LtMatmul::SetScales(const ProductScales& scales) const {
 
 Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c,
                          bool accumulate, void* workspace, cudaStream_t stream,
-                         const ProductScales& scales) const {
+                         const OperandScales& scales) const {
   if (!IsAligned(a) || !IsAligned(b) || !IsAligned(c)) {
     return InvalidArgument("an operand of {} is not aligned to {} bytes", ShapeText(shape_),
                            kOperandAlignment);

@@ -18,7 +18,7 @@ StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
       std::make_unique<cuda::CudaExecutable>(program, plan, device_, libraries_, find_communicator,
                                              make_communicator_, &fallbacks_, &graph_captures_);
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
-  executed_products_ = executable->executed_products().List();
+  executed_matmuls_ = executable->executed_matmuls().List();
   for (const std::string& implementation : executable->implementations()) {
     if (std::ranges::find(implementations_, implementation) == implementations_.end()) {
       implementations_.push_back(implementation);

@@ -7,7 +7,7 @@ namespace troupe::kernels::cuda {
 bool StepCall::operator==(const StepCall& other) const {
   return kind == other.kind && chunk_index == other.chunk_index && piece == other.piece &&
          buffer == other.buffer && value == other.value && from == other.from &&
-         from_buffer == other.from_buffer && edge == other.edge && bytes == other.bytes &&
+         from_buffer == other.from_buffer && link == other.link && bytes == other.bytes &&
          options.first_microbatch == other.options.first_microbatch &&
          options.last_microbatch == other.options.last_microbatch &&
          options.evaluate == other.options.evaluate && options.first_op == other.options.first_op &&
