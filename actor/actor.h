@@ -73,6 +73,12 @@ class Context {
   // order sent. Never blocks: RESOURCE_EXHAUSTED when the mailbox is full, NOT_FOUND when the actor
   // has ended. On an error the message is lost and the sender decides how to react.
   virtual Status Send(Address to, AnyMessage message) = 0;
+  // Like Send, but `message` fits even into a full mailbox. Only for a message that ends something
+  // that `to` began or admitted (a request, a session, a call): these bound the number of such
+  // messages.
+  virtual Status SendAdmitted(Address to, AnyMessage message) = 0;
+  // The number of messages in this actor's own mailbox: they came after the batch that it handles.
+  virtual size_t waiting() const = 0;
 
   // Passes `message` to this actor's Handle after `delay`, or as soon as possible if `delay` is not
   // positive.
@@ -103,6 +109,10 @@ class Actor {
   virtual Status Start(Context& context) { return OkStatus(); }
 
   virtual Status Handle(AnyMessage message, Context& context) = 0;
+
+  // Called after the last message of a batch, that is, of the messages that were waiting together.
+  // An actor that shares work among messages, such as one synced write, does it here.
+  virtual Status HandleBatchEnd(Context& context) { return OkStatus(); }
 
   // `child` ended with `cause`. The default returns the cause, so that no failure goes unnoticed.
   virtual Status HandleEnd(Address child, const Status& cause, Context& context) { return cause; }

@@ -8,12 +8,17 @@ namespace troupe {
 
 Status Mailbox::Push(AnyMessage message) {
   if (messages_ >= capacity_) {
-    return ResourceExhausted("mailbox is full: {} messages wait, capacity {}; {} was not taken",
+    return ResourceExhausted("mailbox is full ({} messages wait, capacity {}); {} was not accepted",
                              messages_, capacity_, message.name());
   }
   ++messages_;
   waiting_.emplace_back(std::move(message));
   return OkStatus();
+}
+
+void Mailbox::PushAdmitted(AnyMessage message) {
+  ++messages_;
+  waiting_.emplace_back(std::move(message));
 }
 
 void Mailbox::PushNotice(Envelope notice) {

@@ -43,6 +43,8 @@ class Mailbox {
 
   // RESOURCE_EXHAUSTED when `capacity` messages are waiting already.
   Status Push(AnyMessage message);
+  // Adds the message even if the mailbox is full (Context::SendAdmitted).
+  void PushAdmitted(AnyMessage message);
   void PushNotice(Envelope notice);
 
   // Moves all waiting entries into `taken` and keeps the memory of both vectors. REQUIRES: `taken`

@@ -39,7 +39,7 @@ TEST(Mailbox, RefusesAMessageBeyondItsCapacityAndNamesIt) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(
       ToString(status),
-      "RESOURCE_EXHAUSTED: mailbox is full: 2 messages wait, capacity 2; number was not taken");
+      "RESOURCE_EXHAUSTED: mailbox is full (2 messages wait, capacity 2); number was not accepted");
 }
 
 TEST(Mailbox, TakesNoticesWhenItIsFullAndKeepsTheOrder) {
@@ -53,6 +53,19 @@ TEST(Mailbox, TakesNoticesWhenItIsFullAndKeepsTheOrder) {
   EXPECT_EQ(std::get<TimerNotice>(taken[1]).timer.value, 9u);
   EXPECT_TRUE(mailbox.empty());
   EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{2})).ok());
+}
+
+TEST(Mailbox, TakesAdmittedMessagesWhenItIsFullAndCountsThem) {
+  Mailbox mailbox(1);
+  EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{1})).ok());
+  mailbox.PushAdmitted(AnyMessage(Integer{2}));
+  EXPECT_EQ(mailbox.messages(), 2u);
+  EXPECT_EQ(mailbox.Push(AnyMessage(Integer{3})).code(), StatusCode::kResourceExhausted);
+  std::vector<Envelope> taken;
+  mailbox.TakeAll(taken);
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(std::get<AnyMessage>(taken[1]).As<Integer>()->value, 2);
+  EXPECT_EQ(mailbox.messages(), 0u);
 }
 
 }  // namespace

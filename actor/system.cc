@@ -68,6 +68,15 @@ class ActorSystem::Activation final : public Context {
     return system_.Send(to, std::move(message));
   }
 
+  Status SendAdmitted(Address to, AnyMessage message) override {
+    return system_.SendAdmitted(to, std::move(message));
+  }
+
+  size_t waiting() const override {
+    std::lock_guard lock(cell_.mutex);
+    return cell_.mailbox.messages();
+  }
+
   TimerId SetTimer(Duration delay, AnyMessage message) override {
     const MonotonicTime due = Now() + std::max(delay, Duration(0));
     TimerId id;
@@ -105,7 +114,7 @@ class ActorSystem::Activation final : public Context {
 
   Status StopChild(Address child, Status cause) override {
     if (!cell_.children.contains(child)) {
-      return NotFound("actor {} is no living child of {}", child.value, cell_.name);
+      return NotFound("actor {} is not a live child of {}", child.value, cell_.name);
     }
     return system_.Stop(child, std::move(cause));
   }
@@ -153,7 +162,7 @@ StatusOr<Address> ActorSystem::SpawnOwned(std::string name, std::unique_ptr<Acto
   {
     std::lock_guard lock(mutex_);
     if (free_.empty()) {
-      return ResourceExhausted("cannot spawn {}: {} actors live, at most {} may", name,
+      return ResourceExhausted("cannot spawn {}: {} actors are alive, and the limit is {}", name,
                                options_.max_actors, options_.max_actors);
     }
     cell = &cells_[free_.back()];
@@ -183,13 +192,14 @@ ActorSystem::Cell* ActorSystem::CellOf(Address address) {
   return address && index < options_.max_actors ? &cells_[index] : nullptr;
 }
 
-Status ActorSystem::Send(Address to, AnyMessage message) {
+template <typename PushTo>
+Status ActorSystem::Post(Address to, const PushTo& push) {
   Cell* const cell = CellOf(to);
   if (cell == nullptr) return Ended(to);
   {
     std::lock_guard lock(cell->mutex);
     if (!cell->live || cell->generation != GenerationOf(to)) return Ended(to);
-    TROUPE_RETURN_IF_ERROR(cell->mailbox.Push(std::move(message)));
+    TROUPE_RETURN_IF_ERROR(push(cell->mailbox));
     if (cell->scheduled) return OkStatus();
     cell->scheduled = true;
   }
@@ -197,18 +207,22 @@ Status ActorSystem::Send(Address to, AnyMessage message) {
   return OkStatus();
 }
 
+Status ActorSystem::Send(Address to, AnyMessage message) {
+  return Post(to, [&](Mailbox& mailbox) { return mailbox.Push(std::move(message)); });
+}
+
+Status ActorSystem::SendAdmitted(Address to, AnyMessage message) {
+  return Post(to, [&](Mailbox& mailbox) {
+    mailbox.PushAdmitted(std::move(message));
+    return OkStatus();
+  });
+}
+
 Status ActorSystem::Notify(Address to, Envelope notice) {
-  Cell* const cell = CellOf(to);
-  if (cell == nullptr) return Ended(to);
-  {
-    std::lock_guard lock(cell->mutex);
-    if (!cell->live || cell->generation != GenerationOf(to)) return Ended(to);
-    cell->mailbox.PushNotice(std::move(notice));
-    if (cell->scheduled) return OkStatus();
-    cell->scheduled = true;
-  }
-  MakeReady(cell);
-  return OkStatus();
+  return Post(to, [&](Mailbox& mailbox) {
+    mailbox.PushNotice(std::move(notice));
+    return OkStatus();
+  });
 }
 
 Status ActorSystem::Stop(Address actor, Status cause) {
@@ -291,6 +305,12 @@ void ActorSystem::RunCell(Cell& cell) {
     if (cell.ending && cell.actor != nullptr) BeginEnd(cell);
   }
   cell.batch.clear();
+  if (!cell.ending) {
+    if (Status status = cell.actor->HandleBatchEnd(context); !status.ok()) {
+      context.Stop(std::move(status));
+    }
+    if (cell.ending) BeginEnd(cell);
+  }
   if (cell.ending && cell.children.empty()) {
     Release(cell);
     return;
@@ -302,7 +322,9 @@ void ActorSystem::RunCell(Cell& cell) {
       return;
     }
   }
-  MakeReady(&cell);
+  // This thread takes the next ready cell itself: it need not wake another one for this.
+  std::lock_guard lock(mutex_);
+  ready_.push_back(&cell);
 }
 
 void ActorSystem::BeginEnd(Cell& cell) {

@@ -46,8 +46,9 @@ class ActorSystem {
   StatusOr<Address> Spawn(std::string name, std::unique_ptr<Actor> actor,
                           SpawnOptions options = {});
 
-  // Like Context::Send, from any thread.
+  // Like Context::Send and Context::SendAdmitted, from any thread.
   Status Send(Address to, AnyMessage message);
+  Status SendAdmitted(Address to, AnyMessage message);
 
   // Asks the actor to end with `cause`. NOT_FOUND when it has ended.
   Status Stop(Address actor, Status cause);
@@ -58,6 +59,9 @@ class ActorSystem {
 
   StatusOr<Address> SpawnOwned(std::string name, std::unique_ptr<Actor> actor, SpawnOptions options,
                                Address owner);
+  // Calls `push(mailbox)` on the mailbox of `to` and makes the actor ready, unless `push` fails.
+  template <typename PushTo>
+  Status Post(Address to, const PushTo& push);
   Status Notify(Address to, Envelope notice);
   // Null if `address` names no cell of this system.
   Cell* CellOf(Address address);

@@ -50,6 +50,7 @@ struct Script {
   std::function<Status(AnyMessage, Context&)> handle;
   std::function<Status(Address, const Status&, Context&)> end;
   std::function<void()> destroyed;
+  std::function<Status(Context&)> batch_end;
 };
 
 class ScriptActor final : public Actor {
@@ -67,6 +68,9 @@ class ScriptActor final : public Actor {
   Status HandleEnd(Address child, const Status& cause, Context& context) override {
     return script_.end ? script_.end(child, cause, context)
                        : Actor::HandleEnd(child, cause, context);
+  }
+  Status HandleBatchEnd(Context& context) override {
+    return script_.batch_end ? script_.batch_end(context) : OkStatus();
   }
 
  private:
@@ -134,6 +138,67 @@ TEST_F(ActorSystemTest, TellsTheSenderThatAMailboxIsFull) {
   EXPECT_EQ(system.Send(*receiver, AnyMessage(Go{})).code(), StatusCode::kResourceExhausted);
   hold.unlock();
   EXPECT_EQ(entered.WaitFor(3).size(), 3u);
+}
+
+TEST_F(ActorSystemTest, TakesAnAdmittedMessageEvenIfTheMailboxIsFull) {
+  ActorSystem system(clock_, Options());
+  Board entered;
+  std::mutex hold;
+  hold.lock();
+  const auto receiver = system.Spawn("receiver",
+                                     Make({.handle =
+                                               [&](AnyMessage message, Context&) {
+                                                 entered.Write(std::string(message.name()));
+                                                 std::lock_guard wait(hold);
+                                                 return OkStatus();
+                                               }}),
+                                     {.mailbox_capacity = 1});
+  ASSERT_TRUE(system.Send(*receiver, AnyMessage(Go{})).ok());
+  ASSERT_EQ(entered.WaitFor(1).size(), 1u);
+  EXPECT_TRUE(system.Send(*receiver, AnyMessage(Go{})).ok());
+  EXPECT_EQ(system.Send(*receiver, AnyMessage(Go{})).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(system.SendAdmitted(*receiver, AnyMessage(Number{1})).ok());
+  hold.unlock();
+  EXPECT_EQ(entered.WaitFor(3), (std::vector<std::string>{"go", "go", "number"}));
+}
+
+TEST_F(ActorSystemTest, TellsAnActorThatTheMessagesThatWaitedTogetherAreHandled) {
+  ActorSystem system(clock_, Options());
+  Board entered;
+  std::mutex hold;
+  hold.lock();
+  const auto receiver = system.Spawn(
+      "receiver", Make({.handle =
+                            [&](AnyMessage message, Context& context) {
+                              entered.Write(std::to_string(message.As<Number>()->value));
+                              if (message.As<Number>()->value > 0) return OkStatus();
+                              std::lock_guard wait(hold);
+                              return OkStatus();
+                            },
+                        .batch_end =
+                            [&](Context& context) {
+                              entered.Write(fmt::format("end, {} wait", context.waiting()));
+                              return OkStatus();
+                            }}));
+  // The batch of the start.
+  ASSERT_EQ(entered.WaitFor(1), std::vector<std::string>{"end, 0 wait"});
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(system.Send(*receiver, AnyMessage(Number{i})).ok());
+    if (i == 0) {
+      ASSERT_EQ(entered.WaitFor(2).size(), 2u);
+    }
+  }
+  hold.unlock();
+  EXPECT_EQ(entered.WaitFor(7), (std::vector<std::string>{"end, 0 wait", "0", "end, 3 wait", "1",
+                                                          "2", "3", "end, 0 wait"}));
+}
+
+TEST_F(ActorSystemTest, EndsAnActorThatFailsAtTheEndOfABatch) {
+  ActorSystem system(clock_, Options());
+  ASSERT_TRUE(
+      system.Spawn("writer", Make({.batch_end = [](Context&) { return DataLoss("disk is full"); }}))
+          .ok());
+  EXPECT_EQ(board_.WaitFor(1), std::vector<std::string>{"writer ended: DATA_LOSS: disk is full"});
 }
 
 TEST_F(ActorSystemTest, RefusesMessagesToAnActorThatHasEndedEvenIfItsPlaceIsTakenAgain) {

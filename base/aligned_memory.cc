@@ -15,7 +15,7 @@ StatusOr<AlignedMemory> AlignedMemory::Make(int64_t bytes) {
   const size_t size = static_cast<size_t>((bytes + kPage - 1) / kPage * kPage);
   void* const address =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED) return ResourceExhausted("no memory for {} bytes", size);
+  if (address == MAP_FAILED) return ResourceExhausted("cannot allocate {} bytes of memory", size);
   // A few huge pages are pinned and looked up faster than many small ones. A failure is harmless.
   (void)madvise(address, size, MADV_HUGEPAGE);
   std::memset(address, 0, size);

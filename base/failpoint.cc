@@ -24,17 +24,17 @@ constexpr FailpointName kNames[] = {
     {"checkpoint.shard.synced", "rank: temporary file synced, not renamed"},
     {"checkpoint.shard.renamed", "rank: renamed, directory not synced"},
     {"checkpoint.shard.durable", "rank: directory synced, vote not sent"},
-    {"checkpoint.vote.sent", "rank: vote handed to the stream"},
-    {"checkpoint.manifest.begin", "rank 0: all votes in, manifest not begun"},
+    {"checkpoint.vote.sent", "rank: vote submitted to the stream"},
+    {"checkpoint.manifest.begin", "rank 0: all votes received, manifest not begun"},
     {"checkpoint.manifest.written", "rank 0: manifest's temporary file synced, not renamed"},
     {"checkpoint.manifest.durable", "rank 0: manifest durable, ManifestDone not sent"},
     {"checkpoint.delete.begin", "worker: tombstone recorded, nothing unlinked"},
     {"checkpoint.delete.unlinked", "worker: first file unlinked"},
-    {"checkpoint.verify.begin", "worker: told to read a commit back, nothing read"},
+    {"checkpoint.verify.begin", "worker: asked to read a commit back, nothing read"},
     {"checkpoint.load.verified", "rank: manifest and sizes verified, no tensor loaded"},
     {"catalog.intent.recorded", "coordinator: checkpoint intent durable, not sent"},
-    {"catalog.votes.complete", "coordinator: last vote in, WriteManifest not sent"},
-    {"catalog.commit.before", "coordinator: ManifestDone in, commit not written"},
+    {"catalog.votes.complete", "coordinator: last vote received, WriteManifest not sent"},
+    {"catalog.commit.before", "coordinator: ManifestDone received, commit not written"},
     {"catalog.commit.after", "coordinator: commit durable, CheckpointSettled not sent"},
     {"catalog.job.recorded", "coordinator: job durable, CreateJob not acknowledged"},
     {"catalog.ticket.recorded", "coordinator: ticket recorded, not sent to all ranks"},
@@ -87,7 +87,8 @@ StatusOr<int64_t> ParseNumber(std::string_view text, std::string_view entry, int
 Status ParseEntry(std::string_view entry, std::map<std::string, Armed, std::less<>>& armed) {
   const size_t equals = entry.find('=');
   if (equals == std::string_view::npos) {
-    return InvalidArgument("TROUPE_FAILPOINTS: \"{}\" has no \"=\" (want name=action)", entry);
+    return InvalidArgument("TROUPE_FAILPOINTS: \"{}\" has no \"=\"; the form is name=action",
+                           entry);
   }
   const std::string_view name = entry.substr(0, equals);
   std::string_view action = entry.substr(equals + 1);
@@ -113,7 +114,7 @@ Status ParseEntry(std::string_view entry, std::map<std::string, Armed, std::less
     TROUPE_ASSIGN_OR_RETURN(point.delay_ms, ParseNumber(action.substr(6), entry, 0));
   } else {
     return InvalidArgument(
-        "TROUPE_FAILPOINTS: action \"{}\" of {} is none of kill, error, delay:MS", action, name);
+        "TROUPE_FAILPOINTS: action \"{}\" of {} is not one of kill, error, delay:MS", action, name);
   }
   if (!armed.emplace(name, point).second) {
     return InvalidArgument("TROUPE_FAILPOINTS: {} is named twice", name);

@@ -313,7 +313,7 @@ Status MakeDirectories(FileSystem& files, const std::string& path) {
   const StatusOr<FileInfo> info = files.Stat(path, SymbolicLinks::kFollow);
   if (info.ok()) {
     if (info->kind == FileKind::kDirectory) return OkStatus();
-    return FailedPrecondition("mkdir {}: is there already and is not a directory", path);
+    return FailedPrecondition("mkdir {}: exists and is not a directory", path);
   }
   if (info.status().code() != StatusCode::kNotFound) return info.status();
   const std::string parent = ParentDirectory(path);

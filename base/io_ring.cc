@@ -29,7 +29,7 @@ StatusOr<std::unique_ptr<IoRing>> IoRing::Make(unsigned entries) {
   // without I/O vectors.
   if ((params.features & IORING_FEAT_SINGLE_MMAP) == 0 ||
       (params.features & IORING_FEAT_RW_CUR_POS) == 0) {
-    return Unavailable("io_uring: the kernel's has features {:#x} only", params.features);
+    return Unavailable("io_uring: this kernel supports features {:#x} only", params.features);
   }
   ring->entries_ = params.sq_entries;
   ring->queues_bytes_ = std::max(params.sq_off.array + params.sq_entries * sizeof(unsigned),
@@ -117,7 +117,7 @@ Status IoRing::Start(bool write, int file, int64_t offset, std::span<const std::
       return OkStatus();
     }
     if (taken < 0 && errno == EINTR) continue;
-    return ErrnoStatus(taken < 0 ? errno : EAGAIN, "io_uring takes no request");
+    return ErrnoStatus(taken < 0 ? errno : EAGAIN, "io_uring accepts no request");
   }
 }
 

@@ -28,7 +28,7 @@ StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text)
     }
   }
   return InvalidArgument(
-      "{} is \"{}\", neither a number of jobs nor a time such as 36h (s, m, h or d) nor all", flag,
+      "{} is \"{}\", must be a number of jobs, a time such as 36h (s, m, h or d), or all", flag,
       text);
 }
 

@@ -11,14 +11,15 @@
 
 namespace troupe {
 
-// Others go, but for their checkpoints. Neither: all stay.
+// Which ended jobs stay in the catalog; the others are removed, except for their checkpoints. With
+// neither field all stay.
 struct KeepEnded {
-  std::optional<int64_t> count;             // the newest so many
-  std::optional<std::chrono::seconds> age;  // for so long
+  std::optional<int64_t> count;             // the newest `count`
+  std::optional<std::chrono::seconds> age;  // those that ended within `age`
 };
 
-// "1000": so many; "36h" (s, m, h or d): so long after their end; "all". INVALID_ARGUMENT naming
-// `flag` for other text.
+// "1000": the newest 1000; "36h" (s, m, h or d): those that ended within that time; "all".
+// INVALID_ARGUMENT naming `flag` for other text.
 StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text);
 
 }  // namespace troupe

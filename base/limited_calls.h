@@ -19,8 +19,8 @@ class LimitedCalls {
   explicit LimitedCalls(int most_unfinished);
 
   // Runs `call` on a thread of its own and returns its status. DEADLINE_EXCEEDED, naming `what`,
-  // where it does not return within `limit`: its thread is left behind and goes on. ABORTED,
-  // without running it, where too many are unfinished.
+  // if it does not return within `limit`: its thread then continues by itself. ABORTED, without
+  // running it, if too many calls are unfinished.
   // REQUIRES: `call` owns what it uses.
   Status Run(std::function<Status()> call, Duration limit, std::string_view what);
 

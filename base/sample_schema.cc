@@ -86,25 +86,25 @@ SampleSchema::SampleSchema(std::vector<Channel> channels) : channels_(std::move(
 
 StatusOr<SampleSchema> SampleSchema::Make(std::vector<Channel> channels) {
   if (std::ssize(channels) > kChannelsMax) {
-    return InvalidArgument("sample schema: {} channels are more than {}", channels.size(),
+    return InvalidArgument("sample schema: {} channels exceed the limit of {}", channels.size(),
                            kChannelsMax);
   }
   for (const Channel& channel : channels) {
     const ChannelForm& form = channel.form;
     if (!IsChannelName(form.name)) {
-      return InvalidArgument("sample schema: \"{}\" is no name of a channel",
+      return InvalidArgument("sample schema: \"{}\" is not a channel name",
                              form.name.substr(0, 64));
     }
     if (std::count_if(channels.begin(), channels.end(),
                       [&](const Channel& other) { return other.form.name == form.name; }) != 1) {
-      return InvalidArgument("sample schema: channel \"{}\" is there twice", form.name);
+      return InvalidArgument("sample schema: channel \"{}\" appears twice", form.name);
     }
     if (form.lanes < 1 || form.lanes > kLanesMax) {
-      return InvalidArgument("sample schema: channel \"{}\" has {} lanes, not 1 to {}", form.name,
-                             form.lanes, kLanesMax);
+      return InvalidArgument("sample schema: channel \"{}\" has {} lanes, must have 1 to {}",
+                             form.name, form.lanes, kLanesMax);
     }
     if (channel.since < 1) {
-      return InvalidArgument("sample schema: channel \"{}\" is since version {}, below 1",
+      return InvalidArgument("sample schema: channel \"{}\": since is version {}, below 1",
                              form.name, channel.since);
     }
     TROUPE_RETURN_IF_ERROR(CheckSource(channel));

@@ -41,11 +41,11 @@ TEST(SampleSchema, RefusesAChannelThatIsNoneByItsName) {
     return std::string(Message(made.status()));
   };
   const auto form = [](std::string name) { return ChannelForm{std::move(name)}; };
-  EXPECT_THAT(refusal({.form = form("")}), HasSubstr("\"\" is no name"));
-  EXPECT_THAT(refusal({.form = form("Re gion")}), HasSubstr("\"Re gion\" is no name"));
-  EXPECT_THAT(refusal({.form = form(std::string(65, 'a'))}), HasSubstr("is no name"));
-  EXPECT_THAT(refusal({.form = form("tokens")}), HasSubstr("\"tokens\" is there twice"));
-  EXPECT_THAT(refusal({.form = form("x"), .since = 0}), HasSubstr("\"x\" is since version 0"));
+  EXPECT_THAT(refusal({.form = form("")}), HasSubstr("\"\" is not a channel name"));
+  EXPECT_THAT(refusal({.form = form("Re gion")}), HasSubstr("\"Re gion\" is not a channel name"));
+  EXPECT_THAT(refusal({.form = form(std::string(65, 'a'))}), HasSubstr("is not a channel name"));
+  EXPECT_THAT(refusal({.form = form("tokens")}), HasSubstr("\"tokens\" appears twice"));
+  EXPECT_THAT(refusal({.form = form("x"), .since = 0}), HasSubstr("\"x\": since is version 0"));
   EXPECT_THAT(refusal({.form = {"x", ChannelType::kInt32, ChannelExtent::kToken, 0}}),
               HasSubstr("\"x\" has 0 lanes"));
   EXPECT_THAT(

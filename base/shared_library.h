@@ -27,7 +27,7 @@ class SharedLibrary {
   template <typename Function>
   Status Find(const char* function_name, Function** function) const {
     *function = reinterpret_cast<Function*>(Address(function_name));
-    if (*function == nullptr) return Unimplemented("it has no function {}", function_name);
+    if (*function == nullptr) return Unimplemented("function {} is missing", function_name);
     return OkStatus();
   }
 

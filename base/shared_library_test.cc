@@ -15,7 +15,7 @@ TEST(SharedLibrary, FindsTheFunctionsThatItHas) {
   EXPECT_DOUBLE_EQ(cube_root(27.0), 3.0);
   const Status lacking = (*library)->Find("cbrt_of_nobody", &cube_root);
   EXPECT_EQ(lacking.code(), StatusCode::kUnimplemented);
-  EXPECT_EQ(lacking.message(), "it has no function cbrt_of_nobody");
+  EXPECT_EQ(lacking.message(), "function cbrt_of_nobody is missing");
 }
 
 TEST(SharedLibrary, SaysWhichLibraryIsNotThere) {

@@ -4,6 +4,7 @@ Peers are PyTorch from PyPI in a separate environment (build/bench/venv, 3.4 GB,
 use). If it cannot be installed, the benchmark says so and prints only our figures.
 """
 
+import argparse
 import glob
 import json
 import os
@@ -36,13 +37,16 @@ def torch_python():
     """Returns the interpreter with PyTorch, or None after printing the reason."""
     python = VENV / "bin/python"
     probe = [str(python), "-c", "import torch"]
-    if python.exists() and subprocess.run(probe, env=torch_environment(), capture_output=True).returncode == 0:
+    if python.exists() and subprocess.run(probe, env=torch_environment(),
+                                          capture_output=True).returncode == 0:
         return str(python)
     say(f"bench: installing {TORCH} into {VENV.relative_to(ROOT)} (3.4 GB)")
     shutil.rmtree(VENV, ignore_errors=True)
-    made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(VENV)], capture_output=True, text=True)
+    made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(VENV)], capture_output=True,
+                          text=True)
     if made.returncode == 0:
-        made = subprocess.run([str(VENV / "bin/pip"), "install", "-q", TORCH, NUMPY], capture_output=True, text=True)
+        made = subprocess.run([str(VENV / "bin/pip"), "install", "-q", TORCH, NUMPY],
+                              capture_output=True, text=True)
     if made.returncode != 0:
         reason = made.stderr.strip().rpartition("\n")[2] or f"exit code {made.returncode}"
         say(f"bench: PyTorch cannot be installed here, so no peer is measured: {reason}")
@@ -53,7 +57,8 @@ def torch_python():
 def torch_environment():
     # The wheels' own CUDA libraries must precede any of the machine's.
     libraries = sorted(glob.glob(str(VENV / "lib/python3*/site-packages/nvidia/*/lib")))
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")])}
+    return {**os.environ,
+            "LD_LIBRARY_PATH": ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")])}
 
 
 def limited(process):
@@ -70,8 +75,9 @@ class Stepper:
     def __init__(self, name, command, environment=None):
         self.name = name
         self.seconds = []
-        self.facts = {}  # what it reports before it is ready
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.facts = {}  # its reports before it is ready
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True,
                                         env=environment)
         timer = limited(self.process)
         line = self.process.stdout.readline().strip()
@@ -101,7 +107,8 @@ class Stepper:
 
 
 def run_json(command, environment=None):
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_SECONDS)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment,
+                          timeout=LIMIT_SECONDS)
     if done.returncode != 0:
         sys.stderr.write(done.stderr)
         sys.exit(f"bench: {' '.join(command)} failed with exit code {done.returncode}")
@@ -113,7 +120,13 @@ def show(record):
 
 
 def bench_actor():
-    for record in run_json([str(BIN / "troupe-bench-actor")]):
+    for program in ("troupe-bench-actor", "troupe-bench-control"):
+        for record in run_json([str(BIN / program)]):
+            show(record)
+
+
+def bench_control_path():
+    for record in run_json([str(BIN / "troupe-bench-control-path")]):
         show(record)
 
 
@@ -129,25 +142,30 @@ def bench_collective():
         show(record)
     if not python:
         return
-    for peer in run_json([python, str(ROOT / "bench/torch_gloo.py"), "--sizes", "64,67108864"], torch_environment()):
+    for peer in run_json([python, str(ROOT / "bench/torch_gloo.py"), "--sizes", "64,67108864"],
+                         torch_environment()):
         show(peer)
         for record in ours:
             if record.get("operation") == "all_reduce" and record.get("bytes") == peer["bytes"]:
                 ratio = peer["median_seconds"] / record["median_seconds"]
-                show({"comparison": "all_reduce", "bytes": peer["bytes"], "times_faster_than_gloo": round(ratio, 1)})
+                show({"comparison": "all_reduce", "bytes": peer["bytes"],
+                      "times_faster_than_gloo": round(ratio, 1)})
 
 
 def bench_step():
     python = torch_python()
     for sequence, dtype in ((256, "float32"), (256, "bfloat16"), (1024, "bfloat16")):
-        shape = ["--model", "llama-124m", "--batch", "4", "--sequence", str(sequence), "--threads", "2"]
-        steppers = [Stepper("troupe", [str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype, "--on-request"])]
+        shape = ["--model", "llama-124m", "--batch", "4", "--sequence", str(sequence), "--threads",
+                 "2"]
+        steppers = [Stepper("troupe", [str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype,
+                                       "--on-request"])]
         if python:
             script = [python, str(ROOT / "bench/torch_llama.py"), *shape]
             for precision in ["float32"] if dtype == "float32" else ["autocast", "weights"]:
                 for mode in ([], ["--compile"]):
                     name = f"torch {precision} {'compiled' if mode else 'eager'}"
-                    steppers.append(Stepper(name, [*script, "--precision", precision, *mode], torch_environment()))
+                    steppers.append(Stepper(name, [*script, "--precision", precision, *mode],
+                                            torch_environment()))
         for _ in range(5):  # alternating, so that a busy moment affects all equally
             for stepper in steppers:
                 stepper.step()
@@ -161,15 +179,18 @@ def bench_step():
         if peers:
             show({"comparison": "step", "tokens": f"4x{sequence}", "dtype": dtype,
                   "times_the_best_torch": round(rates["troupe"] / max(peers), 2)})
-        for record in run_json([str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype, "--products-alone"]):
-            record["share_of_products_alone"] = round(rates["troupe"] / record["tokens_per_second"], 2)
+        for record in run_json([str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype,
+                                "--products-alone"]):
+            record["share_of_products_alone"] = round(rates["troupe"] / record["tokens_per_second"],
+                                                      2)
             show(record)
 
 
 def bench_experts():
     for ranks, dispatch in ((1, "all_to_all"), (2, "all_to_all"), (2, "all_gather")):
         for dtype in ("float32", "bfloat16"):
-            for record in run_json([str(BIN / "troupe-bench-experts"), "--ranks", str(ranks), "--dispatch", dispatch,
+            for record in run_json([str(BIN / "troupe-bench-experts"), "--ranks", str(ranks),
+                                    "--dispatch", dispatch,
                                     "--dtype", dtype]):
                 show(record)
 
@@ -191,26 +212,31 @@ def bench_plan():
     with tempfile.TemporaryDirectory() as folder:
         job = pathlib.Path(folder) / "job.yaml"
         job.write_text("name: large\nmodel: {preset: llama-8b}\ndata: {train: none}\n"
-                       "training: {steps: 10, sequence_length: 8192, global_batch_size: 2048, compute_dtype: bfloat16}\n"
-                       "parallelism: {data_parallel_replicate_degree: 32, tensor_parallel_degree: 8,"
+                       "training: {steps: 10, sequence_length: 8192, global_batch_size: 2048, "
+                       "compute_dtype: bfloat16}\n"
+                       "parallelism: {data_parallel_replicate_degree: 32, "
+                       "tensor_parallel_degree: 8,"
                        " pipeline_parallel_degree: 4}\n")
         plan = [str(BIN / "troupe"), "plan", str(job), "-o", "json"]
         start = time.perf_counter()
         subprocess.run(plan, check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
         show({"bench": "plan", "ranks": 1024, "seconds": round(time.perf_counter() - start, 3)})
         profile = pathlib.Path(folder) / "profile.yaml"
-        profile.write_text("name: h100\nmemory_bytes: 85899345920\nfloat32_flops_per_second: 60e12\n"
+        profile.write_text(
+            "name: h100\nmemory_bytes: 85899345920\nfloat32_flops_per_second: 60e12\n"
                            "bfloat16_flops_per_second: 989e12\nproduct_efficiency: 0.7\n"
-                           "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\ndevices_per_island: 8\n"
+                           "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\n"
+                           "devices_per_island: 8\n"
                            "island: {bytes_per_second: 450e9, latency_seconds: 3.0e-6}\n"
                            "fabric: {bytes_per_second: 50e9, latency_seconds: 6.0e-6}\n")
         start = time.perf_counter()
-        found = subprocess.run([*plan, "--search", "--workers", "1024", "--profile", str(profile)], check=True,
-                               capture_output=True, text=True, timeout=LIMIT_SECONDS)
+        found = subprocess.run([*plan, "--search", "--workers", "1024", "--profile", str(profile)],
+                               check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS)
         seconds = time.perf_counter() - start
         found = json.loads(found.stdout)
-        show({"bench": "search", "devices": 1024, "seconds": round(seconds, 3), "layouts": len(found["best"]) + len(
-            found["rejected"]), "unseen": sum("not looked at" in layout["reason"] for layout in found["rejected"])})
+        show({"bench": "search", "devices": 1024, "seconds": round(seconds, 3),
+              "layouts": len(found["best"]) + len(found["rejected"]),
+              "unseen": sum("not evaluated" in layout["reason"] for layout in found["rejected"])})
 
 
 class LocalCluster:
@@ -223,7 +249,8 @@ class LocalCluster:
         self.binaries = pathlib.Path(binaries)
 
     def __enter__(self):
-        self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes", "/usr/include/c++")
+        self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes",
+                    "/usr/include/c++")
         self.troupe("up", "--workers", self.workers, "--data-dir", self.home / "cluster")
         return self
 
@@ -232,7 +259,8 @@ class LocalCluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def troupe(self, *arguments):
-        done = subprocess.run([str(self.binaries / "troupe"), *map(str, arguments)], capture_output=True, text=True,
+        done = subprocess.run([str(self.binaries / "troupe"), *map(str, arguments)],
+                              capture_output=True, text=True,
                               timeout=LIMIT_SECONDS)
         if done.returncode != 0:
             sys.exit(f"bench: troupe {' '.join(map(str, arguments))}: {done.stderr}")
@@ -259,7 +287,8 @@ class LocalCluster:
 
     def train(self, name, model, training, parallelism, on_step=lambda step: None, checkpoint=None,
               on_event=lambda event: None):
-        further = f"parallelism: {parallelism}\n" + (f"checkpoint: {checkpoint}\n" if checkpoint else "")
+        further = f"parallelism: {parallelism}\n" + (f"checkpoint: {checkpoint}\n" if checkpoint
+                                                     else "")
         return self.run_job(self.write_job(name, model, training, further), on_step, on_event)
 
     def run_job(self, job, on_step=lambda step: None, on_event=lambda event: None):
@@ -269,7 +298,8 @@ class LocalCluster:
         cluster = ["--data-dir", str(self.home / "cluster")]
         start = time.perf_counter()
         self.troupe("submit", job, *cluster)
-        watch = subprocess.Popen([str(self.binaries / "troupe"), "watch", name, "-o", "json", *cluster], stdout=subprocess.PIPE,
+        watch = subprocess.Popen([str(self.binaries / "troupe"), "watch", name, "-o", "json",
+                                  *cluster], stdout=subprocess.PIPE,
                                  text=True)
         timer = limited(watch)
         first, steps = None, []
@@ -295,11 +325,13 @@ def bench_start():
         seconds = []
         for i in range(5):
             first, _ = cluster.train(f"start-{i}", "{preset: tiny}",
-                                     "{steps: 2, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256}",
+                                     "{steps: 2, global_batch_size: 4, micro_batch_size: 2, "
+                                     "sequence_length: 256}",
                                      "{tensor_parallel_degree: 2}")
             seconds.append(first)
         show({"bench": "start", "model": "tiny", "ranks": 2,
-              "median_seconds_from_submit_to_first_finished_step": round(statistics.median(seconds), 3)})
+              "median_seconds_from_submit_to_first_finished_step":
+              round(statistics.median(seconds), 3)})
 
 
 def bench_recovery():
@@ -317,7 +349,8 @@ def bench_recovery():
                     killed["seconds"] = time.perf_counter() - killed["at"]
 
             cluster.train("recovery", "{preset: tiny}",
-                          "{steps: 40, global_batch_size: 8, micro_batch_size: 2, sequence_length: 256}",
+                          "{steps: 40, global_batch_size: 8, micro_batch_size: 2, "
+                          "sequence_length: 256}",
                           "{tensor_parallel_degree: 2, pipeline_parallel_degree: 2}", kill_at_ten)
             seconds.append(killed["seconds"])
     show({"bench": "recovery", "model": "tiny", "ranks": 4, "killed": "one worker with SIGKILL",
@@ -326,18 +359,20 @@ def bench_recovery():
 
 
 def bench_layouts():
-    layouts = {"single": (1, "{}"), "pipe 2 x tensor 2": (4, "{tensor_parallel_degree: 2, pipeline_parallel_degree: 2}")}
+    layouts = {"single": (1, "{}"),
+               "pipe 2 x tensor 2": (4, "{tensor_parallel_degree: 2, pipeline_parallel_degree: 2}")}
     for dtype in ("float32", "bfloat16"):
         rates = {}
         for name, (ranks, parallelism) in layouts.items():
             with LocalCluster(ranks) as cluster:
                 _, steps = cluster.train("bench", "{preset: llama-124m}",
                                          "{steps: 7, global_batch_size: 4, micro_batch_size: "
-                                         f"{4 if ranks == 1 else 1}, sequence_length: 256, compute_dtype: {dtype}}}",
+                                         f"{4 if ranks == 1 else 1}, sequence_length: 256, "
+                                         f"compute_dtype: {dtype}}}",
                                          parallelism)
             rates[name] = statistics.median(step["tokens_per_second"] for step in steps[2:])
-            show({"bench": "layouts", "model": "llama-124m", "tokens": "4x256", "dtype": dtype, "layout": name,
-                  "ranks": ranks, "tokens_per_second": round(rates[name], 1)})
+            show({"bench": "layouts", "model": "llama-124m", "tokens": "4x256", "dtype": dtype,
+                  "layout": name, "ranks": ranks, "tokens_per_second": round(rates[name], 1)})
         show({"comparison": "layouts", "dtype": dtype,
               "times_the_single_rank": round(rates["pipe 2 x tensor 2"] / rates["single"], 2)})
 
@@ -346,9 +381,11 @@ def train_together(cluster, names):
     """Returns the seconds from the first submit to the end of the last of these jobs: llama-124m,
     4x256, two ranks with one thread each."""
     steps = 8
-    training = f"{{steps: {steps}, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256, compute_dtype: bfloat16}}"
+    training = (f"{{steps: {steps}, global_batch_size: 4, micro_batch_size: 2, "
+                "sequence_length: 256, compute_dtype: bfloat16}")
     jobs = [cluster.write_job(name, "{preset: llama-124m}", training,
-                              "parallelism: {data_parallel_replicate_degree: 2}\ncheckpoint: {folder: \"\"}\n")
+                              "parallelism: {data_parallel_replicate_degree: 2}\n"
+                              "checkpoint: {folder: \"\"}\n")
             for name in names]
     failures = []
 
@@ -382,18 +419,23 @@ def bench_cores():
                 alone = [train_together(cluster, [job]) for job in ("a", "b")]
                 together = train_together(cluster, ["c", "d"])
             ratios[name].append(together / sum(alone))
-            show({"bench": "cores", "build": name, "turn": turn, "alone_seconds": [round(s, 2) for s in alone],
-                  "together_seconds": round(together, 2), "times_the_sum": round(ratios[name][-1], 3)})
+            show({"bench": "cores", "build": name, "turn": turn,
+                  "alone_seconds": [round(s, 2) for s in alone],
+                  "together_seconds": round(together, 2),
+                  "times_the_sum": round(ratios[name][-1], 3)})
     for name, of_build in ratios.items():
-        show({"comparison": "cores", "model": "llama-124m", "tokens": "4x256", "layout": "data_replicate 2", "build": name,
-              "two_jobs_at_once_times_the_sum_of_each_alone": round(statistics.median(of_build), 3), "aim": 1.1})
+        show({"comparison": "cores", "model": "llama-124m", "tokens": "4x256",
+              "layout": "data_replicate 2", "build": name,
+              "two_jobs_at_once_times_the_sum_of_each_alone": round(statistics.median(of_build), 3),
+              "aim": 1.1})
 
 
 def bench_float8():
     """Trains the quickstart's model for 200 steps in bfloat16 and with each float8 recipe, on the
     same samples, to compare the loss, not the speed. A CPU multiplies FP8 operands as bfloat16,
     which represents them exactly."""
-    model = ('{pattern: "(AD)x4", hidden_size: 256, num_attention_heads: 8, num_key_value_heads: 4, '
+    model = ('{pattern: "(AD)x4", hidden_size: 256, num_attention_heads: 8, '
+             'num_key_value_heads: 4, '
              "intermediate_size: 704, vocab_size: 259}")
     tails, held_out = {}, {}
     with LocalCluster(1) as cluster:
@@ -402,19 +444,23 @@ def bench_float8():
             job.write_text(
                 f"name: float8-{recipe}\nmodel: {model}\n"
                 f"data: {{train: {cluster.home / 'headers'}, validation_fraction: 0.02}}\n"
-                "training: {steps: 200, global_batch_size: 8, micro_batch_size: 2, sequence_length: 256, seed: 1, "
-                f"compute_dtype: bfloat16, validation_interval: 200, float8: {{recipe: {recipe}}}}}\n"
+                "training: {steps: 200, global_batch_size: 8, micro_batch_size: 2, "
+                "sequence_length: 256, seed: 1, "
+                f"compute_dtype: bfloat16, validation_interval: 200, "
+                f"float8: {{recipe: {recipe}}}}}\n"
                 "optimizer: {lr: 1.0e-3, beta2: 0.95, weight_decay: 0.1}\n"
                 "lr_schedule: {warmup_steps: 20, decay_type: cosine, min_lr_factor: 0.1}\n")
             _, steps = cluster.run_job(job)
             tails[recipe] = statistics.mean(step["loss"] for step in steps[-20:])
             held_out[recipe] = steps[-1]["validation_loss"]
             show({"bench": "float8", "model": "quickstart", "steps": 200, "recipe": recipe,
-                  "loss_of_step_200": round(steps[-1]["loss"], 4), "mean_loss_of_the_last_20": round(tails[recipe], 4),
+                  "loss_of_step_200": round(steps[-1]["loss"], 4),
+                  "mean_loss_of_the_last_20": round(tails[recipe], 4),
                   "held_out_loss": round(held_out[recipe], 4),
-                  "tokens_per_second": round(statistics.median(step["tokens_per_second"] for step in steps[5:]), 1)})
+                  "tokens_per_second": round(statistics.median(step["tokens_per_second"]
+                                                               for step in steps[5:]), 1)})
     for recipe in ("current", "delayed", "blockwise"):
-        show({"comparison": "float8", "recipe": recipe, "beside": "bfloat16",
+        show({"comparison": "float8", "recipe": recipe, "relative_to": "bfloat16",
               "mean_loss_of_the_last_20": f"{tails[recipe] / tails['none'] - 1:+.2%}",
               "held_out_loss": f"{held_out[recipe] / held_out['none'] - 1:+.2%}"})
 
@@ -428,7 +474,8 @@ def bench_sharding():
                "data_replicate 2": (2, 2, "{data_parallel_replicate_degree: 2}"),
                "data_shard 2, ZeRO-1": (2, 2, "{data_parallel_shard_degree: 2, zero_stage: 1}"),
                "data_shard 2, ZeRO-3": (2, 2, "{data_parallel_shard_degree: 2, zero_stage: 3}"),
-               "tensor 2, sequence parallel": (2, 4, "{tensor_parallel_degree: 2, sequence_parallel: true}")}
+               "tensor 2, sequence parallel": (2, 4, "{tensor_parallel_degree: 2, "
+                                                     "sequence_parallel: true}")}
     rates = {name: [] for name in layouts}
     python = torch_python()
     peers = {"ddp-autocast": [], "ddp-weights": [], "fsdp2": []} if python else {}
@@ -436,7 +483,8 @@ def bench_sharding():
         for index, (name, (ranks, samples, parallelism)) in enumerate(layouts.items()):
             with LocalCluster(ranks) as cluster:
                 _, steps = cluster.train(f"bench-{turn}-{index}", "{preset: llama-124m}",
-                                         f"{{steps: 6, global_batch_size: 4, micro_batch_size: {samples}, {shape}}}",
+                                         f"{{steps: 6, global_batch_size: 4, "
+                                         f"micro_batch_size: {samples}, {shape}}}",
                                          parallelism)
             rates[name] += [step["tokens_per_second"] for step in steps[2:]]
         for variant in peers:
@@ -446,8 +494,8 @@ def bench_sharding():
     rates = {name: statistics.median(values) for name, values in rates.items()}
     peers = {name: statistics.median(values) for name, values in peers.items()}
     for name, rate in rates.items():
-        show({"bench": "sharding", "model": "llama-124m", "tokens": "4x256", "dtype": "bfloat16", "layout": name,
-              "ranks": layouts[name][0], "tokens_per_second": round(rate, 1)})
+        show({"bench": "sharding", "model": "llama-124m", "tokens": "4x256", "dtype": "bfloat16",
+              "layout": name, "ranks": layouts[name][0], "tokens_per_second": round(rate, 1)})
     for name, rate in peers.items():
         show({"peer": "torch", "variant": name, "ranks": 2, "tokens_per_second": round(rate, 1)})
     plain, single = rates["data_replicate 2"], rates["one rank"]
@@ -455,9 +503,11 @@ def bench_sharding():
                   "zero_3_times_plain": rates["data_shard 2, ZeRO-3"] / plain,
                   "tensor_2_times_one_rank": rates["tensor 2, sequence parallel"] / single}
     if peers:
-        comparison["plain_times_the_best_ddp"] = plain / max(peers["ddp-autocast"], peers["ddp-weights"])
+        comparison["plain_times_the_best_ddp"] = plain / max(peers["ddp-autocast"],
+                                                             peers["ddp-weights"])
         comparison["zero_3_times_fsdp2"] = rates["data_shard 2, ZeRO-3"] / peers["fsdp2"]
-    show({"comparison": "sharding", **{name: round(ratio, 2) for name, ratio in comparison.items()}})
+    show({"comparison": "sharding", **{name: round(ratio, 2)
+                                       for name, ratio in comparison.items()}})
 
 
 def descendants(pid):
@@ -481,20 +531,28 @@ def resident_bytes(pid):
 ESTIMATED = {
     # ranks, micro_batch_size, model, other keys of the job
     "one rank": (1, 4, "{preset: llama-124m}", "parallelism: {}"),
-    "one rank, recomputed": (1, 4, "{preset: llama-124m}", "activation_recomputation: {mode: full}"),
+    "one rank, recomputed": (1, 4, "{preset: llama-124m}",
+                             "activation_recomputation: {mode: full}"),
     "one rank, float32": (1, 2, "{preset: llama-124m}", "parallelism: {}"),
-    "data_replicate 2": (2, 2, "{preset: llama-124m}", "parallelism: {data_parallel_replicate_degree: 2}"),
-    "data_shard 2, ZeRO-1": (2, 2, "{preset: llama-124m}", "parallelism: {data_parallel_shard_degree: 2, zero_stage: 1}"),
-    "data_shard 2, ZeRO-3": (2, 1, "{preset: llama-124m}", "parallelism: {data_parallel_shard_degree: 2, zero_stage: 3}"),
+    "data_replicate 2": (2, 2, "{preset: llama-124m}",
+                         "parallelism: {data_parallel_replicate_degree: 2}"),
+    "data_shard 2, ZeRO-1": (2, 2, "{preset: llama-124m}",
+                             "parallelism: {data_parallel_shard_degree: 2, zero_stage: 1}"),
+    "data_shard 2, ZeRO-3": (2, 1, "{preset: llama-124m}",
+                             "parallelism: {data_parallel_shard_degree: 2, zero_stage: 3}"),
     "tensor 2, sequence parallel": (2, 2, "{preset: llama-124m}",
-                                    "parallelism: {tensor_parallel_degree: 2, sequence_parallel: true}"),
+                                    "parallelism: {tensor_parallel_degree: 2, "
+                                    "sequence_parallel: true}"),
     "pipe 2": (2, 1, "{preset: llama-124m}", "parallelism: {pipeline_parallel_degree: 2}"),
     "context 2": (2, 2, "{preset: llama-124m}", "parallelism: {context_parallel_degree: 2}"),
-    "expert 2": (2, 2, "{preset: llama-124m, pattern: (AE)x6, num_experts: 8, num_experts_per_tok: 2,"
+    "expert 2": (2, 2, "{preset: llama-124m, pattern: (AE)x6, num_experts: 8, "
+                       "num_experts_per_tok: 2,"
                        " moe_intermediate_size: 768}", "parallelism: {expert_parallel_degree: 2}"),
-    "data_shard 4, ZeRO-3": (4, 1, "{preset: llama-124m}", "parallelism: {data_parallel_shard_degree: 4, zero_stage: 3}"),
+    "data_shard 4, ZeRO-3": (4, 1, "{preset: llama-124m}",
+                             "parallelism: {data_parallel_shard_degree: 4, zero_stage: 3}"),
     "data_shard 4, runs of 2": (4, 1, "{preset: llama-124m}",
-                                "parallelism: {data_parallel_shard_degree: 4, zero_stage: 3, reshard_after_forward: 2}"),
+                                "parallelism: {data_parallel_shard_degree: 4, zero_stage: 3, "
+                                "reshard_after_forward: 2}"),
 }
 
 
@@ -511,8 +569,9 @@ def bench_estimates():
             for index, name in enumerate(names):
                 # The profile is measured anew each time, because the speed of a virtual machine
                 # changes within minutes.
-                subprocess.run([str(BIN / "troupe-worker"), "--measure-peak", "--devices", f"cpu:{ranks}", "--data-dir",
-                                str(profiled)], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+                subprocess.run([str(BIN / "troupe-worker"), "--measure-peak", "--devices",
+                                f"cpu:{ranks}", "--data-dir", str(profiled)], check=True,
+                               stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
                 _, samples, model, further = ESTIMATED[name]
                 dtype = "float32" if "float32" in name else "bfloat16"
                 resident = []
@@ -522,21 +581,29 @@ def bench_estimates():
                         resident.append(max(resident_bytes(pid) for worker in range(ranks)
                                             for pid in descendants(cluster.worker_pid(worker))))
 
-                training = (f"{{steps: 7, global_batch_size: 4, micro_batch_size: {samples}, sequence_length: 256, "
+                training = (f"{{steps: 7, global_batch_size: 4, micro_batch_size: {samples}, "
+                            f"sequence_length: 256, "
                             f"compute_dtype: {dtype}}}")
                 job = cluster.write_job(f"estimate-{ranks}-{index}", model, training, further)
-                plan = json.loads(cluster.troupe("plan", job, "--profile", profiled / "profile.yaml", "-o", "json"))
+                plan = json.loads(cluster.troupe("plan", job, "--profile",
+                                                 profiled / "profile.yaml", "-o", "json"))
                 _, steps = cluster.run_job(job, sample_memory)
                 seconds = statistics.median(step["step_seconds"] for step in steps[2:])
                 planned = max(stage["memory"]["total_bytes"] for stage in plan["stages"])
                 show({"bench": "estimates", "layout": name, "dtype": dtype,
-                      "profile": dict(line.split(": ") for line in (profiled / "profile.yaml").read_text().splitlines()
+                      "profile": dict(line.split(": ")
+                                      for line in (
+                                              profiled / "profile.yaml").read_text().splitlines()
                                       if re.match(r"[a-z_0-9]+_(efficiency|second): ", line)),
-                      "planned_seconds": round(plan["estimate"]["step_seconds"], 3), "measured_seconds": round(seconds, 3),
+                      "planned_seconds": round(plan["estimate"]["step_seconds"], 3),
+                      "measured_seconds": round(seconds, 3),
                       # A profile does not describe ranks that share cores.
-                      "time_ratio": round(plan["estimate"]["step_seconds"] / seconds, 2) if ranks <= os.cpu_count() else None,
-                      "planned_megabytes": round(planned / 1e6), "measured_megabytes": round(max(resident) / 1e6),
-                      "within_a_tenth_and_64_mib": abs(max(resident) - planned) <= 0.1 * planned + 64 * 2**20})
+                      "time_ratio": round(plan["estimate"]["step_seconds"] / seconds, 2)
+                      if ranks <= os.cpu_count() else None,
+                      "planned_megabytes": round(planned / 1e6),
+                      "measured_megabytes": round(max(resident) / 1e6),
+                      "within_a_tenth_and_64_mib": abs(max(resident) - planned) <= 0.1 * planned +
+                      64 * 2**20})
 
 
 def bench_data():
@@ -547,7 +614,8 @@ def bench_data():
     try:
         python = tokenizers_test.peer_python()
     except subprocess.CalledProcessError as error:
-        say(f"bench: {tokenizers_test.PACKAGE} cannot be installed here, so nothing is measured: {error}")
+        say(f"bench: {tokenizers_test.PACKAGE} cannot be installed here, so nothing is "
+            f"measured: {error}")
         return
     paths, size = [], 0
     for path in sorted(pathlib.Path("/usr/include").rglob("*.h*")):
@@ -559,20 +627,24 @@ def bench_data():
             tokenizer = f"{folder}/{rule}.json"
             peer = subprocess.run([python, str(ROOT / "bench/tokenizers_peer.py"),
                                    str(ROOT / f"data/testdata/{rule}_tokenizer.json"), tokenizer],
-                                  input="\n".join(paths), capture_output=True, text=True, timeout=LIMIT_SECONDS,
+                                  input="\n".join(paths), capture_output=True, text=True,
+                                  timeout=LIMIT_SECONDS,
                                   env={**os.environ, "TOKENIZERS_PARALLELISM": "false"})
             if peer.returncode != 0:
                 sys.exit(f"bench: the peer failed: {peer.stderr}")
             theirs = [json.loads(line) for line in peer.stdout.splitlines()]
-            done = subprocess.run([str(BIN / "troupe-bench-tokenizer"), tokenizer], input="\n".join(paths),
-                                  capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
+            done = subprocess.run([str(BIN / "troupe-bench-tokenizer"), tokenizer],
+                                  input="\n".join(paths), capture_output=True, text=True,
+                                  timeout=LIMIT_SECONDS, check=True)
             ours = [json.loads(line) for line in done.stdout.splitlines()]
             if {r["tokens"] for r in ours} != {r["tokens"] for r in theirs}:
                 sys.exit("bench: the tokenizers do not agree")
             rates = {}
             for who, records in (("troupe", ours), ("tokenizers", theirs)):
-                rates[who] = ours[0]["bytes"] / 1e6 / statistics.median(r["cpu_seconds"] for r in records)
-                show({"bench": "data", "rule": rule, "documents": len(paths), "megabytes": round(ours[0]["bytes"] / 1e6, 1),
+                rates[who] = ours[0]["bytes"] / 1e6 / statistics.median(
+                    r["cpu_seconds"] for r in records)
+                show({"bench": "data", "rule": rule, "documents": len(paths),
+                      "megabytes": round(ours[0]["bytes"] / 1e6, 1),
                       "threads": 1, "who": who, "megabytes_per_cpu_second": round(rates[who], 1)})
             show({"comparison": "data", "rule": rule,
                   "times_the_package": round(rates["troupe"] / rates["tokenizers"], 1)})
@@ -587,7 +659,8 @@ def bench_checkpoint():
     asked = [(ours, command) for command in
              ("write", "save", "save-between", "copy", "read", "load-same", "load-reshard")]
     if python:
-        dcp = Stepper("torch DCP", [python, str(ROOT / "bench/torch_dcp.py"), "--directory", str(folder)],
+        dcp = Stepper("torch DCP", [python, str(ROOT / "bench/torch_dcp.py"), "--directory",
+                                    str(folder)],
                       torch_environment())
         asked += [(dcp, command) for command in ("save", "async", "load")]
     seconds = {(who.name, command): [] for who, command in asked}
@@ -598,11 +671,13 @@ def bench_checkpoint():
     method = ours.ask("method")
     median = {key: statistics.median(values) for key, values in seconds.items()}
     for (who, command), value in median.items():
-        show({"bench": "checkpoint", "who": who, "what": command, "bytes": size, "median_seconds": round(value, 3),
-              "gigabytes_per_second": round(size / value / 1e9, 2), **({"method": method} if "save" in command and
-                                                                      who == "troupe" else {})})
+        show({"bench": "checkpoint", "who": who, "what": command, "bytes": size,
+              "median_seconds": round(value, 3),
+              "gigabytes_per_second": round(size / value / 1e9, 2),
+              **({"method": method} if "save" in command and who == "troupe" else {})})
     mine = {command: value for (who, command), value in median.items() if who == "troupe"}
-    show({"comparison": "checkpoint", "save_share_of_disk_write_rate": round(mine["write"] / mine["save"], 2),
+    show({"comparison": "checkpoint",
+          "save_share_of_disk_write_rate": round(mine["write"] / mine["save"], 2),
           "load_share_of_disk_read_rate": round(mine["read"] / mine["load-same"], 2),
           "resharded_load_times_same_layout": round(mine["load-reshard"] / mine["load-same"], 2)})
     ours.close()
@@ -619,8 +694,8 @@ def bench_checkpoint():
             if event["step"] > 2:  # the first ones are warm-up
                 # The step after a save point runs during the save, even if the commit arrives
                 # before its report.
-                beside = open_since or event["step"] % 10 == 1
-                steps["during" if beside else "between"].append(event["step_seconds"])
+                saving = open_since or event["step"] % 10 == 1
+                steps["during" if saving else "between"].append(event["step_seconds"])
             if event["step"] % 10 == 0:
                 open_since.append(event["step"])
 
@@ -630,32 +705,51 @@ def bench_checkpoint():
                 stalls.append(cluster.metric("troupe_checkpoint_stall_seconds"))
 
         cluster.train("saving", "{preset: llama-124m}",
-                      "{steps: 40, global_batch_size: 4, micro_batch_size: 4, sequence_length: 256}", "{}", on_step,
-                      f"{{folder: {folder}, interval: 10, keep_latest_k: 2, async_mode: async}}", on_event)
+                      "{steps: 40, global_batch_size: 4, micro_batch_size: 4, "
+                      "sequence_length: 256}", "{}", on_step,
+                      f"{{folder: {folder}, interval: 10, keep_latest_k: 2, async_mode: async}}",
+                      on_event)
     during, between = (statistics.median(steps[which]) for which in ("during", "between"))
-    show({"bench": "checkpoint", "what": "training with a save every 10 steps", "model": "llama-124m",
+    show({"bench": "checkpoint", "what": "training with a save every 10 steps",
+          "model": "llama-124m",
           "tokens": "4x256", "median_step_seconds": round(between, 3),
-          "median_step_seconds_during_a_save": round(during, 3), "steps_during_saves": len(steps["during"]),
-          "median_stall_seconds": round(statistics.median(stalls), 4), "longest_stall_seconds": round(max(stalls), 4)})
-    comparison = {"comparison": "checkpoint", "step_times_during_a_save": round(during / between, 2)}
+          "median_step_seconds_during_a_save": round(during, 3),
+          "steps_during_saves": len(steps["during"]),
+          "median_stall_seconds": round(statistics.median(stalls), 4),
+          "longest_stall_seconds": round(max(stalls), 4)})
+    comparison = {"comparison": "checkpoint",
+                  "step_times_during_a_save": round(during / between, 2)}
     if python:
         comparison["dcp_async_stall_seconds"] = round(median["torch DCP", "async"], 3)
-        comparison["times_less_stall_than_dcp"] = round(median["torch DCP", "async"] / max(max(stalls), 1e-3), 1)
+        comparison["times_less_stall_than_dcp"] = round(
+            median["torch DCP", "async"] / max(max(stalls), 1e-3), 1)
     show(comparison)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
-           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "cores": bench_cores, "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,
+BENCHES = {"actor": bench_actor, "control_path": bench_control_path,
+           "collective": bench_collective, "kernels": bench_kernels,
+           "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
+           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,
+           "layouts": bench_layouts, "cores": bench_cores, "sharding": bench_sharding,
+           "float8": bench_float8, "estimates": bench_estimates,
            "data": bench_data, "checkpoint": bench_checkpoint}
 
 
 def main():
-    names = sys.argv[1:] or list(BENCHES)
-    for name in names:
+    parser = argparse.ArgumentParser(
+        prog="./run bench", description="Measures Troupe, with its peers in the same run, and "
+        "prints one JSON object per line.", epilog="NAME: " + ", ".join(BENCHES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark (default: all)")
+    parser.add_argument("--check", action="store_true",
+                        help="check the names and measure nothing")
+    arguments = parser.parse_args()
+    for name in arguments.names:
         if name not in BENCHES:
             sys.exit(f"bench: no benchmark '{name}': one of {', '.join(BENCHES)}")
-    for name in names:
+    if arguments.check:
+        return
+    for name in arguments.names or BENCHES:
         say(f"# {name}")
         BENCHES[name]()
 

@@ -72,8 +72,7 @@ bool MovesRows(const model::Op& op) {
       return true;
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
-      return std::get<model::CollectiveAttributes>(op.attributes).purpose ==
-             model::CollectivePurpose::kDispatch;
+      return model::CollectiveOf(op).purpose == model::CollectivePurpose::kDispatch;
     default:
       return false;
   }

@@ -24,8 +24,9 @@ MODELS = {"llama-124m": (64, 1024), "llama-1b": (8, 2048)}  # samples per step, 
 HEADS = {"llama-124m": (12, 12, 64), "llama-1b": (32, 8, 64), "llama-8b": (32, 8, 128)}
 # The variants that a user of PyTorch would try: attention by each back end, with kernels launched
 # one by one or with CUDA graphs.
-PEERS = [("autocast", "cudnn", "default"), ("autocast", "flash", "default"), ("weights", "cudnn", "default"),
-         ("autocast", "cudnn", "reduce-overhead"), ("autocast", "cudnn", "max-autotune-no-cudagraphs")]
+PEERS = [("autocast", "cudnn", "default"), ("autocast", "flash", "default"),
+         ("weights", "cudnn", "default"), ("autocast", "cudnn", "reduce-overhead"),
+         ("autocast", "cudnn", "max-autotune-no-cudagraphs")]
 LIMIT_SECONDS = 400  # for each command
 SKIPPED = 77
 
@@ -42,22 +43,27 @@ def environment(python):
     """Returns this process's environment with the libraries of NVIDIA's packages next to PyTorch
     first."""
     script = ("import glob, importlib.util as u; found = u.find_spec('nvidia'); "
-              "print(*(d for p in (found.submodule_search_locations if found else []) for d in sorted(glob.glob(p + '/*/lib'))), "
+              "print(*(d for p in (found.submodule_search_locations if found else []) for d in "
+              "sorted(glob.glob(p + '/*/lib'))), "
               "sep=':')")
-    libraries = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    libraries = subprocess.run([python, "-c", script], capture_output=True, text=True,
+                               check=True).stdout.strip()
     paths = [path for path in (libraries, os.environ.get("LD_LIBRARY_PATH", "")) if path]
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths)} if paths else dict(os.environ)
 
 
 def ours(a, *arguments):
     """Returns the JSON lines of one run of our bench."""
-    command = [str(a.bin / "troupe-kernels-bench"), *map(str, arguments), "--choices", str(a.choices)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, env=a.environment)
+    command = [str(a.bin / "troupe-kernels-bench"), *map(str, arguments), "--choices",
+               str(a.choices)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+                          env=a.environment)
     if done.returncode == SKIPPED:
         note(done.stdout.strip())
         sys.exit(SKIPPED)
     if done.returncode != 0:
-        sys.exit(f"gpu: {' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        sys.exit(f"gpu: {' '.join(command)} ended with "
+                 f"{done.returncode}: {done.stderr.strip()[-2000:]}")
     if done.stderr.strip():
         note(done.stderr.strip())
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -66,7 +72,8 @@ def ours(a, *arguments):
 def our_rate(a, model, *arguments):
     batch, sequence = MODELS[model]
     steps = 13 if a.quick else 33
-    record = ours(a, "--train", model, "--batch", batch, "--sequence", sequence, "--steps", steps, *arguments)[-1]
+    record = ours(a, "--train", model, "--batch", batch, "--sequence", sequence, "--steps", steps,
+                  *arguments)[-1]
     show(record)
     return record["tokens_per_second"]
 
@@ -74,23 +81,28 @@ def our_rate(a, model, *arguments):
 def peer_rate(a, model, precision, attention, mode):
     """Returns tokens/s of one variant of PyTorch; None if it does not run."""
     batch, sequence = MODELS[model]
-    command = [a.python, str(ROOT / "bench/torch_llama.py"), "--model", model, "--batch", str(batch), "--sequence",
-               str(sequence), "--device", "cuda", "--precision", precision, "--attention", attention, "--compile", "--mode",
+    command = [a.python, str(ROOT / "bench/torch_llama.py"), "--model", model, "--batch",
+               str(batch), "--sequence", str(sequence), "--device", "cuda", "--precision",
+               precision, "--attention", attention, "--compile", "--mode",
                mode, "--steps", "5" if a.quick else "10"]
-    record = {"bench": "train", "who": "torch.compile", "model": model, "tokens": f"{batch}x{sequence}",
+    record = {"bench": "train", "who": "torch.compile", "model": model,
+              "tokens": f"{batch}x{sequence}",
               "precision": precision, "attention": attention, "mode": mode}
     start = time.monotonic()
     try:
-        done = subprocess.run(command, input="\n\n\n", capture_output=True, text=True, timeout=LIMIT_SECONDS)
+        done = subprocess.run(command, input="\n\n\n", capture_output=True, text=True,
+                              timeout=LIMIT_SECONDS)
         answers = done.stdout.split()
-        reason = done.stderr.strip().rpartition("\n")[2] if done.returncode != 0 or len(answers) != 4 else ""
+        failed = done.returncode != 0 or len(answers) != 4
+        reason = done.stderr.strip().rpartition("\n")[2] if failed else ""
     except subprocess.TimeoutExpired:
         reason = f"ended after {LIMIT_SECONDS} s"
     if reason:
         show({**record, "skipped": reason})
         return None
     rate = batch * sequence / statistics.median(map(float, answers[1:]))
-    show({**record, "tokens_per_second": round(rate), "seconds_in_all": round(time.monotonic() - start)})
+    show({**record, "tokens_per_second": round(rate),
+          "seconds_in_all": round(time.monotonic() - start)})
     return rate
 
 
@@ -101,7 +113,8 @@ def train(a):
         mine.append(our_rate(a, model))
         if any(peers):
             best = max(rate for rate in peers if rate)
-            show({"comparison": "train", "model": model, "times_the_best_torch": [round(rate / best, 3) for rate in mine]})
+            show({"comparison": "train", "model": model,
+                  "times_the_best_torch": [round(rate / best, 3) for rate in mine]})
 
 
 def float8(a):
@@ -109,14 +122,17 @@ def float8(a):
         wide = our_rate(a, model)
         for recipe in ("current", "delayed", "blockwise"):
             narrow = our_rate(a, model, "--float8", recipe)
-            show({"comparison": "float8", "model": model, "recipe": recipe, "times_bfloat16": round(narrow / wide, 3)})
+            show({"comparison": "float8", "model": model, "recipe": recipe,
+                  "times_bfloat16": round(narrow / wide, 3)})
     # The time of one llama-8b layer: half of what two additional layers add to a step.
     seconds = {}
     for recipe in ("none", "current", "delayed", "blockwise"):
-        of_step = [ours(a, "--train", "llama-8b", "--pattern", f"(AD)x{layers}", "--batch", 4, "--sequence", 2048, "--steps",
-                        13, "--float8", recipe)[-1]["seconds"] for layers in (1, 3)]
+        of_step = [ours(a, "--train", "llama-8b", "--pattern", f"(AD)x{layers}", "--batch", 4,
+                        "--sequence", 2048, "--steps", 13, "--float8", recipe)[-1]["seconds"]
+                   for layers in (1, 3)]
         seconds[recipe] = (of_step[1] - of_step[0]) / 2
-        show({"bench": "layer", "model": "llama-8b", "tokens": "4x2048", "float8": recipe, "seconds": seconds[recipe]})
+        show({"bench": "layer", "model": "llama-8b", "tokens": "4x2048", "float8": recipe,
+              "seconds": seconds[recipe]})
         if recipe != "none":
             show({"comparison": "float8", "model": "a layer of llama-8b", "recipe": recipe,
                   "times_bfloat16": round(seconds["none"] / seconds[recipe], 3)})
@@ -126,24 +142,28 @@ def show_head(records, vocabulary):
     """Shows the time of the head and its loss relative to their matmuls alone."""
     products = others = 0.0
     for record in records:
-        if record.get("bench") == "kernels" and "seconds" in record and str(vocabulary) in record["inputs"]:
+        is_timed = record.get("bench") == "kernels" and "seconds" in record
+        if is_timed and str(vocabulary) in record["inputs"]:
             if record["kernel"].startswith("matmul"):
                 products += record["seconds"]
             elif record["kernel"].startswith("softmax"):
                 others += record["seconds"]
     if products > 0:
-        show({"comparison": "head", "vocabulary": vocabulary, "times_the_products": round((products + others) / products, 3)})
+        show({"comparison": "head", "vocabulary": vocabulary,
+              "times_the_products": round((products + others) / products, 3)})
 
 
 def kernels(a):
-    for model, (batch, sequence) in {**{model: MODELS[model] for model in a.models}, "llama-8b": (8, 2048)}.items():
+    for model, (batch, sequence) in {**{model: MODELS[model] for model in a.models},
+                                     "llama-8b": (8, 2048)}.items():
         heads, kv_heads, width = HEADS[model]
         records = ours(a, "--model", model, "--batch", batch, "--sequence", sequence)
         for record in records:
             show({"model": model, **record})
         show_head(records, 50304 if model == "llama-124m" else 128256)
-        peers = subprocess.run([a.python, str(ROOT / "bench/torch_kernels.py"), "--batch", str(batch), "--sequence", str(sequence),
-                                "--heads", str(heads), "--kv-heads", str(kv_heads), "--width", str(width)],
+        peers = subprocess.run([a.python, str(ROOT / "bench/torch_kernels.py"), "--batch",
+                                str(batch), "--sequence", str(sequence), "--heads", str(heads),
+                                "--kv-heads", str(kv_heads), "--width", str(width)],
                                capture_output=True, text=True, timeout=LIMIT_SECONDS)
         lines = [json.loads(line) for line in peers.stdout.splitlines() if line.startswith("{")]
         for line in lines:
@@ -153,7 +173,8 @@ def kernels(a):
         for which in ("forward", "gradient"):
             mine = [min(r["library_seconds"], r["own_seconds"]) for r in records
                     if r.get("bench") == "attention" and r.get("pass") == which]
-            theirs = [line[f"{which}_seconds"] for line in lines if line["kernel"] == "attention" and f"{which}_seconds" in line]
+            theirs = [line[f"{which}_seconds"] for line in lines
+                      if line["kernel"] == "attention" and f"{which}_seconds" in line]
             if mine and theirs:
                 show({"comparison": "attention", "model": model, "pass": which,
                       "times_the_best_torch": round(min(theirs) / mine[0], 3)})

@@ -51,7 +51,7 @@ model::ModelConfig ConfigOf(const std::string& name) {
   return *config;
 }
 
-bool IsProduct(const model::Op& op) {
+bool IsMatmul(const model::Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
          op.kind == OpKind::kMatmulGradWeight;
 }
@@ -269,7 +269,7 @@ int Main(int argc, char** argv) {
         loss, training.plan().total_bytes());
     std::fflush(stdout);
   }
-  const double products = tokens / training.SecondsOf(backend, arguments.steps, IsProduct);
+  const double products = tokens / training.SecondsOf(backend, arguments.steps, IsMatmul);
   fmt::print("{{\"bench\": \"products_alone\", {}, \"tokens_per_second\": {:.1f}", what, products);
   if (step_rate > 0) fmt::print(", \"step_share\": {:.3f}", step_rate / products);
   fmt::print("}}\n");

@@ -16,11 +16,13 @@ REPETITIONS = 3
 
 def main():
     rule, out = sys.argv[1:]
-    texts = [pathlib.Path(line).read_bytes().decode(errors="replace") for line in sys.stdin.read().split("\n")]
+    texts = [pathlib.Path(line).read_bytes().decode(errors="replace")
+             for line in sys.stdin.read().split("\n")]
     content = json.loads(pathlib.Path(rule).read_text())
     content["added_tokens"] = []
     tokenizer = Tokenizer.from_str(json.dumps(content))
-    trainer = trainers.BpeTrainer(vocab_size=30000, special_tokens=["<|endoftext|>"], show_progress=False,
+    trainer = trainers.BpeTrainer(vocab_size=30000, special_tokens=["<|endoftext|>"],
+                                  show_progress=False,
                                   initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.save(out)

@@ -1,4 +1,5 @@
-"""PyTorch's side of the collective benchmark: two ranks over Gloo on this host, all-reduce of float32."""
+"""PyTorch's side of the collective benchmark: all-reduce of float32 between two ranks over Gloo on
+this host."""
 
 import argparse
 import json
@@ -26,8 +27,8 @@ def rank_main(rank, sizes):
                 times.append(time.perf_counter() - start)
         if rank == 0:
             times.sort()
-            print(json.dumps({"peer": "torch-gloo", "operation": "all_reduce", "ranks": 2, "bytes": size,
-                              "median_seconds": times[len(times) // 2]}), flush=True)
+            print(json.dumps({"peer": "torch-gloo", "operation": "all_reduce", "ranks": 2,
+                              "bytes": size, "median_seconds": times[len(times) // 2]}), flush=True)
     dist.destroy_process_group()
 
 

@@ -35,22 +35,27 @@ def show(**record):
 
 def attention(a):
     for name, backend in BACKENDS.items():
-        q = torch.randn(a.batch, a.heads, a.sequence, a.width, device=a.device, dtype=torch.bfloat16, requires_grad=True)
-        k, v = (torch.randn(a.batch, a.kv_heads, a.sequence, a.width, device=a.device, dtype=torch.bfloat16,
+        q = torch.randn(a.batch, a.heads, a.sequence, a.width, device=a.device,
+                        dtype=torch.bfloat16, requires_grad=True)
+        k, v = (torch.randn(a.batch, a.kv_heads, a.sequence, a.width, device=a.device,
+                            dtype=torch.bfloat16,
                             requires_grad=True) for _ in range(2))
         try:
             with sdpa_kernel(backend):
                 def forward():
-                    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=a.heads != a.kv_heads)
+                    return F.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                                          enable_gqa=a.heads != a.kv_heads)
 
                 out = forward()
                 gradient = torch.randn_like(out)
                 of_forward = seconds_of(forward, a.device)
-                of_gradient = seconds_of(lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True), a.device)
+                of_gradient = seconds_of(lambda: torch.autograd.grad(
+                    out, (q, k, v), gradient, retain_graph=True), a.device)
         except RuntimeError as error:
             show(kernel="attention", backend=name, skipped=str(error).splitlines()[0])
             continue
-        show(kernel="attention", backend=name, forward_seconds=of_forward, gradient_seconds=of_gradient)
+        show(kernel="attention", backend=name, forward_seconds=of_forward,
+             gradient_seconds=of_gradient)
 
 
 def rms_norm(a):
@@ -62,16 +67,20 @@ def rms_norm(a):
     gradient = torch.randn_like(out)
     with torch.no_grad():
         of_forward = seconds_of(norm, a.device)
-    of_gradient = seconds_of(lambda: torch.autograd.grad(out, (x, weight), gradient, retain_graph=True), a.device)
+    of_gradient = seconds_of(lambda: torch.autograd.grad(out, (x, weight), gradient,
+                                                         retain_graph=True), a.device)
     show(kernel="rms_norm", rows=rows, hidden=hidden, forward_seconds=of_forward,
-         forward_gigabytes_per_second=4e-9 * rows * hidden / of_forward, gradient_seconds=of_gradient,
+         forward_gigabytes_per_second=4e-9 * rows * hidden / of_forward,
+         gradient_seconds=of_gradient,
          gradient_gigabytes_per_second=6e-9 * rows * hidden / of_gradient)
 
 
 def copy(a):
     source = torch.empty(a.copy_bytes, dtype=torch.uint8, device=a.device)
     target = torch.empty_like(source)
-    show(kernel="copy", gigabytes_per_second=2e-9 * a.copy_bytes / seconds_of(lambda: target.copy_(source), a.device))
+    show(kernel="copy",
+         gigabytes_per_second=2e-9 * a.copy_bytes / seconds_of(lambda: target.copy_(source),
+                                                               a.device))
 
 
 def main():

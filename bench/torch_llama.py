@@ -34,7 +34,8 @@ class Block(nn.Module):
     def __init__(self, s):
         super().__init__()
         self.heads, self.kv_heads, self.dim = s["heads"], s["kv_heads"], s["hidden"] // s["heads"]
-        self.norm1, self.norm2 = nn.RMSNorm(s["hidden"], eps=1e-5), nn.RMSNorm(s["hidden"], eps=1e-5)
+        self.norm1 = nn.RMSNorm(s["hidden"], eps=1e-5)
+        self.norm2 = nn.RMSNorm(s["hidden"], eps=1e-5)
         self.qkv = nn.Linear(s["hidden"], (self.heads + 2 * self.kv_heads) * self.dim, bias=False)
         self.out = nn.Linear(self.heads * self.dim, s["hidden"], bias=False)
         self.gate_up = nn.Linear(s["hidden"], 2 * s["ffn"], bias=False)
@@ -47,7 +48,8 @@ class Block(nn.Module):
         q = rotate(q.view(b, t, self.heads, self.dim).transpose(1, 2), cos, sin)
         k = rotate(k.view(b, t, self.kv_heads, self.dim).transpose(1, 2), cos, sin)
         v = v.view(b, t, self.kv_heads, self.dim).transpose(1, 2)
-        o = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.heads != self.kv_heads)
+        o = F.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                           enable_gqa=self.heads != self.kv_heads)
         x = x + self.out(o.transpose(1, 2).reshape(b, t, -1))
         gate, up = self.gate_up(self.norm2(x)).chunk(2, dim=-1)
         return x + self.down(F.silu(gate) * up)
@@ -63,7 +65,8 @@ class Llama(nn.Module):
 
     def forward(self, tokens, targets):
         t = tokens.shape[1]
-        inverse = 10000.0 ** (-torch.arange(0, self.dim, 2, dtype=torch.float32, device=tokens.device) / self.dim)
+        inverse = 10000.0 ** (-torch.arange(0, self.dim, 2, dtype=torch.float32,
+                                            device=tokens.device) / self.dim)
         angles = torch.outer(torch.arange(t, dtype=torch.float32, device=tokens.device), inverse)
         x = self.embed(tokens)
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
@@ -78,7 +81,8 @@ def main():
     parser.add_argument("--model", default="llama-124m")
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--sequence", type=int, default=256)
-    parser.add_argument("--precision", choices=["float32", "autocast", "weights"], default="float32")
+    parser.add_argument("--precision", choices=["float32", "autocast", "weights"],
+                        default="float32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--mode", help="of torch.compile", default="default")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
@@ -97,13 +101,17 @@ def main():
             nn.init.normal_(p, std=0.02)
     if a.precision == "weights":
         model = model.to(torch.bfloat16)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1,
+                                  fused=True)
     forward = torch.compile(model, mode=a.mode) if a.compile else model
-    cast = torch.autocast(a.device, torch.bfloat16) if a.precision == "autocast" else contextlib.nullcontext()
+    casts = a.precision == "autocast"
+    cast = torch.autocast(a.device, torch.bfloat16) if casts else contextlib.nullcontext()
     tokens = torch.randint(0, shape["vocab"], (a.batch, a.sequence + 1), device=a.device)
 
     def attention():
-        return contextlib.nullcontext() if a.attention == "any" else sdpa_kernel(BACKENDS[a.attention])
+        if a.attention == "any":
+            return contextlib.nullcontext()
+        return sdpa_kernel(BACKENDS[a.attention])
 
     def step():
         with cast, attention():

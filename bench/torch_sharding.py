@@ -63,13 +63,15 @@ def rank_main(rank, variant, batch, sequence, steps):
         seconds.append(time.perf_counter() - start)
     if rank == 0:
         print(json.dumps({"peer": "torch", "variant": variant, "ranks": 2,
-                          "tokens_per_second": [batch * sequence / s for s in seconds[2:]]}), flush=True)
+                          "tokens_per_second": [batch * sequence / s for s in seconds[2:]]}),
+              flush=True)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--variant", choices=("ddp-autocast", "ddp-weights", "fsdp2"), required=True)
+    parser.add_argument("--variant", choices=("ddp-autocast", "ddp-weights", "fsdp2"),
+                        required=True)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--sequence", type=int, default=256)
     parser.add_argument("--steps", type=int, default=4)

@@ -95,7 +95,8 @@ StatusOr<ExitCode> SetPinned(const CommandLine& line, bool pinned) {
     fmt::print("{}\n", Dump(CheckpointToJson(response.checkpoint())));
   } else {
     fmt::print("step {} {}: {}\n", response.checkpoint().step(),
-               pinned ? "is pinned" : "is left to retention", response.checkpoint().path());
+               pinned ? "is pinned" : "has no pin and is subject to retention",
+               response.checkpoint().path());
   }
   return ExitCode::kDone;
 }
@@ -111,11 +112,12 @@ StatusOr<v1::RebuildJobRequest> RequestOf(const SurveyedJob& found) {
   const auto parsed =
       google::protobuf::util::JsonStringToMessage(found.spec_json, request.mutable_job(), options);
   if (!parsed.ok()) {
-    return InvalidArgument("its newest manifest's job_spec_json is no job: {}",
+    return InvalidArgument("job_spec_json of its newest manifest is not a job: {}",
                            std::string(parsed.message()));
   }
   if (request.job().name() != found.id) {
-    return InvalidArgument("its newest manifest has the spec of job \"{}\"", request.job().name());
+    return InvalidArgument("its newest manifest has the specification of another job, \"{}\"",
+                           request.job().name());
   }
   // Later checkpoints must be stored next to these, wherever the folder is mounted now.
   request.mutable_job()->mutable_checkpoint()->set_folder(found.folder);
@@ -149,7 +151,7 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
   Json jobs = Json::array();
   Json left_out = Json::array();
   const auto leave_out = [&](const std::string& path, const std::string& reason) {
-    fmt::print(stderr, "{}: left out: {}\n", path, reason);
+    fmt::print(stderr, "{}: skipped: {}\n", path, reason);
     left_out.push_back({{"path", path}, {"reason", reason}});
   };
   for (const LeftOut& one : survey.left_out) leave_out(one.path, one.reason);
@@ -157,7 +159,7 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
   for (const SurveyedJob& found : survey.jobs) {
     const std::string path = JoinPath(found.folder, found.id);
     if (known.contains(found.id)) {
-      leave_out(path, fmt::format("the catalog has job {} already", found.id));
+      leave_out(path, fmt::format("the catalog already has job {}", found.id));
       continue;
     }
     const StatusOr<v1::RebuildJobRequest> request = RequestOf(found);
@@ -186,7 +188,7 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"jobs", std::move(jobs)}, {"left_out", std::move(left_out)}}));
   }
-  if (survey.jobs.empty()) return NotFound("{}: holds no checkpoint of a job", folder);
+  if (survey.jobs.empty()) return NotFound("{}: contains no checkpoint of a job", folder);
   return failed ? ExitCode::kFailed : ExitCode::kDone;
 }
 
@@ -198,20 +200,21 @@ std::vector<Command> CatalogCommands() {
        .positionals = "PATH PATH",
        .least_positionals = 2,
        .most_positionals = 2,
-       .summary = "Lists the tensors in which two checkpoints differ, and by how much. Exit code 1 "
-                  "if any.",
+       .summary = "Lists the tensors in which two checkpoints differ, and by how much. The exit "
+                  "code is 1 if there are any.",
        .run = Diff},
       {.name = "checkpoints pin",
        .positionals = "JOB STEP-or-PATH",
        .least_positionals = 2,
        .most_positionals = 2,
-       .summary = "Keeps a checkpoint, whatever the job's retention says.",
+       .summary = "Pins a checkpoint: the job's retention does not delete it.",
        .run = Pin},
       {.name = "checkpoints unpin",
        .positionals = "JOB STEP-or-PATH",
        .least_positionals = 2,
        .most_positionals = 2,
-       .summary = "Applies the job's retention to a pinned checkpoint again, at once.",
+       .summary =
+           "Removes the pin of a checkpoint: the job's retention applies to it again at once.",
        .run = Unpin},
       {.name = "checkpoints rebuild-catalog",
        .positionals = "DIR",

@@ -106,9 +106,9 @@ Status Lift(const CommandLine& line, const std::string& path, const std::string&
           Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* answer) {
             return client.checkpoints().LiftQuarantine(context, request, answer);
           }));
-  fmt::print(stderr, "step {} of {} is a commit of its job{}\n", response.checkpoint().step(),
-             response.checkpoint().job(),
-             response.checkpoint().pinned() ? ", and pinned: it stays until it is unpinned" : "");
+  fmt::print(stderr, "step {} of {} is a committed checkpoint of its job{}\n",
+             response.checkpoint().step(), response.checkpoint().job(),
+             response.checkpoint().pinned() ? ", and pinned: it is kept until it is unpinned" : "");
   return OkStatus();
 }
 
@@ -168,7 +168,7 @@ std::vector<Command> CheckpointCommands() {
       one("checkpoints list", "JOB", "Lists a job's committed checkpoints, newest last.",
           ListCheckpoints),
       one("checkpoints create", "JOB",
-          "Takes a checkpoint at the next step; returns once it is committed.", Create),
+          "Takes a checkpoint at the next step; returns when it is committed.", Create),
       one("checkpoints show", "PATH", "Lists the files and tensors of a checkpoint.",
           ShowCheckpoint),
       one("checkpoints verify", "PATH",

@@ -19,7 +19,7 @@ namespace {
 StatusOr<std::string> AddressOfCluster(const std::string& folder) {
   const auto cluster = ReadClusterFile(folder);
   if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
-    return Unavailable("no cluster is up in {}", folder);
+    return Unavailable("no cluster is running in {}", folder);
   }
   TROUPE_RETURN_IF_ERROR(cluster.status());
   return cluster->coordinator_address;
@@ -36,11 +36,11 @@ StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
   const std::vector<std::string> running = RunningClusters();
   if (running.empty()) {
     return InvalidArgument(
-        "no coordinator is named and no local cluster runs: give --coordinator ADDRESS or "
-        "--data-dir DIR, set TROUPE_COORDINATOR, or start a cluster with troupe up");
+        "no coordinator is given and no local cluster is running: give --coordinator ADDRESS or "
+        "--data-dir DIR, set TROUPE_COORDINATOR, or start a cluster with `troupe up`");
   }
   if (running.size() > 1) {
-    fmt::print(stderr, "{} local clusters run; this command calls the newest, in {}\n",
+    fmt::print(stderr, "{} local clusters are running; this command uses the newest, in {}\n",
                running.size(), running.front());
   }
   return AddressOfCluster(running.front());

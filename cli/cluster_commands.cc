@@ -55,8 +55,8 @@ class FolderLock {
     const auto end = steady_clock::now() + kUpLimit;
     while (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
       if (steady_clock::now() > end) {
-        return DeadlineExceeded("{}: another troupe up or down has held it for {} s", path,
-                                kUpLimit.count());
+        return DeadlineExceeded("{}: another `troupe up` or `troupe down` has locked it for {} s",
+                                path, kUpLimit.count());
       }
       std::this_thread::sleep_for(kPoll);
     }
@@ -94,14 +94,14 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
   StatusOr<WorkerDevices> devices = ParseWorkerDevices(stated);
   if (!devices.ok()) return devices.status();
   if (!number.empty() && *devices != processors) {
-    return InvalidArgument("--devices is {} and --devices-per-worker {}, which means cpu:{}",
+    return InvalidArgument("--devices is {} but --devices-per-worker is {}, which means cpu:{}",
                            stated, number, number);
   }
   // Each worker uses the first devices of its host.
   if (devices->kind == "cuda" && workers > 1) {
     return InvalidArgument(
-        "--devices is {} and --workers {}: each would have the same GPUs; one "
-        "worker has all that are asked for",
+        "--devices is {} and --workers is {}: all workers would have the same GPUs; start one "
+        "worker, which has all of them",
         stated, workers);
   }
   return devices;
@@ -113,7 +113,7 @@ Status WantKeepEnded(const CommandLine& line, const std::string& folder, bool ru
   TROUPE_RETURN_IF_ERROR(ParseKeepEnded("--keep-ended", wanted).status());
   if (runs && wanted != settings->keep_ended) {
     return FailedPrecondition(
-        "the cluster in {} runs with --keep-ended {}: troupe down first to change it", folder,
+        "the cluster in {} runs with --keep-ended {}: run `troupe down` first to change it", folder,
         settings->keep_ended);
   }
   settings->keep_ended = wanted;
@@ -140,8 +140,8 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
                           line.Integer("--log-files", settings.log_files, 0, kMostLogFiles));
   if (runs && (log_bytes != settings.log_bytes || log_files != settings.log_files)) {
     return FailedPrecondition(
-        "the cluster in {} runs with --log-bytes {} --log-files {}: troupe down first to change "
-        "them",
+        "the cluster in {} runs with --log-bytes {} --log-files {}: run `troupe down` first to "
+        "change them",
         folder, settings.log_bytes, settings.log_files);
   }
   settings.log_bytes = log_bytes;
@@ -151,8 +151,8 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
     if ((port != 0 && port != settings.coordinator_port) || devices != settings.devices ||
         detection_seconds != settings.detection_seconds) {
       return FailedPrecondition(
-          "the cluster in {} runs with --port {} --devices {} --detection-seconds {}: "
-          "troupe down first to change them",
+          "the cluster in {} runs with --port {} --devices {} --detection-seconds {}: run `troupe "
+          "down` first to change them",
           folder, settings.coordinator_port, settings.devices.ToText(), settings.detection_seconds);
     }
   } else {
@@ -197,12 +197,13 @@ Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
         InvalidArgument("--port {}: another process listens on 127.0.0.1:{}; choose another --port",
                         settings->coordinator_port, settings->coordinator_port);
     if (line.Has("--port")) return taken;
-    return FailedPrecondition("{} (the cluster in {} had this one before)", Message(taken), folder);
+    return FailedPrecondition("{} (the cluster in {} used this one before)", Message(taken),
+                              folder);
   }
   const auto exchange = [&](const std::string& name, int* port) -> Status {
     if (IsPortFree(*port)) return OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const std::vector<int> free, FindFreePorts(1));
-    fmt::print(stderr, "{}: another process listens on its port for metrics, {}; it takes {}\n",
+    fmt::print(stderr, "{}: another process listens on its metrics port {}; it uses {} instead\n",
                name, *port, free[0]);
     *port = free[0];
     return OkStatus();
@@ -225,7 +226,8 @@ Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
 Status StartSupervisor(const std::string& folder, const std::string& binaries) {
   for (const char* binary : {"troupe-coordinator", "troupe-worker"}) {
     if (access(JoinPath(binaries, binary).c_str(), X_OK) != 0) {
-      return FailedPrecondition("{} is not beside the troupe command in {}", binary, binaries);
+      return FailedPrecondition("{} is not in the folder of the troupe command, {}", binary,
+                                binaries);
     }
   }
   return StartDetached({JoinPath(binaries, "troupe"), "supervise", "--data-dir", folder},
@@ -287,7 +289,7 @@ class DeathCount {
     while (std::getline(file, line)) {
       if (!line.empty()) last = line;
     }
-    return Internal("{} ends as often as it is started; the last line of {}: {}", name, log, last);
+    return Internal("{} ends each time it is started; the last line of {}: {}", name, log, last);
   }
 
   const std::string folder_;
@@ -353,7 +355,7 @@ Status StopCluster(const std::string& folder) {
   if (!WaitUntilGone(left, seconds(5))) {
     for (const auto& process : left) SignalProcess(process, SIGKILL);
     if (!WaitUntilGone(left, seconds(5))) {
-      return Internal("some processes of the cluster in {} survive SIGKILL", folder);
+      return Internal("some processes of the cluster in {} survived SIGKILL", folder);
     }
   }
   PosixFileSystem files;
@@ -363,7 +365,8 @@ Status StopCluster(const std::string& folder) {
 
 StatusOr<ExitCode> Up(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (line.Has("--coordinator")) return InvalidArgument("--coordinator: up starts its own");
+  if (line.Has("--coordinator"))
+    return InvalidArgument("--coordinator: `troupe up` starts its own coordinator");
   PosixFileSystem files;
   for (const char* name : {"logs", "workers"}) {
     const Status made = MakeDirectories(files, JoinPath(folder, name));
@@ -416,11 +419,11 @@ ExitCode Stopped(const CommandLine& line) {
 
 StatusOr<ExitCode> Down(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: no such folder", folder);
+  if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: there is no such folder", folder);
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder));
   const Status stopped = StopCluster(folder);
   if (stopped.code() == StatusCode::kNotFound) {
-    fmt::print(stderr, "no cluster is up in {}\n", folder);
+    fmt::print(stderr, "no cluster is running in {}\n", folder);
   } else if (!stopped.ok()) {
     return stopped;
   }
@@ -439,10 +442,9 @@ StatusOr<ExitCode> Supervise(const CommandLine& line) {
 std::vector<Command> ClusterCommands() {
   return {
       {.name = "up",
-       .summary = "Starts a local cluster in --data-dir, or its missing processes; returns once "
-                  "all workers "
-                  "are ready.",
-       .flags = {{"--workers", "N", "worker daemons (default: 1)"},
+       .summary = "Starts a local cluster in --data-dir, or its missing processes; returns when "
+                  "all workers are ready.",
+       .flags = {{"--workers", "N", "number of worker daemons (default: 1)"},
                  {"--devices", "KIND:N",
                   "devices of each worker, cpu:N or cuda:N (default: cpu:1)"},
                  {"--devices-per-worker", "N", "the same as --devices cpu:N"},
@@ -452,15 +454,16 @@ std::vector<Command> ClusterCommands() {
                   "time after which a silent worker is lost; all time limits of the cluster derive "
                   "from it (default: 3)"},
                  {"--keep-ended", "N|TIME|all",
-                  "ended jobs that stay in the catalog: the newest N, or each for a time such as "
-                  "36h (s, m, h or d) (default: all)"},
+                  "ended jobs that are kept in the catalog: the newest N, or each for a time such "
+                  "as 36h (s, m, h or d) (default: all)"},
                  {"--log-bytes", "BYTES",
                   "size at which a log is rotated; 0: never (default: 67108864)"},
                  {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"}},
        .run = Up},
       {.name = "down", .summary = "Stops the local cluster in --data-dir.", .run = Down},
       {.name = "supervise",
-       .summary = "Keeps the cluster of --data-dir running in the foreground (`up` starts it).",
+       .summary = "Runs the supervisor of the cluster in --data-dir in the foreground (`up` starts "
+                  "it in the background).",
        .run = Supervise},
   };
 }

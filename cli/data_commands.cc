@@ -30,13 +30,13 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
                           result.skipped_links + result.skipped_special;
   if (skipped > 0) {
     fmt::print(stderr,
-               "left out: {} binary, {} unreadable, {} empty, {} symbolic links, {} special\n",
+               "skipped: {} binary, {} unreadable, {} empty, {} symbolic links, {} special\n",
                result.skipped_binary, result.skipped_unreadable, result.skipped_empty,
                result.skipped_links, result.skipped_special);
   }
   if (result.replaced_parts > 0) {
-    fmt::print(stderr, "not UTF-8: {} parts of {} documents became U+FFFD\n", result.replaced_parts,
-               result.replaced_documents);
+    fmt::print(stderr, "not UTF-8: {} byte sequences of {} documents became U+FFFD\n",
+               result.replaced_parts, result.replaced_documents);
   }
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"documents", result.documents},
@@ -46,8 +46,8 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
                              {"end_of_document", result.end_of_document},
                              {"replaced", result.replaced_parts}}));
   } else {
-    fmt::print("{} documents, {} tokens; ids below {}, {} ends a document\n", result.documents,
-               result.tokens, result.vocab_size, result.end_of_document);
+    fmt::print("{} documents, {} tokens; token ids are below {}, and {} ends a document\n",
+               result.documents, result.tokens, result.vocab_size, result.end_of_document);
     for (const auto& file : result.files) fmt::print("{}\n", file);
   }
   return ExitCode::kDone;
@@ -118,7 +118,7 @@ std::vector<Command> DataCommands() {
        .positionals = "JOB.yaml",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "Prints exactly what training sees at a step.",
+       .summary = "Prints exactly the samples that training reads at a step.",
        .flags = {{"--step", "STEP", "step, from 1; required"},
                  {"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true}},
        .run = ShowData}};

@@ -131,9 +131,9 @@ std::string SetAsideText(const v1::SetAside& part) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                        fmt::gmtime(static_cast<std::time_t>(wall_time_ns / 1'000'000'000)));
   };
-  const std::string next = part.burning_in()
-                               ? std::string("is burnt in now")
-                               : fmt::format("burn-in from {}", text(part.burn_in_wall_time_ns()));
+  const std::string next =
+      part.burning_in() ? std::string("burn-in is running")
+                        : fmt::format("burn-in starts at {}", text(part.burn_in_wall_time_ns()));
   return fmt::format("{}set aside since {}, {}: {}",
                      part.has_device() ? fmt::format("device {} ", part.device()) : "",
                      text(part.since_wall_time_ns()), next, part.reason());

@@ -129,13 +129,13 @@ TEST(JsonTextTest, SaysOfAWorkerWhatIsSetAsideWhyAndUntilWhen) {
   part.set_since_wall_time_ns(int64_t{1'800'000'000} * 1'000'000'000);
   part.set_burn_in_wall_time_ns(int64_t{1'800'000'300} * 1'000'000'000);
   EXPECT_EQ(SetAsideText(part),
-            "set aside since 2027-01-15T08:00:00Z, burn-in from 2027-01-15T08:05:00Z: "
+            "set aside since 2027-01-15T08:00:00Z, burn-in starts at 2027-01-15T08:05:00Z: "
             "WORKER_LOST on worker-1 (job a)");
   EXPECT_EQ(WorkerToJson(worker)["set_aside"][0]["device"], nullptr);
   part.set_device(3);
   part.set_burning_in(true);
   EXPECT_EQ(SetAsideText(part),
-            "device 3 set aside since 2027-01-15T08:00:00Z, is burnt in now: "
+            "device 3 set aside since 2027-01-15T08:00:00Z, burn-in is running: "
             "WORKER_LOST on worker-1 (job a)");
   EXPECT_EQ(WorkerToJson(worker)["set_aside"][0]["device"], 3);
 }

@@ -41,8 +41,8 @@ std::vector<Command> KeyCommands() {
   return {{.name = "keys",
            .positionals = "[PREFIX]",
            .most_positionals = 1,
-           .summary = "All keys of the job file with type, default, values and meaning, or those "
-                      "below PREFIX. Needs no cluster.",
+           .summary = "Prints all keys of the job file, or those below PREFIX, with type, default, "
+                      "values and meaning. Needs no cluster.",
            .run = KeysCommand}};
 }
 

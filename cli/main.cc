@@ -21,9 +21,9 @@ std::string Overview(const std::vector<Command>& commands) {
     text += fmt::format("  {:<20} {}\n", command.name, command.summary);
   }
   return text +
-         "\ntroupe COMMAND --help says more. Exit codes: 0 done, 1 the job or check failed, 2 "
-         "usage "
-         "or bad\ninput, 3 the coordinator cannot be reached, 4 not found, 130 interrupted.\n";
+         "\ntroupe COMMAND --help prints the flags of a command. Exit codes: 0 done, 1 the job or "
+         "check failed, 2 usage or bad\ninput, 3 the coordinator cannot be reached, 4 not found, "
+         "130 interrupted.\n";
 }
 
 // Returns the help lines of the two-word commands that begin with `word`; empty if there are none.
@@ -75,11 +75,12 @@ ExitCode Run(const std::vector<std::string>& arguments) {
       fmt::print("{}", with);
       return ExitCode::kDone;
     }
-    fmt::print(stderr, "troupe: {}: no such command; those of {} are\n\n{}", typed, arguments[0],
-               with);
+    fmt::print(stderr, "troupe: {}: there is no such command; the commands of {} are\n\n{}", typed,
+               arguments[0], with);
     return ExitCode::kUsage;
   }
-  fmt::print(stderr, "troupe: {}: no such command\n\n{}", arguments[0], Overview(commands));
+  fmt::print(stderr, "troupe: {}: there is no such command\n\n{}", arguments[0],
+             Overview(commands));
   return ExitCode::kUsage;
 }
 

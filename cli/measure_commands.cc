@@ -29,8 +29,8 @@ StatusOr<Json> FetchReceipt(Client* client, const std::string& job) {
 // Measurements under other plans are not ranked; a line reports each of them.
 void ListOtherPlans(const Json& receipt) {
   for (const Json& other : receipt["other_plans"]) {
-    fmt::print(stderr, "{}: left out, another plan: {}\n", receipt["job"].get<std::string>(),
-               OtherPlanLine(other));
+    fmt::print(stderr, "{}: skipped, because it was measured under another plan: {}\n",
+               receipt["job"].get<std::string>(), OtherPlanLine(other));
   }
 }
 
@@ -39,14 +39,15 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
   ListOtherPlans(b);
   const std::vector<std::string> unlike = UnlikeFields(a, b);
   if (!unlike.empty()) {
-    fmt::print(stderr, "{} and {} cannot be ranked: they were measured under unlike conditions\n",
+    fmt::print(stderr,
+               "{} and {} cannot be ranked: they were measured under different conditions\n",
                a["job"].get<std::string>(), b["job"].get<std::string>());
     for (const std::string& field : unlike) fmt::print(stderr, "  {}\n", field);
     return ExitCode::kFailed;
   }
   for (const Json* receipt : {&a, &b}) {
     if (!(*receipt)["steady"]["tokens_per_second"].is_null()) continue;
-    fmt::print(stderr, "{} has no steady step under its plan {}: there is nothing to rank\n",
+    fmt::print(stderr, "{} has no steady step under its plan {}, so there is nothing to rank\n",
                (*receipt)["job"].get<std::string>(), (*receipt)["plan_digest"].get<std::string>());
     return ExitCode::kFailed;
   }
@@ -138,7 +139,11 @@ StatusOr<ExitCode> Trace(const CommandLine& line) {
   if (!file) return ErrnoStatus(errno, *output);
   int64_t dropped = 0;
   for (const v1::RankTrace& rank : trace.ranks()) dropped += rank.dropped_operations();
-  if (dropped > 0) fmt::print(stderr, "warning: {} operations did not fit\n", dropped);
+  if (dropped > 0)
+    fmt::print(
+        stderr,
+        "warning: {} operations are missing, because the ranks' buffers for operations were full\n",
+        dropped);
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"output", *output},
                              {"ranks", trace.ranks_size()},

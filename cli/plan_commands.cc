@@ -39,7 +39,7 @@ StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t devices, line.Integer("--workers", 0, 1, 1 << 16));
   const std::string path = line.GetOr("--profile", "");
   if (devices == 0 || path.empty()) {
-    return InvalidArgument("--search wants --workers N and --profile FILE");
+    return InvalidArgument("--search needs --workers N and --profile FILE");
   }
   TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
   TROUPE_ASSIGN_OR_RETURN(const SearchResult result,
@@ -63,7 +63,7 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
     Violations violations;
     violations.Add("parallelism",
                    "has degrees whose product is pipe {} × data_replicate {} × data_shard {} × "
-                   "context {} × expert {} × tensor {} = {} ranks, not the {} asked for",
+                   "context {} × expert {} × tensor {} = {} ranks, but --workers asks for {}",
                    plan.mesh().pipe(), plan.mesh().data_replicate(), plan.mesh().data_shard(),
                    plan.mesh().context(), plan.mesh().expert(), plan.mesh().tensor(), ranks,
                    workers);

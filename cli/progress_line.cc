@@ -59,7 +59,7 @@ void ProgressLine::Show(const v1::StepEvent& step) {
   drawn_ = true;
 }
 
-void ProgressLine::Say(const std::string& text) {
+void ProgressLine::PrintLine(const std::string& text) {
   Clear();
   fmt::print(stderr, "{}\n", text);
 }

@@ -21,7 +21,7 @@ class ProgressLine {
   bool draws() const { return draws_; }
   void Show(const v1::StepEvent& step);
   // Prints `text` on a separate line above.
-  void Say(const std::string& text);
+  void PrintLine(const std::string& text);
 
   // Returns the line for `step`; the time left is computed from `seconds_per_step`. Pure.
   static std::string Text(const v1::StepEvent& step, int64_t steps, double seconds_per_step);

@@ -63,7 +63,8 @@ void AddDifferences(const std::string& path, const Json& a, const Json& b,
     return;
   }
   if (a == b) return;
-  differences->push_back(fmt::format("{}: {} here, {} there", path, Dump(a), Dump(b)));
+  differences->push_back(
+      fmt::format("{}: {} in the first, {} in the second", path, Dump(a), Dump(b)));
 }
 
 void AddLines(const std::string& path, const Json& value, std::string* text) {

@@ -21,8 +21,8 @@ std::string ReceiptToText(const Json& receipt);
 // bfloat16, 1F1B".
 std::string OtherPlanLine(const Json& receipt);
 
-// Returns the differences between the headers of two receipts, each as "FIELD: A here, B there".
-// Measurements can be compared only under the same environment, topology, model_mix,
+// Returns the differences between the headers of two receipts, each as "FIELD: A in the first, B in
+// the second". Measurements can be compared only under the same environment, topology, model_mix,
 // batch_geometry, sequence_length, workload and precision.
 std::vector<std::string> UnlikeFields(const Json& a, const Json& b);
 

@@ -75,9 +75,9 @@ TEST(ReceiptTextTest, HeadersThatDifferNameTheirFields) {
   EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)), IsEmpty());
   b.mutable_topology()->set_tensor(4);
   b.set_sequence_length(512);
-  EXPECT_THAT(
-      UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
-      ElementsAre("topology.tensor: 2 here, 4 there", "sequence_length: 256 here, 512 there"));
+  EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
+              ElementsAre("topology.tensor: 2 in the first, 4 in the second",
+                          "sequence_length: 256 in the first, 512 in the second"));
   b.mutable_environment()->add_flags("UCX_TLS=tcp");
   EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
               Contains(HasSubstr("environment.flags")));

@@ -38,8 +38,9 @@ class Watch {
     while (true) {
       const bool heard = Follow();
       if (interrupt_->interrupted()) {
-        progress_.Say(fmt::format("detached; {} goes on. To look again: troupe watch {}",
-                                  options_.job, JobId(options_.job)));
+        progress_.PrintLine(
+            fmt::format("detached; {} continues. To watch it again: troupe watch {}", options_.job,
+                        JobId(options_.job)));
         return ExitCode::kInterrupted;
       }
       if (end_ != v1::JOB_STATE_UNSPECIFIED) {
@@ -57,10 +58,11 @@ class Watch {
       }
       if (heard) {
         away_since = steady_clock::now();
-        progress_.Say("the coordinator is away; waiting for it");
+        progress_.PrintLine("the coordinator cannot be reached; waiting for it");
       }
       if (steady_clock::now() - away_since > kAwayLimit) {
-        return Unavailable("{}: away for more than {} s", client_->address(), kAwayLimit.count());
+        return Unavailable("{}: not reached for more than {} s", client_->address(),
+                           kAwayLimit.count());
       }
       std::this_thread::sleep_for(kPauseBetweenTries);
     }
@@ -104,7 +106,7 @@ class Watch {
       if (lines_) {
         Line(options_.json ? EndToJsonLine(end_) : StateText(end_));
       } else {
-        progress_.Say(StateText(end_));
+        progress_.PrintLine(StateText(end_));
       }
     }
   }
@@ -134,7 +136,7 @@ class Watch {
     if (lines_) {
       Line(text);
     } else if (progress_.draws()) {
-      progress_.Say(text);
+      progress_.PrintLine(text);
     }
   }
 

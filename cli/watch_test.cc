@@ -117,7 +117,7 @@ TEST_F(WatchTest, GoesOnAfterALostStreamWithoutRepeatingOrLosingSteps) {
   EXPECT_EQ(*code, ExitCode::kDone);
   EXPECT_EQ(Steps(), "1@1 2@1 3@1 3@2 4@2 5@2");
   EXPECT_THAT(out_, testing::EndsWith("{\"type\":\"end\",\"state\":\"SUCCEEDED\"}\n"));
-  EXPECT_THAT(err_, HasSubstr("the coordinator is away"));
+  EXPECT_THAT(err_, HasSubstr("the coordinator cannot be reached"));
 }
 
 TEST_F(WatchTest, AReaderThatWasTooSlowGoesOnBehindTheLastStepItSaw) {
@@ -171,7 +171,7 @@ TEST_F(WatchTest, CtrlCDetachesFromAStreamThatIsSilent) {
   }};
   Serve();
   EXPECT_EQ(*Run("jobs/a"), ExitCode::kInterrupted);
-  EXPECT_THAT(err_, HasSubstr("detached; jobs/a goes on"));
+  EXPECT_THAT(err_, HasSubstr("detached; jobs/a continues"));
 }
 
 }  // namespace

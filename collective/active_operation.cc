@@ -16,15 +16,11 @@ bool Intersect(const BlockRange& a, const BlockRange& b) {
   return a.first < b.last && b.first < a.last;
 }
 
-}  // namespace
-
-Status ActiveOperation::Describe(Group* of_group, const Request& request) {
-  group = of_group;
-  operation = request.operation;
-  purpose = request.purpose;
-  const int ranks = group->size();
-  const size_t own = static_cast<size_t>(group->rank);
-  const auto what = [&] { return fmt::format("{} of group {}", Name(operation), group->name); };
+// Whether the arguments fit the group.
+Status CheckRequest(const Group& group, const Request& request) {
+  const CollectiveOperation operation = request.operation;
+  const int ranks = group.size();
+  const auto what = [&] { return fmt::format("{} of group {}", Name(operation), group.name); };
   if (request.has_counts && request.counts.size() != static_cast<size_t>(ranks)) {
     return InvalidArgument("{}: {} counts for {} ranks", what(), request.counts.size(), ranks);
   }
@@ -34,38 +30,43 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
     return InvalidArgument("{}: {} receive counts for {} ranks", what(),
                            request.receive_counts.size(), ranks);
   }
+  if (exchange && request.has_counts) {
+    const auto own = static_cast<size_t>(group.rank);
+    if (request.counts[own] != request.receive_counts[own]) {
+      return InvalidArgument("{}: this rank sends {} bytes to itself but expects {} from itself",
+                             what(), request.counts[own], request.receive_counts[own]);
+    }
+  }
   const bool point_to_point =
       operation == CollectiveOperation::kSend || operation == CollectiveOperation::kReceive;
   if (point_to_point || operation == CollectiveOperation::kBroadcast) {
     if (request.peer < 0 || request.peer >= ranks ||
-        (point_to_point && request.peer == group->rank)) {
+        (point_to_point && request.peer == group.rank)) {
       return InvalidArgument("{}: rank {} is not {}of its {} ranks", what(), request.peer,
                              point_to_point ? "another one " : "one ", ranks);
     }
   }
+  return OkStatus();
+}
 
-  reduction_ = request.reduction != nullptr ? *request.reduction : Reduction{};
-  const size_t element_bytes = request.reduction != nullptr ? reduction_.element_bytes : 1;
-  message_bytes_ = MessageBytes(element_bytes);
-  send_base_ = static_cast<const std::byte*>(request.input);
-  receive_base_ = static_cast<std::byte*>(request.output);
-  receive_offsets_ = &send_offsets_;
-  copy_bytes_ = 0;
-  elements_left_ = 0;
-  empty_messages_ = operation == CollectiveOperation::kBarrier;
-  step_index_ = 0;
-  step_open_ = false;
-  finished = false;
-  status = OkStatus();
-  sleeper = nullptr;
+}  // namespace
 
+Status ActiveOperation::Describe(Group* of_group, const Request& request) {
+  group = of_group;
+  operation = request.operation;
+  purpose = request.purpose;
+  TROUPE_RETURN_IF_ERROR(CheckRequest(*group, request));
+  const int ranks = group->size();
+  const size_t own = static_cast<size_t>(group->rank);
+  const size_t element_bytes = request.reduction != nullptr ? request.reduction->element_bytes : 1;
+  Reset(request, element_bytes);
   switch (operation) {
     case CollectiveOperation::kAllReduce: {
       bytes = OnWire(request.count * element_bytes);
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks, reduction_.wire_bytes > 0), kNobody);
       elements_left_ = request.count;
       segment_elements_ = SegmentElements(element_bytes, list_->blocks);
-      TakeSegment();
+      ConsumeSegment();
       break;
     }
     case CollectiveOperation::kReduceScatter: {
@@ -93,14 +94,9 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
       SetOffsets(request.receive_counts, request.count, 1, ranks, &own_receive_offsets_);
       receive_offsets_ = &own_receive_offsets_;
       bytes = std::max(send_offsets_.back(), own_receive_offsets_.back());
-      const size_t kept = send_offsets_[own + 1] - send_offsets_[own];
-      const size_t expected = own_receive_offsets_[own + 1] - own_receive_offsets_[own];
-      if (kept != expected) {
-        return InvalidArgument("{}: this rank keeps {} bytes but expects {} from itself", what(),
-                               kept, expected);
-      }
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks), kNobody);
-      Copy(receive_base_ + own_receive_offsets_[own], send_base_ + send_offsets_[own], kept);
+      Copy(receive_base_ + own_receive_offsets_[own], send_base_ + send_offsets_[own],
+           send_offsets_[own + 1] - send_offsets_[own]);
       break;
     }
     case CollectiveOperation::kBroadcast:
@@ -114,6 +110,22 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
     }
   }
   return OkStatus();
+}
+
+void ActiveOperation::Reset(const Request& request, size_t element_bytes) {
+  reduction_ = request.reduction != nullptr ? *request.reduction : Reduction{};
+  message_bytes_ = MessageBytes(element_bytes);
+  send_base_ = static_cast<const std::byte*>(request.input);
+  receive_base_ = static_cast<std::byte*>(request.output);
+  receive_offsets_ = &send_offsets_;
+  copy_bytes_ = 0;
+  elements_left_ = 0;
+  empty_messages_ = operation == CollectiveOperation::kBarrier;
+  step_index_ = 0;
+  step_open_ = false;
+  finished = false;
+  status = OkStatus();
+  sleeper = nullptr;
 }
 
 const StepList& ActiveOperation::Steps(Algorithm algorithm, int peer) {
@@ -159,7 +171,7 @@ std::byte* ActiveOperation::ScratchOf(size_t index) {
   return scratch_.data() + (reduce_last_ ? index : index % kWindow) * OnWire(message_bytes_);
 }
 
-void ActiveOperation::TakeSegment() {
+void ActiveOperation::ConsumeSegment() {
   const size_t elements = std::min(elements_left_, segment_elements_);
   BalancedOffsets(elements, reduction_.element_bytes, list_->blocks, &send_offsets_);
   elements_left_ -= elements;
@@ -220,7 +232,7 @@ void ActiveOperation::PostSend(const Step& step, Transport& transport) {
   ++sends_posted_;
 }
 
-void ActiveOperation::TakeMessage(size_t index) {
+void ActiveOperation::ConsumeMessage(size_t index) {
   const size_t size = BytesOf(index, receive_total_);
   std::byte* const to = receive_data_ + index * message_bytes_;
   if (reduce_) {
@@ -263,7 +275,7 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
         status = receive_transfers_[receives_done_ % kWindow].status;
         return false;
       }
-      TakeMessage(receives_done_);
+      ConsumeMessage(receives_done_);
       ++receives_done_;
       moved = true;
     }
@@ -286,7 +298,7 @@ bool ActiveOperation::Advance(Transport& transport) {
       }
       receive_base_ += send_offsets_.back();
       send_base_ = receive_base_;
-      TakeSegment();
+      ConsumeSegment();
       step_index_ = 0;
       continue;
     }

@@ -81,10 +81,12 @@ struct ActiveOperation {
   // The limit of messages in flight in each direction; the scratch buffer holds this many messages.
   static constexpr size_t kWindow = 4;
 
+  // Sets everything but the steps to the state before the first of them.
+  void Reset(const Request& request, size_t element_bytes);
   const StepList& Steps(Algorithm algorithm, int peer);
   void SetOffsets(std::span<const size_t> counts, size_t count, size_t element_bytes, int blocks,
                   std::vector<size_t>* offsets) const;
-  void TakeSegment();
+  void ConsumeSegment();
   void OpenStep();
   bool AdvanceStep(Transport& transport);
   void Finish();
@@ -94,7 +96,7 @@ struct ActiveOperation {
   // Posts the next message to send.
   void PostSend(const Step& step, Transport& transport);
   // Reduces or unpacks the received message `index`; one that arrived in place needs nothing.
-  void TakeMessage(size_t index);
+  void ConsumeMessage(size_t index);
   // The size of message `index` if all messages of the step have `total` bytes.
   size_t BytesOf(size_t index, size_t total) const;
   std::byte* ScratchOf(size_t index);

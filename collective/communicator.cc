@@ -267,7 +267,8 @@ Status Communicator::CompareDigest(uint64_t digest) {
   }
   if (different.empty()) return OkStatus();
   return FailedPrecondition(
-      "the ordered collectives of group {} on axis {} differ from the others' ({:016x}) at {}",
+      "the ordered collectives of group {} on axis {} differ from those of the other ranks "
+      "({:016x}) at {}",
       name(), axis(), common, fmt::join(different, ", "));
 }
 

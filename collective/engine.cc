@@ -66,9 +66,9 @@ Engine::Engine(const NetworkOptions& options, std::unique_ptr<Transport> transpo
       transport_(std::move(transport)),
       recorder_(static_cast<size_t>(options.recorded_operations)) {}
 
-Engine::~Engine() { TROUPE_CHECK(closed_, "an engine is closed before it is destroyed"); }
+Engine::~Engine() { TROUPE_CHECK(closed_, "Engine::Close was not called before the destructor"); }
 
-Engine::Lock Engine::TakeMutex() const {
+Engine::Lock Engine::LockMutex() const {
   wanting_mutex_.fetch_add(1, std::memory_order_relaxed);
   Lock lock(mutex_);
   wanting_mutex_.fetch_sub(1, std::memory_order_relaxed);
@@ -92,7 +92,7 @@ void Engine::Abort(Status status) {
 }
 
 Status Engine::Start(Group* group, const Request& request, ActiveOperation** operation) {
-  Lock lock = TakeMutex();
+  Lock lock = LockMutex();
   if (aborted()) {
     FailAll();
     return abort_status();
@@ -151,7 +151,7 @@ Status Engine::Start(Group* group, const Request& request, ActiveOperation** ope
 }
 
 void Engine::Open() {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   open_ = true;
 }
 
@@ -287,7 +287,7 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
 }
 
 bool Engine::Test(ActiveOperation* operation) {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   if (operation->finished) return true;
   if (!aborted()) AdvanceAll();
   if (aborted()) FailAll();
@@ -297,7 +297,7 @@ bool Engine::Test(ActiveOperation* operation) {
 
 Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> deadline,
                     bool* finished) {
-  Lock lock = TakeMutex();
+  Lock lock = LockMutex();
   if (!operation->finished) {
     const bool asynchronous = !operation->held_by_caller;
     operation->waited_for = true;
@@ -323,7 +323,7 @@ Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> dea
 
 Status Engine::Drive(const std::function<StatusOr<bool>(Transport&)>& advance,
                      MonotonicTime deadline) {
-  Lock lock = TakeMutex();
+  Lock lock = LockMutex();
   Status failure;
   bool finished = false;
   const auto done = [&] {
@@ -340,7 +340,7 @@ Status Engine::Drive(const std::function<StatusOr<bool>(Transport&)>& advance,
   if (!failure.ok()) return failure;
   if (finished) return OkStatus();
   if (aborted()) return abort_status();
-  return DeadlineExceeded("not finished within its limit");
+  return DeadlineExceeded("it did not complete within its limit");
 }
 
 void Engine::StartProgressThread() {
@@ -352,7 +352,7 @@ void Engine::StartProgressThread() {
 }
 
 void Engine::ProgressLoop() {
-  Lock lock = TakeMutex();
+  Lock lock = LockMutex();
   while (!stopping_ && !aborted()) {
     if (waiting_ == 0) AdvanceAll();
     CheckHang(Now());
@@ -361,7 +361,7 @@ void Engine::ProgressLoop() {
     const bool standby = !idle && waiting_ > 0;
     if (!idle && !standby && !transport_->Arm()) {
       lock.unlock();
-      lock = TakeMutex();
+      lock = LockMutex();
       continue;
     }
     progress_idle_ = idle;
@@ -369,7 +369,7 @@ void Engine::ProgressLoop() {
     lock.unlock();
     Sleep({descriptor, progress_event_.get(), abort_event_.get()},
           idle ? kIdleLimit : (standby ? kStandbyLimit : kSleepLimit));
-    lock = TakeMutex();
+    lock = LockMutex();
     progress_event_.Drain();
   }
   if (aborted()) FailAll();
@@ -379,7 +379,7 @@ Status Engine::Close(Duration limit) {
   if (closed_) return OkStatus();
   const MonotonicTime deadline = Now() + limit;
   {
-    const Lock lock = TakeMutex();
+    const Lock lock = LockMutex();
     stopping_ = true;
     if (!active_.empty()) {
       Abort(Cancelled("the network was closed with {} operations pending", active_.size()));
@@ -390,7 +390,7 @@ Status Engine::Close(Duration limit) {
   if (progress_thread_.joinable()) progress_thread_.join();
   const bool flush = !aborted();
   Abort(Cancelled("the network is closed"));
-  Lock lock = TakeMutex();
+  Lock lock = LockMutex();
   closed_ = true;
   // Waiting threads have been notified of the abort; they still need the mutex to leave.
   while (waiting_ > 0) {
@@ -403,7 +403,7 @@ Status Engine::Close(Duration limit) {
 }
 
 uint64_t Engine::Digest(const Group& group) const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   return group.digest.value();
 }
 

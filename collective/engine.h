@@ -90,7 +90,7 @@ class Engine {
   static constexpr Duration kSpinLimit = std::chrono::milliseconds(1);
 
   // Locks the mutex and asks a spinning holder to release it.
-  Lock TakeMutex() const;
+  Lock LockMutex() const;
   void AdvanceAll();
   void Complete(ActiveOperation* operation, std::vector<int> awaited = {});
   void AddExposed(const ActiveOperation& operation, Duration time);

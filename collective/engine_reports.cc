@@ -7,7 +7,7 @@
 namespace troupe::collective_internal {
 
 std::string Engine::FlightRecorderJson(std::string_view device) const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   const auto awaited = [this](uint64_t number) {
     for (const ActiveOperation* operation : active_) {
       if (operation->record == number) return AwaitedGlobalRanks(*operation);
@@ -24,7 +24,7 @@ std::string Engine::FlightRecorderJson(std::string_view device) const {
 
 void Engine::AddStatistics(const Group& group,
                            std::vector<CollectiveStatistics>* statistics) const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   for (int o = 0; o < kCollectiveOperations; ++o) {
     for (int p = 0; p < kPurposes; ++p) {
       const Totals& totals = group.totals[static_cast<size_t>(o)][static_cast<size_t>(p)];
@@ -51,7 +51,7 @@ void Engine::AddStatistics(const Group& group,
 }
 
 std::array<PurposeSeconds, kPurposes> Engine::SecondsByPurpose() const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   std::array<PurposeSeconds, kPurposes> seconds;
   for (size_t p = 0; p < seconds.size(); ++p) {
     seconds[p] = {ToSeconds(total_by_purpose_[p]), ToSeconds(exposed_by_purpose_[p])};
@@ -60,7 +60,7 @@ std::array<PurposeSeconds, kPurposes> Engine::SecondsByPurpose() const {
 }
 
 CollectiveFlight Engine::FlightIn(const ActiveOperation& operation, MonotonicTime now) {
-  return {.stands_in = operation.sequence + 1,
+  return {.blocked_in = operation.sequence + 1,
           .operation = operation.operation,
           .purpose = operation.purpose,
           .bytes = operation.bytes,
@@ -68,7 +68,7 @@ CollectiveFlight Engine::FlightIn(const ActiveOperation& operation, MonotonicTim
 }
 
 CollectiveFlight Engine::FlightOf(const Group& group) const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   CollectiveFlight flight;
   const auto waited_for = std::find_if(active_.begin(), active_.end(), [&](const auto* operation) {
     return operation->group == &group && operation->waited_for;
@@ -86,12 +86,12 @@ CollectiveFlight Engine::FlightOf(const Group& group) const {
 }
 
 std::set<int> Engine::UnreachedRanks() const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   return unreached_;
 }
 
 std::vector<RecordedOperation> Engine::RecordedOperations(bool* complete) const {
-  const Lock lock = TakeMutex();
+  const Lock lock = LockMutex();
   *complete = !recorder_.has_forgotten();
   std::vector<RecordedOperation> operations;
   recorder_.ForEach([&](const Record& record) {

@@ -9,11 +9,11 @@ namespace troupe {
 std::string DescribeInFlight(const std::vector<CollectiveFlight>& flights) {
   std::string text;
   for (const CollectiveFlight& flight : flights) {
-    if (flight.stands_in == 0) continue;
+    if (flight.blocked_in == 0) continue;
     text += fmt::format(
-        "{}{} of axis {}, purpose {}, group {}, {} bytes, the group's operation {}, for {:.1f} s",
+        "{}{} of axis {}, purpose {}, group {}, {} bytes, operation {} of the group, for {:.1f} s",
         text.empty() ? "" : "; ", Name(flight.operation), flight.axis, Name(flight.purpose),
-        flight.group, flight.bytes, flight.stands_in, ToSeconds(flight.waited));
+        flight.group, flight.bytes, flight.blocked_in, ToSeconds(flight.waited));
   }
   return text;
 }

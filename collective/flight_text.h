@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-// Returns "all_gather of axis data_shard, purpose unshard, group data_shard/0, 64 bytes, the
-// group's operation 12, for 3.2 s" for each group in whose operation the rank is blocked, separated
-// by "; ". Empty if there is none.
+// Returns "all_gather of axis data_shard, purpose unshard, group data_shard/0, 64 bytes, operation
+// 12 of the group, for 3.2 s" for each group in whose operation the rank is blocked, separated by
+// "; ". Empty if there is none.
 std::string DescribeInFlight(const std::vector<CollectiveFlight>& flights);
 
 }  // namespace troupe

@@ -45,7 +45,7 @@ Status CheckHello(const Hello& own, const Hello& peer, int expected_rank) {
                               peer.group_epoch, own.group_epoch);
   }
   if (peer.rank != static_cast<uint32_t>(expected_rank)) {
-    return InvalidArgument("the rank reached at the address of rank {} says that it is rank {}",
+    return InvalidArgument("the process at the address of rank {} says that it is rank {}",
                            expected_rank, peer.rank);
   }
   if (peer.ranks != own.ranks) {
@@ -82,7 +82,8 @@ Status Handshake::AdvancePeer(Transport& transport, Peer* peer) {
   };
   if (!peer->started) {
     if (::RAND_bytes(peer->own.nonce.data(), static_cast<int>(peer->own.nonce.size())) != 1) {
-      return Unavailable("no random bytes for the handshake with rank {}", peer->rank);
+      return Unavailable("no random bytes are available for the handshake with rank {}",
+                         peer->rank);
     }
     peer->started = true;
     transport.Send(peer->rank, HelloTag(options_.rank), &peer->own, sizeof(Hello),

@@ -39,20 +39,21 @@ CollectiveNetwork::CollectiveNetwork(const NetworkOptions& options)
 StatusOr<std::unique_ptr<CollectiveNetwork>> CollectiveNetwork::Make(
     const NetworkOptions& options, std::unique_ptr<Transport> transport) {
   if (options.ranks < 1 || options.ranks > kRanksMax) {
-    return InvalidArgument("ranks {} is not in [1, {}]", options.ranks, kRanksMax);
+    return InvalidArgument("ranks is {}, must be from 1 to {}", options.ranks, kRanksMax);
   }
   if (options.rank < 0 || options.rank >= options.ranks) {
     return InvalidArgument("rank {} is not in [0, ranks {})", options.rank, options.ranks);
   }
   if (options.hang_limit <= Duration::zero()) {
-    return InvalidArgument("hang_limit {} s is not above 0", ToSeconds(options.hang_limit));
+    return InvalidArgument("hang_limit is {} s, must be above 0", ToSeconds(options.hang_limit));
   }
   if (options.ranks_on_host < 1 || options.cores_on_host < 1) {
-    return InvalidArgument("ranks_on_host {} or cores_on_host {} is below 1", options.ranks_on_host,
-                           options.cores_on_host);
+    return InvalidArgument("ranks_on_host is {} and cores_on_host {}, both must be at least 1",
+                           options.ranks_on_host, options.cores_on_host);
   }
   if (options.recorded_operations < 1) {
-    return InvalidArgument("recorded_operations {} is below 1", options.recorded_operations);
+    return InvalidArgument("recorded_operations is {}, must be at least 1",
+                           options.recorded_operations);
   }
   std::unique_ptr<CollectiveNetwork> network(new CollectiveNetwork(options));
   network->engine_ = std::make_unique<collective_internal::Engine>(options, std::move(transport));
@@ -61,7 +62,8 @@ StatusOr<std::unique_ptr<CollectiveNetwork>> CollectiveNetwork::Make(
 
 CollectiveNetwork::~CollectiveNetwork() {
   if (const Status status = Close(kDestructionLimit); !status.ok()) {
-    LogError("collective", "network of rank {} not closed: {}", options_.rank, ToString(status));
+    LogError("collective", "the network of rank {} could not be closed: {}", options_.rank,
+             ToString(status));
   }
 }
 
@@ -77,10 +79,10 @@ StatusOr<Communicator*> CollectiveNetwork::MakeCommunicator(const std::string& a
       return InvalidArgument("group {}: rank {} is not in [0, {})", name, rank, options_.ranks);
     }
     if (!seen.insert(rank).second)
-      return InvalidArgument("group {}: rank {} is in it twice", name, rank);
+      return InvalidArgument("group {}: rank {} appears twice", name, rank);
     if (connect_called_ && rank != options_.rank && !connected_[static_cast<size_t>(rank)]) {
-      return FailedPrecondition("group {}: rank {} shares no group made before Connect", name,
-                                rank);
+      return FailedPrecondition("group {}: rank {} is in no group that was made before Connect",
+                                name, rank);
     }
   }
   const auto own = std::find(global_ranks.begin(), global_ranks.end(), options_.rank);
@@ -94,7 +96,8 @@ StatusOr<Communicator*> CollectiveNetwork::MakeCommunicator(const std::string& a
     if (other == name) return InvalidArgument("group {}: the name is in use", name);
     // Members of both groups detect the collision, so all of them fail identically.
     if (prefix == group->tag_prefix)
-      return InvalidArgument("group {}: choose another name: its tag is {}'s", name, other);
+      return InvalidArgument("group {}: choose another name: its tag equals that of group {}", name,
+                             other);
   }
   tag_prefixes_.emplace_back(group->tag_prefix, name);
   groups_.push_back(group.get());
@@ -104,7 +107,7 @@ StatusOr<Communicator*> CollectiveNetwork::MakeCommunicator(const std::string& a
 
 Status CollectiveNetwork::Connect(const std::vector<std::string>& addresses, Duration limit) {
   const MonotonicTime deadline = std::chrono::steady_clock::now() + limit;
-  if (connect_called_) return FailedPrecondition("Connect was called before");
+  if (connect_called_) return FailedPrecondition("Connect was already called");
   connect_called_ = true;
   if (addresses.size() != static_cast<size_t>(options_.ranks)) {
     return InvalidArgument("{} addresses for {} ranks", addresses.size(), options_.ranks);

@@ -264,13 +264,13 @@ TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbo
   EXPECT_EQ(flight.group, "data/0");
   EXPECT_EQ(flight.ranks, AllRanks(2));
   EXPECT_EQ(flight.entered, 2u);
-  EXPECT_EQ(flight.stands_in, 0u);
+  EXPECT_EQ(flight.blocked_in, 0u);
   EXPECT_EQ(cluster.network(1).Flights().at(0).entered, 1u);
   // The operation hangs while a thread waits for it.
   EXPECT_EQ(pending.Wait().code(), StatusCode::kDeadlineExceeded);
   flight = cluster.network(0).Flights().at(0);
   EXPECT_EQ(flight.entered, 2u);
-  EXPECT_EQ(flight.stands_in, 2u);
+  EXPECT_EQ(flight.blocked_in, 2u);
   EXPECT_EQ(flight.operation, CollectiveOperation::kAllReduce);
   EXPECT_EQ(flight.purpose, Purpose::kGradient);
   EXPECT_EQ(flight.bytes, 8u);
@@ -489,7 +489,7 @@ TEST(NetworkTest, BadGroupsAndArgumentsAreRefusedByNameAndValue) {
     return Text(network.MakeCommunicator("tensor", Purpose::kTensor, ranks, name).status());
   };
   EXPECT_EQ(refusal({0, 2}, "a"), "group a: rank 2 is not in [0, 2)");
-  EXPECT_EQ(refusal({0, 0}, "a"), "group a: rank 0 is in it twice");
+  EXPECT_EQ(refusal({0, 0}, "a"), "group a: rank 0 appears twice");
   EXPECT_EQ(refusal({1}, "a"), "group a: rank 0 is not in it");
   auto own = network.MakeCommunicator("tensor", Purpose::kTensor, {0}, "own");
   ASSERT_TRUE(own.ok());

@@ -56,7 +56,7 @@ struct CollectiveFlight {
   std::vector<int> ranks;  // global ranks of the members
   uint64_t entered = 0;    // operations issued on this rank
   // The number, from 1, of the oldest operation of the group that a thread of this rank waits for.
-  uint64_t stands_in = 0;  // 0: there is none, and the following fields are meaningless
+  uint64_t blocked_in = 0;  // 0: there is none, and the following fields are meaningless
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   Purpose purpose = Purpose::kControl;
   uint64_t bytes = 0;

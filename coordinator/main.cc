@@ -48,14 +48,14 @@ void AddFlags(FlagParser& parser, ServerOptions* options, LogLimit* log) {
                     "time after which a silent worker is lost; all time limits of the cluster "
                     "derive from it"},
                    {kLeastDetectionSeconds, kMostDetectionSeconds}, &options->detection_seconds);
-  parser.AddParsed({"--keep-ended", "N|TIME|all",
-                    "ended jobs that stay in the catalog: the newest N, or each for a time such as "
-                    "36h (s, m, h or d); checkpoints of the others stay (default: all)"},
-                   [options](const std::string& value) -> Status {
-                     TROUPE_ASSIGN_OR_RETURN(options->keep_ended,
-                                             ParseKeepEnded("--keep-ended", value));
-                     return OkStatus();
-                   });
+  parser.AddParsed(
+      {"--keep-ended", "N|TIME|all",
+       "ended jobs that are kept in the catalog: the newest N, or each for a time such as 36h (s, "
+       "m, h or d); checkpoints of removed jobs are kept (default: all)"},
+      [options](const std::string& value) -> Status {
+        TROUPE_ASSIGN_OR_RETURN(options->keep_ended, ParseKeepEnded("--keep-ended", value));
+        return OkStatus();
+      });
   parser.AddNumber({"--log-bytes", "BYTES",
                     "size at which the log is rotated, if standard error is a file; 0: never"},
                    {0, kMostLogBytes}, &log->bytes);
@@ -109,10 +109,10 @@ int Main(int argc, char** argv) {
   fmt::print("{{\"address\":\"{}\",\"metrics\":\"{}\",\"pid\":{}}}\n", (*server)->address(),
              metrics, getpid());
   std::fflush(stdout);
-  LogInfo("coordinator", "serves on {}", (*server)->address());
+  LogInfo("coordinator", "listens on {}", (*server)->address());
   int signal_number = 0;
   sigwait(&signals, &signal_number);
-  LogInfo("coordinator", "stops: signal {}", signal_number);
+  LogInfo("coordinator", "stops after signal {}", signal_number);
   (*server)->Stop();
   // Everything is on disk. The metrics' HTTP server would take two seconds to stop.
   std::_Exit(0);

@@ -35,7 +35,8 @@ StatusOr<v1::Plan> Place(const v1::JobSpec& spec, const v1::Plan& plan,
     fitting.push_back(&device);
   }
   if (fitting.size() < static_cast<size_t>(plan.ranks_size())) {
-    return FailedPrecondition("{} ranks, {} fitting devices", plan.ranks_size(), fitting.size());
+    return FailedPrecondition("{} ranks, but {} suitable devices", plan.ranks_size(),
+                              fitting.size());
   }
   for (int rank = 0; rank < plan.ranks_size(); ++rank) {
     placed.mutable_ranks(rank)->set_worker(fitting[static_cast<size_t>(rank)]->worker);
@@ -168,7 +169,7 @@ void TestCluster::Disconnect(const std::string& name) {
   Do(SessionClosed{session});
 }
 
-Effects TestCluster::Say(const std::string& worker, v1::WorkerMessage message) {
+Effects TestCluster::SendFrom(const std::string& worker, v1::WorkerMessage message) {
   return Do(WorkerSaid{workers_.at(worker).session, std::move(message)});
 }
 
@@ -177,7 +178,7 @@ void TestCluster::Heartbeat() {
     if (worker.session == 0) continue;
     v1::WorkerMessage message;
     message.mutable_heartbeat();
-    Say(name, std::move(message));
+    SendFrom(name, std::move(message));
   }
 }
 
@@ -215,7 +216,7 @@ void TestCluster::StartRanks(const std::string& job, int64_t step) {
     message.mutable_rank_address()->set_rank(rank);
     message.mutable_rank_address()->set_pid(1000 + rank);
     message.mutable_rank_address()->set_address(fmt::format("address-{}", rank));
-    Say(worker.name, std::move(message));
+    SendFrom(worker.name, std::move(message));
   }
   for (int rank = 0; rank < ranks; ++rank) {
     v1::WorkerMessage message;
@@ -223,7 +224,7 @@ void TestCluster::StartRanks(const std::string& job, int64_t step) {
     message.mutable_rank_ready()->set_group_epoch(epoch);
     message.mutable_rank_ready()->set_rank(rank);
     message.mutable_rank_ready()->set_step(step);
-    Say(WorkerOf(job, rank), std::move(message));
+    SendFrom(WorkerOf(job, rank), std::move(message));
   }
 }
 
@@ -238,7 +239,7 @@ Effects TestCluster::Report(const std::string& job, int64_t step, int32_t rank) 
   report->mutable_event()->set_tokens(100);
   report->set_step_seconds(0.5);
   report->set_model_flops(1e6);
-  return Say(WorkerOf(job, rank), std::move(message));
+  return SendFrom(WorkerOf(job, rank), std::move(message));
 }
 
 Effects TestCluster::Vote(const std::string& job, int64_t attempt, int64_t step, int32_t rank) {
@@ -253,7 +254,7 @@ Effects TestCluster::Vote(const std::string& job, int64_t attempt, int64_t step,
   vote->set_incarnation(workers_.at(worker).incarnation);
   vote->mutable_state()->set_step(step);
   vote->add_shards()->set_name(fmt::format("shard-{}.safetensors", rank));
-  return Say(worker, std::move(message));
+  return SendFrom(worker, std::move(message));
 }
 
 void TestCluster::VoteAll(const std::string& job, int64_t attempt, int64_t step) {
@@ -269,7 +270,7 @@ Effects TestCluster::WriteManifest(const std::string& job, int64_t attempt) {
   done->set_attempt(attempt);
   done->set_digest(fmt::format("sha256:{}", attempt));
   done->set_bytes(1000);
-  return Say(WorkerOf(job, 0), std::move(message));
+  return SendFrom(WorkerOf(job, 0), std::move(message));
 }
 
 void TestCluster::Commit(const std::string& job, int64_t attempt, int64_t step) {
@@ -287,7 +288,7 @@ Effects TestCluster::Verified(const std::string& job, int64_t attempt, bool ok, 
   verified->set_ok(ok);
   verified->set_damaged(damaged);
   if (!ok) verified->set_reason("rank-00000.safetensors: a reason");
-  return Say(WorkerOf(job, 0), std::move(message));
+  return SendFrom(WorkerOf(job, 0), std::move(message));
 }
 
 Effects TestCluster::Deleted(const std::string& job, int64_t attempt) {
@@ -302,7 +303,7 @@ Effects TestCluster::Deleted(const std::string& job, int64_t attempt) {
     if (asked.has_delete_checkpoint() && asked.delete_checkpoint().attempt() == attempt)
       deleted->set_none_writes(asked.delete_checkpoint().none_writes());
   }
-  return Say(worker, std::move(message));
+  return SendFrom(worker, std::move(message));
 }
 
 void TestCluster::VerifyAll(const std::string& job) {
@@ -332,7 +333,7 @@ void TestCluster::StopRanks(const std::string& job, uint64_t epoch,
         message.mutable_rank_stopped()->set_job(job);
         message.mutable_rank_stopped()->set_group_epoch(epoch);
         message.mutable_rank_stopped()->set_rank(rank);
-        Say(name, std::move(message));
+        SendFrom(name, std::move(message));
       }
     }
   }
@@ -346,7 +347,7 @@ Effects TestCluster::Crash(const std::string& job, int32_t rank, int exit_code) 
   message.mutable_rank_stopped()->set_crashed(true);
   if (exit_code == 0) message.mutable_rank_stopped()->set_signal(9);
   message.mutable_rank_stopped()->set_exit_code(exit_code);
-  return Say(WorkerOf(job, rank), std::move(message));
+  return SendFrom(WorkerOf(job, rank), std::move(message));
 }
 
 const v1::CoordinatorMessage* TestCluster::Last(const std::string& worker,

@@ -58,7 +58,8 @@ class TestCluster {
   // Connects the same life again.
   void Reconnect(const std::string& name);
   void Disconnect(const std::string& name);
-  Effects Say(const std::string& worker, v1::WorkerMessage message);
+  // Delivers `message` on the stream of `worker`.
+  Effects SendFrom(const std::string& worker, v1::WorkerMessage message);
   // Every worker with a stream sends a message, so that no lease expires.
   void Heartbeat();
 

@@ -57,7 +57,7 @@ struct DatasetOptions {
 class Dataset {
  public:
   // INVALID_ARGUMENT names both numbers if the training (or requested validation) tokens of a
-  // dataset hold no row of sequence_length + 1, or if the description from `data prepare` states a
+  // dataset have no row of sequence_length + 1, or if the description from `data prepare` states a
   // vocabulary larger than vocab_size. Other errors: as TokenDataset::Open.
   static StatusOr<Dataset> Open(FileSystem& files, const DatasetOptions& options);
 

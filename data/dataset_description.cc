@@ -38,7 +38,7 @@ Status CheckDescription(FileSystem& files, const std::string& prefix, int64_t to
   };
   if (number("tokens") != tokens) {
     return InvalidArgument(
-        "{}: tokens is {}, but {}.bin has {}: it describes another dataset, remove it", path,
+        "{}: tokens is {}, but {}.bin has {}: it describes another dataset; remove it", path,
         number("tokens"), prefix, tokens);
   }
   if (number("vocab_size") < 1) return InvalidArgument("{}: has no vocab_size", path);

@@ -44,7 +44,7 @@ Status IndexedDataset::ReadHeader() {
                            kIndexHeaderBytes);
   }
   if (std::memcmp(index_->bytes().data(), kIndexMagic, sizeof kIndexMagic) != 0) {
-    return InvalidArgument("{}: magic is not \"MMIDIDX\"; this is no Megatron index", path);
+    return InvalidArgument("{}: magic is not \"MMIDIDX\"; this is not a Megatron index", path);
   }
   const uint64_t version = Load<uint64_t>(IndexField(9, 8));
   if (version != kIndexVersion) {
@@ -70,7 +70,7 @@ Status IndexedDataset::ReadHeader() {
         room);
   }
   if (indices == 0) {
-    return InvalidArgument("{}: document_count is 0, but document_indices holds at least the 0",
+    return InvalidArgument("{}: document_count is 0, but document_indices has at least the entry 0",
                            path);
   }
   const uint64_t arrays = sequences * 12 + indices * 8;

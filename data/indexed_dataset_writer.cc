@@ -121,7 +121,7 @@ Status IndexedDatasetWriter::WriteIndex() {
 }
 
 Status IndexedDatasetWriter::Finish() {
-  TROUPE_CHECK(open_sequence_tokens_ == 0, "the last document is not ended");
+  TROUPE_CHECK(open_sequence_tokens_ == 0, "the last document has no end");
   const std::string& prefix = options_.prefix;
   TROUPE_RETURN_IF_ERROR(Flush());
   TROUPE_RETURN_IF_ERROR(data_->Sync());

@@ -39,17 +39,17 @@ StatusOr<LlmcTokenFile> LlmcTokenFile::Open(FileSystem& files, const std::string
                                  [&](const Kind& known) { return known.magic == header[0]; });
   if (kind == std::end(kKinds)) {
     return InvalidArgument(
-        "{}: magic {} is neither 20240520 nor 20240801; this is no token file of llm.c", path,
+        "{}: magic {} is neither 20240520 nor 20240801; this is not a token file of llm.c", path,
         header[0]);
   }
   if (header[1] != kind->version) {
-    return InvalidArgument("{}: version {} is not {}, as of magic {}", path, header[1],
+    return InvalidArgument("{}: version {} is not {}, the version with magic {}", path, header[1],
                            kind->version, header[0]);
   }
   const int64_t tokens = header[2];
   if (tokens < 0 || size != kHeaderBytes + tokens * TokenBytes(kind->type)) {
-    return InvalidArgument("{}: token count {} with {} bytes each does not make the size {}", path,
-                           tokens, TokenBytes(kind->type), size);
+    return InvalidArgument("{}: token count {} with {} bytes each does not give the file's size {}",
+                           path, tokens, TokenBytes(kind->type), size);
   }
   return LlmcTokenFile(TokenArray(path, std::move(file), kHeaderBytes, kind->type, tokens),
                        kind->end_of_text);

@@ -62,8 +62,8 @@ class Walk {
     const bool whole = !tokenizer_.encodes_parts();
     if (whole && size > kWholeBytesMax) {
       return ResourceExhausted(
-          "{} has {} bytes; with a tokenizer.json a document has at most {}: split it", path, size,
-          kWholeBytesMax);
+          "{} has {} bytes; with a tokenizer.json a document has at most {} bytes: split it", path,
+          size, kWholeBytesMax);
     }
     const int64_t part_bytes = whole ? size : kPartBytes;
     for (int64_t at = 0; at < size; at += part_bytes) {
@@ -106,13 +106,13 @@ StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(FileSystem& files,
                                                    const PrepareOptions& options) {
   if (options.tokenizer == "bytes") {
     if (options.end_of_document.has_value()) {
-      return InvalidArgument("end of document {}: the tokenizer bytes has its own, {}",
+      return InvalidArgument("end of document {}: the tokenizer bytes has a fixed one, {}",
                              *options.end_of_document, ByteTokenizer::kEndOfDocument);
     }
     return std::make_unique<ByteTokenizer>();
   }
   if (!options.tokenizer.ends_with(".json")) {
-    return InvalidArgument("tokenizer \"{}\" is not known; there are: bytes, PATH/tokenizer.json",
+    return InvalidArgument("tokenizer \"{}\" is unknown; it must be bytes or PATH/tokenizer.json",
                            options.tokenizer);
   }
   return OpenTokenizerFile(files, options.tokenizer, options.end_of_document);

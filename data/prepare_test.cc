@@ -136,7 +136,7 @@ TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndSaysTheVocabularyBesideIt) {
   EXPECT_EQ(PrepareDataset(files_, options)->end_of_document, 5);
   options.tokenizer = "bytes";
   EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
-              ::testing::HasSubstr("bytes has its own"));
+              ::testing::HasSubstr("bytes has a fixed one"));
   // Another tokenizer on the same prefix replaces the old description.
   options.end_of_document.reset();
   ASSERT_TRUE(PrepareDataset(files_, options).ok());

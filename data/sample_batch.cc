@@ -39,15 +39,14 @@ SampleRow SampleBatch::Row(int64_t sample) {
 std::span<const int32_t> SampleBatch::Int32s(std::string_view channel) const {
   const Column* const column = Find(channel);
   if (column == nullptr) return {};
-  TROUPE_CHECK(column->form.type == ChannelType::kInt32, "channel {} is of another type", channel);
+  TROUPE_CHECK(column->form.type == ChannelType::kInt32, "channel {} has another type", channel);
   return std::get<std::vector<int32_t>>(column->values);
 }
 
 std::span<const float> SampleBatch::Float32s(std::string_view channel) const {
   const Column* const column = Find(channel);
   if (column == nullptr) return {};
-  TROUPE_CHECK(column->form.type == ChannelType::kFloat32, "channel {} is of another type",
-               channel);
+  TROUPE_CHECK(column->form.type == ChannelType::kFloat32, "channel {} has another type", channel);
   return std::get<std::vector<float>>(column->values);
 }
 

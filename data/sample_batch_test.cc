@@ -44,8 +44,8 @@ TEST(SampleBatch, OfAChannelThatItIsWithoutThereIsNothing) {
 
 TEST(SampleBatchDeathTest, AChannelIsNotReadAsAnotherType) {
   SampleBatch batch(kChannels, 1, 3);
-  EXPECT_DEATH((void)batch.Float32s("tokens"), "channel tokens is of another type");
-  EXPECT_DEATH((void)batch.Row(0).Int32s("region"), "channel region is of another type");
+  EXPECT_DEATH((void)batch.Float32s("tokens"), "channel tokens has another type");
+  EXPECT_DEATH((void)batch.Row(0).Int32s("region"), "channel region has another type");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::span<float> SampleRow::Float32s(std::string_view channel) const {
 
 void SampleRow::AddValues(std::string_view channel, Values values) {
   for (const Wanted& other : wanted_) {
-    TROUPE_CHECK(other.channel != channel, "channel {} twice in a row", channel);
+    TROUPE_CHECK(other.channel != channel, "channel {} appears twice in a row of samples", channel);
   }
   wanted_.push_back({channel, values});
 }
@@ -32,7 +32,7 @@ std::span<T> SampleRow::Find(std::string_view channel) const {
   for (const Wanted& wanted : wanted_) {
     if (wanted.channel != channel) continue;
     const auto* const values = std::get_if<std::span<T>>(&wanted.values);
-    TROUPE_CHECK(values != nullptr, "channel {} is of another type", channel);
+    TROUPE_CHECK(values != nullptr, "channel {} has another type", channel);
     return *values;
   }
   return {};

@@ -25,7 +25,8 @@ constexpr std::string_view kNumbers =
     R"(\x{16130}-\x{16139}\x{16d70}-\x{16d79}\x{1ccf0}-\x{1ccf9}\x{1d2c0}-\x{1d2d3})"
     R"(\x{1e4f0}-\x{1e4f9}\x{1e5f1}-\x{1e5fa})";
 constexpr std::string_view kSpaces =
-    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+    R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f})"
+    R"(\x{205f}\x{3000})";
 
 class Translator {
  public:
@@ -107,8 +108,8 @@ class Translator {
       }
     }
     if (at_ == pattern_.size()) {
-      return InvalidArgument("the class at byte {} of the pattern \"{}\" has no end", begin,
-                             pattern_);
+      return InvalidArgument("the character class at byte {} of the pattern \"{}\" is not closed",
+                             begin, pattern_);
     }
     out_ += pattern_[at_++];
     return OkStatus();
@@ -159,7 +160,7 @@ std::string ErrorText(int error) {
 
 StatusOr<std::string> TranslateSplitPattern(std::string_view pattern) {
   if (pattern.find('\0') != std::string_view::npos || WellFormedPrefix(pattern) < pattern.size()) {
-    return InvalidArgument("the pattern holds a zero byte or is not UTF-8");
+    return InvalidArgument("the pattern contains a zero byte or is not UTF-8");
   }
   return Translator(pattern).Run();
 }
@@ -200,7 +201,7 @@ StatusOr<size_t> SplitPattern::Cutter::FirstPiece(std::string_view text) {
                                  text.size(), 0, PCRE2_NO_UTF_CHECK, match_.get(), nullptr);
   if (result == PCRE2_ERROR_NOMATCH) return text.size();
   if (result < 0) {
-    return ResourceExhausted("the tokenizer's pattern gives up: {}", ErrorText(result));
+    return ResourceExhausted("matching with the tokenizer's pattern failed: {}", ErrorText(result));
   }
   const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(match_.get());
   return bounds[0] > 0 ? bounds[0] : bounds[1];

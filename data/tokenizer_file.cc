@@ -159,7 +159,7 @@ class Loader {
       }
       const size_t value = id.get<size_t>();
       if (taken[value]) {
-        return InvalidArgument("{}: model.vocab[{}] is {}, as another token's is", path_,
+        return InvalidArgument("{}: model.vocab[{}] is {}, which another token has too", path_,
                                Shown(token), value);
       }
       taken[value] = true;
@@ -197,7 +197,7 @@ class Loader {
     for (int byte = 0; byte < 256; ++byte) {
       if (byte_ids[static_cast<size_t>(byte)] < 0) {
         return InvalidArgument(
-            "{}: model.vocab has no token for byte {:#04x}: this is no byte-level BPE", path_,
+            "{}: model.vocab has no token for byte {:#04x}: this is not a byte-level BPE", path_,
             byte);
       }
     }
@@ -267,7 +267,7 @@ class Loader {
       TROUPE_ASSIGN_OR_RETURN(const bool normalized, Flag(entry, at, "normalized", !special));
       if (IsAbsent(entry, "id") || !entry["id"].is_number_unsigned() ||
           entry["id"].get<uint64_t>() > static_cast<uint64_t>(vocab_size_) + list.size()) {
-        return InvalidArgument("{}: {}id is {}, not in [0, {}], which the tokens fill", path_, at,
+        return InvalidArgument("{}: {}id is {}, not in [0, {}], the ids of all tokens", path_, at,
                                entry.contains("id") ? Shown(entry["id"]) : "missing",
                                vocab_size_ + static_cast<int64_t>(list.size()) - 1);
       }
@@ -282,7 +282,7 @@ class Loader {
           vocab_.emplace(entry.token.content, static_cast<int32_t>(vocab_size_));
       if (is_new) ++vocab_size_;
       if (place->second != entry.token.id) {
-        return InvalidArgument("{}: added_tokens has id {} for {}, which the vocabulary makes {}",
+        return InvalidArgument("{}: added_tokens has id {} for {}, but the vocabulary has {}",
                                path_, entry.token.id, Shown(entry.token.content), place->second);
       }
       (entry.raw ? raw_added_ : normalized_added_).push_back(entry.token);
@@ -373,8 +373,8 @@ class Loader {
       if (found != vocab_.end()) return found->second;
     }
     return InvalidArgument(
-        "{}: which token ends a document is not known: there is no eos_token in a "
-        "tokenizer_config.json beside it and no token <|endoftext|> or <|end_of_text|>; state its "
+        "{}: the token that ends a document is unknown: there is no eos_token in a "
+        "tokenizer_config.json next to it and no token <|endoftext|> or <|end_of_text|>; state its "
         "id",
         path_);
   }
@@ -390,7 +390,7 @@ class Loader {
     const Json& token = (*config)["eos_token"];
     const Json& text = token.is_object() && token.contains("content") ? token["content"] : token;
     if (!text.is_string()) {
-      return InvalidArgument("{}: eos_token is {}, not a token's text", path, Shown(token));
+      return InvalidArgument("{}: eos_token is {}, not the text of a token", path, Shown(token));
     }
     return text.get<std::string>();
   }

@@ -235,7 +235,7 @@ TEST_F(ChangedFileTest, WhatWouldChangeAnIdIsRefusedByItsName) {
       {"/model/vocab", Json::array(), "model.vocab is []"},
       {"/model/vocab/!", 1u << 31, "model.vocab[\"!\"] is 2147483648, not in [0, "},
       {"/model/vocab/!", -1, "model.vocab[\"!\"] is -1"},
-      {"/model/vocab/!", 5, "is 5, as another token's is"},
+      {"/model/vocab/!", 5, "is 5, which another token has too"},
       {"/model/merges", "a b", "model.merges is \"a b\""},
       {"/model/merges/0", "a", "model.merges[0] is \"a\""},
       {"/model/merges/0", "a b c", "model.merges[0] is \"a b c\""},

@@ -2,8 +2,8 @@
 
     python3 docs/record.py docs/quickstart.svg ./run quickstart
 
-The command runs in a pseudo-terminal. Lines that it rewrites in place are animated; a viewer that does
-not animate shows the last state of each line. Recorded time is compressed to PLAYED_SECONDS.
+The command runs in a pseudo-terminal. Lines that it rewrites in place are animated; a viewer that
+does not animate shows the last state of each line. Recorded time is compressed to PLAYED_SECONDS.
 """
 
 import codecs
@@ -16,13 +16,15 @@ import time
 COLUMNS = 110
 ROWS = 48  # the last rows of a longer recording are drawn
 PLAYED_SECONDS = 24.0
-FRAME_SECONDS = 0.25  # of played time: of several states of a line within a frame the last is drawn
+FRAME_SECONDS = 0.25  # in played time; the last state of a line within a frame is drawn
+SHOWN_FOLDER = "~/troupe"  # in place of the folder in which the command runs
 CHARACTER_PIXELS, LINE_PIXELS, MARGIN_PIXELS = 7.8, 18, 14
 
 
 class Screen:
     """Lines of text, each with its states in time. It understands what Troupe's programs print:
-    newlines, carriage returns, and ESC [ … sequences, which it ignores but for K, erase the line."""
+    newlines, carriage returns, and ESC [ … sequences, which it ignores except for K, which erases
+    the line."""
 
     def __init__(self):
         self.lines = [[(0.0, "")]]
@@ -80,7 +82,7 @@ def frames(states, speed, end):
         begin = recorded / speed
         if shown and begin - shown[-1][0] < FRAME_SECONDS:
             begin = shown.pop()[0]
-        shown.append((begin, text[:COLUMNS]))
+        shown.append((begin, text.replace(os.getcwd(), SHOWN_FOLDER)[:COLUMNS]))
     ends = [begin for begin, _ in shown[1:]] + [end]
     return [(begin, until, text) for (begin, text), until in zip(shown, ends) if text]
 
@@ -91,11 +93,15 @@ def line_svg(states, y, speed, end):
         is_final = until == end
         # Only the final state is visible where nothing is animated.
         hidden = '' if is_final else ' visibility="hidden"'
-        switches = f'<set attributeName="visibility" to="visible" begin="{begin:.2f}s"/>' if not is_final else (
-            f'<set attributeName="visibility" to="hidden" begin="0s" end="{begin:.2f}s"/>' if begin > 0 else "")
+        switches = ""
+        if is_final and begin > 0:
+            switches = ('<set attributeName="visibility" to="hidden" begin="0s" '
+                        f'end="{begin:.2f}s"/>')
         if not is_final:
+            switches = f'<set attributeName="visibility" to="visible" begin="{begin:.2f}s"/>'
             switches += f'<set attributeName="visibility" to="hidden" begin="{until:.2f}s"/>'
-        drawn.append(f'<text x="{MARGIN_PIXELS}" y="{y}"{hidden}>{html.escape(text)}{switches}</text>')
+        drawn.append(f'<text x="{MARGIN_PIXELS}" '
+                     f'y="{y}"{hidden}>{html.escape(text)}{switches}</text>')
     return drawn
 
 
@@ -106,17 +112,20 @@ def to_svg(screen, seconds, title):
     lines = screen.lines[-ROWS:]
     width = int(2 * MARGIN_PIXELS + COLUMNS * CHARACTER_PIXELS)
     height = 2 * MARGIN_PIXELS + (len(lines) + 2) * LINE_PIXELS
-    played = f"recorded in {seconds:.0f} s, played {speed:.0f} times as fast" if speed > 1 else f"{seconds:.0f} s"
+    played = f"{seconds:.0f} s"
+    if speed > 1:
+        played = f"recorded in {played}, played {speed:.0f} times as fast"
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-           f'viewBox="0 0 {width} {height}" role="img">',
+           f'viewBox="0 0 {width} {height}" role="img" xml:space="preserve">',
            f"<title>{html.escape(title)}</title>",
-           "<style>text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #d7dde5; white-space: pre }"
-           " .dim { fill: #8a95a3 }</style>",
+           "<style>text { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; "
+           "font-size: 13px; fill: #d7dde5; white-space: pre } .dim { fill: #8a95a3 }</style>",
            f'<rect width="{width}" height="{height}" rx="8" fill="#12161c"/>',
            f'<text x="{MARGIN_PIXELS}" y="{MARGIN_PIXELS + 12}" class="dim">$ {html.escape(title)}'
            f"   # {played}</text>"]
     for row, states in enumerate(lines):
-        svg += line_svg(states, MARGIN_PIXELS + (row + 2) * LINE_PIXELS + 12, speed, PLAYED_SECONDS + 1)
+        svg += line_svg(states, MARGIN_PIXELS + (row + 2) * LINE_PIXELS + 12, speed,
+                        PLAYED_SECONDS + 1)
     return "\n".join(svg + ["</svg>", ""])
 
 

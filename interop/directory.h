@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-// Creates `path` and its missing parents. OK if it is an empty directory already, ALREADY_EXISTS if
-// anything else is there.
+// Creates `path` and its missing parents. OK if it is already an empty directory, ALREADY_EXISTS if
+// it is anything else.
 Status MakeEmptyDirectory(FileSystem& files, const std::string& path);
 
 // Removes the directory and the files in it as far as possible; errors are ignored because the

@@ -26,7 +26,7 @@ constexpr int64_t kHeaderAlignment = 8;
 
 StatusOr<v1::ModelSpec> ModelOf(const v1::CheckpointManifest& manifest) {
   if (manifest.job_spec_json().empty()) {
-    return InvalidArgument("its manifest does not say which model it holds");
+    return InvalidArgument("its manifest does not describe its model");
   }
   v1::JobSpec spec;
   google::protobuf::util::JsonParseOptions options;
@@ -133,7 +133,7 @@ class Exporter {
       left = left.subspan(part.size());
       bytes_.resize(part.size() * static_cast<size_t>(BytesOf(format_)));
       if (const int64_t overflows = FromFloat32(format_, part, bytes_); overflows > 0) {
-        return OutOfRange("tensor {}: {} weights are beyond the range of {}", range.tensor->name,
+        return OutOfRange("tensor {}: {} weights exceed the range of {}", range.tensor->name,
                           overflows, NameOf(format_));
       }
       TROUPE_RETURN_IF_ERROR(file.Append(bytes_));

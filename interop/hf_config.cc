@@ -44,8 +44,8 @@ class Keys {
     // The parser returns a number without a sign as unsigned; a value above 2^63 must not wrap.
     if (!value->is_number_unsigned() || value->get<uint64_t>() < 1 ||
         value->get<uint64_t>() > static_cast<uint64_t>(kSizeMax)) {
-      return InvalidArgument("{} is {}, not a whole number within 1 and {}", Name(key),
-                             TextOf(*value), kSizeMax);
+      return InvalidArgument("{} is {}, not a whole number from 1 to {}", Name(key), TextOf(*value),
+                             kSizeMax);
     }
     return value->get<int64_t>();
   }
@@ -89,27 +89,27 @@ Status CheckArithmetic(const Keys& config) {
   }
   TROUPE_ASSIGN_OR_RETURN(const std::string activation, config.Text("hidden_act", "silu"));
   if (activation != "silu") {
-    return InvalidArgument("hidden_act is \"{}\", and this build has silu alone",
-                           activation.substr(0, 64));
+    return InvalidArgument("hidden_act is \"{}\", must be silu", activation.substr(0, 64));
   }
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     TROUPE_ASSIGN_OR_RETURN(const bool bias, config.Boolean(key, false));
-    if (bias) return InvalidArgument("{} is true, and this build's projections have no bias", key);
+    if (bias)
+      return InvalidArgument("{} is true, but biases of projections are not supported", key);
   }
   TROUPE_ASSIGN_OR_RETURN(const double dropout, config.Number("attention_dropout", 0.0));
   if (dropout != 0) {
-    return InvalidArgument("attention_dropout is {}, and this build drops no attention weights",
-                           dropout);
+    return InvalidArgument(
+        "attention_dropout is {}, but dropout of attention weights is not supported", dropout);
   }
   if (const Json* quantization = config.Find("quantization_config")) {
-    return InvalidArgument("quantization_config is {}: quantized weights are not read",
+    return InvalidArgument("quantization_config is {}, but quantized weights are not supported",
                            TextOf(*quantization));
   }
   // This is Mistral's one difference; if the key is absent, the window is 4096.
   const Json* window = config.FindEvenNull("sliding_window");
   const bool windowed = window == nullptr ? type == "mistral" : !window->is_null();
   if (windowed) {
-    return InvalidArgument("sliding_window is {}, and this build attends to the whole sequence",
+    return InvalidArgument("sliding_window is {}, but attention over a window is not supported",
                            window == nullptr ? "absent, which means 4096" : TextOf(*window));
   }
   return OkStatus();
@@ -132,12 +132,13 @@ StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta, con
   TROUPE_ASSIGN_OR_RETURN(const std::string type, keys.Text("rope_type", old_type.c_str()));
   TROUPE_ASSIGN_OR_RETURN(const double partial, keys.Number("partial_rotary_factor", 1.0));
   if (partial != 1.0) {
-    return InvalidArgument("{}.partial_rotary_factor is {}, and this build turns whole heads", name,
-                           partial);
+    return InvalidArgument(
+        "{}.partial_rotary_factor is {}, but RoPE on a part of a head is not supported", name,
+        partial);
   }
   if (type == "default") return rope;
   if (type != "llama3") {
-    return InvalidArgument("{}.rope_type is \"{}\", and this build has default and llama3", name,
+    return InvalidArgument("{}.rope_type is \"{}\", must be default or llama3", name,
                            type.substr(0, 64));
   }
   v1::RopeScaling scaling;
@@ -147,8 +148,8 @@ StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta, con
   TROUPE_ASSIGN_OR_RETURN(const double high, keys.Number("high_freq_factor", std::nullopt));
   if (!(factor > 0) || !(low > 0) || !(high > low)) {
     return InvalidArgument(
-        "{} has factor {}, low_freq_factor {}, high_freq_factor {}, not above "
-        "0 and high above low",
+        "{} has factor {}, low_freq_factor {}, high_freq_factor {}; all must be above 0, and "
+        "high_freq_factor above low_freq_factor",
         name, factor, low, high);
   }
   std::optional<int64_t> original;
@@ -181,10 +182,11 @@ Status ReadRope(const Keys& config, v1::ModelSpec* model) {
       return from.scaling ? from.scaling->ShortDebugString() : "none";
     };
     if (older != nullptr && text(said) != text(rope)) {
-      return InvalidArgument("rope_parameters says {} and rope_scaling {}", text(said), text(rope));
+      return InvalidArgument("rope_parameters is {} but rope_scaling is {}", text(said),
+                             text(rope));
     }
     if (theta_key != nullptr && said.theta != theta) {
-      return InvalidArgument("rope_parameters.rope_theta is {} and rope_theta {}", said.theta,
+      return InvalidArgument("rope_parameters.rope_theta is {} but rope_theta is {}", said.theta,
                              theta);
     }
     rope = said;
@@ -194,7 +196,8 @@ Status ReadRope(const Keys& config, v1::ModelSpec* model) {
   if (rope.scaling) *model->mutable_rope_scaling() = *rope.scaling;
   TROUPE_ASSIGN_OR_RETURN(const double partial, config.Number("partial_rotary_factor", 1.0));
   if (partial == 1.0) return OkStatus();
-  return InvalidArgument("partial_rotary_factor is {}, and this build turns whole heads", partial);
+  return InvalidArgument(
+      "partial_rotary_factor is {}, but RoPE on a part of a head is not supported", partial);
 }
 
 }  // namespace

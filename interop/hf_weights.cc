@@ -40,7 +40,7 @@ StatusOr<std::map<std::string, std::string>> ParseIndex(std::string_view text) {
   std::map<std::string, std::string> file_of_tensor;
   for (const auto& [tensor, file] : map->items()) {
     if (!file.is_string() || !IsPlainFileName(file.get<std::string>())) {
-      return InvalidArgument("weight_map puts tensor {} in a file that is no plain name",
+      return InvalidArgument("weight_map names a file for tensor {} that is not a plain file name",
                              tensor.substr(0, 128));
     }
     file_of_tensor[tensor] = file.get<std::string>();
@@ -121,7 +121,7 @@ Status HfWeights::Check(std::span<const ModelTensor> tensors) const {
     }
     const Tensor& stored = found->second;
     if (stored.shape != tensor.shape) {
-      return InvalidArgument("{}: tensor {} is {}, and config.json makes it {}",
+      return InvalidArgument("{}: tensor {} is {}, but config.json requires {}",
                              files_[stored.file].path, tensor.name, ToString(stored.shape),
                              ToString(tensor.shape));
     }
@@ -131,7 +131,7 @@ Status HfWeights::Check(std::span<const ModelTensor> tensors) const {
     }
     if (first == nullptr) first = &stored;
     if (stored.dtype != first->dtype) {
-      return InvalidArgument("{}: tensor {} is {} beside others of {}: one dtype is expected",
+      return InvalidArgument("{}: tensor {} is {} but others are {}: all must have one dtype",
                              files_[stored.file].path, tensor.name, stored.dtype, first->dtype);
     }
   }
@@ -139,10 +139,10 @@ Status HfWeights::Check(std::span<const ModelTensor> tensors) const {
     if (!wanted.contains(name) && !IsLeftAside(name, tied)) unknown.push_back(name);
   }
   if (!missing.empty()) {
-    return InvalidArgument("{}: the model lacks {}", directory_, NamesText(missing));
+    return InvalidArgument("{}: the model has no {}", directory_, NamesText(missing));
   }
   if (!unknown.empty()) {
-    return InvalidArgument("{}: a Llama model of this shape has no {}", directory_,
+    return InvalidArgument("{}: a Llama model of this shape does not have {}", directory_,
                            NamesText(unknown));
   }
   return OkStatus();

@@ -94,19 +94,20 @@ TEST_F(HfWeightsTest, WhatIsMissingUnknownOrOfAnotherShapeIsNamed) {
   };
   std::vector<SafetensorsTensor> missing = stored;
   missing.erase(missing.begin() + 3);
-  EXPECT_THAT(refusal(missing), HasSubstr("lacks model.layers.0.self_attn.k_proj.weight"));
+  EXPECT_THAT(refusal(missing),
+              HasSubstr("the model has no model.layers.0.self_attn.k_proj.weight"));
   std::vector<SafetensorsTensor> unknown = stored;
   unknown.push_back({"model.layers.0.self_attn.q_proj.bias", "F32", {1}, std::string(4, 'x')});
   EXPECT_THAT(refusal(unknown), HasSubstr("no model.layers.0.self_attn.q_proj.bias"));
   std::vector<SafetensorsTensor> reshaped = stored;
   reshaped[0].shape = {8, 11};
-  EXPECT_THAT(refusal(reshaped), HasSubstr("is [8, 11], and config.json makes it [11, 8]"));
+  EXPECT_THAT(refusal(reshaped), HasSubstr("is [8, 11], but config.json requires [11, 8]"));
   std::vector<SafetensorsTensor> wide = stored;
   wide[1] = {wide[1].name, "F64", {8}, std::string(64, '\0')};
   EXPECT_THAT(refusal(wide), HasSubstr("dtype F64"));
   std::vector<SafetensorsTensor> mixed = stored;
   mixed[1] = {mixed[1].name, "BF16", {8}, std::string(16, '\0')};
-  EXPECT_THAT(refusal(mixed), HasSubstr("is BF16 beside others of F32"));
+  EXPECT_THAT(refusal(mixed), HasSubstr("is BF16 but others are F32"));
 }
 
 TEST_F(HfWeightsTest, WhatTransformersLeavesAsideIsLeftAside) {
@@ -129,10 +130,10 @@ TEST_F(HfWeightsTest, HostileDirectoriesAreRefused) {
     EXPECT_FALSE(opened.ok()) << map;
     return std::string(Message(opened.status()));
   };
-  EXPECT_THAT(with_index({{"a", "../../etc/passwd"}}), HasSubstr("no plain name"));
-  EXPECT_THAT(with_index({{"a", "/etc/passwd"}}), HasSubstr("no plain name"));
-  EXPECT_THAT(with_index({{"a", ".."}}), HasSubstr("no plain name"));
-  EXPECT_THAT(with_index({{"a", 3}}), HasSubstr("no plain name"));
+  EXPECT_THAT(with_index({{"a", "../../etc/passwd"}}), HasSubstr("not a plain file name"));
+  EXPECT_THAT(with_index({{"a", "/etc/passwd"}}), HasSubstr("not a plain file name"));
+  EXPECT_THAT(with_index({{"a", ".."}}), HasSubstr("not a plain file name"));
+  EXPECT_THAT(with_index({{"a", 3}}), HasSubstr("not a plain file name"));
   EXPECT_THAT(with_index(nlohmann::json::object()), HasSubstr("names no tensor"));
   EXPECT_THAT(with_index({{"model.norm.weight", "part-0.safetensors"}}),
               HasSubstr("tensor model.norm.weight is not in part-0.safetensors"));

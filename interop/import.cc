@@ -121,7 +121,7 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
       return one.ShortDebugString();
     };
     if (only(*model) == only(said)) continue;
-    return InvalidArgument("model.{} is stated beside model.from: {}, where {} has {}",
+    return InvalidArgument("model.{} is stated in addition to model.from: {}, but {} has {}",
                            field->name(), only(*model), model->from(),
                            reflection->HasField(said, field) ? only(said) : "none");
   }

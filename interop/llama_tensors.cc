@@ -20,7 +20,7 @@ Status CheckSizes(const v1::ModelSpec& model) {
       {"vocab_size", model.vocab_size()}};
   for (const auto& [key, size] : sizes) {
     if (size < 1 || size > kMaxSize) {
-      return InvalidArgument("model.{} is {}, not within 1 and {}", key, size, kMaxSize);
+      return InvalidArgument("model.{} is {}, not from 1 to {}", key, size, kMaxSize);
     }
   }
   return OkStatus();
@@ -34,8 +34,7 @@ StatusOr<int64_t> LlamaLayers(const v1::ModelSpec& model) {
   if (const auto llama = model::ExpandPattern(fmt::format("({})x{}", kLayer, layers));
       !llama.ok() || blocks != *llama) {
     return InvalidArgument(
-        "model.pattern is \"{}\", and Llama's layers are each an attention and an MLP block: "
-        "(AD)xN",
+        "model.pattern is \"{}\", but each layer of Llama is an attention and an MLP block: (AD)xN",
         model.pattern().substr(0, 200));
   }
   return static_cast<int64_t>(layers);

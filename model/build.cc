@@ -53,7 +53,7 @@ class StageBuilder {
       TROUPE_RETURN_IF_ERROR(Differentiate(program, c));
     HoistHead(program);
     if (options_.float8 != Float8Recipe::kNone) {
-      TROUPE_RETURN_IF_ERROR(QuantizeProducts(program, options_.float8, options_.zero_stage));
+      TROUPE_RETURN_IF_ERROR(QuantizeMatmuls(program, options_.float8, options_.zero_stage));
       QuantizeAtSource(program);
     }
     Recompute(program, options_.recomputation);
@@ -182,7 +182,7 @@ class StageBuilder {
   // The view of this rank's block of a gradient after its reduce-scatter, at its place in the whole
   // gradient.
   StatusOr<ValueId> ScatteredView(const ParameterEntry& entry,
-                                  const CollectiveAttributes& attributes) {
+                                  const ReduceScatterAttributes& attributes) {
     Program& program = builder_.program();
     TROUPE_ASSIGN_OR_RETURN(
         std::vector<ValueType> types,
@@ -198,10 +198,14 @@ class StageBuilder {
     return view;
   }
 
-  CollectiveAttributes OfGradients(const CollectiveGroup& group) const {
-    CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
-    attributes.wire = options_.reduce_dtype;
-    return attributes;
+  using Parameters = std::vector<ParameterEntry*>;
+
+  // The ranks over which a parameter's gradient is summed in Reduce: those that hold the same
+  // values, or the replicas of a sharded optimizer's blocks.
+  CollectiveGroup ReduceGroup(const ParameterEntry& entry) {
+    return options_.zero_stage > 0
+               ? ReplicateGroup()
+               : SharingGroup(builder_.program().value(entry.gradient).placement);
   }
 
   // Reduces buckets from the chunk's last parameter to its first, the order in which backward
@@ -209,86 +213,103 @@ class StageBuilder {
   // on after each microbatch), and blocks are summed over replicas. Tied gradients are then summed
   // over their owners.
   Status BuildReduce(int chunk_index) {
-    Program& program = builder_.program();
-    std::vector<Op>& reduce = program.ops[chunk_index][static_cast<int>(Piece::kReduce)];
-    std::vector<ParameterEntry*> parameters;
-    for (ParameterEntry& entry : program.parameters) {
+    const Program& program = builder_.program();
+    Parameters parameters;
+    for (ParameterEntry& entry : builder_.program().parameters) {
       if (program.value(entry.value).chunk == chunk_index) parameters.push_back(&entry);
     }
+    std::vector<Op>& reduce = builder_.program().ops[chunk_index][static_cast<int>(Piece::kReduce)];
     for (auto end = parameters.end(); end != parameters.begin();) {
-      // Groups parameters whose gradients are summed over the same ranks.
-      const auto group = [&](const ParameterEntry* entry) {
-        return options_.zero_stage > 0 ? ReplicateGroup()
-                                       : SharingGroup(program.value(entry->gradient).placement);
-      };
-      const CollectiveAttributes attributes = OfGradients(group(*(end - 1)));
+      const CollectiveGroup group = ReduceGroup(**(end - 1));
       auto begin = end;
       int64_t elements = 0;
-      while (begin != parameters.begin() && group(*(begin - 1)) == attributes.group &&
+      while (begin != parameters.begin() && ReduceGroup(**(begin - 1)) == group &&
              (begin == end || elements + program.value((*(begin - 1))->gradient).elements() <=
                                   options_.bucket_elements)) {
         elements += program.value((*--begin)->gradient).elements();
       }
-      Op op = {.kind = OpKind::kAllReduce, .attributes = attributes};
-      for (auto entry = begin; entry != end; ++entry) {
-        ValueId sum = (*entry)->gradient;
-        if (options_.zero_stage == 1) {
-          CollectiveAttributes scatter = OfGradients((*entry)->shards[0].group);
-          scatter.cut = (*entry)->shards[0].cut;
-          TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
-          reduce.push_back({.kind = OpKind::kReduceScatter,
-                            .attributes = scatter,
-                            .inputs = {(*entry)->gradient},
-                            .outputs = {sum}});
-        }
-        (*entry)->reduced_gradient = ReducedView(sum, ".reduced", attributes);
-        op.inputs.push_back(sum);
-        op.outputs.push_back((*entry)->reduced_gradient);
-      }
-      // Scattered views are inside of gradients and have no padding after them. The sum of a single
-      // rank has none either.
-      if (options_.zero_stage != 1 && GroupSize(program.mesh, attributes.group) > 1) {
-        std::get<CollectiveAttributes>(op.attributes).of_bucket = true;
-        (*begin)->begins_bucket = true;
-        (*(end - 1))->ends_bucket = true;
-      }
-      reduce.push_back(std::move(op));
+      TROUPE_RETURN_IF_ERROR(ReduceBucket(begin, end, group, &reduce));
       end = begin;
     }
-    // Each tensor rank has used these parameters for its own rows only.
-    for (ParameterEntry* entry : parameters) {
-      if (program.value(entry->reduced_gradient).placement[Axis::kTensor] != PartialSum()) continue;
-      const CollectiveAttributes tensor = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
-      const ValueId sum = ReducedView(entry->reduced_gradient, ".tensor", tensor);
-      reduce.push_back({.kind = OpKind::kAllReduce,
-                        .attributes = tensor,
-                        .inputs = {entry->reduced_gradient},
-                        .outputs = {sum}});
-      entry->reduced_gradient = sum;
-    }
+    SumOverTensor(parameters, &reduce);
     TROUPE_RETURN_IF_ERROR(SumSharedHeads(parameters, &reduce));
-    for (ParameterEntry* entry : parameters) {
-      if (!entry->tied) continue;
-      const CollectiveAttributes owners = OfGradients({CollectiveGroup::Kind::kOwners});
-      const ValueId sum = ReducedView(entry->reduced_gradient, ".owners", owners);
-      reduce.push_back({.kind = OpKind::kAllReduce,
-                        .attributes = owners,
-                        .inputs = {entry->reduced_gradient},
-                        .outputs = {sum}});
-      entry->reduced_gradient = sum;
-    }
+    SumOverOwners(parameters, &reduce);
     return OkStatus();
+  }
+
+  // Sums the gradients of [begin, end) over `group` with one operation, after the reduce-scatters
+  // of ZeRO-1.
+  Status ReduceBucket(Parameters::iterator begin, Parameters::iterator end,
+                      const CollectiveGroup& group, std::vector<Op>* reduce) {
+    AllReduceAttributes attributes = {{group, CollectivePurpose::kGradient}};
+    attributes.wire = options_.reduce_dtype;
+    Op op = {.kind = OpKind::kAllReduce};
+    for (auto entry = begin; entry != end; ++entry) {
+      ValueId sum = (*entry)->gradient;
+      if (options_.zero_stage == 1) {
+        const auto& [shard_group, cut] = (*entry)->shards[0];
+        const ReduceScatterAttributes scatter = {
+            {shard_group, CollectivePurpose::kGradient}, cut, 1, options_.reduce_dtype};
+        TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
+        reduce->push_back({.kind = OpKind::kReduceScatter,
+                           .attributes = scatter,
+                           .inputs = {(*entry)->gradient},
+                           .outputs = {sum}});
+      }
+      (*entry)->reduced_gradient = ReducedView(sum, ".reduced", attributes);
+      op.inputs.push_back(sum);
+      op.outputs.push_back((*entry)->reduced_gradient);
+    }
+    // Scattered views are inside of gradients and have no padding after them. The sum of a single
+    // rank has none either.
+    if (options_.zero_stage != 1 && GroupSize(builder_.program().mesh, group) > 1) {
+      attributes.of_bucket = true;
+      (*begin)->begins_bucket = true;
+      (*(end - 1))->ends_bucket = true;
+    }
+    op.attributes = attributes;
+    reduce->push_back(std::move(op));
+    return OkStatus();
+  }
+
+  // Appends an all-reduce of the entry's reduced gradient, which becomes its result.
+  void SumAgain(ParameterEntry* entry, const char* suffix, const AllReduceAttributes& attributes,
+                std::vector<Op>* reduce) {
+    const ValueId sum = ReducedView(entry->reduced_gradient, suffix, attributes);
+    reduce->push_back({.kind = OpKind::kAllReduce,
+                       .attributes = attributes,
+                       .inputs = {entry->reduced_gradient},
+                       .outputs = {sum}});
+    entry->reduced_gradient = sum;
+  }
+
+  // Sums the gradients of parameters that each tensor rank has used for its own rows only.
+  void SumOverTensor(const Parameters& parameters, std::vector<Op>* reduce) {
+    const AllReduceAttributes tensor = {{GroupOf(Axis::kTensor), CollectivePurpose::kSequence}};
+    for (ParameterEntry* entry : parameters) {
+      const Value& gradient = builder_.program().value(entry->reduced_gradient);
+      if (gradient.placement[Axis::kTensor] != PartialSum()) continue;
+      SumAgain(entry, ".tensor", tensor, reduce);
+    }
+  }
+
+  void SumOverOwners(const Parameters& parameters, std::vector<Op>* reduce) {
+    AllReduceAttributes owners = {{{CollectiveGroup::Kind::kOwners}, CollectivePurpose::kGradient}};
+    owners.wire = options_.reduce_dtype;
+    for (ParameterEntry* entry : parameters) {
+      if (entry->tied) SumAgain(entry, ".owners", owners, reduce);
+    }
   }
 
   // Sums gradients of shared heads: each rank of a run of tensor has used them for its own queries
   // only.
-  Status SumSharedHeads(const std::vector<ParameterEntry*>& parameters, std::vector<Op>* reduce) {
+  Status SumSharedHeads(const Parameters& parameters, std::vector<Op>* reduce) {
     Program& program = builder_.program();
     for (ParameterEntry* entry : parameters) {
       const AxisPlacement stored = program.value(entry->value).placement[Axis::kTensor];
       if (!IsSharedHeads(stored)) continue;
-      const CollectiveAttributes within = {WithinRun(GroupOf(Axis::kTensor), stored.run),
-                                           CollectivePurpose::kTensor};
+      const AllReduceAttributes within = {
+          {WithinRun(GroupOf(Axis::kTensor), stored.run), CollectivePurpose::kTensor}};
       TROUPE_ASSIGN_OR_RETURN(
           std::vector<ValueType> types,
           InferTypes(program, OpKind::kAllReduce, within, {&entry->reduced_gradient, 1}));
@@ -369,7 +390,7 @@ class StageBuilder {
   void BuildRouterUpdate(ValueId control) {
     Program& program = builder_.program();
     if (program.router_totals.empty()) return;
-    CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kControl};
+    AllReduceAttributes attributes = {{DataGroup(), CollectivePurpose::kControl}};
     // Include the tensor axis if each tensor rank has routed its own rows.
     if (options_.sequence_parallel) attributes.group.axes |= GroupOf(Axis::kTensor).axes;
     Op reduce = {.kind = OpKind::kAllReduce, .attributes = attributes};
@@ -393,7 +414,7 @@ class StageBuilder {
   void BuildAmaxUpdate(ValueId control) {
     Program& program = builder_.program();
     if (program.amax_histories.empty()) return;
-    CollectiveAttributes attributes = {{}, CollectivePurpose::kControl, ReduceKind::kMax};
+    AllReduceAttributes attributes = {{{}, CollectivePurpose::kControl}, ReduceKind::kMax};
     for (int a = 1; a < kNumAxes; ++a) attributes.group.axes |= GroupOf(static_cast<Axis>(a)).axes;
     Op reduce = {.kind = OpKind::kAllReduce, .attributes = attributes};
     Op move = {.kind = OpKind::kAmaxHistory, .inputs = {control}};

@@ -88,9 +88,9 @@ TEST(BuildProgramTest, GradientsTravelAsTheReduceDtypeAndNothingElseDoes) {
     for (const auto& pieces : program.ops) {
       for (const auto& ops : pieces) {
         for (const Op& op : ops) {
-          const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+          const auto* collective = FindCollective(op.attributes);
           if (collective == nullptr) continue;
-          const bool travels_so = collective->wire == DType::kBFloat16;
+          const bool travels_so = WireOf(op) == DType::kBFloat16;
           EXPECT_EQ(travels_so, collective->purpose == CollectivePurpose::kGradient)
               << ToText(op, program);
           EXPECT_EQ(travels_so, ToText(op, program).find("wire bf16") != std::string::npos);
@@ -210,8 +210,8 @@ TEST(BuildProgramTest, AHeadsGradientThatIsNotSummedIsRefused) {
   Program program = BuildProgram(WithSharedHeads(2, 1, 0)).value();
   std::vector<Op>& reduce = program.ops[0][static_cast<int>(Piece::kReduce)];
   const size_t sums = std::erase_if(reduce, [&](const Op& op) {
-    return op.kind == OpKind::kAllReduce && std::get<CollectiveAttributes>(op.attributes).group ==
-                                                WithinRun(GroupOf(Axis::kTensor), 2);
+    return op.kind == OpKind::kAllReduce &&
+           CollectiveOf(op).group == WithinRun(GroupOf(Axis::kTensor), 2);
   });
   EXPECT_EQ(sums, 3u);
   EXPECT_FALSE(VerifyProgram(program).ok());
@@ -253,7 +253,7 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   options = Small(1, 4, 1);
   options.zero_stage = 1;
   options.whole_matrices = true;
-  refuse(options, "whole matrices where num_key_value_heads 2 is below tensor_parallel_degree 4");
+  refuse(options, "whole matrices with num_key_value_heads 2 below tensor_parallel_degree 4");
   options = Small(1, 4, 1);
   options.mesh.degrees[Axis::kContext] = 2;
   options.model.num_attention_heads = 8;
@@ -325,14 +325,14 @@ TEST(BuildProgramTest, RefusesExpertsThatDoNotFitNamingTheNumbers) {
   options.mesh.degrees[Axis::kTensor] = 2;
   options.mesh.degrees[Axis::kExpert] = 2;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("tensor_parallel_degree 2 beside expert_parallel_degree 2 needs"));
+              testing::HasSubstr("tensor_parallel_degree 2 with expert_parallel_degree 2 needs"));
   options.sequence_parallel = true;
   EXPECT_TRUE(BuildProgram(options).ok());
   options.spread_experts_over_tensor = true;
   EXPECT_TRUE(BuildProgram(options).ok());
   options.gather_dispatch = true;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("9 rows of a microbatch are no multiple of tensor"));
+              testing::HasSubstr("9 rows of a microbatch are not a multiple of tensor"));
   options.gather_dispatch = false;
   options.model.experts.num_experts = 6;
   EXPECT_THAT(

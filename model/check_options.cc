@@ -41,14 +41,15 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     const BlockKind* const kind = FindBlockKind(model.blocks[b]);
     if (kind == nullptr || kind->build == nullptr) {
-      return InvalidArgument("block {} is '{}'; blocks that can be built are {}", b,
+      return InvalidArgument("block {} is '{}'; the blocks of this build are {}", b,
                              model.blocks[b], BuiltLetters());
     }
   }
   return OkStatus();
 }
 
-Status CheckPlace(const BuildOptions& options) {
+// The coordinates, and how parameters are sharded.
+Status CheckMesh(const BuildOptions& options) {
   const MeshView& mesh = options.mesh;
   for (int a = 0; a < kNumAxes; ++a) {
     if (mesh.degrees.of[a] < 1 || mesh.coordinates.of[a] < 0 ||
@@ -59,21 +60,25 @@ Status CheckPlace(const BuildOptions& options) {
     }
   }
   if (options.zero_stage < 0 || options.zero_stage > 3)
-    return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
+    return InvalidArgument("zero_stage {} must be from 0 to 3", options.zero_stage);
   const int shards = mesh.degrees[Axis::kDataShard];
   if (options.shard_run != 0 && (options.zero_stage != 3 || options.shard_run < 2 ||
                                  options.shard_run >= shards || shards % options.shard_run != 0)) {
     return InvalidArgument(
-        "runs of {} data_shard ranks under zero_stage {}: they are of stage 3, of two at least, "
-        "and "
-        "more than one makes up data_parallel_shard_degree {}",
+        "runs of {} data_shard ranks under zero_stage {}: runs need zero_stage 3, at least two "
+        "ranks, and more than one run in data_parallel_shard_degree {}",
         options.shard_run, options.zero_stage, shards);
   }
+  return OkStatus();
+}
+
+// How context ranks share samples, and their heads.
+Status CheckContext(const BuildOptions& options) {
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
     return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
                            options.micro_batch_size, options.sequence_length);
   }
-  const int64_t context = mesh.degrees[Axis::kContext];
+  const int64_t context = options.mesh.degrees[Axis::kContext];
   if (options.sequence_length % (2 * context) != 0 && context > 1) {
     return InvalidArgument(
         "sequence_length {} must be a multiple of 2 · context_parallel_degree {}: every rank has a "
@@ -83,7 +88,7 @@ Status CheckPlace(const BuildOptions& options) {
   for (const auto& [name, heads] :
        {std::pair("num_attention_heads", options.model.num_attention_heads),
         std::pair("num_key_value_heads", options.model.num_key_value_heads)}) {
-    const int64_t tensor = mesh.degrees[Axis::kTensor];
+    const int64_t tensor = options.mesh.degrees[Axis::kTensor];
     if (context > 1 && !options.ring_attention && heads % (tensor * context) != 0) {
       return InvalidArgument(
           "{} {} must be a multiple of tensor_parallel_degree {} × context_parallel_degree {}: "
@@ -91,20 +96,21 @@ Status CheckPlace(const BuildOptions& options) {
           name, heads, tensor, context);
     }
   }
-  if (!(options.model.hidden_dropout >= 0 && options.model.hidden_dropout < 1)) {
-    return InvalidArgument("hidden_dropout {} is not in [0, 1)", options.model.hidden_dropout);
-  }
-  if (!(options.z_loss_coef >= 0)) {
-    return InvalidArgument("z_loss_coef {} is negative", options.z_loss_coef);
-  }
-  const int64_t rows = options.micro_batch_size * options.sequence_length / context;
-  if (options.sequence_parallel && rows < mesh.degrees[Axis::kTensor]) {
+  return OkStatus();
+}
+
+// How tensor ranks share rows.
+Status CheckTensorRows(const BuildOptions& options) {
+  const int tensor = options.mesh.degrees[Axis::kTensor];
+  const int64_t rows =
+      options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
+  if (options.sequence_parallel && rows < tensor) {
     return InvalidArgument(
         "{} rows (micro_batch_size {} · sequence_length {}) are below tensor_parallel_degree {}, "
         "over which sequence_parallel shards them",
-        rows, options.micro_batch_size, options.sequence_length, mesh.degrees[Axis::kTensor]);
+        rows, options.micro_batch_size, options.sequence_length, tensor);
   }
-  const int64_t shares = options.sequence_parallel ? mesh.degrees[Axis::kTensor] : 1;
+  const int64_t shares = options.sequence_parallel ? tensor : 1;
   if (options.tensor_parts < 1 ||
       (options.tensor_parts > 1 && rows % (options.tensor_parts * shares) != 0)) {
     return InvalidArgument(
@@ -115,9 +121,13 @@ Status CheckPlace(const BuildOptions& options) {
   }
   if (options.tensor_parts > 1 && HasExperts(options.model.blocks)) {
     return InvalidArgument(
-        "tensor_parallel_parts {} of a model with block E: its routers take whole rows",
+        "tensor_parallel_parts {} with a block E: its routers need all rows at once",
         options.tensor_parts);
   }
+  return OkStatus();
+}
+
+Status CheckPrecision(const BuildOptions& options) {
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
     return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
   }
@@ -132,15 +142,13 @@ Status CheckPlace(const BuildOptions& options) {
     return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
   }
   if (options.float8 != Float8Recipe::kNone && options.compute_dtype != DType::kBFloat16) {
-    return InvalidArgument("float8 {} beside compute_dtype {}: what float8 products make is bf16",
+    return InvalidArgument("float8 {} with compute_dtype {}: outputs of FP8 matmuls are bf16",
                            Name(options.float8), Name(options.compute_dtype));
   }
-  if (options.bucket_elements < 1)
-    return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
-  if (options.bucket_layout.alignment < 1 || options.bucket_layout.padding < 1) {
-    return InvalidArgument("bucket alignment {} and padding {} must be positive",
-                           options.bucket_layout.alignment, options.bucket_layout.padding);
-  }
+  return OkStatus();
+}
+
+Status CheckChunks(const BuildOptions& options) {
   if (options.chunks.empty()) return InvalidArgument("a rank must own at least one chunk");
   int last_chunk = -1;
   for (const ChunkSpec& chunk : options.chunks) {
@@ -164,19 +172,34 @@ Status CheckPlace(const BuildOptions& options) {
 }  // namespace
 
 Status CheckOptions(const BuildOptions& options) {
-  TROUPE_RETURN_IF_ERROR(CheckPlace(options));
+  TROUPE_RETURN_IF_ERROR(CheckMesh(options));
+  TROUPE_RETURN_IF_ERROR(CheckContext(options));
+  if (!(options.model.hidden_dropout >= 0 && options.model.hidden_dropout < 1)) {
+    return InvalidArgument("hidden_dropout {} must be in [0, 1)", options.model.hidden_dropout);
+  }
+  if (!(options.z_loss_coef >= 0)) {
+    return InvalidArgument("z_loss_coef {} is negative", options.z_loss_coef);
+  }
+  TROUPE_RETURN_IF_ERROR(CheckTensorRows(options));
+  TROUPE_RETURN_IF_ERROR(CheckPrecision(options));
+  if (options.bucket_elements < 1)
+    return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
+  if (options.bucket_layout.alignment < 1 || options.bucket_layout.padding < 1) {
+    return InvalidArgument("bucket alignment {} and padding {} must be positive",
+                           options.bucket_layout.alignment, options.bucket_layout.padding);
+  }
+  TROUPE_RETURN_IF_ERROR(CheckChunks(options));
   TROUPE_RETURN_IF_ERROR(CheckModel(options.model, options.mesh.degrees[Axis::kTensor]));
   if (options.whole_matrices &&
       options.model.num_key_value_heads < options.mesh.degrees[Axis::kTensor]) {
     return InvalidArgument(
-        "whole matrices where num_key_value_heads {} is below tensor_parallel_degree {}: ranks "
-        "that share a head "
-        "would cut it differently",
+        "whole matrices with num_key_value_heads {} below tensor_parallel_degree {}: ranks that "
+        "share a head would split it differently",
         options.model.num_key_value_heads, options.mesh.degrees[Axis::kTensor]);
   }
   const int expert = options.mesh.degrees[Axis::kExpert];
   if (expert > 1 && !HasExperts(options.model.blocks)) {
-    return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
+    return InvalidArgument("expert_parallel_degree {} without a block E", expert);
   }
   for (const BlockKind* kind : BlockKinds()) {
     if (kind->check == nullptr || options.model.blocks.find(kind->letter) == std::string::npos)

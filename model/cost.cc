@@ -15,8 +15,7 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     bytes = (bytes + 63) / 64 * 64 + program.value(op.inputs[i]).bytes();
   }
-  const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
-  if (collective != nullptr && collective->wire == DType::kBFloat16) {
+  if (WireOf(op) == DType::kBFloat16) {
     bytes = bytes / SizeOf(DType::kFloat32) * SizeOf(DType::kBFloat16);
   }
   return bytes;
@@ -82,9 +81,9 @@ double ModelFlops(const Program& program, int chunk_index, Piece piece) {
   return sum;
 }
 
-std::optional<CollectiveCost> CollectiveOf(const Program& program, const Op& op) {
+std::optional<CollectiveCost> CollectiveCostOf(const Program& program, const Op& op) {
   if (!Communicates(op)) return std::nullopt;
-  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  const CollectiveAttributes& attributes = CollectiveOf(op);
   const int ranks = GroupSize(program.mesh, attributes.group);
   if (ranks == 1) return std::nullopt;
   // The traffic that routing is expected to cause: the smaller of the two buffers can hold all of
@@ -92,14 +91,15 @@ std::optional<CollectiveCost> CollectiveOf(const Program& program, const Op& op)
   const bool exchange = op.kind == OpKind::kAllToAll;
   const int64_t bytes =
       exchange ? std::min(program.value(op.inputs[0]).bytes(), program.value(op.outputs[0]).bytes())
-      : IsRouted(op) ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
+      : IsRouted(op) ? std::get<RoutedRowsAttributes>(op.attributes).expected_rows *
+                           program.value(op.inputs[0]).row_elements() *
                            SizeOf(program.value(op.inputs[0]).dtype)
                      : PayloadBytes(op, program);
   // The fraction sent: all of it to a neighbour; the chunks that move; all but the own part; or
   // twice the latter.
   const double times = op.kind == OpKind::kShift ? 1.0
                        : op.kind == OpKind::kRelayout
-                           ? MovedShare(attributes.relayout, program.mesh)
+                           ? MovedShare(std::get<RelayoutAttributes>(op.attributes), program.mesh)
                        : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks
                                                        : 2.0 * (ranks - 1.0) / ranks;
   return CollectiveCost{op.kind, attributes.group, attributes.purpose, bytes,
@@ -109,7 +109,7 @@ std::optional<CollectiveCost> CollectiveOf(const Program& program, const Op& op)
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops) {
   std::vector<CollectiveCost> costs;
   for (const Op& op : ops) {
-    if (const auto cost = CollectiveOf(program, op)) costs.push_back(*cost);
+    if (const auto cost = CollectiveCostOf(program, op)) costs.push_back(*cost);
   }
   return costs;
 }

@@ -43,7 +43,7 @@ struct CollectiveCost {
   double sent_bytes = 0;
 };
 // None where `op` sends no data.
-std::optional<CollectiveCost> CollectiveOf(const Program& program, const Op& op);
+std::optional<CollectiveCost> CollectiveCostOf(const Program& program, const Op& op);
 // Those of `ops`, in their order.
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops);
 

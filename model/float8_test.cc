@@ -77,7 +77,7 @@ TEST(Float8Programs, AreVerifiedUnderEveryLayoutAndPass) {
   }
 }
 
-TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
+TEST(Float8Programs, MatmulsOfBlocksAreFloat8AndAllOthersStay) {
   for (const Float8Recipe recipe : kRecipes) {
     const Program program = BuildProgram(Float8Options(recipe, {}, SmallMixture("ADAE"))).value();
     std::map<OpKind, int> quantized;
@@ -87,7 +87,7 @@ TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
                            op.kind == OpKind::kGroupedMatmulGradInput ||
                            op.kind == OpKind::kGroupedMatmulGradWeight;
       EXPECT_FALSE(grouped && IsFloat8(program.value(op.inputs[0]).dtype));
-      if (!IsProduct(op)) return;
+      if (!IsMatmul(op)) return;
       if (!IsFloat8(program.value(op.inputs[0]).dtype)) {
         ++others;
         EXPECT_GE(op.row_chunk, -1);
@@ -281,7 +281,7 @@ TEST(Float8Programs, LargestMagnitudesAreReducedOnceAStepOverAllRanksOfTheStage)
     if (op.kind == OpKind::kAmaxHistory) ++moves;
     if (op.kind != OpKind::kAllReduce) continue;
     ++reduces;
-    const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+    const auto& attributes = std::get<AllReduceAttributes>(op.attributes);
     EXPECT_EQ(attributes.purpose, CollectivePurpose::kControl);
     EXPECT_EQ(attributes.reduce, ReduceKind::kMax);
     EXPECT_EQ(GroupSize(program.mesh, attributes.group), 8);
@@ -326,7 +326,7 @@ TEST(Float8Programs, AreRefusedBesideFloat32) {
   BuildOptions options = Float8Options(Float8Recipe::kCurrent);
   options.compute_dtype = DType::kFloat32;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
-              testing::HasSubstr("float8 current beside compute_dtype f32"));
+              testing::HasSubstr("float8 current with compute_dtype f32"));
 }
 
 // Replaces the input of every collective of a program by an FP8 value.
@@ -344,8 +344,7 @@ TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMus
     ASSERT_TRUE(VerifyProgram(program).ok());
     const auto check = [&](const Op& op) {
       ASSERT_TRUE(CheckCollectiveTypes(program, op).ok());
-      if (!std::holds_alternative<CollectiveAttributes>(op.attributes) || op.kind == OpKind::kCopy)
-        return;
+      if (FindCollective(op.attributes) == nullptr || op.kind == OpKind::kCopy) return;
       for (const DType dtype : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
         Program wrong = program;
         wrong.values[op.inputs[0]].dtype = dtype;
@@ -374,8 +373,7 @@ TEST(CollectiveTypes, SumsOfWholeNumbersAndMaximaOfBfloat16AreRefused) {
   Program program = BuildProgram(Float8Options(Float8Recipe::kNone, Degrees(2, 1, 2))).value();
   for (const Op& op : program.Ops(0, Piece::kForward)) {
     if (op.kind != OpKind::kAllReduce) continue;
-    const bool is_maximum =
-        std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax;
+    const bool is_maximum = ReduceOf(op) == ReduceKind::kMax;
     const DType before = program.value(op.inputs[0]).dtype;
     program.values[op.inputs[0]].dtype = is_maximum ? DType::kBFloat16 : DType::kInt32;
     EXPECT_FALSE(CheckCollectiveTypes(program, op).ok()) << ToText(op, program);
@@ -477,7 +475,7 @@ TEST(Float8Rules, WhatIsASumOrOfAnotherTypeIsNotQuantized) {
               testing::HasSubstr("x is quantised to bf16"));
 }
 
-TEST(Float8Rules, ProductsRefuseFactorsWithoutTheirScalesOrOfTheOtherFormat) {
+TEST(Float8Rules, MatmulsRefuseOperandsWithoutScalesOrOfTheOtherFormat) {
   const Value x = MakeValue("x", DType::kFloat8E4M3, {{"rows", 4, 4}, {"in", 6, 6}}, Copied());
   const Value w = MakeValue("w", DType::kFloat8E4M3, {{"out", 8, 4}, {"in", 6, 6}}, Shard(0));
   const Value x_scale = MakeValue("x_scale", DType::kFloat32, {{"scales", 1, 1}}, Copied());
@@ -488,9 +486,9 @@ TEST(Float8Rules, ProductsRefuseFactorsWithoutTheirScalesOrOfTheOtherFormat) {
   EXPECT_EQ((*types)[0].placement[Axis::kTensor], Shard(1));
   EXPECT_EQ((*types)[0].dtype, DType::kBFloat16);
   EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w}),
-              testing::HasSubstr("come without scales"));
+              testing::HasSubstr("have no scales"));
   EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w, w_scale, x_scale}),
-              testing::HasSubstr("w_scale, tensor:S(0), is no scale of x"));
+              testing::HasSubstr("w_scale, tensor:S(0), is not a scale of x"));
   EXPECT_THAT(Refusal(OpKind::kMatmulGradInput, NoAttributes(), {x, w, x_scale, w_scale}),
               testing::HasSubstr("input x is f8e4m3 of 2 dims where f8e5m2"));
 }

@@ -66,8 +66,8 @@ std::vector<PairOp> OpsOfApart(const Program& program, int forward, int backward
 std::vector<int> WorkUnderDispatch(const std::vector<PairOp>& ops) {
   std::vector<int> work;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (!ops[i].op.asynchronous || std::get<CollectiveAttributes>(ops[i].op.attributes).purpose !=
-                                       CollectivePurpose::kDispatch) {
+    if (!ops[i].op.asynchronous ||
+        CollectiveOf(ops[i].op).purpose != CollectivePurpose::kDispatch) {
       continue;
     }
     int& computed = work.emplace_back(0);

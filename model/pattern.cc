@@ -31,9 +31,9 @@ class PatternParser {
  private:
   Status Unexpected() const {
     if (next_ >= text_.size()) {
-      return InvalidArgument("ends at position {} where a block or \")\" is due", next_ + 1);
+      return InvalidArgument("ends at position {}, must continue with a block or \")\"", next_ + 1);
     }
-    return InvalidArgument("has '{}' at position {}; blocks are the letters {}", text_[next_],
+    return InvalidArgument("has '{}' at position {}; the blocks are the letters {}", text_[next_],
                            next_ + 1, Letters());
   }
 

@@ -55,7 +55,7 @@ TEST_P(Precision, EachCollectiveHasTheDtypeThatIsStatedForIt) {
     int gathers = 0, sums = 0;
     for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
       for (const Op& op : program.Ops(0, piece)) {
-        const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+        const auto* collective = FindCollective(op.attributes);
         if (collective == nullptr) continue;
         const Value& input = program.value(op.inputs[0]);
         if (op.kind == OpKind::kAllGather && collective->purpose == CollectivePurpose::kUnshard) {
@@ -66,7 +66,7 @@ TEST_P(Precision, EachCollectiveHasTheDtypeThatIsStatedForIt) {
           ++gathers;
         } else if (collective->purpose == CollectivePurpose::kGradient) {
           EXPECT_EQ(input.dtype, DType::kFloat32) << ToText(op, program);
-          EXPECT_EQ(collective->wire, reduce) << ToText(op, program);
+          EXPECT_EQ(WireOf(op), reduce) << ToText(op, program);
           ++sums;
         }
       }

@@ -82,8 +82,12 @@ TEST(ShardRuns, ScatteredWithinAndThenAcrossIsCutByPlaceInTheRunFirst) {
         x.placement[Axis::kDataShard] = x.placement[Axis::kExpert] = PartialSum();
         const std::vector<const Value*> inputs = {&x};
         const auto convert = [&](OpKind kind, const CollectiveGroup& group, int64_t extent = 0) {
-          CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
-          attributes.extent = extent;
+          const CollectiveAttributes over = {group, CollectivePurpose::kGradient};
+          AllGatherAttributes gather = {over};
+          gather.extent = extent;
+          const Attributes attributes = kind == OpKind::kAllGather
+                                            ? Attributes(gather)
+                                            : Attributes(ReduceScatterAttributes{over});
           const auto types = RulesOf(kind).infer(mesh, attributes, inputs);
           if (!types.ok()) return types.status();
           x.dims = (*types)[0].dims;
@@ -152,7 +156,7 @@ TEST(ShardRuns, NoOtherOperationTakesABlockOfARunOrAPartOfAnAxis) {
   const CollectiveGroup whole = GroupOf(Axis::kDataShard);
   const auto reduce = [&](const CollectiveGroup& group) {
     return RulesOf(OpKind::kAllReduce)
-        .infer(mesh, CollectiveAttributes{group, CollectivePurpose::kGradient}, one)
+        .infer(mesh, AllReduceAttributes{{group, CollectivePurpose::kGradient}}, one)
         .ok();
   };
   EXPECT_TRUE(reduce(whole));
@@ -161,7 +165,7 @@ TEST(ShardRuns, NoOtherOperationTakesABlockOfARunOrAPartOfAnAxis) {
   // Runs that do not divide the axis.
   const auto scatter = [&](const CollectiveGroup& group) {
     return RulesOf(OpKind::kReduceScatter)
-        .infer(mesh, CollectiveAttributes{group, CollectivePurpose::kGradient}, one)
+        .infer(mesh, ReduceScatterAttributes{{group, CollectivePurpose::kGradient}}, one)
         .ok();
   };
   EXPECT_TRUE(scatter(WithinRun(whole, kRun)));
@@ -232,7 +236,7 @@ TEST(ShardRuns, GatherAcrossOnceAStepAndWithinForEachPass) {
     std::map<std::string, int> found;
     for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
       for (const Op& op : program.Ops(0, piece)) {
-        const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+        const auto* collective = FindCollective(op.attributes);
         if (collective == nullptr || op.kind == OpKind::kCopy ||
             !(collective->group.axes & GroupOf(Axis::kDataShard).axes)) {
           continue;
@@ -308,7 +312,7 @@ TEST(ShardRuns, OverlapsGathersAndBothScattersWithComputation) {
   const std::vector<Op>& ops = program.Ops(0, Piece::kBackward);
   std::map<std::string, int> hidden, all;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const auto* collective = std::get_if<CollectiveAttributes>(&ops[i].attributes);
+    const auto* collective = FindCollective(ops[i].attributes);
     if (collective == nullptr || ops[i].kind == OpKind::kCopy) continue;
     const std::string text = std::string(Name(ops[i].kind)) + " " + ToText(collective->group);
     ++all[text];

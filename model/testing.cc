@@ -54,7 +54,7 @@ BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_
   return options;
 }
 
-bool IsProduct(const Op& op) {
+bool IsMatmul(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
          op.kind == OpKind::kMatmulGradWeight;
 }

@@ -24,7 +24,7 @@ BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_
                           int64_t sequence_length);
 
 // Returns whether `op` is a matmul of a linear layer, or the gradient of its input or weight.
-bool IsProduct(const Op& op);
+bool IsMatmul(const Op& op);
 
 }  // namespace troupe::model
 

@@ -190,7 +190,8 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
   std::vector<std::string> warnings;
   for (const auto& [pipe, lacking] : stages) {
     warnings.push_back(fmt::format(
-        "stage {}: a rank needs {:.1f} GiB of its GPU, {} of them {} less, the least {:.1f} GiB",
+        "stage {}: a rank needs {:.1f} GiB of its GPU, but {} of the stage's GPUs {} less, the "
+        "smallest only {:.1f} GiB",
         pipe, static_cast<double>(placed.memory(pipe).total_bytes()) / kGibibyte, lacking.first,
         lacking.first == 1 ? "has" : "have", static_cast<double>(lacking.second) / kGibibyte));
   }
@@ -219,8 +220,8 @@ std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterVie
     const int64_t memory = there[host];
     if (memory == 0 || need.first <= memory) continue;
     warnings.push_back(fmt::format(
-        "host {}: its {} ranks need {:.1f} GiB of memory, its free devices have {:.1f} GiB", host,
-        need.second, static_cast<double>(need.first) / kGibibyte,
+        "host {}: its {} ranks need {:.1f} GiB of memory, but its free devices have {:.1f} GiB",
+        host, need.second, static_cast<double>(need.first) / kGibibyte,
         static_cast<double>(memory) / kGibibyte));
   }
   return warnings;

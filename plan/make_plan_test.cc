@@ -197,8 +197,8 @@ TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreSaidToBeInherited) {
   EXPECT_EQ(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 96}"}),
             "");
   EXPECT_THAT(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 64}"}),
-              HasSubstr("parallelism.bucket.padding = 64 is no multiple of the 3 ranks that sum a "
-                        "bucket: it is inherited from another topology"));
+              HasSubstr("parallelism.bucket.padding = 64 is not a multiple of the 3 ranks that "
+                        "reduce a bucket"));
 }
 
 TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
@@ -283,7 +283,7 @@ TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
   const auto& memory = plan->memory(0);
   EXPECT_EQ(memory.threads(), 1);
   ASSERT_GE(memory.peak_size(), 2);
-  EXPECT_NE(memory.peak(0).find("of temporaries alive in"), std::string::npos) << memory.peak(0);
+  EXPECT_NE(memory.peak(0).find("of temporaries in use in"), std::string::npos) << memory.peak(0);
   const std::string text = PlanToText(*plan);
   EXPECT_NE(text.find("for 1 thread\n    " + memory.peak(0) + "\n"), std::string::npos) << text;
   for (const auto& line : memory.peak()) EXPECT_NE(text.find(line), std::string::npos) << line;
@@ -386,7 +386,8 @@ TEST(MakePlanTest, PairsAreInterleavedWhereAStageExchangesSomethingWithinThem) {
   ASSERT_TRUE(apart.ok() && interleaved.ok()) << interleaved.status();
   EXPECT_FALSE(apart->schedule().interleaves_pairs());
   EXPECT_EQ(Json::parse(PlanToJson(*interleaved))["schedule"]["interleaves_pairs"], true);
-  EXPECT_THAT(PlanToText(*interleaved), HasSubstr("overlapped pairs are interleaved"));
+  EXPECT_THAT(PlanToText(*interleaved),
+              HasSubstr("overlapped pairs: the two actions are interleaved"));
   // The results of a pair are sent at its end, and the plan reports that cost.
   EXPECT_GT(interleaved->schedule().bubble_ratio(), apart->schedule().bubble_ratio());
   const auto& peak = interleaved->memory(0).peak();
@@ -414,7 +415,8 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   EXPECT_EQ(json["schedule"]["peak_live_activations"].dump(), "[5,5]");
   EXPECT_TRUE(json["schedule"]["choice"].empty());
   EXPECT_EQ(json["schedule"]["interleaves_pairs"], false);
-  EXPECT_THAT(PlanToText(*plan), HasSubstr("overlapped pairs run one action after the other"));
+  EXPECT_THAT(PlanToText(*plan),
+              HasSubstr("overlapped pairs: the two actions run one after the other"));
   EXPECT_THAT(plan->ownership(1), HasSubstr("tied to the head of the same stage"));
   // Two of the three pipeline links cross ranks, each in both directions. Under 1F1B there is one
   // link, over which each rank sends in one direction; here a rank sends one activation and one
@@ -467,7 +469,7 @@ TEST(MakePlanTest, AHangLimitBelowTheDefaultIsSaidToHaveNoEffect) {
     return plan.ok() ? std::vector<std::string>(plan->warnings().begin(), plan->warnings().end())
                      : std::vector<std::string>();
   };
-  const auto has_no_effect = HasSubstr("fault_tolerance.hang_seconds is 20 and has no effect");
+  const auto has_no_effect = HasSubstr("fault_tolerance.hang_seconds = 20 has no effect");
   EXPECT_THAT(warnings("20"), ::testing::Contains(has_no_effect));
   EXPECT_THAT(warnings("200"), ::testing::Not(::testing::Contains(HasSubstr("hang_seconds"))));
 }

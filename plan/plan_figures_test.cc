@@ -236,14 +236,15 @@ TEST(CannotFix, SaysHowMuchIsLeftAndWhatWouldCutIt) {
   EXPECT_EQ(replicas.cannot_fix_size(), 6);
 
   const v1::Plan tensor = Planned({"parallelism.tensor_parallel_degree=2"});
-  EXPECT_THAT(LineOf(tensor, "tensor"), HasSubstr("sequence_parallel cuts those between products"));
+  EXPECT_THAT(LineOf(tensor, "tensor"),
+              HasSubstr("sequence_parallel shards those between matmuls"));
   const v1::Plan rows =
       Planned({"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"});
   EXPECT_THAT(LineOf(rows, "tensor"), Not(HasSubstr("sequence_parallel")));
 
   EXPECT_THAT(
       LineOf(Planned({"parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"}), "data_shard"),
-      HasSubstr("zero_stage 2 over data_shard cuts it further"));
+      HasSubstr("zero_stage 2 over data_shard shards it further"));
   const v1::Plan expert =
       Planned(With(kMixture, {"parallelism={expert_parallel_degree: 2, zero_stage: 1}"}));
   EXPECT_THAT(LineOf(expert, "expert"), HasSubstr("zero_stage 2 over data_shard × expert"));
@@ -254,8 +255,8 @@ TEST(CannotFix, NamesHeadsThatTensorRanksShare) {
       Planned({"model.num_key_value_heads=2", "parallelism.tensor_parallel_degree=4"});
   ASSERT_EQ(shared.cannot_fix_size(), 7);
   EXPECT_THAT(shared.cannot_fix(6),
-              AllOf(HasSubstr("tensor 4 is above the 2 heads of keys and values: 2 ranks hold"),
-                    HasSubstr("are cut by 2, not by 4")));
+              AllOf(HasSubstr("tensor 4 exceeds the 2 heads of keys and values, so 2 ranks hold"),
+                    HasSubstr("are sharded by 2, not by 4")));
   // Both have the same size per rank, where k_proj and v_proj are cut by 2.
   const v1::Plan cut =
       Planned({"model.num_key_value_heads=4", "parallelism.tensor_parallel_degree=4"});
@@ -273,9 +274,9 @@ TEST(ShardedOverExpertAlone, KeepsAHalfOfTheDenseOptimizersState) {
   EXPECT_EQ(whole.memory(0).optimizer_bytes(), 8 * (dense + experts / 2));
   EXPECT_LE(sharded.memory(0).optimizer_bytes(), 8 * (dense / 2 + experts / 2) + 8 * 256 * 20);
   EXPECT_LT(sharded.memory(0).gradient_bytes(), whole.memory(0).gradient_bytes());
-  EXPECT_THAT(
-      std::vector<std::string>(sharded.ownership().begin(), sharded.ownership().end()),
-      Contains(HasSubstr("of every parameter but experts' each of 2 expert ranks keeps a block")));
+  EXPECT_THAT(std::vector<std::string>(sharded.ownership().begin(), sharded.ownership().end()),
+              Contains(HasSubstr(
+                  "each of the 2 expert ranks keeps, of every parameter except those of experts")));
   EXPECT_FALSE(MakeUnplacedPlan(JobOf(With(kMixture, {"parallelism.zero_stage=3"}))).ok());
 }
 

@@ -100,9 +100,10 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
                  &flags->coordinator);
   parser.AddText({"--name", "NAME", "name of this worker, unique in the cluster: [A-Za-z0-9._-]"},
                  &flags->name);
-  parser.AddParsed({"--devices", "cpu:N|cuda:N",
-                    "cpu:N: N devices that share the cores of this host; cuda:N: its first N GPUs"},
-                   [flags](const std::string& value) { return ParseDevices(value, flags); });
+  parser.AddParsed(
+      {"--devices", "cpu:N|cuda:N",
+       "cpu:N: N devices that share the cores of this host; cuda:N: the first N GPUs of this host"},
+      [flags](const std::string& value) { return ParseDevices(value, flags); });
   parser.AddText({"--island", "NAME",
                   "workers joined by the fastest fabric have the same island (default: the host)"},
                  &flags->island);
@@ -116,8 +117,8 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
                   "number, and of the images of ranks whose last checkpoint cannot be written"},
                  &flags->data_directory);
   parser.AddText({"--peak-dir", "DIR",
-                  "second directory in which to look for the measured peak: the workers of one "
-                  "host may share a measurement"},
+                  "second directory in which the worker looks for the measured peak, so that "
+                  "workers of one host can share a measurement"},
                  &flags->peak_directory);
   parser.AddText(
       {"--log-dir", "DIR",
@@ -127,8 +128,8 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
                     "size at which the log of the daemon or of a rank is rotated to LOG.1, LOG.2 "
                     "…; 0: never"},
                    {0, kMostLogBytes}, &flags->log.bytes);
-  parser.AddNumber({"--log-files", "N", "rotated logs that are kept"}, {0, kMostLogFiles},
-                   &flags->log.files);
+  parser.AddNumber({"--log-files", "N", "rotated logs that are kept of each log"},
+                   {0, kMostLogFiles}, &flags->log.files);
   parser.AddText({"--metrics-listen", "HOST:PORT",
                   "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
                  &flags->metrics_listen);
@@ -150,12 +151,12 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
                     "--profile`) into profile.yaml there, and exits; for GPUs, whose peak is "
                     "known, it writes only device_profile.yaml"},
                    &flags->measure_peak);
-  parser.AddOptionalNumber({"--burn-in", "SECONDS",
-                            "for this time, from 0 (one round) to 604800, computes matmuls and "
-                            "copies with known results on every device (cpu: on all cores), "
-                            "compares every number, prints a line for each device, and exits, with "
-                            "1 if a number is wrong"},
-                           {0, kBurnInMaxSeconds}, &flags->burn_in_seconds);
+  parser.AddOptionalNumber(
+      {"--burn-in", "SECONDS",
+       "for this time, from 0 (one round) to 604800, computes matmuls and copies with known "
+       "results on every device (cpu: on all cores), checks every number, prints a line for each "
+       "device, and exits; the exit code is 1 if a number is wrong"},
+      {0, kBurnInMaxSeconds}, &flags->burn_in_seconds);
   parser.AddSwitch({"--list-failpoints", "",
                     "prints the names that TROUPE_FAILPOINTS accepts, one per line, and exits"},
                    &flags->list_failpoints);
@@ -220,7 +221,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   if (images.ok()) {
     hello.mutable_images()->Assign(images->begin(), images->end());
   } else {
-    LogWarning("worker", "images of former lives stay: {}", ToString(images.status()));
+    LogWarning("worker", "images of earlier incarnations are kept: {}", ToString(images.status()));
   }
   const std::vector<std::string> measured = {flags.data_directory, flags.peak_directory};
   const StatusOr<v1::DeviceProfile> profile = cuda ? FindDeviceProfile(files, measured, devices)

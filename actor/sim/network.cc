@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "actor/sim/system.h"
 #include "base/check.h"
 
 namespace troupe {
@@ -13,12 +13,12 @@ constexpr Duration kRetryFullMailbox = std::chrono::milliseconds(1);
 
 }  // namespace
 
-SimulatedNetwork::SimulatedNetwork(SimulatedSystem& system, NetworkOptions options)
-    : system_(system), options_(options) {}
+SimulatedNetwork::SimulatedNetwork(NetworkHost& host, NetworkOptions options)
+    : host_(host), options_(options) {}
 
 void SimulatedNetwork::Listen(NodeId node, Address acceptor) {
   // A handler that continues after its node crashed must not listen.
-  if (system_.IsUp(node)) listeners_[node] = acceptor;
+  if (host_.IsUp(node)) listeners_[node] = acceptor;
 }
 
 bool SimulatedNetwork::Blocked(NodeId from, NodeId to) const {
@@ -26,24 +26,24 @@ bool SimulatedNetwork::Blocked(NodeId from, NodeId to) const {
 }
 
 Duration SimulatedNetwork::Delay(const Stream& stream) {
-  Duration delay = system_.random().Between(options_.min_delay, options_.max_delay);
+  Duration delay = host_.random().Between(options_.min_delay, options_.max_delay);
   if (slowness_.empty()) return delay;
   for (const NodeId node : stream.node) {
     const auto slow = slowness_.find(node);
-    if (slow != slowness_.end()) delay += system_.random().Between(Duration(0), slow->second);
+    if (slow != slowness_.end()) delay += host_.random().Between(Duration(0), slow->second);
   }
   return delay;
 }
 
 StreamId SimulatedNetwork::Dial(NodeId from, Address dialer, NodeId to) {
   const StreamId id{next_stream_++};
-  if (!system_.IsUp(from)) return id;
+  if (!host_.IsUp(from)) return id;
   Stream& stream = streams_[id];
   stream.node[0] = from;
   stream.node[1] = to;
   stream.end[0] = dialer;
   const bool silent = Blocked(from, to) || Blocked(to, from);
-  system_.Schedule(silent ? options_.dial_limit : Delay(stream), [this, id] { Establish(id); });
+  host_.Schedule(silent ? options_.dial_limit : Delay(stream), [this, id] { Establish(id); });
   return id;
 }
 
@@ -61,7 +61,7 @@ void SimulatedNetwork::Establish(StreamId id) {
     const Address dialer = stream.end[0];
     streams_.erase(found);
     // If the dialer has ended meanwhile, there is nobody to notify.
-    system_.Deliver(dialer, AnyMessage(StreamClosed{id, Unavailable("connection refused")}))
+    host_.Deliver(dialer, AnyMessage(StreamClosed{id, Unavailable("connection refused")}))
         .IgnoreError();
     return;
   }
@@ -72,11 +72,11 @@ void SimulatedNetwork::Establish(StreamId id) {
   const NodeId nodes[2] = {stream.node[0], stream.node[1]};
   // Use mailboxes, not Deliver: a handler may close or write while this stream is being
   // established.
-  if (!system_.Send(stream.end[1], AnyMessage(StreamOpened{id, nodes[0]})).ok()) {
+  if (!host_.Send(stream.end[1], AnyMessage(StreamOpened{id, nodes[0]})).ok()) {
     stream.open[1] = false;
     Break(id, stream, ResourceExhausted("the acceptor's mailbox is full"));
   }
-  system_.Send(dialer, AnyMessage(StreamOpened{id, nodes[1]})).IgnoreError();
+  host_.Send(dialer, AnyMessage(StreamOpened{id, nodes[1]})).IgnoreError();
 }
 
 Status SimulatedNetwork::Write(StreamId id, Address from, std::string bytes) {
@@ -89,12 +89,12 @@ Status SimulatedNetwork::Write(StreamId id, Address from, std::string bytes) {
   if (!stream.established || !stream.open[direction]) {
     return Unavailable("stream {} is closed", id.value);
   }
-  if (loss_ > 0 && system_.random().Chance(loss_)) {
-    system_.trace().Record(system_.Now(), "loss", id.value, "stream", direction);
+  if (loss_ > 0 && host_.random().Chance(loss_)) {
+    host_.trace().Record(host_.Now(), "loss", id.value, "stream", direction);
     Break(id, stream, Unavailable("connection reset"));
     return OkStatus();
   }
-  const bool twice = duplication_ > 0 && system_.random().Chance(duplication_);
+  const bool twice = duplication_ > 0 && host_.random().Chance(duplication_);
   const Duration delay = Delay(stream);
   if (twice) Push(id, stream, direction, {.bytes = bytes}, delay);
   Push(id, stream, direction, {.bytes = std::move(bytes)}, delay);
@@ -104,11 +104,11 @@ Status SimulatedNetwork::Write(StreamId id, Address from, std::string bytes) {
 void SimulatedNetwork::Push(StreamId id, Stream& stream, int direction, Packet packet,
                             Duration delay) {
   auto& flying = stream.flying[direction];
-  packet.due = system_.Now() + delay;
+  packet.due = host_.Now() + delay;
   if (!flying.empty()) packet.due = std::max(packet.due, flying.back().due);
-  const Duration wait = packet.due - system_.Now();
+  const Duration wait = packet.due - host_.Now();
   flying.push_back(std::move(packet));
-  system_.Schedule(wait, [this, id, direction] { Pump(id, direction); });
+  host_.Schedule(wait, [this, id, direction] { Pump(id, direction); });
 }
 
 void SimulatedNetwork::Pump(StreamId id, int direction) {
@@ -118,7 +118,7 @@ void SimulatedNetwork::Pump(StreamId id, int direction) {
     Stream& stream = found->second;
     auto& flying = stream.flying[direction];
     if (flying.empty()) break;
-    if (flying.front().due > system_.Now()) return;
+    if (flying.front().due > host_.Now()) return;
     if (Blocked(stream.node[direction], stream.node[1 - direction])) return;  // Unblock pumps again
     const int reader = 1 - direction;
     const Address to = stream.end[reader];
@@ -129,24 +129,24 @@ void SimulatedNetwork::Pump(StreamId id, int direction) {
     if (flying.front().last) {
       // The reader's end closes before it handles the message, so its later writes are discarded.
       stream.open[reader] = false;
-      const Status sent = system_.Send(to, AnyMessage(StreamClosed{id, flying.front().cause}));
+      const Status sent = host_.Send(to, AnyMessage(StreamClosed{id, flying.front().cause}));
       if (sent.code() == StatusCode::kResourceExhausted) {
         stream.open[reader] = true;
-        system_.Schedule(kRetryFullMailbox, [this, id, direction] { Pump(id, direction); });
+        host_.Schedule(kRetryFullMailbox, [this, id, direction] { Pump(id, direction); });
         return;
       }
       flying.clear();
       break;
     }
-    system_.trace().Fold(HashBytes(flying.front().bytes));
+    host_.trace().Fold(HashBytes(flying.front().bytes));
     // If the mailbox is full, the packet stays in the queue and the stream waits (backpressure).
     // Moved out first, since the reader may write, close or crash while it handles the packet.
     Packet packet = std::move(flying.front());
     flying.pop_front();
-    Status sent = system_.Deliver(to, AnyMessage(StreamData{id, packet.bytes}));
+    Status sent = host_.Deliver(to, AnyMessage(StreamData{id, packet.bytes}));
     if (sent.code() == StatusCode::kResourceExhausted) {
       flying.push_front(std::move(packet));
-      system_.Schedule(kRetryFullMailbox, [this, id, direction] { Pump(id, direction); });
+      host_.Schedule(kRetryFullMailbox, [this, id, direction] { Pump(id, direction); });
       return;
     }
   }
@@ -212,7 +212,7 @@ void SimulatedNetwork::Unblock(NodeId from, NodeId to) {
     for (int direction = 0; direction < 2; ++direction) {
       if (stream.node[direction] == from && stream.node[1 - direction] == to &&
           !stream.flying[direction].empty()) {
-        system_.Schedule(Delay(stream), [this, id = id, direction] { Pump(id, direction); });
+        host_.Schedule(Delay(stream), [this, id = id, direction] { Pump(id, direction); });
       }
     }
   }
@@ -231,11 +231,10 @@ void SimulatedNetwork::NodeCrashed(NodeId node, CrashKind kind) {
         continue;
       }
       // Bytes that the dead process had written may still arrive, or a reset overtakes them.
-      if (kind == CrashKind::kHost || system_.random().Chance(0.5)) stream.flying[end].clear();
-      const Duration delay =
-          kind == CrashKind::kProcess
-              ? Delay(stream)
-              : system_.random().Between(Duration(0), options_.silent_break_limit);
+      if (kind == CrashKind::kHost || host_.random().Chance(0.5)) stream.flying[end].clear();
+      const Duration delay = kind == CrashKind::kProcess
+                                 ? Delay(stream)
+                                 : host_.random().Between(Duration(0), options_.silent_break_limit);
       Push(id, stream, end, {.last = true, .cause = Unavailable("connection reset")}, delay);
     }
   }

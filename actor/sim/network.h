@@ -14,20 +14,20 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "actor/actor.h"
 #include "actor/sim/node.h"
+#include "actor/sim/random.h"
+#include "actor/sim/trace.h"
 #include "base/clock.h"
 #include "base/status.h"
 
 namespace troupe {
-
-class SimulatedSystem;
 
 struct StreamId {
   uint64_t value = 0;
@@ -59,9 +59,28 @@ struct NetworkOptions {
   Duration silent_break_limit = std::chrono::seconds(20);
 };
 
+// The simulation that a network is part of, which implements this (actor/sim/system.h).
+class NetworkHost {
+ public:
+  virtual ~NetworkHost() = default;
+
+  virtual MonotonicTime Now() const = 0;
+  virtual SeededRandom& random() = 0;
+  virtual Trace& trace() = 0;
+  // Calls `what` after `delay`.
+  virtual void Schedule(Duration delay, std::function<void()> what) = 0;
+  virtual bool IsUp(NodeId node) const = 0;
+  // See Context::Send.
+  virtual Status Send(Address to, AnyMessage message) = 0;
+  // Like Send, but the actor handles the message now if nothing else waits for it: the network has
+  // already decided the order by its delays.
+  virtual Status Deliver(Address to, AnyMessage message) = 0;
+};
+
 class SimulatedNetwork {
  public:
-  SimulatedNetwork(SimulatedSystem& system, NetworkOptions options);
+  // `host` outlives the network.
+  SimulatedNetwork(NetworkHost& host, NetworkOptions options);
 
   // Offers streams dialled to `node` to `acceptor` until the node crashes.
   void Listen(NodeId node, Address acceptor);
@@ -85,7 +104,7 @@ class SimulatedNetwork {
   // Breaks an open stream between the nodes, if there is one; both ends are notified.
   void BreakBetween(NodeId a, NodeId b);
 
-  // Called by the system when the node has died.
+  // Called by the host when the node has died.
   void NodeCrashed(NodeId node, CrashKind kind);
 
  private:
@@ -113,7 +132,7 @@ class SimulatedNetwork {
   Duration Delay(const Stream& stream);
   bool Blocked(NodeId from, NodeId to) const;
 
-  SimulatedSystem& system_;
+  NetworkHost& host_;
   const NetworkOptions options_;
   std::map<StreamId, Stream> streams_;
   uint64_t next_stream_ = 1;

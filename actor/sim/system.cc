@@ -126,10 +126,23 @@ class SimulatedSystem::Activation final : public Context {
     if (cell_.dead) return Unavailable("{} has crashed", node_.name);
     const auto receiver = system_.Find(to);
     TROUPE_CHECK(receiver == nullptr || receiver->node == cell_.node,
-                 "{} sends {} to an actor of another node: that takes a stream", cell_.name,
+                 "{} sends {} to an actor of another node, which needs a stream", cell_.name,
                  message.name());
     return system_.Send(to, std::move(message));
   }
+
+  Status SendAdmitted(Address to, AnyMessage message) override {
+    if (cell_.dead) return Unavailable("{} has crashed", node_.name);
+    const auto receiver = system_.Find(to);
+    if (receiver == nullptr) return NotFound("actor {} has ended", to.value);
+    TROUPE_CHECK(receiver->node == cell_.node, "{} sends {} to an actor of another node",
+                 cell_.name, message.name());
+    receiver->mailbox.PushAdmitted(std::move(message));
+    system_.MakeReady(receiver);
+    return OkStatus();
+  }
+
+  size_t waiting() const override { return cell_.mailbox.messages(); }
 
   TimerId SetTimer(Duration delay, AnyMessage message) override {
     const TimerId id{cell_.next_timer++};
@@ -164,7 +177,7 @@ class SimulatedSystem::Activation final : public Context {
 
   Status StopChild(Address child, Status cause) override {
     if (!cell_.children.contains(child)) {
-      return NotFound("actor {} is no living child of {}", child.value, cell_.name);
+      return NotFound("actor {} is not a live child of {}", child.value, cell_.name);
     }
     system_.Notify(child, StopNotice{std::move(cause)});
     return OkStatus();
@@ -380,6 +393,12 @@ void SimulatedSystem::RunCell(const std::shared_ptr<Cell>& cell) {
   cell->taken.pop_front();
   cell->running = true;
   HandleOne(*cell, std::move(envelope));
+  if (cell->taken.empty() && !cell->dead && !cell->ending) {
+    Activation context(*this, *cell);
+    if (Status status = cell->actor->HandleBatchEnd(context); !status.ok()) {
+      context.Stop(std::move(status));
+    }
+  }
   cell->running = false;
   if (cell->dead) return;
   if (cell->ending && cell->actor != nullptr) BeginEnd(*cell);

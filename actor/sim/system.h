@@ -41,23 +41,23 @@ struct SimulationOptions {
   size_t kept_events = 2000;
 };
 
-class SimulatedSystem {
+class SimulatedSystem final : public NetworkHost {
  public:
   explicit SimulatedSystem(SimulationOptions options);
-  ~SimulatedSystem();
+  ~SimulatedSystem() override;
 
   SimulatedSystem(const SimulatedSystem&) = delete;
   SimulatedSystem& operator=(const SimulatedSystem&) = delete;
 
   // Virtual time; nodes never see it.
-  MonotonicTime Now() const { return now_; }
-  Trace& trace() { return trace_; }
-  SeededRandom& random() { return random_; }
+  MonotonicTime Now() const override { return now_; }
+  Trace& trace() override { return trace_; }
+  SeededRandom& random() override { return random_; }
   SimulatedNetwork& network() { return *network_; }
 
   // Calls `what` after `delay`. Calls due at the same time run in the order in which they were
   // scheduled.
-  void Schedule(Duration delay, std::function<void()> what);
+  void Schedule(Duration delay, std::function<void()> what) override;
 
   // Runs the next scheduled call; false when nothing is left.
   bool RunNext();
@@ -68,7 +68,7 @@ class SimulatedSystem {
   // Adds a node that is down until Start. `boot` spawns its first actors at each start.
   NodeId AddNode(std::string name, NodeBoot boot);
   size_t nodes() const { return nodes_.size(); }
-  bool IsUp(NodeId node) const;
+  bool IsUp(NodeId node) const override;
   const std::string& NodeName(NodeId node) const;
   // The number of times that the node has been started.
   uint64_t Boots(NodeId node) const;
@@ -108,10 +108,10 @@ class SimulatedSystem {
   StatusOr<Address> Spawn(NodeId node, std::string name, std::unique_ptr<Actor> actor,
                           SpawnOptions options = {});
   // See Context::Send.
-  Status Send(Address to, AnyMessage message);
-  // Like Send, but the actor handles the message now if nothing else waits for it. For the network,
-  // which has already decided the order by its delays.
-  Status Deliver(Address to, AnyMessage message);
+  Status Send(Address to, AnyMessage message) override;
+  // Like Send, but the actor handles the message now if nothing else waits for it. For those that
+  // have already decided the order by their delays, such as the network.
+  Status Deliver(Address to, AnyMessage message) override;
 
  private:
   struct Cell;

@@ -23,6 +23,7 @@ struct SimScript {
   std::function<Status(Context&)> start;
   std::function<Status(AnyMessage, Context&)> handle;
   std::function<Status(Address, const Status&, Context&)> end;
+  std::function<Status(Context&)> batch_end;
 };
 
 class SimScriptActor final : public Actor {
@@ -37,6 +38,9 @@ class SimScriptActor final : public Actor {
   Status HandleEnd(Address child, const Status& cause, Context& context) override {
     return script_.end ? script_.end(child, cause, context)
                        : Actor::HandleEnd(child, cause, context);
+  }
+  Status HandleBatchEnd(Context& context) override {
+    return script_.batch_end ? script_.batch_end(context) : OkStatus();
   }
 
  private:
@@ -75,6 +79,30 @@ TEST(SimulatedSystem, LetsTheSeedDecideWhichOfTheReadyActorsRunsFirst) {
   EXPECT_EQ(order.size(), 10u);
   EXPECT_EQ(order, OrderOfTurns(1));
   EXPECT_NE(order, OrderOfTurns(2));
+}
+
+TEST(SimulatedSystem, TellsAnActorThatTheMessagesThatWaitedTogetherAreHandled) {
+  SimulatedSystem system({.seed = 1});
+  std::vector<std::string> seen;
+  Address actor;
+  const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+    actor = context.Spawn(
+        "receiver", MakeActor({.handle =
+                                   [&](AnyMessage message, Context&) {
+                                     seen.push_back(std::to_string(message.As<Value>()->value));
+                                     return OkStatus();
+                                   },
+                               .batch_end =
+                                   [&](Context& context) {
+                                     seen.push_back(fmt::format("end, {} wait", context.waiting()));
+                                     return OkStatus();
+                                   }}));
+  });
+  system.Start(node);
+  system.RunFor(seconds(1));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(system.Send(actor, AnyMessage(Value{i})).ok());
+  system.RunFor(seconds(1));
+  EXPECT_EQ(seen, (std::vector<std::string>{"end, 0 wait", "0", "1", "2", "end, 0 wait"}));
 }
 
 TEST(SimulatedSystem, FiresTimersByTheNodesClockAndNotBeforeTheyAreDue) {

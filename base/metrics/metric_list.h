@@ -123,8 +123,11 @@ inline constexpr Gauge<label::Worker> kWorkerMemory{
     "Resident memory of the worker's daemon and rank processes"};
 inline constexpr Counter<label::Kind> kMessagesDenied{
     "troupe_worker_messages_denied_total", kNone,
-    "Messages ignored because the worker takes no part in the job or nobody asked for the answer, "
+    "Messages ignored because the worker has no rank of the job or the answer was not requested, "
     "by kind of message"};
+inline constexpr Counter<> kMeasurementsDropped{
+    "troupe_measurements_dropped_total", kNone,
+    "Measurements of the coordinator that were dropped because too many waited to be recorded"};
 inline constexpr Counter<> kConnectionsRefused{
     "troupe_connections_refused_total", kNone,
     "Connections closed at once because too many were open"};
@@ -172,7 +175,7 @@ inline constexpr Gauge<label::Device, label::Gpu, label::State> kDeviceHealth{
     "1 for the current health of the GPU (healthy, degraded or condemned), 0 for the others"};
 inline constexpr Counter<label::Device, label::Gpu> kDeviceRankReplacements{
     "troupe_device_rank_replacements_total", kNone,
-    "Faults after which the process on the GPU was replaced"};
+    "Faults after which the rank process on the GPU was replaced"};
 inline constexpr Gauge<label::Device, label::Gpu> kDeviceLastSample{
     "troupe_device_last_sample_timestamp_seconds", kUnixSeconds,
     "Time of the GPU's last health sample"};

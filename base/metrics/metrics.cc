@@ -56,7 +56,8 @@ struct Metrics::Families {
                                      std::span<const double> bounds) {
     HistogramFamily& known = histograms[text.name];
     if (known.family == nullptr) known.bounds.assign(bounds.begin(), bounds.end());
-    TROUPE_CHECK(std::ranges::equal(known.bounds, bounds), "{} has other bounds", text.name);
+    TROUPE_CHECK(std::ranges::equal(known.bounds, bounds),
+                 "{} is already registered with other bounds", text.name);
     return Registered(text, prometheus::BuildHistogram(), &known.family)->Add(labels, known.bounds);
   }
 

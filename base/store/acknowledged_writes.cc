@@ -70,7 +70,7 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file < 0 && (errno == EISDIR || errno == ELOOP)) {
     return FailedPrecondition(
-        "{}: is no regular file; remove it to start with what the catalog has", path);
+        "{}: is not a regular file; remove it to start with the catalog as it is", path);
   }
   if (file < 0) return ErrnoStatus(errno, "open " + path);
   AcknowledgedWrites writes(directory, file);
@@ -87,8 +87,8 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
   }
   if (!good) {
     return DataLoss(
-        "{}: is damaged, and without it the catalog cannot be told to be whole; remove the file to "
-        "start with what the catalog has; {}",
+        "{}: is damaged, so the catalog cannot be checked for lost writes; remove the file to "
+        "start with the catalog as it is; {}",
         path, kLostDatabaseRemedy);
   }
   writes.sequence_ = fields[0];
@@ -100,7 +100,7 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
   const auto list = ReadWhole(writes.PathOf(writes.tables_.number));
   if (newest < writes.tables_.number || !list.ok() || list->size() < writes.tables_.bytes ||
       Hash(std::string_view(*list).substr(0, writes.tables_.bytes)) != writes.tables_.hash) {
-    return Lost(fmt::format("{}: is not what it was when a write was last acknowledged",
+    return Lost(fmt::format("{}: has changed since the last write was acknowledged",
                             writes.PathOf(writes.tables_.number)));
   }
   return writes;
@@ -108,9 +108,10 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
 
 Status AcknowledgedWrites::CheckRecovered(uint64_t sequence) const {
   if (sequence >= sequence_) return OkStatus();
-  return Lost(fmt::format(
-      "{}: write {} was acknowledged, and the database ends at {}: its log was cut or changed",
-      directory_, sequence_, sequence));
+  return Lost(
+      fmt::format("{}: write {} was acknowledged, but the database ends at {}: its log was "
+                  "truncated or changed",
+                  directory_, sequence_, sequence));
 }
 
 Status AcknowledgedWrites::Look() {

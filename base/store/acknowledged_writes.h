@@ -17,7 +17,7 @@ namespace troupe {
 
 // Error messages about lost database contents name this remedy.
 inline constexpr char kLostDatabaseRemedy[] =
-    "`troupe checkpoints rebuild-catalog` makes a new catalog of the checkpoints";
+    "`troupe checkpoints rebuild-catalog` makes a new catalog from the checkpoints";
 
 class AcknowledgedWrites {
  public:

@@ -41,7 +41,7 @@ class RocksDbStore final : public Store {
   std::unique_ptr<rocksdb::DB> db_;
   AcknowledgedWrites acknowledged_;
   std::mutex write_mutex_;
-  Status failed_;  // of the first write that failed; guarded by write_mutex_
+  Status failed_;  // the first failure of a write; guarded by write_mutex_
 };
 
 }  // namespace troupe

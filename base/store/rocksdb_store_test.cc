@@ -225,7 +225,7 @@ TEST(RocksDbStore, ADamagedNoteOfWhatWasAcknowledgedSaysWhatHelpsAndThatHelps) {
   const Status directory = RocksDbStore::Open(path).status();
   EXPECT_EQ(directory.code(), StatusCode::kFailedPrecondition) << directory;
   EXPECT_THAT(std::string(Message(directory)),
-              ::testing::HasSubstr("/ACKNOWLEDGED: is no regular file; remove it"));
+              ::testing::HasSubstr("/ACKNOWLEDGED: is not a regular file; remove it"));
   std::filesystem::remove(path + "/ACKNOWLEDGED");
   EXPECT_EQ(IntactRecords(path), 40);
 }

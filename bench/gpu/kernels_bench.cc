@@ -33,7 +33,7 @@ struct Arguments {
   int64_t device = 0;
   TrainingOptions training;
   std::optional<int64_t> micro_batch;
-  kernels::cuda::CublasLtOptions products;
+  kernels::cuda::CublasLtOptions matmuls;
 };
 
 [[noreturn]] void Refuse(const std::string& message) {
@@ -87,10 +87,10 @@ void AddRunFlags(FlagParser& parser, Arguments* arguments) {
   parser.AddNumber({"--device", "N", "index of the GPU"}, {.least = 0}, &arguments->device);
   parser.AddText({"--choices", "DIRECTORY",
                   "tuning cache for matmuls and attention (default: tunes in each run)"},
-                 &arguments->products.choices_folder);
+                 &arguments->matmuls.tuning_cache_folder);
   parser.AddParsed({"--no-tuning", "", "uses the libraries' first proposals"},
                    [arguments](const std::string&) {
-                     arguments->products.tune = false;
+                     arguments->matmuls.tune = false;
                      return OkStatus();
                    });
 }
@@ -123,11 +123,11 @@ Status BenchAttention(kernels::cuda::CudaDevice& device, const Arguments& argume
       });
 }
 
-Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::ProductLibrary& products,
+Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::MatmulLibrary& matmuls,
                        kernels::CudaBackend& backend, const Arguments& arguments) {
   const TrainingOptions& training = arguments.training;
   TROUPE_ASSIGN_OR_RETURN(const DevicePeak peak,
-                          MeasurePeak(device, products, training.dtype == "bfloat16"));
+                          MeasurePeak(device, matmuls, training.dtype == "bfloat16"));
   fmt::print(
       "{{\"bench\": \"device\", \"device\": \"{}\", \"dtype\": \"{}\", "
       "\"copy_gigabytes_per_second\": {:.1f}, "
@@ -209,19 +209,20 @@ int Main(int argc, char** argv) {
                ToString(device.status()));
     return kSkipped;
   }
-  auto products = kernels::cuda::CublasLtLibrary::Make(**device, files, arguments.products);
-  if (!products.ok()) Refuse(ToString(products.status()));
+  auto matmuls = kernels::cuda::CublasLtLibrary::Make(**device, files, arguments.matmuls);
+  if (!matmuls.ok()) Refuse(ToString(matmuls.status()));
   auto cudnn = kernels::cuda::DeviceAttention::Make(
       **device, files,
-      {.tune = arguments.products.tune, .choices_folder = arguments.products.choices_folder});
+      {.tune = arguments.matmuls.tune,
+       .tuning_cache_folder = arguments.matmuls.tuning_cache_folder});
   const auto attention = cudnn.ok() ? *std::move(cudnn) : nullptr;
   const std::string absence(cudnn.ok() ? "" : Message(cudnn.status()));
   kernels::CudaBackend backend(
       **device,
-      {.products = products->get(), .attention = attention.get(), .attention_absence = absence},
+      {.matmuls = matmuls->get(), .attention = attention.get(), .attention_absence = absence},
       nullptr);
   const Status status = arguments.train ? BenchTraining(files, backend, arguments.training)
-                                        : BenchOperations(**device, **products, backend, arguments);
+                                        : BenchOperations(**device, **matmuls, backend, arguments);
   if (!status.ok()) Refuse(ToString(status));
   return 0;
 }

@@ -115,7 +115,7 @@ StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& exe
 
 }  // namespace
 
-StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::ProductLibrary& products,
+StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::MatmulLibrary& matmuls,
                                  bool bfloat16) {
   constexpr int64_t kBytes = int64_t{1} << 30;
   constexpr int64_t kExtent = 8192;
@@ -128,18 +128,16 @@ StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::ProductLibra
                           }));
   peak.bytes_per_second = 2.0 * kBytes / copy;
 
-  const kernels::ProductShape shape = {kernels::ProductKind::kForward, bfloat16, kExtent, kExtent,
-                                       kExtent};
-  TROUPE_ASSIGN_OR_RETURN(const auto product, products.Prepare(shape));
-  if (product == nullptr)
-    return Internal("the library has no product of {0} by {0} by {0}", kExtent);
-  TROUPE_ASSIGN_OR_RETURN(const DeviceMemory workspace,
-                          device.Allocate(product->workspace_bytes()));
+  const kernels::MatmulShape shape = {kernels::MatmulKind::kForward, bfloat16, kExtent, kExtent,
+                                      kExtent};
+  TROUPE_ASSIGN_OR_RETURN(const auto matmul, matmuls.Prepare(shape));
+  if (matmul == nullptr) return Internal("the library has no matmul of {0} by {0} by {0}", kExtent);
+  TROUPE_ASSIGN_OR_RETURN(const DeviceMemory workspace, device.Allocate(matmul->workspace_bytes()));
   TROUPE_RETURN_IF_ERROR(kernels::cuda::FillWithNoise(device, from.get(), kBytes, bfloat16));
   const char* const b = from.get() + kExtent * kExtent * (bfloat16 ? 2 : 4);
   TROUPE_ASSIGN_OR_RETURN(const double multiply, SecondsOf(*timer, [&] {
-                            return product->Enqueue(from.get(), b, to.get(), false, workspace.get(),
-                                                    Stream::kCompute, {});
+                            return matmul->Enqueue(from.get(), b, to.get(), false, workspace.get(),
+                                                   Stream::kCompute, {});
                           }));
   peak.flops = 2.0 * kExtent * kExtent * kExtent / multiply;
   return peak;

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/status.h"
-#include "kernels/cuda/libraries/chosen_attention.h"
+#include "kernels/cuda/libraries/tuned_attention.h"
 #include "kernels/cuda/runtime/cuda_backend.h"
 #include "kernels/cuda/runtime/cuda_device.h"
-#include "kernels/cuda/runtime/product_library.h"
+#include "kernels/cuda/runtime/matmul_library.h"
 
 namespace troupe {
 
@@ -29,9 +29,9 @@ struct DevicePeak {
   double bytes_per_second = 0;  // read and written by a copy within device memory
   double flops = 0;             // floating-point operations per second of an 8192³ matmul
 };
-// REQUIRES: memory for the operands. Returns INTERNAL if `products` has no matmul of that shape.
+// REQUIRES: memory for the operands. Returns INTERNAL if `matmuls` has no matmul of that shape.
 StatusOr<DevicePeak> MeasurePeak(kernels::cuda::CudaDevice& device,
-                                 kernels::cuda::ProductLibrary& products, bool bfloat16);
+                                 kernels::cuda::MatmulLibrary& matmuls, bool bfloat16);
 
 struct OperationTime {
   // "rms_norm_grad"; "quantize_of_swiglu" if the quantisation computes its source itself.

@@ -9,7 +9,7 @@ namespace troupe {
 namespace {
 
 // Removes `prefix` and the digits after it from `text`. Returns false if either is missing.
-bool TakeNumber(std::string_view& text, std::string_view prefix) {
+bool ConsumeNumber(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -26,13 +26,13 @@ std::string AttemptName(int64_t step, uint64_t group_epoch, int64_t attempt, int
 
 bool IsAttemptName(std::string_view name) {
   if (name.starts_with("step-")) {
-    if (!TakeNumber(name, "step-")) return false;
+    if (!ConsumeNumber(name, "step-")) return false;
   } else {
     if (!name.starts_with("request")) return false;
     name.remove_prefix(std::string_view("request").size());
   }
-  return TakeNumber(name, "-epoch-") && TakeNumber(name, "-attempt-") &&
-         (name.empty() || (TakeNumber(name, "-at-") && name.empty()));
+  return ConsumeNumber(name, "-epoch-") && ConsumeNumber(name, "-attempt-") &&
+         (name.empty() || (ConsumeNumber(name, "-at-") && name.empty()));
 }
 
 std::string ShardFileName(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
@@ -43,7 +43,7 @@ Status MakeAttemptDirectory(FileSystem& files, const std::string& path) {
   if (made.code() == StatusCode::kAlreadyExists) {
     TROUPE_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path, SymbolicLinks::kRefuse));
     if (info.kind != FileKind::kDirectory) {
-      return FailedPrecondition("attempt {}: is there already and is not a directory", path);
+      return FailedPrecondition("attempt {}: exists and is not a directory", path);
     }
   } else if (!made.ok()) {
     return made;

@@ -32,7 +32,7 @@ bool IsTokenOf(std::string_view job, std::string_view token) {
   return error == std::errc() && std::string_view(rest, end).starts_with("-rank-");
 }
 
-// One that is there already is as good: its name alone says everything.
+// OK if the file already exists: its name is the only content.
 Status MakeEmptyFile(FileSystem& files, const std::string& path) {
   const auto made = files.Create(path, CreateMode::kExclusive);
   if (made.status().code() == StatusCode::kAlreadyExists) return OkStatus();
@@ -88,8 +88,8 @@ Status CheckFolderId(FileSystem& files, const std::string& folder, const std::st
   TROUPE_ASSIGN_OR_RETURN(const bool there, IsThere(files, JoinPath(folder, IdFileName(id))));
   if (there) return OkStatus();
   return Unavailable(
-      "folder {} has no file {}: it is not the folder that the job's checkpoints are in; another "
-      "disk or none is mounted there on this host",
+      "folder {} has no file {}, so it is not the folder with the job's checkpoints; another disk, "
+      "or none, is mounted there on this host",
       folder, IdFileName(id));
 }
 

@@ -57,8 +57,8 @@ Status PutFolderToken(FileSystem& files, const std::string& folder, const std::s
 StatusOr<bool> SeesFolderToken(FileSystem& files, const std::string& folder,
                                const std::string& token);
 
-// Removes those of `tokens` that are there and are of a job of that name. A job of another cluster
-// may have the same name, folder and group epoch: its tokens are not among them.
+// Removes those of `tokens` that exist and belong to a job of that name. A job of another cluster
+// may have the same name, folder and group epoch; its tokens are not in `tokens`.
 Status RemoveFolderTokens(FileSystem& files, const std::string& folder, std::string_view job,
                           const std::vector<std::string>& tokens);
 

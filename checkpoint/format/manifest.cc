@@ -32,11 +32,11 @@ Status ValidateShard(const v1::ShardFile& shard) {
   if (shard.bytes() < 8) return InvalidArgument("{}: bytes {} is below 8", where, shard.bytes());
   if (shard.rank() < 0) return InvalidArgument("{}: rank {} is below 0", where, shard.rank());
   if (!IsXxh128(shard.digest())) {
-    return InvalidArgument("{}: digest \"{}\" is not xxh128: and 32 digits", where,
+    return InvalidArgument("{}: digest \"{}\" is not xxh128: followed by 32 digits", where,
                            shard.digest().substr(0, 80));
   }
   if (shard.block_crc32c_size() != DigestBlocks(shard.bytes())) {
-    return InvalidArgument("{}: {} block checksums for {} bytes, want {}", where,
+    return InvalidArgument("{}: {} block checksums for {} bytes, must be {}", where,
                            shard.block_crc32c_size(), shard.bytes(), DigestBlocks(shard.bytes()));
   }
   for (const v1::TensorSlice& tensor : shard.tensors()) {
@@ -50,8 +50,8 @@ Status ValidateShard(const v1::ShardFile& shard) {
     if (tensor.data_begin() < 0 || tensor.data_end() < tensor.data_begin() ||
         tensor.data_end() > shard.bytes() - 8 || tensor.data_end() - tensor.data_begin() != bytes) {
       return InvalidArgument(
-          "{}: tensor {}: data [{}, {}) is not within the file's {} bytes or not the {} bytes of "
-          "its slice",
+          "{}: tensor {}: data [{}, {}) exceeds the file's {} bytes or differs from the {} bytes "
+          "of its slice",
           where, tensor.name(), tensor.data_begin(), tensor.data_end(), shard.bytes(), bytes);
     }
   }
@@ -108,7 +108,7 @@ Status ValidateCoverage(const std::string& name, std::vector<Piece>& pieces) {
   }
   if (total == 0) {
     if (pieces.size() == 1) return OkStatus();
-    return InvalidArgument("manifest: tensor {}: empty and in {} slices", name, pieces.size());
+    return InvalidArgument("manifest: tensor {}: is empty but has {} slices", name, pieces.size());
   }
   if (first.global_shape.empty()) return OkStatus();  // a scalar in one piece
   const size_t dim = SweepDim(pieces);
@@ -166,13 +166,13 @@ Status ValidateManifest(const v1::CheckpointManifest& manifest) {
                            manifest.state().step(), manifest.state().consumed_samples());
   }
   TROUPE_RETURN_IF_ERROR(Annotate(ValidateSampleChannels(manifest.samples()), "manifest"));
-  if (manifest.shards().empty()) return InvalidArgument("manifest: there are no shards");
+  if (manifest.shards().empty()) return InvalidArgument("manifest: it has no shards");
   std::set<std::string> names;
   std::map<std::string, std::vector<Piece>> tensors;
   for (const v1::ShardFile& shard : manifest.shards()) {
     TROUPE_RETURN_IF_ERROR(ValidateShard(shard));
     if (!names.insert(shard.name()).second) {
-      return InvalidArgument("manifest: shard {} is there twice", shard.name());
+      return InvalidArgument("manifest: shard {} appears twice", shard.name());
     }
     for (const v1::TensorSlice& tensor : shard.tensors()) {
       tensors[tensor.name()].push_back({SliceOf(tensor), &shard});
@@ -198,7 +198,8 @@ Status MatchHeader(const v1::ShardFile& shard, const SafetensorsHeader& header) 
     const v1::TensorSlice& tensor = shard.tensors(static_cast<int>(i));
     const auto found = entries.find(keys[i]);
     if (found == entries.end()) {
-      return InvalidArgument("{}: tensor {} of the manifest is not in it", shard.name(), keys[i]);
+      return InvalidArgument("{}: tensor {} of the manifest is missing from the file", shard.name(),
+                             keys[i]);
     }
     const SafetensorsEntry& entry = *found->second;
     if (entry.dtype != tensor.dtype() || entry.shape != slices[i].box.shape ||
@@ -247,7 +248,7 @@ StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& di
     TROUPE_ASSIGN_OR_RETURN(const std::string old,
                             ReadFile(files, path, kManifestBytesMax, SymbolicLinks::kRefuse));
     if (Sha256Of(AsBytes(old)) != written.digest) {
-      return AlreadyExists("{}: this attempt has another manifest already", path);
+      return AlreadyExists("{}: this attempt already has another manifest", path);
     }
     TROUPE_RETURN_IF_ERROR(files.SyncDirectory(directory));
     return written;
@@ -275,7 +276,7 @@ StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& files, const std::stri
   if (!digest.empty()) {
     const std::string actual = Sha256Of(AsBytes(json));
     if (actual != digest) {
-      return DataLoss("{}: digest {} is not {}, which was committed", path, actual, digest);
+      return DataLoss("{}: digest {} is not {}, the committed one", path, actual, digest);
     }
   }
   StatusOr<v1::CheckpointManifest> manifest = ManifestFromJson(json);

@@ -46,8 +46,8 @@ StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 // Parses and validates the text. INVALID_ARGUMENT if it is not a valid manifest.
 StatusOr<v1::CheckpointManifest> ManifestFromJson(std::string_view json);
 
-// The most bytes of an attempt's manifest, and of one rank's part of it, as messages: each travels
-// between a worker and the coordinator in one, of which either end takes in 64 MiB.
+// The limit in bytes of an attempt's manifest, and of one rank's part of it. Each is sent between a
+// worker and the coordinator in one message, and either end accepts 64 MiB.
 inline constexpr size_t kCheckpointMessageBytesMax = size_t{60} << 20;
 
 struct WrittenManifest {
@@ -56,8 +56,8 @@ struct WrittenManifest {
 };
 
 // Validates the manifest, then writes `directory`/manifest.json: temporary file, fsync, rename,
-// fsync of the directory. Durable on return. OK if the same bytes are there already, ALREADY_EXISTS
-// if the file differs. Failpoints checkpoint.manifest.*.
+// fsync of the directory. Durable on return. OK if the file exists with the same bytes,
+// ALREADY_EXISTS if the file differs. Failpoints checkpoint.manifest.*.
 StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& directory,
                                         const v1::CheckpointManifest& manifest);
 

@@ -70,7 +70,7 @@ TEST(ValidateManifest, RefusesWhatNoCheckpointMayHold) {
       {[](auto& m) { m.set_format_version(1); }, "format_version 1 is not 2"},
       {[](auto& m) { m.clear_shards(); }, "no shards"},
       {[](auto& m) { m.mutable_state()->set_step(-1); }, "state.step -1"},
-      {[](auto& m) { m.mutable_shards(1)->set_name(m.shards(0).name()); }, "is there twice"},
+      {[](auto& m) { m.mutable_shards(1)->set_name(m.shards(0).name()); }, "appears twice"},
       {shard([](auto& s) { s.set_name(""); }), "not a plain file name"},
       {shard([](auto& s) { s.set_name(".."); }), "not a plain file name"},
       {shard([](auto& s) { s.set_name("../x"); }), "not a plain file name"},
@@ -82,10 +82,11 @@ TEST(ValidateManifest, RefusesWhatNoCheckpointMayHold) {
       {shard([](auto& s) { s.set_name(std::string(256, 'a')); }), "not a plain file name"},
       {shard([](auto& s) { s.set_bytes(-1); }), "bytes -1 is below 8"},
       {shard([](auto& s) { s.set_bytes(INT64_MAX); }), "1 block checksums"},
-      {shard([](auto& s) { s.clear_block_crc32c(); }), "0 block checksums for 8192 bytes, want 1"},
+      {shard([](auto& s) { s.clear_block_crc32c(); }),
+       "0 block checksums for 8192 bytes, must be 1"},
       {shard([](auto& s) { s.set_digest("md5:00"); }), "digest \"md5:00\""},
       {shard([](auto& s) { s.set_rank(-1); }), "rank -1"},
-      {tensor([](auto& t) { t.set_name(""); }), "tensor name of 0 characters"},
+      {tensor([](auto& t) { t.set_name(""); }), "tensor name has 0 characters"},
       {tensor([](auto& t) { t.set_name("a b"); }), "not printable ASCII"},
       {tensor([](auto& t) { t.set_dtype("F99"); }), "dtype \"F99\""},
       {tensor([](auto& t) { t.set_shape(1, -1); }), "extent below 0"},
@@ -93,13 +94,13 @@ TEST(ValidateManifest, RefusesWhatNoCheckpointMayHold) {
       {tensor([](auto& t) { t.set_global_offset(0, INT64_MAX); }), "is not within global_shape"},
       {tensor([](auto& t) { t.set_shape(0, INT64_MAX); }), "2^63 - 1 elements"},
       {tensor([](auto& t) { t.set_global_shape(0, INT64_MAX); }), "2^63 - 1 elements"},
-      {tensor([](auto& t) { t.add_shape(1); }), "has not the 2 dims"},
+      {tensor([](auto& t) { t.add_shape(1); }), "does not have the 2 dims"},
       {tensor([](auto& t) { t.set_data_end(47); }), "data [0, 47)"},
       {tensor([](auto& t) {
          t.set_data_begin(INT64_MAX - 47);
          t.set_data_end(INT64_MAX);
        }),
-       "is not within the file's 8192 bytes"},
+       "exceeds the file's 8192 bytes"},
       {tensor([](auto& t) {
          t.set_data_begin(-48);
          t.set_data_end(0);
@@ -123,7 +124,7 @@ TEST(ValidateManifest, RefusesWhatNoCheckpointMayHold) {
       {[](auto& m) {
          AddTensor(*m.mutable_shards(0), "empty", {0, 3}, {0, 0}, {0, 3});
        },
-       "empty and in 2 slices"},
+       "is empty but has 2 slices"},
       {[](auto& m) { m.mutable_shards(1)->mutable_tensors(0)->set_dtype("I32"); },
        "of I32 in rank-00001.safetensors differs"},
       {[](auto& m) { m.mutable_shards(1)->mutable_tensors(0)->set_global_shape(1, 7); },

@@ -72,11 +72,11 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     key_ = value;
     switch (state_) {
       case State::kTop:
-        if (!names_.insert(value).second) return Fail("{} is there twice", Shown(value));
+        if (!names_.insert(value).second) return Fail("{} appears twice", Shown(value));
         return true;
       case State::kMetadata:
         if (header_.metadata.contains(value)) {
-          return Fail("__metadata__: key {} is there twice", Shown(value));
+          return Fail("__metadata__: key {} appears twice", Shown(value));
         }
         return true;
       case State::kEntry:
@@ -84,7 +84,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
           return Fail("tensor {}: unknown key {}", Shown(entry_.name), Shown(value));
         }
         if (!entry_keys_.insert(value).second) {
-          return Fail("tensor {}: key {} is there twice", Shown(entry_.name), value);
+          return Fail("tensor {}: key {} appears twice", Shown(entry_.name), value);
         }
         return true;
       default:
@@ -95,7 +95,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (state_ == State::kEntry) {
       if (entry_keys_.size() != 3) {
-        return Fail("tensor {}: has not all of dtype, shape, data_offsets", Shown(entry_.name));
+        return Fail("tensor {}: dtype, shape or data_offsets is missing", Shown(entry_.name));
       }
       header_.entries.push_back(std::move(entry_));
     }
@@ -126,7 +126,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    return Fail("no JSON at byte {}", position);
+    return Fail("invalid JSON at byte {}", position);
   }
 
  private:
@@ -195,19 +195,19 @@ StatusOr<SafetensorsHeader> ParseSafetensorsJson(std::string_view json, int64_t 
     }
     if (entry.begin != end) {
       return InvalidArgument(
-          "safetensors header: tensor \"{}\" begins at {}, but the data before it end at {}", shown,
-          entry.begin, end);
+          "safetensors header: tensor \"{}\" begins at {}, but the data before it ends at {}",
+          shown, entry.begin, end);
     }
     if (entry.end < entry.begin || entry.end - entry.begin != *bytes) {
       return InvalidArgument(
-          "safetensors header: tensor \"{}\": data_offsets [{}, {}] are not the {} bytes of shape "
-          "{} of {}",
+          "safetensors header: tensor \"{}\": data_offsets [{}, {}] do not have the {} bytes of "
+          "shape {} of {}",
           shown, entry.begin, entry.end, *bytes, ToString(entry.shape), entry.dtype);
     }
     end = entry.end;
   }
   if (end != buffer_bytes) {
-    return InvalidArgument("safetensors header: the tensors end at {}, the buffer has {} bytes",
+    return InvalidArgument("safetensors header: the tensors end at {}, but the buffer has {} bytes",
                            end, buffer_bytes);
   }
   return header;
@@ -259,7 +259,7 @@ StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>& entries,
   int64_t end = 0;
   for (SafetensorsEntry& entry : entries) {
     if (!names.insert(entry.name).second) {
-      return InvalidArgument("tensor {} is there twice in one file", entry.name);
+      return InvalidArgument("tensor {} appears twice in one file", entry.name);
     }
     const auto bytes = DenseBytes(entry.shape, entry.dtype);
     if (!bytes.ok()) return Annotate(bytes.status(), fmt::format("tensor {}", entry.name));

@@ -32,26 +32,25 @@ Status ValidateSampleChannels(const v1::SampleChannels& recorded) {
     return InvalidArgument("samples.version {} is below 0", recorded.version());
   }
   if (recorded.channels_size() > SampleSchema::kChannelsMax) {
-    return InvalidArgument("samples: {} channels are more than {}", recorded.channels_size(),
+    return InvalidArgument("samples: {} channels exceed the limit of {}", recorded.channels_size(),
                            SampleSchema::kChannelsMax);
   }
   std::set<std::string> names;
   for (const v1::SampleChannel& channel : recorded.channels()) {
     if (!IsChannelName(channel.name())) {
-      return InvalidArgument("samples: \"{}\" is no name of a channel",
-                             channel.name().substr(0, 64));
+      return InvalidArgument("samples: \"{}\" is not a channel name", channel.name().substr(0, 64));
     }
     if (!names.insert(channel.name()).second) {
-      return InvalidArgument("samples: channel \"{}\" is there twice", channel.name());
+      return InvalidArgument("samples: channel \"{}\" appears twice", channel.name());
     }
     if (!IsWord(channel.type()) || !IsWord(channel.extent())) {
-      return InvalidArgument("samples: channel \"{}\" is \"{}\" a \"{}\", which is no form",
-                             channel.name(), channel.type().substr(0, 16),
-                             channel.extent().substr(0, 16));
+      return InvalidArgument(
+          "samples: channel \"{}\" is \"{}\" a \"{}\", which is not a type and an extent",
+          channel.name(), channel.type().substr(0, 16), channel.extent().substr(0, 16));
     }
     if (channel.lanes() < 1 || channel.lanes() > SampleSchema::kLanesMax) {
-      return InvalidArgument("samples: channel \"{}\" has {} lanes, not 1 to {}", channel.name(),
-                             channel.lanes(), SampleSchema::kLanesMax);
+      return InvalidArgument("samples: channel \"{}\" has {} lanes, must have 1 to {}",
+                             channel.name(), channel.lanes(), SampleSchema::kLanesMax);
     }
   }
   return OkStatus();
@@ -62,13 +61,13 @@ Status CheckSampleChannels(const v1::SampleChannels& recorded, const SampleSchem
     const Channel* const known = schema.Find(channel.name());
     if (known == nullptr) {
       return FailedPrecondition(
-          "it needs channel {} of sample schema {}, which this build, of sample schema {}, does "
+          "it needs channel {} of sample schema {}, which this build, with sample schema {}, does "
           "not know",
           FormText(channel), SampleSchemaVersion(recorded), schema.version());
     }
     if (!HasForm(channel, known->form)) {
       return FailedPrecondition(
-          "it needs channel {} of sample schema {}; in this build, of sample schema {}, it is {}",
+          "it needs channel {} of sample schema {}; in this build, with sample schema {}, it is {}",
           FormText(channel), SampleSchemaVersion(recorded), schema.version(), ToText(known->form));
     }
   }

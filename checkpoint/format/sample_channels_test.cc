@@ -52,9 +52,8 @@ TEST(CheckSampleChannels, AnOlderSchemaRefusesTheChannelItDoesNotKnowByName) {
   const Status status = CheckSampleChannels(Recorded(NextSchema()), CurrentSampleSchema());
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(status),
-            "it needs channel region f32[64] a token of sample schema 2, which this build, of "
-            "sample schema "
-            "1, does not know");
+            "it needs channel region f32[64] a token of sample schema 2, which this build, with "
+            "sample schema 1, does not know");
 }
 
 TEST(CheckSampleChannels, ALaterRecordThatNeedsNoNewChannelIsAsGood) {
@@ -74,7 +73,7 @@ TEST(CheckSampleChannels, AKnownChannelInAnotherFormIsRefused) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(Message(status)), HasSubstr("it needs channel tokens "));
     EXPECT_THAT(std::string(Message(status)),
-                HasSubstr("in this build, of sample schema 1, it is tokens i32 a token"));
+                HasSubstr("in this build, with sample schema 1, it is tokens i32 a token"));
   }
 }
 
@@ -88,19 +87,20 @@ TEST(ValidateSampleChannels, RefusesWhatNoBuildRecords) {
   };
   const std::vector<Case> cases = {
       {[](auto& s) { s.set_version(-1); }, "samples.version -1 is below 0"},
-      {first([](auto& c) { c.set_name(""); }), "\"\" is no name"},
-      {first([](auto& c) { c.set_name(std::string(1 << 20, 'a')); }), "is no name"},
-      {first([](auto& c) { c.set_name("a\nb"); }), "is no name"},
-      {first([](auto& c) { c.set_name("targets"); }), "\"targets\" is there twice"},
-      {first([](auto& c) { c.set_type(""); }), "which is no form"},
-      {first([](auto& c) { c.set_type(std::string(1 << 20, 'x')); }), "which is no form"},
-      {first([](auto& c) { c.set_extent("a b"); }), "which is no form"},
+      {first([](auto& c) { c.set_name(""); }), "\"\" is not a channel name"},
+      {first([](auto& c) { c.set_name(std::string(1 << 20, 'a')); }), "is not a channel name"},
+      {first([](auto& c) { c.set_name("a\nb"); }), "is not a channel name"},
+      {first([](auto& c) { c.set_name("targets"); }), "\"targets\" appears twice"},
+      {first([](auto& c) { c.set_type(""); }), "which is not a type and an extent"},
+      {first([](auto& c) { c.set_type(std::string(1 << 20, 'x')); }),
+       "which is not a type and an extent"},
+      {first([](auto& c) { c.set_extent("a b"); }), "which is not a type and an extent"},
       {first([](auto& c) { c.set_lanes(0); }), "\"tokens\" has 0 lanes"},
-      {first([](auto& c) { c.set_lanes(INT64_MAX); }), "lanes, not 1 to"},
+      {first([](auto& c) { c.set_lanes(INT64_MAX); }), "lanes, must have 1 to"},
       {[](auto& s) {
          for (int i = 0; i < 60; ++i) Record({"c" + std::to_string(i)}, &s);
        },
-       "66 channels are more than 64"},
+       "66 channels exceed the limit of 64"},
   };
   for (const Case& c : cases) {
     v1::SampleChannels samples = Recorded(CurrentSampleSchema());

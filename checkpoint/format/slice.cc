@@ -33,7 +33,7 @@ const DtypeInfo* FindDtype(std::string_view dtype) {
 StatusOr<int64_t> DtypeBits(std::string_view dtype) {
   const DtypeInfo* info = FindDtype(dtype);
   if (info == nullptr) {
-    return InvalidArgument("dtype \"{}\" is not one of safetensors'", dtype.substr(0, 64));
+    return InvalidArgument("dtype \"{}\" is not a safetensors dtype", dtype.substr(0, 64));
   }
   return info->bits;
 }
@@ -67,15 +67,15 @@ StatusOr<int64_t> DenseBytes(const Extents& shape, std::string_view dtype) {
     return InvalidArgument("shape {} of {} has more than 2^60 bytes", ToString(shape), dtype);
   }
   if (bits % 8 != 0) {
-    return InvalidArgument("shape {} of {} is {} bits, no whole number of bytes", ToString(shape),
-                           dtype, bits);
+    return InvalidArgument("shape {} of {} has {} bits, not a whole number of bytes",
+                           ToString(shape), dtype, bits);
   }
   return bits / 8;
 }
 
 Status ValidateSlice(const GlobalSlice& slice) {
   if (slice.name.empty() || slice.name.size() > 1024) {
-    return InvalidArgument("tensor name of {} characters: want 1 to 1024", slice.name.size());
+    return InvalidArgument("tensor name has {} characters, must have 1 to 1024", slice.name.size());
   }
   for (const char c : slice.name) {
     if (c < 0x21 || c > 0x7E) {
@@ -85,8 +85,8 @@ Status ValidateSlice(const GlobalSlice& slice) {
   }
   const size_t dims = slice.global_shape.size();
   if (slice.box.offset.size() != dims || slice.box.shape.size() != dims) {
-    return InvalidArgument("tensor {}: slice {} has not the {} dims of global_shape {}", slice.name,
-                           ToString(slice.box), dims, ToString(slice.global_shape));
+    return InvalidArgument("tensor {}: slice {} does not have the {} dims of global_shape {}",
+                           slice.name, ToString(slice.box), dims, ToString(slice.global_shape));
   }
   if (const auto bytes = DenseBytes(slice.global_shape, slice.dtype); !bytes.ok()) {
     return Annotate(bytes.status(), fmt::format("tensor {}: global_shape", slice.name));

@@ -195,8 +195,9 @@ StatusOr<CheckpointDifference> DiffCheckpoints(FileSystem& files, const std::str
     if (other == tensors_b.end()) {
       difference.reason = "only in the first";
     } else if (other->second.dtype != tensor.dtype || other->second.shape != tensor.shape) {
-      difference.reason = fmt::format("{} of {} and {} of {}", tensor.dtype, ToString(tensor.shape),
-                                      other->second.dtype, ToString(other->second.shape));
+      difference.reason =
+          fmt::format("{} of {} in the first, {} of {} in the second", tensor.dtype,
+                      ToString(tensor.shape), other->second.dtype, ToString(other->second.shape));
     } else {
       difference.elements = *Elements(tensor.shape);
       ++result.tensors;

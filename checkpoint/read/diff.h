@@ -15,8 +15,8 @@ namespace troupe {
 
 struct TensorDifference {
   std::string name;
-  // The reason why the elements cannot be compared: "only in the first", "F32 of [4, 6] and F32 of
-  // [4, 7]". Empty if they were compared.
+  // The reason why the elements cannot be compared: "only in the first", "F32 of [4, 6] in the
+  // first, F32 of [4, 7] in the second". Empty if they were compared.
   std::string reason;
   int64_t elements = 0;
   int64_t differing = 0;  // elements with different bits

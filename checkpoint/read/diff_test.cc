@@ -57,7 +57,8 @@ TEST_F(DiffTest, NamesTheTensorsThatDifferAndByHowMuch) {
   const CheckpointDifference difference = Diff(a, b, 2, 3);
   ASSERT_EQ(difference.differing.size(), 4u);
   EXPECT_EQ(difference.differing[0].name, "cut");
-  EXPECT_EQ(difference.differing[0].reason, "F32 of [2, 4] and F32 of [1, 4]");
+  EXPECT_EQ(difference.differing[0].reason,
+            "F32 of [2, 4] in the first, F32 of [1, 4] in the second");
   EXPECT_EQ(difference.differing[1].reason, "only in the first");
   EXPECT_EQ(difference.differing[2].reason, "only in the second");
   const TensorDifference& w = difference.differing[3];

@@ -360,7 +360,8 @@ TEST_F(RoundTrip, AManifestThatBelongsToOtherShardsIsRefused) {
   const Status status =
       LoadSlices(files_, directory_, manifest, std::array{LoadTarget{wanted, data}});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("layers.0.p of the manifest is not in it"));
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("layers.0.p of the manifest is missing from the file"));
 }
 
 TEST_F(RoundTrip, AFaultAtAnyCallFailsTheShardAndIsNeverRetried) {

@@ -12,7 +12,8 @@ Status SeeShard(FileSystem& files, const std::string& directory, const v1::Shard
   const std::string path = JoinPath(directory, shard.name());
   TROUPE_ASSIGN_OR_RETURN(const auto file, files.Open(path, SymbolicLinks::kRefuse));
   if (file->size() != shard.bytes()) {
-    return DataLoss("{}: size {} is not {}, which was written", path, file->size(), shard.bytes());
+    return DataLoss("{}: size {} is not {}, the size that was written", path, file->size(),
+                    shard.bytes());
   }
   TROUPE_ASSIGN_OR_RETURN(const SafetensorsHeader header, ReadSafetensorsHeader(*file));
   const Status match = MatchHeader(shard, header);

@@ -28,7 +28,7 @@ Status CheckBlock(const std::string& path, const v1::ShardFile& shard, int64_t b
   if (Crc32c(bytes) == shard.block_crc32c(static_cast<int>(block))) return OkStatus();
   const int64_t begin = block * kDigestBlockBytes;
   const int64_t end = begin + static_cast<int64_t>(bytes.size());
-  return DataLoss("{}: bytes {} to {} are not what was written ({})", path, begin, end,
+  return DataLoss("{}: bytes {} to {} differ from what was written ({})", path, begin, end,
                   TensorsWithin(shard, begin, end, kNamesInErrors));
 }
 
@@ -41,8 +41,8 @@ StatusOr<VerifiedFile> VerifiedFile::Open(FileSystem& files, const std::string& 
   file.shard_ = &shard;
   TROUPE_ASSIGN_OR_RETURN(file.file_, files.Open(file.path_, SymbolicLinks::kRefuse));
   if (file.file_->size() != shard.bytes()) {
-    return DataLoss("{}: size {} is not {}, which was written", file.path_, file.file_->size(),
-                    shard.bytes());
+    return DataLoss("{}: size {} is not {}, the size that was written", file.path_,
+                    file.file_->size(), shard.bytes());
   }
   return file;
 }
@@ -226,8 +226,10 @@ Status LoadSlices(FileSystem& files, const std::string& directory,
                      *DenseBytes(target.slice.box.shape, target.slice.dtype),
                  "tensor {}", target.slice.name);
     if (*DtypeBits(target.slice.dtype) % 8 != 0) {
-      return InvalidArgument("tensor {}: {} has no whole bytes an element: it cannot be sliced",
-                             target.slice.name, target.slice.dtype);
+      return InvalidArgument(
+          "tensor {}: an element of {} is not a whole number of bytes, so the tensor cannot be "
+          "sliced",
+          target.slice.name, target.slice.dtype);
     }
     wanted.push_back(target.slice);
   }
@@ -238,8 +240,9 @@ Status LoadSlices(FileSystem& files, const std::string& directory,
     const std::string path = JoinPath(directory, shard.name());
     TROUPE_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path, SymbolicLinks::kRefuse));
     if (info.kind != FileKind::kRegular || info.size_bytes != shard.bytes()) {
-      return DataLoss("{}: size {} is not {}, which was written, or it is no regular file", path,
-                      info.size_bytes, shard.bytes());
+      return DataLoss(
+          "{}: size {} is not {}, the size that was written, or it is not a regular file", path,
+          info.size_bytes, shard.bytes());
     }
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.load.verified"));

@@ -37,8 +37,8 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ManifestFromJson(text));
   if (manifest.job().empty() || manifest.attempt() < 1 || manifest.state().step() < 1) {
     return InvalidArgument(
-        "its manifest names job \"{}\", attempt {}, step {}: no job's checkpoint", manifest.job(),
-        manifest.attempt(), manifest.state().step());
+        "its manifest names job \"{}\", attempt {} and step {}, which no checkpoint of a job has",
+        manifest.job(), manifest.attempt(), manifest.state().step());
   }
   Found found;
   found.spec_json = manifest.job_spec_json();
@@ -77,11 +77,12 @@ SurveyedJob NewestJob(std::string id, std::vector<Found> found, std::vector<Left
   }
   for (Found& one : found) {
     if (one.create_wall_time_ns != job.create_wall_time_ns) {
-      left_out->push_back({one.record.path(), "it is of an earlier job of this name"});
+      left_out->push_back({one.record.path(), "it belongs to an earlier job of this name"});
     } else if (!job.checkpoints.empty() &&
                job.checkpoints.back().attempt() == one.record.attempt()) {
-      left_out->push_back({one.record.path(), fmt::format("another one has its attempt number {}",
-                                                          one.record.attempt())});
+      left_out->push_back(
+          {one.record.path(),
+           fmt::format("another checkpoint has its attempt number {}", one.record.attempt())});
     } else {
       job.spec_json = std::move(one.spec_json);
       job.folder = std::move(one.folder);

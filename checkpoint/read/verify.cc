@@ -49,16 +49,17 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
   if ((*file)->size() != shard.bytes()) {
     // The tensors beyond the end of a truncated file are lost.
     const bool cut = (*file)->size() < shard.bytes();
-    return fail(
-        cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
-        fmt::format("size {} is not {}, which was written", (*file)->size(), shard.bytes()));
+    return fail(cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
+                fmt::format("size {} is not {}, the size that was written", (*file)->size(),
+                            shard.bytes()));
   }
   FileChecksums checksums;
   bool blocks_match = true;
   for (int64_t i = 0; i < DigestBlocks(shard.bytes()); ++i) {
     const int64_t begin = i * kDigestBlockBytes;
     const int64_t end = std::min(begin + kDigestBlockBytes, shard.bytes());
-    if (stop != nullptr && stop->load()) return fail_to_read("", Cancelled("told to stop"));
+    if (stop != nullptr && stop->load())
+      return fail_to_read("", Cancelled("verification was stopped"));
     const auto block = buffer.first(static_cast<size_t>(end - begin));
     if (const Status read = (*file)->ReadAt(begin, block); !read.ok()) {
       return fail_to_read(AllTensorsWithin(shard, begin, end), read);
@@ -68,7 +69,7 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
     if (checksums.block_crc32c().back() != shard.block_crc32c(static_cast<int>(i))) {
       blocks_match = false;
       fail(AllTensorsWithin(shard, begin, end),
-           fmt::format("bytes {} to {} are not what was written", begin, end));
+           fmt::format("bytes {} to {} differ from what was written", begin, end));
     }
   }
   if (!blocks_match) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 
@@ -58,10 +59,14 @@ int64_t CutRow(const Shared& shared, int64_t target, int64_t split_bytes) {
   return row;
 }
 
-}  // namespace
+// The slices that one set of ranks holds, in the order of their names and offsets.
+struct Group {
+  std::vector<int> ranks;
+  std::vector<Shared> slices;
+};
 
-std::vector<std::vector<OwnedRows>> AssignOwners(
-    const std::vector<std::vector<GlobalSlice>>& slices_of_rank, int64_t split_bytes) {
+// Groups the slices by their set of holders, smallest sets first.
+std::vector<Group> GroupByHolders(const std::vector<std::vector<GlobalSlice>>& slices_of_rank) {
   using Key = std::tuple<std::string, Extents, Extents>;
   struct Holders {
     std::vector<int> ranks;
@@ -84,46 +89,62 @@ std::vector<std::vector<OwnedRows>> AssignOwners(
       holders.shared.rows = RowCount(slice);
     }
   }
-  // Groups the slices by their set of holders, smallest sets first.
-  std::map<std::pair<size_t, std::vector<int>>, std::vector<const Shared*>> groups;
-  for (const auto& [key, holders] : held) {
-    groups[{holders.ranks.size(), holders.ranks}].push_back(&holders.shared);
+  std::map<std::pair<size_t, std::vector<int>>, Group> groups;
+  for (auto& [key, holders] : held) {
+    Group& group = groups[{holders.ranks.size(), holders.ranks}];
+    group.ranks = holders.ranks;
+    group.slices.push_back(std::move(holders.shared));
   }
+  std::vector<Group> ordered;
+  for (auto& [key, group] : groups) ordered.push_back(std::move(group));
+  return ordered;
+}
+
+// Distributes the rows of the group's slices over its ranks and adds their bytes to `loads`, which
+// are the bytes that each rank already has to write.
+void AssignGroup(const Group& group, int64_t split_bytes, std::vector<int64_t>* loads,
+                 std::vector<std::vector<OwnedRows>>* owned) {
+  int64_t work = 0;
+  for (const Shared& shared : group.slices) work += shared.bytes;
+  std::vector<int64_t> group_loads;
+  for (const int rank : group.ranks) group_loads.push_back((*loads)[static_cast<size_t>(rank)]);
+  const std::vector<int64_t> shares = Pour(group_loads, work);
+
+  size_t holder = 0;
+  int64_t share_end = shares[0];  // in bytes from the start of the group's first slice
+  int64_t begin = 0;
+  for (const Shared& shared : group.slices) {
+    if (shared.bytes == 0) {
+      (*owned)[static_cast<size_t>(group.ranks[0])].push_back(
+          {shared.index_on_holder[0], 0, shared.rows});
+      continue;
+    }
+    int64_t row = 0;
+    do {
+      int64_t end_row = shared.rows;
+      if (holder + 1 < group.ranks.size()) {
+        end_row = std::max(row, CutRow(shared, share_end - begin, split_bytes));
+      }
+      if (end_row > row) {
+        const size_t rank = static_cast<size_t>(group.ranks[holder]);
+        (*owned)[rank].push_back({shared.index_on_holder[holder], row, end_row - row});
+        (*loads)[rank] += shared.bytes / shared.rows * (end_row - row);
+      }
+      row = end_row;
+      if (row < shared.rows) share_end += shares[++holder];
+    } while (row < shared.rows);
+    begin += shared.bytes;
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<OwnedRows>> AssignOwners(
+    const std::vector<std::vector<GlobalSlice>>& slices_of_rank, int64_t split_bytes) {
   std::vector<int64_t> loads(slices_of_rank.size(), 0);
   std::vector<std::vector<OwnedRows>> owned(slices_of_rank.size());
-  for (const auto& [group, slices] : groups) {
-    const std::vector<int>& ranks = group.second;
-    int64_t work = 0;
-    for (const Shared* shared : slices) work += shared->bytes;
-    std::vector<int64_t> group_loads;
-    for (const int rank : ranks) group_loads.push_back(loads[static_cast<size_t>(rank)]);
-    const std::vector<int64_t> shares = Pour(group_loads, work);
-
-    size_t holder = 0;
-    int64_t share_end = shares[0];  // in bytes from the start of the group's first slice
-    int64_t begin = 0;
-    for (const Shared* shared : slices) {
-      if (shared->bytes == 0) {
-        owned[static_cast<size_t>(ranks[0])].push_back(
-            {shared->index_on_holder[0], 0, shared->rows});
-        continue;
-      }
-      int64_t row = 0;
-      do {
-        int64_t end_row = shared->rows;
-        if (holder + 1 < ranks.size()) {
-          end_row = std::max(row, CutRow(*shared, share_end - begin, split_bytes));
-        }
-        if (end_row > row) {
-          const size_t rank = static_cast<size_t>(ranks[holder]);
-          owned[rank].push_back({shared->index_on_holder[holder], row, end_row - row});
-          loads[rank] += shared->bytes / shared->rows * (end_row - row);
-        }
-        row = end_row;
-        if (row < shared->rows) share_end += shares[++holder];
-      } while (row < shared->rows);
-      begin += shared->bytes;
-    }
+  for (const Group& group : GroupByHolders(slices_of_rank)) {
+    AssignGroup(group, split_bytes, &loads, &owned);
   }
   for (std::vector<OwnedRows>& rows : owned) {
     std::sort(rows.begin(), rows.end(), [](const OwnedRows& a, const OwnedRows& b) {

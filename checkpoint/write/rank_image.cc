@@ -41,7 +41,7 @@ Status RemoveFiles(FileSystem& files, const std::string& directory) {
   return files.SyncDirectory(directory);
 }
 
-// The group epoch that the name of an image's directory states; none: it is no such name.
+// Returns the group epoch in the name of an image's directory; none for any other name.
 std::optional<uint64_t> EpochOfName(std::string_view name) {
   constexpr std::string_view kEpoch = "-epoch-";
   const size_t at = name.find(kEpoch);
@@ -81,12 +81,12 @@ StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::str
   TROUPE_ASSIGN_OR_RETURN(const std::string json,
                           ReadFile(files, path, kDescriptionBytesMax, SymbolicLinks::kRefuse));
   if (const std::string actual = Sha256Of(AsBytes(json)); actual != digest) {
-    return DataLoss("{}: digest {} is not {}, which was recorded", path, actual, digest);
+    return DataLoss("{}: digest {} is not {}, the recorded one", path, actual, digest);
   }
   v1::ImageManifest image;
   const auto parsed = google::protobuf::util::JsonStringToMessage(json, &image);
   if (!parsed.ok() || image.format_version() != kImageFormatVersion) {
-    return DataLoss("{}: is no description of an image of format {}", path, kImageFormatVersion);
+    return DataLoss("{}: does not describe an image of format {}", path, kImageFormatVersion);
   }
   v1::CheckpointManifest manifest;
   manifest.set_format_version(kManifestFormatVersion);
@@ -128,7 +128,7 @@ Status DeleteRankImage(FileSystem& files, const std::string& root, const std::st
                         directory.find("/../") == std::string::npos && name.starts_with("step-") &&
                         name.find("-rank-") != std::string::npos;
   if (!is_image) {
-    return FailedPrecondition("delete {}: is no image of a rank beneath {}", directory, root);
+    return FailedPrecondition("delete {}: is not the image of a rank under {}", directory, root);
   }
   TROUPE_RETURN_IF_ERROR(RemoveFiles(files, directory));
   const Status removed = files.RemoveDirectory(directory);

@@ -33,13 +33,13 @@ StatusOr<std::string> WriteRankImage(FileSystem& files, const std::string& direc
 StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::string& directory,
                                                std::string_view digest);
 
-// The images beneath `root`, whole or not, by path; none where `root` is absent. No more than so
-// many are named.
+// Returns the paths of the images under `root`, complete or not; none if `root` is absent. The
+// number of paths is limited.
 inline constexpr size_t kMostImagesFound = 4096;
 StatusOr<std::vector<v1::HeldImage>> FindRankImages(FileSystem& files, const std::string& root);
 
-// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` is named like an
-// image's beneath `root`.
+// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` has the name of an
+// image under `root`.
 Status DeleteRankImage(FileSystem& files, const std::string& root, const std::string& directory);
 
 }  // namespace troupe

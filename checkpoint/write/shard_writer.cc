@@ -80,7 +80,7 @@ Status WriteDurably(FileSystem& files, const std::string& directory, const Shard
                     const std::function<Status(StreamingFile&)>& write) {
   const std::string path = JoinPath(directory, layout.shard.name());
   const auto there = files.Stat(path, SymbolicLinks::kRefuse);
-  if (there.ok()) return AlreadyExists("{}: this attempt's shard is written already", path);
+  if (there.ok()) return AlreadyExists("{}: the shard of this attempt is already written", path);
   if (there.status().code() != StatusCode::kNotFound) return there.status();
 
   const std::string temporary = path + ".tmp";

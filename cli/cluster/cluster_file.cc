@@ -89,8 +89,8 @@ StatusOr<ClusterFile> ReadClusterFile(const std::string& folder) {
   if (cluster->folder.empty() || IsSameFolder(cluster->folder, folder)) return cluster;
   if (const std::optional<ProcessId> alive = AnyAlive(*cluster)) {
     return FailedPrecondition(
-        "{} is a copy of that of the cluster in {}, whose processes are not this folder's: process "
-        "{} lives; remove the copy, or troupe down that cluster first",
+        "{} is a copy of the file of the cluster in {}, whose processes do not belong to this "
+        "folder: process {} is alive; remove the copy, or run `troupe down` for that cluster first",
         PathOf(folder), cluster->folder, alive->pid);
   }
   return cluster;

@@ -27,8 +27,8 @@ StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text);
 struct ClusterSettings {
   WorkerDevices devices;
   double detection_seconds = 3;
-  int64_t log_bytes = 64 << 20;    // a log of so many bytes is moved aside
-  int log_files = 4;               // so many of those are kept
+  int64_t log_bytes = 64 << 20;    // a log of this size is moved aside
+  int log_files = 4;               // the number of old logs that are kept
   std::string keep_ended = "all";  // jobs that have ended, as base/keep_ended.h has it
   int coordinator_port = 0;
   int coordinator_metrics_port = 0;

@@ -90,7 +90,7 @@ StatusOr<ProcessId> StartDetached(const std::vector<std::string>& arguments,
   }
   // The pid cannot be recycled before the parent has reaped the process.
   if (auto process = FindProcess(pid)) return *process;
-  return Internal("{} ended at once; see {}", arguments[0], log_path);
+  return Internal("{} ended immediately; see {}", arguments[0], log_path);
 }
 
 StatusOr<std::string> BinaryFolder() {
@@ -141,7 +141,7 @@ StatusOr<std::vector<int>> FindFreePorts(int count) {
     held.push_back(*std::move(socket));
   }
   if (ports.size() < static_cast<size_t>(count)) {
-    return ResourceExhausted("fewer than {} free ports from {} to {}", count, kFirstPort,
+    return ResourceExhausted("there are fewer than {} free ports from {} to {}", count, kFirstPort,
                              kFirstPort + kPorts - 1);
   }
   return ports;

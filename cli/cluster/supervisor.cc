@@ -79,7 +79,8 @@ Status Supervisor::Run() {
   const int lock = open(SupervisorLockPath(folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock < 0) return ErrnoStatus(errno, SupervisorLockPath(folder_));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    return FailedPrecondition("{} is held: another supervisor lives", SupervisorLockPath(folder_));
+    return FailedPrecondition("{} is locked: another supervisor is running",
+                              SupervisorLockPath(folder_));
   }
   sigset_t signals;
   sigemptyset(&signals);
@@ -153,7 +154,7 @@ void Supervisor::TakeOverSurvivors() {
   const auto take_over = [&](Child* child, const ProcessId& process) {
     if (!IsAlive(process)) return;
     Begin(child, process);
-    LogInfo("supervisor", "{} lives on as process {}", child->name, process.pid);
+    LogInfo("supervisor", "{} is still running as process {}", child->name, process.pid);
   };
   take_over(&children_[0], former->coordinator);
   for (const auto& worker : former->workers) {
@@ -211,7 +212,7 @@ void Supervisor::NoticeHangs() {
       child.probed_at = now;
     }
     if (!child.liveness.IsHung(now)) continue;
-    LogWarning("supervisor", "{}, process {}, has given no sign that it works for {:.1f} s: killed",
+    LogWarning("supervisor", "{}, process {}, has shown no progress for {:.1f} s and was killed",
                child.name, child.process.pid,
                std::chrono::duration<double>(child.liveness.Silence(now)).count());
     SignalProcess(child.process, SIGKILL);
@@ -229,7 +230,7 @@ void Supervisor::NoticeDeaths() {
         child.quick_deaths == 0
             ? milliseconds(0)
             : std::min(kFirstWait * (1 << std::min(child.quick_deaths - 1, 10)), kLongestWait);
-    LogWarning("supervisor", "{}, process {}, is dead; starting it again in {} ms", child.name,
+    LogWarning("supervisor", "{}, process {}, has ended; it restarts in {} ms", child.name,
                child.process.pid, wait.count());
     child.start_not_before = now + wait;
     child.process = {};
@@ -274,7 +275,7 @@ void Supervisor::StopChildren(std::vector<Child*> children, seconds limit) {
     if (!killed && steady_clock::now() > end) {
       killed = true;
       for (Child* child : children) {
-        LogWarning("supervisor", "{} did not stop within its limit: killed", child->name);
+        LogWarning("supervisor", "{} did not stop within its limit and was killed", child->name);
         SignalProcess(child->process, SIGKILL);
       }
     }

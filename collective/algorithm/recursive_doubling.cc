@@ -15,8 +15,8 @@ StepList RecursiveDoublingAllReduce(int rank, int ranks) {
     list.steps.push_back({.receive_from = rank - power, .receive = kAll});
     return list;
   }
-  const bool stands_in = rank + power < ranks;
-  if (stands_in) {
+  const bool stands_for_extra = rank + power < ranks;
+  if (stands_for_extra) {
     list.steps.push_back({.receive_from = rank + power, .receive = kAll, .reduce = true});
   }
   for (int distance = 1; distance < power; distance *= 2) {
@@ -27,7 +27,7 @@ StepList RecursiveDoublingAllReduce(int rank, int ranks) {
                           .receive = kAll,
                           .reduce = true});
   }
-  if (stands_in) list.steps.push_back({.send_to = rank + power, .send = kAll});
+  if (stands_for_extra) list.steps.push_back({.send_to = rank + power, .send = kAll});
   return list;
 }
 

@@ -127,7 +127,7 @@ Status NcclCommunicator::Complete(const std::function<nccl::Result(nccl::Comm)>&
       if (result != nccl::kInProgress) return library_.ToStatus(result, comm_);
     }
     if (Now() >= deadline) {
-      return DeadlineExceeded("NCCL is not done with it after {:.1f} s", ToSeconds(limit));
+      return DeadlineExceeded("NCCL has not completed it within {:.1f} s", ToSeconds(limit));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min<Duration>(2 * pause, std::chrono::milliseconds(1));
@@ -314,7 +314,7 @@ Status NcclCommunicator::Close() {
   }
   // If one rank aborts, all ranks abort.
   TROUPE_RETURN_IF_ERROR(environment_.status());
-  if (environment_.leaves_behind.load()) return Unavailable("NCCL did not end another group");
+  if (environment_.leaves_behind.load()) return Unavailable("NCCL did not complete another group");
   TROUPE_RETURN_IF_ERROR(Complete([this](nccl::Comm comm) { return library_.comm_finalize(comm); },
                                   environment_.options.close_limit));
   const std::lock_guard lock(mutex_);

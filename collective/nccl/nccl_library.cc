@@ -42,7 +42,7 @@ Status NcclLibrary::LookUp(const SharedLibrary& library) {
   TROUPE_RETURN_IF_ERROR(library.Find("ncclGroupEnd", &group_end));
   TROUPE_RETURN_IF_ERROR(ToStatus(get_version_(&version_), nullptr));
   if (version_ < kNcclVersionMin) {
-    return FailedPrecondition("it is NCCL {}, of which at least {} is needed", version_text(),
+    return FailedPrecondition("its version is NCCL {}, but at least {} is required", version_text(),
                               VersionText(kNcclVersionMin));
   }
   return OkStatus();
@@ -53,7 +53,7 @@ std::string NcclLibrary::version_text() const { return VersionText(version_); }
 std::string NcclInUse(const std::string& path) {
   const auto library = NcclLibrary::Load(path);
   if (library.ok()) return (*library)->version_text();
-  LogWarning("nccl", "no gang of several GPUs has those of this host: {}",
+  LogWarning("nccl", "the GPUs of this host cannot take part in jobs on several GPUs: {}",
              Message(library.status()));
   return "";
 }

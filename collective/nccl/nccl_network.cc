@@ -17,7 +17,7 @@ NcclNetwork::NcclNetwork(const NcclLibrary& library, NcclDevice& device, Collect
 NcclNetwork::~NcclNetwork() {
   {
     const std::lock_guard lock(mutex_);
-    TROUPE_CHECK(communicators_.empty(), "{} communicators outlive their network",
+    TROUPE_CHECK(communicators_.empty(), "{} communicators were not destroyed before their network",
                  communicators_.size());
     ends_ = true;
   }

@@ -36,8 +36,8 @@ Status OperationLedger::CheckHang(MonotonicTime now, Duration limit) {
     if (now - entry.since < limit) continue;
     const auto& [operation, purpose, bytes] = key;
     return DeadlineExceeded(
-        "{}: run {} of those of {} bytes, last issued as operation {} of the group, has not ended "
-        "for {:.1f} s on the device",
+        "{}: run {} of its operations with {} bytes, last issued as operation {} of the group, has "
+        "not completed for {:.1f} s on the device",
         Describe(operation, purpose), progress.begun, bytes, entry.last_issued,
         ToSeconds(now - entry.since));
   }
@@ -87,7 +87,7 @@ CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
     stands = true;
   }
   // Operations run one after another, so the one in flight is the last begun.
-  if (stands) flight.stands_in = flight.entered;
+  if (stands) flight.blocked_in = flight.entered;
   return flight;
 }
 

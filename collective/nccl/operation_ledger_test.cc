@@ -51,9 +51,10 @@ TEST_F(OperationLedgerTest, WhatIsBegunHangsAtTheLimitAfterItWasSeen) {
   EXPECT_FALSE(Hangs(109));
   const Status status = ledger_.CheckHang(MonotonicTime(seconds(110)), seconds(10));
   EXPECT_EQ(Message(status),
-            "all_gather of axis data_shard, purpose unshard, group data_shard/0: run 2 of those of "
+            "all_gather of axis data_shard, purpose unshard, group data_shard/0: run 2 of its "
+            "operations with "
             "64 bytes, last issued "
-            "as operation 2 of the group, has not ended for 10.0 s on the device");
+            "as operation 2 of the group, has not completed for 10.0 s on the device");
 }
 
 TEST_F(OperationLedgerTest, WhatRunsAgainAndAgainDoesNotHang) {
@@ -67,17 +68,16 @@ TEST_F(OperationLedgerTest, WhatRunsAgainAndAgainDoesNotHang) {
 
 TEST_F(OperationLedgerTest, WhatIsInFlightIsToldWithHowLongItIsKnownToBe) {
   Run(CollectiveOperation::kAllReduce, 8, Purpose::kTensor);
-  EXPECT_EQ(ledger_.Flight(MonotonicTime(seconds(1))).stands_in, 0u);
+  EXPECT_EQ(ledger_.Flight(MonotonicTime(seconds(1))).blocked_in, 0u);
   device_.hangs = true;
   Run(CollectiveOperation::kAllGather, 64, Purpose::kUnshard);
   EXPECT_FALSE(Hangs(100));
   const CollectiveFlight flight = ledger_.Flight(MonotonicTime(seconds(103)));
   EXPECT_EQ(flight.entered, 2u);
   EXPECT_EQ(flight.ranks, std::vector<int>{0});
-  EXPECT_EQ(
-      DescribeInFlight({flight}),
-      "all_gather of axis data_shard, purpose unshard, group data_shard/0 (NCCL), 64 bytes, the "
-      "group's operation 2, for 3.0 s");
+  EXPECT_EQ(DescribeInFlight({flight}),
+            "all_gather of axis data_shard, purpose unshard, group data_shard/0 (NCCL), 64 bytes, "
+            "operation 2 of the group, for 3.0 s");
 }
 
 TEST_F(OperationLedgerTest, SizesOfOneOperationAreCountedTogether) {

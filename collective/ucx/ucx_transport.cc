@@ -50,7 +50,7 @@ Status UcxStatus(ucs_status_t status, std::string_view what) {
     case UCS_ERR_CANCELED:
       return Cancelled("{}", text);
     case UCS_ERR_MESSAGE_TRUNCATED:
-      return Internal("{}: the peer sent more than was expected", text);
+      return Internal("{}: the peer sent more bytes than expected", text);
     case UCS_ERR_NO_MEMORY:
       return ResourceExhausted("{}", text);
     default:
@@ -255,7 +255,7 @@ class UcxTransport final : public Transport {
       return OkStatus();
     }
     destroyer.detach();
-    return DeadlineExceeded("UCX did not give its worker back within {:.3f} s", ToSeconds(limit));
+    return DeadlineExceeded("UCX did not release its worker within {:.3f} s", ToSeconds(limit));
   }
 
  private:

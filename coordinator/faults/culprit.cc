@@ -35,8 +35,8 @@ constexpr Rule kRules[] = {
     {"RANK_LOST", {Charged::kNever, Blamed::kHost}},
     {"CHECKPOINT_FAILED", {Charged::kDelayed, Blamed::kHost}},
     {"STORAGE", {Charged::kDelayed, Blamed::kHost}},
-    // The next try takes an older commit, or the same one if nobody could read it a second time.
-    // The host is blamed once another reading finds the commit whole (coordinator/job/doubts.h).
+    // The next try restores an older commit, or the same one if no worker could read it again.
+    // The host is blamed once another reading finds the commit intact (coordinator/job/doubts.h).
     {"BAD_CHECKPOINT", {Charged::kDelayed, Blamed::kNobody}},
     // The coordinator was absent for longer than a ticket's lifetime.
     {"TICKET_EXPIRED", {Charged::kNever, Blamed::kNobody}},

@@ -12,7 +12,7 @@ namespace {
 using Flights = std::vector<std::optional<v1::RankFlight>>;
 
 // A rank blocked in an operation.
-struct Stand {
+struct BlockedRank {
   int rank = -1;
   const v1::GroupFlight* group = nullptr;
   std::vector<int> late;  // members that have not reported entering it
@@ -28,31 +28,31 @@ uint64_t Entered(const Flights& flights, int rank, const std::string& group) {
   return 0;
 }
 
-std::vector<Stand> StandsOf(const Flights& flights) {
-  std::vector<Stand> stands;
+std::vector<BlockedRank> BlockedRanks(const Flights& flights) {
+  std::vector<BlockedRank> blocked;
   for (size_t rank = 0; rank < flights.size(); ++rank) {
     if (!flights[rank]) continue;
     for (const v1::GroupFlight& group : flights[rank]->groups()) {
-      if (group.stands_in() == 0) continue;
-      Stand stand{static_cast<int>(rank), &group, {}};
+      if (group.blocked_in() == 0) continue;
+      BlockedRank one{static_cast<int>(rank), &group, {}};
       for (const int member : group.ranks()) {
-        if (member != stand.rank && Entered(flights, member, group.group()) < group.stands_in())
-          stand.late.push_back(member);
+        if (member != one.rank && Entered(flights, member, group.group()) < group.blocked_in())
+          one.late.push_back(member);
       }
-      stands.push_back(std::move(stand));
+      blocked.push_back(std::move(one));
     }
   }
-  return stands;
+  return blocked;
 }
 
-bool WaitsFor(const Stand& stand, int rank) {
-  return std::find(stand.late.begin(), stand.late.end(), rank) != stand.late.end();
+bool WaitsFor(const BlockedRank& one, int rank) {
+  return std::find(one.late.begin(), one.late.end(), rank) != one.late.end();
 }
 
 // Returns, for example, "operation 812 (all_reduce, grad_reduce, 4096 bytes) of data/0 on axis
 // data".
 std::string OperationText(const v1::GroupFlight& group) {
-  return fmt::format("operation {} ({}, {}, {} bytes) of {} on axis {}", group.stands_in(),
+  return fmt::format("operation {} ({}, {}, {} bytes) of {} on axis {}", group.blocked_in(),
                      group.operation(), group.purpose(), group.bytes(), group.group(),
                      group.axis());
 }
@@ -66,37 +66,38 @@ std::vector<int> Silent(const Flights& flights) {
   return silent;
 }
 
-HangBlame BlameOne(const Flights& flights, const std::vector<Stand>& stands, int rank) {
-  const Stand* longest = nullptr;
+HangBlame BlameOne(const Flights& flights, const std::vector<BlockedRank>& blocked, int rank) {
+  const BlockedRank* longest = nullptr;
   std::vector<int> waiting;
-  for (const Stand& stand : stands) {
-    if (!WaitsFor(stand, rank)) continue;
-    waiting.push_back(stand.rank);
-    if (longest == nullptr || stand.group->waited_seconds() > longest->group->waited_seconds())
-      longest = &stand;
+  for (const BlockedRank& one : blocked) {
+    if (!WaitsFor(one, rank)) continue;
+    waiting.push_back(one.rank);
+    if (longest == nullptr || one.group->waited_seconds() > longest->group->waited_seconds())
+      longest = &one;
   }
   const auto& said = flights[static_cast<size_t>(rank)];
-  return {rank,
-          fmt::format("rank {} did not enter {}, in which rank {} has stood for {:.1f} s; {}", rank,
-                      OperationText(*longest->group), fmt::join(waiting, ", "),
-                      longest->group->waited_seconds(),
-                      said ? "it was at " + said->activity()
-                           : "it does not answer: its process or host stands still"),
-          {}};
+  return {
+      rank,
+      fmt::format("rank {} did not enter {}, in which rank {} has been blocked for {:.1f} s; {}",
+                  rank, OperationText(*longest->group), fmt::join(waiting, ", "),
+                  longest->group->waited_seconds(),
+                  said ? "it was at " + said->activity()
+                       : "it does not answer: its process or host is suspended"),
+      {}};
 }
 
 // Handles the case that no rank is blocked in an operation.
-HangBlame BlameWithoutStands(const Flights& flights) {
+HangBlame BlameWithoutBlockedRanks(const Flights& flights) {
   const std::vector<int> silent = Silent(flights);
   if (silent.size() == 1) {
     return {silent[0],
-            fmt::format("rank {} does not answer: its process or host stands still", silent[0]),
+            fmt::format("rank {} does not answer: its process or host is suspended", silent[0]),
             {}};
   }
   if (!silent.empty()) {
     return {-1,
             fmt::format("ranks {} do not answer, and no rank waits for one of them in a "
-                        "collective: nothing tells which of them stood still first",
+                        "collective, so the one that stopped first is unknown",
                         fmt::join(silent, ", ")),
             silent};
   }
@@ -110,33 +111,34 @@ HangBlame BlameWithoutStands(const Flights& flights) {
 }  // namespace
 
 HangBlame BlameForHang(const Flights& flights) {
-  const std::vector<Stand> stands = StandsOf(flights);
-  if (stands.empty()) return BlameWithoutStands(flights);
+  const std::vector<BlockedRank> blocked = BlockedRanks(flights);
+  if (blocked.empty()) return BlameWithoutBlockedRanks(flights);
   // Ranks the candidates: no report, then the number of ranks that wait for it, then the lower
   // rank.
   using Weight = std::tuple<bool, int64_t, int>;
   std::optional<Weight> most;
   for (int rank = 0; rank < static_cast<int>(flights.size()); ++rank) {
-    const auto waiting = std::count_if(
-        stands.begin(), stands.end(), [rank](const Stand& stand) { return WaitsFor(stand, rank); });
-    const bool waits_itself = std::any_of(stands.begin(), stands.end(), [rank](const Stand& stand) {
-      return stand.rank == rank && !stand.late.empty();
-    });
+    const auto waiting =
+        std::count_if(blocked.begin(), blocked.end(),
+                      [rank](const BlockedRank& one) { return WaitsFor(one, rank); });
+    const bool waits_itself = std::any_of(
+        blocked.begin(), blocked.end(),
+        [rank](const BlockedRank& one) { return one.rank == rank && !one.late.empty(); });
     if (waiting == 0 || waits_itself) continue;
     const Weight weight(!flights[static_cast<size_t>(rank)], waiting, -rank);
     if (!most || weight > *most) most = weight;
   }
-  if (most) return BlameOne(flights, stands, -std::get<int>(*most));
+  if (most) return BlameOne(flights, blocked, -std::get<int>(*most));
   std::string text;
   bool any_late = false;
-  for (const Stand& stand : stands) {
-    text += fmt::format("{}rank {} in {}", text.empty() ? "" : ", ", stand.rank,
-                        OperationText(*stand.group));
-    any_late |= !stand.late.empty();
+  for (const BlockedRank& one : blocked) {
+    text += fmt::format("{}rank {} in {}", text.empty() ? "" : ", ", one.rank,
+                        OperationText(*one.group));
+    any_late |= !one.late.empty();
   }
   return {-1,
           (any_late ? "ranks wait for each other: "
-                    : "all members have entered, and what they exchange does not arrive: ") +
+                    : "all members have entered, but their data does not arrive: ") +
               text,
           {}};
 }

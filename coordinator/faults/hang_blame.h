@@ -21,10 +21,10 @@ struct HangBlame {
 // report.
 //
 // A rank blocked in an operation waits for the members that have not entered it or did not report.
-// The blamed rank is waited for and waits for nobody itself. Among several such ranks, one that did
-// not report is preferred, then the one that most ranks wait for, then the lowest. If no rank is
-// blocked in an operation, the only rank without a report, or the job's only rank, is blamed; if
-// several did not report, they are equally suspect and none is blamed.
+// The blamed rank is one that others wait for and that itself waits for no other. Among several
+// such ranks, one that did not report is preferred, then the one that most ranks wait for, then the
+// lowest. If no rank is blocked in an operation, the only rank without a report, or the job's only
+// rank, is blamed; if several did not report, they are equally suspect and none is blamed.
 HangBlame BlameForHang(const std::vector<std::optional<v1::RankFlight>>& flights);
 
 }  // namespace troupe

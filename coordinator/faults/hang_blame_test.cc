@@ -16,7 +16,7 @@ struct GroupOfRank {
   std::string name;
   std::vector<int> ranks;
   uint64_t entered = 0;
-  uint64_t stands_in = 0;
+  uint64_t blocked_in = 0;
   double waited = 0;
 };
 
@@ -29,7 +29,7 @@ std::optional<v1::RankFlight> Flight(const std::vector<GroupOfRank>& groups) {
     told.set_axis(group.name.substr(0, group.name.find('/')));
     told.mutable_ranks()->Assign(group.ranks.begin(), group.ranks.end());
     told.set_entered(group.entered);
-    told.set_stands_in(group.stands_in);
+    told.set_blocked_in(group.blocked_in);
     told.set_operation("all_reduce");
     told.set_purpose("grad_reduce");
     told.set_waited_seconds(group.waited);
@@ -41,10 +41,11 @@ TEST(BlameForHang, TheRankThatDoesNotAnswerIsNamedAndNotThoseThatWait) {
   const HangBlame blame = BlameForHang({Flight({{"data/0", {0, 1, 2}, 12, 12, 2.5}}), std::nullopt,
                                         Flight({{"data/0", {0, 1, 2}, 12, 12, 2.25}})});
   EXPECT_EQ(blame.rank, 1);
-  EXPECT_THAT(blame.message,
-              AllOf(HasSubstr("rank 1 did not enter operation 12 (all_reduce, grad_reduce"),
-                    HasSubstr("of data/0 on axis data, in which rank 0, 2 has stood for 2.5 s"),
-                    HasSubstr("does not answer")));
+  EXPECT_THAT(
+      blame.message,
+      AllOf(HasSubstr("rank 1 did not enter operation 12 (all_reduce, grad_reduce"),
+            HasSubstr("of data/0 on axis data, in which rank 0, 2 has been blocked for 2.5 s"),
+            HasSubstr("does not answer")));
 }
 
 TEST(BlameForHang, ARankThatComputesWhileOthersWaitIsNamedWithWhatItDoes) {
@@ -98,8 +99,8 @@ TEST(BlameForHang, WithoutCollectivesTheOneThatDoesNotAnswerOrTheOnlyRankIsNamed
                                    BlameForHang({std::nullopt, std::nullopt, Flight({})})}) {
     EXPECT_EQ(several.rank, -1) << "they are equally suspect";
     EXPECT_THAT(several.suspects, ElementsAre(0, 1));
-    EXPECT_THAT(several.message,
-                AllOf(HasSubstr("ranks 0, 1 do not answer"), HasSubstr("nothing tells which")));
+    EXPECT_THAT(several.message, AllOf(HasSubstr("ranks 0, 1 do not answer"),
+                                       HasSubstr("so the one that stopped first is unknown")));
   }
   EXPECT_EQ(BlameForHang({Flight({})}).rank, 0);
   const HangBlame computing = BlameForHang({Flight({}), Flight({})});
@@ -125,11 +126,11 @@ TEST(BlameForHang, InAMeshOfGroupsWhoeverStopsIsNamed) {
         if (rank == stopped) {
           t.entered = 9;  // in the middle of a layer
         } else if (tensor_of(rank) == tensor_of(stopped)) {
-          t.stands_in = 10;  // its tensor neighbour
+          t.blocked_in = 10;  // its tensor neighbour
         } else {
           t.entered = 20;
           d.entered = 5;
-          d.stands_in = 5;  // reduces gradients
+          d.blocked_in = 5;  // reduces gradients
         }
         t.waited = d.waited = 3;
         if (rank != stopped || answers) flights[static_cast<size_t>(rank)] = Flight({t, d});

@@ -140,7 +140,7 @@ void StartBurnIns(Turn& turn) {
       AskForBurnIn(worker, blame, turn);
     }
   }
-  for (const std::string& worker : overdue) Postpone(worker, "its burn-in has not ended", turn);
+  for (const std::string& worker : overdue) Postpone(worker, "its burn-in has not completed", turn);
 }
 
 void AskForBurnInAnew(const std::string& worker, Turn& turn) {
@@ -159,7 +159,8 @@ void OnBurnInDone(const v1::BurnInDone& message, const std::string& worker, Turn
     return;
   }
   LiftSetAside(&found->second);
-  turn.effects.notes.push_back(fmt::format("{} is back: its burn-in found it sound", worker));
+  turn.effects.notes.push_back(
+      fmt::format("{} is available again: its burn-in found no fault", worker));
   Record(worker, turn);
   turn.reschedule = true;
 }

@@ -72,7 +72,7 @@ void SayBurnt(TestCluster& cluster, uint64_t request, bool sound) {
   message.mutable_burn_in_done()->set_request(request);
   message.mutable_burn_in_done()->set_sound(sound);
   if (!sound) message.mutable_burn_in_done()->set_reason("cpu: element 7 is 3, must be 4");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
 }
 
 TEST(HostFaults, AfterARanksExitASpareIsTaken) {
@@ -116,7 +116,7 @@ void BreakLink(TestCluster& cluster) {
   failed.set_message("all_reduce: send: Connection reset by remote peer");
   failed.add_unreached_ranks(0);
   const auto ranks = cluster.job("a").last_group.ranks();
-  cluster.Say(ranks[1].worker(), message);
+  cluster.SendFrom(ranks[1].worker(), message);
   cluster.StopRanks("a", epoch, {ranks[0].worker(), ranks[1].worker()});
   LetPass(cluster, std::chrono::seconds(10));
 }
@@ -145,7 +145,7 @@ TEST(HostFaults, ACollectiveFailureWithoutAFailedLinkBlamesNobody) {
   message.mutable_rank_failed()->set_group_epoch(1);
   message.mutable_rank_failed()->set_secondary(true);
   message.mutable_rank_failed()->set_cause("COLLECTIVE");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   cluster.Pass(kHostLimits.settle);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(cluster.state().fleet.blame, IsEmpty());
@@ -194,7 +194,7 @@ TEST(HostFaults, ADeviceThatFaultsIsAvoidedAndTheOtherDevicesOfItsHostAfterClean
   stopped.mutable_rank_stopped()->set_group_epoch(1);
   stopped.mutable_rank_stopped()->set_crashed(true);
   stopped.mutable_rank_stopped()->set_cause("DEVICE_FAULT");
-  cluster.Say("worker-0", stopped);
+  cluster.SendFrom("worker-0", stopped);
   EXPECT_EQ(WorkerOf(cluster), "worker-1");
   cluster.Disconnect("worker-1");
   LetPass(cluster, std::chrono::seconds(4));
@@ -255,7 +255,7 @@ TEST(HostFaults, OneThatIsNotSoundStaysSetAsideAndIsTriedAgainLater) {
   EXPECT_GT(second, first);
   // A burn-in without an answer has not succeeded.
   wait(std::chrono::seconds(200));
-  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("has not ended"));
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("has not completed"));
   EXPECT_FALSE(SetAsideOf(cluster, "worker-0").at(0).burning_in());
 }
 
@@ -333,7 +333,7 @@ void FailWrite(TestCluster& cluster, int rank = 0) {
   message.mutable_shard_failed()->set_attempt(cluster.job("a").record.last_attempt());
   message.mutable_shard_failed()->set_rank(rank);
   message.mutable_shard_failed()->set_reason("No space left on device");
-  cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), message);
+  cluster.SendFrom(cluster.job("a").last_group.ranks(rank).worker(), message);
 }
 
 TEST(HostFaults, AJobLeavesAHostThatCannotWriteItsShardOnceAnotherIsFree) {
@@ -391,16 +391,16 @@ void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) 
   failed.set_rank(rank);
   failed.set_cause("STORAGE");
   failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
-  failed.set_message("checkpoint.folder is /ck, which hosts do not share");
+  failed.set_message("checkpoint.folder is /ck, which the hosts do not share");
   failed.set_blamed_worker(worker);
   const auto placements = cluster.job("a").last_group.ranks();
-  cluster.Say(placements[rank].worker(), message);
+  cluster.SendFrom(placements[rank].worker(), message);
   for (const v1::RankPlacement& placement : placements) {
     v1::WorkerMessage stopped;
     stopped.mutable_rank_stopped()->set_job("a");
     stopped.mutable_rank_stopped()->set_group_epoch(failed.group_epoch());
     stopped.mutable_rank_stopped()->set_rank(placement.rank());
-    cluster.Say(placement.worker(), stopped);
+    cluster.SendFrom(placement.worker(), stopped);
   }
 }
 
@@ -481,7 +481,7 @@ TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThere) {
     failed.mutable_rank_failed()->set_job("a");
     failed.mutable_rank_failed()->set_group_epoch(epoch);
     failed.mutable_rank_failed()->set_cause("STORAGE");
-    cluster.Say("worker-0", failed);
+    cluster.SendFrom("worker-0", failed);
     cluster.StopRanks("a", epoch, {"worker-0"});
   }
   ASSERT_EQ(SetAsideOf(cluster, "worker-0").size(), 1u);

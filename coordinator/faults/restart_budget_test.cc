@@ -118,7 +118,7 @@ TEST(RestartBudget, LostHostsBetweenTheJobsOwnFaultsDoNotSaveIt) {
   EXPECT_EQ(record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(record.restarts(), 6 + 5) << "of lost hosts, of its own faults";
   EXPECT_EQ(record.failure().cause(), "RESTART_BUDGET");
-  EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from faults of its own"));
+  EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from its own faults"));
 }
 
 TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {
@@ -135,7 +135,7 @@ TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {
       failed.mutable_rank_failed()->set_group_epoch(record.group_epoch());
       failed.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kUnavailable));
       failed.mutable_rank_failed()->set_cause("STORAGE");
-      cluster.Say("worker-0", failed);
+      cluster.SendFrom("worker-0", failed);
       cluster.StopRanks("a", record.group_epoch(), {"worker-0"});
     }
     cluster.Heartbeat();

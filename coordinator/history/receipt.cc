@@ -17,9 +17,10 @@ constexpr double kMuchCoreWait = 0.02;
 constexpr double kUnevenSteps = 1.5;
 
 constexpr char kMfuConvention[] =
-    "troupe-1: products of forward and backward (6 FLOPs a weight and token), causal attention "
-    "halved, real tokens and seen pairs, active parameters, padded vocabulary and recomputation "
-    "left out; over the devices' peak for the compute dtype";
+    "troupe-1: FLOPs of the matmuls of forward and backward (6 per weight and token), with half "
+    "the FLOPs for causal attention; counts real tokens, attended pairs and active parameters, but "
+    "neither padded vocabulary nor recomputation; divided by the devices' peak for the compute "
+    "dtype";
 
 std::string Percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
@@ -50,18 +51,18 @@ void FillSteady(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
 void AddSuspectFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   const auto say = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
   if (tally.steady_steps() < kFewSteps) {
-    say(fmt::format("{} steady steps, fewer than {}", tally.steady_steps(), kFewSteps));
+    say(fmt::format("only {} steady steps, fewer than {}", tally.steady_steps(), kFewSteps));
   }
   const double step_seconds =
       tally.rank_steps() > 0 ? tally.rank_seconds() / static_cast<double>(tally.rank_steps()) : 0;
   const double core_wait = receipt->steady().mean().core_wait_seconds();
   if (step_seconds > 0 && core_wait > kMuchCoreWait * step_seconds) {
-    say(fmt::format("step threads waited {} of the time for a core that other work had",
+    say(fmt::format("step threads waited {} of the time for a core that other work used",
                     Percent(core_wait / step_seconds)));
   }
   if (tally.fastest_step_seconds() > 0 &&
       tally.slowest_step_seconds() > kUnevenSteps * tally.fastest_step_seconds()) {
-    say(fmt::format("uneven steps: the slowest steady one took {:.2f} times the fastest",
+    say(fmt::format("steps are uneven: the slowest steady step took {:.2f} times the fastest",
                     tally.slowest_step_seconds() / tally.fastest_step_seconds()));
   }
 }
@@ -73,7 +74,7 @@ void AddFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   receipt->set_steps_apart(tally.steps_apart());
   FillSteady(tally, receipt);
   if (receipt->target_missed().empty() && tally.steady_steps() == 0) {
-    receipt->set_target_missed("no steady step");
+    receipt->set_target_missed("there are no steady steps");
   }
   receipt->set_target_reached(receipt->target_missed().empty());
   AddSuspectFigures(tally, receipt);
@@ -100,7 +101,7 @@ void AddOtherPlans(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   }
   if (steps == 0) return;
   receipt->add_suspect(
-      fmt::format("{} steps ran under another plan and are left out of the figures", steps));
+      fmt::format("{} steps ran under another plan and are excluded from the figures", steps));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-// One line per kind of device, for example "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread a
+// One line per kind of device, for example "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread per
 // rank)".
 void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
   std::map<std::string, int> devices;
@@ -28,7 +28,7 @@ void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
                                   ? ready[rank].kernel_level()
                                   : job.plan.device().kernel_level();
     const int threads = std::max(1, job.plan.threads_per_rank());
-    ++devices[fmt::format("{} ({}, {}, {} thread{} a rank)", job.plan.device().model(),
+    ++devices[fmt::format("{} ({}, {}, {} thread{} per rank)", job.plan.device().model(),
                           job.plan.device().kind(), level, threads, threads == 1 ? "" : "s")];
   }
   for (const auto& [device, count] : devices) {
@@ -112,8 +112,7 @@ std::string_view PlainPart(std::string_view executed) {
 // least one rank: a stage may have no linear layers, but not every stage.
 bool IsAsIntended(const Job& job) {
   const v1::TrainingSpec& training = job.spec.training();
-  const std::string due =
-      fmt::format("float8 products of linear layers, {} scaling", training.float8().recipe());
+  const std::string due = fmt::format("of linear layers, {} scaling", training.float8().recipe());
   bool has_float8 = !HasFloat8(job.spec);
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const std::string_view executed = rank.executed_precision();
@@ -172,24 +171,24 @@ void FillTarget(const Job& job, v1::Receipt* receipt) {
                            asked.context_parallel_degree() == mesh.context() &&
                            asked.expert_parallel_degree() == mesh.expert();
   if (same_layout) return;
-  receipt->set_target_missed("the job runs on another layout than its file asks for");
+  receipt->set_target_missed("the job runs on a layout other than the one in its job file");
 }
 
 void FillOverlap(const Job& job, v1::Receipt* receipt) {
   const v1::MeshDegrees& mesh = job.plan.mesh();
   std::vector<std::string> policy;
-  if (mesh.pipe() > 1) policy.push_back("pipeline sends and posted receives overlap computing");
+  if (mesh.pipe() > 1) policy.push_back("pipeline sends and posted receives overlap with compute");
   if (mesh.context() > 1 && ChoicesOf(job.spec).context_method == v1::CONTEXT_METHOD_RING) {
-    policy.push_back("the next KV block is in flight while the present one is computed");
+    policy.push_back("the next KV block is in flight while the current one is computed");
   }
   if (mesh.data_replicate() * mesh.data_shard() * mesh.context() * mesh.expert() > 1) {
     policy.push_back(
-        "parameters gathered once a step are awaited by their first reader; sums of gradients "
-        "begin in the last microbatch");
+        "parameters that are gathered once per step are awaited by their first reader; gradients "
+        "are reduced from the last microbatch on");
   }
   if (std::string pairs = PairsLine(job.plan); !pairs.empty()) policy.push_back(std::move(pairs));
   policy.push_back(
-      "within a piece collectives begin early and are waited for late, where work in between can "
+      "within an action, collectives start early and are awaited late, so that work in between can "
       "hide them");
   receipt->set_overlap_policy(fmt::format("{}", fmt::join(policy, "; ")));
 }
@@ -200,16 +199,17 @@ void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const int wanted = rank.ranks_on_host() * rank.threads();
     if (rank.cores_on_host() == 0 || wanted <= rank.cores_on_host()) continue;
-    say(fmt::format("{} ranks of {} threads share {} cores of a host", rank.ranks_on_host(),
+    say(fmt::format("{} ranks of {} threads each share {} cores of a host", rank.ranks_on_host(),
                     rank.threads(), rank.cores_on_host()));
     break;
   }
   for (const v1::OperationCount& fallback : receipt->fallbacks()) {
-    say(fmt::format("{} fall-backs of {} to slower ways", fallback.count(), fallback.operation()));
+    say(fmt::format("{} fallbacks of {} to a slower implementation", fallback.count(),
+                    fallback.operation()));
   }
   if (job.record.restarts() > 0) say(fmt::format("{} recoveries", job.record.restarts()));
   if (receipt->ready() && !IsAsIntended(job)) {
-    say(fmt::format("another precision than asked: {} was intended and {} executed",
+    say(fmt::format("the precision is not the intended one: {} was intended, {} was executed",
                     receipt->precision_intended(), receipt->precision_executed()));
   }
   for (const std::string& flag : receipt->environment().flags()) {
@@ -229,12 +229,11 @@ v1::Receipt ConditionsOf(const Job& job) {
   receipt.set_schedule(job.plan.schedule().name());
   *receipt.mutable_bucket() = job.plan.bucket();
   const v1::BucketSpec& bucket = job.spec.parallelism().bucket();
-  receipt.set_bucket_measured_on(bucket.has_elements() && bucket.has_alignment() &&
-                                         bucket.has_padding()
-                                     ? "nothing: the job file states it"
-                                     : "nothing here: what the job file does not state is "
-                                       "Megatron-LM's, inherited from clusters "
-                                       "of NVIDIA GPUs");
+  receipt.set_bucket_measured_on(
+      bucket.has_elements() && bucket.has_alignment() && bucket.has_padding()
+          ? "nothing: the job file states all values"
+          : "nothing here: values that the job file does not state are Megatron-LM's defaults, "
+            "which were chosen on clusters of NVIDIA GPUs");
   FillEnvironment(job, &receipt);
   FillModel(job, &receipt);
   FillGeometry(job, &receipt);

@@ -144,12 +144,13 @@ Job ResumedInFloat8() {
   Job job = JobWith({});
   job.spec.mutable_training()->set_compute_dtype("bfloat16");
   v1::RankEnvironment environment = Environment(1);
-  environment.set_executed_precision("bfloat16 products, float32 sums");
+  environment.set_executed_precision("bfloat16 matmuls, float32 accumulators");
   TallyReady(1, 0, environment, &job.tally);
   for (int64_t step = 1; step <= 20; ++step) TallyStep(ReportOf(0, step), 10.0, 0, &job);
   TallyWrite("io_uring", &job.tally);
   job.spec.mutable_training()->mutable_float8()->set_recipe("delayed");
   job.plan.set_digest("sha256:b");
+  // The words of a worker of an earlier version, which still count.
   environment.set_executed_precision("float8 products of linear layers, delayed scaling");
   TallyReady(2, 0, environment, &job.tally);
   return job;
@@ -165,13 +166,14 @@ TEST(ReceiptTest, FiguresOfEachPlanAreApartWithTheConditionsOfTheirOwn) {
   EXPECT_EQ(receipt.checkpoint_writes_size(), 1);
   EXPECT_EQ(receipt.compile().count(), 2);
   EXPECT_THAT(Suspect(receipt),
-              Contains("20 steps ran under another plan and are left out of the figures"));
+              Contains("20 steps ran under another plan and are excluded from the figures"));
+  EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("the precision is not"))));
   ASSERT_EQ(receipt.other_plans_size(), 1);
   const v1::Receipt& other = receipt.other_plans(0);
   EXPECT_EQ(other.plan_digest(), kDigest);
   EXPECT_EQ(other.steady().steps(), 20 - kWarmUpSteps);
   EXPECT_EQ(other.precision_intended(), "bfloat16");
-  EXPECT_EQ(other.precision_executed(), "bfloat16 products, float32 sums");
+  EXPECT_EQ(other.precision_executed(), "bfloat16 matmuls, float32 accumulators");
 }
 
 TEST(ReceiptTest, APlanWithoutStepsHasNoFiguresOfAnother) {
@@ -264,7 +266,7 @@ TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   v1::OperationCount* const fallback = environment.add_fallbacks();
   fallback->set_operation("matmul");
   fallback->set_count(3);
-  environment.set_executed_precision("bfloat16 products, float32 sums");
+  environment.set_executed_precision("bfloat16 matmuls, float32 accumulators");
   TallyReady(1, 0, environment, &tally);
   v1::StepReport report = ReportOf(0, 10, 1.0);
   report.mutable_figures()->set_core_wait_seconds(0.25);
@@ -273,10 +275,10 @@ TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   ASSERT_EQ(receipt.fallbacks_size(), 1);
   EXPECT_EQ(receipt.fallbacks(0).count(), 3);
   const std::vector<std::string> suspect = Suspect(receipt);
-  EXPECT_THAT(suspect, Contains("2 ranks of 1 threads share 1 cores of a host"));
-  EXPECT_THAT(suspect, Contains("3 fall-backs of matmul to slower ways"));
+  EXPECT_THAT(suspect, Contains("2 ranks of 1 threads each share 1 cores of a host"));
+  EXPECT_THAT(suspect, Contains("3 fallbacks of matmul to a slower implementation"));
   EXPECT_THAT(suspect, Contains(HasSubstr("waited 25.0% of the time for a core")));
-  EXPECT_THAT(suspect, Contains(HasSubstr("float32 was intended and bfloat16")));
+  EXPECT_THAT(suspect, Contains(HasSubstr("float32 was intended, bfloat16")));
   EXPECT_THAT(suspect, Contains(HasSubstr("faults are injected")));
 }
 
@@ -284,10 +286,11 @@ TEST(ReceiptTest, Float8IsIntendedByRecipeAndSuspectWhereItWasNotExecuted) {
   for (const bool executed : {false, true}) {
     v1::ReceiptTally tally;
     v1::RankEnvironment head = Environment(1), blocks = Environment(1);
-    head.set_executed_precision("bfloat16 products, float32 sums");
-    blocks.set_executed_precision(executed ? "float8 products of linear layers, delayed scaling, "
-                                             "float32 sums (2 matmul e4m3 x e4m3); else bfloat16"
-                                           : "bfloat16 products, float32 sums");
+    head.set_executed_precision("bfloat16 matmuls, float32 accumulators");
+    blocks.set_executed_precision(executed
+                                      ? "float8 matmuls of linear layers, delayed scaling, "
+                                        "float32 accumulators (2 matmul e4m3 x e4m3); else bfloat16"
+                                      : "bfloat16 matmuls, float32 accumulators");
     TallyReady(2, 0, head, &tally);
     TallyReady(2, 1, blocks, &tally);
     Tally(ReportOf(0, 10, 1.0), &tally);
@@ -296,8 +299,7 @@ TEST(ReceiptTest, Float8IsIntendedByRecipeAndSuspectWhereItWasNotExecuted) {
     job.spec.mutable_training()->mutable_float8()->set_recipe("delayed");
     const v1::Receipt receipt = MakeReceipt(job);
     EXPECT_EQ(receipt.precision_intended(), "bfloat16, float8 delayed");
-    EXPECT_NE(testing::Matches(Contains(HasSubstr("was intended and")))(Suspect(receipt)),
-              executed);
+    EXPECT_NE(testing::Matches(Contains(HasSubstr("was intended, ")))(Suspect(receipt)), executed);
   }
 }
 
@@ -326,15 +328,16 @@ TEST(ReceiptTest, Float8ThatWasMultipliedAsBfloat16IsAnotherPrecisionThanAsked) 
   v1::ReceiptTally tally;
   v1::RankEnvironment environment = Environment(1);
   environment.set_executed_precision(
-      "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3; 1 of "
-      "them multiplied as bfloat16); else bfloat16 products, float32 sums");
+      "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "
+      "e4m3; 1 of "
+      "them multiplied as bfloat16); else bfloat16 matmuls, float32 accumulators");
   TallyReady(1, 0, environment, &tally);
   Job job = JobWith(tally);
   job.spec.mutable_training()->set_compute_dtype("bfloat16");
   job.spec.mutable_training()->mutable_float8()->set_recipe("current");
-  EXPECT_THAT(
-      Suspect(MakeReceipt(job)),
-      Contains(HasSubstr("another precision than asked: bfloat16, float8 current was intended")));
+  EXPECT_THAT(Suspect(MakeReceipt(job)),
+              Contains(HasSubstr(
+                  "the precision is not the intended one: bfloat16, float8 current was intended")));
 }
 
 TEST(ReceiptTest, EveryRankMultipliesAsWasAsked) {
@@ -348,16 +351,17 @@ TEST(ReceiptTest, EveryRankMultipliesAsWasAsked) {
     Job job = JobWith(tally);
     job.spec.mutable_training()->set_compute_dtype("bfloat16");
     job.spec.mutable_training()->mutable_float8()->set_recipe(recipe);
-    return testing::Matches(Contains(HasSubstr("another precision")))(Suspect(MakeReceipt(job)));
+    return testing::Matches(Contains(HasSubstr("the precision is not")))(Suspect(MakeReceipt(job)));
   };
-  const std::string bfloat16 = "bfloat16 products, float32 sums";
+  const std::string bfloat16 = "bfloat16 matmuls, float32 accumulators";
   const std::string float8 =
-      "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3)";
+      "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "
+      "e4m3)";
   EXPECT_FALSE(is_suspect({bfloat16, bfloat16 + ", gradients sent as bfloat16"}, "none"));
   EXPECT_TRUE(is_suspect({bfloat16, "float32"}, "none"));
-  EXPECT_FALSE(is_suspect({bfloat16 + " (6 of 8 products; the others float32)"}, "none"));
+  EXPECT_FALSE(is_suspect({bfloat16 + " (6 of 8 matmuls; the others float32)"}, "none"));
   EXPECT_TRUE(is_suspect(
-      {bfloat16 + " (6 of 8 products; the others float32; 2 of bfloat16 multiplied as float32)"},
+      {bfloat16 + " (6 of 8 matmuls; the others float32; 2 of bfloat16 multiplied as float32)"},
       "none"));
   EXPECT_FALSE(is_suspect({float8 + "; else " + bfloat16, float8, bfloat16}, "current"));
   EXPECT_TRUE(is_suspect({float8 + "; else float32", float8}, "current"));

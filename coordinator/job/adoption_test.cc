@@ -77,7 +77,7 @@ TEST(Adoption, ASlowJobThatIsHealthyKeepsItsPaceOverTheRestart) {
   for (int64_t step = 1; step <= 3; ++step) {
     report.set_step(step);
     report.set_step_seconds(100);
-    cluster.Say("worker-0", message);
+    cluster.SendFrom("worker-0", message);
   }
   cluster.Pass(std::chrono::seconds(1));
   cluster.Restart();

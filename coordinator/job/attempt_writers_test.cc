@@ -24,7 +24,7 @@ void Report(TestCluster& cluster, int64_t step, int64_t rank_0_writes, int64_t r
     report.set_rank(rank);
     report.set_step(step);
     report.set_writing_attempt(rank == 0 ? rank_0_writes : rank_1_writes);
-    cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), message);
+    cluster.SendFrom(cluster.job("a").last_group.ranks(rank).worker(), message);
   }
 }
 
@@ -41,7 +41,7 @@ TEST(AsyncSaves, AnAbortedAttemptIsKeptInMindAsLongAsARankSaysThatItWritesIt) {
   failed.mutable_shard_failed()->set_job("a");
   failed.mutable_shard_failed()->set_group_epoch(1);
   failed.mutable_shard_failed()->set_attempt(attempt);
-  cluster.Say(cluster.job("a").last_group.ranks(0).worker(), failed);
+  cluster.SendFrom(cluster.job("a").last_group.ranks(0).worker(), failed);
   Report(cluster, 11, 0, attempt);
   cluster.Deleted("a", attempt);
   EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt)) << "rank 1 may still write";

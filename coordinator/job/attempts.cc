@@ -25,8 +25,7 @@
 namespace troupe {
 namespace {
 
-// Wait before a failed save of stopped ranks is repeated. It doubles with each further failure up
-// to the limit; a full disk is seldom freed within seconds.
+// Wait before a failed save of stopped ranks is repeated. It doubles with each further failure.
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 constexpr Duration kLeastPause = std::chrono::milliseconds(100);
@@ -50,7 +49,7 @@ v1::CoordinatorMessage SettledMessage(const Job& job, uint64_t group_epoch, int6
 }
 
 // Answers a vote or manifest for a closed attempt with the attempt's result.
-void SaySettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
+void SendSettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
   const auto record = job.checkpoints.find(attempt);
   const bool committed =
       record != job.checkpoints.end() && record->second.state() != v1::CHECKPOINT_STATE_ABORTED;
@@ -98,8 +97,7 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
     if (lower < number && attempt.asked && !attempt.begun) passed.push_back(lower);
   }
   for (const int64_t lower : passed) {
-    Attempt replaced =
-        MarkAborted(job, lower, fmt::format("attempt {} took its place", number), turn);
+    Attempt replaced = MarkAborted(job, lower, fmt::format("attempt {} replaced it", number), turn);
     std::vector<CallId>& callers = job.attempts.at(number).callers;
     callers.insert(callers.end(), replaced.callers.begin(), replaced.callers.end());
     SendToGroup(job, SettledMessage(job, job.group->epoch, lower, false), turn);
@@ -133,7 +131,7 @@ void NoteLateAnswer(Job& job, int64_t attempt, int32_t rank, Turn& turn) {
   if (!group.hung_ranks.empty()) return;
   if (group.save_again_time) group.save_again_time = turn.now;
   if (group.image_taking && !group.image_taking->failure.empty())
-    GiveUpImages(job, group.image_taking->failure, turn);
+    AbandonImages(job, group.image_taking->failure, turn);
 }
 
 // Returns, for example, "rank 1 on worker-1, rank 2 on worker-2".
@@ -201,7 +199,7 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   const auto found = job.attempts.find(vote.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, vote.attempt(), vote.rank(), turn);
-    SaySettled(job, vote.attempt(), worker, turn);
+    SendSettled(job, vote.attempt(), worker, turn);
     return;
   }
   Attempt& attempt = found->second;
@@ -214,7 +212,7 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
     AbortAttempt(
         job, vote.attempt(),
         fmt::format(
-            "rank {} voted for step {} with the state of step {}, the attempt is of step {}",
+            "rank {} voted for step {} with the state of step {}, but the attempt is for step {}",
             vote.rank(), vote.step(), vote.state().step(), attempt.record.step()),
         turn);
     return;
@@ -226,10 +224,10 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
     turn.effects.failpoints_after.push_back("catalog.votes.complete");
     const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
     if (bytes > kCheckpointMessageBytesMax) {
-      AbortAttempt(
-          job, vote.attempt(),
-          fmt::format("its manifest has {} bytes, more than {}", bytes, kCheckpointMessageBytesMax),
-          turn);
+      AbortAttempt(job, vote.attempt(),
+                   fmt::format("its manifest has {} bytes, above the limit of {}", bytes,
+                               kCheckpointMessageBytesMax),
+                   turn);
       return;
     }
   }
@@ -252,7 +250,7 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, message.attempt(), message.rank(), turn);
-    SaySettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
+    SendSettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
     return {};
   }
   Begin(job, found->second, turn);
@@ -271,7 +269,7 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
 Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
-    SaySettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
+    SendSettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
     return {};
   }
   // A manifest without all votes must be one of a former leader. The votes will be resent, and then
@@ -339,11 +337,12 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
     return;
   }
   for (const CallId call : std::exchange(job.cancel_callers, {})) {
-    ReplyWithError(call,
-                   Aborted("the checkpoint of job {} was aborted: {}; its ranks have stopped and "
-                           "it is tried again; cancel the job without a checkpoint to give it up",
-                           job.id(), reason),
-                   turn);
+    ReplyWithError(
+        call,
+        Aborted("the checkpoint of job {} was aborted: {}; its ranks have stopped, and the "
+                "checkpoint is retried; to give it up, cancel the job without a checkpoint",
+                job.id(), reason),
+        turn);
   }
   job.group->save_failure = reason;
   SaveAgainLater(job, turn);
@@ -359,7 +358,7 @@ void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
     if (!attempt.votes.contains(placement.rank())) silent.insert(placement.rank());
   }
-  if (!silent.empty()) reason += "; nothing was heard of " + RanksText(job, silent);
+  if (!silent.empty()) reason += "; no message came from " + RanksText(job, silent);
   std::set<std::string> laid;
   for (const int32_t rank : silent) {
     // A rank that has answered another attempt meanwhile writes one after the other, and writes.
@@ -382,19 +381,20 @@ Breakdown CountHungSave(Job& job) {
   const std::string worker = workers.size() == 1 ? *workers.begin() : "";
   const std::optional<ImageTaking>& taking = job.group->image_taking;
   std::string text = fmt::format(
-      "neither the checkpoint with which its ranks had stopped nor their images were written: {} "
-      "did not answer{}; {}",
+      "neither the checkpoint for which its ranks had stopped nor their images could be written: "
+      "{} did not answer{}; {}",
       RanksText(job, hung),
       taking && !taking->failure.empty() ? "; no image of " + taking->failure : "",
       job.group->save_failure);
-  // Ranks that stopped early, to grow or to be cancelled, go on with their steps in the next group.
+  // Ranks that stopped early, to grow or to be cancelled, continue with their steps in the next
+  // group.
   const bool last = job.record.stop_attempt() == 0;
   if (last) job.record.set_hung_final_saves(job.record.hung_final_saves() + 1);
   const bool fatal = last && job.record.hung_final_saves() >= kHungFinalSavesMax;
   if (fatal) {
     text = fmt::format(
-        "{} groups in a row hung in the save after the last step; once the storage answers, troupe "
-        "resume goes on from the newest commit; {}",
+        "{} groups in a row hung while saving after the last step; when the storage answers again, "
+        "`troupe resume` continues from the newest commit; {}",
         kHungFinalSavesMax, text);
   }
   return {.failure = MakeFailure("CHECKPOINT_FAILED", text, -1, worker), .fatal = fatal};
@@ -433,7 +433,7 @@ Transition SaveAgain(Job& job, Turn& turn) {
     return {};
   }
   if (over) {
-    TakeImages(job, turn);
+    RequestImages(job, turn);
     return {};
   }
   if (hangs) {
@@ -485,7 +485,7 @@ void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
   for (const int64_t number : passed) {
     const int64_t step = job.attempts.at(number).record.step();
     if (job.attempts.at(number).inherited) {
-      MarkAborted(job, number, "nothing was heard of it after the coordinator's restart", turn);
+      MarkAborted(job, number, "no message came from it after the coordinator's restart", turn);
     } else {
       turn.effects.writes.DeleteCheckpoint(job.id(), number);
       job.attempts.erase(number);

@@ -30,7 +30,7 @@ Effects Fail(TestCluster& cluster, int64_t attempt, int32_t rank = 0) {
   failed.mutable_shard_failed()->set_rank(rank);
   failed.mutable_shard_failed()->set_attempt(attempt);
   failed.mutable_shard_failed()->set_reason("No space left on device");
-  return cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), failed);
+  return cluster.SendFrom(cluster.job("a").last_group.ranks(rank).worker(), failed);
 }
 
 void Wait(TestCluster& cluster, int seconds) {
@@ -177,14 +177,14 @@ TEST(FinalAttempt, OfARankThatSaysNothingIsFollowedByImages) {
     message.mutable_image_saved()->set_rank(rank);
     message.mutable_image_saved()->set_step(30);
     message.mutable_image_saved()->set_path("/data/images/a/step-30");
-    cluster.Say(fmt::format("worker-{}", rank), message);
+    cluster.SendFrom(fmt::format("worker-{}", rank), message);
   }
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(cluster.job("a").images.images_size(), 2);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   const v1::Failure& failure = cluster.job("a").record.failure();
   EXPECT_EQ(failure.cause(), "FINAL_CHECKPOINT_UNWRITABLE");
-  EXPECT_THAT(failure.message(), HasSubstr("nothing was heard of rank 1 on worker-1"));
+  EXPECT_THAT(failure.message(), HasSubstr("no message came from rank 1 on worker-1"));
 }
 
 TEST(FinalAttempt, OfARankThatWritesNoImageEitherBreaksTheGroupAndIsPausedTheSecondTime) {
@@ -215,7 +215,7 @@ TEST(Writing, OfARankThatSaysNothingIsAFailedWriteOfItsHostAlsoBetweenSteps) {
   for (int i = 0; i < 620 && cluster.job("a").attempts.contains(attempt); ++i) Wait(cluster, 1);
   ASSERT_FALSE(cluster.job("a").attempts.contains(attempt));
   EXPECT_THAT(cluster.job("a").checkpoints.at(attempt).reason(),
-              HasSubstr("nothing was heard of rank 1 on worker-1"));
+              HasSubstr("no message came from rank 1 on worker-1"));
   EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-1"));
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
 }
@@ -245,7 +245,7 @@ void SayImage(TestCluster& cluster, int rank, const std::string& error) {
   saved.set_rank(rank);
   saved.set_step(30);
   saved.set_error(error);
-  cluster.Say(cluster.job("a").plan.ranks(rank).worker(), message);
+  cluster.SendFrom(cluster.job("a").plan.ranks(rank).worker(), message);
 }
 
 TEST(FinalAttempt, OfARankThatSaysNothingWhileAnotherWritesNoImageEndsTheGroupAndAtLastTheJob) {
@@ -510,7 +510,7 @@ TEST(Deletions, ThatWereRequestedWhileARankCouldWriteLeaveTheAttemptToTheNextReq
   answer.mutable_checkpoint_deleted()->set_job("a");
   answer.mutable_checkpoint_deleted()->set_attempt(attempt);
   answer.mutable_checkpoint_deleted()->set_path(early.path());
-  cluster.Say("worker-0", answer);
+  cluster.SendFrom("worker-0", answer);
   EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt));
   cluster.Deleted("a", attempt);
   EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
@@ -552,7 +552,7 @@ TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
   report.mutable_step_report()->set_group_epoch(1);
   report.mutable_step_report()->set_step(10);
   report.mutable_step_report()->set_checkpoint_attempt(AttemptOf(cluster, 10));
-  cluster.Say("worker-0", report);
+  cluster.SendFrom("worker-0", report);
   cluster.Report("a", 10, 1);
   Wait(cluster, 600);
   EXPECT_EQ(job.record.restarts(), 0);

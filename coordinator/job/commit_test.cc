@@ -97,7 +97,7 @@ TEST(Commit, AFullDiskAbortsTheAttemptAlone) {
   failed.mutable_shard_failed()->set_group_epoch(1);
   failed.mutable_shard_failed()->set_attempt(AttemptOf(cluster, 10));
   failed.mutable_shard_failed()->set_reason("No space left on device");
-  cluster.Say("worker-0", failed);
+  cluster.SendFrom("worker-0", failed);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_ABORTED"));
 }

@@ -49,8 +49,8 @@ Transition OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
   } else {
     asked->second.unreadable = true;
     RecordEvent(job, "CHECKPOINT_UNREADABLE",
-                fmt::format("{}: it is not verified, and what is older stays: {}", record.path(),
-                            message.reason()),
+                fmt::format("{}: it was not verified, so older checkpoints are kept: {}",
+                            record.path(), message.reason()),
                 turn);
   }
   turn.effects.measurements.push_back(std::move(measured));
@@ -68,7 +68,7 @@ Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId
   v1::CheckpointRecord& record = found->second;
   if (record.digest() != request.digest()) {
     return RefuseField(StatusCode::kFailedPrecondition, "digest",
-                       "is {} of the manifest of {}, and the committed one has {}",
+                       "is {} for the manifest of {}, but the committed digest is {}",
                        request.digest(), record.path(), record.digest());
   }
   if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
@@ -78,14 +78,14 @@ Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId
     record.set_verified(true);
     const bool pins = PinIfRetired(job, record);
     turn.effects.writes.PutCheckpoint(record);
-    RecordEvent(job, "CHECKPOINT_LIFTED",
-                fmt::format("{}: it is whole again; it was quarantined: {}{}", record.path(), was,
-                            pins ? "; it is pinned, since the retention of the job would have it "
-                                   "removed otherwise"
-                                 : ""),
-                turn);
+    RecordEvent(
+        job, "CHECKPOINT_LIFTED",
+        fmt::format(
+            "{}: it is intact again; it was quarantined: {}{}", record.path(), was,
+            pins ? "; it is pinned, because the job's retention would remove it otherwise" : ""),
+        turn);
   } else if (!record.doubted_by().empty()) {
-    EndDoubt(job, record.attempt(), "the caller of LiftQuarantine", turn);
+    EndDoubt(job, record.attempt(), "a call of LiftQuarantine", turn);
   }
   turn.effects.replies.push_back({call, OkStatus(), record});
   AfterReading(job, turn);

@@ -1,4 +1,5 @@
-// Handles the result of reading a commit back: it is verified, doubted, or whole again. Pure.
+// Handles the result of reading a commit back: the commit is verified, doubted, or found
+// intact again. Pure.
 #ifndef TROUPE_COORDINATOR_JOB_COMMIT_VERIFICATION_H_
 #define TROUPE_COORDINATOR_JOB_COMMIT_VERIFICATION_H_
 
@@ -17,7 +18,7 @@ namespace troupe {
 [[nodiscard]] Transition OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
                                               const std::string& worker, Turn& turn);
 
-// Makes a quarantined checkpoint, which the caller found whole, a verified commit again, and pins
+// Makes a quarantined checkpoint, which the caller found intact, a verified commit again, and pins
 // it if retention would delete it; clears the doubt of a doubted commit. Replies with the record;
 // NOT_FOUND if the job has no such checkpoint, FAILED_PRECONDITION if the digest differs from that
 // of the commit.

@@ -35,8 +35,8 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
                               StateName(ShownState(job)));
   }
   if (RanksMayLive(job, fleet)) {
-    return FailedPrecondition("job {} is {}, and a rank of it may still live: try again", job.id(),
-                              StateName(ShownState(job)));
+    return FailedPrecondition("job {} is {}, and one of its ranks may still be running: try again",
+                              job.id(), StateName(ShownState(job)));
   }
   if (!checkpoints || job.checkpoints.empty()) return OkStatus();
   for (const auto& [number, record] : job.checkpoints) {
@@ -46,7 +46,7 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
     }
   }
   if (job.last_group.ranks_size() == 0) {
-    return FailedPrecondition("no worker is known that ran job {} and could delete its checkpoints",
+    return FailedPrecondition("no known worker ran job {} and could delete its checkpoints",
                               job.id());
   }
   return OkStatus();
@@ -85,7 +85,7 @@ std::vector<std::string> EndedJobsToDrop(const std::map<std::string, Job>& jobs,
                                          const KeepEnded& keep, int64_t wall_ns) {
   std::vector<std::pair<int64_t, std::string>> ended;
   for (const auto& [id, job] : jobs) {
-    const bool goes = HasEnded(job) && !job.record.deleting() && !GoesOnFromImages(job);
+    const bool goes = HasEnded(job) && !job.record.deleting() && !ContinuesFromImages(job);
     if (goes) ended.emplace_back(EndOf(job), id);
   }
   std::sort(ended.begin(), ended.end());

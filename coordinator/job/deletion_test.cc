@@ -108,7 +108,7 @@ TEST(DeleteJob, AJobThatHasNotEndedStays) {
               HasSubstr("job a is RUNNING: cancel it first"));
   Cancel(cluster);
   EXPECT_THAT(std::string(Message(Delete(cluster, false).replies.at(0).status)),
-              HasSubstr("a rank of it may still live"));
+              HasSubstr("one of its ranks may still be running"));
   EXPECT_EQ(Delete(cluster, false, "b").replies.at(0).status.code(), StatusCode::kNotFound);
 }
 
@@ -171,7 +171,7 @@ TEST(DeleteJob, WhoseFilesAreNotRemovedInTimeStaysAndCanStillBeDeletedWithoutThe
   EXPECT_EQ(cluster.replies.back().call, kDeletionCall);
   EXPECT_EQ(cluster.replies.back().status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(Message(cluster.replies.back().status)),
-              HasSubstr("worker-0 has not said that 2 checkpoint attempts are removed"));
+              HasSubstr("worker-0 has not confirmed that 2 checkpoint attempts are removed"));
   EXPECT_TRUE(cluster.state().jobs.contains("a"));
   const Effects effects = Delete(cluster, false);
   ASSERT_EQ(effects.replies.size(), 1u);

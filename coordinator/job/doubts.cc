@@ -90,7 +90,7 @@ Transition QuarantineDoubted(Job& job, int64_t number, const std::string& second
 void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   const v1::CheckpointRecord& record = job.checkpoints.at(number);
   LayWrongReading(job, record,
-                  fmt::format("{}: {} read it whole; {} had found: {}", record.path(), reader,
+                  fmt::format("{}: {} found it intact; {} had found: {}", record.path(), reader,
                               record.doubted_by(), record.doubt()),
                   turn);
   EndDoubt(job, number, reader, turn);
@@ -124,7 +124,7 @@ Transition DoubtCommit(Job& job, const std::string& path, const std::string& rea
 
 void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   v1::CheckpointRecord& record = job.checkpoints.at(number);
-  const std::string text = fmt::format("{}: {} read it whole; {} had found: {}", record.path(),
+  const std::string text = fmt::format("{}: {} found it intact; {} had found: {}", record.path(),
                                        reader, record.doubted_by(), record.doubt());
   job.doubt_readings.erase(number);
   record.clear_doubted_by();
@@ -152,7 +152,7 @@ std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& me
   return Transition();
 }
 
-void LookAfterDoubts(Job& job, Turn& turn) {
+void AdvanceDoubts(Job& job, Turn& turn) {
   // Retention may have deleted doubted commits.
   std::erase_if(job.doubt_readings, [&](const auto& reading) {
     const auto found = job.checkpoints.find(reading.first);

@@ -1,7 +1,7 @@
 // A commit that one worker found damaged is doubted until a second reading decides: a wrong reading
 // on one host (a disk mounted in the folder's place, bad memory) must not cost a checkpoint. The
 // second reader is a worker of another host, else another worker of the same host, else the same
-// worker again. If it also finds damage, the commit is quarantined; if the commit is whole, it is
+// worker again. If it also finds damage, the commit is quarantined; if the commit is intact, it is
 // valid again and the first reader's host is blamed. All functions are pure.
 //
 // A doubt is durable; its reader is not, so a restarted coordinator asks again.
@@ -27,15 +27,15 @@ namespace troupe {
 [[nodiscard]] std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& message,
                                                     const std::string& worker, Turn& turn);
 
-// Ends the doubt about attempt `number`, which `reader` read whole: the commit is valid again. No
+// Ends the doubt about attempt `number`, which `reader` found intact: the commit is valid again. No
 // host is blamed, because the files may have been repaired. REQUIRES: it is doubted.
 void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn);
 
 // Asks the next reader if one has gone away or missed its deadline. If no reader is left, gives up
 // the reading; the doubt remains, and the job may be restored from the commit again.
-void LookAfterDoubts(Job& job, Turn& turn);
+void AdvanceDoubts(Job& job, Turn& turn);
 
-// Returns when LookAfterDoubts next has work to do.
+// Returns when AdvanceDoubts next has work to do.
 std::optional<MonotonicTime> NextDoubtDeadline(const Job& job);
 
 // Returns the message to show while the job waits for a reading of the commit that it would be

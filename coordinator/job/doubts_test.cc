@@ -53,13 +53,13 @@ class Doubts : public ::testing::Test {
     failed.set_code(static_cast<int>(StatusCode::kDataLoss));
     failed.set_message("rank-00000.safetensors is missing");
     failed.set_bad_checkpoint_path(NewestCommit(job())->path());
-    cluster_.Say(placements[rank].worker(), message);
+    cluster_.SendFrom(placements[rank].worker(), message);
     for (const v1::RankPlacement& placement : placements) {
       v1::WorkerMessage stopped;
       stopped.mutable_rank_stopped()->set_job("a");
       stopped.mutable_rank_stopped()->set_group_epoch(epoch);
       stopped.mutable_rank_stopped()->set_rank(placement.rank());
-      cluster_.Say(placement.worker(), stopped);
+      cluster_.SendFrom(placement.worker(), stopped);
     }
     Heartbeat();
   }
@@ -72,7 +72,7 @@ class Doubts : public ::testing::Test {
     verified.set_ok(ok);
     verified.set_damaged(damaged);
     if (!ok) verified.set_reason("a reason");
-    cluster_.Say(worker, message);
+    cluster_.SendFrom(worker, message);
   }
   // Returns the worker that was asked to read back attempt `attempt` since the last call; empty if
   // none.
@@ -124,7 +124,7 @@ TEST_F(Doubts, AHostThatReadsWronglyIsToBlameAndNotChosenWhileAnotherIsFree) {
   Answer(reader, 2, true, false);
   ASSERT_TRUE(cluster_.state().fleet.blame.contains(doubter));
   const HostFault& fault = cluster_.state().fleet.blame.at(doubter).faults.back();
-  EXPECT_THAT(fault.text, HasSubstr(reader + " read it whole"));
+  EXPECT_THAT(fault.text, HasSubstr(reader + " found it intact"));
   EXPECT_EQ(fault.folder, "/ck");
   ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
   EXPECT_NE(job().last_group.ranks(0).worker(), doubter);
@@ -293,7 +293,7 @@ TEST_F(Doubts, AnIdentityOfTheFolderTravelsWithEveryOrder) {
   message.mutable_rank_address()->set_address("address-0");
   message.mutable_rank_address()->set_folder_id("f1");
   message.mutable_rank_address()->set_folder_token("t1");
-  cluster_.Say("worker-0", message);
+  cluster_.SendFrom("worker-0", message);
   EXPECT_EQ(job().record.folder_id(), "") << "its hosts may see another folder there";
   EXPECT_EQ(
       cluster_.Last("worker-0", Kind::kAddressBook)->address_book().addresses(0).folder_token(),

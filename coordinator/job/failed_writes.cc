@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostFailedWrites = 3;
 
 bool HasRoomWithout(const std::string& worker, const Job& job, const Turn& turn) {
-  if (GoesOnFromImages(job)) return false;  // they can be read only where they are
+  if (ContinuesFromImages(job)) return false;  // they can be read only where they are
   ClusterView view = WithoutSetAside(ListDevicesFor(turn.fleet, job.id()), turn.fleet);
   std::erase_if(view.free_devices,
                 [&](const ClusterDevice& device) { return device.worker == worker; });

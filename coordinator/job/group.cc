@@ -32,7 +32,7 @@ std::string CheckpointPath(const v1::CheckpointRecord* commit) {
 
 // Returns the total bytes that the ranks restore; 0 if they start from the seed.
 double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
-  const bool from_images = GoesOnFromImages(job);
+  const bool from_images = ContinuesFromImages(job);
   if (commit != nullptr && !from_images) return static_cast<double>(commit->bytes());
   if (!from_images && job.spec.checkpoint().initial_load().empty()) return 0;
   int64_t most = 0;
@@ -134,14 +134,14 @@ Transition BeginRunning(Job& job, Turn& turn) {
                          : "STARTED",
               fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
   if (IsFinished(job)) return Success(job);
-  if (step >= job.steps() && GoesOnFromImages(job)) {
+  if (step >= job.steps() && ContinuesFromImages(job)) {
     // All steps are done; only the state in the images remains to be saved.
     group.save_again_time = turn.now;
   } else if (step >= job.steps()) {
     return Breakdown{
         .failure = MakeFailure(
             "NOTHING_TO_DO",
-            fmt::format("the ranks begin at step {}, training.steps is {}", step, job.steps())),
+            fmt::format("the ranks begin at step {}, but training.steps is {}", step, job.steps())),
         .fatal = true};
   }
   CountOnCheckpointTime(job, turn);
@@ -161,7 +161,7 @@ bool AllHeld(const Group& group) {
                      [](const RankState& rank) { return rank.held; });
 }
 
-void SayRunningState(const Job& job, const std::string& worker, Turn& turn) {
+void SendRunningState(const Job& job, const std::string& worker, Turn& turn) {
   SendToWorker(worker, TicketOf(job, turn.limits()), turn);
   for (const auto& [number, attempt] : job.attempts) {
     if (attempt.asked) SendToWorker(worker, RequestOf(job, attempt), turn);
@@ -199,7 +199,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   job.last_group.Clear();
   job.last_group.set_group_epoch(epoch);
   *job.last_group.mutable_ranks() = job.plan.ranks();
-  const bool from_images = GoesOnFromImages(job);
+  const bool from_images = ContinuesFromImages(job);
   job.last_group.set_restore_attempt(commit != nullptr && !from_images ? commit->attempt() : 0);
   turn.effects.writes.PutGroup(job.id(), job.last_group);
   SaveRecord(job, turn);
@@ -300,7 +300,7 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
                                                     placement.rank()) != held->ranks().end();
     if (!lives) {
       return Breakdown{
-          MakeFailure("RANK_LOST", "its worker came back without it", placement.rank(), worker)};
+          MakeFailure("RANK_LOST", "its worker reconnected without it", placement.rank(), worker)};
     }
     group.ranks[static_cast<size_t>(placement.rank())].held = true;
   }
@@ -316,7 +316,7 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
       SendToWorker(worker, AddressBookOf(job), turn);
       return {};
     case GroupPhase::kRunning:
-      SayRunningState(job, worker, turn);
+      SendRunningState(job, worker, turn);
       return {};
     case GroupPhase::kSettling: {
       v1::CoordinatorMessage stop;

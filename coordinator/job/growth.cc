@@ -45,13 +45,12 @@ void BeginGrowthIfDue(Job& job, Turn& turn) {
   if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_grows(true);
-  RecordEvent(
-      job, "GROWING",
-      fmt::format("devices for {} ranks have been there for {:.0f} s: its {} ranks commit a "
-                  "checkpoint and stop",
-                  SubmittedPlan(job).ranks_size(), ToSeconds(turn.limits().growth_patience),
-                  job.plan.ranks_size()),
-      turn);
+  RecordEvent(job, "GROWING",
+              fmt::format("devices for {} ranks have been available for {:.0f} s, so its {} ranks "
+                          "commit a checkpoint and stop",
+                          SubmittedPlan(job).ranks_size(), ToSeconds(turn.limits().growth_patience),
+                          job.plan.ranks_size()),
+              turn);
   RequestCheckpoint(job, turn);
 }
 

@@ -1,6 +1,6 @@
 // Grows a job that runs with fewer ranks back to its submitted layout. Once enough devices have
 // been available without interruption for growth_patience (base/time_limits.h), its ranks commit a
-// checkpoint after one of their next steps and stop there, and the job is placed anew. No step is
+// checkpoint after one of their next steps and stop there, and the job is placed again. No step is
 // repeated or lost. A job without a checkpoint.folder cannot save that step and grows only with its
 // next recovery.
 #ifndef TROUPE_COORDINATOR_JOB_GROWTH_H_

@@ -123,7 +123,7 @@ TEST(Growth, AShrunkJobHasNotReachedItsTarget) {
   mesh.set_context(1);
   mesh.set_expert(1);
   EXPECT_FALSE(MakeReceipt(job).target_reached());
-  EXPECT_THAT(MakeReceipt(job).target_missed(), HasSubstr("another layout"));
+  EXPECT_THAT(MakeReceipt(job).target_missed(), HasSubstr("a layout other"));
   mesh.set_data_replicate(2);
   EXPECT_TRUE(MakeReceipt(job).target_reached()) << "all else is as asked for";
 }
@@ -245,7 +245,7 @@ TEST(Growth, AJobThatCannotSaveDoesNotStopToGrowUntilItCan) {
   message.mutable_shard_failed()->set_group_epoch(cluster.job("a").record.group_epoch());
   message.mutable_shard_failed()->set_attempt(ask());
   message.mutable_shard_failed()->set_reason("No space left on device");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   for (int time = 0; time < 2; ++time) TrainForTheGrowthPatience(cluster);
   EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
   cluster.Commit("a", ask(), cluster.job("a").record.step());
@@ -330,7 +330,7 @@ void FailToSaveUntilImagesAreTaken(TestCluster& cluster) {
     failed.mutable_shard_failed()->set_group_epoch(cluster.job("a").record.group_epoch());
     failed.mutable_shard_failed()->set_attempt(cluster.job("a").record.last_attempt());
     failed.mutable_shard_failed()->set_reason("no space left");
-    cluster.Say("worker-0", failed);
+    cluster.SendFrom("worker-0", failed);
     PassWithHeartbeats(cluster, std::chrono::seconds(1));
     if (cluster.Last("worker-0", Kind::kSaveImages) != nullptr) return;
   }
@@ -348,7 +348,7 @@ TEST(Growth, AJobWhoseStepCannotBeSavedGoesOnFromItsImagesOnTheSmallerLayout) {
   message.mutable_image_saved()->set_step(8);
   message.mutable_image_saved()->set_path("/data/images/a/step-8");
   message.mutable_image_saved()->set_digest("sha256:0");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
   cluster.Restart();
   cluster.Reconnect("worker-1");
@@ -379,7 +379,7 @@ void EndWithAnImage(TestCluster& cluster) {
   message.mutable_image_saved()->set_step(100);
   message.mutable_image_saved()->set_path("/data/images/a/step-100");
   message.mutable_image_saved()->set_digest("sha256:0");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   cluster.StopRanks("a", 2, {"worker-0"});
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
 }

@@ -32,7 +32,7 @@ v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entere
   for (int other = 0; other < job.plan.ranks_size(); ++other) group.add_ranks(other);
   group.set_entered(entered);
   if (!stands) return message;
-  group.set_stands_in(entered);
+  group.set_blocked_in(entered);
   group.set_operation("all_reduce");
   group.set_waited_seconds(5.5);
   return message;
@@ -92,10 +92,10 @@ TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveSaidWhereTheyAre) {
   RunJob(cluster, 3, 3);
   ReportUpTo(cluster, 1, 7);
   ASSERT_EQ(SecondsUntilStopped(cluster, 100), 6);
-  cluster.Say("worker-0", FlightOf(cluster, 0, 12, true));
-  cluster.Say("worker-1", FlightOf(cluster, 1, 12, true));
+  cluster.SendFrom("worker-0", FlightOf(cluster, 0, 12, true));
+  cluster.SendFrom("worker-1", FlightOf(cluster, 1, 12, true));
   EXPECT_EQ(cluster.job("a").record.restarts(), 0) << "the third may still say where it is";
-  cluster.Say("worker-2", FlightOf(cluster, 2, 11, false));
+  cluster.SendFrom("worker-2", FlightOf(cluster, 2, 11, false));
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(LastEventOf(cluster, "RANK_LOST"),
               AllOf(HasSubstr("HANG: rank 2 on worker-2"),
@@ -117,7 +117,7 @@ TEST(Hang, IsBlamedOnTheRankThatSaysNothingAfterHalfTheDetectionTime) {
   RunJob(cluster, 2, 2);
   ReportUpTo(cluster, 1, 7);
   ASSERT_EQ(SecondsUntilStopped(cluster, 100), 6);
-  cluster.Say("worker-0", FlightOf(cluster, 0, 12, true));
+  cluster.SendFrom("worker-0", FlightOf(cluster, 0, 12, true));
   cluster.Pass(std::chrono::milliseconds(1400));
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   cluster.Pass(std::chrono::milliseconds(200));
@@ -146,15 +146,15 @@ TEST(Hang, ThatARankNoticesItselfIsBlamedByTheSameRule) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);
   ReportUpTo(cluster, 1, 3);
-  cluster.Say("worker-0", FlightOf(cluster, 0, 12, true));
+  cluster.SendFrom("worker-0", FlightOf(cluster, 0, 12, true));
   v1::WorkerMessage failed;
   failed.mutable_rank_failed()->set_job("a");
   failed.mutable_rank_failed()->set_group_epoch(1);
   failed.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kDeadlineExceeded));
   failed.mutable_rank_failed()->set_cause("HANG");
   failed.mutable_rank_failed()->set_message("all_reduce has not finished after 54 s");
-  cluster.Say("worker-0", failed);
-  cluster.Say("worker-1", FlightOf(cluster, 1, 11, false));
+  cluster.SendFrom("worker-0", failed);
+  cluster.SendFrom("worker-1", FlightOf(cluster, 1, 11, false));
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(LastEventOf(cluster, "RANK_LOST"), HasSubstr("HANG: rank 1 on worker-1: rank 1"));
 }
@@ -165,8 +165,8 @@ TEST(Hang, OfAJobWithoutRestartsIsItsFailureWithTheRankToBlame) {
   cluster.state().jobs.at("a").spec.mutable_fault_tolerance()->set_max_restarts(0);
   ReportUpTo(cluster, 1, 7);
   ASSERT_EQ(SecondsUntilStopped(cluster, 100), 6);
-  cluster.Say("worker-0", FlightOf(cluster, 0, 12, true));
-  cluster.Say("worker-1", FlightOf(cluster, 1, 11, false));
+  cluster.SendFrom("worker-0", FlightOf(cluster, 0, 12, true));
+  cluster.SendFrom("worker-1", FlightOf(cluster, 1, 11, false));
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   const v1::Failure& failure = cluster.job("a").record.failure();
   EXPECT_EQ(failure.rank(), 1);

@@ -20,7 +20,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kElse =
-    "discard them (--discard-images) to go on from the newest commit";
+    "discard them (--discard-images) to continue from the newest commit";
 
 // A readable list such as "worker-0:/data/images/a/step-…, …".
 std::string PlacesOf(const v1::JobImages& images) {
@@ -46,13 +46,13 @@ Transition EndWithImages(Job& job, Turn& turn) {
   }
   turn.effects.writes.PutImages(job.id(), job.images);
   if (job.record.grows()) return GrowthFailed{};
-  const v1::Failure failure = MakeFailure(
-      "FINAL_CHECKPOINT_UNWRITABLE",
-      fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
-                  "(checkpoint.final_save_seconds): {}; the state of each rank is kept on its "
-                  "worker, and troupe resume goes on from there: {}; {}",
-                  taking.step, FinalSaveSeconds(job.spec), job.group->save_failure,
-                  PlacesOf(job.images), UnwritableFolderAdvice(job)));
+  const v1::Failure failure =
+      MakeFailure("FINAL_CHECKPOINT_UNWRITABLE",
+                  fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
+                              "(checkpoint.final_save_seconds): {}; each worker keeps the state of "
+                              "its ranks, and `troupe resume` continues from there: {}; {}",
+                              taking.step, FinalSaveSeconds(job.spec), job.group->save_failure,
+                              PlacesOf(job.images), UnwritableFolderAdvice(job)));
   return JobEnd{v1::JOB_STATE_FAILED, failure, FailureText(failure)};
 }
 
@@ -63,7 +63,7 @@ std::optional<MonotonicTime> FinalSaveDeadline(const Job& job) {
   return *job.group->unsaved_since + FromSeconds(FinalSaveSeconds(job.spec));
 }
 
-void TakeImages(Job& job, Turn& turn) {
+void RequestImages(Job& job, Turn& turn) {
   job.group->save_again_time.reset();
   ImageTaking& taking = job.group->image_taking.emplace();
   taking.step = job.record.step();
@@ -96,7 +96,7 @@ Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
     taking.failure = fmt::format("rank {} on {}: {}", message.rank(),
                                  job.plan.ranks(message.rank()).worker(), message.error());
     // While ranks hang, the checkpoint cannot be tried again: they have until the images' deadline.
-    if (job.group->hung_ranks.empty()) GiveUpImages(job, taking.failure, turn);
+    if (job.group->hung_ranks.empty()) AbandonImages(job, taking.failure, turn);
     return {};
   }
   taking.saved[message.rank()] = message;
@@ -126,58 +126,56 @@ void DropLeftImages(Job& job, Turn& turn) {
   }
 }
 
-void GiveUpImages(Job& job, std::string reason, Turn& turn) {
+void AbandonImages(Job& job, std::string reason, Turn& turn) {
   for (const auto& [rank, saved] : job.group->image_taking->saved)
     job.group->left_images[saved.path()] = job.plan.ranks(rank).worker();
   job.group->image_taking.reset();
   job.group->unsaved_since = turn.now;
   job.group->save_again_time = turn.now;
   job.group->last_progress = turn.now;
-  RecordEvent(
-      job, "IMAGES_FAILED",
-      fmt::format("{}; the ranks hold their state, and the checkpoint is tried again", reason),
-      turn);
+  RecordEvent(job, "IMAGES_FAILED",
+              fmt::format("{}; the ranks keep their state, and the checkpoint is retried", reason),
+              turn);
 }
 
-bool GoesOnFromImages(const Job& job) {
+bool ContinuesFromImages(const Job& job) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   return job.images.step() > 0 && (commit == nullptr || commit->step() < job.images.step());
 }
 
 std::string UnwritableFolderAdvice(const Job& job) {
-  if (!GoesOnFromImages(job)) return "";
+  if (!ContinuesFromImages(job)) return "";
   std::set<std::string> workers;
   for (const v1::RankImage& image : job.images.images()) workers.insert(image.worker());
   return fmt::format(
-      "it can run only on {}, because a rank reads its image on its own worker: make "
-      "{} writable there, or resume it with another folder (--set "
-      "checkpoint.folder=DIR)",
+      "the job can run only on {}, because each rank reads its image on its own worker: make {} "
+      "writable there, or resume the job with another folder (--set checkpoint.folder=DIR)",
       fmt::join(workers, ", "), job.spec.checkpoint().folder());
 }
 
 bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {
   const auto code = static_cast<StatusCode>(message.code());
-  return GoesOnFromImages(job) && message.cause().empty() && !message.secondary() &&
+  return ContinuesFromImages(job) && message.cause().empty() && !message.secondary() &&
          (code == StatusCode::kDataLoss || code == StatusCode::kNotFound);
 }
 
 std::string DamagedImageText(const Job& job, const v1::RankFailed& message) {
   return fmt::format(
-      "the image of step {} from which rank {} was to go on is damaged: {}; resume "
-      "it once the file is whole again, or {}",
+      "the image of step {} from which rank {} would continue is damaged: {}; resume the job when "
+      "the file is intact again, or {}",
       job.images.step(), message.rank(), message.message(), kElse);
 }
 
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
-  if (!GoesOnFromImages(job)) return OkStatus();
+  if (!ContinuesFromImages(job)) return OkStatus();
   // A job resumed on its submitted layout continues on the smaller layout of its images.
   const std::string asked = spec.parallelism().SerializeAsString();
   const bool same_layout = asked == RunningSpec(job).parallelism().SerializeAsString() ||
                            asked == job.spec.parallelism().SerializeAsString();
   if (!same_layout || spec.devices() != job.spec.devices()) {
     return RefuseField(StatusCode::kFailedPrecondition, "parallelism",
-                       "is another one than that of the images of step {} from which job {} goes "
-                       "on: resume it on the same layout, or {}",
+                       "differs from the layout of the images of step {}, from which job {} "
+                       "continues: resume it on the same layout, or {}",
                        job.images.step(), job.id(), kElse);
   }
   std::set<std::string> missing;
@@ -187,9 +185,8 @@ Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
   }
   if (missing.empty()) return OkStatus();
   return FailedPrecondition(
-      "job {} goes on from the images of step {} that its ranks left on their workers, and {} {} "
-      "not "
-      "connected: start {}, or {}",
+      "job {} continues from the images of step {} that its ranks left on their workers, but {} {} "
+      "not connected: start {}, or {}",
       job.id(), job.images.step(), fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are",
       missing.size() == 1 ? "it" : "them", kElse);
 }
@@ -202,7 +199,7 @@ StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free) {
     std::vector<const ClusterDevice*>& there = devices[image.worker()];
     if (image.rank() >= plan.ranks_size() || there.empty()) {
       return ResourceExhausted(
-          "rank {} goes on from its image on worker {}, which has no free device", image.rank(),
+          "rank {} continues from its image on worker {}, which has no free device", image.rank(),
           image.worker());
     }
     const ClusterDevice& device = *there.front();
@@ -256,8 +253,7 @@ void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs
   for (auto& [job, order] : orders) SendToWorker(hello.name(), std::move(order), turn);
   if (unknown.empty()) return;
   turn.effects.notes.push_back(fmt::format(
-      "{} has {} images of ranks of jobs that this catalog does not have; they stay: "
-      "{}",
+      "{} has {} images of ranks of jobs that this catalog does not have; they are kept: {}",
       hello.name(), unknown.size(), Shortened(fmt::format("{}", fmt::join(unknown, ", ")))));
 }
 

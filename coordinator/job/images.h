@@ -22,16 +22,16 @@ namespace troupe {
 std::optional<MonotonicTime> FinalSaveDeadline(const Job& job);
 
 // Asks every rank for its image. REQUIRES: the group is running and its ranks have stopped.
-void TakeImages(Job& job, Turn& turn);
+void RequestImages(Job& job, Turn& turn);
 // The message that asks a rank for its image.
 v1::CoordinatorMessage ImageOrderOf(const Job& job);
 // Handles a rank's answer. When all ranks have an image, the job becomes FAILED, or is restored
-// from the images if it was to grow. If a rank has none, calls GiveUpImages, unless ranks hang in
+// from the images if it was to grow. If a rank has none, calls AbandonImages, unless ranks hang in
 // the save: then that waits until they have answered, or ends with CountHungSave.
 [[nodiscard]] Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn);
-// Drops this try: the ranks keep holding their state, and the final checkpoint is tried again for
-// as long as before.
-void GiveUpImages(Job& job, std::string reason, Turn& turn);
+// Abandons this try: the ranks keep their state, and the final checkpoint is retried for the same
+// time again.
+void AbandonImages(Job& job, std::string reason, Turn& turn);
 
 // Whether a rank on `worker` has not answered yet. REQUIRES: images are being taken.
 bool AwaitsImageOf(const Job& job, const std::string& worker);
@@ -40,7 +40,7 @@ bool AwaitsImageOf(const Job& job, const std::string& worker);
 void DropLeftImages(Job& job, Turn& turn);
 
 // Whether the job would be restored from its images.
-bool GoesOnFromImages(const Job& job);
+bool ContinuesFromImages(const Job& job);
 // The advice for a failure to write to checkpoint.folder while the job would be restored from its
 // images: it can run only on the workers that have them. Empty if it is not restored from images.
 std::string UnwritableFolderAdvice(const Job& job);

@@ -38,7 +38,7 @@ class Images : public ::testing::Test {
     failed.mutable_shard_failed()->set_group_epoch(job().record.group_epoch());
     failed.mutable_shard_failed()->set_attempt(job().record.last_attempt());
     failed.mutable_shard_failed()->set_reason("no space left");
-    cluster_.Say("worker-0", failed);
+    cluster_.SendFrom("worker-0", failed);
   }
   // Advances time while every save fails. Returns whether images were requested.
   bool FailFor(int seconds) {
@@ -60,7 +60,7 @@ class Images : public ::testing::Test {
     saved.set_path(fmt::format("/data-{}/images/a/step-10", rank));
     saved.set_digest(fmt::format("sha256:{}", rank));
     saved.set_error(error);
-    cluster_.Say(job().plan.ranks(rank).worker(), message);
+    cluster_.SendFrom(job().plan.ranks(rank).worker(), message);
   }
   void EndWithImages() {
     ASSERT_TRUE(FailFor(110));
@@ -142,7 +142,7 @@ TEST_F(Images, ADamagedOneEndsTheJobAtOnceAndNamesTheRemedy) {
   failed.set_rank(1);
   failed.set_code(static_cast<int>(StatusCode::kDataLoss));
   failed.set_message("/data-1/images/a/step-10/image.json: digest x is not y");
-  cluster_.Say("worker-1", message);
+  cluster_.SendFrom("worker-1", message);
   ASSERT_EQ(job().record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(job().record.failure().cause(), "BAD_IMAGE");
   EXPECT_THAT(job().record.failure().message(), HasSubstr("step-10/image.json: digest x is not y"));
@@ -183,7 +183,7 @@ TEST_F(Images, KeepAJobWhoseCheckpointsFailOnTheirWorkers) {
     failed.mutable_shard_failed()->set_rank(1);
     failed.mutable_shard_failed()->set_attempt(AttemptOf(cluster_, step));
     failed.mutable_shard_failed()->set_reason("read-only file system");
-    cluster_.Say("worker-1", failed);
+    cluster_.SendFrom("worker-1", failed);
   }
   EXPECT_EQ(job().record.restarts(), 0) << "other hosts cannot read the images";
   EXPECT_EQ(job().record.step(), 50);
@@ -192,7 +192,7 @@ TEST_F(Images, KeepAJobWhoseCheckpointsFailOnTheirWorkers) {
 TEST_F(Images, AFolderThatTheirWorkersCannotWriteIsFailedWithWhatToDo) {
   EndWithImages();
   EXPECT_THAT(job().record.failure().message(),
-              HasSubstr("it can run only on worker-0, worker-1, because"));
+              HasSubstr("the job can run only on worker-0, worker-1, because"));
   EXPECT_THAT(job().record.failure().message(), HasSubstr("--set checkpoint.folder=DIR"));
   ASSERT_TRUE(Resume(false, 20).ok());
   v1::WorkerMessage message;
@@ -203,10 +203,10 @@ TEST_F(Images, AFolderThatTheirWorkersCannotWriteIsFailedWithWhatToDo) {
   failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
   failed.set_cause("STORAGE");
   failed.set_message("/ck is not a directory");
-  cluster_.Say("worker-1", message);
+  cluster_.SendFrom("worker-1", message);
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
   EXPECT_THAT(job().record.last_failure().message(),
-              HasSubstr("/ck is not a directory; it can run only on worker-0, worker-1"));
+              HasSubstr("/ck is not a directory; the job can run only on worker-0, worker-1"));
 }
 
 TEST_F(Images, OnAWorkerThatIsNotThereOrForAnotherLayoutAreRefusedByName) {
@@ -234,7 +234,8 @@ TEST_F(Images, ThatCannotBeWrittenEitherLoseNothing) {
   cluster_.worker("worker-1").inbox.clear();
   cluster_.Heartbeat();
   cluster_.Pass(std::chrono::seconds(1));
-  ASSERT_NE(cluster_.Last("worker-1", Kind::kCheckpointRequest), nullptr) << "it is tried again";
+  ASSERT_NE(cluster_.Last("worker-1", Kind::kCheckpointRequest), nullptr)
+      << "the checkpoint is retried";
   cluster_.Commit("a", job().record.last_attempt(), 10);
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_SUCCEEDED);
 }

@@ -19,7 +19,7 @@ std::vector<v1::CheckpointRecord> RecordsOf(const Job& job) {
 }
 
 RetentionPolicy PolicyOf(const Job& job) {
-  static_assert(kKeptCommitsMin == kNewerVerifiedMin, "plans would warn of another limit");
+  static_assert(kKeptCommitsMin == kNewerVerifiedMin, "the limit of the plan's warning differs");
   return {job.spec.checkpoint().keep_latest_k(), job.spec.checkpoint().keep_every_n_steps()};
 }
 
@@ -81,7 +81,7 @@ bool PinIfRetired(const Job& job, v1::CheckpointRecord& record) {
 Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn) {
   const bool by_step = request.which_case() == v1::PinCheckpointRequest::kStep;
   if (!by_step && request.which_case() != v1::PinCheckpointRequest::kPath) {
-    return RefuseField(StatusCode::kInvalidArgument, "step", "is absent, and path too");
+    return RefuseField(StatusCode::kInvalidArgument, "step", "is absent, and so is path");
   }
   v1::CheckpointRecord* chosen = nullptr;
   for (auto& [number, record] : job.checkpoints) {

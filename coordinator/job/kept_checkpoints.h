@@ -20,8 +20,8 @@ void Retire(Job& job, Turn& turn);
 // INVALID_ARGUMENT if the request names neither step nor path.
 Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn);
 
-// Pins `record`, one of the job's commits, if retention would delete it in the present state,
-// because somebody has just asked for it. Returns whether it did.
+// Pins `record`, one of the job's commits that a user has just requested, if retention would delete
+// it in the current state. Returns whether it was pinned.
 bool PinIfRetired(const Job& job, v1::CheckpointRecord& record);
 
 // Keeps the commit at `path` for inspection but never restores it again.
@@ -39,7 +39,7 @@ void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& t
 
 enum class Occasion { kCommit, kOther };
 // Asks the worker where rank 0 runs or ran to read back the commits without which nothing more can
-// be deleted. Each is asked for once per stream; one that could not be read is asked for again
+// be deleted. Each is requested once per stream; one that could not be read is requested again
 // after the next commit.
 void SendVerifications(Job& job, Occasion occasion, Turn& turn);
 

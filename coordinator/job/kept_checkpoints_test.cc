@@ -167,7 +167,7 @@ TEST_F(Retention, WhatCouldNotBeReadIsAskedForAgainAfterTheNextCommit) {
 
 TEST_F(Retention, AsksAgainOnEveryNewStreamAndNotTwiceOnOne) {
   CommitUpTo(40);
-  EXPECT_THAT(Asked(), ElementsAre(30, 20, 40)) << "which is on its way";
+  EXPECT_THAT(Asked(), ElementsAre(30, 20, 40)) << "which is in flight";
   cluster_->Disconnect("worker-0");
   cluster_->worker("worker-0").inbox.clear();
   cluster_->Reconnect("worker-0");
@@ -198,10 +198,10 @@ TEST_F(Retention, AnAnswerThatIsStaleChangesNothing) {
   verified->set_attempt(attempts_.at(30));
   verified->set_path("/ck/elsewhere");
   verified->set_damaged(true);
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   verified->set_ok(true);
   verified->set_damaged(false);
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   EXPECT_EQ(Record(30).state(), v1::CHECKPOINT_STATE_COMMITTED);
   EXPECT_FALSE(Record(30).verified());
   DamagedTwice(30);
@@ -214,10 +214,10 @@ TEST_F(Retention, AnAnswerThatIsStaleChangesNothing) {
   Damaged(10);
   EXPECT_EQ(Record(10).state(), v1::CHECKPOINT_STATE_DELETING);
   verified->set_job("b");
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   verified->set_job("a");
   verified->set_attempt(1000);
-  cluster_->Say("worker-0", message);
+  cluster_->SendFrom("worker-0", message);
   EXPECT_THAT(cluster_->Events("a"), Not(Contains("CHECKPOINT_UNREADABLE")));
 }
 

@@ -54,11 +54,11 @@ void EndForGrowth(Job& job, int64_t step, Turn& turn) {
 }
 
 // Continues the job from its ranks' images, without growing, because the checkpoint could not be
-// written. REQUIRES: as for EndForGrowth, and GoesOnFromImages.
+// written. REQUIRES: as for EndForGrowth, and ContinuesFromImages.
 void GoOnFromImages(Job& job, Turn& turn) {
   const std::string reason = fmt::format(
-      "does not grow, for step {} could not be saved: {}; it goes on from the images "
-      "that its ranks keep on their workers",
+      "does not grow, because step {} could not be saved: {}; it continues from the images that "
+      "its ranks keep on their workers",
       job.images.step(), job.group->save_failure);
   EndGroup(job, reason, turn);
   job.record.set_grows(false);
@@ -108,7 +108,8 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
   if (job.record.state() == v1::JOB_STATE_QUEUED) {
     job.cancel_callers.push_back(call);
     EndJob(job,
-           {v1::JOB_STATE_CANCELLED, std::nullopt, "cancelled; nothing ran that could be saved"},
+           {v1::JOB_STATE_CANCELLED, std::nullopt,
+            "cancelled; no rank was running, so there was nothing to save"},
            turn);
     return;
   }
@@ -116,8 +117,8 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
                                     job.group->phase == GroupPhase::kAdopting);
   if (!trains) {
     ReplyWithError(call,
-                   FailedPrecondition("job {} cannot checkpoint while it is {}: cancel it without, "
-                                      "or once it is RUNNING",
+                   FailedPrecondition("job {} cannot checkpoint while it is {}: cancel it without "
+                                      "a checkpoint, or wait until it is RUNNING",
                                       job.id(), StateName(ShownState(job))),
                    turn);
     return;
@@ -141,7 +142,7 @@ void OnRunningTime(Job& job, Turn& turn) {
   if (!job.group) return;
   if (job.group->image_taking && turn.now >= job.group->image_taking->deadline) {
     if (!job.group->hung_ranks.empty()) return Apply(job, CountHungSave(job), turn);
-    GiveUpImages(job, "not every rank has answered", turn);
+    AbandonImages(job, "not every rank has answered", turn);
   }
   std::vector<int64_t> late;
   const bool open = job.group->save_again_time || job.group->image_taking || HoldsUpRanks(job);
@@ -186,9 +187,10 @@ v1::Failure LateStart(const Job& job) {
     late.push_back(static_cast<int>(rank));
     workers.insert(job.plan.ranks(late.back()).worker());
   }
-  const std::string text = fmt::format("not every rank was ready within {:.0f} s: rank {} {}",
-                                       ToSeconds(job.group->start_limit), fmt::join(late, ", "),
-                                       starts ? "had not loaded" : "had loaded and was not ready");
+  const std::string text =
+      fmt::format("not every rank was ready within {:.0f} s: rank {} {}",
+                  ToSeconds(job.group->start_limit), fmt::join(late, ", "),
+                  starts ? "had not loaded its state" : "had loaded its state but was not ready");
   return MakeFailure("START_TIMEOUT", text, late.size() == 1 ? late.front() : -1,
                      workers.size() == 1 ? *workers.begin() : std::string());
 }
@@ -197,7 +199,7 @@ v1::Failure LateStart(const Job& job) {
 
 void OnJobTime(Job& job, Turn& turn) {
   if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
-  LookAfterDoubts(job, turn);
+  AdvanceDoubts(job, turn);
   if (job.delete_again_time && turn.now >= *job.delete_again_time) {
     job.delete_again_time = turn.now + kDeleteAgainInterval;
     SendDeletions(job, turn);
@@ -236,7 +238,7 @@ void OnJobTime(Job& job, Turn& turn) {
       BreakGroup(job, {LateStart(job), false, false}, turn);
       return;
     case GroupPhase::kSettling:
-      SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
+      FinalizeBreakdown(job, {SettledFailure(job), true, false}, turn);
       return;
     case GroupPhase::kRunning:
       return;

@@ -25,7 +25,8 @@ std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job) 
   const std::string name = path.substr(path.rfind('/') + 1);
   if (path.empty() || path.front() != '/' || path.find("/../") != std::string::npos ||
       path.find('\0') != std::string::npos || !IsAttemptName(name)) {
-    return fmt::format("has path \"{}\", no absolute one of an attempt's directory", path);
+    return fmt::format("has path \"{}\", which is not the absolute path of an attempt's directory",
+                       path);
   }
   if (record.state() != v1::CHECKPOINT_STATE_COMMITTED &&
       record.state() != v1::CHECKPOINT_STATE_QUARANTINED) {
@@ -60,7 +61,7 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& tu
     const v1::CheckpointRecord& checkpoint = request.checkpoints(i);
     std::string fault = FaultOf(checkpoint, job.id());
     if (fault.empty() && !job.checkpoints.emplace(checkpoint.attempt(), checkpoint).second) {
-      fault = fmt::format("has attempt {}, as another one has", checkpoint.attempt());
+      fault = fmt::format("has attempt {}, which another checkpoint has too", checkpoint.attempt());
     }
     if (!fault.empty()) {
       return RefuseField(StatusCode::kInvalidArgument, fmt::format("checkpoints[{}]", i), "{}",
@@ -78,8 +79,10 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& tu
   for (const auto& [attempt, checkpoint] : job.checkpoints) {
     turn.effects.writes.PutCheckpoint(checkpoint);
   }
-  RecordEvent(job, "REBUILT",
-              fmt::format("known again by its {} checkpoints", job.checkpoints.size()), turn);
+  RecordEvent(
+      job, "REBUILT",
+      fmt::format("added to the catalog again from its {} checkpoints", job.checkpoints.size()),
+      turn);
   return job;
 }
 

@@ -115,7 +115,7 @@ bool WouldRepeat(const v1::RankFailed& message) {
 // Whether there were commits and every one is quarantined: from its seed the job would only appear
 // to continue.
 bool LostEveryCommit(const Job& job) {
-  return NewestCommit(job) == nullptr && HasQuarantined(job) && !GoesOnFromImages(job);
+  return NewestCommit(job) == nullptr && HasQuarantined(job) && !ContinuesFromImages(job);
 }
 
 std::string RanksOn(const Job& job, const std::string& worker) {
@@ -149,7 +149,7 @@ int64_t FaultStep(const Job& job) {
 
 // How long to wait for a primary cause. If the job would end without one, the wait lasts until
 // every lost host of its group is known, because a lost host is not the job's fault.
-Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn) {
+Duration CauseWait(const Job& job, const v1::Failure& failure, const Turn& turn) {
   v1::JobRecord after = job.record;
   const int64_t spent = ChargeFault(CulpritOf(failure).charged, FaultStep(job), &after);
   if (spent <= job.spec.fault_tolerance().max_restarts()) return turn.limits().settle;
@@ -181,7 +181,7 @@ void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
 namespace {
 
 // Waits for the flight reports of all ranks, which show the rank that the others waited for.
-void SettleHang(Job& job, v1::Failure failure, Turn& turn) {
+void AwaitFlightReports(Job& job, v1::Failure failure, Turn& turn) {
   Group& group = *job.group;
   if (group.phase == GroupPhase::kSettling && group.failure.cause() == kHang) return;
   group.phase = GroupPhase::kSettling;
@@ -210,7 +210,7 @@ void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
   group.flights.try_emplace(message.rank(), message);
   const bool settles = group.phase == GroupPhase::kSettling && group.failure.cause() == kHang;
   if (settles && group.flights.size() == group.ranks.size())
-    SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
+    FinalizeBreakdown(job, {SettledFailure(job), true, false}, turn);
 }
 
 void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
@@ -218,22 +218,23 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
   const bool first = job.group->phase != GroupPhase::kSettling;
   const bool hangs = breakdown.failure.cause() == kHang;
   if (first) StopGroup(job, FailureText(breakdown.failure), hangs, turn);
-  if (hangs) return SettleHang(job, std::move(breakdown.failure), turn);
+  if (hangs) return AwaitFlightReports(job, std::move(breakdown.failure), turn);
   if (breakdown.secondary) {
     // The other ranks noticed the failure first; a worker whose stream is closed is its cause.
     const std::string gone = DisconnectedWorker(job, turn);
     if (gone.empty()) {
       if (!first) return;
       job.group->phase = GroupPhase::kSettling;
-      job.group->deadline = turn.now + SettleTime(job, breakdown.failure, turn);
+      job.group->deadline = turn.now + CauseWait(job, breakdown.failure, turn);
       job.group->failure = std::move(breakdown.failure);
       job.group->link_suspects = std::move(breakdown.link_suspects);
       return;
     }
     breakdown.failure =
-        MakeFailure("WORKER_LOST", "its stream closed and the other ranks lost it", -1, gone);
+        MakeFailure("WORKER_LOST",
+                    "its stream closed, and the other ranks lost their connection to it", -1, gone);
   }
-  SettleBreakdown(job, breakdown, turn);
+  FinalizeBreakdown(job, breakdown, turn);
 }
 
 namespace {
@@ -247,7 +248,7 @@ v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
 
 }  // namespace
 
-void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
+void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   const v1::Failure failure = WithAdvice(job, breakdown.failure);
   const std::string text = FailureText(failure);
   FlushReports(job, turn);
@@ -296,10 +297,9 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   if (spent > job.spec.fault_tolerance().max_restarts()) {
     v1::Failure last = failure;
     last.set_cause("RESTART_BUDGET");
-    last.set_message(
-        fmt::format("{} recoveries from faults of its own without a step beyond {}; the "
-                    "last failure was {}",
-                    spent - 1, job.record.highest_step(), text));
+    last.set_message(fmt::format(
+        "{} recoveries from its own faults without a step beyond {}; the last failure was {}",
+        spent - 1, job.record.highest_step(), text));
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, last, last.message()}, turn);
     return;
@@ -371,7 +371,7 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
                     [&](const auto& entry) { return ThenStop(job, entry.second); });
     if (leaving || job.group->phase == GroupPhase::kSettling) return;
     BreakGroup(job,
-               {MakeFailure("RANK_LOST", "it stopped without being told", message.rank(), worker),
+               {MakeFailure("RANK_LOST", "it stopped without an order", message.rank(), worker),
                 true, false},
                turn);
     return;

@@ -17,7 +17,7 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn);
 
 // Ends kSettling and records the cause. The job becomes RECOVERING, FAILED (budget spent or fatal),
 // CANCELLED if it was to be cancelled, or SUCCEEDED if its last step was committed.
-void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn);
+void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn);
 
 // kSettling: the failure that is recorded if no primary one arrives. A hang is blamed on the rank
 // that the flight reports of all ranks point to.

@@ -64,13 +64,14 @@ TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {
   v1::WorkerMessage condemned;
   condemned.mutable_device_condemned()->set_device(0);
   condemned.mutable_device_condemned()->set_reason(cause);
-  cluster.Say("worker-1", condemned);
-  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING) << "its rank is told of apart";
+  cluster.SendFrom("worker-1", condemned);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING)
+      << "its rank is reported separately";
   v1::WorkerMessage failed = FailureOf(cluster, StatusCode::kUnavailable);
   failed.mutable_rank_failed()->set_rank(1);
   failed.mutable_rank_failed()->set_cause("DEVICE_FAULT");
   failed.mutable_rank_failed()->set_message(cause);
-  cluster.Say("worker-1", failed);
+  cluster.SendFrom("worker-1", failed);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
   // The daemon's report about the killed process is a consequence of it.
   v1::WorkerMessage stopped;
@@ -80,7 +81,7 @@ TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {
   stopped.mutable_rank_stopped()->set_crashed(true);
   stopped.mutable_rank_stopped()->set_cause("DEVICE_FAULT");
   stopped.mutable_rank_stopped()->set_message(cause);
-  cluster.Say("worker-1", stopped);
+  cluster.SendFrom("worker-1", stopped);
   cluster.StopRanks("a", 1, {"worker-0"});
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
@@ -106,7 +107,7 @@ TEST(Recovery, ACrashKeepsTheCauseThatItsWorkerKnows) {
   stopped.mutable_rank_stopped()->set_cause("DEVICE_FAULT");
   for (int i = 0; i < 20 && cluster.job("a").record.state() != v1::JOB_STATE_FAILED; ++i) {
     stopped.mutable_rank_stopped()->set_group_epoch(cluster.job("a").record.group_epoch());
-    cluster.Say("worker-0", stopped);
+    cluster.SendFrom("worker-0", stopped);
     cluster.Pass(std::chrono::seconds(2));
     cluster.Heartbeat();
   }
@@ -149,7 +150,7 @@ TEST(Recovery, AWorkerThatComesBackWithinTheGraceKeepsItsRanks) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   EXPECT_NE(cluster.Last("worker-1", Kind::kTicket), nullptr)
-      << "what may have been lost is said again";
+      << "what may have been lost is resent";
 }
 
 TEST(Recovery, ASecondaryFailureWaitsForThePrimaryCause) {
@@ -161,7 +162,7 @@ TEST(Recovery, ASecondaryFailureWaitsForThePrimaryCause) {
   message.mutable_rank_failed()->set_rank(0);
   message.mutable_rank_failed()->set_secondary(true);
   message.mutable_rank_failed()->set_message("peer is gone");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   cluster.Crash("a", 1);
@@ -177,7 +178,7 @@ TEST(Recovery, ASecondaryFailureAloneIsTheCauseOnceTheWaitIsOver) {
   message.mutable_rank_failed()->set_job("a");
   message.mutable_rank_failed()->set_group_epoch(1);
   message.mutable_rank_failed()->set_secondary(true);
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   cluster.Pass(MakeTimeLimits(3).settle);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
@@ -191,7 +192,7 @@ TEST(Recovery, ASecondaryFailureThatWouldEndTheJobWaitsForAHostThatIsFoundLostLa
   message.mutable_rank_failed()->set_group_epoch(1);
   message.mutable_rank_failed()->set_secondary(true);
   message.mutable_rank_failed()->set_cause("COLLECTIVE");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   cluster.Pass(MakeTimeLimits(3).settle);
   EXPECT_FALSE(HasEnded(cluster.job("a")));
   cluster.Disconnect("worker-1");
@@ -207,7 +208,7 @@ TEST(Recovery, ASecondaryFailureWhileAWorkersStreamIsClosedNamesThatWorker) {
   message.mutable_rank_failed()->set_job("a");
   message.mutable_rank_failed()->set_group_epoch(1);
   message.mutable_rank_failed()->set_secondary(true);
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(cluster.Events("a"), Contains("WORKER_LOST"));
 }
@@ -260,7 +261,7 @@ TEST(Recovery, AnErrorOfTheJobItselfMetAtTheStartIsNotTriedAgain) {
   message.mutable_rank_failed()->set_group_epoch(1);
   message.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kNotFound));
   message.mutable_rank_failed()->set_message("data.train: no such file");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   EXPECT_THAT(cluster.job("a").record.failure().message(), HasSubstr("data.train"));
 }
@@ -281,12 +282,12 @@ TEST(Recovery, ADamagedCommitIsQuarantinedAndTheOneBeforeItTaken) {
   message.mutable_rank_failed()->set_group_epoch(2);
   message.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kDataLoss));
   message.mutable_rank_failed()->set_bad_checkpoint_path(path);
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_DOUBTED"));
   v1::WorkerMessage stopped;
   stopped.mutable_rank_stopped()->set_job("a");
   stopped.mutable_rank_stopped()->set_group_epoch(2);
-  cluster.Say("worker-0", stopped);
+  cluster.SendFrom("worker-0", stopped);
   cluster.Verified("a", 2, false, true);
   EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_QUARANTINED"));
   for (int second = 0; second < 3; ++second) {
@@ -306,7 +307,7 @@ TEST(Recovery, AJobWhoseEveryCommitIsBadFailsInsteadOfBeginningAgain) {
   v1::WorkerMessage message = FailureOf(cluster, StatusCode::kDataLoss);
   message.mutable_rank_failed()->set_bad_checkpoint_path(
       cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path());
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
   cluster.Verified("a", 1, false, true);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
@@ -324,7 +325,7 @@ TEST(Recovery, AnInitialCheckpointThatIsBadEndsTheJobAtOnce) {
   cluster.Submit(spec);
   v1::WorkerMessage message = FailureOf(cluster, StatusCode::kFailedPrecondition);
   message.mutable_rank_failed()->set_bad_checkpoint_path("/elsewhere/step-9");
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(cluster.job("a").record.failure().cause(), "BAD_CHECKPOINT");
 }
@@ -344,7 +345,7 @@ TEST(Recovery, WhatTheSameStepWouldMeetAgainEndsTheJobWithItsCause) {
     ReportUpTo(cluster, 1, 3);
     v1::WorkerMessage message = FailureOf(cluster, is.code);
     message.mutable_rank_failed()->set_cause(is.cause);
-    cluster.Say("worker-0", message);
+    cluster.SendFrom("worker-0", message);
     cluster.Pass(MakeTimeLimits(3).abort);  // a hang waits for the other ranks' reports
     EXPECT_EQ(cluster.job("a").record.state(),
               is.fatal ? v1::JOB_STATE_FAILED : v1::JOB_STATE_RECOVERING)
@@ -360,7 +361,7 @@ TEST(Recovery, AnErrorOfOneHostMetAtARecoverysStartIsTriedAgain) {
   ReportUpTo(cluster, 1, 3);
   cluster.Crash("a", 0);
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
-  cluster.Say("worker-0", FailureOf(cluster, StatusCode::kNotFound));
+  cluster.SendFrom("worker-0", FailureOf(cluster, StatusCode::kNotFound));
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
 }
 
@@ -395,7 +396,7 @@ void SayAddress(TestCluster& cluster, int32_t rank) {
   address.set_group_epoch(cluster.job("a").record.group_epoch());
   address.set_rank(rank);
   address.set_address(fmt::format("address-{}", rank));
-  cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), message);
+  cluster.SendFrom(cluster.job("a").last_group.ranks(rank).worker(), message);
 }
 
 TEST(Recovery, AHostWhoseRankNeverGetsReadyIsLeftOnceASpareIsFree) {
@@ -415,7 +416,7 @@ TEST(Recovery, AHostWhoseRankNeverGetsReadyIsLeftOnceASpareIsFree) {
     stopped.mutable_rank_stopped()->set_job("a");
     stopped.mutable_rank_stopped()->set_group_epoch(1);
     stopped.mutable_rank_stopped()->set_rank(rank);
-    cluster.Say(fmt::format("worker-{}", rank), stopped);
+    cluster.SendFrom(fmt::format("worker-{}", rank), stopped);
   }
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   for (const v1::RankPlacement& placement : cluster.job("a").last_group.ranks()) {

@@ -67,9 +67,9 @@ StatusOr<v1::Plan> PlanOf(const v1::JobSpec& spec, const Planner& planner,
 Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSpec& spec,
                    int64_t reached, const Turn& turn) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
-  if (commit == nullptr && HasQuarantined(job) && !GoesOnFromImages(job)) {
+  if (commit == nullptr && HasQuarantined(job) && !ContinuesFromImages(job)) {
     return FailedPrecondition(
-        "job {} has no checkpoint left to resume from: every one is quarantined", job.id());
+        "job {} has no checkpoint to resume from: all of them are quarantined", job.id());
   }
   TROUPE_RETURN_IF_ERROR(CheckImages(job, spec, turn));
   if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
@@ -77,13 +77,13 @@ Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSp
     return RefuseField(overrides.training().has_steps() ? StatusCode::kInvalidArgument
                                                         : StatusCode::kFailedPrecondition,
                        "training.steps",
-                       "is {}, which is not more than the {} steps that job {} has done",
+                       "is {}, must be above the {} steps that job {} has completed",
                        spec.training().steps(), reached, job.id());
   }
   if (commit != nullptr && overrides.checkpoint().has_initial_load() &&
       overrides.checkpoint().initial_load() != job.spec.checkpoint().initial_load()) {
     return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load",
-                       "is {}, and job {} goes on from its own commit of step {}",
+                       "is {}, but job {} continues from its own commit of step {}",
                        overrides.checkpoint().initial_load(), job.id(), reached);
   }
   return OkStatus();
@@ -99,8 +99,8 @@ Status CheckResumable(const Job& job, const v1::JobSpec& overrides) {
   }
   if (job.record.deleting()) return FailedPrecondition("job {} is being deleted", job.id());
   if (overrides.has_name() && overrides.name() != job.id()) {
-    return RefuseField(StatusCode::kInvalidArgument, "name", "is {}: resume cannot rename {}",
-                       overrides.name(), job.id());
+    return RefuseField(StatusCode::kInvalidArgument, "name",
+                       "is {}, but a resumed job keeps its name, {}", overrides.name(), job.id());
   }
   return OkStatus();
 }
@@ -112,7 +112,7 @@ ResumeInputs InputsOfResume(const Job& job, const v1::ResumeJobRequest& request)
   inputs.overrides = request.overrides();
   inputs.submitted = SubmittedPlan(job);
   inputs.running = job.plan;
-  if (job.smaller && GoesOnFromImages(job) && !request.discard_images())
+  if (job.smaller && ContinuesFromImages(job) && !request.discard_images())
     inputs.images_layout = job.smaller->parallelism();
   return inputs;
 }
@@ -149,19 +149,19 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   }
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, prepared->spec);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
-  const int64_t reached = GoesOnFromImages(job) ? job.images.step()
-                          : commit != nullptr   ? commit->step()
-                                                : 0;
+  const int64_t reached = ContinuesFromImages(job) ? job.images.step()
+                          : commit != nullptr      ? commit->step()
+                                                   : 0;
   TROUPE_RETURN_IF_ERROR(CheckGoesOn(job, request.overrides(), spec, reached, turn));
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
   const std::string layout =
       plan.ranks_size() == job.plan.ranks_size()
           ? ""
-          : fmt::format(" on {} ranks, which were {}", plan.ranks_size(), job.plan.ranks_size());
+          : fmt::format(" on {} ranks instead of {}", plan.ranks_size(), job.plan.ranks_size());
   if (spec.checkpoint().folder() != job.spec.checkpoint().folder()) job.record.clear_folder_id();
   job.record.clear_unsaved_since_wall_time_ns();
   if (prepared->smaller) {
-    KeepSmallerLayout(*prepared->smaller, job, turn);
+    RecordSmallerLayout(*prepared->smaller, job, turn);
   } else {
     ForgetSmallerLayout(job, turn);
   }
@@ -180,7 +180,7 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   turn.effects.writes.PutPlan(job.id(), job.plan);
   RecordEvent(job, "QUEUED",
               fmt::format("resumed from step {}{}{}", reached, layout,
-                          GoesOnFromImages(job) ? ", on the workers that have its images" : ""),
+                          ContinuesFromImages(job) ? ", on the workers that have its images" : ""),
               turn);
   turn.reschedule = true;
   return OkStatus();

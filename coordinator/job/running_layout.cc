@@ -16,13 +16,13 @@ v1::JobSpec RunningSpec(const Job& job) {
   return spec;
 }
 
-void TakeSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn) {
+void UseSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn) {
   if (!job.smaller) *job.smaller.emplace().mutable_submitted_plan() = job.plan;
   *job.smaller->mutable_parallelism() = smaller.parallelism();
   turn.effects.writes.PutSmallerLayout(job.id(), *job.smaller);
 }
 
-void KeepSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn) {
+void RecordSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn) {
   job.smaller = std::move(smaller);
   turn.effects.writes.PutSmallerLayout(job.id(), *job.smaller);
 }

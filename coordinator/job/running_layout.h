@@ -16,11 +16,11 @@ v1::JobSpec RunningSpec(const Job& job);
 
 // Makes `smaller`, the spec on fewer ranks, the running layout and records it in the turn's writes.
 // The caller starts a group on its plan.
-void TakeSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn);
+void UseSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn);
 
 // Marks the running layout as `smaller` than the submitted one and records it in the turn's writes.
 // The caller replaces job.plan.
-void KeepSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn);
+void RecordSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn);
 
 // Makes the submitted layout the running one and records it in the turn's writes. The caller
 // replaces job.plan.

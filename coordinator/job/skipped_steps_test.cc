@@ -18,7 +18,7 @@ void ReportSkipped(TestCluster& cluster, int64_t step) {
   report->set_step_seconds(0.5);
   report->mutable_event()->set_skipped(true);
   report->set_nonfinite("rank 1: the loss is not finite");
-  cluster.Say("worker-0", std::move(message));
+  cluster.SendFrom("worker-0", std::move(message));
 }
 
 std::vector<std::string> SkipEvents(const TestCluster& cluster) {

@@ -50,7 +50,7 @@ TEST_F(TimedCheckpoint, IsAskedForOnceTheTimeSinceTheLastCommitHasPassed) {
   Train(2);
   EXPECT_EQ(Requests(), 1);
   Train(30);
-  EXPECT_EQ(Requests(), 1) << "one is under way";
+  EXPECT_EQ(Requests(), 1) << "one is in flight";
   CommitRequested();
   Train(99 - 1);
   EXPECT_EQ(Requests(), 1);
@@ -117,7 +117,7 @@ TEST_F(TimedCheckpoint, AnAbortedOneIsTriedAgainAfterAWhileNotAtEveryStep) {
   failed.mutable_shard_failed()->set_group_epoch(1);
   failed.mutable_shard_failed()->set_attempt(1);
   failed.mutable_shard_failed()->set_reason("no space");
-  cluster_.Say("worker-0", failed);
+  cluster_.SendFrom("worker-0", failed);
   EXPECT_THAT(cluster_.Events("a"), Contains("CHECKPOINT_ABORTED"));
   Train(58);
   EXPECT_EQ(Requests(), 1);

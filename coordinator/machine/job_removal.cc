@@ -55,10 +55,10 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
 
 // Describes the worker that has not confirmed a deletion, and the files concerned.
 std::string AwaitedRemoval(const Job& job) {
-  if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file is known";
+  if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file was reported";
   return fmt::format(
-      "{} has not said that {} checkpoint attempts are removed, of which {} is one; "
-      "its log may say why",
+      "{} has not confirmed that {} checkpoint attempts are removed, {} among them; its log may "
+      "say why",
       job.last_group.ranks(0).worker(), job.checkpoints.size(),
       job.checkpoints.begin()->second.path());
 }
@@ -105,17 +105,17 @@ void EndLateRemovals(CoordinatorState& state, Turn& turn) {
     const std::string awaited = AwaitedRemoval(job);
     if (!state.removals.at(id).checkpoints || job.checkpoints.empty()) {
       turn.effects.notes.push_back(
-          fmt::format("job {} goes, and files of it stay: {}", id, awaited));
+          fmt::format("job {} is deleted, but some of its files remain: {}", id, awaited));
       Remove(id, state, turn);
       continue;
     }
     for (const CallId call : state.removals.at(id).callers) {
-      ReplyWithError(call,
-                     DeadlineExceeded("job {} is still being deleted after {:.0f} s: {}; ask "
-                                      "again, or delete it without its checkpoints, whose files "
-                                      "then stay",
-                                      id, ToSeconds(kRemovalLimit), awaited),
-                     turn);
+      ReplyWithError(
+          call,
+          DeadlineExceeded("job {} is still being deleted after {:.0f} s: {}; try again, or delete "
+                           "it without its checkpoints, whose files then remain",
+                           id, ToSeconds(kRemovalLimit), awaited),
+          turn);
     }
     state.removals.erase(id);
   }

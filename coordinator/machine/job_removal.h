@@ -21,7 +21,7 @@ void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Tu
 void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state);
 
 // Ends deletions whose files were not removed in time: a job whose commits were to be deleted
-// stays, and the callers are told so; any other job is removed, and its files stay.
+// stays, and the callers get an error; any other job is removed, and its files remain.
 void EndLateRemovals(CoordinatorState& state, Turn& turn);
 
 // Removes the job if it is being deleted and none of its files is left.

@@ -38,18 +38,20 @@ void AskForLogs(const Job& job, CallId call, const v1::ReadJobLogsRequest& reque
   }
   if (workers.empty()) {
     // A job that never ran has logged nothing.
-    return EndCall(call,
-                   away.empty()
-                       ? OkStatus()
-                       : FailedPrecondition("the lines of job {} are on {}, not connected now",
-                                            job.id(), fmt::join(away, ", ")),
-                   turn);
+    return EndCall(
+        call,
+        away.empty()
+            ? OkStatus()
+            : FailedPrecondition("the log lines of job {} are on {}, which cannot be reached now",
+                                 job.id(), fmt::join(away, ", ")),
+        turn);
   }
   if (!away.empty()) {
     turn.effects.logs.push_back(
         {call,
          OkStatus(),
-         {fmt::format("… the lines on {} are left out: not connected now", fmt::join(away, ", "))},
+         {fmt::format("… the log lines on {} are missing: no connection now",
+                      fmt::join(away, ", "))},
          false});
   }
   const uint64_t number = ++reads->last_request;

@@ -42,11 +42,12 @@ class Stepper {
         ExpireWorkers(turn_.limits(), turn_.now, &state_.fleet, &closed, &turn_.effects.writes);
     for (const SessionId session : closed) {
       Refuse(session, fmt::format("session {}", session),
-             DeadlineExceeded("nothing was heard for {} s", ToSeconds(turn_.limits().lease)), true);
+             DeadlineExceeded("no message came from it for {} s", ToSeconds(turn_.limits().lease)),
+             true);
     }
     for (const std::string& worker : lost) {
       ForEachGroupOn(
-          worker, [&](Job& job) { OnWorkerLost(job, worker, "nothing was heard of it", turn_); });
+          worker, [&](Job& job) { OnWorkerLost(job, worker, "no message came from it", turn_); });
     }
     const std::set<std::string> active = state_.active;
     for (const std::string& id : active) {
@@ -63,11 +64,12 @@ class Stepper {
     const std::string worker = CloseSession(event.session, turn_.now, &state_.fleet);
     if (worker.empty()) return;
     turn_.reschedule = true;
-    // The worker's ranks may live on until the reconnect grace is over, unless their epoch is
+    // The worker's ranks may continue until the reconnect grace is over, unless their epoch is
     // failing anyway.
     ForEachGroupOn(worker, [&](Job& job) {
       if (job.group->phase == GroupPhase::kSettling) {
-        OnWorkerLost(job, worker, "its stream closed and the other ranks lost it", turn_);
+        OnWorkerLost(job, worker,
+                     "its stream closed, and the other ranks lost their connection to it", turn_);
       }
     });
   }
@@ -268,9 +270,8 @@ class Stepper {
     const int64_t denied = ++sender.denied_messages;
     if ((denied & (denied - 1)) == 0) {
       turn_.effects.notes.push_back(
-          fmt::format("{} of worker \"{}\" is denied, its denied message {}"
-                      " on this stream: {}",
-                      kind, sender.name, denied, authority.reason));
+          fmt::format("{} of worker \"{}\" is denied (denied message {} of this stream): {}", kind,
+                      sender.name, denied, authority.reason));
     }
     return false;
   }
@@ -402,7 +403,7 @@ class Stepper {
     StopStaleGroups(hello);
     ForEachGroupOn(hello.name(), [&](Job& job) {
       if (outcome.new_life) {
-        OnWorkerLost(job, hello.name(), "it died and came back as a new life", turn_);
+        OnWorkerLost(job, hello.name(), "it ended and reconnected as a new incarnation", turn_);
       } else {
         Apply(job, ResendTo(job, hello.name(), hello, turn_), turn_);
       }
@@ -430,7 +431,7 @@ class Stepper {
     const std::string& request_id = event.request.request_id();
     if (request_id.size() > kMaxRequestIdBytes) {
       return RefuseField(StatusCode::kInvalidArgument, "request_id",
-                         "has {} bytes, at most {} are allowed", request_id.size(),
+                         "has {} bytes, must have at most {}", request_id.size(),
                          kMaxRequestIdBytes);
     }
     if (!request_id.empty()) {
@@ -440,8 +441,8 @@ class Stepper {
         if (asked != state_.request_digests.end() &&
             asked->second != RequestDigest(event.request)) {
           return RefuseField(StatusCode::kAlreadyExists, "request_id",
-                             "is {}, which made job {} of another content: a repeated request asks "
-                             "for the same, another one has an id of its own",
+                             "is {}, which created job {} with other content: repeat a request "
+                             "unchanged, or give a new request an id of its own",
                              Shortened(request_id), known->second);
         }
         ReplyWithJob(state_.jobs.at(known->second), event.call, turn_);
@@ -451,7 +452,7 @@ class Stepper {
     const std::string& name = event.request.job().name();
     if (state_.jobs.contains(name)) {
       return RefuseField(StatusCode::kInvalidArgument, "name",
-                         "is {}, which another job has already", name);
+                         "is {}, which another job already has", name);
     }
     std::shared_ptr<const PreparedJob> prepared = event.prepared;
     if (prepared == nullptr) {

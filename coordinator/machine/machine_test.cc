@@ -460,16 +460,16 @@ TEST(Machine, MessagesOfStaleEpochsStrangersAndFormerLeadersChangeNothing) {
   message.mutable_step_report()->set_step(1);
   v1::WorkerMessage stale = message;
   stale.mutable_step_report()->set_group_epoch(0);
-  cluster.Say("worker-0", stale);
-  cluster.Say("worker-2", message);  // rank 0 does not run there
+  cluster.SendFrom("worker-0", stale);
+  cluster.SendFrom("worker-2", message);  // rank 0 does not run there
   v1::WorkerMessage former = message;
   former.set_leader_epoch(cluster.state().leader_epoch + 1);
-  cluster.Say("worker-0", former);
+  cluster.SendFrom("worker-0", former);
   v1::WorkerMessage no_rank = message;
   no_rank.mutable_step_report()->set_rank(7);
-  cluster.Say("worker-0", no_rank);
+  cluster.SendFrom("worker-0", no_rank);
   EXPECT_EQ(cluster.job("a").record.step(), 0);
-  cluster.Say("worker-0", message);
+  cluster.SendFrom("worker-0", message);
   EXPECT_EQ(cluster.job("a").record.step(), 1);
 }
 

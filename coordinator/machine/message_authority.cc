@@ -39,18 +39,18 @@ Authority JudgeMember(const std::string& id, uint64_t epoch, int32_t rank, const
   const Job* const job = JobOf(view, id);
   if (job == nullptr) return {kStale, {}};
   if (epoch > job->record.group_epoch()) {
-    return Deny("group epoch {} of job {}, whose newest is {}", epoch, id,
+    return Deny("it names group epoch {} of job {}, whose newest is {}", epoch, id,
                 job->record.group_epoch());
   }
   if (!job->group) return {kStale, {}};
   if (epoch != job->group->epoch && !view.bugs.accept_stale_epochs) return {kStale, {}};
   if (rank < 0 || rank >= job->plan.ranks_size()) {
-    return Deny("rank {} of job {}, which has {} ranks", rank, id, job->plan.ranks_size());
+    return Deny("it names rank {} of job {}, which has {} ranks", rank, id, job->plan.ranks_size());
   }
   const std::string& owner = job->plan.ranks(rank).worker();
-  if (owner != sender.name) return Deny("rank {} of job {} is on {}", rank, id, owner);
+  if (owner != sender.name) return Deny("rank {} of job {} runs on {}", rank, id, owner);
   if (LeasedToAnotherLife(sender, id, epoch, rank, view.fleet)) {
-    return Deny("rank {} of job {} was started by another life than incarnation {}", rank, id,
+    return Deny("rank {} of job {} was not started by incarnation {}", rank, id,
                 sender.incarnation);
   }
   return {};
@@ -65,8 +65,8 @@ Authority JudgeEnd(const v1::RankStopped& stopped, const Worker& sender,
     if (record.job() == stopped.job() && record.group_epoch() == stopped.group_epoch() &&
         record.rank() == stopped.rank()) {
       if (record.incarnation() == sender.incarnation) return {};
-      return Deny("the lease of rank {} of job {} is of incarnation {}, not {}", stopped.rank(),
-                  stopped.job(), record.incarnation(), sender.incarnation);
+      return Deny("the lease of rank {} of job {} belongs to incarnation {}, not {}",
+                  stopped.rank(), stopped.job(), record.incarnation(), sender.incarnation);
     }
   }
   return JudgeMember(stopped.job(), stopped.group_epoch(), stopped.rank(), sender, view);
@@ -117,17 +117,18 @@ Authority JudgeLogs(const v1::LogLines& answer, const Worker& sender, const Auth
   if (pending == view.log_reads.pending.end()) {
     // its deadline has passed
     if (answer.request() <= view.log_reads.last_request) return {kStale, {}};
-    return Deny("nobody asked for lines by request {}", answer.request());
+    return Deny("there is no request {} for log lines", answer.request());
   }
   if (pending->second.outstanding.contains(LifeOf(sender))) return {};
-  return Deny("it was not asked for lines by request {}, or has sent its last", answer.request());
+  return Deny("it was not asked for log lines by request {}, or has already sent its last",
+              answer.request());
 }
 
 Authority JudgeTrace(const v1::RankTrace& answer, const Worker& sender, const AuthorityView& view) {
   const auto pending = view.traces.pending.find(answer.request());
   if (pending == view.traces.pending.end()) {
     if (answer.request() <= view.traces.last_request) return {kStale, {}};
-    return Deny("nobody asked for a trace by request {}", answer.request());
+    return Deny("there is no request {} for a trace", answer.request());
   }
   const v1::TraceRequest& request = pending->second.request;
   if (answer.job() != request.job() || answer.group_epoch() != request.group_epoch()) {
@@ -136,7 +137,7 @@ Authority JudgeTrace(const v1::RankTrace& answer, const Worker& sender, const Au
   }
   const auto asked = pending->second.outstanding.find(answer.rank());
   if (asked != pending->second.outstanding.end() && asked->second == sender.name) return {};
-  return Deny("it was not asked for the trace of rank {} by request {}, or has answered",
+  return Deny("it was not asked for the trace of rank {} by request {}, or has already answered",
               answer.rank(), answer.request());
 }
 
@@ -147,7 +148,7 @@ Authority JudgeBurnIn(const v1::BurnInDone& answer, const Worker& sender,
   if (asked != 0 && answer.request() == asked) return {};
   // abandoned, or another worker's
   if (answer.request() <= view.fleet.last_burn_in) return {kStale, {}};
-  return Deny("nobody asked for burn-in {}", answer.request());
+  return Deny("there is no burn-in {}", answer.request());
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST_F(MessageAuthority, AStrangersWordAboutAJobHasNoEffect) {
   trace.request.set_last_step(2);
   cluster_.Do(trace);
   for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
-    const Effects effects = cluster_.Say("stranger", message);
+    const Effects effects = cluster_.SendFrom("stranger", message);
     const std::string text = message.ShortDebugString();
     EXPECT_TRUE(effects.writes.empty()) << text;
     EXPECT_THAT(effects.messages, IsEmpty()) << text;
@@ -132,7 +132,7 @@ TEST_F(MessageAuthority, WithoutItAStrangerConfirmsADeletion) {
   ASSERT_EQ(job().checkpoints.at(oldest).state(), v1::CHECKPOINT_STATE_DELETING);
   cluster_.state().options.bugs.accept_unasked_answers = true;
   for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
-    if (message.has_checkpoint_deleted()) cluster_.Say("stranger", message);
+    if (message.has_checkpoint_deleted()) cluster_.SendFrom("stranger", message);
   }
   EXPECT_FALSE(job().checkpoints.contains(oldest));
 }
@@ -144,7 +144,7 @@ TEST_F(MessageAuthority, WhatAStrangerSaysIsCountedAndNotedEverMoreRarely) {
   message.mutable_checkpoint_verified()->set_damaged(true);
   std::vector<std::string> notes;
   for (int i = 0; i < 100; ++i) {
-    const Effects effects = cluster_.Say("stranger", message);
+    const Effects effects = cluster_.SendFrom("stranger", message);
     ASSERT_THAT(effects.measurements, SizeIs(1));
     EXPECT_EQ(std::get<MessageDenied>(effects.measurements[0]).kind, "checkpoint_verified");
     notes.insert(notes.end(), effects.notes.begin(), effects.notes.end());
@@ -175,7 +175,7 @@ TEST_F(MessageAuthority, AMemberSpeaksOfItsOwnRanksInItsOwnGroupEpoch) {
   report.set_group_epoch(job().record.group_epoch());
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
   EXPECT_EQ(Judge(message, "worker-1"),
-            (Authority{Verdict::kDenied, "rank 0 of job a is on worker-0"}));
+            (Authority{Verdict::kDenied, "rank 0 of job a runs on worker-0"}));
   report.set_rank(2);
   EXPECT_EQ(Judge(message, "worker-0"),
             (Authority{Verdict::kDenied, "rank 2 of job a, which has 2 ranks"}));
@@ -235,12 +235,12 @@ TEST_F(MessageAuthority, ADeletionIsConfirmedByTheOneThatWasToldToDelete) {
   message.mutable_checkpoint_deleted()->set_attempt(oldest);
   message.mutable_checkpoint_deleted()->set_path(job().checkpoints.at(oldest).path());
   message.mutable_checkpoint_deleted()->set_none_writes(true);
-  cluster_.Say("worker-1", message);
-  cluster_.Say("stranger", message);
+  cluster_.SendFrom("worker-1", message);
+  cluster_.SendFrom("stranger", message);
   EXPECT_TRUE(job().checkpoints.contains(oldest));
-  cluster_.Say("worker-0", message);
+  cluster_.SendFrom("worker-0", message);
   EXPECT_FALSE(job().checkpoints.contains(oldest));
-  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale) << "said again";
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale) << "resent";
 }
 
 TEST_F(MessageAuthority, LinesComeFromEachWorkerThatWasAskedUntilItsLast) {
@@ -252,9 +252,9 @@ TEST_F(MessageAuthority, LinesComeFromEachWorkerThatWasAskedUntilItsLast) {
       cluster_.Last("worker-0", v1::CoordinatorMessage::kReadLogs)->read_logs().request());
   message.mutable_log_lines()->add_lines("line");
   message.mutable_log_lines()->set_last(true);
-  EXPECT_FALSE(cluster_.Say("worker-0", message).logs.at(0).last);
-  EXPECT_THAT(cluster_.Say("worker-0", message).logs, IsEmpty()) << "its last were sent";
-  EXPECT_TRUE(cluster_.Say("worker-1", message).logs.at(0).last);
+  EXPECT_FALSE(cluster_.SendFrom("worker-0", message).logs.at(0).last);
+  EXPECT_THAT(cluster_.SendFrom("worker-0", message).logs, IsEmpty()) << "its last were sent";
+  EXPECT_TRUE(cluster_.SendFrom("worker-1", message).logs.at(0).last);
   EXPECT_EQ(Judge(message, "worker-1").verdict, Verdict::kStale);
   message.mutable_log_lines()->set_request(77);
   EXPECT_EQ(Judge(message, "worker-1").verdict, Verdict::kDenied);

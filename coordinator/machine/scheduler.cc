@@ -26,7 +26,7 @@ struct View {
   int all_count() const { return static_cast<int>(all.free_devices.size()); }
 };
 
-void SayWaiting(Job& job, std::string what, Turn& turn) {
+void ReportWaiting(Job& job, std::string what, Turn& turn) {
   const bool first = job.waiting_for.empty();
   job.waiting_for = std::move(what);
   if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", job.waiting_for, turn);
@@ -73,26 +73,27 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
   }
   StatusOr<v1::Plan> placed = PlaceOn(free_view, *smaller, *plan, turn);
   if (!placed.ok()) return false;
-  TakeSmallerLayout(*smaller, job, turn);
+  UseSmallerLayout(*smaller, job, turn);
   if (turn.options.bugs.forget_submitted_layout) {
     job.spec = *smaller;
     turn.effects.writes.PutSpec(job.id(), job.spec);
   }
-  RecordEvent(job, "RECOVERING",
-              fmt::format("goes on with data_parallel_replicate_degree {} and "
-                          "data_parallel_shard_degree {}",
-                          smaller->parallelism().data_parallel_replicate_degree(),
-                          smaller->parallelism().data_parallel_shard_degree()),
-              turn);
+  RecordEvent(
+      job, "RECOVERING",
+      fmt::format(
+          "continues with data_parallel_replicate_degree {} and data_parallel_shard_degree {}",
+          smaller->parallelism().data_parallel_replicate_degree(),
+          smaller->parallelism().data_parallel_shard_degree()),
+      turn);
   StartGroup(job, *std::move(placed), turn);
   return true;
 }
 
 Placement TryPlace(Job& job, const View& view, Turn& turn) {
   if (job.place_not_before && turn.now < *job.place_not_before) return Placement::kBackingOff;
-  const bool from_images = GoesOnFromImages(job);
+  const bool from_images = ContinuesFromImages(job);
   if (std::string reading = AwaitedReading(job); !reading.empty() && !from_images) {
-    SayWaiting(job, std::move(reading), turn);
+    ReportWaiting(job, std::move(reading), turn);
     return Placement::kBackingOff;
   }
   const Planner& planner = turn.options.planner;
@@ -114,11 +115,11 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   }
   if (!from_images && StartSmaller(job, view.free, turn)) return Placement::kStarted;
   if (!shortage.ok()) {
-    SayWaiting(job, std::string(Message(shortage)), turn);
+    ReportWaiting(job, std::string(Message(shortage)), turn);
   } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
     // Thousands of jobs may wait: each job's text changes only with the number of free devices.
     job.waiting_free_count = view.free_count();
-    SayWaiting(
+    ReportWaiting(
         job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
         turn);
   }

@@ -10,8 +10,8 @@
 // ended.
 //
 // Plans of new, resumed and rebuilt jobs are made outside the engine
-// (coordinator/service/plan_desk.h) but placed here, within a turn: a placement, and a smaller plan
-// that may be made for it, are valid for the free devices of this turn, and their leases are
+// (coordinator/service/api_service.cc) but placed here, within a turn: a placement, and a smaller
+// plan that may be made for it, are valid for the free devices of this turn, and their leases are
 // recorded in the same turn. A placement from another thread would have to be checked against a
 // changed fleet, and jobs behind it in the queue would have to wait for the result.
 #ifndef TROUPE_COORDINATOR_MACHINE_SCHEDULER_H_

@@ -19,23 +19,24 @@ constexpr int64_t kBytesMax = 256 << 20;
 Status CheckSteps(const Job& job, const v1::TraceJobRequest& request) {
   if (request.first_step() < 1 || request.last_step() < request.first_step()) {
     return RefuseField(StatusCode::kInvalidArgument, "steps",
-                       "are {} to {}: the first is at least 1 and not after the last",
+                       "are {} to {}: the first must be at least 1 and not after the last",
                        request.first_step(), request.last_step());
   }
   if (request.last_step() > job.steps()) {
     return RefuseField(StatusCode::kInvalidArgument, "steps",
-                       "are {} to {}, and job {} has training.steps {}", request.first_step(),
+                       "are {} to {}, but job {} has training.steps {}", request.first_step(),
                        request.last_step(), job.id(), job.steps());
   }
   if (request.last_step() - request.first_step() >= kStepsMax) {
-    return RefuseField(StatusCode::kInvalidArgument, "steps", "are {} to {}: more than {}",
-                       request.first_step(), request.last_step(), kStepsMax);
+    return RefuseField(StatusCode::kInvalidArgument, "steps",
+                       "are {} to {}, which are more than {}", request.first_step(),
+                       request.last_step(), kStepsMax);
   }
   if (job.last_group.ranks_size() == 0) {
     return FailedPrecondition("job {} has not run: it is {}", job.id(), StateName(ShownState(job)));
   }
   if (HasEnded(job) && request.last_step() > job.record.step()) {
-    return FailedPrecondition("job {} is {} and made steps up to {}, not {}", job.id(),
+    return FailedPrecondition("job {} is {} and completed steps up to {}, not {}", job.id(),
                               StateName(ShownState(job)), job.record.step(), request.last_step());
   }
   return OkStatus();
@@ -73,11 +74,11 @@ void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request
   for (const auto& [name, ranks] : ranks_of) {
     const Worker* const worker = FindWorker(name, turn.fleet);
     if (worker != nullptr && worker->session != 0) continue;
-    return ReplyWithError(call,
-                          FailedPrecondition("the traces of job {}'s ranks {} are on {}, which is "
-                                             "not connected now",
-                                             job.id(), fmt::join(ranks, ", "), name),
-                          turn);
+    return ReplyWithError(
+        call,
+        FailedPrecondition("the traces of job {}'s ranks {} are on {}, which cannot be reached now",
+                           job.id(), fmt::join(ranks, ", "), name),
+        turn);
   }
   const uint64_t number = ++traces->last_request;
   pending.call = call;
@@ -136,8 +137,8 @@ void ExpireTraces(Traces* traces, Turn& turn) {
     std::vector<int32_t> silent;
     for (const auto& [rank, worker] : pending.outstanding) silent.push_back(rank);
     Finish(number,
-           DeadlineExceeded("steps {} to {} of job {} were not all done within {:.0f} s: rank {} "
-                            "did not answer",
+           DeadlineExceeded("steps {} to {} of job {} were not all completed within {:.0f} s: rank "
+                            "{} did not answer",
                             pending.request.first_step(), pending.request.last_step(),
                             pending.request.job(), ToSeconds(turn.limits().trace),
                             fmt::join(silent, ", ")),

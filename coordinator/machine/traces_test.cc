@@ -27,7 +27,7 @@ v1::WorkerMessage Answer(int32_t rank, uint64_t request, int code = 0) {
   trace.set_group_epoch(1);
   trace.set_rank(rank);
   trace.set_code(code);
-  trace.set_message(code == 0 ? "" : "rank 0 remembers steps 4 to 6");
+  trace.set_message(code == 0 ? "" : "rank 0 has a record of steps 4 to 6");
   return message;
 }
 
@@ -49,10 +49,10 @@ TEST(TracesTest, AreAskedOfEveryWorkerAndAnsweredOnceAllRanksHave) {
   EXPECT_EQ(request.group_epoch(), 1u);
   EXPECT_THAT(request.ranks(), testing::ElementsAre(1));
   const size_t before = cluster.replies.size();
-  cluster.Say("worker-1", Answer(1, request.request()));
-  cluster.Say("worker-1", Answer(1, request.request()));
+  cluster.SendFrom("worker-1", Answer(1, request.request()));
+  cluster.SendFrom("worker-1", Answer(1, request.request()));
   EXPECT_EQ(cluster.replies.size(), before);
-  cluster.Say("worker-0", Answer(0, request.request()));
+  cluster.SendFrom("worker-0", Answer(0, request.request()));
   ASSERT_TRUE(OnlyReply(cluster).status.ok()) << OnlyReply(cluster).status;
   const auto& response = std::get<v1::TraceJobResponse>(OnlyReply(cluster).value);
   ASSERT_EQ(response.ranks_size(), 2);
@@ -65,7 +65,8 @@ TEST(TracesTest, ARefusalOfOneRankIsTheAnswer) {
   RunJob(cluster, 2, 2);
   Ask(cluster, 1, 2);
   const uint64_t number = cluster.Last("worker-0", kRequest)->trace_request().request();
-  cluster.Say("worker-0", Answer(0, number, static_cast<int>(StatusCode::kFailedPrecondition)));
+  cluster.SendFrom("worker-0",
+                   Answer(0, number, static_cast<int>(StatusCode::kFailedPrecondition)));
   EXPECT_EQ(OnlyReply(cluster).status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(OnlyReply(cluster).status)), HasSubstr("steps 4 to 6"));
   EXPECT_TRUE(cluster.state().traces.pending.empty());
@@ -82,7 +83,7 @@ TEST(TracesTest, ARangeThatNoJobHasIsRefused) {
   EXPECT_EQ(OnlyReply(cluster).status.code(), StatusCode::kNotFound);
   cluster.Disconnect("worker-0");
   Ask(cluster, 1, 2);
-  EXPECT_THAT(std::string(Message(OnlyReply(cluster).status)), HasSubstr("not connected now"));
+  EXPECT_THAT(std::string(Message(OnlyReply(cluster).status)), HasSubstr("cannot be reached now"));
 }
 
 TEST(TracesTest, ARankThatEndedIsAskedForWhatItLeft) {
@@ -94,7 +95,7 @@ TEST(TracesTest, ARankThatEndedIsAskedForWhatItLeft) {
   stopped.mutable_rank_stopped()->set_job("a");
   stopped.mutable_rank_stopped()->set_group_epoch(1);
   stopped.mutable_rank_stopped()->set_crashed(true);
-  cluster.Say("worker-0", std::move(stopped));
+  cluster.SendFrom("worker-0", std::move(stopped));
   EXPECT_EQ(cluster.Count("worker-0", kRequest), 2);
 }
 

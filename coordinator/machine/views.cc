@@ -37,7 +37,7 @@ StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) 
         std::from_chars(token.data(), token.data() + token.size(), page.begin);
     if (error != std::errc() || end != token.data() + token.size()) {
       return RefuseField(StatusCode::kInvalidArgument, "page_token",
-                         "is \"{}\", which no former response had", token);
+                         "is \"{}\", which is not the token of an earlier response", token);
     }
   }
   const int size = page_size == 0 ? kDefaultPage : std::min<int>(page_size, kLargestPage);

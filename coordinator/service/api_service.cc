@@ -49,7 +49,8 @@ template <typename Request>
 Status CheckSize(const Request& request) {
   const size_t bytes = request.ByteSizeLong();
   if (bytes <= kMaxRequestBytes) return OkStatus();
-  return ResourceExhausted("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
+  return ResourceExhausted("the request has {} bytes, above the limit of {}", bytes,
+                           kMaxRequestBytes);
 }
 
 // Calls to be sent to the machine, with the plans prepared for them.
@@ -70,7 +71,7 @@ struct Rebuilding {
 constexpr Duration kLookLimit = std::chrono::seconds(20);
 
 // Checks the data of a job that has a valid plan. The machine reports all other errors.
-void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_checks,
+void CheckData(const Creation& call, bool must_be_here, const WorkPool& data_checks,
                LimitedCalls& looks, const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
   const auto look = [prepared = call.prepared, must_be_here] {
@@ -78,13 +79,11 @@ void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_che
     const Status data = CheckJobData(files, *prepared->spec, must_be_here);
     return data.ok() ? CheckInitialLoad(files, *prepared->spec, must_be_here) : data;
   };
-  const auto check = [name = call.request.job().name(), look, &looks, done] {
+  data_checks.Run([name = call.request.job().name(), look, &looks, done](const Status& turn) {
+    if (!turn.ok()) return done(turn);
     done(looks.Run(look, kLookLimit,
-                   fmt::format("the look at data and checkpoint.initial_load of job {}", name)));
-  };
-  if (!data_checks.Run(check)) {
-    done(ResourceExhausted("too many new jobs wait for a look at their data"));
-  }
+                   fmt::format("the check of data and checkpoint.initial_load of job {}", name)));
+  });
 }
 
 // Streams log lines as they arrive from the workers.
@@ -181,8 +180,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   const auto call = std::make_shared<Creation>();
   call->request = *request;
   reactor->CallAfter(
-      [call, &plans = plans_, &data_checks = data_checks_, &looks = limited_looks_](
-          const CoordinatorState& state, std::function<void(Status)> done) {
+      [call, pools = pools_, &looks = limited_looks_](const CoordinatorState& state,
+                                                      std::function<void(Status)> done) {
         // The machine answers repeated requests and taken names itself, so nothing is planned for
         // them.
         const std::string& id = call->request.request_id();
@@ -192,8 +191,9 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         }
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
-        plans.Run([call, &data_checks, &looks, stated, planner = state.options.planner,
-                   must_be_here = AllWorkersAreHere(state.fleet), done](const Status& turn) {
+        pools.plans.Run([call, data_checks = pools.data_checks, &looks, stated,
+                         planner = state.options.planner,
+                         must_be_here = AllWorkersAreHere(state.fleet), done](const Status& turn) {
           if (!turn.ok()) return done(turn);
           call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
           CheckData(*call, must_be_here, data_checks, looks, done);
@@ -220,7 +220,7 @@ grpc::ServerUnaryReactor* JobServiceShell::ListJobs(grpc::CallbackServerContext*
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceShell::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  return NewWatchReactor(engine_, *request);
+  return NewWatchReactor(engine_, store_, pools_.history, *request);
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext* context,
@@ -250,7 +250,8 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
   const auto call = std::make_shared<Resumption>();
   call->request = *request;
   reactor->CallAfter(
-      [call, &plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
+      [call, plans = pools_.plans](const CoordinatorState& state,
+                                   std::function<void(Status)> done) {
         const auto job = state.jobs.find(JobId(call->request.name()));
         // The machine reports the error, so nothing is planned.
         if (job == state.jobs.end() ||
@@ -299,7 +300,7 @@ grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext*
                                                     v1::PlanJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   // Copies the request, which is destroyed once the call has ended.
-  reactor->QueryThen([&plans = plans_, owned = *request, response](
+  reactor->QueryThen([plans = plans_, owned = *request, response](
                          const CoordinatorState& state, const CallReactor::Ended& ended,
                          const CallReactor::EndWith& finish) {
     auto inputs = std::make_shared<const PlanInputs>(ViewPlanInputs(state, owned));
@@ -371,7 +372,7 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
   const auto call = std::make_shared<Rebuilding>();
   call->request = *request;
   reactor->CallAfter(
-      [call, &plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
+      [call, plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
         // The machine refuses a name that is taken.
         if (state.jobs.contains(call->request.job().name())) return done(OkStatus());
         plans.Run([call, planner = state.options.planner, done](const Status& turn) {

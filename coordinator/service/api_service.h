@@ -5,21 +5,29 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <utility>
+
+#include "actor/work_pool.h"
 #include "base/limited_calls.h"
-#include "base/serial_executor.h"
-#include "coordinator/service/engine.h"
-#include "coordinator/service/plan_desk.h"
+#include "base/store/store.h"
+#include "coordinator/engine/engine.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
 
-// All services are thread-safe. `engine` must outlive them and their calls.
+// The pools of actors for work that blocks. Each refuses work beyond its limit with
+// RESOURCE_EXHAUSTED, which ends the call or the stream that asked for it.
+struct ServicePools {
+  WorkPool plans;
+  WorkPool data_checks;
+  WorkPool history;
+};
+
+// All services are thread-safe. `engine` and `store` must outlive them and their calls.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
-  // Plans on `plans` and checks job data on `data_checks`; both must outlive the engine's last
-  // callback.
-  JobServiceShell(Engine& engine, PlanDesk& plans, SerialExecutor& data_checks)
-      : engine_(engine), plans_(plans), data_checks_(data_checks) {}
+  JobServiceShell(Engine& engine, const Store& store, ServicePools pools)
+      : engine_(engine), store_(store), pools_(std::move(pools)) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -52,29 +60,28 @@ class JobServiceShell final : public v1::JobService::CallbackService {
 
  private:
   Engine& engine_;
-  PlanDesk& plans_;
-  SerialExecutor& data_checks_;
+  const Store& store_;
+  const ServicePools pools_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {
  public:
-  // Plans on `plans`, which must outlive the engine's last callback.
-  PlanServiceShell(Engine& engine, PlanDesk& plans) : engine_(engine), plans_(plans) {}
+  PlanServiceShell(Engine& engine, WorkPool plans) : engine_(engine), plans_(std::move(plans)) {}
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
                                     const v1::PlanJobRequest* request,
                                     v1::PlanJobResponse* response) override;
 
  private:
   Engine& engine_;
-  PlanDesk& plans_;
+  const WorkPool plans_;
 };
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  // Plans on `plans`, which must outlive the engine's last callback.
-  CheckpointServiceShell(Engine& engine, PlanDesk& plans) : engine_(engine), plans_(plans) {}
+  CheckpointServiceShell(Engine& engine, WorkPool plans)
+      : engine_(engine), plans_(std::move(plans)) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
@@ -96,7 +103,7 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
 
  private:
   Engine& engine_;
-  PlanDesk& plans_;
+  const WorkPool plans_;
 };
 
 class ClusterServiceShell final : public v1::ClusterService::CallbackService {

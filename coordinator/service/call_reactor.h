@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "coordinator/service/engine.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/service/grpc_status.h"
 
 namespace troupe {
@@ -17,7 +17,7 @@ namespace troupe {
 // Deletes itself when gRPC is done with it.
 class CallReactor final : public grpc::ServerUnaryReactor {
  public:
-  // Fills the response on the engine's thread; its status ends the call.
+  // Fills the response on the engine's actor; its status ends the call.
   using Fill = std::function<Status(const CoordinatorState&)>;
   using FillFromReply = std::function<Status(Reply&)>;
 
@@ -27,7 +27,7 @@ class CallReactor final : public grpc::ServerUnaryReactor {
 
   // Ends the call with the result of `fill` on the engine's state.
   void Query(Fill fill) {
-    engine_.Query([shared = shared_, fill = std::move(fill)](const CoordinatorState& state) {
+    Ask([shared = shared_, fill = std::move(fill)](const CoordinatorState& state) {
       shared->FinishOnce([&] { return fill(state); });
     });
   }
@@ -37,27 +37,27 @@ class CallReactor final : public grpc::ServerUnaryReactor {
     Call(shared_, engine_, make, std::move(fill));
   }
 
-  // Calls `look` with the state on the engine's thread. `look` calls `end_with` once, on any
+  // Calls `look` with the state on the engine's actor. `look` calls `end_with` once, on any
   // thread, with the function that fills the response and ends the call; `ended` returns whether
   // the call has already ended.
   using EndWith = std::function<void(std::function<Status()> fill)>;
   using Ended = std::function<bool()>;
   void QueryThen(std::function<void(const CoordinatorState&, Ended, EndWith)> look) {
-    engine_.Query([shared = shared_, look = std::move(look)](const CoordinatorState& state) {
+    Ask([shared = shared_, look = std::move(look)](const CoordinatorState& state) {
       look(
           state, [shared] { return shared->HasEnded(); },
           [shared](const std::function<Status()>& fill) { shared->FinishOnce(fill); });
     });
   }
 
-  // Inspects the state on the engine's thread and calls `done` once, on any thread.
+  // Inspects the state on the engine's actor and calls `done` once, on any thread.
   using Check = std::function<void(const CoordinatorState&, std::function<void(Status)> done)>;
 
   // Like Call, after `check` reports OK; any other status of `check` ends the call. `make` must own
   // the data of its event, because the call may have ended by then.
   void CallAfter(Check check, Engine::MakeCall make, FillFromReply fill) {
-    engine_.Query([shared = shared_, &engine = engine_, check = std::move(check),
-                   make = std::move(make), fill = std::move(fill)](const CoordinatorState& state) {
+    Ask([shared = shared_, &engine = engine_, check = std::move(check), make = std::move(make),
+         fill = std::move(fill)](const CoordinatorState& state) {
       check(state, [shared, &engine, make, fill](const Status& status) {
         if (status.ok()) {
           Call(shared, engine, make, fill);
@@ -87,6 +87,13 @@ class CallReactor final : public grpc::ServerUnaryReactor {
 
  private:
   struct Shared;
+
+  // Queries the engine; if it has no room for the query, ends the call.
+  void Ask(std::function<void(const CoordinatorState&)> read) {
+    const std::shared_ptr<Shared> shared = shared_;  // the reactor may be gone after the query
+    const Status asked = engine_.Query(std::move(read));
+    if (!asked.ok()) shared->FinishOnce([&] { return asked; });
+  }
 
   static void Call(const std::shared_ptr<Shared>& shared, Engine& engine,
                    const Engine::MakeCall& make, FillFromReply fill) {

@@ -12,7 +12,7 @@ namespace {
 // in base64.
 constexpr size_t kMostMessageBytes = 3000;
 constexpr size_t kMostDetailBytes = 1500;
-constexpr size_t kMostRepeatedBytes = 500;  // of the message within the details
+constexpr size_t kMostRepeatedBytes = 500;  // at most, of the message within the details
 
 // Returns at most `most` bytes of `text`, in whole UTF-8 characters, and states how many were cut.
 std::string Cut(const std::string& text, size_t most) {

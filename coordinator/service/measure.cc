@@ -62,11 +62,10 @@ void Record(const RankMeasured& measured, Metrics& metrics) {
   }
 }
 
-void RecordNewestCommit(const v1::CheckpointRecord& commit, const label::JobName& job,
+void RecordNewestCommit(const JobFigures::Commit& commit, const label::JobName& job,
                         Metrics& metrics) {
-  metrics.Set(metric::kCheckpointLastStep, static_cast<double>(commit.step()), job);
-  metrics.Set(metric::kCheckpointLastCommit,
-              static_cast<double>(commit.commit_wall_time_ns()) * 1e-9, job);
+  metrics.Set(metric::kCheckpointLastStep, static_cast<double>(commit.step), job);
+  metrics.Set(metric::kCheckpointLastCommit, static_cast<double>(commit.wall_time_ns) * 1e-9, job);
 }
 
 void Record(const CheckpointMeasured& measured, Metrics& metrics) {
@@ -83,7 +82,7 @@ void Record(const CheckpointMeasured& measured, Metrics& metrics) {
   metrics.Set(metric::kCheckpointDuration, record.duration_seconds(), job);
   metrics.Set(metric::kCheckpointStall, measured.stall_seconds, job);
   metrics.Add(metric::kCheckpointBytes, static_cast<double>(record.bytes()), job);
-  RecordNewestCommit(record, job, metrics);
+  RecordNewestCommit({record.step(), record.commit_wall_time_ns()}, job, metrics);
   for (const auto& [method, shards] : measured.writes) {
     metrics.Add(metric::kCheckpointWrites, shards, job, label::Method(method));
   }
@@ -109,59 +108,65 @@ void Record(const RestartMeasured& measured, Metrics& metrics) {
   metrics.Add(metric::kJobRestarts, 1, label::JobName(measured.job));
 }
 
+void Record(const JobFigures& figures, Metrics& metrics) {
+  const label::JobName job(figures.job);
+  // Creates the series of a job that never failed, with value 0.
+  metrics.Add(metric::kJobRestarts, 0, job);
+  metrics.Add(metric::kCheckpointQuarantined, 0, job);
+  for (const v1::JobState state : kStates) {
+    metrics.Set(metric::kJobState, state == figures.state ? 1 : 0, job,
+                label::State(StateName(state)));
+  }
+  metrics.Set(metric::kJobStep, static_cast<double>(figures.step), job);
+  if (figures.newest_commit) RecordNewestCommit(*figures.newest_commit, job, metrics);
+}
+
+void Record(const RecoveredJob& found, Metrics& metrics) {
+  const label::JobName job(found.figures.job);
+  metrics.Add(metric::kJobRestarts, static_cast<double>(found.restarts), job);
+  metrics.Add(metric::kCheckpointQuarantined, static_cast<double>(found.quarantined), job);
+  metrics.Add(metric::kCheckpointSkipped, static_cast<double>(found.skipped), job);
+  Record(found.figures, metrics);
+}
+
 }  // namespace
 
-void RecordBuild(Metrics& metrics) {
-  metrics.Set(metric::kBuildInfo, 1, label::Version(TROUPE_VERSION), label::Worker(""),
-              label::Device(""), label::KernelLevel(""), label::Versions(""));
+Status MetricsActor::Start(Context& context) {
+  metrics_.Set(metric::kBuildInfo, 1, label::Version(TROUPE_VERSION), label::Worker(""),
+               label::Device(""), label::KernelLevel(""), label::Versions(""));
+  metrics_.Add(metric::kMeasurementsDropped, 0);
+  return OkStatus();
 }
 
-void RecordMeasurement(const Measurement& measurement, Metrics& metrics) {
-  std::visit([&](const auto& measured) { Record(measured, metrics); }, measurement);
-}
-
-void RecordRecoveredJob(const Job& job, Metrics& metrics) {
-  const label::JobName name(job.id());
-  metrics.Add(metric::kJobRestarts, static_cast<double>(job.record.restarts()), name);
-  const auto quarantined = std::count_if(
-      job.checkpoints.begin(), job.checkpoints.end(),
-      [](const auto& entry) { return entry.second.state() == v1::CHECKPOINT_STATE_QUARANTINED; });
-  metrics.Add(metric::kCheckpointQuarantined, static_cast<double>(quarantined), name);
-  metrics.Add(metric::kCheckpointSkipped, static_cast<double>(job.record.skipped_checkpoints()),
-              name);
-  RecordJob(job, metrics);
-}
-
-void RecordJob(const Job& job, Metrics& metrics) {
-  const label::JobName name(job.id());
-  // Creates the series of a job that never failed, with value 0.
-  metrics.Add(metric::kJobRestarts, 0, name);
-  metrics.Add(metric::kCheckpointQuarantined, 0, name);
-  const v1::JobState shown = ShownState(job);
-  for (const v1::JobState state : kStates) {
-    metrics.Set(metric::kJobState, state == shown ? 1 : 0, name, label::State(StateName(state)));
+Status MetricsActor::Handle(AnyMessage message, Context& context) {
+  const Measured* const measured = message.As<Measured>();
+  if (measured == nullptr) return Internal("metrics get a message {}", message.name());
+  metrics_.Add(metric::kMeasurementsDropped, static_cast<double>(measured->dropped));
+  for (const RecoveredJob& found : measured->recovered) Record(found, metrics_);
+  for (const Measurement& measurement : measured->measurements) {
+    std::visit([&](const auto& one) { Record(one, metrics_); }, measurement);
   }
-  metrics.Set(metric::kJobStep, static_cast<double>(job.record.step()), name);
-  if (const v1::CheckpointRecord* const commit = NewestCommit(job)) {
-    RecordNewestCommit(*commit, name, metrics);
+  for (const std::string& job : measured->forgotten_jobs) {
+    metrics_.RemoveSeries(label::JobName(job));
   }
+  for (const JobFigures& figures : measured->jobs) Record(figures, metrics_);
+  if (measured->workers) RecordWorkers(*measured->workers);
+  return OkStatus();
 }
 
-void RecordFleet(const Fleet& fleet, std::set<std::string>* workers, Metrics& metrics) {
-  for (auto it = workers->begin(); it != workers->end();) {
-    if (fleet.workers.contains(*it)) {
-      ++it;
-      continue;
-    }
-    metrics.Remove(metric::kWorkerUp, label::Worker(*it));
-    metrics.Remove(metric::kWorkerMemory, label::Worker(*it));
-    it = workers->erase(it);
+void MetricsActor::RecordWorkers(const std::vector<WorkerFigures>& workers) {
+  std::set<std::string> gone = std::move(worker_series_);
+  worker_series_.clear();
+  for (const WorkerFigures& figures : workers) {
+    gone.erase(figures.worker);
+    worker_series_.insert(figures.worker);
+    const label::Worker worker(figures.worker);
+    metrics_.Set(metric::kWorkerUp, figures.is_connected ? 1 : 0, worker);
+    metrics_.Set(metric::kWorkerMemory, static_cast<double>(figures.memory_bytes), worker);
   }
-  for (const auto& [name, worker] : fleet.workers) {
-    workers->insert(name);
-    metrics.Set(metric::kWorkerUp, worker.session != 0 ? 1 : 0, label::Worker(name));
-    metrics.Set(metric::kWorkerMemory, static_cast<double>(worker.memory_bytes),
-                label::Worker(name));
+  for (const std::string& name : gone) {
+    metrics_.Remove(metric::kWorkerUp, label::Worker(name));
+    metrics_.Remove(metric::kWorkerMemory, label::Worker(name));
   }
 }
 

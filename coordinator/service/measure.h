@@ -1,30 +1,40 @@
-// Adds the coordinator's measurements to its metrics.
+// The actor that adds the engine's measurements to the coordinator's metrics.
+//
+// Overload: if its mailbox is full, the engine drops measurements and counts them
+// (metric::kMeasurementsDropped), and sends all jobs' figures again once there is room.
 #ifndef TROUPE_COORDINATOR_SERVICE_MEASURE_H_
 #define TROUPE_COORDINATOR_SERVICE_MEASURE_H_
 
+#include <cstddef>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "actor/actor.h"
 #include "base/metrics/metrics.h"
-#include "coordinator/machine/coordinator_state.h"
-#include "coordinator/state/event.h"
+#include "coordinator/engine/measured.h"
 
 namespace troupe {
 
-// Records which build of the coordinator runs.
-void RecordBuild(Metrics& metrics);
+// The most groups of measurements that wait.
+inline constexpr size_t kMostWaitingMeasured = 4096;
 
-void RecordMeasurement(const Measurement& measurement, Metrics& metrics);
+class MetricsActor final : public Actor {
+ public:
+  // `metrics` outlives the actor.
+  explicit MetricsActor(Metrics& metrics) : metrics_(metrics) {}
 
-// Records a job that this coordinator found in its catalog, so that its counters continue from
-// their former values.
-void RecordRecoveredJob(const Job& job, Metrics& metrics);
+  // Records which build of the coordinator runs.
+  Status Start(Context& context) override;
+  // Records a Measured.
+  Status Handle(AnyMessage message, Context& context) override;
 
-// Sets the gauges of one job from its state.
-void RecordJob(const Job& job, Metrics& metrics);
+ private:
+  void RecordWorkers(const std::vector<WorkerFigures>& workers);
 
-// Sets the gauges of the fleet. `workers`: the names that have a series; updated.
-void RecordFleet(const Fleet& fleet, std::set<std::string>* workers, Metrics& metrics);
+  Metrics& metrics_;
+  std::set<std::string> worker_series_;  // names of workers that have a series
+};
 
 }  // namespace troupe
 

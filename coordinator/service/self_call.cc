@@ -3,50 +3,51 @@
 #include <utility>
 
 #include "base/log.h"
-#include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
 namespace {
 
 constexpr auto kLimit = std::chrono::seconds(1);
 
-}  // namespace
+struct Interval {
+  static constexpr std::string_view kMessageName = "self_call.interval";
+};
 
-SelfCall::SelfCall(std::shared_ptr<grpc::Channel> channel, std::chrono::milliseconds interval)
-    : channel_(std::move(channel)), interval_(interval), thread_([this] { Run(); }) {}
+// One call, which lives until gRPC has answered it.
+struct Call {
+  grpc::ClientContext context;
+  v1::ListWorkersRequest request;
+  v1::ListWorkersResponse response;
+};
 
-SelfCall::~SelfCall() { Stop(); }
-
-void SelfCall::Stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
+void Note(const grpc::Status& status, SelfCallRecord& record) {
+  if (status.ok()) {
+    record.answered.Touch();
+    record.complained = false;
+  } else if (!record.complained.exchange(true)) {
+    LogWarning("coordinator", "this server does not answer its own calls: {}",
+               status.error_message());
   }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  record.in_flight = false;
 }
 
-void SelfCall::Run() {
-  const auto stub = v1::ClusterService::NewStub(channel_);
-  bool complained = false;
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, interval_, [this] { return stop_; })) {
-    lock.unlock();
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kLimit);
-    v1::ListWorkersRequest request;
-    request.set_page_size(1);
-    v1::ListWorkersResponse response;
-    const grpc::Status status = stub->ListWorkers(&context, request, &response);
-    if (status.ok()) {
-      answered_.Touch();
-    } else if (!complained) {
-      LogWarning("coordinator", "this server does not answer its own calls: {}",
-                 status.error_message());
-    }
-    complained = !status.ok();
-    lock.lock();
-  }
+}  // namespace
+
+Status SelfCall::Start(Context& context) {
+  context.SetTimer(interval_, AnyMessage(Interval{}));
+  return OkStatus();
+}
+
+Status SelfCall::Handle(AnyMessage message, Context& context) {
+  context.SetTimer(interval_, AnyMessage(Interval{}));
+  if (record_->in_flight.exchange(true)) return OkStatus();
+  const auto call = std::make_shared<Call>();
+  call->context.set_deadline(std::chrono::system_clock::now() + kLimit);
+  call->request.set_page_size(1);
+  stub_->async()->ListWorkers(
+      &call->context, &call->request, &call->response,
+      [call, record = record_](const grpc::Status& status) { Note(status, *record); });
+  return OkStatus();
 }
 
 }  // namespace troupe

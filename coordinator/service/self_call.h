@@ -1,44 +1,48 @@
 // Calls this server at intervals, as a client would but without a connection, to detect whether
 // calls are still answered. Such a call passes through gRPC's threads, the engine and its catalog.
+//
+// An actor that never blocks. Overload: there is at most one call at a time; while one is not
+// answered, an interval passes without another.
 #ifndef TROUPE_COORDINATOR_SERVICE_SELF_CALL_H_
 #define TROUPE_COORDINATOR_SERVICE_SELF_CALL_H_
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <string_view>
 
+#include "actor/actor.h"
+#include "base/clock.h"
 #include "base/last_sign.h"
+#include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
 
-class SelfCall {
+// The outcome of the calls. gRPC's threads write to it, also after the actor's end. Thread-safe.
+struct SelfCallRecord {
+  LastSign answered;
+  std::atomic<bool> in_flight{false};
+  std::atomic<bool> complained{false};
+};
+
+class SelfCall final : public Actor {
  public:
   // Calls every `interval` on `channel`, an in-process channel.
-  SelfCall(std::shared_ptr<grpc::Channel> channel, std::chrono::milliseconds interval);
-  ~SelfCall();
-  SelfCall(const SelfCall&) = delete;
-  SelfCall& operator=(const SelfCall&) = delete;
+  SelfCall(const std::shared_ptr<grpc::Channel>& channel, Duration interval,
+           std::shared_ptr<SelfCallRecord> record)
+      : stub_(v1::ClusterService::NewStub(channel)),
+        interval_(interval),
+        record_(std::move(record)) {}
 
-  // Ends the calls within one call's limit, one second. Idempotent.
-  void Stop();
-
-  // Time since the last answered call.
-  std::chrono::steady_clock::duration Age() const { return answered_.Age(); }
+  Status Start(Context& context) override;
+  Status Handle(AnyMessage message, Context& context) override;
 
  private:
-  void Run();
-
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::chrono::milliseconds interval_;
-  LastSign answered_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  const std::unique_ptr<v1::ClusterService::Stub> stub_;
+  const Duration interval_;
+  const std::shared_ptr<SelfCallRecord> record_;
 };
 
 }  // namespace troupe

@@ -10,15 +10,18 @@
 #include <limits>
 #include <utility>
 
+#include "actor/system.h"
+#include "actor/work_pool.h"
 #include "base/clock.h"
 #include "base/file_system.h"
+#include "base/log.h"
 #include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
-#include "base/serial_executor.h"
 #include "base/store/rocksdb_store.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/connection_acceptor.h"
-#include "coordinator/service/engine.h"
+#include "coordinator/service/measure.h"
 #include "coordinator/service/self_call.h"
 #include "coordinator/service/session_service.h"
 
@@ -28,7 +31,21 @@ namespace {
 constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
 // Workers ping at their heartbeat; a server with a longer minimum interval would end their streams.
 constexpr int kMinPingIntervalMs = 100;
-constexpr size_t kMaxWaitingDataChecks = 256;
+
+// The actors of this process that block have a thread each: the engine, which waits for synced
+// writes, and the workers of the pools. One more thread runs the actors that never block.
+constexpr int kPlanWorkers = 2;
+constexpr int kDataCheckWorkers = 1;
+constexpr int kHistoryWorkers = 1;
+constexpr int kActorThreads = 1 + kPlanWorkers + kDataCheckWorkers + kHistoryWorkers + 1;
+constexpr size_t kMostActors = 16;
+// Work that waits for the pools. The memory of each plan is bounded (plan/validate/).
+constexpr size_t kMostWaitingPlans = 64;
+constexpr size_t kMostWaitingDataChecks = 256;
+constexpr size_t kMostWaitingWatchers = 1024;
+// The longest time that a person's plan waits for its turn.
+constexpr Duration kPlanTurnLimit = std::chrono::seconds(30);
+
 // Calls and streams of one connection at a time.
 constexpr int kMaxStreams = 256;
 // Memory limit for all messages in flight.
@@ -37,9 +54,8 @@ constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 constexpr int kHandshakeMs = 10000;
 constexpr int kIdleConnectionMs = 15 * 60 * 1000;
 
-std::chrono::milliseconds SelfCallInterval(const ServerOptions& options) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-      FromSeconds(std::clamp(options.detection_seconds / 3, 0.1, 1.0)));
+Duration SelfCallInterval(const ServerOptions& options) {
+  return FromSeconds(std::clamp(options.detection_seconds / 3, 0.1, 1.0));
 }
 
 int Milliseconds(Duration duration) {
@@ -62,18 +78,33 @@ void SetLimits(const TimeLimits& limits, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
+StatusOr<ServicePools> SpawnPools(ActorSystem& actors) {
+  TROUPE_ASSIGN_OR_RETURN(WorkPool plans, WorkPool::Spawn(actors, {.name = "plans",
+                                                                   .workers = kPlanWorkers,
+                                                                   .max_waiting = kMostWaitingPlans,
+                                                                   .limit = kPlanTurnLimit}));
+  TROUPE_ASSIGN_OR_RETURN(WorkPool checks,
+                          WorkPool::Spawn(actors, {.name = "data checks",
+                                                   .workers = kDataCheckWorkers,
+                                                   .max_waiting = kMostWaitingDataChecks}));
+  TROUPE_ASSIGN_OR_RETURN(WorkPool history,
+                          WorkPool::Spawn(actors, {.name = "new watchers",
+                                                   .workers = kHistoryWorkers,
+                                                   .max_waiting = kMostWaitingWatchers}));
+  return ServicePools{std::move(plans), std::move(checks), std::move(history)};
+}
+
 }  // namespace
 
-// Members are destroyed in reverse order: calls end before the engine that they use, the engine
-// before the catalog.
+// Members are destroyed in reverse order: calls end before the engine that they use. Stop ends the
+// actors before the engine, whose callbacks they call, and before the catalog.
 struct Server::Parts {
   std::string host;
   SystemClock clock;
   Metrics metrics;
   std::unique_ptr<RocksDbStore> store;
+  std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<SerialExecutor> data_checks;
-  std::unique_ptr<PlanDesk> plan_desk;
   std::unique_ptr<JobServiceShell> jobs;
   std::unique_ptr<PlanServiceShell> plans;
   std::unique_ptr<CheckpointServiceShell> checkpoints;
@@ -82,12 +113,45 @@ struct Server::Parts {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
-  std::unique_ptr<SelfCall> self_call;
-  std::unique_ptr<MetricsServer> metrics_server;  // reads the age of the two above
+  Address self_call;
+  const std::shared_ptr<SelfCallRecord> self_calls = std::make_shared<SelfCallRecord>();
+  std::unique_ptr<MetricsServer> metrics_server;  // reads the ages of acceptor and self_calls
+
+  // Supervises the root actors: the process ends with the first one that fails.
+  void StartActors(const std::function<void(const Status&)>& on_failure) {
+    actors = std::make_unique<ActorSystem>(
+        clock,
+        ActorSystemOptions{.threads = kActorThreads,
+                           .max_actors = kMostActors,
+                           .on_root_end = [on_failure](std::string_view name, const Status& cause) {
+                             if (cause.ok()) return;  // it was stopped
+                             LogError("coordinator", "{} stops: {}", name, ToString(cause));
+                             if (on_failure) on_failure(cause);
+                           }});
+  }
+
+  StatusOr<std::unique_ptr<Engine>> StartEngine(const ServerOptions& options,
+                                                const TimeLimits& limits) {
+    EngineOptions engine;
+    engine.system = actors.get();
+    engine.store = store.get();
+    engine.clock = &clock;
+    TROUPE_ASSIGN_OR_RETURN(engine.metrics,
+                            actors->Spawn("metrics", std::make_unique<MetricsActor>(metrics),
+                                          {.mailbox_capacity = kMostWaitingMeasured}));
+    engine.machine.limits = limits;
+    engine.machine.planner = options.planner;
+    engine.machine.keep_ended = options.keep_ended;
+    std::error_code unknown;
+    const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
+    if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
+    engine.machine.checkpoint_folder = (catalog / "checkpoints").lexically_normal().string();
+    return Engine::Start(std::move(engine));
+  }
 
   // The age of the older of the two signs of life.
   std::chrono::duration<double> HealthAge() const {
-    return std::max(acceptor->Age(), self_call->Age());
+    return std::max(acceptor->Age(), self_calls->answered.Age());
   }
 };
 
@@ -101,28 +165,16 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   PosixFileSystem files;
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
-  EngineOptions engine;
-  engine.store = parts->store.get();
-  engine.clock = &parts->clock;
-  engine.metrics = &parts->metrics;
+  parts->StartActors(options.on_failure);
+  TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnPools(*parts->actors));
   TimeLimits limits = MakeTimeLimits(options.detection_seconds);
   if (options.blame_half_life_seconds)
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
-  engine.machine.limits = limits;
-  engine.machine.planner = std::move(options.planner);
-  engine.machine.keep_ended = options.keep_ended;
-  std::error_code unknown;
-  const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
-  if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
-  engine.machine.checkpoint_folder = (catalog / "checkpoints").lexically_normal().string();
-  engine.on_failure = options.on_failure;
-  TROUPE_ASSIGN_OR_RETURN(parts->engine, Engine::Start(std::move(engine)));
+  TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
   Engine& running = *parts->engine;
-  parts->data_checks = std::make_unique<SerialExecutor>(kMaxWaitingDataChecks);
-  parts->plan_desk = std::make_unique<PlanDesk>(PlanDesk::Options());
-  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->plan_desk, *parts->data_checks);
-  parts->plans = std::make_unique<PlanServiceShell>(running, *parts->plan_desk);
-  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running, *parts->plan_desk);
+  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools);
+  parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans);
+  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running, pools.plans);
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
   parts->sessions = std::make_unique<SessionService>(running);
 
@@ -139,7 +191,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   builder.RegisterService(parts->cluster.get());
   builder.RegisterService(parts->sessions.get());
   parts->grpc = builder.BuildAndStart();
-  if (parts->grpc == nullptr) return Internal("gRPC does not start a server");
+  if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->acceptor->Start(
       {.accepted =
            [connections = parts->connections.get()](int listener, int connection) {
@@ -150,8 +202,11 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
            },
        .refused = [metrics = &parts->metrics] { metrics->Add(metric::kConnectionsRefused, 1); }},
       FirstRefusedDescriptor(options.descriptor_limit));
-  parts->self_call = std::make_unique<SelfCall>(
-      parts->grpc->InProcessChannel(grpc::ChannelArguments()), SelfCallInterval(options));
+  TROUPE_ASSIGN_OR_RETURN(
+      parts->self_call,
+      parts->actors->Spawn("self call", std::make_unique<SelfCall>(
+                                            parts->grpc->InProcessChannel(grpc::ChannelArguments()),
+                                            SelfCallInterval(options), parts->self_calls)));
   if (!options.metrics_listen.empty()) {
     TROUPE_ASSIGN_OR_RETURN(
         parts->metrics_server,
@@ -167,13 +222,12 @@ Server::~Server() { Stop(); }
 
 void Server::Stop() {
   if (parts_->grpc == nullptr) return;
-  parts_->self_call->Stop();
+  parts_->actors->Stop(parts_->self_call, OkStatus()).IgnoreError();  // it may have ended
   parts_->acceptor->Stop();
   parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
   parts_->grpc->Wait();
   parts_->grpc.reset();
-  parts_->plan_desk->Stop();  // it calls the data checks, and they call the engine
-  parts_->data_checks->Stop();
+  parts_->actors.reset();
   parts_->engine.reset();
   parts_->store.reset();
 }

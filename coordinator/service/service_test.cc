@@ -242,7 +242,8 @@ TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
   v1::CreateJobResponse created;
   const grpc::Status refused = Create(large, "", &created);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.error_message(), ContainsRegex("the request has [0-9]+ bytes, more than"));
+  EXPECT_THAT(refused.error_message(),
+              ContainsRegex("the request has [0-9]+ bytes, above the limit of"));
   Worker stranger(*workers_, std::string(kBytes, 'x'));
   v1::CoordinatorMessage message;
   EXPECT_FALSE(stranger.Read(&message));
@@ -311,8 +312,10 @@ TEST_F(ServiceTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByTheChann
   const std::string folder = directory_.path() + "/later";
   TROUPE_CHECK_OK(files.MakeDirectory(folder));
   const std::string manifest =
-      R"({"format_version": 2, "samples": {"version": 2, "channels": [{"name": "region", "type": "f32",
-          "extent": "token", "lanes": "64"}]}, "shards": [{"name": "a", "bytes": "8", "digest": "xxh128:)" +
+      R"({"format_version": 2,
+          "samples": {"version": 2, "channels": [{"name": "region", "type": "f32",
+                      "extent": "token", "lanes": "64"}]},
+          "shards": [{"name": "a", "bytes": "8", "digest": "xxh128:)" +
       std::string(32, 'a') + R"(", "block_crc32c": [1]}]})";
   TROUPE_CHECK_OK(WriteFileDurably(files, folder + "/manifest.json", AsBytes(manifest)));
   v1::JobSpec spec = Spec("a", 3);

@@ -45,11 +45,16 @@ class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
   SessionReactor(Engine& engine, grpc::CallbackServerContext* context)
-      : engine_(engine),
-        peer_(context->peer()),
-        sink_(std::make_shared<StreamSink>(this)),
-        session_(engine.OpenSession(sink_)) {
-    StartRead(&incoming_);
+      : engine_(engine), peer_(context->peer()), sink_(std::make_shared<StreamSink>(this)) {
+    const StatusOr<SessionId> session = engine.OpenSession(sink_);
+    if (session.ok()) {
+      session_ = *session;
+      StartRead(&incoming_);
+    } else {
+      LogWarning("coordinator", "a session of {} is refused: {}", peer_,
+                 ToString(session.status()));
+      sink_->FinishOnce(session.status());
+    }
   }
 
   void OnReadDone(bool ok) override {
@@ -59,9 +64,10 @@ class SessionReactor final
     }
     const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
     first_ = false;
-    const Status said = too_large ? InvalidArgument("the first message has {} bytes, more than {}",
-                                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
-                                  : engine_.Say(session_, std::move(incoming_));
+    const Status said =
+        too_large ? InvalidArgument("the first message has {} bytes, above the limit of {}",
+                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
+                  : engine_.Receive(session_, std::move(incoming_));
     if (!said.ok()) {
       LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
       sink_->FinishOnce(said);
@@ -76,7 +82,7 @@ class SessionReactor final
 
   void OnDone() override {
     sink_->Detach();
-    engine_.CloseSession(session_);
+    if (session_ != 0) engine_.CloseSession(session_);
     delete this;
   }
 
@@ -86,15 +92,15 @@ class SessionReactor final
   void End(const Status& status) {
     if (!sink_->FinishOnce(status)) return;
     LogWarning("coordinator",
-               "session {} of {} ended: its peer closed it, went away, or sent a message above the "
-               "limit of {} bytes",
+               "session {} of {} ended: the peer closed it, disconnected, or sent a message above "
+               "the limit of {} bytes",
                session_, peer_, kMaxReceiveBytes);
   }
 
   Engine& engine_;
   const std::string peer_;  // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;
-  const SessionId session_;
+  SessionId session_ = 0;  // 0: the engine had no room for it
   v1::WorkerMessage incoming_;
   bool first_ = true;  // no message has been accepted yet
 };
@@ -103,7 +109,8 @@ void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
   const std::lock_guard lock(mutex_);
   if (finished_ || close_after_) return;
   if (queue_.size() >= kMaxQueued) {
-    LogWarning("coordinator", "a worker's stream is ended: {} messages wait for it", queue_.size());
+    LogWarning("coordinator", "the stream to a worker is closed, because {} messages wait for it",
+               queue_.size());
     FinishLocked(ResourceExhausted("{} messages wait for this worker", queue_.size()));
     return;
   }

@@ -4,7 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "coordinator/service/engine.h"
+#include "coordinator/engine/engine.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {

@@ -33,43 +33,38 @@ v1::WatchJobResponse ResponseOf(v1::JobEvent event) {
 
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
  public:
-  WatchReactor(Engine& engine, const v1::WatchJobRequest& request)
-      : stream_(std::make_shared<Stream>(*this, engine.store(), JobId(request.name()),
-                                         request.from_step())) {
-    engine.Watch(stream_->job(), stream_,
-                 [stream = stream_](WatchStart start) { stream->Begin(std::move(start)); });
+  WatchReactor(Engine& engine, const Store& store, const WorkPool& history,
+               const v1::WatchJobRequest& request)
+      : stream_(std::make_shared<Stream>(*this, store, history, request)) {
+    engine.Watch(stream_->job(), stream_);
   }
 
   void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }
-  void OnCancel() override { stream_->Finish(Cancelled("the watcher is gone")); }
+  void OnCancel() override { stream_->End(Cancelled("the watcher is gone")); }
   void OnDone() override { delete this; }
 
  private:
-  // Outlives the reactor for the engine's sake; uses the reactor only until finished_.
-  class Stream final : public WatchSink {
+  // Outlives the reactor for the sake of those who push; uses the reactor only until finished_.
+  class Stream final : public WatchSink, public std::enable_shared_from_this<Stream> {
    public:
-    Stream(WatchReactor& reactor, const Store& store, std::string job, int64_t from_step)
+    Stream(WatchReactor& reactor, const Store& store, const WorkPool& history,
+           const v1::WatchJobRequest& request)
         : reactor_(reactor),
           store_(store),
-          job_(std::move(job)),
-          from_step_(from_step),
-          next_step_(from_step) {}
+          history_(history),
+          job_(JobId(request.name())),
+          from_step_(request.from_step()),
+          next_step_(request.from_step()) {}
 
     const std::string& job() const { return job_; }
 
-    // Runs on the engine's thread, before any Push.
-    void Begin(WatchStart start) {
+    void Begin(WatchStart start) override {
       {
         const std::lock_guard lock(mutex_);
         if (finished_) return;
         if (!start.status.ok()) {
           FinishLocked(start.status);
           return;
-        }
-        for (v1::JobEvent& event : start.events) {
-          // Includes the events of the step before: a watcher that resumes may have missed those
-          // that came after that step.
-          if (event.step() >= from_step_ - 1) events_.push_back(std::move(event));
         }
         for (v1::StepEvent& step : start.unflushed) {
           if (step.step() >= from_step_) live_.push_back(ResponseOf(std::move(step)));
@@ -81,7 +76,13 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
         }
         writing_ = true;
       }
-      WriteNext();
+      history_.Run([stream = shared_from_this()](const Status& turn) {
+        if (const Status read = turn.ok() ? stream->ReadStoredEvents() : turn; !read.ok()) {
+          stream->End(read);
+        } else {
+          stream->WriteNext();
+        }
+      });
     }
 
     bool Push(const v1::WatchJobResponse& update) override {
@@ -117,18 +118,28 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
       WriteNext();
     }
 
-    void Finish(const Status& status) {
+    void End(const Status& reason) override {
       const std::lock_guard lock(mutex_);
-      FinishLocked(status);
+      FinishLocked(reason);
     }
 
    private:
+    Status ReadStoredEvents() {
+      TROUPE_ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, ReadEvents(store_, job_));
+      for (v1::JobEvent& event : events) {
+        // Includes the events of the step before: a watcher that resumes may have missed those that
+        // came after that step.
+        if (event.step() >= from_step_ - 1) events_.push_back(std::move(event));
+      }
+      return OkStatus();
+    }
+
     // REQUIRES: writing_ is set and no write is in flight, so that only one thread is here.
     void WriteNext() {
       while (true) {
         if (stored_.empty() && !history_done_) {
           if (const Status read = ReadStored(); !read.ok()) {
-            Finish(read);
+            End(read);
             return;
           }
         }
@@ -143,6 +154,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
         current_ = std::move(source.front());
         source.pop_front();
         if (current_.has_step() && IsRepeated(current_.step())) continue;
+        if (current_.has_event() && IsRepeated(current_.event())) continue;
         reactor_.StartWrite(&current_);
         return;
       }
@@ -169,13 +181,21 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
       events_.pop_front();
     }
 
-    // Rows may become durable between the subscription and the read, and then arrive from both
-    // sources.
+    // Steps and events may become durable between the subscription and the read, and then arrive
+    // from both sources.
     bool IsRepeated(const v1::StepEvent& step) {
       int64_t& highest = highest_step_[step.group_epoch()];
       if (step.step() <= highest) return true;
       highest = step.step();
       last_step_ = step.step();
+      return false;
+    }
+
+    bool IsRepeated(const v1::JobEvent& event) {
+      if (event.count() == 0) return false;  // stored by an old coordinator
+      int64_t& highest = highest_event_[event.event()];
+      if (event.count() <= highest) return true;
+      highest = event.count();
       return false;
     }
 
@@ -187,6 +207,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
 
     WatchReactor& reactor_;
     const Store& store_;
+    const WorkPool history_;
     const std::string job_;
     const int64_t from_step_;
 
@@ -196,7 +217,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     std::deque<v1::JobEvent> events_;
     std::deque<v1::WatchJobResponse> stored_;
     v1::WatchJobResponse current_;
-    std::map<uint64_t, int64_t> highest_step_;  // by group epoch
+    std::map<uint64_t, int64_t> highest_step_;      // by group epoch
+    std::map<std::string, int64_t> highest_event_;  // counts by kind of event
 
     std::mutex mutex_;  // guards the members below
     bool writing_ = false;
@@ -211,8 +233,9 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
 }  // namespace
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
-    Engine& engine, const v1::WatchJobRequest& request) {
-  return new WatchReactor(engine, request);
+    Engine& engine, const Store& store, const WorkPool& history,
+    const v1::WatchJobRequest& request) {
+  return new WatchReactor(engine, store, history, request);
 }
 
 }  // namespace troupe

@@ -42,7 +42,7 @@ std::string Encode(const google::protobuf::MessageLite& message) {
 template <typename Message>
 Status Decode(std::string_view key, std::string_view value, Message* message) {
   if (!message->ParseFromArray(value.data(), static_cast<int>(value.size()))) {
-    return DataLoss("catalog: the value of {} ({} bytes) is no {}", key, value.size(),
+    return DataLoss("catalog: the value of {} ({} bytes) is not a {}", key, value.size(),
                     message->GetTypeName());
   }
   return OkStatus();
@@ -281,7 +281,7 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
       }));
   for (const auto& [id, job] : image.jobs) {
     if (job.record.id() != id || job.spec.name() != id) {
-      return DataLoss("catalog: job {} lacks its record or its spec", id);
+      return DataLoss("catalog: job {} has no record or no specification", id);
     }
   }
   return image;

@@ -15,7 +15,7 @@
 //   event/ID/NUMBER                    JobEvent
 //   checkpoint/ID/ATTEMPT              CheckpointRecord
 //   request/REQUEST_ID                 job id
-//   request_digest/REQUEST_ID          RequestDigest of what was asked for; absent in old catalogs
+//   request_digest/REQUEST_ID          RequestDigest of the request; absent in old catalogs
 //
 // Numbers in keys have 16 hexadecimal digits, so that the keys sort numerically.
 #ifndef TROUPE_COORDINATOR_STATE_CATALOG_H_

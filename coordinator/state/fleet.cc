@@ -20,7 +20,7 @@ bool IsNameByte(char c) {
 
 Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   if (hello.protocol_version() != kProtocolVersion) {
-    return FailedPrecondition("protocol_version is {}, this coordinator speaks {}",
+    return FailedPrecondition("protocol_version is {}, but this coordinator uses {}",
                               hello.protocol_version(), kProtocolVersion);
   }
   if (hello.name().empty() || hello.name().size() > kMaxNameBytes ||
@@ -29,7 +29,7 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   }
   if (hello.incarnation() == 0) return InvalidArgument("incarnation must be positive");
   if (hello.devices_size() > kMaxDevices) {
-    return InvalidArgument("devices: {} are more than {}", hello.devices_size(), kMaxDevices);
+    return InvalidArgument("devices: {} exceed the limit of {}", hello.devices_size(), kMaxDevices);
   }
   std::set<int32_t> indexes;
   for (const v1::Device& device : hello.devices()) {
@@ -44,7 +44,7 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   }
   if (hello.leader_epoch_seen() > leader_epoch) {
     return FailedPrecondition(
-        "leader_epoch_seen is {}, this coordinator's is {}: it has lost its catalog or is not "
+        "leader_epoch_seen is {}, but this coordinator's is {}: it has lost its catalog or is not "
         "the worker's coordinator",
         hello.leader_epoch_seen(), leader_epoch);
   }
@@ -60,9 +60,9 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   if (!outcome.refused.ok()) return outcome;
   if (const Worker* const bound = FindBySession(session, fleet);
       bound != nullptr && LifeOf(*bound) != WorkerLife{hello.name(), hello.incarnation()}) {
-    outcome.refused =
-        InvalidArgument("this stream is worker {}'s, incarnation {}, and cannot become {}'s, {}",
-                        bound->name, bound->incarnation, hello.name(), hello.incarnation());
+    outcome.refused = InvalidArgument(
+        "this stream belongs to worker {}, incarnation {}, and cannot become that of {}, {}",
+        bound->name, bound->incarnation, hello.name(), hello.incarnation());
     return outcome;
   }
   const auto known = fleet->workers.find(hello.name());

@@ -1,8 +1,9 @@
-"""Submits a job and watches it to its end, with nothing of Troupe's but proto/.
+"""Submits a job and watches it to its end, using only proto/ of Troupe.
 
   python submit_and_watch.py --coordinator 127.0.0.1:7000 --train PREFIX [--steps 20] [--name NAME]
 
-The client is generated at start by grpcio-tools from the .proto files, as any team would generate it in its build.
+grpcio-tools generates the client from the .proto files at the start; a project would do this in its
+build.
 """
 
 import argparse
@@ -23,7 +24,8 @@ def generate(folder):
     sources = sorted(str(path) for path in PROTO.rglob("*.proto"))
     include = importlib.resources.files("grpc_tools") / "_proto"
     code = protoc.main(
-        ["protoc", f"-I{PROTO}", f"-I{include}", f"--python_out={folder}", f"--grpc_python_out={folder}", *sources]
+        ["protoc", f"-I{PROTO}", f"-I{include}", f"--python_out={folder}",
+         f"--grpc_python_out={folder}", *sources]
     )
     if code != 0:
         sys.exit("protoc failed")
@@ -33,7 +35,8 @@ def generate(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--coordinator", required=True)
-    parser.add_argument("--train", required=True, help="prefix of PREFIX.bin and PREFIX.idx, an absolute path")
+    parser.add_argument("--train", required=True,
+                        help="prefix of PREFIX.bin and PREFIX.idx, an absolute path")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--name", default="python-" + uuid.uuid4().hex[:8])
     arguments = parser.parse_args()
@@ -47,7 +50,8 @@ def main():
         job = job_pb2.JobSpec(
             name=arguments.name,
             model=job_pb2.ModelSpec(
-                pattern="(AD)x2", hidden_size=64, num_attention_heads=4, intermediate_size=128, vocab_size=259
+                pattern="(AD)x2", hidden_size=64, num_attention_heads=4, intermediate_size=128,
+                vocab_size=259
             ),
             data=job_pb2.DataSpec(train=arguments.train),
             training=job_pb2.TrainingSpec(
@@ -63,7 +67,8 @@ def main():
                 service_pb2.CreateJobRequest(job=job, request_id=uuid.uuid4().hex), timeout=10
             ).job
             print("submitted", created.name, flush=True)
-            for update in jobs.WatchJob(service_pb2.WatchJobRequest(name=created.name), timeout=300):
+            for update in jobs.WatchJob(service_pb2.WatchJobRequest(name=created.name),
+                                        timeout=300):
                 kind = update.WhichOneof("update")
                 if kind == "step":
                     print(f"step {update.step.step} loss {update.step.loss:.6f}", flush=True)

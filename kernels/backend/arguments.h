@@ -166,9 +166,9 @@ struct DequantizeArgs {
 };
 // The matmuls of a linear layer, or of L experts' linear layers whose weight matrices are
 // contiguous. With several experts, the counts say how many consecutive rows belong to each expert.
-enum class ProductKind : uint8_t { kForward, kInputGradient, kWeightGradient };
-struct ProductArgs {
-  ProductKind kind;
+enum class MatmulKind : uint8_t { kForward, kInputGradient, kWeightGradient };
+struct MatmulArgs {
+  MatmulKind kind;
   const void* a;  // x c[R,K] for kForward, else dy c[R,N]
   const void* b;  // w c[L·N,K], or x c[R,K] for kWeightGradient
   void* c;        // y c[R,N], dx c[R,K] or dw f[L·N,K]
@@ -200,34 +200,34 @@ struct RouterTopKArgs {
   const float* logits;  // f[R,E]
   const float* bias;    // f[E] or null
   float* weights;       // f[R,k]
-  int32_t* chosen;      // i[R,k] expert of each choice
+  int32_t* expert_ids;  // i[R,k] expert of each assignment
   int32_t* slots;       // i[R,k]
   int32_t* counts;      // i[E]
   int64_t rows;
   model::RouterAttributes router;
 };
 struct RouterTopKGradArgs {
-  const float* dweights;  // f[R,k]
-  const float* logits;    // f[R,E]
-  const int32_t* chosen;  // i[R,k]
-  float* dlogits;         // f[R,E]
+  const float* dweights;      // f[R,k]
+  const float* logits;        // f[R,E]
+  const int32_t* expert_ids;  // i[R,k]
+  float* dlogits;             // f[R,E]
   int64_t rows;
   model::RouterAttributes router;
 };
 struct RouterLoadArgs {
-  const int32_t* chosen;  // i[R,k]
-  const float* weights;   // f[all rows of the tensor ranks]
-  float* load;            // f[B,E+1]
-  int64_t rows;           // R
-  int64_t samples;        // B
+  const int32_t* expert_ids;  // i[R,k]
+  const float* weights;       // f[all rows of the tensor ranks]
+  float* load;                // f[B,E+1]
+  int64_t rows;               // R
+  int64_t samples;            // B
   model::RouterAttributes router;
 };
 struct RouterSlotsArgs {
-  const int32_t* chosen;  // i[R,k] of all ranks
-  const int32_t* slots;   // i[R,k] of all ranks
-  int32_t* own;           // i[R,k]
-  int32_t* counts;        // i[L]
-  int64_t choices;        // R·k
+  const int32_t* expert_ids;  // i[R,k] of all ranks
+  const int32_t* slots;       // i[R,k] of all ranks
+  int32_t* own;               // i[R,k]
+  int32_t* counts;            // i[L]
+  int64_t assignments;        // R·k
   model::RouterAttributes router;
 };
 struct RouterLossArgs {
@@ -259,14 +259,14 @@ struct PermuteArgs {
   const void* x;         // c[R,H]
   const int32_t* slots;  // i[R,k]
   void* y;               // c[S,H]
-  int64_t rows, choices, hidden;
+  int64_t rows, top_k, hidden;
 };
 struct CombineArgs {
   const void* x;         // c[S,H]
   const int32_t* slots;  // i[R,k]
   const float* weights;  // f[R,k], or null: 1 each (kPermuteGrad)
   void* y;               // c[R,H]
-  int64_t rows, choices, hidden;
+  int64_t rows, top_k, hidden;
 };
 struct CombineGradArgs {
   const void* dy;        // c[R,H]
@@ -275,7 +275,7 @@ struct CombineGradArgs {
   const float* weights;  // f[R,k]
   void* dx;              // c[S,H]
   float* dweights;       // f[R,k]
-  int64_t rows, choices, hidden;
+  int64_t rows, top_k, hidden;
 };
 struct CopyRoutedRowsArgs {  // kGatherRouted and kScatterRouted in a group of one rank
   const void* x;             // c[S,H]

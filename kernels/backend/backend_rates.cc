@@ -56,7 +56,7 @@ StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_o
   return seconds[kTimes / 2];
 }
 
-Program Product(DType dtype, int64_t extent) {
+Program MatmulProgram(DType dtype, int64_t extent) {
   Program program = PlainProgram();
   const model::ValueId x = AddPlainValue(program, dtype, {extent, extent}, "x");
   const model::ValueId w = AddPlainValue(program, dtype, {extent, extent}, "w");
@@ -108,10 +108,10 @@ StatusOr<BackendRates> MeasureBackendRates(Backend& backend, const BackendRatesO
     return Flops(program) / seconds;
   };
   BackendRates rates;
-  TROUPE_ASSIGN_OR_RETURN(rates.float32_products,
-                          flops_a_second(Product(DType::kFloat32, options.extent)));
-  TROUPE_ASSIGN_OR_RETURN(rates.bfloat16_products,
-                          flops_a_second(Product(DType::kBFloat16, options.extent)));
+  TROUPE_ASSIGN_OR_RETURN(rates.float32_matmuls,
+                          flops_a_second(MatmulProgram(DType::kFloat32, options.extent)));
+  TROUPE_ASSIGN_OR_RETURN(rates.bfloat16_matmuls,
+                          flops_a_second(MatmulProgram(DType::kBFloat16, options.extent)));
   TROUPE_ASSIGN_OR_RETURN(rates.attention, flops_a_second(Attention(options)));
   const int64_t elements =
       std::max<int64_t>(1, options.copy_bytes / static_cast<int64_t>(sizeof(float)));

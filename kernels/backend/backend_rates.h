@@ -18,8 +18,8 @@ struct BackendRatesOptions {
 };
 
 struct BackendRates {
-  double float32_products = 0;  // FLOPs a second
-  double bfloat16_products = 0;
+  double float32_matmuls = 0;  // FLOPs a second
+  double bfloat16_matmuls = 0;
   double attention = 0;       // model FLOPs a second in bfloat16, forward and backward
   double bytes = 0;           // bytes a second that a copy reads and writes
   double launch_seconds = 0;  // per operation on a few elements, in a long sequence

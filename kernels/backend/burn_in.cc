@@ -34,16 +34,16 @@ std::vector<float> SmallIntegers(uint64_t key, int64_t count) {
 }
 
 // Element (r, c) of a matmul operand is numbers[(r + turn · c) mod period].
-std::vector<BFloat16> Factor(const std::vector<float>& numbers, int64_t turn, int64_t extent) {
-  std::vector<BFloat16> factor;
-  factor.reserve(static_cast<size_t>(extent * extent));
+std::vector<BFloat16> Operand(const std::vector<float>& numbers, int64_t turn, int64_t extent) {
+  std::vector<BFloat16> operand;
+  operand.reserve(static_cast<size_t>(extent * extent));
   const auto period = static_cast<int64_t>(numbers.size());
   for (int64_t r = 0; r < extent; ++r) {
     for (int64_t c = 0; c < extent; ++c) {
-      factor.push_back(ToBFloat16(numbers[static_cast<size_t>((r + turn * c) % period)]));
+      operand.push_back(ToBFloat16(numbers[static_cast<size_t>((r + turn * c) % period)]));
     }
   }
-  return factor;
+  return operand;
 }
 
 // The expected results, computed for any position.
@@ -53,7 +53,7 @@ class Known {
       : left_(SmallIntegers(RandomKey(options.seed, "left"), kLeftPeriod)),
         right_(SmallIntegers(RandomKey(options.seed, "right"), kRightPeriod)),
         copied_(SmallIntegers(RandomKey(options.seed, "copied"), kCopyPeriod)),
-        products_(static_cast<size_t>(kLeftPeriod * kRightPeriod)) {
+        results_(static_cast<size_t>(kLeftPeriod * kRightPeriod)) {
     for (int64_t a = 0; a < kLeftPeriod; ++a) {
       for (int64_t b = 0; b < kRightPeriod; ++b) {
         float sum = 0;
@@ -61,25 +61,25 @@ class Known {
           sum += left_[static_cast<size_t>((r + a) % kLeftPeriod)] *
                  right_[static_cast<size_t>((r + b) % kRightPeriod)];
         }
-        products_[static_cast<size_t>(a * kRightPeriod + b)] = sum;
+        results_[static_cast<size_t>(a * kRightPeriod + b)] = sum;
       }
     }
   }
 
-  std::vector<BFloat16> Left(int64_t extent) const { return Factor(left_, kLeftTurn, extent); }
-  std::vector<BFloat16> Right(int64_t extent) const { return Factor(right_, kRightTurn, extent); }
+  std::vector<BFloat16> Left(int64_t extent) const { return Operand(left_, kLeftTurn, extent); }
+  std::vector<BFloat16> Right(int64_t extent) const { return Operand(right_, kRightTurn, extent); }
   float Copied(int64_t i) const { return copied_[static_cast<size_t>(i % kCopyPeriod)]; }
-  float Product(int64_t row, int64_t column) const {
-    return products_[static_cast<size_t>(row * kLeftTurn % kLeftPeriod * kRightPeriod +
-                                         column * kRightTurn % kRightPeriod)];
+  float Result(int64_t row, int64_t column) const {
+    return results_[static_cast<size_t>(row * kLeftTurn % kLeftPeriod * kRightPeriod +
+                                        column * kRightTurn % kRightPeriod)];
   }
 
  private:
-  std::vector<float> left_, right_, copied_, products_;
+  std::vector<float> left_, right_, copied_, results_;
 };
 
-Status ReadFloats(Executable& executable, ValueId value, std::vector<float>& numbers) {
-  return executable.Read(value, 0, std::as_writable_bytes(std::span(numbers)));
+Status ReadFloats(ValueMemory& values, ValueId value, std::vector<float>& numbers) {
+  return values.Read(value, 0, std::as_writable_bytes(std::span(numbers)));
 }
 
 }  // namespace
@@ -92,12 +92,12 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   model::Program program = PlainProgram();
   const ValueId left = AddPlainValue(program, DType::kBFloat16, {extent, extent}, "left");
   const ValueId right = AddPlainValue(program, DType::kBFloat16, {extent, extent}, "right");
-  const ValueId product = AddPlainValue(program, DType::kFloat32, {extent, extent}, "product");
+  const ValueId matmul = AddPlainValue(program, DType::kFloat32, {extent, extent}, "matmul");
   const ValueId source = AddPlainValue(program, DType::kFloat32, {elements}, "source");
   const ValueId copy = AddPlainValue(program, DType::kFloat32, {elements}, "copy");
   AddPlainOp(program, {.kind = OpKind::kMatmulGradWeight,
                        .inputs = {left, right},
-                       .outputs = {product},
+                       .outputs = {matmul},
                        .first_writer = true});
   AddPlainOp(
       program,
@@ -113,7 +113,7 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   TROUPE_RETURN_IF_ERROR(write(left, known.Left(extent)));
   TROUPE_RETURN_IF_ERROR(write(right, known.Right(extent)));
   std::vector<float> copied(static_cast<size_t>(elements)),
-      products(static_cast<size_t>(extent * extent));
+      results(static_cast<size_t>(extent * extent));
   for (int64_t i = 0; i < elements; ++i) copied[static_cast<size_t>(i)] = known.Copied(i);
   TROUPE_RETURN_IF_ERROR(write(source, copied));
 
@@ -126,17 +126,17 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
       TROUPE_RETURN_IF_ERROR(
           executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = i == 0}));
     }
-    TROUPE_RETURN_IF_ERROR(ReadFloats(*executable, product, products));
+    TROUPE_RETURN_IF_ERROR(ReadFloats(*executable, matmul, results));
     TROUPE_RETURN_IF_ERROR(ReadFloats(*executable, copy, copied));
     ++report.rounds;
     const auto times = static_cast<float>(repeats);
     for (int64_t row = 0; row < extent; ++row) {
       for (int64_t column = 0; column < extent; ++column) {
-        const float is = products[static_cast<size_t>(row * extent + column)];
-        const float must = times * known.Product(row, column);
+        const float is = results[static_cast<size_t>(row * extent + column)];
+        const float must = times * known.Result(row, column);
         if (is == must) continue;
         return DataLoss(
-            "burn-in, round {}: element [{}, {}] of a product of {} rows is {}, must be {}",
+            "burn-in, round {}: element [{}, {}] of a matmul of {} rows is {}, must be {}",
             report.rounds, row, column, extent, is, must);
       }
     }

@@ -25,15 +25,15 @@ class HostTransfers {
 
   // Starts to send `bytes`, which must not change until WaitSend. REQUIRES: no send of `place` is
   // in flight.
-  void Send(Place place, std::span<const std::byte> bytes, Communicator& edge);
+  void Send(Place place, std::span<const std::byte> bytes, Communicator& link);
   // Blocks until the last send of `place` completes and returns its status; returns at once if
   // there was none.
   Status WaitSend(Place place);
   // Starts a receive, which the next Receive of `place` completes.
-  void PostReceive(Place place, std::span<std::byte> bytes, Communicator& edge);
+  void PostReceive(Place place, std::span<std::byte> bytes, Communicator& link);
   // Blocks until the bytes have arrived, from the posted receive or else from a receive that starts
   // now.
-  Status Receive(Place place, std::span<std::byte> bytes, Communicator& edge);
+  Status Receive(Place place, std::span<std::byte> bytes, Communicator& link);
 
  private:
   std::map<Place, CollectiveHandle> sends_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "kernels/backend/product_shape.h"
+#include "kernels/backend/matmul_shape.h"
 #include "kernels/numerics/dropout_draw.h"
 
 namespace troupe::kernels {
@@ -266,7 +266,7 @@ std::vector<AmaxHistoryEntry> OpArguments::AmaxHistories() const {
   return entries;
 }
 
-DequantizeArgs OpArguments::Factor(size_t index) const {
+DequantizeArgs OpArguments::Operand(size_t index) const {
   const model::Value& scale = program_.value(op_.inputs[index + 2]);
   const int64_t rows = in_extent(index, 0);
   const bool as_rows =
@@ -283,9 +283,9 @@ DequantizeArgs OpArguments::Factor(size_t index) const {
           .transpose = !as_rows};
 }
 
-ProductArgs OpArguments::Product() const {
+MatmulArgs OpArguments::Matmul() const {
   if (model::IsFloat8(program_.value(op_.inputs[0]).dtype)) {
-    const ProductShape shape = ProductShapeOf(program_, op_);
+    const MatmulShape shape = MatmulShapeOf(program_, op_);
     return {.kind = shape.kind,
             .a = in(0),
             .b = in(1),
@@ -302,9 +302,9 @@ ProductArgs OpArguments::Product() const {
   const bool weight =
       op_.kind == OpKind::kMatmulGradWeight || op_.kind == OpKind::kGroupedMatmulGradWeight;
   const bool counted = op_.inputs.size() > 2;
-  return {.kind = forward  ? ProductKind::kForward
-                  : weight ? ProductKind::kWeightGradient
-                           : ProductKind::kInputGradient,
+  return {.kind = forward  ? MatmulKind::kForward
+                  : weight ? MatmulKind::kWeightGradient
+                           : MatmulKind::kInputGradient,
           .a = in(0),
           .b = in(1),
           .c = out(0),

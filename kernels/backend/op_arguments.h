@@ -46,12 +46,12 @@ class OpArguments {
   AttentionGradArgs AttentionGrad() const;
   AttentionArgs AttentionPart() const;
   AttentionGradArgs AttentionPartGrad() const;
-  ProductArgs Product() const;  // for kMatmul…, kGroupedMatmul… and their gradients
+  MatmulArgs Matmul() const;  // for kMatmul…, kGroupedMatmul… and their gradients
   QuantizeArgs Quantize() const;
   std::vector<AmaxHistoryEntry> AmaxHistories() const;  // for kAmaxHistory
   // Dequantises FP8 operand `index` (0 or 1) of a matmul, in the form that the bfloat16 matmul
   // takes.
-  DequantizeArgs Factor(size_t index) const;
+  DequantizeArgs Operand(size_t index) const;
   CopyRoutedRowsArgs CopyRoutedRows() const;
 
  private:

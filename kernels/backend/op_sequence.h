@@ -13,7 +13,7 @@
 namespace troupe::kernels {
 
 // The fall-back reported for an FP8 matmul whose operands are first dequantised to bfloat16.
-inline constexpr char kFloat8Fallback[] = "float8 by a product of bfloat16";
+inline constexpr char kFloat8Fallback[] = "float8 by a bfloat16 matmul";
 
 // When an accumulated output is overwritten instead.
 enum class Overwrites : uint8_t { kNever, kFirstMicrobatch, kEveryRun };
@@ -117,7 +117,7 @@ inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator&
       op.kind != model::OpKind::kScatterRouted) {
     return nullptr;
   }
-  return find ? find(std::get<model::CollectiveAttributes>(op.attributes).group) : nullptr;
+  return find ? find(model::CollectiveOf(op).group) : nullptr;
 }
 
 }  // namespace troupe::kernels

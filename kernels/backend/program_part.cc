@@ -53,7 +53,7 @@ model::Program OnlyOps(const model::Program& program, const KeepOp& keep) {
   return reduced;
 }
 
-Status FillRandomly(Executable& executable, const model::Program& program) {
+Status FillRandomly(ValueMemory& values, const model::Program& program) {
   std::vector<float> noise(kNoise);
   for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<float>(0.02 * Normal(1, i));
   std::set<model::ValueId> used;
@@ -68,7 +68,7 @@ Status FillRandomly(Executable& executable, const model::Program& program) {
   }
   use(program.update);
   for (const model::ValueId id : used) {
-    TROUPE_RETURN_IF_ERROR(executable.Write(id, 0, Contents(program.value(id), noise)));
+    TROUPE_RETURN_IF_ERROR(values.Write(id, 0, Contents(program.value(id), noise)));
   }
   return OkStatus();
 }

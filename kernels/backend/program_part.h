@@ -19,7 +19,7 @@ model::Program OnlyOps(const model::Program& program, const KeepOp& keep);
 
 // Fills the values of the program's ops with small normally distributed numbers, or with integers
 // from 0 to 127.
-Status FillRandomly(Executable& executable, const model::Program& program);
+Status FillRandomly(ValueMemory& values, const model::Program& program);
 
 // "[1024,768] [2304,768]": the extents of the first three inputs.
 std::string ShapesOf(const model::Op& op, const model::Program& program);

@@ -9,7 +9,7 @@ namespace {
 // Whether `op` reduces a bucket from its first to its last gradient; such a bucket ends with
 // padding.
 bool IsWholeBucket(const model::Program& program, const model::Op& op) {
-  const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+  const auto* const attributes = std::get_if<model::AllReduceAttributes>(&op.attributes);
   if (attributes == nullptr || !attributes->of_bucket) return false;
   bool begins = false, ends = false;
   for (const model::ParameterEntry& entry : program.parameters) {

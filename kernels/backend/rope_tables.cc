@@ -84,7 +84,7 @@ void RopeTables::Fill(std::span<std::byte> memory) const {
 void RopeTables::Place(const model::RopeAttributes& attributes, const char* base,
                        RopeArgs* args) const {
   const Table* const table = Find(attributes);
-  TROUPE_CHECK(table != nullptr, "the program has no such rotation");
+  TROUPE_CHECK(table != nullptr, "the program has no tables for this RoPE operation");
   args->table = reinterpret_cast<const float*>(base + table->offset);
   args->frequencies =
       reinterpret_cast<const double*>(base + table->offset + rows_ * attributes.head_dim * 4);

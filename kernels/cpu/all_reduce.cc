@@ -33,20 +33,20 @@ namespace {
 class AllReduce : public Instruction {
  public:
   AllReduce(std::vector<ReducedRange> ranges, const Reduction& reduction, Purpose purpose,
-            Communicator* communicator, std::shared_ptr<UnderWay> under_way)
+            Communicator* communicator, std::shared_ptr<InFlight> in_flight)
       : ranges_(std::move(ranges)),
         reduction_(reduction),
         purpose_(purpose),
         communicator_(communicator),
-        under_way_(std::move(under_way)) {}
+        in_flight_(std::move(in_flight)) {}
 
   Status Run(const RunOptions&) override {
     for (const ReducedRange& range : ranges_) {
       if (range.input != range.output) std::memcpy(range.output, range.input, range.bytes);
       if (communicator_ == nullptr) continue;
       const size_t count = range.bytes / reduction_.element_bytes;
-      if (under_way_ != nullptr) {
-        under_way_->push_back(
+      if (in_flight_ != nullptr) {
+        in_flight_->push_back(
             communicator_->StartAllReduce(range.output, count, reduction_, purpose_));
         continue;
       }
@@ -60,20 +60,20 @@ class AllReduce : public Instruction {
   const Reduction reduction_;
   const Purpose purpose_;
   Communicator* const communicator_;
-  const std::shared_ptr<UnderWay> under_way_;  // null: Run completes the collective
+  const std::shared_ptr<InFlight> in_flight_;  // null: Run completes the collective
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
-                                                     const model::CollectiveAttributes& attributes,
+                                                     const model::AllReduceAttributes& attributes,
                                                      Communicator* communicator,
-                                                     std::shared_ptr<UnderWay> under_way) {
+                                                     std::shared_ptr<InFlight> in_flight) {
   const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce, attributes.wire);
-  if (!reduction) return InvalidArgument("no such reduction of {}", model::Name(dtype));
+  if (!reduction) return InvalidArgument("a reduction of {} is not supported", model::Name(dtype));
   return std::make_unique<AllReduce>(std::move(ranges), *reduction, PurposeOf(attributes.purpose),
-                                     communicator, std::move(under_way));
+                                     communicator, std::move(in_flight));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -23,14 +23,14 @@ std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
                                      model::DType wire = model::DType::kFloat32);
 
 // For each range, copies [input, input + bytes) to output unless the two are equal, then
-// all-reduces it there over `communicator` (null: a group of one). If `under_way` is given, only
+// all-reduces it there over `communicator` (null: a group of one). If `in_flight` is given, only
 // starts the collectives and appends their handles to it. Errors: INVALID_ARGUMENT if the dtype has
 // no such reduction.
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
-                                                     const model::CollectiveAttributes& attributes,
+                                                     const model::AllReduceAttributes& attributes,
                                                      Communicator* communicator,
-                                                     std::shared_ptr<UnderWay> under_way);
+                                                     std::shared_ptr<InFlight> in_flight);
 
 }  // namespace troupe::kernels::cpu
 

@@ -10,13 +10,13 @@ namespace {
 class AllToAll : public Instruction {
  public:
   AllToAll(const AllToAllArgs& args, Purpose purpose, Communicator* communicator,
-           std::shared_ptr<UnderWay> under_way)
+           std::shared_ptr<InFlight> in_flight)
       : args_(args),
         purpose_(purpose),
         communicator_(communicator),
         send_bytes_(communicator != nullptr ? communicator->size() : 1),
         receive_bytes_(send_bytes_.size()),
-        under_way_(std::move(under_way)) {}
+        in_flight_(std::move(in_flight)) {}
 
   Status Run(const RunOptions&) override {
     if (args_.sent == nullptr) {
@@ -27,8 +27,8 @@ class AllToAll : public Instruction {
       Sum(args_.sent, &send_bytes_);
       Sum(args_.received, &receive_bytes_);
     }
-    if (communicator_ != nullptr && under_way_ != nullptr) {
-      under_way_->push_back(communicator_->StartAllToAll(args_.input, args_.output, send_bytes_,
+    if (communicator_ != nullptr && in_flight_ != nullptr) {
+      in_flight_->push_back(communicator_->StartAllToAll(args_.input, args_.output, send_bytes_,
                                                          receive_bytes_, purpose_));
       return OkStatus();
     }
@@ -53,15 +53,15 @@ class AllToAll : public Instruction {
   const Purpose purpose_;
   Communicator* const communicator_;
   std::vector<size_t> send_bytes_, receive_bytes_;
-  const std::shared_ptr<UnderWay> under_way_;
+  const std::shared_ptr<InFlight> in_flight_;
 };
 
 }  // namespace
 
 std::unique_ptr<Instruction> MakeAllToAll(const AllToAllArgs& args, Purpose purpose,
                                           Communicator* communicator,
-                                          std::shared_ptr<UnderWay> under_way) {
-  return std::make_unique<AllToAll>(args, purpose, communicator, std::move(under_way));
+                                          std::shared_ptr<InFlight> in_flight) {
+  return std::make_unique<AllToAll>(args, purpose, communicator, std::move(in_flight));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -22,11 +22,11 @@ struct AllToAllArgs {
   int64_t row_bytes;
 };
 
-// A null communicator stands for a group of one: rows stay in place or are copied. If `under_way`
+// A null communicator stands for a group of one: rows stay in place or are copied. If `in_flight`
 // is given, the instruction only starts the collective and appends its handle to it.
 std::unique_ptr<Instruction> MakeAllToAll(const AllToAllArgs& args, Purpose purpose,
                                           Communicator* communicator,
-                                          std::shared_ptr<UnderWay> under_way);
+                                          std::shared_ptr<InFlight> in_flight);
 
 }  // namespace troupe::kernels::cpu
 

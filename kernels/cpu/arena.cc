@@ -11,7 +11,7 @@ StatusOr<Arena> Arena::Map(int64_t bytes) {
   void* base = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
-    return ResourceExhausted("{} bytes of memory for the program cannot be had", bytes);
+    return ResourceExhausted("cannot allocate {} bytes of memory for the program", bytes);
   }
   // Only advice: without huge pages everything works, but slower.
   (void)madvise(base, static_cast<size_t>(bytes), MADV_HUGEPAGE);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "kernels/backend/immediate_executable.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/preparation.h"
 
@@ -76,7 +77,7 @@ class CpuExecutable : public ImmediateExecutable {
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
   const std::vector<std::string>& fallbacks() const { return preparation_.fallbacks(); }
-  const ExecutedProducts& executed_products() const { return preparation_.executed_products(); }
+  const ExecutedMatmuls& executed_matmuls() const { return preparation_.executed_matmuls(); }
 
  protected:
   std::span<std::byte> Memory(model::ValueId value, int buffer) override {
@@ -140,7 +141,7 @@ StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(
     const model::Program& program, const model::MemoryPlan& plan,
     const FindCommunicator& find_communicator) {
   if (plan.locations.size() != program.values.size()) {
-    return InvalidArgument("memory plan places {} values, the program has {}",
+    return InvalidArgument("the memory plan places {} values, but the program has {}",
                            plan.locations.size(), program.values.size());
   }
   auto executable =
@@ -148,7 +149,7 @@ StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
   fallbacks_.insert(fallbacks_.end(), executable->fallbacks().begin(),
                     executable->fallbacks().end());
-  executed_products_ = executable->executed_products().List();
+  executed_matmuls_ = executable->executed_matmuls().List();
   return std::unique_ptr<Executable>(std::move(executable));
 }
 

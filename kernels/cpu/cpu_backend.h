@@ -39,7 +39,7 @@ class CpuBackend : public Backend {
   // ref:any".
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
   const std::vector<std::string>& implementations() const override { return implementations_; }
-  std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
+  std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   // There is no tuning and no capture.
   PreparationCounts preparation_counts() const override { return {}; }
 
@@ -49,7 +49,7 @@ class CpuBackend : public Backend {
   const cpu::Level level_;
   const int threads_;
   std::vector<std::string> fallbacks_;
-  std::vector<ExecutedProduct> executed_products_;
+  std::vector<ExecutedMatmul> executed_matmuls_;
   const std::vector<std::string> implementations_;  // empty; see fallbacks() for oneDNN's slow code
 };
 

@@ -13,13 +13,13 @@ namespace {
 class ReduceScatter : public Instruction {
  public:
   ReduceScatter(ReduceScatterArgs args, const Reduction& reduction, Communicator* communicator,
-                std::shared_ptr<UnderWay> under_way)
+                std::shared_ptr<InFlight> in_flight)
       : args_(std::move(args)),
         reduction_(reduction),
         bytes_(std::accumulate(args_.counts.begin(), args_.counts.end(), size_t{0}) *
                reduction.element_bytes),
         communicator_(communicator),
-        under_way_(std::move(under_way)) {}
+        in_flight_(std::move(in_flight)) {}
 
   Status Run(const RunOptions&) override {
     if (communicator_ == nullptr) {
@@ -31,8 +31,8 @@ class ReduceScatter : public Instruction {
       std::memcpy(args_.copy, args_.input, bytes_);
       data = args_.copy;
     }
-    if (under_way_ != nullptr) {
-      under_way_->push_back(communicator_->StartReduceScatter(data, args_.output, args_.counts,
+    if (in_flight_ != nullptr) {
+      in_flight_->push_back(communicator_->StartReduceScatter(data, args_.output, args_.counts,
                                                               reduction_, args_.purpose));
       return OkStatus();
     }
@@ -45,27 +45,27 @@ class ReduceScatter : public Instruction {
   const Reduction reduction_;
   const size_t bytes_;
   Communicator* const communicator_;
-  const std::shared_ptr<UnderWay> under_way_;
+  const std::shared_ptr<InFlight> in_flight_;
 };
 
 class AllGather : public Instruction {
  public:
   AllGather(const char* input, char* output, std::vector<size_t> bytes_by_rank, Purpose purpose,
-            Communicator* communicator, std::shared_ptr<UnderWay> under_way)
+            Communicator* communicator, std::shared_ptr<InFlight> in_flight)
       : input_(input),
         output_(output),
         bytes_by_rank_(std::move(bytes_by_rank)),
         purpose_(purpose),
         communicator_(communicator),
-        under_way_(std::move(under_way)) {}
+        in_flight_(std::move(in_flight)) {}
 
   Status Run(const RunOptions&) override {
     if (communicator_ == nullptr) {
       if (output_ != input_) std::memcpy(output_, input_, bytes_by_rank_[0]);
       return OkStatus();
     }
-    if (under_way_ != nullptr) {
-      under_way_->push_back(
+    if (in_flight_ != nullptr) {
+      in_flight_->push_back(
           communicator_->StartAllGather(input_, output_, bytes_by_rank_, purpose_));
       return OkStatus();
     }
@@ -78,7 +78,7 @@ class AllGather : public Instruction {
   const std::vector<size_t> bytes_by_rank_;
   const Purpose purpose_;
   Communicator* const communicator_;
-  const std::shared_ptr<UnderWay> under_way_;
+  const std::shared_ptr<InFlight> in_flight_;
 };
 
 class HeadExchange : public Instruction {
@@ -107,18 +107,18 @@ class HeadExchange : public Instruction {
 
 StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
                                                          Communicator* communicator,
-                                                         std::shared_ptr<UnderWay> under_way) {
+                                                         std::shared_ptr<InFlight> in_flight) {
   const std::optional<Reduction> sum = ReductionOf(args.dtype, model::ReduceKind::kSum, args.wire);
-  if (!sum) return InvalidArgument("no sum of {}", model::Name(args.dtype));
-  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator, std::move(under_way));
+  if (!sum) return InvalidArgument("sums of {} are not supported", model::Name(args.dtype));
+  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator, std::move(in_flight));
 }
 
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
                                            Communicator* communicator,
-                                           std::shared_ptr<UnderWay> under_way) {
+                                           std::shared_ptr<InFlight> in_flight) {
   return std::make_unique<AllGather>(input, output, std::move(bytes_by_rank), purpose, communicator,
-                                     std::move(under_way));
+                                     std::move(in_flight));
 }
 
 std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input,

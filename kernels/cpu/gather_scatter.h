@@ -26,18 +26,18 @@ struct ReduceScatterArgs {
   model::DType wire;
 };
 
-// A null communicator stands for a group of one. If `under_way` is given, the instruction only
+// A null communicator stands for a group of one. If `in_flight` is given, the instruction only
 // starts the collective and appends its handle to it. Errors: INVALID_ARGUMENT if the dtype has no
 // sum.
 StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
                                                          Communicator* communicator,
-                                                         std::shared_ptr<UnderWay> under_way);
+                                                         std::shared_ptr<InFlight> in_flight);
 
 // `input` is this rank's block, either at its place in `output` or outside it.
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
                                            Communicator* communicator,
-                                           std::shared_ptr<UnderWay> under_way);
+                                           std::shared_ptr<InFlight> in_flight);
 
 // `scratch` has twice exchange.bytes().
 std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input,

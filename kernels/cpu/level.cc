@@ -22,7 +22,7 @@ StatusOr<Level> ParseLevel(std::string_view name) {
   for (int i = 0; i < kLevels; ++i) {
     if (name == Name(static_cast<Level>(i))) return static_cast<Level>(i);
   }
-  return InvalidArgument("kernel level \"{}\" is none of portable, avx2, avx512, avx512_bf16",
+  return InvalidArgument("kernel level \"{}\" is not one of portable, avx2, avx512, avx512_bf16",
                          name);
 }
 

@@ -17,9 +17,7 @@ using model::Op;
 using model::OpKind;
 using model::ValueId;
 
-const model::CollectiveAttributes& AttributesOf(const Op& op) {
-  return std::get<model::CollectiveAttributes>(op.attributes);
-}
+Purpose PurposeOfOp(const Op& op) { return PurposeOf(model::CollectiveOf(op).purpose); }
 
 }  // namespace
 
@@ -27,13 +25,14 @@ MadeInstruction Preparation::MakeAllReduce(const Making& making) {
   const Op& op = making.op;
   std::vector<ReducedRange> ranges =
       ReducedRangesOf(program_, op, [&](ValueId value) { return Address(value, making.buffer); });
-  return cpu::MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype, AttributesOf(op),
-                            CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+  return cpu::MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
+                            std::get<model::AllReduceAttributes>(op.attributes),
+                            CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
   const Op& op = making.op;
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::ReduceScatterAttributes>(op.attributes);
   const model::Value& whole = program_.value(op.inputs[0]);
   return cpu::MakeReduceScatter(
       {.input = making.in(0),
@@ -44,19 +43,19 @@ MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
        .dtype = whole.dtype,
        .purpose = PurposeOf(attributes.purpose),
        .wire = attributes.wire},
-      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+      CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeAllGather(const Making& making) {
   const Op& op = making.op;
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::AllGatherAttributes>(op.attributes);
   const model::Value& whole = program_.value(op.outputs[0]);
   std::vector<size_t> bytes =
       BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group));
   for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
   return cpu::MakeAllGather(making.in(0), making.out(0), std::move(bytes),
                             PurposeOf(attributes.purpose), CommunicatorOf(op, find_communicator_),
-                            UnderWayOf(op));
+                            InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeExchangeHeads(const Making& making) {
@@ -74,8 +73,8 @@ MadeInstruction Preparation::MakeRelayout(const Making& making) {
 MadeInstruction Preparation::MakeShift(const Making& making) {
   const Op& op = making.op;
   const ShiftArgs args = {making.in(0), making.out(0), program_.value(op.inputs[0]).bytes(),
-                          AttributesOf(op).shift, PurposeOf(AttributesOf(op).purpose)};
-  return cpu::MakeShift(args, CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+                          std::get<model::ShiftAttributes>(op.attributes).shift, PurposeOfOp(op)};
+  return cpu::MakeShift(args, CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeAllToAll(const Making& making) {
@@ -89,8 +88,8 @@ MadeInstruction Preparation::MakeAllToAll(const Making& making) {
     args.num_counts = Extent(op.inputs[1], 0);
     args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
   }
-  return cpu::MakeAllToAll(args, PurposeOf(AttributesOf(op).purpose),
-                           CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+  return cpu::MakeAllToAll(args, PurposeOfOp(op), CommunicatorOf(op, find_communicator_),
+                           InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeGatherRouted(const Making& making) {
@@ -104,16 +103,16 @@ MadeInstruction Preparation::MakeScatterRouted(const Making& making) {
 }
 
 MadeInstruction Preparation::MakeWait(const Making& making) {
-  const auto begun = under_way_.find(making.op.inputs[0]);
-  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  const auto begun = in_flight_.find(making.op.inputs[0]);
+  if (begun == in_flight_.end()) return Internal("it waits for a collective that was not started");
   return std::make_unique<Wait>(begun->second);
 }
 
-std::shared_ptr<UnderWay> Preparation::UnderWayOf(const Op& op) {
+std::shared_ptr<InFlight> Preparation::InFlightOf(const Op& op) {
   if (!op.asynchronous) return nullptr;
-  std::shared_ptr<UnderWay>& under_way = under_way_[op.outputs[0]];
-  if (under_way == nullptr) under_way = std::make_shared<UnderWay>();
-  return under_way;
+  std::shared_ptr<InFlight>& in_flight = in_flight_[op.outputs[0]];
+  if (in_flight == nullptr) in_flight = std::make_shared<InFlight>();
+  return in_flight;
 }
 
 RowExchange Preparation::ExchangeOf(const Op& op) const {
@@ -136,7 +135,7 @@ RoutedRowsArgs Preparation::RoutedOf(const Op& op, int buffer) const {
           .num_counts = Extent(op.inputs[1], 0),
           .row_elements = x.row_elements(),
           .dtype = x.dtype,
-          .purpose = PurposeOf(AttributesOf(op).purpose)};
+          .purpose = PurposeOfOp(op)};
 }
 
 }  // namespace troupe::kernels::cpu

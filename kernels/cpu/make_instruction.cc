@@ -1,5 +1,5 @@
 // Makes the instruction of each operation kind: one kernel, as op_kinds.def lists it, or what
-// MakeKind composes. Products, collectives and the update have files of their own (make_….cc).
+// MakeKind composes. Matmuls, collectives and the update have files of their own (make_….cc).
 #include <cstring>
 #include <utility>
 

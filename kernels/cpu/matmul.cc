@@ -23,7 +23,7 @@ Status LibraryStatus(dnnl_status_t status, const char* what) {
 }  // namespace
 
 // Calls sgemm, which is row-major like our matrices.
-Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void* c,
+Status Float32Rows(const MatmulShape& shape, const void* a, const void* b, void* c,
                    bool accumulate) {
   const auto* x = static_cast<const float*>(a);
   const auto* y = static_cast<const float*>(b);
@@ -33,21 +33,21 @@ Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void
   const int64_t n = shape.n;
   const float beta = accumulate ? 1.0f : 0.0f;
   switch (shape.kind) {
-    case ProductKind::kForward:
+    case MatmulKind::kForward:
       return LibraryStatus(dnnl_sgemm('N', 'T', rows, n, k, 1.0f, x, k, y, k, beta, z, n), "sgemm");
-    case ProductKind::kInputGradient:
+    case MatmulKind::kInputGradient:
       return LibraryStatus(dnnl_sgemm('N', 'N', rows, k, n, 1.0f, x, n, y, k, beta, z, k), "sgemm");
-    case ProductKind::kWeightGradient:
+    case MatmulKind::kWeightGradient:
       return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, x, n, y, k, beta, z, k), "sgemm");
   }
-  return Internal("product kind is unknown");
+  return Internal("the matmul's kind is unknown");
 }
 
 namespace {
 
-class Float32Product : public Product {
+class Float32Matmul : public Matmul {
  public:
-  explicit Float32Product(const ProductShape& shape) : shape_(shape) {}
+  explicit Float32Matmul(const MatmulShape& shape) : shape_(shape) {}
 
   int64_t scratch_bytes() const override { return 0; }
   std::string implementation() const override { return "sgemm"; }
@@ -58,7 +58,7 @@ class Float32Product : public Product {
   }
 
  private:
-  const ProductShape shape_;
+  const MatmulShape shape_;
 };
 
 // One primitive with handles for its arguments, so that executing it builds no C++ containers.
@@ -98,10 +98,10 @@ memory::desc Matrix(int64_t rows, int64_t columns, memory::data_type type,
 }
 
 // bfloat16 by inner_product; accumulating weight gradients use matmul with a sum.
-class BFloat16Product : public Product {
+class BFloat16Matmul : public Matmul {
  public:
   // Throws dnnl::error if oneDNN does not support the matmul.
-  explicit BFloat16Product(const ProductShape& shape)
+  explicit BFloat16Matmul(const MatmulShape& shape)
       : shape_(shape), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     const auto bf16 = memory::data_type::bf16;
     const memory::desc x = Matrix(shape.rows, shape.k, bf16);
@@ -112,7 +112,7 @@ class BFloat16Product : public Product {
     const dnnl::inner_product_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, x, w, y}, attributes, engine_);
     switch (shape.kind) {
-      case ProductKind::kForward:
+      case MatmulKind::kForward:
         implementation_ = forward.impl_info_str();
         main_ = BoundPrimitive(dnnl::inner_product_forward(forward), engine_,
                                {{DNNL_ARG_SRC, x},
@@ -121,7 +121,7 @@ class BFloat16Product : public Product {
                                 {DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc()}});
         scratch_bytes_ = ScratchOf(forward);
         break;
-      case ProductKind::kInputGradient: {
+      case MatmulKind::kInputGradient: {
         const dnnl::inner_product_backward_data::primitive_desc backward({x, w, y}, attributes,
                                                                          engine_, forward);
         implementation_ = backward.impl_info_str();
@@ -133,7 +133,7 @@ class BFloat16Product : public Product {
         scratch_bytes_ = ScratchOf(backward);
         break;
       }
-      case ProductKind::kWeightGradient:
+      case MatmulKind::kWeightGradient:
         PrepareWeightGradient(attributes, forward, x, y);
         break;
     }
@@ -196,7 +196,7 @@ class BFloat16Product : public Product {
         std::max(ScratchOf(backward), packed_bytes_ + std::max(ScratchOf(pack), ScratchOf(matmul)));
   }
 
-  const ProductShape shape_;
+  const MatmulShape shape_;
   dnnl::engine engine_;
   dnnl::stream stream_;
   BoundPrimitive main_, pack_, accumulate_;
@@ -207,9 +207,9 @@ class BFloat16Product : public Product {
 
 // bfloat16 where oneDNN does not support it: operands are widened to float32, the weights in blocks
 // of kBlock rows.
-class WidenedProduct : public Product {
+class WidenedMatmul : public Matmul {
  public:
-  WidenedProduct(const ProductShape& shape, Level level, int threads)
+  WidenedMatmul(const MatmulShape& shape, Level level, int threads)
       : shape_(shape), kernels_(KernelsOf(level)), threads_(threads) {}
 
   int64_t scratch_bytes() const override {
@@ -227,14 +227,14 @@ class WidenedProduct : public Product {
     float* wide = left + rows * k;                   // dy, [R,N]; unused by the forward matmul
     float* block = wide + rows * n;                  // rows of w, [block,K]
     float* output = block + kBlock * k;              // columns of y, [R,block]
-    if (shape_.kind == ProductKind::kWeightGradient) {
+    if (shape_.kind == MatmulKind::kWeightGradient) {
       Widen(a, wide, rows * n);
       Widen(b, left, rows * k);
       return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, wide, n, left, k,
                                       accumulate ? 1.0f : 0.0f, static_cast<float*>(c), k),
                            "sgemm");
     }
-    const bool forward = shape_.kind == ProductKind::kForward;
+    const bool forward = shape_.kind == MatmulKind::kForward;
     if (forward) {
       Widen(a, left, rows * k);
     } else {
@@ -270,21 +270,21 @@ class WidenedProduct : public Product {
     Parallel(threads_, [&](int part) { kernels_.narrow(args, part, threads_); });
   }
 
-  const ProductShape shape_;
+  const MatmulShape shape_;
   const KernelTable& kernels_;
   const int threads_;
 };
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Level level,
-                                                  int threads) {
-  if (!shape.bfloat16) return std::make_unique<Float32Product>(shape);
-  if (level < Level::kAvx512) return std::make_unique<WidenedProduct>(shape, level, threads);
+StatusOr<std::unique_ptr<Matmul>> PrepareMatmul(const MatmulShape& shape, Level level,
+                                                int threads) {
+  if (!shape.bfloat16) return std::make_unique<Float32Matmul>(shape);
+  if (level < Level::kAvx512) return std::make_unique<WidenedMatmul>(shape, level, threads);
   try {
-    return std::make_unique<BFloat16Product>(shape);
+    return std::make_unique<BFloat16Matmul>(shape);
   } catch (const dnnl::error& error) {
-    return Internal("oneDNN has no bfloat16 product of {} rows, {} in, {} out: {}", shape.rows,
+    return Internal("oneDNN has no bfloat16 matmul of {} rows, {} in, {} out: {}", shape.rows,
                     shape.k, shape.n, error.message);
   }
 }
@@ -307,7 +307,7 @@ Status LimitLibrary(Level level) {
   }
   if (dnnl_set_max_cpu_isa(isa) == dnnl_success) return OkStatus();
   if (dnnl_get_effective_cpu_isa() == isa) return OkStatus();
-  return FailedPrecondition("oneDNN has run already: it cannot be kept to level {} any more",
+  return FailedPrecondition("oneDNN has already run, so it cannot be limited to level {}",
                             Name(level));
 }
 

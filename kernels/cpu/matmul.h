@@ -1,4 +1,4 @@
-// The three matmuls of a linear layer (kernels/backend/product_shape.h) on oneDNN, each prepared
+// The three matmuls of a linear layer (kernels/backend/matmul_shape.h) on oneDNN, each prepared
 // once for its shape and number of threads.
 //
 // float32 uses sgemm, which computes all three, with or without accumulation, as fast as
@@ -13,15 +13,15 @@
 #include <string>
 
 #include "base/status.h"
-#include "kernels/backend/product_shape.h"
+#include "kernels/backend/matmul_shape.h"
 #include "kernels/cpu/kernels.h"
 
 namespace troupe::kernels::cpu {
 
 // A prepared matmul. One thread at a time may use it.
-class Product {
+class Matmul {
  public:
-  virtual ~Product() = default;
+  virtual ~Matmul() = default;
 
   // Bytes of scratch that Run needs.
   virtual int64_t scratch_bytes() const = 0;
@@ -35,12 +35,11 @@ class Product {
 };
 
 // The float32 matmul of `shape`, which needs no preparation.
-Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void* c,
+Status Float32Rows(const MatmulShape& shape, const void* a, const void* b, void* c,
                    bool accumulate);
 
 // Errors: INTERNAL, with the shape that oneDNN rejects.
-StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Level level,
-                                                  int threads);
+StatusOr<std::unique_ptr<Matmul>> PrepareMatmul(const MatmulShape& shape, Level level, int threads);
 
 // Limits oneDNN's code to `level` or below, for the whole process. Errors: FAILED_PRECONDITION if
 // oneDNN has already run.

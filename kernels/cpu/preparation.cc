@@ -19,7 +19,7 @@ using model::ValueId;
 
 // Below these sizes, synchronising threads costs more than it saves.
 constexpr int64_t kSmallElements = 4096;
-constexpr int64_t kSmallProduct = 1 << 19;  // multiply-adds
+constexpr int64_t kSmallMatmul = 1 << 19;  // multiply-adds
 
 // The attributes of attention, whole or in parts.
 const model::AttentionAttributes& AttentionOf(const Op& op) {
@@ -53,13 +53,13 @@ Status Preparation::MeasureOp(const Op& op) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight: {
-      TROUPE_RETURN_IF_ERROR(MeasureProduct(op, OfBFloat16(ProductShapeOf(program_, op))));
+      TROUPE_RETURN_IF_ERROR(MeasureMatmul(op, OfBFloat16(MatmulShapeOf(program_, op))));
       if (!model::IsFloat8(program_.value(op.inputs[0]).dtype)) break;
       const std::string line = OperationName(program_, op) + ": " + kFloat8Fallback;
       // Lists each operation once: I and W contain the operations of B.
       if (std::ranges::find(fallbacks_, line) == fallbacks_.end()) fallbacks_.push_back(line);
       bytes = WidenedBytes(op.inputs[0]) + WidenedBytes(op.inputs[1]) +
-              products_.at(OfBFloat16(ProductShapeOf(program_, op)))->scratch_bytes();
+              matmuls_.at(OfBFloat16(MatmulShapeOf(program_, op)))->scratch_bytes();
       break;
     }
     case OpKind::kQuantize:
@@ -71,7 +71,7 @@ Status Preparation::MeasureOp(const Op& op) {
     case OpKind::kGroupedMatmulGradWeight:
       if (program_.value(op.inputs[0]).dtype != model::DType::kBFloat16) break;
       for (const int64_t rows : kRowTiles) {
-        TROUPE_RETURN_IF_ERROR(MeasureProduct(op, TileOf(op, rows)));
+        TROUPE_RETURN_IF_ERROR(MeasureMatmul(op, TileOf(op, rows)));
       }
       break;
     case OpKind::kAttention:
@@ -111,26 +111,25 @@ Status Preparation::MeasureOp(const Op& op) {
   return OkStatus();
 }
 
-ProductShape Preparation::TileOf(const Op& op, int64_t rows) const {
+MatmulShape Preparation::TileOf(const Op& op, int64_t rows) const {
   const bool bfloat16 = program_.value(op.inputs[0]).dtype == model::DType::kBFloat16;
   const int64_t a = Extent(op.inputs[0], 1), other = Extent(op.outputs[0], 1);
-  if (op.kind == OpKind::kGroupedMatmul) return {ProductKind::kForward, bfloat16, rows, a, other};
-  const ProductKind kind = op.kind == OpKind::kGroupedMatmulGradInput
-                               ? ProductKind::kInputGradient
-                               : ProductKind::kWeightGradient;
+  if (op.kind == OpKind::kGroupedMatmul) return {MatmulKind::kForward, bfloat16, rows, a, other};
+  const MatmulKind kind = op.kind == OpKind::kGroupedMatmulGradInput ? MatmulKind::kInputGradient
+                                                                     : MatmulKind::kWeightGradient;
   return {kind, bfloat16, rows, other, a};
 }
 
-Status Preparation::MeasureProduct(const Op& op, const ProductShape& shape) {
-  std::unique_ptr<Product>& product = products_[shape];
-  if (product == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(product, PrepareProduct(shape, level_, ThreadsFor(shape)));
+Status Preparation::MeasureMatmul(const Op& op, const MatmulShape& shape) {
+  std::unique_ptr<Matmul>& matmul = matmuls_[shape];
+  if (matmul == nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(matmul, PrepareMatmul(shape, level_, ThreadsFor(shape)));
   }
-  const std::string implementation = product->implementation();
+  const std::string implementation = matmul->implementation();
   if (implementation.find("ref") != std::string::npos) {
     fallbacks_.push_back(OperationName(program_, op) + ": " + implementation);
   }
-  working_bytes_ = std::max(working_bytes_, product->scratch_bytes());
+  working_bytes_ = std::max(working_bytes_, matmul->scratch_bytes());
   return OkStatus();
 }
 
@@ -151,8 +150,8 @@ int Preparation::ThreadsFor(const Op& op) const {
       std::max(program_.value(op.inputs[0]).elements(), program_.value(op.outputs[0]).elements()));
 }
 
-int Preparation::ThreadsFor(const ProductShape& shape) const {
-  return shape.rows * shape.k * shape.n < kSmallProduct ? 1 : threads_;
+int Preparation::ThreadsFor(const MatmulShape& shape) const {
+  return shape.rows * shape.k * shape.n < kSmallMatmul ? 1 : threads_;
 }
 
 StatusOr<Instructions> Preparation::Make(const std::vector<Op>& ops, int buffer) {

@@ -55,7 +55,7 @@ class Preparation {
   int64_t arena_bytes() const { return arena_->bytes(); }
   // Ops for which oneDNN has only slow code: "matmul x.y: ref:any".
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
-  const ExecutedProducts& executed_products() const { return executed_products_; }
+  const ExecutedMatmuls& executed_matmuls() const { return executed_matmuls_; }
 
  private:
   // An operation for which an instruction is made.
@@ -75,15 +75,15 @@ class Preparation {
 #include "model/program/op_kinds.def"
 
   Status MeasureOp(const model::Op& op);
-  Status MeasureProduct(const model::Op& op, const ProductShape& shape);
+  Status MeasureMatmul(const model::Op& op, const MatmulShape& shape);
   // The matmul of one tile of `rows` rows of a grouped matmul.
-  ProductShape TileOf(const model::Op& op, int64_t rows) const;
-  // Records that `product` computes `op`.
-  void NoteProduct(const model::Op& op, const Product& product);
+  MatmulShape TileOf(const model::Op& op, int64_t rows) const;
+  // Records that `matmul` computes `op`.
+  void NoteMatmul(const model::Op& op, const Matmul& matmul);
   RoutedRowsArgs RoutedOf(const model::Op& op, int buffer) const;
   // The list to which an asynchronous collective appends its handles for its wait; null for other
   // ops.
-  std::shared_ptr<UnderWay> UnderWayOf(const model::Op& op);
+  std::shared_ptr<InFlight> InFlightOf(const model::Op& op);
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
   // Bytes of an FP8 operand dequantised to bfloat16 in scratch.
@@ -92,7 +92,7 @@ class Preparation {
   int ThreadsFor(int64_t elements) const;
   // For a kernel that reads its first input and writes its first output.
   int ThreadsFor(const model::Op& op) const;
-  int ThreadsFor(const ProductShape& shape) const;
+  int ThreadsFor(const MatmulShape& shape) const;
   // The optimizer's tensors, cut into runs of rows that decay or do not.
   std::vector<AdamWEntry> AdamWEntries(const model::Op& op) const;
   float* Floats(model::ValueId value) const { return reinterpret_cast<float*>(Address(value, 0)); }
@@ -114,10 +114,10 @@ class Preparation {
   const ArenaLayout layout_;
   const RopeTables rope_tables_;  // stored before scratch
 
-  std::map<ProductShape, std::unique_ptr<Product>> products_;
+  std::map<MatmulShape, std::unique_ptr<Matmul>> matmuls_;
   std::vector<std::string> fallbacks_;
-  ExecutedProducts executed_products_;
-  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // keyed by first output
+  ExecutedMatmuls executed_matmuls_;
+  std::map<model::ValueId, std::shared_ptr<InFlight>> in_flight_;  // keyed by first output
   int64_t working_bytes_ = 0;  // the largest scratch need of one op
   std::optional<Arena> arena_;
 };

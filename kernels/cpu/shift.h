@@ -19,10 +19,10 @@ struct ShiftArgs {
   Purpose purpose;
 };
 
-// A null communicator stands for a group of one. If `under_way` is given, the instruction only
+// A null communicator stands for a group of one. If `in_flight` is given, the instruction only
 // starts the collective and appends its handle to it.
 std::unique_ptr<Instruction> MakeShift(const ShiftArgs& args, Communicator* communicator,
-                                       std::shared_ptr<UnderWay> under_way);
+                                       std::shared_ptr<InFlight> in_flight);
 
 }  // namespace troupe::kernels::cpu
 

@@ -13,7 +13,7 @@ namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 constexpr int kTileRows = 6;
 constexpr int kTileVectors = TROUPE_LEVEL >= 2 ? 4 : 2;
 
-struct Product {
+struct TileOperands {
   const uint32_t* a;  // A(m, k) at a[m·a_row + k·a_k]
   int64_t a_row, a_k;
   const uint32_t* b;  // B(k, n) at b[k·b_row + n]
@@ -37,7 +37,7 @@ TROUPE_INLINE F32 MultiplyAdd(F32 sum, uint32_t a, U32 b) {
 }
 
 template <int kRows, int kVectors, bool kPairs>
-inline __attribute__((noinline)) void ProductTile(const Product& p, bool accumulate) {
+inline __attribute__((noinline)) void MultiplyTile(const TileOperands& p, bool accumulate) {
   F32 sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int m = 0; m < kRows; ++m) {
@@ -71,23 +71,23 @@ inline __attribute__((noinline)) void ProductTile(const Product& p, bool accumul
 }
 
 template <int kVectors, bool kPairs>
-TROUPE_INLINE void ProductRows(Product p, int64_t rows, bool accumulate) {
+TROUPE_INLINE void MultiplyTileRows(TileOperands p, int64_t rows, bool accumulate) {
   for (; rows >= kTileRows; rows -= kTileRows) {
-    ProductTile<kTileRows, kVectors, kPairs>(p, accumulate);
+    MultiplyTile<kTileRows, kVectors, kPairs>(p, accumulate);
     p.a += kTileRows * p.a_row;
     p.c += kTileRows * p.c_row;
   }
   switch (rows) {
     case 5:
-      return ProductTile<5, kVectors, kPairs>(p, accumulate);
+      return MultiplyTile<5, kVectors, kPairs>(p, accumulate);
     case 4:
-      return ProductTile<4, kVectors, kPairs>(p, accumulate);
+      return MultiplyTile<4, kVectors, kPairs>(p, accumulate);
     case 3:
-      return ProductTile<3, kVectors, kPairs>(p, accumulate);
+      return MultiplyTile<3, kVectors, kPairs>(p, accumulate);
     case 2:
-      return ProductTile<2, kVectors, kPairs>(p, accumulate);
+      return MultiplyTile<2, kVectors, kPairs>(p, accumulate);
     case 1:
-      return ProductTile<1, kVectors, kPairs>(p, accumulate);
+      return MultiplyTile<1, kVectors, kPairs>(p, accumulate);
     default:
       return;
   }
@@ -95,15 +95,15 @@ TROUPE_INLINE void ProductRows(Product p, int64_t rows, bool accumulate) {
 
 // `columns` must be a multiple of kLanes.
 template <bool kPairs>
-TROUPE_INLINE void Multiply(Product p, int64_t rows, int64_t columns, bool accumulate) {
+TROUPE_INLINE void Multiply(TileOperands p, int64_t rows, int64_t columns, bool accumulate) {
   int64_t vectors = columns / kLanes;
   for (; vectors >= kTileVectors; vectors -= kTileVectors) {
-    ProductRows<kTileVectors, kPairs>(p, rows, accumulate);
+    MultiplyTileRows<kTileVectors, kPairs>(p, rows, accumulate);
     p.b += kTileVectors * kLanes;
     p.c += kTileVectors * kLanes;
   }
   for (; vectors > 0; --vectors) {
-    ProductRows<1, kPairs>(p, rows, accumulate);
+    MultiplyTileRows<1, kPairs>(p, rows, accumulate);
     p.b += kLanes;
     p.c += kLanes;
   }

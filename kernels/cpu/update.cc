@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/backend/control_word.h"
+#include "kernels/backend/reduce_control_word.h"
 #include "kernels/backend/update_decision.h"
 
 namespace troupe::kernels::cpu {

@@ -13,20 +13,20 @@
 namespace troupe::kernels::cpu {
 
 // The handles of one collective's operations in flight, in order of issue.
-using UnderWay = std::vector<CollectiveHandle>;
+using InFlight = std::vector<CollectiveHandle>;
 
 class Wait : public Instruction {
  public:
-  explicit Wait(std::shared_ptr<UnderWay> under_way) : under_way_(std::move(under_way)) {}
+  explicit Wait(std::shared_ptr<InFlight> in_flight) : in_flight_(std::move(in_flight)) {}
 
   Status Run(const RunOptions&) override {
-    for (CollectiveHandle& handle : *under_way_) TROUPE_RETURN_IF_ERROR(handle.Wait());
-    under_way_->clear();
+    for (CollectiveHandle& handle : *in_flight_) TROUPE_RETURN_IF_ERROR(handle.Wait());
+    in_flight_->clear();
     return OkStatus();
   }
 
  private:
-  const std::shared_ptr<UnderWay> under_way_;
+  const std::shared_ptr<InFlight> in_flight_;
 };
 
 }  // namespace troupe::kernels::cpu

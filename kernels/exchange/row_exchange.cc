@@ -20,11 +20,11 @@ RowMove Reversed(RowMove move) {
 }  // namespace
 
 RowExchange::RowExchange(const model::Program& program, const model::Op& op, size_t element_bytes) {
-  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
-  const bool to_rows = attributes.exchange.to_rows;
+  const auto& attributes = std::get<model::ExchangeHeadsAttributes>(op.attributes);
+  const bool to_rows = attributes.to_rows;
   purpose_ = PurposeOf(attributes.purpose);
   const int ranks = model::GroupSize(program.mesh, attributes.group);
-  const int64_t samples = attributes.exchange.samples;
+  const int64_t samples = attributes.samples;
   // The side with all rows.
   const model::Value& all_rows = program.value(to_rows ? op.inputs[0] : op.outputs[0]);
   const int64_t chunk_rows = all_rows.dims[0].local / (samples * 2 * ranks);

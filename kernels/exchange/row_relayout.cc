@@ -12,10 +12,9 @@ using model::ChunkAt;
 using model::RankOfChunk;
 
 RowRelayout::RowRelayout(const model::Program& program, const model::Op& op, size_t element_bytes) {
-  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
-  const model::RelayoutAttributes& relayout = attributes.relayout;
+  const auto& relayout = std::get<model::RelayoutAttributes>(op.attributes);
   const model::Value& x = program.value(op.inputs[0]);
-  purpose_ = PurposeOf(attributes.purpose);
+  purpose_ = PurposeOf(relayout.purpose);
   const int ranks = program.mesh.degrees[model::Axis::kContext];
   const int own = program.mesh.coordinates[model::Axis::kContext];
   const int64_t samples = relayout.samples;

@@ -15,7 +15,7 @@ void CombineMax(const void*, void* accumulator, const void* other, size_t count)
 Status AllReduce(const Operation& operation) {
   TROUPE_RETURN_IF_ERROR(Copy(operation));
   if (operation.communicator == nullptr) return OkStatus();
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::AllReduceAttributes>();
   const Reduction reduction = attributes.reduce == model::ReduceKind::kSum
                                   ? SumFloat64()
                                   : Reduction{&CombineMax, nullptr, sizeof(double), "max_float64"};

@@ -8,7 +8,7 @@
 namespace troupe::kernels::reference {
 
 Status AllToAll(const Operation& operation) {
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::RoutedRowsAttributes>();
   const double* input = operation.inputs[0];
   double* output = operation.outputs[0];
   const bool counted = operation.inputs.size() > 1;

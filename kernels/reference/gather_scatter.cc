@@ -8,7 +8,7 @@
 namespace troupe::kernels::reference {
 
 Status ReduceScatter(const Operation& operation) {
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::ReduceScatterAttributes>();
   const model::Value& whole = operation.Input(0);
   std::vector<double> data(operation.inputs[0], operation.inputs[0] + whole.elements());
   if (operation.communicator == nullptr) {
@@ -22,7 +22,7 @@ Status ReduceScatter(const Operation& operation) {
 }
 
 Status AllGather(const Operation& operation) {
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::AllGatherAttributes>();
   const model::Value& whole = operation.Output(0);
   const std::vector<double> block(operation.inputs[0],
                                   operation.inputs[0] + operation.Input(0).elements());

@@ -17,7 +17,7 @@ double Scaled(const Operation& operation, int index, int64_t row, int64_t column
 }
 
 // c[M,N] (+)= a[M,D] b[N,D]ᵀ with FP8 operands.
-Status Float8Product(const Operation& operation, bool accumulate) {
+Status Float8Matmul(const Operation& operation, bool accumulate) {
   const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(1, 0),
                 depth = operation.Extent(0, 1);
   for (int64_t m = 0; m < rows; ++m) {
@@ -38,7 +38,7 @@ bool IsFloat8(const Operation& operation) { return model::IsFloat8(operation.Inp
 
 // y[R,N] = x[R,K] wᵀ, w[N,K].
 Status Matmul(const Operation& operation) {
-  if (IsFloat8(operation)) return Float8Product(operation, false);
+  if (IsFloat8(operation)) return Float8Matmul(operation, false);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t k_extent = operation.Extent(1, 1);
   const int64_t n_extent = operation.Extent(1, 0);
@@ -56,7 +56,7 @@ Status Matmul(const Operation& operation) {
 
 // dx[R,K] = dy[R,N] w.
 Status MatmulGradInput(const Operation& operation) {
-  if (IsFloat8(operation)) return Float8Product(operation, false);
+  if (IsFloat8(operation)) return Float8Matmul(operation, false);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t k_extent = operation.Extent(1, 1);
   const int64_t n_extent = operation.Extent(1, 0);
@@ -74,7 +74,7 @@ Status MatmulGradInput(const Operation& operation) {
 
 // dw[N,K] += dyᵀ x.
 Status MatmulGradWeight(const Operation& operation) {
-  if (IsFloat8(operation)) return Float8Product(operation, operation.accumulate);
+  if (IsFloat8(operation)) return Float8Matmul(operation, operation.accumulate);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t n_extent = operation.Extent(0, 1);
   const int64_t k_extent = operation.Extent(1, 1);

@@ -45,7 +45,7 @@ struct Operation {
 };
 
 // Computes one operation of this kind.
-#define TROUPE_OP(Kind, name, cpu, cuda) Status Kind(const Operation& operation);
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) Status Kind(const Operation& operation);
 #include "model/program/op_kinds.def"
 
 }  // namespace troupe::kernels::reference

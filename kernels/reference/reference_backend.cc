@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/backend/immediate_executable.h"
 #include "kernels/backend/op_sequence.h"
 #include "kernels/numerics/value_encoding.h"
 #include "kernels/reference/operation.h"
@@ -15,8 +16,8 @@ namespace {
 
 Status RunOperation(const reference::Operation& operation) {
   switch (operation.op.kind) {
-#define TROUPE_OP(Kind, name, cpu, cuda) \
-  case model::OpKind::k##Kind:           \
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) \
+  case model::OpKind::k##Kind:                       \
     return reference::Kind(operation);
 #include "model/program/op_kinds.def"
   }
@@ -137,15 +138,15 @@ StatusOr<std::unique_ptr<Executable>> ReferenceBackend::Prepare(
     const model::Program& program, const model::MemoryPlan& plan,
     const FindCommunicator& find_communicator) {
   if (plan.locations.size() != program.values.size()) {
-    return InvalidArgument("memory plan places {} values, the program has {}",
+    return InvalidArgument("the memory plan places {} values, but the program has {}",
                            plan.locations.size(), program.values.size());
   }
-  ExecutedProducts products;
+  ExecutedMatmuls matmuls;
   ForEachOp(program, [&](const model::Op& op) {
     if (IsMatmul(op.kind))
-      products.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
+      matmuls.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
   });
-  executed_products_ = products.List();
+  executed_matmuls_ = matmuls.List();
   return std::make_unique<ReferenceExecutable>(program, plan, find_communicator);
 }
 

@@ -22,12 +22,12 @@ class ReferenceBackend : public Backend {
   // There is no faster path to fall back from.
   const std::vector<std::string>& fallbacks() const override { return none_; }
   const std::vector<std::string>& implementations() const override { return none_; }
-  std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
+  std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }
 
  private:
   const std::vector<std::string> none_;
-  std::vector<ExecutedProduct> executed_products_;
+  std::vector<ExecutedMatmul> executed_matmuls_;
 };
 
 }  // namespace troupe::kernels

@@ -8,7 +8,7 @@
 namespace troupe::kernels::reference {
 
 Status Shift(const Operation& operation) {
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::ShiftAttributes>();
   const auto elements = static_cast<size_t>(operation.Input(0).elements());
   Communicator* const communicator = operation.communicator;
   if (communicator == nullptr) {

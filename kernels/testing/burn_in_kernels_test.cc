@@ -27,7 +27,7 @@ TEST_P(KernelTest, RatesOfAllThatIsMeasuredAreFound) {
                                                      .copy_bytes = 512,
                                                      .seconds = 1e-5});
   ASSERT_TRUE(rates.ok()) << rates.status();
-  for (const double rate : {rates->float32_products, rates->bfloat16_products, rates->attention,
+  for (const double rate : {rates->float32_matmuls, rates->bfloat16_matmuls, rates->attention,
                             rates->bytes, rates->launch_seconds}) {
     EXPECT_GT(rate, 0);
     EXPECT_TRUE(std::isfinite(rate));

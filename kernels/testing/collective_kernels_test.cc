@@ -41,8 +41,8 @@ model::MeshView MeshOf(model::Axis axis, int ranks, int rank) {
   return mesh;
 }
 
-const model::CollectiveAttributes kTensorSum = {model::GroupOf(model::Axis::kTensor),
-                                                model::CollectivePurpose::kTensor};
+const model::CollectiveAttributes kOverTensor = {model::GroupOf(model::Axis::kTensor),
+                                                 model::CollectivePurpose::kTensor};
 
 // Runs one operation per rank, with rank r's coordinate on the tensor axis of `mesh`, and passes
 // its result on that rank to `expect`.
@@ -64,7 +64,7 @@ TEST_P(CollectiveTest, AllReduceSumsEveryDtypeOnAllRanks) {
               ranks, GetParam().make,
               [&](int rank) -> TestOp {
                 return {.kind = OpKind::kAllReduce,
-                        .attributes = kTensorSum,
+                        .attributes = model::AllReduceAttributes{kOverTensor},
                         .inputs = {{dtype, {count}, Summands(rank, count)}},
                         .outputs = {{dtype, {count}, {}}},
                         .view_of_input = view};
@@ -115,7 +115,7 @@ TEST_P(CollectiveTest, SumsWhoseTermsTravelAsBfloat16AreTheSameOnAllRanks) {
     RunOnRanks(
         kThree, GetParam().make,
         [&](int rank) -> TestOp {
-          model::CollectiveAttributes attributes = kTensorSum;
+          model::AllReduceAttributes attributes = {kOverTensor};
           attributes.wire = DType::kBFloat16;
           return {.kind = OpKind::kAllReduce,
                   .attributes = attributes,
@@ -138,7 +138,7 @@ TEST_P(CollectiveTest, BlocksOfSumsWhoseTermsTravelAsBfloat16AreScattered) {
     RunOnRanks(
         kThree, GetParam().make,
         [&](int rank) -> TestOp {
-          model::CollectiveAttributes attributes = kTensorSum;
+          model::ReduceScatterAttributes attributes = {kOverTensor};
           attributes.wire = DType::kBFloat16;
           return {
               .kind = OpKind::kReduceScatter,
@@ -164,8 +164,7 @@ TEST_P(CollectiveTest, AllReduceFindsTheGreatest) {
   RunOnRanks(
       kThree, GetParam().make,
       [&](int rank) -> TestOp {
-        model::CollectiveAttributes attributes = kTensorSum;
-        attributes.reduce = model::ReduceKind::kMax;
+        const model::AllReduceAttributes attributes = {kOverTensor, model::ReduceKind::kMax};
         Numbers numbers;
         for (int64_t i = 0; i < kCount; ++i) numbers.push_back(number(rank, i));
         return {.kind = OpKind::kAllReduce,
@@ -182,8 +181,7 @@ TEST_P(CollectiveTest, AShiftMovesEveryRanksBlockAlongTheRing) {
     RunOnRanks(
         kThree, GetParam().make,
         [&](int rank) -> TestOp {
-          model::CollectiveAttributes attributes = kTensorSum;
-          attributes.shift = shift;
+          const model::ShiftAttributes attributes = {kOverTensor, shift};
           return {.kind = OpKind::kShift,
                   .attributes = attributes,
                   .inputs = {{compute(), {kRows, kColumns}, Summands(rank, kRows * kColumns)}},
@@ -205,7 +203,7 @@ TEST_P(CollectiveTest, AllToAllOfEqualBlocksTransposesThem) {
         Numbers counts;
         for (int64_t i = 0; i < kThree * kBlock; ++i) counts.push_back(number(rank, i));
         return {.kind = OpKind::kAllToAll,
-                .attributes = kTensorSum,
+                .attributes = model::RoutedRowsAttributes{kOverTensor},
                 .inputs = {{DType::kInt32, {kThree * kBlock}, counts}},
                 .outputs = {{DType::kInt32, {kThree * kBlock}, {}}}};
       },
@@ -262,7 +260,7 @@ TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
         program.ops[0][static_cast<int>(model::Piece::kForward)] = {
             {OpKind::kAdd, model::NoAttributes(), {x, x}, {twice}},
             {.kind = OpKind::kAllReduce,
-             .attributes = kTensorSum,
+             .attributes = model::AllReduceAttributes{kOverTensor},
              .inputs = {twice},
              .outputs = {sum},
              .asynchronous = true},
@@ -303,16 +301,16 @@ ScatterAndGather MakeScatterAndGather(model::DType dtype, int64_t rows, int rank
     return model::AppendValue(program, name, model::Role::kActivation, 0, std::move(made_type));
   };
   made.whole = append("whole", type);
-  model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kDataShard),
+  const model::CollectiveAttributes over = {model::GroupOf(model::Axis::kDataShard),
                                             model::CollectivePurpose::kGradient};
-  const auto block =
-      model::InferTypes(program, OpKind::kReduceScatter, attributes, {&made.whole, 1});
+  const model::ReduceScatterAttributes scatter = {over};
+  const auto block = model::InferTypes(program, OpKind::kReduceScatter, scatter, {&made.whole, 1});
   made.block = append("block", (*block)[0]);
   if (in_place) {
     program.values[made.block].view_of = made.whole;
     program.values[made.block].view_offset = 5 * model::BalancedRange(rows, ranks, rank).begin;
   }
-  model::CollectiveAttributes gather = attributes;
+  model::AllGatherAttributes gather = {over};
   gather.extent = rows;
   const auto gathered = model::InferTypes(program, OpKind::kAllGather, gather, {&made.block, 1});
   TROUPE_CHECK_OK(gathered.status());
@@ -321,7 +319,7 @@ ScatterAndGather MakeScatterAndGather(model::DType dtype, int64_t rows, int rank
   program.ops.resize(1);
   program.ops[0].resize(model::kNumPieces);
   program.ops[0][static_cast<int>(model::Piece::kForward)] = {
-      {OpKind::kReduceScatter, attributes, {made.whole}, {made.block}},
+      {OpKind::kReduceScatter, scatter, {made.whole}, {made.block}},
       {OpKind::kAllGather, gather, {made.block}, {made.gathered}}};
   return made;
 }
@@ -394,9 +392,7 @@ TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
           type.placement[model::Axis::kDataShard] = model::PartialSum();
           std::vector<model::ValueId> values = {
               model::AppendValue(program, "whole", model::Role::kActivation, 0, type)};
-          const auto then = [&](OpKind kind, const model::CollectiveGroup& group, int64_t extent) {
-            model::CollectiveAttributes attributes = {group, model::CollectivePurpose::kGradient};
-            attributes.extent = extent;
+          const auto then = [&](OpKind kind, const model::Attributes& attributes) {
             auto types = model::InferTypes(program, kind, attributes, {&values.back(), 1});
             TROUPE_CHECK_OK(types.status());
             const model::ValueId made =
@@ -405,10 +401,18 @@ TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
                 {kind, attributes, {values.back()}, {made}});
             values.push_back(made);
           };
-          then(OpKind::kReduceScatter, within, 0);
-          then(OpKind::kReduceScatter, across, 0);
-          then(OpKind::kAllGather, across, program.value(values[1]).dims[0].local);
-          then(OpKind::kAllGather, within, rows);
+          const auto over = [](const model::CollectiveGroup& group) -> model::CollectiveAttributes {
+            return {group, model::CollectivePurpose::kGradient};
+          };
+          const auto gather = [&](const model::CollectiveGroup& group, int64_t extent) {
+            model::AllGatherAttributes attributes = {over(group)};
+            attributes.extent = extent;
+            then(OpKind::kAllGather, attributes);
+          };
+          then(OpKind::kReduceScatter, model::ReduceScatterAttributes{over(within)});
+          then(OpKind::kReduceScatter, model::ReduceScatterAttributes{over(across)});
+          gather(across, program.value(values[1]).dims[0].local);
+          gather(within, rows);
 
           const model::MemoryPlan plan = PlainPlan(program);
           const std::unique_ptr<Executable> executable =

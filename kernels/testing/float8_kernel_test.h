@@ -103,9 +103,9 @@ class Float8KernelTest : public KernelTest {
 
   // An FP8 operand with random scales: one for the tensor, or one for each 1 x 128 or 128 x 128
   // block.
-  std::pair<TestValue, TestValue> Factor(DType format, int64_t rows, int64_t columns,
-                                         int block_rows) {
-    TestValue factor{format, {rows, columns}, random_.Normals(rows * columns, 3.0)};
+  std::pair<TestValue, TestValue> Operand(DType format, int64_t rows, int64_t columns,
+                                          int block_rows) {
+    TestValue operand{format, {rows, columns}, random_.Normals(rows * columns, 3.0)};
     std::vector<int64_t> extents = {1};
     if (block_rows > 0) extents = {Blocks(rows, block_rows), Blocks(columns, model::kFloat8Block)};
     int64_t count = 1;
@@ -114,7 +114,7 @@ class Float8KernelTest : public KernelTest {
     for (int64_t i = 0; i < count; ++i) {
       scale.numbers.push_back(std::exp2(static_cast<double>(random_.Integer(-6, 2))));
     }
-    return {factor, scale};
+    return {operand, scale};
   }
 };
 

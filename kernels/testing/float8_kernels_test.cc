@@ -138,7 +138,7 @@ TEST_P(Float8KernelTest, WhatSwiGluMakesExactlyIsQuantizedToTheReferencesBits) {
   }
 }
 
-TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
+TEST_P(Float8KernelTest, Float8MatmulsMatch) {
   struct Shape {
     int64_t rows, k, n;
   };
@@ -146,10 +146,10 @@ TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
        std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 144, 272}, {130, 256, 48}}) {
     for (const bool blocks : {false, true}) {
       const int line = blocks ? 1 : 0, square = blocks ? 128 : 0;
-      const auto product = [&](OpKind kind, DType first, int64_t m, int64_t other, int64_t depth,
-                               int other_rows) {
-        const auto [a, a_scale] = Factor(first, m, depth, line);
-        const auto [b, b_scale] = Factor(DType::kFloat8E4M3, other, depth, other_rows);
+      const auto matmul = [&](OpKind kind, DType first, int64_t m, int64_t other, int64_t depth,
+                              int other_rows) {
+        const auto [a, a_scale] = Operand(first, m, depth, line);
+        const auto [b, b_scale] = Operand(DType::kFloat8E4M3, other, depth, other_rows);
         const bool weight = kind == OpKind::kMatmulGradWeight;
         return TestOp{kind,
                       {},
@@ -157,10 +157,10 @@ TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
                       {weight ? Floats({m, other}) : Empty(compute(), {m, other})},
                       weight};
       };
-      ExpectSums(product(OpKind::kMatmul, DType::kFloat8E4M3, rows, n, k, square));
-      ExpectSums(product(OpKind::kMatmulGradInput, DType::kFloat8E5M2, rows, k, n, square));
+      ExpectSums(matmul(OpKind::kMatmul, DType::kFloat8E4M3, rows, n, k, square));
+      ExpectSums(matmul(OpKind::kMatmulGradInput, DType::kFloat8E5M2, rows, k, n, square));
       const TestOp gradient =
-          product(OpKind::kMatmulGradWeight, DType::kFloat8E5M2, n, k, rows, line);
+          matmul(OpKind::kMatmulGradWeight, DType::kFloat8E5M2, n, k, rows, line);
       ExpectSums(gradient);
       ExpectSums(gradient, {.first_microbatch = true});
     }
@@ -168,7 +168,7 @@ TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
 }
 
 // An FP8 matmul must equal the bfloat16 matmul within the formats' rounding error.
-TEST_P(Float8KernelTest, AQuantizedProductIsTheProductWithinTheFormatsRounding) {
+TEST_P(Float8KernelTest, AFloat8MatmulIsTheMatmulWithinTheFormatsRounding) {
   constexpr int64_t kRows = 70, kIn = 200, kOut = 90;
   for (const int blocks : {0, 1}) {
     const TestValue x = Compute({kRows, kIn}), w = Compute({kOut, kIn});

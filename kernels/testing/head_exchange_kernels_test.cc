@@ -50,11 +50,13 @@ TEST_P(CollectiveTest, RowsExchangedAgainstHeadsLieWhereTheyBelongAndComeBack) {
                                  {},
                                  {{"q", 30, 30}, {"k", 15, 15}, {"v", 15, 15}}};
         type.placement[model::Axis::kContext] = model::Shard(0, model::ShardHow::kHeadTail);
-        model::CollectiveAttributes there = {model::GroupOf(model::Axis::kContext),
-                                             model::CollectivePurpose::kContext};
-        there.exchange = {kSamples, kHead, false};
-        model::CollectiveAttributes back = there;
-        back.exchange.to_rows = true;
+        const model::ExchangeHeadsAttributes there = {
+            {model::GroupOf(model::Axis::kContext), model::CollectivePurpose::kContext},
+            kSamples,
+            kHead,
+            /*to_rows=*/false};
+        model::ExchangeHeadsAttributes back = there;
+        back.to_rows = true;
         const auto append = [&program](const char* name, const model::ValueType& made) {
           return model::AppendValue(program, name, model::Role::kActivation, 0, made);
         };

@@ -78,9 +78,8 @@ RelayoutProgram Build(DType dtype, bool to_head_tail, int ranks, int rank) {
       {}};
   type.placement[Axis::kContext] = model::Shard(0, how(!to_head_tail));
   made.x = model::AppendValue(program, "x", model::Role::kBoundary, 0, type);
-  model::CollectiveAttributes attributes = {model::GroupOf(Axis::kContext),
-                                            model::CollectivePurpose::kContext};
-  attributes.relayout = {kSamples, to_head_tail};
+  const model::RelayoutAttributes attributes = {
+      {model::GroupOf(Axis::kContext), model::CollectivePurpose::kContext}, kSamples, to_head_tail};
   auto types = model::InferTypes(program, OpKind::kRelayout, attributes, {&made.x, 1});
   TROUPE_CHECK_OK(types.status());
   EXPECT_EQ((*types)[0].placement[Axis::kContext], model::Shard(0, how(to_head_tail)));
@@ -199,9 +198,10 @@ TEST(Relayout, SendsOnlyWhatMovesAndCostsIt) {
 TEST(Relayout, ItsPlacementRuleRefusesWhatItCannotMove) {
   model::Program program;
   program.mesh.degrees[Axis::kContext] = 2;
-  model::CollectiveAttributes attributes = {model::GroupOf(Axis::kContext),
-                                            model::CollectivePurpose::kContext};
-  attributes.relayout = {kSamples, false};
+  const model::RelayoutAttributes attributes = {
+      {model::GroupOf(Axis::kContext), model::CollectivePurpose::kContext},
+      kSamples,
+      /*to_head_tail=*/false};
   const auto infer = [&](model::AxisPlacement context, model::AxisPlacement tensor, int64_t rows) {
     model::ValueType type = {
         DType::kFloat32, {{"rows", 2 * rows, rows}, {"hidden", kWidth, kWidth}}, {}, {}};

@@ -21,8 +21,8 @@ constexpr int64_t kHidden = 5, kCountsPerRank = 2;
 // Buffer size in rows, larger than any number of rows received.
 constexpr int64_t kRows = 24;
 
-const model::CollectiveAttributes kDispatch = {model::GroupOf(model::Axis::kExpert),
-                                               model::CollectivePurpose::kDispatch};
+const model::RoutedRowsAttributes kDispatch = {
+    {model::GroupOf(model::Axis::kExpert), model::CollectivePurpose::kDispatch}};
 
 // Rows from rank `from` for the c-th expert of rank `to`; zero for some pairs.
 int64_t Count(int from, int to, int64_t c) { return (2 * from + to) % 3 * (c + 1); }

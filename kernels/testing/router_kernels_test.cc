@@ -171,8 +171,8 @@ TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
 
 TEST_P(KernelTest, RoutedRowsOfAGroupOfOneAreCopiedAsFarAsCountsTell) {
   for (const OpKind kind : {OpKind::kGatherRouted, OpKind::kScatterRouted}) {
-    model::CollectiveAttributes attributes{model::GroupOf(model::Axis::kTensor),
-                                           model::CollectivePurpose::kSequence};
+    const model::RoutedRowsAttributes attributes = {
+        {model::GroupOf(model::Axis::kTensor), model::CollectivePurpose::kSequence}};
     TestOp op{kind,
               attributes,
               {Compute({9, 5}), {DType::kInt32, {4}, {2, 0, 3, 1}}},

@@ -120,23 +120,23 @@ double RelativeError(const std::vector<double>& actual, const std::vector<double
   return difference / largest;
 }
 
-std::vector<double> ReadNumbers(Executable& executable, const model::Program& program,
+std::vector<double> ReadNumbers(ValueMemory& values, const model::Program& program,
                                 model::ValueId value, int buffer) {
   std::vector<std::byte> bytes(program.value(value).bytes());
-  TROUPE_CHECK_OK(executable.Read(value, buffer, bytes));
+  TROUPE_CHECK_OK(values.Read(value, buffer, bytes));
   std::vector<double> numbers(program.value(value).elements());
   Decode(program.value(value).dtype, bytes.data(), static_cast<int64_t>(numbers.size()),
          numbers.data());
   return numbers;
 }
 
-void WriteNumbers(Executable& executable, const model::Program& program, model::ValueId value,
+void WriteNumbers(ValueMemory& values, const model::Program& program, model::ValueId value,
                   const std::vector<double>& numbers, int buffer) {
   std::vector<std::byte> bytes(program.value(value).bytes());
   TROUPE_CHECK(static_cast<int64_t>(numbers.size()) == program.value(value).elements());
   Encode(program.value(value).dtype, numbers.data(), static_cast<int64_t>(numbers.size()),
          bytes.data());
-  TROUPE_CHECK_OK(executable.Write(value, buffer, bytes));
+  TROUPE_CHECK_OK(values.Write(value, buffer, bytes));
 }
 
 }  // namespace troupe::kernels

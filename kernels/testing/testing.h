@@ -66,9 +66,9 @@ TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options =
 double RelativeError(const std::vector<double>& actual, const std::vector<double>& expected);
 
 // Reads or writes the contents of a value as float64.
-std::vector<double> ReadNumbers(Executable& executable, const model::Program& program,
+std::vector<double> ReadNumbers(ValueMemory& values, const model::Program& program,
                                 model::ValueId value, int buffer = 0);
-void WriteNumbers(Executable& executable, const model::Program& program, model::ValueId value,
+void WriteNumbers(ValueMemory& values, const model::Program& program, model::ValueId value,
                   const std::vector<double>& numbers, int buffer = 0);
 
 }  // namespace troupe::kernels

@@ -52,7 +52,7 @@ TEST_P(CollectiveTest, BoundaryValuesTravelUpAndDown) {
       const model::Program program = Doubling(compute(), count);
       const model::MemoryPlan plan = PlainPlan(program);
       const auto executable = backend->Prepare(program, plan, nullptr).value();
-      for (Communicator* const edge : {&up, &down}) TROUPE_CHECK_OK(executable->AddEdge(*edge));
+      for (Communicator* const link : {&up, &down}) TROUPE_CHECK_OK(executable->AddLink(*link));
       TROUPE_CHECK_OK(executable->Connect());
       const model::ValueId input = program.chunks[0].input, output = program.chunks[0].output;
       const model::ValueId gradient = program.chunks[0].output_gradient;

@@ -43,8 +43,10 @@ AttentionAttributes AttributesOf(const ModelConfig& config, const AttentionInput
 // and after it.
 ValueId LocalAttention(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
                        ValueId rotated, const AttentionInputs& inputs) {
-  CollectiveAttributes exchange = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
-  exchange.exchange = {inputs.samples, config.head_dim, /*to_rows=*/false};
+  ExchangeHeadsAttributes exchange = {{GroupOf(Axis::kContext), CollectivePurpose::kContext},
+                                      inputs.samples,
+                                      config.head_dim,
+                                      /*to_rows=*/false};
   const bool exchanges = builder.context_degree() > 1;
   const ValueId whole =
       exchanges ? builder.Emit(OpKind::kExchangeHeads, exchange, {rotated}, name + "exchanged")
@@ -55,7 +57,7 @@ ValueId LocalAttention(ProgramBuilder& builder, const ModelConfig& config, const
   const ValueId attention = builder.EmitAll(OpKind::kAttention, AttributesOf(config, inputs, parts),
                                             seen, {name + "output", name + "lse"})[0];
   if (!exchanges) return attention;
-  exchange.exchange.to_rows = true;
+  exchange.to_rows = true;
   return builder.Emit(OpKind::kExchangeHeads, exchange, {attention}, name + "output.rows");
 }
 
@@ -66,8 +68,7 @@ ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const 
   const std::vector<ValueId> split = builder.EmitAll(OpKind::kSplitHeads, NoAttributes(), {rotated},
                                                      {name + "queries", name + "keys_values"});
   const int ranks = static_cast<int>(builder.context_degree());
-  CollectiveAttributes onward = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
-  onward.shift = 1;
+  const ShiftAttributes onward = {{GroupOf(Axis::kContext), CollectivePurpose::kContext}, 1};
   PartAttributes part = {AttributesOf(config, inputs, builder.tensor_degree())};
   std::vector<ValueId> merged;  // o and lse merged over the parts so far
   ValueId keys_values = split[1];

@@ -114,18 +114,15 @@ struct Dispatched {
   ValueId slots = kNoValue, weights = kNoValue;
 };
 
-CollectiveAttributes ExchangeOf(const RouterAttributes& router, const Spread& spread,
+RoutedRowsAttributes ExchangeOf(const RouterAttributes& router, const Spread& spread,
                                 int64_t bound) {
-  return {.group = spread.group,
-          .purpose = CollectivePurpose::kDispatch,
-          .rows_in = router.slots,
-          .rows_out = bound};
+  return {{spread.group, CollectivePurpose::kDispatch}, router.slots, bound};
 }
 
 Dispatched ExchangeDispatch(ProgramBuilder& builder, const std::string& name,
                             const RouterAttributes& router, const Spread& spread,
                             const Routed& routed) {
-  const CollectiveAttributes exchange = ExchangeOf(router, spread, routed.bound);
+  const RoutedRowsAttributes exchange = ExchangeOf(router, spread, routed.bound);
   const ValueId received =
       builder.Emit(OpKind::kAllToAll, exchange, {routed.counts}, name + "counts.received");
   const ValueId permuted =
@@ -138,7 +135,7 @@ Dispatched ExchangeDispatch(ProgramBuilder& builder, const std::string& name,
 ValueId ExchangeCombine(ProgramBuilder& builder, const std::string& name,
                         const RouterAttributes& router, const Spread& spread, const Routed& routed,
                         const Dispatched& sent, ValueId made) {
-  CollectiveAttributes inverse = ExchangeOf(router, spread, routed.bound);
+  RoutedRowsAttributes inverse = ExchangeOf(router, spread, routed.bound);
   std::swap(inverse.rows_in, inverse.rows_out);
   const ValueId returned = builder.Emit(OpKind::kAllToAll, inverse,
                                         {made, sent.counts, routed.counts}, name + "returned");
@@ -148,8 +145,8 @@ ValueId ExchangeCombine(ProgramBuilder& builder, const std::string& name,
 
 Dispatched GatherDispatch(ProgramBuilder& builder, const std::string& name, RouterAttributes router,
                           const Spread& spread, const Routed& routed) {
-  CollectiveAttributes gather = {spread.group, CollectivePurpose::kDispatch};
-  CollectiveAttributes gather_choices = gather;
+  const AllGatherAttributes gather = {{spread.group, CollectivePurpose::kDispatch}};
+  AllGatherAttributes gather_choices = gather;
   gather_choices.replicated = true;
   const auto all = [&](ValueId of, const char* what) {
     return builder.Emit(OpKind::kAllGather, gather, {of}, name + what);
@@ -177,8 +174,8 @@ ValueId ScatterCombine(ProgramBuilder& builder, const std::string& name,
   const ValueId partial = builder.Emit(OpKind::kCombine, router, {made, sent.slots, sent.weights},
                                        name + "combined.partial");
   return builder.Emit(OpKind::kReduceScatter,
-                      CollectiveAttributes{spread.group, CollectivePurpose::kDispatch}, {partial},
-                      name + "combined");
+                      ReduceScatterAttributes{{spread.group, CollectivePurpose::kDispatch}},
+                      {partial}, name + "combined");
 }
 
 // The output of the shared experts, through which every token passes, for `normed`.
@@ -213,37 +210,42 @@ int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
                              rows);
 }
 
-// Also appends the router's totals to program().router_totals.
-ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
-                     const BlockInputs& inputs) {
-  const ModelConfig& config = options.model;
-  const ValueId x = inputs.x;
-  const ValueId weights = builder.chunk().Input(channels::kWeights);
-  const int64_t tokens = options.sequence_length;
-  const std::string name = fmt::format("block{}.experts.", inputs.block);
-  const std::string layer = fmt::format("model.layers.{}.", inputs.layer);
+// The parameters of a block.
+struct ExpertParameters {
+  ValueId norm, router_proj, gate_up_proj, down_proj;
+};
+
+ExpertParameters AddParameters(ProgramBuilder& builder, const ModelConfig& config,
+                               const std::string& name, const std::string& layer,
+                               const Spread& spread) {
   const ExpertConfig& e = config.experts;
   const int64_t hidden = config.hidden_size, ffn = e.moe_intermediate_size;
-  const Spread spread = SpreadOf(builder, e.num_experts, options.spread_experts_over_tensor);
   const Range columns = spread.over_tensor ? Range{0, ffn} : builder.TensorRange(ffn);
-
-  const ValueId norm =
-      AddNorm(builder, config, name + "norm", layer + "post_attention_layernorm.weight");
-  const ValueId router_proj = AddRouter(builder, config, name, layer);
-  const ValueId gate_up_proj =
+  ExpertParameters added;
+  added.norm = AddNorm(builder, config, name + "norm", layer + "post_attention_layernorm.weight");
+  added.router_proj = AddRouter(builder, config, name, layer);
+  added.gate_up_proj =
       AddBank(builder, name + "gate_up_proj", layer,
               {{"gate_proj", "up_proj"}, ffn, hidden, columns, {0, hidden}, "hidden"}, spread,
               e.num_experts, Shard(0, ShardHow::kSegments), kInitStd);
-  const ValueId down_proj = AddBank(builder, name + "down_proj", layer,
-                                    {{"down_proj"}, hidden, ffn, {0, hidden}, columns, "ffn"},
-                                    spread, e.num_experts, Shard(1), ResidualInitStd(config));
+  added.down_proj = AddBank(builder, name + "down_proj", layer,
+                            {{"down_proj"}, hidden, ffn, {0, hidden}, columns, "ffn"}, spread,
+                            e.num_experts, Shard(1), ResidualInitStd(config));
+  return added;
+}
 
-  const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
-                                         {x, norm}, {name + "normed", name + "rstd"})[0];
-  if (!builder.status().ok()) return kNoValue;
+// How this rank routes its rows, and the sizes of the buffers that hold routed rows.
+struct Routing {
+  RouterAttributes router;
+  int64_t rows = 0;   // on this rank
+  int64_t bound = 0;  // maximum of rows that its experts may receive
+};
 
+Routing RoutingOf(const ProgramBuilder& builder, const BuildOptions& options, const Spread& spread,
+                  int64_t rows) {
+  const ExpertConfig& e = options.model.experts;
+  const int64_t tokens = options.sequence_length;
   const bool by_rows = builder.shards_rows_over_tensor();
-  const int64_t rows = builder.program().value(normed).dims[0].local;
   // The rows of the tensor rank that has the most, since buffers have the same size on all ranks.
   const int64_t most_rows =
       by_rows ? BalancedRange(builder.sequence_rows(), static_cast<int>(builder.tensor_degree()), 0)
@@ -263,13 +265,22 @@ ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
       .aux_loss_coef = e.aux_loss_coef,
       .z_loss_coef = e.z_loss_coef,
       .compute = builder.compute_dtype()};
-  // A token's choices are distinct, so at most this many of them are sent to one rank.
+  // A token's experts are distinct, so at most this many copies of its row are sent to one rank.
   int64_t bound = spread.ranks * most_rows * std::min(e.num_experts_per_tok, local_experts);
   if (router.capacity > 0) {
     const int64_t most = ExpertCapacity(e, most_rows);
     router.slots = std::min(router.slots, e.num_experts * most);
     bound = std::min(bound, spread.ranks * local_experts * most);
   }
+  return {router, rows, bound};
+}
+
+// Routes the rows of `normed`, and adds the router's losses.
+Routed Route(ProgramBuilder& builder, const ExpertConfig& e, const std::string& name,
+             const std::string& layer, const Routing& routing, ValueId normed,
+             ValueId router_proj) {
+  const RouterAttributes& router = routing.router;
+  const ValueId weights = builder.chunk().Input(channels::kWeights);
   const ValueId logits =
       builder.Emit(OpKind::kRouterLogits, router, {normed, router_proj}, name + "logits");
   std::vector<ValueId> choose_by = {logits};
@@ -277,19 +288,81 @@ ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
     choose_by.push_back(builder.AddRouterBias(
         name + "router_bias", layer + "mlp.gate.e_score_correction_bias", e.num_experts));
   }
-  const std::vector<ValueId> choice =
+  const std::vector<ValueId> top_k =
       builder.EmitAll(OpKind::kRouterTopK, router, choose_by,
                       {name + "weights", name + "choices", name + "slots", name + "counts"});
-  const ValueId choice_weights = choice[0], slots = choice[2], counts = choice[3];
+  const Routed routed = {normed,   top_k[0],     top_k[1],     top_k[2],
+                         top_k[3], routing.rows, routing.bound};
   const ValueId load =
-      builder.Emit(OpKind::kRouterLoad, router, {choice[1], weights}, name + "load");
-  CollectiveAttributes samples = {GroupOf(Axis::kContext), CollectivePurpose::kDispatch};
-  if (by_rows) samples.group.axes |= GroupOf(Axis::kTensor).axes;
+      builder.Emit(OpKind::kRouterLoad, router, {routed.chosen, weights}, name + "load");
+  AllReduceAttributes samples = {{GroupOf(Axis::kContext), CollectivePurpose::kDispatch}};
+  if (builder.shards_rows_over_tensor()) samples.group.axes |= GroupOf(Axis::kTensor).axes;
   const ValueId whole_load =
       builder.Emit(OpKind::kAllReduce, samples, {load}, name + "load.samples");
-  builder.AddRouterLoss(name + "router_totals", router, {logits, load, whole_load, counts});
+  builder.AddRouterLoss(name + "router_totals", router, {logits, load, whole_load, routed.counts});
+  return routed;
+}
 
-  const Routed routed = {normed, choice_weights, choice[1], slots, counts, rows, bound};
+// The experts' outputs for the dispatched rows. If the tensor ranks split the experts' weights,
+// they gather the rows that each has routed, and scatter the sums.
+ValueId ApplyExperts(ProgramBuilder& builder, const ExpertConfig& e, const std::string& name,
+                     const Spread& spread, const Routed& routed, const Dispatched& sent,
+                     const ExpertParameters& parameters) {
+  const bool splits = !spread.over_tensor, by_rows = builder.shards_rows_over_tensor();
+  const CollectiveAttributes over_tensor = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  const RoutedRowsAttributes gather = {over_tensor, routed.bound,
+                                       routed.bound * builder.tensor_degree(),
+                                       builder.sequence_rows() * e.num_experts_per_tok};
+  // The input rows of this rank's experts, or of its slices of their weights.
+  ValueId owned = sent.rows, owned_counts = sent.counts;
+  if (splits && by_rows) {
+    AllGatherAttributes gather_counts = {over_tensor};
+    gather_counts.replicated = true;
+    owned_counts =
+        builder.Emit(OpKind::kAllGather, gather_counts, {sent.counts}, name + "counts.gathered");
+    owned =
+        builder.Emit(OpKind::kGatherRouted, gather, {sent.rows, owned_counts}, name + "gathered");
+  } else if (splits) {
+    owned = builder.CopyRows(sent.rows, name + "copied");
+  }
+  const int64_t worked_rows = splits && by_rows ? builder.sequence_rows() : routed.rows;
+  GroupedAttributes grouped = {.experts = e.num_experts,
+                               .local_experts = spread.experts.size(),
+                               .expected_rows = worked_rows * e.num_experts_per_tok,
+                               .gate_up = true};
+  const ValueId gate_up =
+      builder.Emit(OpKind::kGroupedMatmul, grouped, {owned, parameters.gate_up_proj, owned_counts},
+                   name + "gate_up");
+  const ValueId activated =
+      builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up, owned_counts}, name + "activated");
+  grouped.gate_up = false;
+  const ValueId made = builder.Emit(OpKind::kGroupedMatmul, grouped,
+                                    {activated, parameters.down_proj, owned_counts}, name + "made");
+  if (!splits) return made;
+  if (!by_rows) return builder.AllReduce(made, ReduceKind::kSum, name + "made.sum");
+  RoutedRowsAttributes scatter = gather;
+  std::swap(scatter.rows_in, scatter.rows_out);
+  return builder.Emit(OpKind::kScatterRouted, scatter, {made, owned_counts}, name + "made.sum");
+}
+
+// Also appends the router's totals to program().router_totals.
+ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
+                     const BlockInputs& inputs) {
+  const ModelConfig& config = options.model;
+  const ExpertConfig& e = config.experts;
+  const std::string name = fmt::format("block{}.experts.", inputs.block);
+  const std::string layer = fmt::format("model.layers.{}.", inputs.layer);
+  const Spread spread = SpreadOf(builder, e.num_experts, options.spread_experts_over_tensor);
+  const ExpertParameters parameters = AddParameters(builder, config, name, layer, spread);
+  const ValueId normed =
+      builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
+                      {inputs.x, parameters.norm}, {name + "normed", name + "rstd"})[0];
+  if (!builder.status().ok()) return kNoValue;
+
+  const Routing routing =
+      RoutingOf(builder, options, spread, builder.program().value(normed).dims[0].local);
+  const RouterAttributes& router = routing.router;
+  const Routed routed = Route(builder, e, name, layer, routing, normed, parameters.router_proj);
   const bool gathers = options.gather_dispatch && spread.ranks > 1;
   const Dispatched sent = gathers ? GatherDispatch(builder, name, router, spread, routed)
                                   : ExchangeDispatch(builder, name, router, spread, routed);
@@ -297,52 +370,14 @@ ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
   const ValueId shared = e.num_shared_experts > 0
                              ? BuildSharedExperts(builder, config, name, layer, normed)
                              : kNoValue;
-  const ValueId dispatched = sent.rows, received = sent.counts;
-  const bool splits = !spread.over_tensor;
-  CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
-  gather.rows_in = bound;
-  gather.rows_out = bound * builder.tensor_degree();
-  gather.expected_rows = builder.sequence_rows() * e.num_experts_per_tok;
-  CollectiveAttributes gather_counts = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
-  gather_counts.replicated = true;
-  CollectiveAttributes scatter = gather;
-  std::swap(scatter.rows_in, scatter.rows_out);
-  // The input rows of this rank's experts, or of its slices of their weights.
-  ValueId owned = dispatched, owned_counts = received;
-  if (splits && by_rows) {
-    owned_counts =
-        builder.Emit(OpKind::kAllGather, gather_counts, {received}, name + "counts.gathered");
-    owned =
-        builder.Emit(OpKind::kGatherRouted, gather, {dispatched, owned_counts}, name + "gathered");
-  } else if (splits) {
-    owned = builder.CopyRows(dispatched, name + "copied");
-  }
-  const int64_t worked_rows = splits && by_rows ? builder.sequence_rows() : rows;
-  GroupedAttributes grouped = {.experts = e.num_experts,
-                               .local_experts = local_experts,
-                               .expected_rows = worked_rows * e.num_experts_per_tok,
-                               .gate_up = true};
-  const ValueId gate_up = builder.Emit(OpKind::kGroupedMatmul, grouped,
-                                       {owned, gate_up_proj, owned_counts}, name + "gate_up");
-  const ValueId activated =
-      builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up, owned_counts}, name + "activated");
-  grouped.gate_up = false;
-  ValueId made = builder.Emit(OpKind::kGroupedMatmul, grouped, {activated, down_proj, owned_counts},
-                              name + "made");
-  if (splits && by_rows) {
-    made = builder.Emit(OpKind::kScatterRouted, scatter, {made, owned_counts}, name + "made.sum");
-  } else if (splits) {
-    made = builder.AllReduce(made, ReduceKind::kSum, name + "made.sum");
-  }
-  const ValueId combined = gathers
-                               ? ScatterCombine(builder, name, router, spread, sent, made)
-                               : ExchangeCombine(builder, name, router, spread, routed, sent, made);
-  ValueId all = combined;
+  const ValueId made = ApplyExperts(builder, e, name, spread, routed, sent, parameters);
+  ValueId all = gathers ? ScatterCombine(builder, name, router, spread, sent, made)
+                        : ExchangeCombine(builder, name, router, spread, routed, sent, made);
   if (shared != kNoValue) {
-    all = builder.Emit(OpKind::kAdd, NoAttributes(), {combined, shared}, name + "shared.sum");
+    all = builder.Emit(OpKind::kAdd, NoAttributes(), {all, shared}, name + "shared.sum");
   }
   const ValueId dropped = Drop(builder, inputs.dropout, fmt::format("block{}", inputs.block), all);
-  return builder.Emit(OpKind::kAdd, NoAttributes(), {x, dropped}, name + "sum");
+  return builder.Emit(OpKind::kAdd, NoAttributes(), {inputs.x, dropped}, name + "sum");
 }
 
 Status CheckExperts(const BuildOptions& options) {
@@ -367,8 +402,7 @@ Status CheckExperts(const BuildOptions& options) {
   if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
     return InvalidArgument(
         "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree "
-        "{}, "
-        "over which experts are spread",
+        "{}, over which experts are distributed",
         e.num_experts, expert, tensor);
   }
   if (!(e.bias_update_rate >= 0)) {
@@ -381,7 +415,7 @@ Status CheckExperts(const BuildOptions& options) {
   if (tensor > 1 && (expert > 1 || options.spread_experts_over_tensor) &&
       !options.sequence_parallel) {
     return InvalidArgument(
-        "tensor_parallel_degree {} beside expert_parallel_degree {} needs sequence_parallel: each "
+        "tensor_parallel_degree {} with expert_parallel_degree {} needs sequence_parallel: each "
         "rank routes its own rows",
         tensor, expert);
   }
@@ -389,8 +423,8 @@ Status CheckExperts(const BuildOptions& options) {
       options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
   if (options.gather_dispatch && options.spread_experts_over_tensor && rows % tensor != 0) {
     return InvalidArgument(
-        "{} rows of a microbatch are no multiple of tensor_parallel_degree {}: all_gather over "
-        "expert × tensor takes equal parts",
+        "the {} rows of a microbatch are not a multiple of tensor_parallel_degree {}: all_gather "
+        "over expert × tensor needs equal parts",
         rows, tensor);
   }
   if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {

@@ -15,7 +15,7 @@ const AxisPlacement kByToken = Shard(0), kByExpert = Shard(0, ShardHow::kExperts
 Status ExpectOnGroup(const CollectiveGroup& group, const Value& value, AxisPlacement due) {
   for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
     if (!(group.axes & GroupOf(axis).axes) || value.placement[axis] == due) continue;
-    return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+    return InvalidArgument("input {} is {} on axis {}, must be {}", value.name,
                            ToText(value.placement[axis]), Name(axis), ToText(due));
   }
   return OkStatus();
@@ -23,7 +23,7 @@ Status ExpectOnGroup(const CollectiveGroup& group, const Value& value, AxisPlace
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<RoutedRowsAttributes>(attributes);
   const CollectiveGroup& group = collective.group;
   const auto both = static_cast<uint8_t>(GroupOf(Axis::kExpert).axes | GroupOf(Axis::kTensor).axes);
   if (group != GroupOf(Axis::kExpert) &&
@@ -41,7 +41,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   }
   if (in.size() == 1) {
     if (x.dims.size() != 1 || x.dims[0].local % GroupSize(mesh, group) != 0) {
-      return InvalidArgument("input {} is not cut into {} equal blocks", x.name,
+      return InvalidArgument("input {} is not split into {} equal blocks", x.name,
                              GroupSize(mesh, group));
     }
     return std::vector<ValueType>{std::move(type)};
@@ -53,7 +53,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_RETURN_IF_ERROR(ExpectOnGroup(group, sent, before));
   TROUPE_RETURN_IF_ERROR(ExpectOnGroup(group, received, after));
   if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in) {
-    return InvalidArgument("input {} has {} rows where {} are due", x.name, x.dims[0].local,
+    return InvalidArgument("input {} has {} rows, must have {}", x.name, x.dims[0].local,
                            collective.rows_in);
   }
   type.dims[0] = {"slots", collective.rows_out * (x.dims[0].global / x.dims[0].local),
@@ -62,7 +62,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes inverse = std::get<CollectiveAttributes>(op.attributes);
+  auto inverse = std::get<RoutedRowsAttributes>(op.attributes);
   std::swap(inverse.rows_in, inverse.rows_out);
   return context.Emit(OpKind::kAllToAll, inverse,
                       {context.GradientOf(op.outputs[0]), op.inputs[2], op.inputs[1]},

@@ -11,14 +11,14 @@ namespace {
 
 Status CheckHeads(const AttentionAttributes& a, const Value& qkv) {
   if (a.key_value_heads <= 0 || a.query_heads % a.key_value_heads != 0) {
-    return InvalidArgument("{} query heads are no multiple of {} key-value heads", a.query_heads,
+    return InvalidArgument("{} query heads are not a multiple of {} key-value heads", a.query_heads,
                            a.key_value_heads);
   }
   const int64_t width = (a.query_heads + 2 * a.key_value_heads) * a.head_dim;
   if (qkv.dims[1].local != width || qkv.dims[0].local % a.tokens != 0) {
     return InvalidArgument(
-        "input {} is [{}, {}] where samples of {} rows and ({} + 2·{})·{} columns are due",
-        qkv.name, qkv.dims[0].local, qkv.dims[1].local, a.tokens, a.query_heads, a.key_value_heads,
+        "input {} is [{}, {}], must have samples of {} rows and ({} + 2·{})·{} columns", qkv.name,
+        qkv.dims[0].local, qkv.dims[1].local, a.tokens, a.query_heads, a.key_value_heads,
         a.head_dim);
   }
   return OkStatus();
@@ -27,7 +27,7 @@ Status CheckHeads(const AttentionAttributes& a, const Value& qkv) {
 // Checks that the mask's documents, input number `index`, have the placement of the rows of `qkv`.
 Status CheckDocuments(const AttentionAttributes& a, const Value& qkv, Inputs in, size_t index) {
   const size_t due = a.mask.kind == Mask::Kind::kDocument ? index + 1 : index;
-  if (in.size() != due) return InvalidArgument("{} inputs where {} are due", in.size(), due);
+  if (in.size() != due) return InvalidArgument("there are {} inputs, must be {}", in.size(), due);
   if (due == index) return OkStatus();
   const Value& documents = *in[index];
   TROUPE_RETURN_IF_ERROR(ExpectType(documents, DType::kInt32, 1));

@@ -24,7 +24,7 @@ StatusOr<Value> Unshifted(const PartAttributes& part, const Value& kv) {
   AxisPlacement& placement = home.placement[Axis::kContext];
   if (placement.kind != PlacementKind::kShard || placement.how != ShardHow::kHeadTail ||
       placement.shift != part.shift) {
-    return InvalidArgument("input {} is {} on axis context where S(0,head_tail) of shift {} is due",
+    return InvalidArgument("input {} is {} on axis context, must be S(0,head_tail) of shift {}",
                            kv.name, ToText(placement), part.shift);
   }
   placement.shift = 0;
@@ -34,15 +34,15 @@ StatusOr<Value> Unshifted(const PartAttributes& part, const Value& kv) {
 Status CheckExtents(const AttentionAttributes& a, const MeshView& mesh, const Value& q,
                     const Value& kv) {
   if (a.key_value_heads <= 0 || a.query_heads % a.key_value_heads != 0) {
-    return InvalidArgument("{} query heads are no multiple of {} key-value heads", a.query_heads,
+    return InvalidArgument("{} query heads are not a multiple of {} key-value heads", a.query_heads,
                            a.key_value_heads);
   }
   const int64_t rows = a.tokens / mesh.degrees[Axis::kContext];
   if (q.dims[1].local != a.query_heads * a.head_dim ||
       kv.dims[1].local != 2 * a.key_value_heads * a.head_dim || q.dims[0].local % rows != 0) {
     return InvalidArgument(
-        "inputs {} and {} are [{}, {}] and [{}, {}] where samples of {} rows, {}·{} and 2·{}·{} "
-        "columns are due",
+        "inputs {} and {} are [{}, {}] and [{}, {}], must have samples of {} rows, {}·{} and "
+        "2·{}·{} columns",
         q.name, kv.name, q.dims[0].local, q.dims[1].local, kv.dims[0].local, kv.dims[1].local, rows,
         a.query_heads, a.head_dim, a.key_value_heads, a.head_dim);
   }
@@ -55,7 +55,7 @@ Status CheckDocuments(const PartAttributes& part, const MeshView& mesh, const Va
   TROUPE_RETURN_IF_ERROR(ExpectType(documents, DType::kInt32, 1));
   const int64_t rows = q.dims[0].local * mesh.degrees[Axis::kContext];
   if (documents.dims[0].local == rows) return OkStatus();
-  return InvalidArgument("input {} has {} rows where {} of whole samples are due", documents.name,
+  return InvalidArgument("input {} has {} rows, must have {} of whole samples", documents.name,
                          documents.dims[0].local, rows);
 }
 
@@ -68,7 +68,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const auto& part = std::get<PartAttributes>(attributes);
   const AttentionAttributes& a = part.attention;
   const size_t due = 2 + (HasDocuments(part) ? 1 : 0) + (part.shift > 0 ? 2 : 0);
-  if (in.size() != due) return InvalidArgument("{} inputs where {} are due", in.size(), due);
+  if (in.size() != due) return InvalidArgument("there are {} inputs, must be {}", in.size(), due);
   const Value& q = *in[0];
   TROUPE_ASSIGN_OR_RETURN(const Value kv, Unshifted(part, *in[1]));
   TROUPE_RETURN_IF_ERROR(ExpectType(kv, q.dtype, 2));
@@ -86,8 +86,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
       const Value& before = *in[due - 2 + i];
       TROUPE_RETURN_IF_ERROR(ExpectType(before, DType::kFloat32, 2));
       if (before.placement != placement || before.dims != types[i].dims) {
-        return InvalidArgument("input {} is {} and not like what this part makes, which is {}",
-                               before.name, ToText(before.placement), ToText(placement));
+        return InvalidArgument("input {} is {}, but this part's output is {}", before.name,
+                               ToText(before.placement), ToText(placement));
       }
     }
   }
@@ -98,7 +98,7 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
                                            Inputs in) {
   const auto& part = std::get<PartAttributes>(attributes);
   const size_t due = HasDocuments(part) ? 6 : 5;
-  if (in.size() != due) return InvalidArgument("{} inputs where {} are due", in.size(), due);
+  if (in.size() != due) return InvalidArgument("there are {} inputs, must be {}", in.size(), due);
   const Value &d_output = *in[0], &q = *in[1], &output = *in[3], &lse = *in[4];
   TROUPE_ASSIGN_OR_RETURN(const Value kv, Unshifted(part, *in[2]));
   TROUPE_RETURN_IF_ERROR(ExpectType(d_output, q.dtype, 2));
@@ -124,7 +124,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
   const Op* last = &op;
   while (!std::get<PartAttributes>(last->attributes).last) {
     last = context.ReaderOf(last->outputs[0], OpKind::kAttentionPart);
-    if (last == nullptr) return Internal("part {} of an attention has no next", part.shift);
+    if (last == nullptr) return Internal("part {} of an attention has no next part", part.shift);
   }
   const ValueId d_output = context.GradientOf(op.outputs[0]);
   ValueId keys_values = kv;
@@ -137,8 +137,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
     } else {
       from = context.AgainOf(context.ReaderOf(op.outputs[0], OpKind::kAttentionPart)->inputs[1]);
     }
-    CollectiveAttributes back = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
-    back.shift = -1;
+    const ShiftAttributes back = {{GroupOf(Axis::kContext), CollectivePurpose::kContext}, -1};
     TROUPE_ASSIGN_OR_RETURN(keys_values, context.EmitAgain(OpKind::kShift, back, {from}, kv));
     const ValueId before = op.inputs[op.inputs.size() - 2];
     TROUPE_RETURN_IF_ERROR(context.Contribute(before, d_output));

@@ -15,14 +15,14 @@ StatusOr<ValueType> Convert(const CollectiveGroup& group, const Value& x, AxisPl
   if (group.kind == CollectiveGroup::Kind::kAll)
     return InvalidArgument("group all has no placement");
   if (group.part != CollectiveGroup::Part::kWhole) {
-    return InvalidArgument("group {} has a part of an axis alone", ToText(group));
+    return InvalidArgument("group {} is only a part of an axis", ToText(group));
   }
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& placement = x.placement.axes[a];
     if (group.kind == CollectiveGroup::Kind::kAxes && (group.axes & (1u << a))) {
       if (placement != due) {
-        return InvalidArgument("input {} is {} on axis {} where {} is due", x.name,
-                               ToText(placement), Name(static_cast<Axis>(a)), ToText(due));
+        return InvalidArgument("input {} is {} on axis {}, must be {}", x.name, ToText(placement),
+                               Name(static_cast<Axis>(a)), ToText(due));
       }
       type.placement.axes[a] = gives;
     }
@@ -41,14 +41,14 @@ StatusOr<ValueType> ConvertSharedHeads(const MeshView& mesh, const CollectiveGro
                                        const Value& x, bool repeats) {
   const int ranks = mesh.degrees[Axis::kTensor];
   if (group.run < 2 || ranks % group.run != 0) {
-    return InvalidArgument("group {} has runs of {} that {} tensor ranks are not cut into",
+    return InvalidArgument("group {} has runs of {}, into which {} tensor ranks cannot be split",
                            ToText(group), group.run, ranks);
   }
   const AxisPlacement each = Shard(0, ShardHow::kSegments);
   const AxisPlacement shared = SharedHeads(group.run);
   const AxisPlacement& due = repeats ? shared : each;
   if (x.placement[Axis::kTensor] != due) {
-    return InvalidArgument("input {} is {} on axis tensor where {} is due", x.name,
+    return InvalidArgument("input {} is {} on axis tensor, must be {}", x.name,
                            ToText(x.placement[Axis::kTensor]), ToText(due));
   }
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
@@ -73,11 +73,11 @@ StatusOr<std::vector<ValueType>> InferCopy(const MeshView& mesh, const Attribute
 
 StatusOr<std::vector<ValueType>> InferAllReduce(const MeshView& mesh, const Attributes& attributes,
                                                 Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<AllReduceAttributes>(attributes);
   const AxisPlacement due = collective.reduce == ReduceKind::kMax ? PartialMax() : PartialSum();
   std::vector<ValueType> types;
   for (const Value* x : in) {
-    TROUPE_RETURN_IF_ERROR(CheckWire(collective, *x));
+    TROUPE_RETURN_IF_ERROR(CheckWire(collective.wire, collective.reduce, *x));
     TROUPE_ASSIGN_OR_RETURN(ValueType type,
                             IsOfSharedHeads(collective.group) && due == PartialSum()
                                 ? ConvertSharedHeads(mesh, collective.group, *x, /*repeats=*/false)
@@ -98,13 +98,13 @@ StatusOr<std::vector<ValueType>> InferCast(const MeshView& mesh, const Attribute
 }
 
 Status DifferentiateCopy(const Op& op, GradientContext& context) {
-  return context.Emit(OpKind::kAllReduce, op.attributes, {context.GradientOf(op.outputs[0])},
-                      {op.inputs[0]});
+  return context.Emit(OpKind::kAllReduce, AllReduceAttributes{CollectiveOf(op)},
+                      {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }
 
 Status DifferentiateAllReduce(const Op& op, GradientContext& context) {
-  if (std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax) return OkStatus();
-  return context.Emit(OpKind::kCopy, op.attributes, {context.GradientOf(op.outputs[0])},
+  if (ReduceOf(op) == ReduceKind::kMax) return OkStatus();
+  return context.Emit(OpKind::kCopy, CollectiveOf(op), {context.GradientOf(op.outputs[0])},
                       {op.inputs[0]});
 }
 

@@ -32,7 +32,7 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(weights, 0, sums, 1));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(global_max, 0, sums, 1));
   if ((std::get<LossAttributes>(attributes).z_loss_coef > 0) != (in.size() > 2)) {
-    return InvalidArgument("it has {} inputs where {} are due: a z-loss reads the global max",
+    return InvalidArgument("it has {} inputs, must have {}: a z-loss reads the global max",
                            in.size(), 5 - in.size());
   }
   return std::vector<ValueType>{{DType::kFloat32, sums.dims, letters.Output("sr"), {}}};

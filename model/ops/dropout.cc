@@ -19,12 +19,12 @@ Status CheckSamples(const Value& x, const Value& samples) {
     const bool cuts = axis != Axis::kContext && axis != Axis::kTensor;
     const AxisPlacement due = cuts ? x.placement.axes[a] : Replicated();
     if (samples.placement.axes[a] == due) continue;
-    return InvalidArgument("input {} is {} on axis {} where {} is {}: {} is due", samples.name,
+    return InvalidArgument("input {} is {} on axis {}, where {} is {}: it must be {}", samples.name,
                            ToText(samples.placement.axes[a]), Name(axis), x.name,
                            ToText(x.placement.axes[a]), ToText(due));
   }
   if (samples.dims[1].local == 2) return OkStatus();
-  return InvalidArgument("input {} has {} numbers a sample where step and slot are due",
+  return InvalidArgument("input {} has {} numbers per sample, must have step and slot",
                          samples.name, samples.dims[1].local);
 }
 
@@ -34,8 +34,8 @@ Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const V
   const AxisPlacement& context = x.placement[Axis::kContext];
   const bool cut = context.kind == PlacementKind::kShard;
   if (cut && context.how != ShardHow::kHeadTail) {
-    return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
-                           ToText(context), ToText(Shard(0, ShardHow::kHeadTail)));
+    return InvalidArgument("input {} is {} on axis context, must be {}", x.name, ToText(context),
+                           ToText(Shard(0, ShardHow::kHeadTail)));
   }
   const ContextRows held = cut ? ContextRows::Of(dropout.tokens, mesh.degrees[Axis::kContext],
                                                  mesh.coordinates[Axis::kContext])
@@ -58,10 +58,9 @@ Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const V
     return OkStatus();
   }
   return InvalidArgument(
-      "input {} has {} rows; {} from row {} on (blocks of {}) are due of {} samples of {} tokens, "
-      "positions from {} and {}, and the operation takes them from row {} (blocks of {}), "
-      "positions "
-      "from {} and {}",
+      "input {} has {} rows, must have {} from row {} on (blocks of {}) of {} samples of {} "
+      "tokens, positions from {} and {}, but the operation takes them from row {} (blocks of {}), "
+      "positions from {} and {}",
       x.name, x.dims[0].local, rows.size(), own.first, own.block, samples, dropout.tokens,
       held.head, held.tail, dropout.own.first, dropout.own.block, dropout.held.head,
       dropout.held.tail);

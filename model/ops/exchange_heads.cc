@@ -13,18 +13,17 @@ namespace {
 StatusOr<int64_t> Exchanged(const std::string& name, int64_t extent, int64_t unit, int ranks,
                             bool to_rows) {
   if (unit <= 0 || extent % (to_rows ? unit : unit * ranks) != 0) {
-    return InvalidArgument("input {} has {} columns, no multiple of {} heads of {}", name, extent,
-                           to_rows ? 1 : ranks, unit);
+    return InvalidArgument("input {} has {} columns, not a multiple of {} heads of {}", name,
+                           extent, to_rows ? 1 : ranks, unit);
   }
   return to_rows ? extent * ranks : extent / ranks;
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
-  const ExchangeAttributes& exchange = collective.exchange;
+  const auto& exchange = std::get<ExchangeHeadsAttributes>(attributes);
   const Value& x = *in[0];
-  if (!(collective.group == GroupOf(Axis::kContext)) || x.dims.size() != 2) {
+  if (!(exchange.group == GroupOf(Axis::kContext)) || x.dims.size() != 2) {
     return InvalidArgument("rows and columns of input {} are exchanged over axis context only",
                            x.name);
   }
@@ -34,7 +33,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const AxisPlacement& due = exchange.to_rows ? columns : rows;
   const AxisPlacement& is = x.placement[Axis::kContext];
   if (is != due) {
-    return InvalidArgument("input {} is {} on axis context where {} is due", x.name, ToText(is),
+    return InvalidArgument("input {} is {} on axis context, must be {}", x.name, ToText(is),
                            ToText(due));
   }
   const int ranks = mesh.degrees[Axis::kContext];
@@ -43,8 +42,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   // Each sample contributes a head chunk and a tail chunk.
   const int64_t unit = exchange.samples * 2 * (exchange.to_rows ? ranks : 1);
   if (exchange.samples <= 0 || x.dims[0].local % unit != 0) {
-    return InvalidArgument("input {} has {} rows, no multiple of {} chunks of {} samples", x.name,
-                           x.dims[0].local, unit / std::max<int64_t>(1, exchange.samples),
+    return InvalidArgument("input {} has {} rows, not a multiple of {} chunks of {} samples",
+                           x.name, x.dims[0].local, unit / std::max<int64_t>(1, exchange.samples),
                            exchange.samples);
   }
   type.dims[0].local = exchange.to_rows ? x.dims[0].local / ranks : x.dims[0].local * ranks;
@@ -58,8 +57,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
-  back.exchange.to_rows = !back.exchange.to_rows;
+  auto back = std::get<ExchangeHeadsAttributes>(op.attributes);
+  back.to_rows = !back.to_rows;
   return context.Emit(OpKind::kExchangeHeads, back, {context.GradientOf(op.outputs[0])},
                       {op.inputs[0]});
 }

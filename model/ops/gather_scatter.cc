@@ -30,17 +30,18 @@ StatusOr<Placement> Convert(const MeshView& mesh, const CollectiveGroup& group, 
   const int shards = mesh.degrees[Axis::kDataShard];
   if (of_runs && (!(group.axes & GroupOf(Axis::kDataShard).axes) || group.run < 1 ||
                   shards % group.run != 0)) {
-    return InvalidArgument("group {} has runs of {} that {} data_shard ranks are not cut into",
-                           ToText(group), group.run, shards);
+    return InvalidArgument(
+        "group {} has runs of {}, into which {} data_shard ranks cannot be split", ToText(group),
+        group.run, shards);
   }
-  if (x.dims.empty()) return InvalidArgument("input {} has no dim to be cut", x.name);
+  if (x.dims.empty()) return InvalidArgument("input {} has no dim that could be sharded", x.name);
   Placement placement = x.placement;
   for (int a = 1; a < kNumAxes; ++a) {
     if (!(group.axes & (1u << a))) continue;
     const bool has_runs = of_runs && static_cast<Axis>(a) == Axis::kDataShard;
     const AxisPlacement due_here = has_runs ? OnRuns(group, due, gives) : due;
     if (placement.axes[a] != due_here) {
-      return InvalidArgument("input {} is {} on axis {} where {} is due", x.name,
+      return InvalidArgument("input {} is {} on axis {}, must be {}", x.name,
                              ToText(placement.axes[a]), Name(static_cast<Axis>(a)),
                              ToText(due_here));
     }
@@ -50,37 +51,34 @@ StatusOr<Placement> Convert(const MeshView& mesh, const CollectiveGroup& group, 
 }
 
 // Checks that the parts, and the blocks of each part, are equal.
-Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
-  if (collective.row_parts == 1) return OkStatus();
-  if (collective.row_parts > 1 && rows % (int64_t{collective.row_parts} * ranks) == 0)
-    return OkStatus();
-  return InvalidArgument("{} rows of {} are no multiple of {} parts × {} ranks", rows, x.name,
-                         collective.row_parts, ranks);
+Status CheckParts(int row_parts, const Value& x, int64_t rows, int ranks) {
+  if (row_parts == 1) return OkStatus();
+  if (row_parts > 1 && rows % (int64_t{row_parts} * ranks) == 0) return OkStatus();
+  return InvalidArgument("{} rows of {} are not a multiple of {} parts × {} ranks", rows, x.name,
+                         row_parts, ranks);
 }
 
-Status CheckCut(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
-  const RowCut& cut = collective.cut;
+Status CheckCut(const RowCut& cut, int row_parts, const Value& x, int64_t rows, int ranks) {
   if (cut.owner >= ranks || cut.unit < 1) {
     return InvalidArgument(
-        "{} rows of {} are not cut in units of {} over {} ranks, or not one of these, {}, has all",
-        rows, x.name, cut.unit, ranks, cut.owner);
+        "the {} rows of {} cannot be split in units of {} over {} ranks with owner {}", rows,
+        x.name, cut.unit, ranks, cut.owner);
   }
-  if (cut == RowCut() || collective.row_parts == 1) return OkStatus();
-  return InvalidArgument("{} is cut in {} parts and otherwise too", x.name, collective.row_parts);
+  if (cut == RowCut() || row_parts == 1) return OkStatus();
+  return InvalidArgument("{} is sharded in {} parts and in another way too", x.name, row_parts);
 }
 
 StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
                                                     const Attributes& attributes, Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<ReduceScatterAttributes>(attributes);
   const Value& x = *in[0];
-  if (collective.reduce != ReduceKind::kSum) return InvalidArgument("only sums are scattered");
-  TROUPE_RETURN_IF_ERROR(CheckWire(collective, x));
+  TROUPE_RETURN_IF_ERROR(CheckWire(collective.wire, ReduceKind::kSum, x));
   ValueType type = {x.dtype, x.dims, {}, {}};
   TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(mesh, collective.group, x, PartialSum(),
                                                   Shard(0, HowOfParts(collective.row_parts))));
   const int ranks = GroupSize(mesh, collective.group);
-  TROUPE_RETURN_IF_ERROR(CheckParts(collective, x, x.dims[0].local, ranks));
-  TROUPE_RETURN_IF_ERROR(CheckCut(collective, x, x.dims[0].local, ranks));
+  TROUPE_RETURN_IF_ERROR(CheckParts(collective.row_parts, x, x.dims[0].local, ranks));
+  TROUPE_RETURN_IF_ERROR(CheckCut(collective.cut, collective.row_parts, x, x.dims[0].local, ranks));
   type.dims[0].local =
       collective.cut.Of(x.dims[0].local, ranks, IndexInGroup(mesh, collective.group)).size();
   return std::vector<ValueType>{std::move(type)};
@@ -88,7 +86,7 @@ StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
 
 StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attributes& attributes,
                                                 Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<AllGatherAttributes>(attributes);
   const Value& x = *in[0];
   ValueType type = {x.dtype, x.dims, {}, collective.segments};
   TROUPE_ASSIGN_OR_RETURN(
@@ -97,18 +95,18 @@ StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attr
   const int ranks = GroupSize(mesh, collective.group);
   int64_t& extent = type.dims[0].local;
   extent = collective.extent != 0 ? collective.extent : extent * ranks;
-  TROUPE_RETURN_IF_ERROR(CheckParts(collective, x, extent, ranks));
-  TROUPE_RETURN_IF_ERROR(CheckCut(collective, x, extent, ranks));
+  TROUPE_RETURN_IF_ERROR(CheckParts(collective.row_parts, x, extent, ranks));
+  TROUPE_RETURN_IF_ERROR(CheckCut(collective.cut, collective.row_parts, x, extent, ranks));
   const Range own = collective.cut.Of(extent, ranks, IndexInGroup(mesh, collective.group));
   if (own.size() != x.dims[0].local) {
-    return InvalidArgument("input {} has {} rows where this rank's block of {} has {}", x.name,
+    return InvalidArgument("input {} has {} rows, but this rank's block of {} has {}", x.name,
                            x.dims[0].local, extent, own.size());
   }
   return std::vector<ValueType>{std::move(type)};
 }
 
 StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
-                                             const CollectiveAttributes& collective, Inputs in,
+                                             const RoutedRowsAttributes& collective, Inputs in,
                                              AxisPlacement due, AxisPlacement gives) {
   const Value &x = *in[0], &counts = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(counts, DType::kInt32, 1));
@@ -120,8 +118,7 @@ StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
   if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in ||
       counts.dims[0].local % ranks != 0) {
     return InvalidArgument(
-        "input {} has {} rows and {} has {} counts where {} rows and counts of {} "
-        "ranks are due",
+        "input {} has {} rows and {} has {} counts, must have {} rows and counts of {} ranks",
         x.name, x.dims[0].local, counts.name, counts.dims[0].local, collective.rows_in, ranks);
   }
   type.dims[0] = {"slots", collective.rows_out * (x.dims[0].global / x.dims[0].local),
@@ -131,16 +128,16 @@ StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
 
 StatusOr<std::vector<ValueType>> InferGatherRouted(const MeshView& mesh,
                                                    const Attributes& attributes, Inputs in) {
-  return InferRouted(mesh, std::get<CollectiveAttributes>(attributes), in, Shard(0), Copied());
+  return InferRouted(mesh, std::get<RoutedRowsAttributes>(attributes), in, Shard(0), Copied());
 }
 
 StatusOr<std::vector<ValueType>> InferScatterRouted(const MeshView& mesh,
                                                     const Attributes& attributes, Inputs in) {
-  return InferRouted(mesh, std::get<CollectiveAttributes>(attributes), in, PartialSum(), Shard(0));
+  return InferRouted(mesh, std::get<RoutedRowsAttributes>(attributes), in, PartialSum(), Shard(0));
 }
 
 Status DifferentiateRouted(const Op& op, GradientContext& context) {
-  CollectiveAttributes inverse = std::get<CollectiveAttributes>(op.attributes);
+  auto inverse = std::get<RoutedRowsAttributes>(op.attributes);
   std::swap(inverse.rows_in, inverse.rows_out);
   const OpKind kind =
       op.kind == OpKind::kGatherRouted ? OpKind::kScatterRouted : OpKind::kGatherRouted;
@@ -149,20 +146,24 @@ Status DifferentiateRouted(const Op& op, GradientContext& context) {
 }
 
 Status DifferentiateReduceScatter(const Op& op, GradientContext& context) {
-  CollectiveAttributes gather = std::get<CollectiveAttributes>(op.attributes);
-  gather.extent = context.ValueOf(op.inputs[0]).dims[0].local;
-  gather.segments = context.ValueOf(op.inputs[0]).segments;
+  const auto& scatter = std::get<ReduceScatterAttributes>(op.attributes);
+  const Value& whole = context.ValueOf(op.inputs[0]);
+  AllGatherAttributes gather = {CollectiveOf(op)};
+  gather.cut = scatter.cut;
+  gather.row_parts = scatter.row_parts;
+  gather.extent = whole.dims[0].local;
+  gather.segments = whole.segments;
   return context.Emit(OpKind::kAllGather, gather, {context.GradientOf(op.outputs[0])},
                       {op.inputs[0]});
 }
 
 Status DifferentiateAllGather(const Op& op, GradientContext& context) {
-  const auto& gather = std::get<CollectiveAttributes>(op.attributes);
+  const auto& gather = std::get<AllGatherAttributes>(op.attributes);
   if (gather.replicated) {
     return Internal("the gradient of {}, gathered as Replicated, would be a slice",
                     context.ValueOf(op.inputs[0]).name);
   }
-  CollectiveAttributes scatter = {gather.group, gather.purpose};
+  ReduceScatterAttributes scatter = {CollectiveOf(op)};
   scatter.row_parts = gather.row_parts;
   return context.Emit(OpKind::kReduceScatter, scatter, {context.GradientOf(op.outputs[0])},
                       {op.inputs[0]});

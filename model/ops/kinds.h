@@ -6,7 +6,7 @@
 
 namespace troupe::model {
 
-#define TROUPE_OP(Kind, name, cpu, cuda) OpRules Kind##Rules();
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) OpRules Kind##Rules();
 #include "model/program/op_kinds.def"
 
 }  // namespace troupe::model

@@ -11,20 +11,20 @@ namespace troupe::model {
 namespace {
 
 // INVALID_ARGUMENT unless `scale` has the type of the scales of an FP8 operand.
-Status ExpectScale(const MeshView& mesh, const Value& factor, const Value& scale) {
+Status ExpectScale(const MeshView& mesh, const Value& operand, const Value& scale) {
   if (scale.dtype == DType::kFloat32 && !scale.dims.empty() && scale.dims.size() <= 2) {
     const int block_rows = scale.dims.size() == 1 ? 0
-                           : scale.dims[0].local == factor.dims[0].local
+                           : scale.dims[0].local == operand.dims[0].local
                                ? 1
                                : static_cast<int>(kFloat8Block);
-    const ScaleShape due = ScaleShapeOf(mesh, factor.dims, factor.placement, block_rows);
+    const ScaleShape due = ScaleShapeOf(mesh, operand.dims, operand.placement, block_rows);
     if (scale.placement == due.placement && scale.dims[0].local == due.dims[0].local &&
         scale.dims.back().local == due.dims.back().local) {
       return OkStatus();
     }
   }
-  return InvalidArgument("input {}, {}, is no scale of {}, {}", scale.name, ToText(scale.placement),
-                         factor.name, ToText(factor.placement));
+  return InvalidArgument("input {}, {}, is not a scale of {}, {}", scale.name,
+                         ToText(scale.placement), operand.name, ToText(operand.placement));
 }
 
 struct Letters {
@@ -39,7 +39,7 @@ StatusOr<std::vector<ValueType>> InferFloat8(const MeshView& mesh, Inputs in, DT
   TROUPE_RETURN_IF_ERROR(ExpectType(a, due, 2));
   TROUPE_RETURN_IF_ERROR(ExpectType(b, DType::kFloat8E4M3, 2));
   if (in.size() != 4)
-    return InvalidArgument("factors {} and {} in 8 bits come without scales", a.name, b.name);
+    return InvalidArgument("FP8 operands {} and {} have no scales", a.name, b.name);
   TROUPE_RETURN_IF_ERROR(ExpectScale(mesh, a, *in[2]));
   TROUPE_RETURN_IF_ERROR(ExpectScale(mesh, b, *in[3]));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters sharded,

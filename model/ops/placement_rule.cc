@@ -5,6 +5,31 @@ namespace {
 
 constexpr char kRows = 'r';
 
+// Whether the rule can handle the placement of `operand` along `axis` at all.
+Status CheckPlacement(const Operand& operand, const AxisPlacement& placement, const char* axis,
+                      std::string_view whole) {
+  const std::string& name = operand.value->name;
+  if (placement.kind == PlacementKind::kPartialSum ||
+      placement.kind == PlacementKind::kPartialMax) {
+    return InvalidArgument("input {} is {} on axis {}: reduce it first", name, ToText(placement),
+                           axis);
+  }
+  if (placement.kind != PlacementKind::kShard) return OkStatus();
+  if (placement.shift != 0) {
+    return InvalidArgument("input {} is {} on axis {}: it belongs to another rank", name,
+                           ToText(placement), axis);
+  }
+  if (placement.run != 0) {
+    return InvalidArgument("input {} is {} on axis {}: gather it first", name, ToText(placement),
+                           axis);
+  }
+  if (whole.find(operand.letters[placement.dim]) != std::string_view::npos) {
+    return InvalidArgument("input {} is {} on axis {}, but this dim must be whole", name,
+                           ToText(placement), axis);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> operands,
@@ -12,74 +37,70 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
   ShardedLetters result;
   for (const Operand& operand : operands) {
     if (operand.value->dims.size() != operand.letters.size()) {
-      return InvalidArgument("input {} has {} dims where {} are due", operand.value->name,
+      return InvalidArgument("input {} has {} dims, must have {}", operand.value->name,
                              operand.value->dims.size(), operand.letters.size());
     }
   }
   for (int a = 1; a < kNumAxes; ++a) {
-    const char* axis = Name(static_cast<Axis>(a));
-    const Operand* by = nullptr;  // the operand that shards the letter
-    bool how_is_set = false;
+    TROUPE_ASSIGN_OR_RETURN(const Operand* const by, result.FindLetter(a, operands, whole));
     for (const Operand& operand : operands) {
-      const AxisPlacement& placement = operand.value->placement.axes[a];
-      if (placement.kind == PlacementKind::kPartialSum ||
-          placement.kind == PlacementKind::kPartialMax) {
-        return InvalidArgument("input {} is {} on axis {}: reduce it first", operand.value->name,
-                               ToText(placement), axis);
-      }
-      if (placement.kind != PlacementKind::kShard) continue;
-      if (placement.shift != 0) {
-        return InvalidArgument("input {} is {} on axis {}: it is another rank's",
-                               operand.value->name, ToText(placement), axis);
-      }
-      if (placement.run != 0) {
-        return InvalidArgument("input {} is {} on axis {}: gather it first", operand.value->name,
-                               ToText(placement), axis);
-      }
-      const char letter = operand.letters[placement.dim];
-      if (whole.find(letter) != std::string_view::npos) {
-        return InvalidArgument("input {} is {} on axis {}, but this dim must be whole",
-                               operand.value->name, ToText(placement), axis);
-      }
-      if (by != nullptr && letter != result.letter_[a]) {
-        return InvalidArgument("inputs {} and {} are sharded along different dims on axis {}",
-                               by->value->name, operand.value->name, axis);
-      }
-      if (operand.how.has_value() && letter != kRows && *operand.how != placement.how) {
-        return InvalidArgument("input {} is {} on axis {}, which cuts its dim otherwise than due",
-                               operand.value->name, ToText(placement), axis);
-      }
-      if (!operand.how.has_value() || letter == kRows) {
-        if (how_is_set && result.how_[a] != placement.how) {
-          return InvalidArgument("inputs {} and {} are cut differently on axis {}", by->value->name,
-                                 operand.value->name, axis);
-        }
-        result.how_[a] = placement.how;
-        how_is_set = true;
-      }
-      result.letter_[a] = letter;
-      by = &operand;
-    }
-    for (const Operand& operand : operands) {
-      const AxisPlacement& placement = operand.value->placement.axes[a];
-      if (placement.kind == PlacementKind::kShard) continue;
-      if (by == nullptr) {
-        if (placement.kind == PlacementKind::kCopied) {
-          return InvalidArgument("input {} is C on axis {}, along which nothing is sharded",
-                                 operand.value->name, axis);
-        }
-      } else if (operand.letters.find(result.letter_[a]) != std::string_view::npos) {
-        return InvalidArgument("input {} is {} on axis {} where {} is {}", operand.value->name,
-                               ToText(placement), axis, by->value->name,
-                               ToText(by->value->placement.axes[a]));
-      } else if (operand.has_gradient && placement.kind != PlacementKind::kCopied) {
-        return InvalidArgument(
-            "input {} is R on axis {}, along which {} is {}: it must be C (copy)",
-            operand.value->name, axis, by->value->name, ToText(by->value->placement.axes[a]));
-      }
+      if (operand.value->placement.axes[a].kind == PlacementKind::kShard) continue;
+      TROUPE_RETURN_IF_ERROR(result.CheckUnsharded(a, operand, by));
     }
   }
   return result;
+}
+
+StatusOr<const Operand*> ShardedLetters::FindLetter(int a, std::span<const Operand> operands,
+                                                    std::string_view whole) {
+  const char* axis = Name(static_cast<Axis>(a));
+  const Operand* by = nullptr;
+  bool how_is_set = false;
+  for (const Operand& operand : operands) {
+    const AxisPlacement& placement = operand.value->placement.axes[a];
+    TROUPE_RETURN_IF_ERROR(CheckPlacement(operand, placement, axis, whole));
+    if (placement.kind != PlacementKind::kShard) continue;
+    const char letter = operand.letters[placement.dim];
+    if (by != nullptr && letter != letter_[a]) {
+      return InvalidArgument("inputs {} and {} are sharded along different dims on axis {}",
+                             by->value->name, operand.value->name, axis);
+    }
+    if (operand.how.has_value() && letter != kRows && *operand.how != placement.how) {
+      return InvalidArgument("input {} is {} on axis {}, which shards its dim in the wrong way",
+                             operand.value->name, ToText(placement), axis);
+    }
+    if (!operand.how.has_value() || letter == kRows) {
+      if (how_is_set && how_[a] != placement.how) {
+        return InvalidArgument("inputs {} and {} are sharded differently on axis {}",
+                               by->value->name, operand.value->name, axis);
+      }
+      how_[a] = placement.how;
+      how_is_set = true;
+    }
+    letter_[a] = letter;
+    by = &operand;
+  }
+  return by;
+}
+
+Status ShardedLetters::CheckUnsharded(int a, const Operand& operand, const Operand* by) const {
+  const char* axis = Name(static_cast<Axis>(a));
+  const AxisPlacement& placement = operand.value->placement.axes[a];
+  if (by == nullptr) {
+    if (placement.kind != PlacementKind::kCopied) return OkStatus();
+    return InvalidArgument("input {} is C on axis {}, along which nothing is sharded",
+                           operand.value->name, axis);
+  }
+  const AxisPlacement& sharded = by->value->placement.axes[a];
+  if (operand.letters.find(letter_[a]) != std::string_view::npos) {
+    return InvalidArgument("input {} is {} on axis {}, but {} is {}", operand.value->name,
+                           ToText(placement), axis, by->value->name, ToText(sharded));
+  }
+  if (operand.has_gradient && placement.kind != PlacementKind::kCopied) {
+    return InvalidArgument("input {} is R on axis {}, along which {} is {}: it must be C (copy)",
+                           operand.value->name, axis, by->value->name, ToText(sharded));
+  }
+  return OkStatus();
 }
 
 Placement ShardedLetters::Output(std::string_view letters, std::optional<ShardHow> how) const {
@@ -108,7 +129,7 @@ StatusOr<Value> Apart(const Value& value, uint8_t axes, AxisPlacement due) {
   for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
     if (!(axes & GroupOf(axis).axes)) continue;
     if (value.placement[axis] != due) {
-      return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+      return InvalidArgument("input {} is {} on axis {}, must be {}", value.name,
                              ToText(value.placement[axis]), Name(axis), ToText(due));
     }
     apart.placement[axis] = Replicated();
@@ -125,26 +146,25 @@ Placement With(Placement placement, uint8_t axes, AxisPlacement on_them) {
 
 Status ExpectType(const Value& value, DType dtype, size_t dims) {
   if (value.dtype == dtype && value.dims.size() == dims) return OkStatus();
-  return InvalidArgument("input {} is {} of {} dims where {} of {} is due", value.name,
+  return InvalidArgument("input {} is {} of {} dims, must be {} of {}", value.name,
                          Name(value.dtype), value.dims.size(), Name(dtype), dims);
 }
 
-Status CheckWire(const CollectiveAttributes& collective, const Value& x) {
-  if (collective.wire == DType::kFloat32) return OkStatus();
-  if (collective.wire == DType::kBFloat16 && collective.reduce == ReduceKind::kSum &&
-      x.dtype == DType::kFloat32) {
+Status CheckWire(DType wire, ReduceKind reduce, const Value& x) {
+  if (wire == DType::kFloat32) return OkStatus();
+  if (wire == DType::kBFloat16 && reduce == ReduceKind::kSum && x.dtype == DType::kFloat32) {
     return OkStatus();
   }
-  return InvalidArgument("a {} of {} {} does not travel as {}",
-                         collective.reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype),
-                         x.name, Name(collective.wire));
+  return InvalidArgument("a {} of {} {} cannot be sent as {}",
+                         reduce == ReduceKind::kSum ? "sum" : "maximum", Name(x.dtype), x.name,
+                         Name(wire));
 }
 
 Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim) {
   const Dim& x = a.dims[a_dim];
   const Dim& y = b.dims[b_dim];
   if (x.local == y.local && x.global == y.global) return OkStatus();
-  return InvalidArgument("dim {} of input {} is {}/{}, dim {} of {} is {}/{}", a_dim, a.name,
+  return InvalidArgument("dim {} of input {} is {}/{}, but dim {} of {} is {}/{}", a_dim, a.name,
                          x.local, x.global, b_dim, b.name, y.local, y.global);
 }
 

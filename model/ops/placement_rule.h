@@ -15,6 +15,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -41,6 +42,13 @@ class ShardedLetters {
   Placement Output(std::string_view letters, std::optional<ShardHow> how = {}) const;
 
  private:
+  // Sets the letter of axis `a` and its ShardHow, and returns an operand that shards it; null: none
+  // does.
+  StatusOr<const Operand*> FindLetter(int a, std::span<const Operand> operands,
+                                      std::string_view whole);
+  // Checks an operand that is not sharded along axis `a`, along which `by` is; null: none is.
+  Status CheckUnsharded(int a, const Operand& operand, const Operand* by) const;
+
   std::array<char, kNumAxes> letter_{};
   std::array<ShardHow, kNumAxes> how_{};
 };
@@ -61,7 +69,7 @@ Placement With(Placement placement, uint8_t axes, AxisPlacement on_them);
 // INVALID_ARGUMENT unless `value` has this dtype and number of dims.
 Status ExpectType(const Value& value, DType dtype, size_t dims);
 // INVALID_ARGUMENT if the collective cannot send `x` in its wire format.
-Status CheckWire(const CollectiveAttributes& collective, const Value& x);
+Status CheckWire(DType wire, ReduceKind reduce, const Value& x);
 // INVALID_ARGUMENT unless dim `a_dim` of `a` and dim `b_dim` of `b` have the same extents.
 Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim);
 

@@ -31,8 +31,8 @@ StatusOr<Value> ValueOf(const MeshView& mesh, const QuantizeAttributes& quantize
   const DType due = is_gradient ? DType::kFloat8E5M2 : DType::kFloat8E4M3;
   if (in.size() < InputsOf(source) || quantize.format != due || quantize.block_rows > 1) {
     return InvalidArgument(
-        "what {} makes of {} inputs is quantised to {}, blocks of {} rows, where {} of {} is due, "
-        "1 at most",
+        "the output of {} with {} inputs is quantised to {} in blocks of {} rows, must be {} with "
+        "{} inputs in blocks of at most 1 row",
         Name(source), in.size(), Name(quantize.format), quantize.block_rows, Name(due),
         InputsOf(source));
   }
@@ -54,8 +54,9 @@ StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attri
   TROUPE_ASSIGN_OR_RETURN(const Value x, ValueOf(mesh, quantize, in));
   TROUPE_RETURN_IF_ERROR(ExpectType(x, DType::kBFloat16, 2));
   if (!IsFloat8(quantize.format) || (!quantize.rows && !quantize.columns)) {
-    return InvalidArgument("{} is quantised to {}, {} forms of it", x.name, Name(quantize.format),
-                           quantize.rows + quantize.columns);
+    return InvalidArgument(
+        "{} is quantised to {} in {} layouts, must be an FP8 format in at least one layout", x.name,
+        Name(quantize.format), quantize.rows + quantize.columns);
   }
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& placement = x.placement.axes[a];
@@ -63,16 +64,16 @@ StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attri
                             placement.kind == PlacementKind::kPartialMax;
     if (!is_partial && placement.run == 0 && placement.shift == 0) continue;
     return InvalidArgument(
-        "input {} is {} on axis {}: what is quantised is whole or a rank's own part", x.name,
-        ToText(placement), Name(static_cast<Axis>(a)));
+        "input {} is {} on axis {}: only a whole value or a rank's own part can be quantised",
+        x.name, ToText(placement), Name(static_cast<Axis>(a)));
   }
   if (in.size() > InputsOf(quantize.source)) {
     const Value& history = *in[InputsOf(quantize.source)];
     TROUPE_RETURN_IF_ERROR(ExpectType(history, DType::kFloat32, 1));
     if (history.dims[0].local != kAmaxSteps || history.placement != Placement() ||
         quantize.block_rows != 0) {
-      return InvalidArgument("input {} of {} steps, {}, is no history of one scale", history.name,
-                             history.dims[0].local, ToText(history.placement));
+      return InvalidArgument("input {} of {} steps, {}, is not the history of one scale",
+                             history.name, history.dims[0].local, ToText(history.placement));
     }
   }
   std::vector<ValueType> types, scales;
@@ -99,18 +100,18 @@ StatusOr<std::vector<ValueType>> InferHistory(const MeshView& mesh, const Attrib
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[0], DType::kFloat64, 1));
   const size_t count = (in.size() - 1) / 2;
   if (in.size() != 1 + 2 * count)
-    return InvalidArgument("{} inputs are not a history each", in.size());
+    return InvalidArgument("there are {} inputs, must be an odd number", in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     const Value& value = *in[i];
     if (value.placement != Placement()) {
-      return InvalidArgument("input {} is {} where R is due on every axis: reduce it first",
-                             value.name, ToText(value.placement));
+      return InvalidArgument("input {} is {}, must be R on every axis: reduce it first", value.name,
+                             ToText(value.placement));
     }
     if (i == 0) continue;
     TROUPE_RETURN_IF_ERROR(ExpectType(value, DType::kFloat32, 1));
     const int64_t due = i <= count ? 1 : kAmaxSteps;
     if (value.dims[0].local != due) {
-      return InvalidArgument("input {} has {} numbers where {} are due", value.name,
+      return InvalidArgument("input {} has {} numbers, must have {}", value.name,
                              value.dims[0].local, due);
     }
   }

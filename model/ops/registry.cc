@@ -4,7 +4,7 @@ namespace troupe::model {
 
 const OpRules& RulesOf(OpKind kind) {
   static const OpRules kRules[] = {
-#define TROUPE_OP(Kind, name, cpu, cuda) Kind##Rules(),
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) Kind##Rules(),
 #include "model/program/op_kinds.def"
   };
   return kRules[static_cast<int>(kind)];

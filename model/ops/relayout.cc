@@ -9,19 +9,18 @@ namespace {
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
-  const RelayoutAttributes& relayout = collective.relayout;
+  const auto& relayout = std::get<RelayoutAttributes>(attributes);
   const Value& x = *in[0];
-  if (!(collective.group == GroupOf(Axis::kContext))) {
-    return InvalidArgument("rows of input {} move over axis context only, not {}", x.name,
-                           ToText(collective.group));
+  if (!(relayout.group == GroupOf(Axis::kContext))) {
+    return InvalidArgument("rows of input {} are moved over axis context only, not {}", x.name,
+                           ToText(relayout.group));
   }
   const auto rows_in = [](ChunkLayout layout) {
     return Shard(0, layout == ChunkLayout::kHeadTail ? ShardHow::kHeadTail : ShardHow::kContiguous);
   };
   const AxisPlacement due = rows_in(relayout.from());
   if (x.placement[Axis::kContext] != due) {
-    return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
+    return InvalidArgument("input {} is {} on axis context, must be {}", x.name,
                            ToText(x.placement[Axis::kContext]), ToText(due));
   }
   // Otherwise the rows to send would depend on the tensor rank.
@@ -41,8 +40,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
-  back.relayout.to_head_tail = !back.relayout.to_head_tail;
+  auto back = std::get<RelayoutAttributes>(op.attributes);
+  back.to_head_tail = !back.to_head_tail;
   return context.Emit(OpKind::kRelayout, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }
 

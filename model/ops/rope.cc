@@ -18,7 +18,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(qkv, 0, positions, 0));
   const int64_t width = (rope.query_heads + 2 * rope.key_value_heads) * rope.head_dim;
   if (qkv.dims[1].local != width || rope.head_dim % 2 != 0) {
-    return InvalidArgument("input {} has {} columns where ({} + 2·{}) heads of even dim {} are due",
+    return InvalidArgument("input {} has {} columns, must have ({} + 2·{}) heads of even dim {}",
                            qkv.name, qkv.dims[1].local, rope.query_heads, rope.key_value_heads,
                            rope.head_dim);
   }

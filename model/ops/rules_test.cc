@@ -139,7 +139,7 @@ void Check(const Case& test) {
 }
 
 // y[r,n] = Σ_k x[r,k] w[n,k] and its two gradients, by index.
-Tensor Product(const Tensor& x, const Tensor& w) {
+Tensor Matmul(const Tensor& x, const Tensor& w) {
   Tensor y = Zeros(x.rows, w.rows);
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t n = 0; n < w.rows; ++n) {
@@ -164,7 +164,7 @@ TEST(PlacementRuleTest, OfMatmulMatchesBruteForce) {
          .inputs = {Numbers(5, 3, 1), Numbers(7, 3, 2)},
          .dtypes = {kF, kF},
          .dims = {2, 2},
-         .compute = [](const std::vector<Tensor>& in, int) { return Product(in[0], in[1]); },
+         .compute = [](const std::vector<Tensor>& in, int) { return Matmul(in[0], in[1]); },
          .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(0) -> S(1)", "S(1) S(1) -> P(sum)"}});
 }
 
@@ -174,7 +174,7 @@ TEST(PlacementRuleTest, OfMatmulGradInputMatchesBruteForce) {
          .dtypes = {kF, kF},
          .dims = {2, 2},
          .compute = [](const std::vector<Tensor>& in,
-                       int) { return Product(in[0], Transpose(in[1])); },
+                       int) { return Matmul(in[0], Transpose(in[1])); },
          .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(1) -> S(1)", "S(1) S(0) -> P(sum)"}});
 }
 
@@ -184,7 +184,7 @@ TEST(PlacementRuleTest, OfMatmulGradWeightMatchesBruteForce) {
          .dtypes = {kF, kF},
          .dims = {2, 2},
          .compute = [](const std::vector<Tensor>& in,
-                       int) { return Product(Transpose(in[0]), Transpose(in[1])); },
+                       int) { return Matmul(Transpose(in[0]), Transpose(in[1])); },
          .accepted = {"R R -> R", "S(1) C -> S(0)", "C S(1) -> S(1)", "S(0) S(0) -> P(sum)"}});
 }
 
@@ -324,7 +324,7 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
   const std::vector<const Value*> unscaled = {&sums};
   EXPECT_FALSE(RulesOf(OpKind::kAllReduce)
                    .infer(mesh,
-                          CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor},
+                          AllReduceAttributes{{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}},
                           unscaled)
                    .ok());
 }
@@ -335,7 +335,8 @@ TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
   mesh.degrees[Axis::kExpert] = 2;
   CollectiveGroup group = GroupOf(Axis::kDataShard);
   group.axes |= GroupOf(Axis::kExpert).axes;
-  CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+  const CollectiveAttributes over = {group, CollectivePurpose::kGradient};
+  AllGatherAttributes gather = {over};
   for (const int64_t rows : {int64_t{7}, int64_t{3}, int64_t{8}}) {
     int64_t sum = 0;
     for (int rank = 0; rank < 4; ++rank) {
@@ -347,7 +348,7 @@ TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
       x.placement[Axis::kTensor] = Shard(0);
       const std::vector<const Value*> inputs = {&x};
       const auto scatter = [&] {
-        return RulesOf(OpKind::kReduceScatter).infer(mesh, attributes, inputs);
+        return RulesOf(OpKind::kReduceScatter).infer(mesh, ReduceScatterAttributes{over}, inputs);
       };
       EXPECT_FALSE(scatter().ok()) << "nothing is Partial";
       x.placement[Axis::kDataShard] = PartialSum();
@@ -363,14 +364,13 @@ TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
       block.dims = (*scattered)[0].dims;
       block.placement = (*scattered)[0].placement;
       const std::vector<const Value*> blocks = {&block};
-      attributes.extent = rows;
-      const auto gathered = RulesOf(OpKind::kAllGather).infer(mesh, attributes, blocks);
+      gather.extent = rows;
+      const auto gathered = RulesOf(OpKind::kAllGather).infer(mesh, gather, blocks);
       ASSERT_TRUE(gathered.ok()) << gathered.status();
       EXPECT_EQ((*gathered)[0].dims, x.dims);
       EXPECT_EQ(ToText((*gathered)[0].placement), "data_shard:C expert:C tensor:S(0)");
-      attributes.extent = rows + 4;
-      EXPECT_FALSE(RulesOf(OpKind::kAllGather).infer(mesh, attributes, blocks).ok());
-      attributes.extent = 0;
+      gather.extent = rows + 4;
+      EXPECT_FALSE(RulesOf(OpKind::kAllGather).infer(mesh, gather, blocks).ok());
     }
     EXPECT_EQ(sum, rows);
   }
@@ -381,8 +381,8 @@ TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
 TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   MeshView mesh;
   mesh.degrees[Axis::kContext] = 2;
-  CollectiveAttributes attributes = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
-  attributes.exchange = {3, 4, false};
+  const CollectiveAttributes over = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
+  ExchangeHeadsAttributes attributes = {over, 3, 4, /*to_rows=*/false};
   Value x;
   x.name = "x";
   x.dims = {{"rows", 24, 12}, {"qkv", 32, 32}};
@@ -399,13 +399,13 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   EXPECT_EQ((*columns)[0].segments[2].local, 4);
   EXPECT_EQ((*columns)[0].placement[Axis::kContext], Shard(1, ShardHow::kSegments));
   // The segment of k would be split within a head.
-  attributes.exchange.head_dim = 8;
+  attributes.head_dim = 8;
   EXPECT_FALSE(infer().ok());
-  attributes.exchange = {5, 4, false};  // 12 rows are not a multiple of two chunks per sample
+  attributes = {over, 5, 4, false};  // 12 rows are not a multiple of two chunks per sample
   EXPECT_FALSE(infer().ok());
   for (const AxisPlacement& placement :
        {Replicated(), Copied(), PartialSum(), Shard(0), Shard(1, ShardHow::kSegments)}) {
-    attributes.exchange = {3, 4, false};
+    attributes = {over, 3, 4, false};
     x.placement[Axis::kContext] = placement;
     EXPECT_FALSE(infer().ok()) << ToText(placement);
   }
@@ -413,7 +413,7 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   y.dims = (*columns)[0].dims;
   y.segments = (*columns)[0].segments;
   y.placement = (*columns)[0].placement;
-  attributes.exchange = {3, 4, true};
+  attributes = {over, 3, 4, true};
   const std::vector<const Value*> back = {&y};
   const auto rows = RulesOf(OpKind::kExchangeHeads).infer(mesh, attributes, back);
   ASSERT_TRUE(rows.ok()) << rows.status();
@@ -432,7 +432,7 @@ TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
   kv.dims = {{"rows", 24, 8}, {"kv", 16, 16}};
   kv.segments = {{"k", 8, 8}, {"v", 8, 8}};
   for (Value* value : {&q, &kv}) value->placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
-  CollectiveAttributes onward = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
+  ShiftAttributes onward = {{GroupOf(Axis::kContext), CollectivePurpose::kContext}};
   const auto shifted = [&](const Value& value, int shift) {
     onward.shift = shift;
     const std::vector<const Value*> inputs = {&value};

@@ -8,16 +8,16 @@ namespace {
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const auto& collective = std::get<ShiftAttributes>(attributes);
   const Value& x = *in[0];
   if (!(collective.group == GroupOf(Axis::kContext))) {
-    return InvalidArgument("input {} goes round axis context only, not {}", x.name,
+    return InvalidArgument("input {} is shifted over axis context only, not {}", x.name,
                            ToText(collective.group));
   }
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
   AxisPlacement& placement = type.placement[Axis::kContext];
   if (placement.kind != PlacementKind::kShard) {
-    return InvalidArgument("input {} is {} on axis context where a shard is due", x.name,
+    return InvalidArgument("input {} is {} on axis context, must be sharded", x.name,
                            ToText(placement));
   }
   const int ranks = mesh.degrees[Axis::kContext];
@@ -27,7 +27,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
+  auto back = std::get<ShiftAttributes>(op.attributes);
   back.shift = -back.shift;
   return context.Emit(OpKind::kShift, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }

@@ -52,7 +52,7 @@ StatusOr<Placement> Combine(const Value& sums, const Value& max, const Value& gl
   for (int a = 1; a < kNumAxes; ++a) {
     if (max.placement.axes[a] != PartialMax()) continue;
     if (sums.placement.axes[a] != due || global_max.placement.axes[a] != Replicated()) {
-      return InvalidArgument("inputs {} and {} are {} and {} on axis {} where {} and R are due",
+      return InvalidArgument("inputs {} and {} are {} and {} on axis {}, must be {} and R",
                              sums.name, global_max.name, ToText(sums.placement.axes[a]),
                              ToText(global_max.placement.axes[a]), Name(static_cast<Axis>(a)),
                              ToText(due));
@@ -94,7 +94,7 @@ StatusOr<std::vector<ValueType>> InferStatsGrad(const MeshView& mesh, const Attr
                           Infer(mesh, attributes, in.subspan(0, 2)));
   if (max.placement != stats[0].placement ||
       d_sums.placement != GradientPlacement(stats[1].placement)) {
-    return InvalidArgument("inputs {} and {} are {} and {}, which does not fit {} of {}", max.name,
+    return InvalidArgument("inputs {} and {} are {} and {}, which do not fit {} of {}", max.name,
                            d_sums.name, ToText(max.placement), ToText(d_sums.placement),
                            ToText(logits.placement), logits.name);
   }
@@ -115,7 +115,7 @@ StatusOr<std::vector<ValueType>> InferStatsAndGrad(const MeshView& mesh,
     if (placement.kind != PlacementKind::kShard || placement.dim != 1) continue;
     if (mesh.degrees.of[a] > 1) {
       return InvalidArgument(
-          "input {} is {} on axis {} of {} ranks where a whole vocabulary is due", logits.name,
+          "input {} is {} on axis {} of {} ranks, must have the whole vocabulary", logits.name,
           ToText(placement), Name(static_cast<Axis>(a)), mesh.degrees.of[a]);
     }
     placement = Replicated();

@@ -14,7 +14,7 @@ StatusOr<std::vector<ValueType>> InferSplit(const MeshView& mesh, const Attribut
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&qkv, "rn", true, ShardHow::kSegments}}));
   if (qkv.segments.size() != 3) {
-    return InvalidArgument("input {} has {} segments where q, k and v are due", qkv.name,
+    return InvalidArgument("input {} has {} segments, must have q, k and v", qkv.name,
                            qkv.segments.size());
   }
   const Segment &q = qkv.segments[0], &k = qkv.segments[1], &v = qkv.segments[2];
@@ -37,7 +37,7 @@ StatusOr<std::vector<ValueType>> InferJoin(const MeshView& mesh, const Attribute
                                               {&kv, "rn", true, ShardHow::kSegments}}));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(q, 0, kv, 0));
   if (kv.segments.size() != 2) {
-    return InvalidArgument("input {} has {} segments where k and v are due", kv.name,
+    return InvalidArgument("input {} has {} segments, must have k and v", kv.name,
                            kv.segments.size());
   }
   const Segment queries = {"q", q.dims[1].global, q.dims[1].local};

@@ -12,7 +12,7 @@ Status CheckSegments(const Value& gu) {
       gu.segments[0].local * 2 == gu.dims[1].local) {
     return OkStatus();
   }
-  return InvalidArgument("input {} does not hold two equal segments gate and up", gu.name);
+  return InvalidArgument("input {} does not have two equal segments gate and up", gu.name);
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
@@ -39,7 +39,7 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
   TROUPE_RETURN_IF_ERROR(CheckSegments(gu));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(dy, 0, gu, 0));
   if (dy.dims[1].local != gu.segments[0].local) {
-    return InvalidArgument("input {} has {} columns where {} has segments of {}", dy.name,
+    return InvalidArgument("input {} has {} columns, but {} has segments of {}", dy.name,
                            dy.dims[1].local, gu.name, gu.segments[0].local);
   }
   return std::vector<ValueType>{

@@ -11,7 +11,7 @@ namespace {
 Status ExpectOnAllAxes(const Value& value, AxisPlacement due) {
   for (int a = 1; a < kNumAxes; ++a) {
     if (value.placement.axes[a] == due) continue;
-    return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+    return InvalidArgument("input {} is {} on axis {}, must be {}", value.name,
                            ToText(value.placement.axes[a]), Name(static_cast<Axis>(a)),
                            ToText(due));
   }
@@ -50,7 +50,7 @@ StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh, const Attribu
   for (const Value* totals : in.subspan(1)) {
     TROUPE_RETURN_IF_ERROR(ExpectType(*totals, DType::kFloat64, 1));
     if (totals->dims[0].local > kRouterLanes) continue;
-    return InvalidArgument("input {} has {} lanes: none of experts", totals->name,
+    return InvalidArgument("input {} has {} lanes, more than there can be experts", totals->name,
                            totals->dims[0].local);
   }
   return std::vector<ValueType>{TypeOf(*in[0])};

@@ -18,8 +18,7 @@ using At = Ops::iterator;
 constexpr int kWorkAhead = 2;
 
 bool IsUnshard(const Op& op) {
-  return op.kind == OpKind::kAllGather &&
-         std::get<CollectiveAttributes>(op.attributes).purpose == CollectivePurpose::kUnshard;
+  return op.kind == OpKind::kAllGather && CollectiveOf(op).purpose == CollectivePurpose::kUnshard;
 }
 
 bool IsGradientScatter(const Program& program, const Op& op) {
@@ -115,7 +114,7 @@ class ListOverlap {
   }
 
   bool Communicates(const Op& op) const {
-    return GroupSize(program_.mesh, std::get<CollectiveAttributes>(op.attributes).group) > 1;
+    return GroupSize(program_.mesh, CollectiveOf(op).group) > 1;
   }
 
   bool CanBegin(const Op& op) const {
@@ -133,9 +132,9 @@ class ListOverlap {
   }
 
   static bool IsOfSameGroup(const Op& collective, const Op& op) {
-    const auto* other = std::get_if<CollectiveAttributes>(&op.attributes);
+    const CollectiveAttributes* const other = FindCollective(op.attributes);
     return other != nullptr && op.kind != OpKind::kCopy &&
-           other->group == std::get<CollectiveAttributes>(collective.attributes).group;
+           other->group == CollectiveOf(collective).group;
   }
 
   // Whether the collective writes its input's storage.

@@ -15,7 +15,7 @@ namespace troupe::model {
 namespace {
 
 // A group supports a bounded number of pending operations (collective/engine.cc).
-constexpr size_t kMostUnderWay = 256;
+constexpr size_t kMostInFlight = 256;
 
 // The chunk whose F and B use a storage, and the end of the uses in that B.
 struct Use {
@@ -83,7 +83,7 @@ class ChunkEnds {
     std::vector<Op> at_end;
     for (Op& op : OpsOf(Piece::kUnshard)) {
       if (op.kind == OpKind::kAllGather && worked_on.contains(op.outputs[0]) && Communicates(op) &&
-          begun < kMostUnderWay) {
+          begun < kMostInFlight) {
         ++begun;
         op.asynchronous = true;
         before_work[op.outputs[0]] = {WaitOf(op)};
@@ -110,7 +110,7 @@ class ChunkEnds {
       size_t index = forward.size();
       for (const ValueId output : op.outputs) index = std::min(index, first_touch[Root(output)]);
       if (op.kind == OpKind::kAllGather && !op.asynchronous && Communicates(op) &&
-          index < forward.size() && begun < kMostUnderWay) {
+          index < forward.size() && begun < kMostInFlight) {
         ++begun;
         op.asynchronous = true;
         first_reads[op.outputs[0]] = index;
@@ -157,7 +157,7 @@ class ChunkEnds {
         put(std::move(wait->second));
         waits.erase(wait);
       }
-      if (!CanBegin(op) || begun + op.inputs.size() > kMostUnderWay) {
+      if (!CanBegin(op) || begun + op.inputs.size() > kMostInFlight) {
         put(std::move(op));
         continue;
       }
@@ -218,7 +218,7 @@ class ChunkEnds {
   }
 
   bool Communicates(const Op& op) const {
-    return GroupSize(program_.mesh, std::get<CollectiveAttributes>(op.attributes).group) > 1;
+    return GroupSize(program_.mesh, CollectiveOf(op).group) > 1;
   }
 
   bool CanBegin(const Op& op) const {

@@ -26,9 +26,9 @@ int CountOf(const std::vector<Op>& ops, OpKind kind) {
 }
 
 // The number of matmuls after the operation at `begin`.
-int ProductsBehind(const std::vector<Op>& ops, size_t begin) {
+int MatmulsBehind(const std::vector<Op>& ops, size_t begin) {
   return static_cast<int>(
-      std::count_if(ops.begin() + static_cast<long>(begin), ops.end(), IsProduct));
+      std::count_if(ops.begin() + static_cast<long>(begin), ops.end(), IsMatmul));
 }
 
 TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader) {
@@ -50,9 +50,9 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
     int before_last = 0;
     for (const Op& op : forward) {
       if (&op == &last) break;
-      before_last += IsProduct(op);
+      before_last += IsMatmul(op);
     }
-    EXPECT_EQ(before_last, 12) << "four products in each of three layers";
+    EXPECT_EQ(before_last, 12) << "four matmuls in each of three layers";
   }
 }
 
@@ -80,7 +80,7 @@ TEST(OverlapEndsTest, WhatUnshardQuantizesIsOnItsWayWhileTheOneBeforeIsQuantized
       EXPECT_EQ(waits, quantized);
     }
   }
-  EXPECT_EQ(quantized, 12) << "four products in each of three layers";
+  EXPECT_EQ(quantized, 12) << "four matmuls in each of three layers";
   EXPECT_GT(first_wait, last_gather);
 }
 
@@ -97,7 +97,7 @@ TEST(OverlapEndsTest, ABucketIsSummedFromItsLastGradientOn) {
       EXPECT_EQ(op.kind, kind) << ToText(op, program);
       EXPECT_TRUE(op.asynchronous);
       ++begun;
-      hidden += ProductsBehind(backward, i) > 0;
+      hidden += MatmulsBehind(backward, i) > 0;
       const std::vector<Op>& reduce = program.Ops(0, Piece::kReduce);
       EXPECT_EQ(std::count_if(reduce.begin(), reduce.end(),
                               [&](const Op& wait) {
@@ -128,7 +128,7 @@ TEST(OverlapEndsTest, BlocksOfReplicasAreSummedAsSoonAsTheyAreScattered) {
     if (of_sum) first_wait_for_sum = std::min(first_wait_for_sum, i);
   }
   EXPECT_GT(last_begin, 0u);
-  EXPECT_LT(last_begin, first_wait_for_sum) << "all are on their way before one is waited for";
+  EXPECT_LT(last_begin, first_wait_for_sum) << "all are in flight before one is waited for";
 }
 
 // Both chunks of a rank with both ends of the model compute the gradient of a tied table, in an

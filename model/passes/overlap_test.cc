@@ -22,7 +22,7 @@ BuildOptions OverlapOptions(Axis axis, int zero_stage) {
 struct Flight {
   Op op;
   size_t begin = 0, end = 0;  // indices of the collective and its wait
-  int products = 0;           // matmuls computed meanwhile
+  int matmuls = 0;            // matmuls computed meanwhile
 };
 
 std::vector<Flight> FlightsOf(const std::vector<Op>& ops) {
@@ -33,7 +33,7 @@ std::vector<Flight> FlightsOf(const std::vector<Op>& ops) {
     for (flight.end = i + 1; flight.end < ops.size(); ++flight.end) {
       const Op& op = ops[flight.end];
       if (op.kind == OpKind::kWait && op.inputs[0] == ops[i].outputs[0]) break;
-      flight.products += IsProduct(op);
+      flight.matmuls += IsMatmul(op);
     }
     flights.push_back(flight);
   }
@@ -48,9 +48,9 @@ TEST(OverlapTest, ALayersParametersAreGatheredWhileTheLayerBeforeItComputes) {
     for (const Flight& flight : FlightsOf(ops)) {
       if (flight.op.kind != OpKind::kAllGather) continue;
       ++gathers;
-      hidden += flight.products > 0;
+      hidden += flight.matmuls > 0;
       // Never further ahead than one layer of six matmuls plus the matmuls of the layer itself.
-      EXPECT_LE(flight.products, piece == Piece::kForward ? 12 : 24) << ToText(flight.op, program);
+      EXPECT_LE(flight.matmuls, piece == Piece::kForward ? 12 : 24) << ToText(flight.op, program);
     }
     for (const Op& op : ops) {
       EXPECT_TRUE(op.kind != OpKind::kAllGather || op.asynchronous) << ToText(op, program);
@@ -75,7 +75,7 @@ TEST(OverlapTest, ABucketOfGradientsIsScatteredUntilTheNextOneIsReady) {
   }
 }
 
-TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed) {
+TEST(OverlapTest, SumsOverTensorAreInFlightWhileTheGradientsOfWeightsAreComputed) {
   for (const bool sequence_parallel : {false, true}) {
     BuildOptions options = OverlapOptions(Axis::kTensor, 0);
     options.sequence_parallel = sequence_parallel;
@@ -85,7 +85,7 @@ TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed
     EXPECT_GE(flights.size(), 6u);
     for (const Flight& flight : flights) {
       EXPECT_EQ(flight.op.kind, sequence_parallel ? OpKind::kReduceScatter : OpKind::kAllReduce);
-      EXPECT_GE(flight.products, 1) << ToText(flight.op, program);
+      EXPECT_GE(flight.matmuls, 1) << ToText(flight.op, program);
     }
   }
 }
@@ -113,7 +113,7 @@ TEST(OverlapTest, RoutedRowsTravelWhileSharedExpertsCompute) {
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
     int hidden = 0;
     for (const Flight& flight : FlightsOf(program.Ops(0, piece))) {
-      hidden += flight.op.kind == OpKind::kAllToAll && flight.products > 0;
+      hidden += flight.op.kind == OpKind::kAllToAll && flight.matmuls > 0;
     }
     // The dispatch of each of two blocks; in B that of the gradients of its rows.
     EXPECT_EQ(hidden, 2) << Name(piece);

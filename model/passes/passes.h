@@ -1,5 +1,5 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → quantize_products → quantize_at_source → recompute → fuse → shard_parameters →
+//   hoist_head → quantize_matmuls → quantize_at_source → recompute → fuse → shard_parameters →
 //   first_writers → in_place → tensor_parts → overlap → overlap_ends → split_backward → saved_roles
 // Each pass leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
@@ -23,7 +23,7 @@ void HoistHead(Program& program);
 // Unshard or, with `zero_stage` 3, just before the matmul for which they are gathered; their scale
 // always follows from their current amax. Heads, tables, routers and routed experts are not
 // quantised.
-Status QuantizeProducts(Program& program, Float8Recipe recipe, int zero_stage);
+Status QuantizeMatmuls(Program& program, Float8Recipe recipe, int zero_stage);
 
 // Fuses SwiGLU or its gradient into the kQuantize that is its only reader: kQuantize takes their
 // inputs, and the value is never written in bfloat16. FP8 values, scales and amax keep the same

@@ -61,7 +61,7 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduc
   ValueId block = gradient.whole;
   for (size_t level = 0; level < levels.size(); ++level) {
     const auto& [group, cut] = levels[level];
-    CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+    ReduceScatterAttributes attributes = {{group, CollectivePurpose::kGradient}};
     attributes.wire = reduce_dtype;
     attributes.cut = cut;
     TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
@@ -96,7 +96,7 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduc
 Status ShrinkAccumulator(Program& program, const ParameterEntry& entry) {
   Value& accumulator = program.values[entry.gradient];
   for (const auto& [group, cut] : entry.shards) {
-    CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+    ReduceScatterAttributes attributes = {{group, CollectivePurpose::kGradient}};
     attributes.cut = cut;
     TROUPE_ASSIGN_OR_RETURN(
         std::vector<ValueType> types,
@@ -198,7 +198,7 @@ Gather GatherAnew(Program& program, Gather gather, int chunk_index) {
 
 bool IsAcrossRuns(const Op& op) {
   return op.kind == OpKind::kAllGather &&
-         std::get<CollectiveAttributes>(op.attributes).group.part == CollectiveGroup::Part::kAcross;
+         CollectiveOf(op).group.part == CollectiveGroup::Part::kAcross;
 }
 
 // ZeRO-3: gathers parameters just before their first use in F, and again in B; the gathered values

@@ -68,8 +68,7 @@ class ChunkStorage {
     if (output.view_of != kNoValue || output.bytes() != program_.value(x).bytes()) return;
     const ChunkInterface& chunk = program_.chunks[chunk_index_];
     if (y == chunk.output || y == chunk.input_gradient) return;
-    if (op.kind == OpKind::kAllToAll &&
-        GroupSize(program_.mesh, std::get<CollectiveAttributes>(op.attributes).group) > 1) {
+    if (op.kind == OpKind::kAllToAll && GroupSize(program_.mesh, CollectiveOf(op).group) > 1) {
       return;
     }
     if (op.kind != OpKind::kCopy) {

@@ -9,7 +9,7 @@
 namespace troupe::model {
 namespace {
 
-bool IsProductOfRows(const Op& op) {
+bool IsMatmulOfRows(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput;
 }
 
@@ -42,28 +42,28 @@ class ListParts {
 
  private:
   void ChooseOps() {
-    std::map<ValueId, size_t> products;  // by output
+    std::map<ValueId, size_t> matmuls;  // by output
     std::set<ValueId> gathered;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const Op& op = ops_[i];
-      if (IsProductOfRows(op)) {
-        products[op.outputs[0]] = i;
+      if (IsMatmulOfRows(op)) {
+        matmuls[op.outputs[0]] = i;
         if (gathered.contains(op.inputs[0])) cut_.insert(i);
         continue;
       }
-      const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+      const CollectiveAttributes* const collective = FindCollective(op.attributes);
       if (collective == nullptr || collective->group != GroupOf(Axis::kTensor)) continue;
-      const bool by_parts = collective->row_parts > 1;  // must be split
+      const bool by_parts = RowPartsOf(op) > 1;  // must be split
       if (by_parts && op.kind == OpKind::kAllGather) gathered.insert(op.outputs[0]);
       if (by_parts) cut_.insert(i);
       if (op.kind == OpKind::kAllGather || op.inputs.size() != 1) continue;
-      const auto product = products.find(op.inputs[0]);
-      if (product == products.end()) continue;
-      const bool is_sum = op.kind == OpKind::kAllReduce && collective->reduce == ReduceKind::kSum;
+      const auto matmul = matmuls.find(op.inputs[0]);
+      if (matmul == matmuls.end()) continue;
+      const bool is_sum = op.kind == OpKind::kAllReduce && ReduceOf(op) == ReduceKind::kSum;
       if (!by_parts && !is_sum) continue;
       cut_.insert(i);
-      cut_.insert(product->second);
-      sum_of_[product->second] = i;
+      cut_.insert(matmul->second);
+      sum_of_[matmul->second] = i;
     }
   }
 
@@ -76,9 +76,11 @@ class ListParts {
     if (cut.inputs.size() == 4 && program_.value(op.inputs[2]).dims.size() == 2) {
       cut.inputs[2] = RowsOf(op.inputs[2], part);
     }
-    if (auto* collective = std::get_if<CollectiveAttributes>(&cut.attributes)) {
-      collective->row_parts = 1;
-      collective->extent /= parts_;
+    if (auto* const gather = std::get_if<AllGatherAttributes>(&cut.attributes)) {
+      gather->row_parts = 1;
+      gather->extent /= parts_;
+    } else if (auto* const scatter = std::get_if<ReduceScatterAttributes>(&cut.attributes)) {
+      scatter->row_parts = 1;
     }
     return cut;
   }

@@ -21,7 +21,7 @@ BuildOptions PartsOptions(bool by_rows, int parts) {
   return options;
 }
 
-bool IsRowProduct(const Op& op) {
+bool IsRowMatmul(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput;
 }
 
@@ -47,10 +47,10 @@ std::vector<size_t> IndicesOf(const std::vector<Op>& ops, const Is& is) {
 }
 
 // True if a matmul is computed between the begin of `collective` and its wait.
-bool HidesBehindProduct(const std::vector<Op>& ops, size_t collective) {
+bool HidesBehindMatmul(const std::vector<Op>& ops, size_t collective) {
   for (size_t i = collective + 1; i < ops.size(); ++i) {
     if (ops[i].kind == OpKind::kWait && ops[i].inputs[0] == ops[collective].outputs[0]) break;
-    if (IsRowProduct(ops[i])) return true;
+    if (IsRowMatmul(ops[i])) return true;
   }
   return false;
 }
@@ -63,13 +63,13 @@ TEST(TensorPartsTest, APartOfASumTravelsWhileTheNextPartIsComputed) {
     const OpKind kind = by_rows ? OpKind::kReduceScatter : OpKind::kAllReduce;
     int sums = 0, hidden = 0;
     for (const size_t i : IndicesOf(ops, [&](const Op& op) { return op.kind == kind; })) {
-      const bool is_of_product = std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
-        return IsRowProduct(op) && op.outputs[0] == ops[i].inputs[0];
+      const bool is_of_matmul = std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
+        return IsRowMatmul(op) && op.outputs[0] == ops[i].inputs[0];
       });
-      if (!is_of_product) continue;
+      if (!is_of_matmul) continue;
       ++sums;
       if (!ops[i].asynchronous) continue;
-      hidden += HidesBehindProduct(ops, i);
+      hidden += HidesBehindMatmul(ops, i);
     }
     // One matmul in each of four blocks; nothing is left to hide the last part of each.
     EXPECT_EQ(sums, 4 * kParts) << by_rows;
@@ -97,7 +97,7 @@ TEST(TensorPartsTest, RowsAreGatheredWhileThePartBeforeIsComputed) {
       last_begin = part.begin;
       last_count = part.count;
       if (!ops[i].asynchronous) continue;
-      hidden += HidesBehindProduct(ops, i);
+      hidden += HidesBehindMatmul(ops, i);
     }
     // Before each of four blocks and the head; in B for the gradients of the outputs of the
     // embedding and the blocks.
@@ -113,7 +113,7 @@ TEST(TensorPartsTest, EveryRowIsComputedOnce) {
     const auto rows = [](const Program& program, Piece piece) {
       int64_t sum = 0;
       for (const Op& op : program.Ops(0, piece)) {
-        if (IsRowProduct(op)) sum += program.value(op.outputs[0]).elements();
+        if (IsRowMatmul(op)) sum += program.value(op.outputs[0]).elements();
       }
       return sum;
     };
@@ -127,7 +127,7 @@ TEST(TensorPartsTest, WhatWasNotCutDoesNotVerify) {
   Program program = BuildProgram(options).value();
   for (Op& op : program.ops[0][static_cast<int>(Piece::kForward)]) {
     if (op.kind == OpKind::kReduceScatter) {
-      std::get<CollectiveAttributes>(op.attributes).row_parts = 2;
+      std::get<ReduceScatterAttributes>(op.attributes).row_parts = 2;
       break;
     }
   }

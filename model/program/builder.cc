@@ -97,9 +97,12 @@ StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
   values.reserve(inputs.size());
   for (const ValueId input : inputs) {
     if (input < 0 || input >= static_cast<ValueId>(program.values.size())) {
-      return InvalidArgument("{}: input {} is no value", Name(kind), input);
+      return InvalidArgument("{}: input {} is not a value", Name(kind), input);
     }
     values.push_back(&program.values[input]);
+  }
+  if (!AreAttributesOf(kind, attributes)) {
+    return Internal("{} has the attributes of another kind", Name(kind));
   }
   auto types = RulesOf(kind).infer(program.mesh, attributes, values);
   if (!types.ok()) return Annotate(types.status(), Name(kind));
@@ -234,11 +237,11 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
                                 ParameterEntry* entry) {
   const int chunk = chunk_index();
   std::vector<Op>& unshard = program_.ops[chunk][static_cast<int>(Piece::kUnshard)];
-  CollectiveAttributes attributes = {SharingGroup(program_.value(entry->compute_copy).placement),
-                                     CollectivePurpose::kUnshard};
+  CollectiveAttributes used_by = {SharingGroup(program_.value(entry->compute_copy).placement),
+                                  CollectivePurpose::kUnshard};
   ValueId copy = entry->compute_copy;
   for (size_t level = cuts.size(); level-- > 0;) {
-    CollectiveAttributes gather = {entry->shards[level].group, CollectivePurpose::kUnshard};
+    AllGatherAttributes gather = {{entry->shards[level].group, CollectivePurpose::kUnshard}};
     gather.cut = entry->shards[level].cut;
     gather.extent = level == 0 ? spec.dims[0].local : cuts[level - 1].size();
     if (level == 0) gather.segments = spec.segments;
@@ -256,7 +259,7 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
     unshard.push_back(
         {.kind = OpKind::kAllGather, .attributes = gather, .inputs = {copy}, .outputs = {all}});
     copy = all;
-    attributes.group = ReplicateGroup();
+    used_by.group = ReplicateGroup();
   }
   if (HasComputeDType(spec) && program_.value(copy).dtype != options_.compute_dtype) {
     auto types = InferTypes(program_, OpKind::kCast, NoAttributes(), {&copy, 1});
@@ -277,7 +280,7 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
     copy = used;
   };
   const bool is_shared = IsSharedHeads(spec.tensor);
-  use(attributes, is_shared ? ".shared" : ".unsharded");
+  use(used_by, is_shared ? ".shared" : ".unsharded");
   if (is_shared) {
     use({WithinRun(GroupOf(Axis::kTensor), spec.tensor.run), CollectivePurpose::kUnshard},
         ".unsharded");
@@ -378,7 +381,7 @@ ValueId ProgramBuilder::CopyRows(ValueId x, const std::string& name) {
                 CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, {x},
                 name);
   }
-  CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  AllGatherAttributes gather = {{GroupOf(Axis::kTensor), CollectivePurpose::kSequence}};
   gather.extent = sequence_rows_;
   gather.row_parts = row_parts_;
   return Emit(OpKind::kAllGather, gather, {x}, name);
@@ -386,7 +389,7 @@ ValueId ProgramBuilder::CopyRows(ValueId x, const std::string& name) {
 
 ValueId ProgramBuilder::ReduceRows(ValueId x, const std::string& name) {
   if (!shards_rows_over_tensor()) return AllReduce(x, ReduceKind::kSum, name);
-  CollectiveAttributes scatter = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  ReduceScatterAttributes scatter = {{GroupOf(Axis::kTensor), CollectivePurpose::kSequence}};
   scatter.row_parts = row_parts_;
   return Emit(OpKind::kReduceScatter, scatter, {x}, name);
 }
@@ -408,8 +411,8 @@ void ProgramBuilder::UseForRows(int index) {
 
 ValueId ProgramBuilder::AllReduce(ValueId x, ReduceKind reduce, const std::string& name) {
   return Emit(OpKind::kAllReduce,
-              CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor, reduce}, {x},
-              name);
+              AllReduceAttributes{{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, reduce},
+              {x}, name);
 }
 
 }  // namespace troupe::model

@@ -59,7 +59,7 @@ Status CheckChannels(const Program& program, const SampleSchema& schema) {
       const bool is_first = chunk.input == kNoValue, is_last = chunk.output == kNoValue;
       if ((channel->reader == ChannelReader::kFirstStage && !is_first) ||
           (channel->reader == ChannelReader::kLastStage && !is_last)) {
-        return Internal("chunk {} reads {}, which sample schema {} has for the {} alone",
+        return Internal("chunk {} reads {}, which sample schema {} has only for the {}",
                         chunk.chunk, ToText(form), schema.version(), Name(channel->reader));
       }
     }

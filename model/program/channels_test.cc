@@ -65,9 +65,9 @@ TEST(CheckChannels, NamesTheChannelThatDepartsFromTheSchema) {
   chunk.channels = read;
   chunk.channels.push_back({"tokens", read[0].value});
   EXPECT_THAT(refusal(program),
-              HasSubstr("tokens i32 a token, which sample schema 1 has for the first stage alone"));
+              HasSubstr("tokens i32 a token, which sample schema 1 has only for the first stage"));
   chunk.channels.back().channel = "targets";
-  EXPECT_THAT(refusal(program), HasSubstr("has for the last stage alone"));
+  EXPECT_THAT(refusal(program), HasSubstr("has only for the last stage"));
   chunk.channels.back().channel = "weights";
   EXPECT_THAT(
       refusal(program),

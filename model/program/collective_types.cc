@@ -16,9 +16,8 @@ std::span<const DType> TypesOf(const Op& op) {
   switch (op.kind) {
     case OpKind::kAllReduce:
     case OpKind::kReduceScatter:
-      if (std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax)
-        return kCompared;
-      return kSummed;
+      return ReduceOf(op) == ReduceKind::kMax ? std::span<const DType>(kCompared)
+                                              : std::span<const DType>(kSummed);
     case OpKind::kScatterRouted:
     case OpKind::kControlReduce:
       return kSummed;
@@ -45,8 +44,9 @@ Status CheckCollectiveTypes(const Program& program, const Op& op) {
   for (const ValueId id : std::span(op.inputs).first(counted ? 1 : op.inputs.size())) {
     const Value& value = program.value(id);
     if (std::ranges::find(types, value.dtype) != types.end()) continue;
-    return InvalidArgument("{} of {}, which is {}: no such value is {}", Name(op.kind), value.name,
-                           Name(value.dtype), types.data() == kMoved ? "sent" : "reduced");
+    return InvalidArgument("{} of {}, which is {}: values of this type cannot be {}", Name(op.kind),
+                           value.name, Name(value.dtype),
+                           types.data() == kMoved ? "sent" : "reduced");
   }
   return OkStatus();
 }

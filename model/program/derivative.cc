@@ -52,7 +52,7 @@ StatusOr<ValueId> GradientContext::EmitAgain(OpKind kind, const Attributes& attr
   TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
                           InferTypes(program_, kind, attributes, inputs));
   if (types[0].placement != program_.value(value).placement) {
-    return Internal("{}: {} made again is {} where {} is due", Name(kind),
+    return Internal("{}: the recomputed {} is {}, must be {}", Name(kind),
                     program_.value(value).name, ToText(types[0].placement),
                     ToText(program_.value(value).placement));
   }
@@ -98,7 +98,7 @@ Status GradientContext::Emit(OpKind kind, const Attributes& attributes,
     const ValueId target = targets[i];
     const Placement due = GradientPlacement(program_.value(target).placement);
     if (types[i].placement != due) {
-      return Internal("{}: the gradient of {} is {} where {} is due", Name(kind),
+      return Internal("{}: the gradient of {} is {}, must be {}", Name(kind),
                       program_.value(target).name, ToText(types[i].placement), ToText(due));
     }
     if (parameter_gradient_[target] != kNoValue) {

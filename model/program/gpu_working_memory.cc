@@ -31,7 +31,7 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return kProductWorkspaceBytesMax +
+      return kMatmulWorkspaceBytesMax +
              WidenedBytes(program.value(op.inputs[0]), program.value(op.inputs[1]));
     // In addition to the library's workspace, one float per row and head: lse by heads, or our own
     // kernels' sums of do · o.
@@ -48,13 +48,12 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
 
 // Buffers of a sum whose terms are sent as `wire`: the received terms and the terms to send.
 int64_t PackedSumBytes(const Op& op, const Program& program) {
-  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
-  const int64_t ranks = GroupSize(program.mesh, attributes.group),
-                element = SizeOf(attributes.wire);
-  if (op.kind == OpKind::kReduceScatter) {
+  const CollectiveGroup& group = CollectiveOf(op).group;
+  const int64_t ranks = GroupSize(program.mesh, group), element = SizeOf(WireOf(op));
+  if (const auto* const scatter = std::get_if<ReduceScatterAttributes>(&op.attributes)) {
     const Value& x = program.value(op.inputs[0]);
-    const Range rows = attributes.cut.Of(x.dims[0].local, static_cast<int>(ranks),
-                                         IndexInGroup(program.mesh, attributes.group));
+    const Range rows = scatter->cut.Of(x.dims[0].local, static_cast<int>(ranks),
+                                       IndexInGroup(program.mesh, group));
     const int64_t own = rows.size() * x.row_elements();
     return element * (x.elements() - own + (ranks - 1) * own);
   }
@@ -70,13 +69,12 @@ int64_t PackedSumBytes(const Op& op, const Program& program) {
 }
 
 int64_t OnCommunicationStream(const Op& op, const Program& program) {
-  const auto* const attributes = std::get_if<CollectiveAttributes>(&op.attributes);
+  const CollectiveAttributes* const attributes = FindCollective(op.attributes);
   if (attributes == nullptr || GroupSize(program.mesh, attributes->group) == 1) return 0;
   if (op.kind == OpKind::kExchangeHeads || op.kind == OpKind::kRelayout) {
     return program.value(op.inputs[0]).bytes() + program.value(op.outputs[0]).bytes();
   }
-  const bool sums = op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter;
-  return sums && attributes->wire != DType::kFloat32 ? PackedSumBytes(op, program) : 0;
+  return WireOf(op) != DType::kFloat32 ? PackedSumBytes(op, program) : 0;
 }
 
 }  // namespace

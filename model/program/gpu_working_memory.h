@@ -11,7 +11,7 @@
 namespace troupe::model {
 
 // The maximum workspace of one matmul (cuBLASLt), in bytes.
-inline constexpr int64_t kProductWorkspaceBytesMax = int64_t{32} << 20;
+inline constexpr int64_t kMatmulWorkspaceBytesMax = int64_t{32} << 20;
 // The maximum workspace of one attention (cuDNN), in bytes: enough for 41 samples of 1,024 tokens
 // with 12 heads, or three of 2,048 with 32, so that a gradient needs few calls and each of them
 // fills the device.

@@ -22,7 +22,7 @@ int64_t OfLlama124m(int64_t samples, int64_t tokens, DType compute, bool documen
   return GpuWorkingBytes(BuildProgram(options).value());
 }
 
-TEST(GpuWorkingMemoryTest, IsThatOfAProductWhereNoLibraryMakesAttention) {
+TEST(GpuWorkingMemoryTest, IsThatOfAMatmulWhereNoLibraryComputesAttention) {
   EXPECT_EQ(OfLlama124m(8, 1024, DType::kFloat32), 32 * kMebibyte);
   EXPECT_EQ(OfLlama124m(8, 1024, DType::kBFloat16, /*document_mask=*/true), 32 * kMebibyte);
 }
@@ -65,9 +65,12 @@ int64_t OfCollective(int ranks, OpKind kind, DType wire, std::pair<int64_t, int6
          {},
          {}});
   };
-  CollectiveAttributes attributes;
-  attributes.group = GroupOf(Axis::kTensor);
-  attributes.wire = wire;
+  const CollectiveAttributes over = {GroupOf(Axis::kTensor), CollectivePurpose::kTensor};
+  Attributes attributes = ExchangeHeadsAttributes{over};
+  if (kind == OpKind::kAllReduce) attributes = AllReduceAttributes{over, ReduceKind::kSum, wire};
+  if (kind == OpKind::kReduceScatter) {
+    attributes = ReduceScatterAttributes{over, RowCut(), 1, wire};
+  }
   const ValueId x = value("x", in), y = value("y", out);
   program.update = {{.kind = kind, .attributes = attributes, .inputs = {x}, .outputs = {y}}};
   return GpuWorkingBytes(program);

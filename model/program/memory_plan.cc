@@ -33,7 +33,7 @@ class Planner {
       : program_(program),
         pieces_(MicrobatchPieces(split_backward)),
         roots_(StorageRoots(program)) {
-    TROUPE_CHECK(buffers.size() == program.chunks.size(), "{} buffers for {} chunks",
+    TROUPE_CHECK(buffers.size() == program.chunks.size(), "there are {} buffers for {} chunks",
                  buffers.size(), program.chunks.size());
     plan_.locations.resize(program.values.size());
     plan_.saved_bytes.resize(program.chunks.size());
@@ -160,7 +160,7 @@ class Planner {
     }
     if (backward_begin == 0 || backward_bytes == 0) return;
     plan_.peak_text += fmt::format(
-        "  pairs are interleaved: {} of temporaries of F and {} of a backward piece share no "
+        "  pairs are interleaved: {} of temporaries of F and {} of a backward action share no "
         "memory\n",
         Bytes(forward_bytes), Bytes(backward_bytes));
   }
@@ -228,7 +228,7 @@ class Planner {
       }
     }
     plan_.peak_text =
-        fmt::format("{} of temporaries alive in {} of chunk {} at {}\n", Bytes(most), Name(piece),
+        fmt::format("{} of temporaries in use in {} of chunk {} at {}\n", Bytes(most), Name(piece),
                     program_.chunks[chunk_index].chunk, ToText(ops[peak - first], program_));
     for (const Lifetime& lifetime : lifetimes) {
       if (lifetime.begin > peak || peak > lifetime.end) continue;

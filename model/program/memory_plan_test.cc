@@ -52,10 +52,10 @@ class StampedMemory {
     const std::vector<Op>& ops = program_.Ops(chunk_index, piece);
     for (int i = first; i < end; ++i) {
       const Op& op = ops[static_cast<size_t>(i)];
-      if (op.asynchronous) under_way_[op.outputs[0]] = &op;
+      if (op.asynchronous) in_flight_[op.outputs[0]] = &op;
       if (op.kind == OpKind::kWait) {
         // An asynchronous collective reads its inputs and writes its outputs until its wait.
-        const Op& begun = *under_way_.at(op.inputs[0]);
+        const Op& begun = *in_flight_.at(op.inputs[0]);
         ReadApartFromOutputs(begun, buffer, "at the wait of ");
         for (const ValueId id : begun.outputs) Write(id, buffer);
         continue;
@@ -124,7 +124,7 @@ class StampedMemory {
 
   const Program& program_;
   const MemoryPlan& plan_;
-  std::map<ValueId, const Op*> under_way_;
+  std::map<ValueId, const Op*> in_flight_;
   std::vector<ValueId> persistent_, temporary_;
   std::vector<std::vector<std::vector<ValueId>>> saved_;  // by chunk index and buffer
   const std::map<ValueId, bool> copies_ = [this] {
@@ -267,7 +267,7 @@ TEST(PlanMemoryTest, SavesOnlyWhatBackwardNeedsAndPrintsThePeak) {
   EXPECT_GE(plan.saved_bytes[0], saved * 9 / 10);
   // Master, gradient and two moments of 124M parameters in float32.
   EXPECT_NEAR(static_cast<double>(plan.persistent_bytes), 16.0 * 123.6e6, 16e6);
-  EXPECT_NE(ToText(plan, program).find("alive in"), std::string::npos) << ToText(plan, program);
+  EXPECT_NE(ToText(plan, program).find("in use in"), std::string::npos) << ToText(plan, program);
   const MemoryPlan four = PlanMemory(program, {4}, false, 2);
   EXPECT_EQ(four.total_bytes() - plan.total_bytes(), 3 * plan.saved_bytes[0]);
 }

@@ -1,15 +1,65 @@
 #include "model/program/op.h"
 
 #include <algorithm>
+#include <type_traits>
+
+#include "base/check.h"
 
 namespace troupe::model {
 
 const char* Name(OpKind kind) {
   static constexpr const char* kNames[] = {
-#define TROUPE_OP(Kind, name, cpu, cuda) #name,
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) #name,
 #include "model/program/op_kinds.def"
   };
   return kNames[static_cast<int>(kind)];
+}
+
+bool AreAttributesOf(OpKind kind, const Attributes& attributes) {
+  switch (kind) {
+#define TROUPE_OP(Kind, name, type, cpu, cuda) \
+  case OpKind::k##Kind:                        \
+    return std::holds_alternative<type##Attributes>(attributes);
+#include "model/program/op_kinds.def"
+  }
+  return false;
+}
+
+const CollectiveAttributes* FindCollective(const Attributes& attributes) {
+  return std::visit(
+      [](const auto& of_kind) -> const CollectiveAttributes* {
+        if constexpr (std::is_base_of_v<CollectiveAttributes, std::decay_t<decltype(of_kind)>>) {
+          return &of_kind;
+        } else {
+          return nullptr;
+        }
+      },
+      attributes);
+}
+
+const CollectiveAttributes& CollectiveOf(const Op& op) {
+  const CollectiveAttributes* const collective = FindCollective(op.attributes);
+  TROUPE_CHECK(collective != nullptr, "{} has no group", Name(op.kind));
+  return *collective;
+}
+
+ReduceKind ReduceOf(const Op& op) {
+  const auto* const sum = std::get_if<AllReduceAttributes>(&op.attributes);
+  return sum == nullptr ? ReduceKind::kSum : sum->reduce;
+}
+
+DType WireOf(const Op& op) {
+  if (const auto* const sum = std::get_if<AllReduceAttributes>(&op.attributes)) return sum->wire;
+  const auto* const scatter = std::get_if<ReduceScatterAttributes>(&op.attributes);
+  return scatter == nullptr ? DType::kFloat32 : scatter->wire;
+}
+
+int RowPartsOf(const Op& op) {
+  if (const auto* const gather = std::get_if<AllGatherAttributes>(&op.attributes)) {
+    return gather->row_parts;
+  }
+  const auto* const scatter = std::get_if<ReduceScatterAttributes>(&op.attributes);
+  return scatter == nullptr ? 1 : scatter->row_parts;
 }
 
 const char* Name(CollectivePurpose purpose) {

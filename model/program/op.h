@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/program/collective_group.h"
+#include "model/program/collective_attributes.h"
 #include "model/program/context_rows.h"
 #include "model/program/float8.h"
 #include "model/program/router_attributes.h"
@@ -20,7 +20,7 @@
 namespace troupe::model {
 
 enum class OpKind : uint8_t {
-#define TROUPE_OP(Kind, name, cpu, cuda) k##Kind,
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) k##Kind,
 #include "model/program/op_kinds.def"
 };
 const char* Name(OpKind kind);  // "matmul_grad_weight"
@@ -37,19 +37,6 @@ struct Mask {
   // the data.
   int64_t Pairs(int64_t tokens) const { return tokens * (tokens + 1) / 2; }
 };
-
-// The purpose of a collective: shown by metrics, watchdog, recorder and traces.
-enum class CollectivePurpose : uint8_t {
-  kTensor,
-  kSequence,
-  kContext,
-  kDispatch,
-  kUnshard,
-  kGradient,
-  kPipe,
-  kControl
-};
-const char* Name(CollectivePurpose purpose);
 
 struct NoAttributes {};
 struct NormAttributes {
@@ -92,68 +79,6 @@ struct RopeAttributes {
   bool inverse;
   DType buffer = DType::kFloat32;  // bf16: sines and cosines are rounded to it
 };
-enum class ReduceKind : uint8_t { kSum, kMax };
-// Attributes of kExchangeHeads.
-struct ExchangeAttributes {
-  int64_t samples = 0;   // in the rows
-  int64_t head_dim = 0;  // columns that stay together
-  bool to_rows = false;  // columns → rows, else rows → columns
-};
-// Attributes of kRelayout.
-struct RelayoutAttributes {
-  int64_t samples = 0;        // in the rows
-  bool to_head_tail = false;  // contiguous parts → head and tail chunks, else the inverse
-  ChunkLayout from() const {
-    return to_head_tail ? ChunkLayout::kContiguous : ChunkLayout::kHeadTail;
-  }
-  ChunkLayout to() const {
-    return to_head_tail ? ChunkLayout::kHeadTail : ChunkLayout::kContiguous;
-  }
-};
-// The division of rows among the ranks of a group, in group order.
-struct RowCut {
-  // Rows that stay together: blocks are balanced in whole units; the last block may end with a
-  // partial unit.
-  int64_t unit = 1;
-  // The rank that has all rows, while the others have none; -1: each rank has a block.
-  int32_t owner = -1;
-  bool operator==(const RowCut&) const = default;
-  // The rows of rank `index` of `ranks`.
-  Range Of(int64_t rows, int ranks, int index) const;
-};
-struct CollectiveAttributes {
-  CollectiveGroup group;
-  CollectivePurpose purpose;
-  ReduceKind reduce = ReduceKind::kSum;
-  // kShift: the number of places that the input moves along the ring.
-  int32_t shift = 0;
-  // kAllGather: the result is Replicated on the group, not Copied.
-  bool replicated = false;
-  // kAllGather: extent of the result's dim 0 on this rank; 0: the input's extent times the ranks of
-  // the group.
-  int64_t extent = 0;
-  // kAllGather and kReduceScatter: the number of equal parts of the whole rows; a rank has its
-  // block of each part (ShardHow::kParts if there are several). Operations that run have one part:
-  // passes/tensor_parts.cc splits the others.
-  int32_t row_parts = 1;
-  // kAllGather and kReduceScatter: the blocks of the ranks.
-  RowCut cut;
-  // kAllReduce: the sum of a whole bucket of gradients, including the padding after the last.
-  bool of_bucket = false;
-  // kAllGather: the segments of the result; blocks ignore them.
-  std::vector<Segment> segments;
-  // kAllToAll with counts, kGatherRouted and kScatterRouted: upper bounds of the input and output
-  // rows.
-  int64_t rows_in = 0, rows_out = 0;
-  // kGatherRouted and kScatterRouted: rows of all ranks together if tokens spread evenly, for
-  // costs.
-  int64_t expected_rows = 0;
-  ExchangeAttributes exchange;
-  RelayoutAttributes relayout;
-  // kAllReduce and kReduceScatter of f32: bf16 if ranks send each other values rounded to it. Sums
-  // are computed in f32, each on one rank; the result of kAllReduce is rounded too.
-  DType wire = DType::kFloat32;
-};
 struct ControlAttributes {
   int32_t rank;
 };  // this rank's number in the mesh
@@ -172,9 +97,17 @@ struct AdamWAttributes {
 
 using Attributes =
     std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
-                 CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes,
-                 GroupedAttributes, RouterBiasAttributes, PartAttributes, LossAttributes,
-                 DropoutAttributes, QuantizeAttributes>;
+                 CollectiveAttributes, AllReduceAttributes, ReduceScatterAttributes,
+                 AllGatherAttributes, RoutedRowsAttributes, ExchangeHeadsAttributes,
+                 RelayoutAttributes, ShiftAttributes, ControlAttributes, AdamWAttributes,
+                 RouterAttributes, GroupedAttributes, RouterBiasAttributes, PartAttributes,
+                 LossAttributes, DropoutAttributes, QuantizeAttributes>;
+
+// Whether operations of `kind` have attributes of this type, by the list of op_kinds.def.
+bool AreAttributesOf(OpKind kind, const Attributes& attributes);
+
+// The part that all collectives have in common; null for attributes of other operations.
+const CollectiveAttributes* FindCollective(const Attributes& attributes);
 
 // The part of the chunk's work that an operation belongs to: forward, gradient of inputs, gradient
 // of weights.
@@ -208,6 +141,15 @@ struct Op {
 
   bool recomputes() const { return layer >= 0 && part != Part::kForward; }
 };
+
+// REQUIRES: `op` is a collective or kCopy.
+const CollectiveAttributes& CollectiveOf(const Op& op);
+// How a reduction combines its terms, and the dtype in which ranks send them; a sum sent as it is
+// for other operations.
+ReduceKind ReduceOf(const Op& op);
+DType WireOf(const Op& op);
+// The number of parts in which a gather or reduce-scatter handles its rows; 1 for other operations.
+int RowPartsOf(const Op& op);
 
 }  // namespace troupe::model
 

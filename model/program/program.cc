@@ -7,17 +7,22 @@
 namespace troupe::model {
 namespace {
 
-// Empty for other kinds.
-std::string RelayoutText(const RelayoutAttributes& a) {
-  if (a.samples == 0) return {};
-  return fmt::format(" {} samples {}", a.samples,
-                     a.to_head_tail ? "to head and tail" : "to contiguous");
-}
-
 // Empty for blocks without units or owner.
 std::string CutText(const RowCut& cut) {
   if (cut.owner >= 0) return fmt::format(" whole on {}", cut.owner);
   return cut.unit > 1 ? fmt::format(" in units of {}", cut.unit) : std::string();
+}
+
+std::string PartsText(int parts) {
+  return parts > 1 ? fmt::format(" in {} parts", parts) : std::string();
+}
+
+std::string WireText(DType wire) {
+  return wire == DType::kFloat32 ? std::string() : fmt::format(", wire {}", Name(wire));
+}
+
+std::string CollectiveText(const CollectiveAttributes& a, const std::string& details) {
+  return fmt::format("{}{}, purpose {}", ToText(a.group), details, Name(a.purpose));
 }
 
 struct AttributesText {
@@ -58,14 +63,24 @@ struct AttributesText {
     if (a.buffer != DType::kFloat32) text += fmt::format(", sines in {}", Name(a.buffer));
     return a.inverse ? text + ", inverse" : text;
   }
-  std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format(
-        "{}{}{}{}{}{}{}{}, purpose {}{}", ToText(a.group),
-        a.reduce == ReduceKind::kMax ? " max" : "", a.replicated ? " replicated" : "",
-        a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
-        a.extent != 0 ? fmt::format(" extent {}", a.extent) : "", RelayoutText(a.relayout),
-        CutText(a.cut), a.row_parts > 1 ? fmt::format(" in {} parts", a.row_parts) : "",
-        Name(a.purpose), a.wire == DType::kFloat32 ? "" : fmt::format(", wire {}", Name(a.wire)));
+  std::string operator()(const CollectiveAttributes& a) const { return CollectiveText(a, ""); }
+  std::string operator()(const AllReduceAttributes& a) const {
+    return CollectiveText(a, a.reduce == ReduceKind::kMax ? " max" : "") + WireText(a.wire);
+  }
+  std::string operator()(const ReduceScatterAttributes& a) const {
+    return CollectiveText(a, CutText(a.cut) + PartsText(a.row_parts)) + WireText(a.wire);
+  }
+  std::string operator()(const AllGatherAttributes& a) const {
+    return CollectiveText(a, fmt::format("{}{}{}{}", a.replicated ? " replicated" : "",
+                                         a.extent != 0 ? fmt::format(" extent {}", a.extent) : "",
+                                         CutText(a.cut), PartsText(a.row_parts)));
+  }
+  std::string operator()(const RelayoutAttributes& a) const {
+    return CollectiveText(a, fmt::format(" {} samples {}", a.samples,
+                                         a.to_head_tail ? "to head and tail" : "to contiguous"));
+  }
+  std::string operator()(const ShiftAttributes& a) const {
+    return CollectiveText(a, fmt::format(" by {}", a.shift));
   }
   std::string operator()(const RouterAttributes& a) const {
     std::string text = fmt::format("{}{}, {} of {} experts, tokens {}",

@@ -55,23 +55,23 @@ class StepChecker {
 
   // `ends_later`: later pieces wait for collectives begun here.
   Status Run(const std::vector<Op>& ops, const char* piece, bool ends_later = false) {
-    const auto before = under_way_;
+    const auto before = in_flight_;
     for (const Op& op : ops) {
       if (Status status = Check(op); !status.ok()) {
         return Internal("{}: {}: {}", piece, ToText(op, program_), Message(status));
       }
     }
-    for (const auto& [output, op] : under_way_) {
+    for (const auto& [output, op] : in_flight_) {
       if (ends_later || op->last_microbatch || before.contains(output)) continue;
-      return Internal("{}: {}: nothing waits for it", piece, ToText(*op, program_));
+      return Internal("{}: {}: no operation waits for it", piece, ToText(*op, program_));
     }
     return OkStatus();
   }
 
-  Status NothingIsUnderWayAfter(const char* piece) const {
-    if (under_way_.empty()) return OkStatus();
-    return Internal("{}: {}: nothing has waited for it", piece,
-                    ToText(*under_way_.begin()->second, program_));
+  Status NothingIsInFlightAfter(const char* piece) const {
+    if (in_flight_.empty()) return OkStatus();
+    return Internal("{}: {}: no operation has waited for it", piece,
+                    ToText(*in_flight_.begin()->second, program_));
   }
 
   bool Made(ValueId value) const { return made_[value]; }
@@ -89,11 +89,11 @@ class StepChecker {
 
   Status Check(const Op& op) {
     if (op.kind == OpKind::kWait) return CheckWait(op);
-    TROUPE_RETURN_IF_ERROR(CheckUnderWay(op));
+    TROUPE_RETURN_IF_ERROR(CheckInFlight(op));
     TROUPE_RETURN_IF_ERROR(CheckCollectiveTypes(program_, op));
     if (op.asynchronous) {
       if (!IsCollective(op.kind) && op.kind != OpKind::kAllToAll) {
-        return InvalidArgument("no collective is asynchronous");
+        return InvalidArgument("asynchronous collectives are not allowed here");
       }
       Begin(op);
     }
@@ -101,7 +101,7 @@ class StepChecker {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueType> types,
                             InferTypes(program_, op.kind, op.attributes, op.inputs));
     if (types.size() != op.outputs.size()) {
-      return InvalidArgument("{} outputs where {} are due", op.outputs.size(), types.size());
+      return InvalidArgument("there are {} outputs, must be {}", op.outputs.size(), types.size());
     }
     for (size_t i = 0; i < types.size(); ++i) {
       TROUPE_RETURN_IF_ERROR(CheckType(program_.value(op.outputs[i]), types[i]));
@@ -111,25 +111,26 @@ class StepChecker {
   }
 
   Status CheckWait(const Op& op) {
-    const auto begun = under_way_.find(op.inputs.empty() ? kNoValue : op.inputs[0]);
-    if (begun == under_way_.end()) return InvalidArgument("it waits for nothing that was begun");
+    const auto begun = in_flight_.find(op.inputs.empty() ? kNoValue : op.inputs[0]);
+    if (begun == in_flight_.end())
+      return InvalidArgument("it waits for a collective that was not started");
     std::vector<ValueId> due = begun->second->outputs;
     due.insert(due.end(), begun->second->inputs.begin(), begun->second->inputs.end());
     if (due != op.inputs || op.part != begun->second->part ||
         op.gradient_in_forward != begun->second->gradient_in_forward) {
-      return InvalidArgument("it is not the wait of {}", ToText(*begun->second, program_));
+      return InvalidArgument("it does not match {}", ToText(*begun->second, program_));
     }
     End(*begun->second);
-    under_way_.erase(begun);
+    in_flight_.erase(begun);
     return OkStatus();
   }
 
   // Until its wait, no operation may touch the outputs of a collective in flight or write its
   // inputs.
-  Status CheckUnderWay(const Op& op) const {
+  Status CheckInFlight(const Op& op) const {
     const auto check = [&](ValueId id, bool writes) -> Status {
-      const Op* user = UserOf(made_under_way_, id);
-      if (user == nullptr && writes) user = UserOf(read_under_way_, id);
+      const Op* user = UserOf(made_in_flight_, id);
+      if (user == nullptr && writes) user = UserOf(read_in_flight_, id);
       if (user == nullptr) return OkStatus();
       return InvalidArgument("{} is in use by {}", program_.value(id).name,
                              ToText(*user, program_));
@@ -149,9 +150,9 @@ class StepChecker {
   }
 
   void Begin(const Op& op) {
-    under_way_[op.outputs[0]] = &op;
-    for (const ValueId id : op.outputs) made_under_way_.emplace(RangeOf(id).root, Use{id, &op});
-    for (const ValueId id : op.inputs) read_under_way_.emplace(RangeOf(id).root, Use{id, &op});
+    in_flight_[op.outputs[0]] = &op;
+    for (const ValueId id : op.outputs) made_in_flight_.emplace(RangeOf(id).root, Use{id, &op});
+    for (const ValueId id : op.inputs) read_in_flight_.emplace(RangeOf(id).root, Use{id, &op});
   }
 
   void End(const Op& op) {
@@ -163,8 +164,8 @@ class StepChecker {
         if (use != end) uses.erase(use);
       }
     };
-    forget(made_under_way_, op.outputs);
-    forget(read_under_way_, op.inputs);
+    forget(made_in_flight_, op.outputs);
+    forget(read_in_flight_, op.inputs);
   }
 
   Status CheckRead(ValueId id) {
@@ -183,12 +184,12 @@ class StepChecker {
                            std::equal(value.dims.begin() + 1, value.dims.end(),
                                       whole.dims.begin() + 1, whole.dims.end());
       if (is_rows && !IsPlacedAsRowsOf(value.placement, whole.placement)) {
-        return InvalidArgument("{} is {} but rows of {}, which is {}", value.name,
+        return InvalidArgument("{} is {} but has rows of {}, which is {}", value.name,
                                ToText(value.placement), whole.name, ToText(whole.placement));
       }
       if (is_rows) return CheckRead(value.view_of);
     }
-    return InvalidArgument("{} ({}) is read but nothing has made it", value.name,
+    return InvalidArgument("{} ({}) is read before an operation has written it", value.name,
                            ToText(value.placement));
   }
 
@@ -204,7 +205,7 @@ class StepChecker {
                       return a.local == b.local && a.global == b.global;
                     })) {
       return InvalidArgument(
-          "{} is declared with another dtype or other extents than the operation makes",
+          "{} is declared with another dtype or other extents than those of the operation",
           value.name);
     }
     return OkStatus();
@@ -225,12 +226,12 @@ class StepChecker {
       const Role role = program_.value(output).role;
       const bool is_gradient = role == Role::kGradient || role == Role::kMicrobatchGradient;
       if (is_gradient && op.first_writer != writers.empty()) {
-        return InvalidArgument("{} must be overwritten by its first writer and by no other",
+        return InvalidArgument("{} must be overwritten by its first writer and by no other one",
                                program_.value(output).name);
       }
       writers.push_back(&op);
     } else if (made_[output] && !in_update) {
-      return InvalidArgument("{} is made a second time", program_.value(output).name);
+      return InvalidArgument("{} is written a second time", program_.value(output).name);
     }
     made_[output] = true;
     // A reduce-scatter in place, even with an empty block, leaves the rest of its input
@@ -291,12 +292,12 @@ class StepChecker {
   std::vector<std::vector<ValueId>> members_;    // by storage root
   std::vector<std::vector<const Op*>> writers_;  // by accumulator
   std::vector<StorageRange> ranges_;
-  std::map<ValueId, const Op*> under_way_;  // begun collectives, by first output
-  Uses made_under_way_, read_under_way_;
+  std::map<ValueId, const Op*> in_flight_;  // begun collectives, by first output
+  Uses made_in_flight_, read_in_flight_;
 };
 
 std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {
-  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  const CollectiveAttributes& attributes = CollectiveOf(op);
   return {attributes.group, attributes.purpose};
 }
 
@@ -314,9 +315,13 @@ Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
+        if (!AreAttributesOf(op.kind, op.attributes)) {
+          return Internal("{}: {}: it has the attributes of another kind", Name(piece),
+                          ToText(op, program));
+        }
         if (op.last_microbatch && (piece == Piece::kForward || !IsCollective(op.kind) ||
                                    op.part != Part::kWeightGradient)) {
-          return Internal("{}: {}: only a collective of W runs with the last microbatch alone",
+          return Internal("{}: {}: only a collective of W can run with the last microbatch only",
                           Name(piece), ToText(op, program));
         }
         // Within F and its derivative, tokens are exchanged over context, but parameters are not.
@@ -324,7 +329,7 @@ Status CheckPieceContents(const Program& program) {
             op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
           continue;
         }
-        if (std::get<CollectiveAttributes>(op.attributes).row_parts > 1) {
+        if (RowPartsOf(op) > 1) {
           return Internal("{}: {}: its parts were not cut", Name(piece), ToText(op, program));
         }
         const auto& [group, purpose] = GroupAndPurpose(op);
@@ -360,7 +365,7 @@ Status CheckBoundaries(const Program& program) {
         by_rows[Axis::kTensor] = due[Axis::kTensor];
       }
       if (due != by_rows || program.value(gradient).placement != GradientPlacement(due)) {
-        return Internal("chunk {}: boundary {} is {} and its gradient {}", chunk.chunk,
+        return Internal("chunk {}: boundary {} is {} but its gradient is {}", chunk.chunk,
                         program.value(value).name, ToText(due),
                         ToText(program.value(gradient).placement));
       }
@@ -380,14 +385,14 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
     TROUPE_RETURN_IF_ERROR(checker.Run(program.Ops(c, Piece::kUnshard), "unshard", true));
   }
   for (int c = 0; c < chunks; ++c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kForward));
-  TROUPE_RETURN_IF_ERROR(checker.NothingIsUnderWayAfter("forward"));
+  TROUPE_RETURN_IF_ERROR(checker.NothingIsInFlightAfter("forward"));
   for (int c = chunks - 1; c >= 0; --c) {
     for (const Piece piece : backward) TROUPE_RETURN_IF_ERROR(run(c, piece));
   }
   for (const ChunkInterface& chunk : program.chunks) {
     for (const ValueId made : {chunk.output, chunk.input_gradient}) {
       if (made != kNoValue && !checker.Made(made)) {
-        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk,
+        return Internal("chunk {}: no operation writes boundary {}", chunk.chunk,
                         program.value(made).name);
       }
     }
@@ -399,7 +404,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
     }
   }
   for (int c = chunks - 1; c >= 0; --c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kReduce));
-  TROUPE_RETURN_IF_ERROR(checker.NothingIsUnderWayAfter("reduce"));
+  TROUPE_RETURN_IF_ERROR(checker.NothingIsInFlightAfter("reduce"));
   return checker.Run(program.update, "update");
 }
 

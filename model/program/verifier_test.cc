@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "model/program/builder.h"
 #include "model/program/storage.h"
 #include "model/testing.h"
 
@@ -127,6 +128,23 @@ void ForEachConversion(
 TEST(VerifyProgramTest, AcceptsWhatTheBuilderMakes) {
   for (const Program& program : AllValid())
     EXPECT_TRUE(VerifyProgram(program).ok()) << VerifyProgram(program);
+}
+
+TEST(VerifyProgramTest, RefusesTheAttributesOfAnotherKind) {
+  const Program valid = Valid(1, 0, false);
+  const std::vector<Op>& forward = valid.Ops(0, Piece::kForward);
+  const auto sum = std::ranges::find(forward, OpKind::kAllReduce, &Op::kind);
+  ASSERT_NE(sum, forward.end());
+  for (const Attributes& wrong : {Attributes(NoAttributes()), Attributes(CollectiveOf(*sum)),
+                                  Attributes(ReduceScatterAttributes{CollectiveOf(*sum)})}) {
+    EXPECT_FALSE(AreAttributesOf(OpKind::kAllReduce, wrong));
+    const Status inferred = InferTypes(valid, OpKind::kAllReduce, wrong, sum->inputs).status();
+    EXPECT_THAT(std::string(Message(inferred)), testing::HasSubstr("attributes of another kind"));
+    Program program = valid;
+    program.ops[0][static_cast<int>(Piece::kForward)][sum - forward.begin()].attributes = wrong;
+    EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+                testing::HasSubstr("attributes of another kind"));
+  }
 }
 
 TEST(VerifyProgramTest, FindsEveryMissingConversionWithReadersOfItsInput) {
@@ -289,7 +307,7 @@ TEST(VerifyProgramTest, FindsAHaltThatComesTooLateOrIsMissing) {
   program = valid;
   program.update.erase(program.update.end() - 2);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
-              testing::HasSubstr("0 control_halt, a value to hold it"));
+              testing::HasSubstr("0 control_halt, but a value for it"));
   // Before the word is reduced, ranks would halt at different steps.
   program = valid;
   std::swap(program.update[program.update.size() - 3], program.update[program.update.size() - 2]);
@@ -353,10 +371,10 @@ TEST(VerifyProgramTest, FindsACollectiveThatIsUsedBeforeItsWait) {
     EXPECT_EQ(VerifyProgram(none).code(), StatusCode::kInternal);
     OpsOf(twice, Piece::kForward).insert(nth(twice), Op(*nth(twice)));
     EXPECT_THAT(std::string(Message(VerifyProgram(twice))),
-                testing::HasSubstr("waits for nothing that was begun"));
+                testing::HasSubstr("waits for a collective that was not started"));
     std::rotate(OpsOf(early, Piece::kForward).begin(), nth(early), nth(early) + 1);
     EXPECT_THAT(std::string(Message(VerifyProgram(early))),
-                testing::HasSubstr("waits for nothing that was begun"));
+                testing::HasSubstr("waits for a collective that was not started"));
   }
 }
 

@@ -28,15 +28,15 @@ Status CheckOptimizer(const Program& program) {
     }
   }
   if (control_reduces != 1 || adamws != 1) {
-    return Internal("update: {} control_reduce and {} adamw where one of each is due",
-                    control_reduces, adamws);
+    return Internal("update: {} control_reduce and {} adamw, must be one of each", control_reduces,
+                    adamws);
   }
   if (control_halts != (program.halted == kNoValue ? 0 : 1)) {
-    return Internal("update: {} control_halt, {} value to hold it", control_halts,
+    return Internal("update: {} control_halt, but {} value for it", control_halts,
                     program.halted == kNoValue ? "no" : "a");
   }
   if (updated.size() != program.parameters.size()) {
-    return Internal("update: adamw has {} gradients of {} parameters", updated.size(),
+    return Internal("update: adamw has {} gradients for {} parameters", updated.size(),
                     program.parameters.size());
   }
   size_t next_counted = 0;
@@ -46,18 +46,18 @@ Status CheckOptimizer(const Program& program) {
     const Value& gradient = program.value(updated[p]);
     if (gradient.placement != master.placement) {
       return Internal(
-          "update: adamw: the gradient of {} reaches the optimizer {} where the parameter is {}",
+          "update: adamw: the gradient of {} reaches the optimizer {}, but the parameter is {}",
           master.name, ToText(gradient.placement), ToText(master.placement));
     }
     if (StorageRoot(program, updated[p]) != StorageRoot(program, entry.gradient)) {
-      return Internal("update: adamw: gradient {} of {} is not what backward made", gradient.name,
-                      master.name);
+      return Internal("update: adamw: gradient {} of {} is not an output of backward",
+                      gradient.name, master.name);
     }
     const bool due = CountedInNorm(program, entry);
     const bool is = next_counted < counted.size() && counted[next_counted] == updated[p];
     if (is) ++next_counted;
     if (is != due || entry.counted_in_norm != due) {
-      return Internal("update: sum_of_squares: {} is {}counted on this rank, where {} on {}",
+      return Internal("update: sum_of_squares: {} is {}counted on this rank, but {} on {}",
                       master.name, is ? "" : "not ", due ? "it must be" : "another rank counts it",
                       ToText(master.placement));
     }
@@ -73,8 +73,7 @@ Status CheckOwners(const Program& program) {
     for (size_t c = 0; c < program.chunks.size(); ++c) {
       for (const Op& op : program.Ops(static_cast<int>(c), Piece::kReduce)) {
         if (op.kind != OpKind::kAllReduce ||
-            std::get<CollectiveAttributes>(op.attributes).group.kind !=
-                CollectiveGroup::Kind::kOwners) {
+            CollectiveOf(op).group.kind != CollectiveGroup::Kind::kOwners) {
           continue;
         }
         for (const ValueId output : op.outputs) {

@@ -20,12 +20,13 @@ struct ScheduleCandidate {
 std::string NameOf(ScheduleKind kind, int chunks_per_stage) {
   return chunks_per_stage == 1
              ? Name(kind)
-             : fmt::format("{} with {} chunks a stage", Name(kind), chunks_per_stage);
+             : fmt::format("{} with {} chunks per stage", Name(kind), chunks_per_stage);
 }
 
 std::string ToText(const ScheduleCandidate& candidate, double shortest) {
   return fmt::format(
-      "{}: step {:.3f} of the shortest, bubble {:.1f}%, at most {:.4g} microbatches alive",
+      "{}: step time {:.3f} times the shortest, bubble {:.1f}%, at most {:.4g} microbatches in "
+      "flight",
       NameOf(candidate.kind, candidate.shape.chunks_per_stage), candidate.seconds / shortest,
       100 * candidate.bubble_ratio, candidate.peak);
 }
@@ -42,7 +43,7 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
         chunks_per_stage.value_or(FindSchedule(Name(kind))->default_chunks_per_stage);
     const PipelineShape shape{stages, chunks, microbatches};
     const auto refuse = [&](const Status& status) {
-      refused.push_back(fmt::format("{}: does not run: {}", NameOf(kind, chunks), Message(status)));
+      refused.push_back(fmt::format("{}: cannot run: {}", NameOf(kind, chunks), Message(status)));
     };
     if (const Status fits = CheckShape(kind, shape); !fits.ok()) {
       refuse(fits);
@@ -66,7 +67,7 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
   if (candidates.empty()) {
     std::string text;
     for (const std::string& line : refused) text += (text.empty() ? "" : "; ") + line;
-    return InvalidArgument("no schedule runs {} stages with {} microbatches: {}", stages,
+    return InvalidArgument("no schedule can run {} stages with {} microbatches: {}", stages,
                            microbatches, text);
   }
   double shortest = candidates.front().seconds;

@@ -17,8 +17,8 @@ namespace troupe {
 
 // The work that a schedule runs, in any one unit of time.
 struct ScheduleCosts {
-  std::vector<ActionCosts> chunks;  // of one microbatch, by chunk of the model
-  double once = 0;                  // of a step, beside all actions
+  std::vector<ActionCosts> chunks;  // costs of one microbatch, by chunk of the model
+  double once = 0;                  // per step, in addition to all actions
   bool indivisible_pairs = false;   // as of SimulateOptions
 };
 

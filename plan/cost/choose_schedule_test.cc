@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 CostsOfSchedule EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
   return [=](const Schedule& schedule) -> StatusOr<ScheduleCosts> {
     const int chunks = stages * static_cast<int>(schedule.chunks[0].size());
-    if (chunks > blocks) return InvalidArgument("{} blocks are fewer than {}", blocks, chunks);
+    if (chunks > blocks)
+      return InvalidArgument("{} blocks cannot be split into {}", blocks, chunks);
     const double part = static_cast<double>(stages) / chunks;
     return ScheduleCosts{std::vector<ActionCosts>(
         chunks, {part * stage.forward, part * stage.input_gradient, part * stage.weight_gradient})};
@@ -27,8 +28,9 @@ TEST(ChooseScheduleTest, TheShortestStepWinsAndSaysSo) {
   EXPECT_EQ(choice->kind, ScheduleKind::kZeroBubbleV);
   EXPECT_EQ(choice->shape.chunks_per_stage, 2);
   ASSERT_EQ(choice->reasons.size(), 6u);
-  EXPECT_THAT(choice->reasons[0], HasSubstr("chosen: ZBV with 2 chunks a stage: step 1.000"));
-  EXPECT_THAT(choice->reasons[0], HasSubstr("bubble 3.5%, at most 8 microbatches alive"));
+  EXPECT_THAT(choice->reasons[0],
+              HasSubstr("chosen: ZBV with 2 chunks per stage: step time 1.000"));
+  EXPECT_THAT(choice->reasons[0], HasSubstr("bubble 3.5%, at most 8 microbatches in flight"));
   EXPECT_THAT(choice->reasons[1], HasSubstr("DualPipeV"));
 }
 
@@ -37,8 +39,8 @@ TEST(ChooseScheduleTest, WithFewBlocksSchedulesOfOneChunkRemain) {
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(choice->kind, ScheduleKind::kZeroBubbleH1);
   EXPECT_THAT(choice->reasons,
-              Contains(HasSubstr("ZBV with 2 chunks a stage: does not run: 7 blocks "
-                                 "are fewer than 8")));
+              Contains(HasSubstr("ZBV with 2 chunks per stage: cannot run: 7 blocks "
+                                 "cannot be split into 8")));
 }
 
 TEST(ChooseScheduleTest, CheapWeightGradientsTakeTheAdvantageOfPuttingThemOff) {

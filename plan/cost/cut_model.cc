@@ -19,7 +19,7 @@ double EmbeddingCost(const v1::JobSpec& spec, const model::ModelConfig& model, d
   const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
   const double element = bfloat16 ? 2 : 4;
   const double elements = samples * tokens * static_cast<double>(model.hidden_size);
-  // Forward reads and writes; backward reads, and reads and writes float32 sums.
+  // Forward reads and writes; backward reads, and accumulates in float32.
   const double bytes = elements * (2 * element + element + 2 * 4);
   return bytes / 3 * (bfloat16 ? device.flops_per_byte_bfloat16 : device.flops_per_byte_float32);
 }

@@ -22,13 +22,11 @@ std::string PairsLine(const v1::Plan& plan) {
   });
   if (!has_pairs) return "";
   if (!plan.schedule().interleaves_pairs()) {
-    return "overlapped pairs run one action after the other: tensor, context and expert are 1, so "
-           "that nothing is "
-           "exchanged within them";
+    return "overlapped pairs: the two actions run one after the other, because tensor, context and "
+           "expert are 1 and nothing is exchanged within an action";
   }
-  return "overlapped pairs are interleaved: what one action exchanges over tensor, context or "
-         "expert is in flight while "
-         "the other computes";
+  return "overlapped pairs: the two actions are interleaved, and what one exchanges over tensor, "
+         "context or expert is in flight while the other computes";
 }
 
 }  // namespace troupe

@@ -67,7 +67,7 @@ std::string CostsLine(const ScheduleCosts& costs, const v1::DeviceProfile* profi
   };
   const std::string unit = profile != nullptr
                                ? fmt::format("seconds of device profile {}", profile->name())
-                               : "model FLOPs, no device profile being known";
+                               : "model FLOPs, because no device profile is given";
   const size_t last = costs.chunks.size() - 1;
   return fmt::format("costs of F, I, W in {}: first chunk {}; middle chunk {}; last chunk {}", unit,
                      text(0), text(last / 2), text(last));

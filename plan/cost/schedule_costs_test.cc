@@ -63,7 +63,7 @@ TEST(ScheduleCosts, OfLaunchesAndOfTransfersChooseUnlikeSchedules) {
   EXPECT_EQ(by_launches->schedule().name(), "ZBV");
   EXPECT_THAT(Costs(*by_sends),
               StartsWith("costs of F, I, W in seconds of device profile sends: "));
-  EXPECT_THAT(Costs(*by_flops), HasSubstr("in model FLOPs, no device profile being known: "));
+  EXPECT_THAT(Costs(*by_flops), HasSubstr("in model FLOPs, because no device profile is given: "));
 }
 
 TEST(ScheduleCosts, AreSecondsOfTheEstimateOfTheStep) {

@@ -53,7 +53,7 @@ class StageTraffic {
 
   void AddCollectives(const Program& program, const std::vector<model::Op>& ops, double times) {
     for (const model::Op& op : ops) {
-      const auto cost = model::CollectiveOf(program, op);
+      const auto cost = model::CollectiveCostOf(program, op);
       if (!cost) continue;
       const std::string axis = AxisText(cost->group, mesh_);
       Add(axis, Name(cost->purpose), (op.last_microbatch ? 1 : times) * cost->sent_bytes,

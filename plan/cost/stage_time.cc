@@ -109,7 +109,7 @@ class Clock {
     if (op.kind == model::OpKind::kWait) {
       return {.kind = TimedOp::Kind::kWait, .value = op.inputs[0]};
     }
-    const std::optional<model::CollectiveCost> collective = model::CollectiveOf(program, op);
+    const std::optional<model::CollectiveCost> collective = model::CollectiveCostOf(program, op);
     if (!collective) {
       return {.kind = TimedOp::Kind::kCompute, .seconds = compute_.Of(op, program)};
     }

@@ -34,9 +34,9 @@ Status ChooseTensorParts(const v1::JobSpec& spec, StageMemo& stages, v1::Plan* p
     if (rows % (parts * shares) != 0) break;
     plan->set_tensor_parallel_parts(parts);
     TROUPE_ASSIGN_OR_RETURN(const StepTime time, EstimateStepTime(stages, *plan));
-    reasons.push_back(fmt::format("{} {}: {:.4g} s a step, {:.4g} s of communication not hidden",
-                                  parts, parts == 1 ? "part" : "parts", time.seconds,
-                                  time.communication_seconds));
+    reasons.push_back(
+        fmt::format("{} {}: {:.4g} s per step, of which {:.4g} s are exposed communication", parts,
+                    parts == 1 ? "part" : "parts", time.seconds, time.communication_seconds));
     if (parts == 1 || time.seconds < kWorthIt * best) {
       best = time.seconds;
       best_parts = parts;

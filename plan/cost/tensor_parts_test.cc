@@ -55,7 +55,7 @@ TEST(TensorPartsTest, MorePartsWhereTheyHideWhatTravels) {
     EXPECT_GT(plan.tensor_parallel_parts(), 1) << by_rows;
     ASSERT_EQ(plan.tensor_parts_choice_size(), 4);
     EXPECT_THAT(plan.tensor_parts_choice(0), HasSubstr("1 part: "));
-    EXPECT_THAT(plan.tensor_parts_choice(3), HasSubstr("communication not hidden"));
+    EXPECT_THAT(plan.tensor_parts_choice(3), HasSubstr("exposed communication"));
   }
 }
 

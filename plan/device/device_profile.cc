@@ -13,7 +13,7 @@ void Positive(const std::string& key, bool stated, double value, Violations& vio
   if (!stated) {
     violations.Add(key, "is absent");
   } else if (!(value > 0)) {
-    violations.Add(key, "is {}, not above 0", value);
+    violations.Add(key, "is {}, must be above 0", value);
   }
 }
 
@@ -32,7 +32,7 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
   Positive("memory_bytes", profile.has_memory_bytes(), static_cast<double>(profile.memory_bytes()),
            violations);
   if (!profile.has_float32_flops_per_second() && !profile.has_bfloat16_flops_per_second()) {
-    violations.Add("float32_flops_per_second", "is absent, and bfloat16_flops_per_second too");
+    violations.Add("float32_flops_per_second", "is absent, and so is bfloat16_flops_per_second");
   }
   for (const auto& [key, stated, value] :
        {std::tuple("float32_flops_per_second", profile.has_float32_flops_per_second(),
@@ -44,7 +44,8 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
   for (const auto& [key, share] :
        {std::pair("product_efficiency", profile.product_efficiency()),
         std::pair("attention_efficiency", AttentionEfficiency(profile))}) {
-    if (!(share > 0) || share > 1) violations.Add(key, "is {}, not above 0 and at most 1", share);
+    if (!(share > 0) || share > 1)
+      violations.Add(key, "is {}, must be above 0 and at most 1", share);
   }
   Positive("memory_bytes_per_second", profile.has_memory_bytes_per_second(),
            profile.memory_bytes_per_second(), violations);

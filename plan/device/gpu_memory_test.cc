@@ -47,7 +47,7 @@ int64_t OfValues(const v1::RankMemory& memory) {
          memory.optimizer_bytes() + memory.saved_bytes() + memory.temporary_bytes();
 }
 
-TEST(GpuMemoryTest, OfOneRankIsItsValuesAProductsWorkspaceAndTheDriversReserve) {
+TEST(GpuMemoryTest, OfOneRankIsItsValuesAMatmulsWorkspaceAndTheDriversReserve) {
   const v1::RankMemory memory =
       PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"}))
           .memory(0);
@@ -191,11 +191,11 @@ TEST(GpuMemoryTest, EachRankHasAGpuToItself) {
   };
   // A GiB, two groups of half a GiB, 32 MiB and values of some 50 MB.
   EXPECT_THAT(warned(80 * kGibibyte, 80 * kGibibyte), Not(HasSubstr("GiB")));
-  EXPECT_THAT(
-      warned(80 * kGibibyte, kGibibyte),
-      HasSubstr("stage 0: a rank needs 2.1 GiB of its GPU, 1 of them has less, the least 1.0 GiB"));
+  EXPECT_THAT(warned(80 * kGibibyte, kGibibyte),
+              HasSubstr("stage 0: a rank needs 2.1 GiB of its GPU, but 1 of the stage's GPUs "
+                        "has less, the smallest only 1.0 GiB"));
   EXPECT_THAT(warned(2 * kGibibyte, kGibibyte),
-              HasSubstr("2 of them have less, the least 1.0 GiB"));
+              HasSubstr("2 of the stage's GPUs have less, the smallest only 1.0 GiB"));
 }
 
 }  // namespace

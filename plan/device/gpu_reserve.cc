@@ -11,7 +11,7 @@ int64_t Groups(const model::Program& program) {
   const auto add = [&](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
       if (op.kind == model::OpKind::kCopy) continue;  // a view: sends nothing
-      const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+      const auto* const attributes = model::FindCollective(op.attributes);
       if (attributes != nullptr && GroupSize(program.mesh, attributes->group) > 1)
         groups.insert(attributes->group);
     }

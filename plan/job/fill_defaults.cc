@@ -17,7 +17,8 @@ template <typename T>
 T ParseNumber(const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  TROUPE_CHECK(error == std::errc() && end == text.data() + text.size(), "{} is no number", text);
+  TROUPE_CHECK(error == std::errc() && end == text.data() + text.size(), "{} is not a number",
+               text);
   return value;
 }
 
@@ -28,7 +29,7 @@ void SetFromText(const std::string& text, const FieldDescriptor* field, Message*
     case FieldDescriptor::CPPTYPE_STRING:
       return reflection->SetString(message, field, text);
     case FieldDescriptor::CPPTYPE_BOOL:
-      TROUPE_CHECK(text == "true" || text == "false", "{} is no boolean", text);
+      TROUPE_CHECK(text == "true" || text == "false", "{} is not a boolean", text);
       return reflection->SetBool(message, field, text == "true");
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return reflection->SetDouble(message, field, ParseNumber<double>(text));

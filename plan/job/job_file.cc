@@ -143,7 +143,7 @@ class Reader {
     std::set<std::string> seen;
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) {
-        Add(entry.first, prefix, "has a key that is not text");
+        Add(entry.first, prefix, "has a key that is not a text");
         continue;
       }
       const std::string& key = entry.first.Scalar();
@@ -177,7 +177,7 @@ class Reader {
     }
     if (node.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       Add(node, path,
-          "is an empty list, which is its default; one with the empty text, [\"\"], names nothing");
+          "is an empty list, which means its default; for a list that names nothing, state [\"\"]");
       return;
     }
     reflection->ClearField(message, field);
@@ -330,7 +330,7 @@ StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_
 Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec) {
   const size_t equals = key_and_value.find('=');
   if (equals == std::string_view::npos || equals == 0) {
-    return InvalidArgument("--set {}: is not of the form key=value", key_and_value);
+    return InvalidArgument("--set {}: must have the form key=value", key_and_value);
   }
   const std::string path(key_and_value.substr(0, equals));
   const std::string source = fmt::format("--set {}", path);

@@ -77,7 +77,7 @@ TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
            {"name: a\n---\nname: b\n", "has 2 YAML documents"},
            {"model: {hidden_size: 3", "job.yaml:"},
            {"a: &a [*a]", "unknown key"},
-           {"? [x]\n: 1\n", "key that is not text"}}) {
+           {"? [x]\n: 1\n", "key that is not a text"}}) {
     const auto spec = ParseJobFile(bad.text, "job.yaml");
     ASSERT_FALSE(spec.ok()) << bad.text;
     EXPECT_EQ(spec.status().code(), StatusCode::kInvalidArgument);
@@ -124,8 +124,8 @@ TEST(OverrideTest, SetsAnyKeyParsedAsYaml) {
 
 TEST(OverrideTest, RefusesWhatItCannotSet) {
   for (const BadText& bad :
-       std::initializer_list<BadText>{{"training.steps", "not of the form key=value"},
-                                      {"=3", "not of the form key=value"},
+       std::initializer_list<BadText>{{"training.steps", "must have the form key=value"},
+                                      {"=3", "must have the form key=value"},
                                       {"training.stepz=3", "nearest known key is training.steps"},
                                       {"training.steps.more=3", "unknown key"},
                                       {"training..steps=3", "unknown key"},

@@ -43,7 +43,7 @@ Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after) {
   Violations violations;
   const auto differ = [&](const std::string& path, const std::string& text,
                           const std::string& old_text) {
-    violations.Add(path, "is {}, and a resumed job keeps the {} that it had", text, old_text);
+    violations.Add(path, "is {}, but a resumed job keeps its value {}", text, old_text);
   };
   CompareNamed(before, after, "model", "", differ);
   CompareNamed(before, after, "data", "", differ);
@@ -60,21 +60,22 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
   const v1::TrainingSpec& training = spec.training();
   const bool trained = state.step() > 0;
   if (trained && training.steps() <= state.step()) {
-    violations.Add("training.steps", "is {}, not more than the {} that the checkpoint has done",
+    violations.Add("training.steps",
+                   "is {}, must be above the {} steps that the checkpoint has completed",
                    training.steps(), state.step());
   }
   if (trained && training.seed() != state.seed()) {
     violations.Add("training.seed",
-                   "is {}, and the checkpoint drew its samples with {}: some would come again and "
-                   "others never",
+                   "is {}, but the checkpoint drew its samples with {}: some samples would be "
+                   "repeated and others never used",
                    training.seed(), state.seed());
   }
   // In 128 bits, because both numbers may have any value.
   const __int128 samples = static_cast<__int128>(state.step()) * training.global_batch_size();
   if (trained && samples != state.consumed_samples()) {
     violations.Add("training.global_batch_size",
-                   "is {}, and the {} steps of the checkpoint have taken {} samples: some would "
-                   "come again or never",
+                   "is {}, but the {} steps of the checkpoint have consumed {} samples: some "
+                   "samples would be repeated or never used",
                    training.global_batch_size(), state.step(), state.consumed_samples());
   }
   if (!manifest.job_spec_json().empty()) {
@@ -84,7 +85,7 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     const auto parsed =
         google::protobuf::util::JsonStringToMessage(manifest.job_spec_json(), &made_with, options);
     if (!parsed.ok()) {
-      return InvalidArgument("its manifest's job_spec_json is no job: {}",
+      return InvalidArgument("job_spec_json of its manifest is not a job: {}",
                              std::string(parsed.message()));
     }
     const auto differ = [&](const std::string& path, const std::string& text,
@@ -95,7 +96,7 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
           path == "model.export_config" || path == "model.max_position_embeddings") {
         return;
       }
-      violations.Add(path, "is {}, and the checkpoint was made with {}", text, old_text);
+      violations.Add(path, "is {}, but the checkpoint was made with {}", text, old_text);
     };
     CompareNamed(made_with, spec, "model", "", differ);
     if (trained) {

@@ -43,8 +43,8 @@ TEST(KeptKeysTest, EachChangedKeyIsNamedWithBothValues) {
                                      "data.blend", "training.seed", "training.sequence_length",
                                      "training.global_batch_size", "optimizer.name"))
       << status;
-  EXPECT_THAT(violations[0].description, ::testing::HasSubstr("is 512, and"));
-  EXPECT_THAT(violations[0].description, ::testing::HasSubstr("keeps the 256"));
+  EXPECT_THAT(violations[0].description, ::testing::HasSubstr("is 512, but"));
+  EXPECT_THAT(violations[0].description, ::testing::HasSubstr("keeps its value 256"));
 }
 
 v1::JobSpec SomeJob() {

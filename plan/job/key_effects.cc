@@ -39,7 +39,8 @@ std::string IntermediateSize(const v1::JobSpec& spec) {
 }
 
 std::string BlendWeight(const v1::JobSpec& spec) {
-  return spec.data().blend_size() > 1 ? "" : "data.blend has one entry, which gives all samples";
+  return spec.data().blend_size() > 1 ? ""
+                                      : "data.blend has only one entry, which provides all samples";
 }
 
 std::string OfValidation(const v1::JobSpec& spec) {
@@ -63,7 +64,7 @@ std::string Float8Recipe(const v1::JobSpec& spec) {
   const bool has_experts = HasBlock(spec, &BlockKind::has_experts);
   const bool shared = has_experts && spec.model().num_shared_experts() > 0;
   if (HasBlock(spec, &BlockKind::has_linear_layers) || shared) return "";
-  return "no block has linear layers: products of experts are not in float8";
+  return "no block has linear layers, and matmuls of experts do not use FP8";
 }
 
 int64_t GradientRanks(const v1::ParallelismSpec& parallelism) {
@@ -74,7 +75,7 @@ int64_t GradientRanks(const v1::ParallelismSpec& parallelism) {
 std::string OfBuckets(const v1::JobSpec& spec) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   const bool by_rows = parallelism.sequence_parallel() && parallelism.tensor_parallel_degree() > 1;
-  return GradientRanks(parallelism) > 1 || by_rows ? "" : "no gradient travels between ranks";
+  return GradientRanks(parallelism) > 1 || by_rows ? "" : "no gradients are sent between ranks";
 }
 
 int64_t Replicas(const v1::ParallelismSpec& parallelism) {
@@ -85,22 +86,24 @@ int64_t Replicas(const v1::ParallelismSpec& parallelism) {
 std::string BucketElements(const v1::JobSpec& spec) {
   if (const std::string why = OfBuckets(spec); !why.empty()) return why;
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  if (GradientRanks(parallelism) == 1) return "gradients travel over tensor alone, each by itself";
+  if (GradientRanks(parallelism) == 1)
+    return "gradients are reduced over tensor only, each by itself";
   if (parallelism.zero_stage() == 1 && Replicas(parallelism) == 1)
-    return "parallelism.zero_stage is 1 and there are no replicas: each gradient is scattered by "
-           "itself";
+    return "parallelism.zero_stage is 1 and there are no replicas: each gradient is "
+           "reduce-scattered by itself";
   return "";
 }
 
 std::string BucketPadding(const v1::JobSpec& spec) {
   if (const std::string why = OfBuckets(spec); !why.empty()) return why;
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  if (GradientRanks(parallelism) == 1) return "gradients travel over tensor alone, each by itself";
+  if (GradientRanks(parallelism) == 1)
+    return "gradients are reduced over tensor only, each by itself";
   const int64_t stage = parallelism.zero_stage();
   if (stage == 0 || (stage > 1 && Replicas(parallelism) > 1)) return "";
   return fmt::format(
-      "parallelism.zero_stage is {}{}: gradients are scattered by rows, and no bucket is summed "
-      "whole",
+      "parallelism.zero_stage is {}{}: gradients are reduce-scattered by rows, and no whole bucket "
+      "is reduced",
       stage, stage > 1 ? " and there are no replicas" : "");
 }
 
@@ -124,7 +127,7 @@ std::string DecayRatio(const v1::JobSpec& spec) {
 
 std::string MinLrFactor(const v1::JobSpec& spec) {
   const bool is_constant = ChoicesOf(spec).decay_type == v1::DECAY_TYPE_CONSTANT;
-  return is_constant ? DecayTypeIs(spec) + ": the rate never falls" : "";
+  return is_constant ? DecayTypeIs(spec) + ": the rate never decreases" : "";
 }
 
 std::string OfTensor(const v1::JobSpec& spec) {
@@ -180,7 +183,7 @@ std::string AllowLayoutChange(const v1::JobSpec& spec) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   const int64_t ranks =
       parallelism.data_parallel_replicate_degree() * parallelism.data_parallel_shard_degree();
-  return ranks > 1 ? "" : "both data_parallel degrees are 1: there is no smaller layout";
+  return ranks > 1 ? "" : "both data_parallel degrees are 1, so there is no smaller layout";
 }
 
 constexpr ConditionalKey kKeys[] = {

@@ -49,9 +49,10 @@ std::string TypeOf(const FieldDescriptor& field) {
 
 // The names that a table of the code gives to the values of a key.
 std::vector<std::string> NamesInCode(std::string_view key) {
-  std::string_view names;
-  if (key == "model.preset") names = KnownPresets();
-  if (key == "parallelism.pipeline_parallel_schedule") names = KnownSchedules();
+  std::string known;
+  if (key == "model.preset") known = KnownPresets();
+  if (key == "parallelism.pipeline_parallel_schedule") known = KnownSchedules();
+  std::string_view names = known;
   std::vector<std::string> list;
   while (!names.empty()) {
     const size_t comma = std::min(names.find(", "), names.size());

@@ -32,10 +32,10 @@ std::vector<std::string> KeyWarnings(const v1::JobSpec& spec) {
   const int64_t kept = spec.checkpoint().keep_latest_k();
   if (kept > 0 && kept < kKeptCommitsMin &&
       WhyWithoutEffect(spec, "checkpoint.keep_latest_k").empty()) {
-    lines.push_back(fmt::format(
-        "checkpoint.keep_latest_k = {} has no effect below {}: the newest {} are kept, so that one "
-        "is left where the newest is damaged",
-        kept, kKeptCommitsMin, kKeptCommitsMin));
+    lines.push_back(
+        fmt::format("checkpoint.keep_latest_k = {} has no effect below {}: the newest {} are kept, "
+                    "so that one remains if the newest is damaged",
+                    kept, kKeptCommitsMin, kKeptCommitsMin));
   }
   return lines;
 }

@@ -128,7 +128,7 @@ std::map<std::string, v1::JobSpec> Jobs() {
 void AddOperations(const model::Program& program, std::string* text) {
   const auto add = [&](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
-      const auto* group = std::get_if<model::CollectiveAttributes>(&op.attributes);
+      const auto* group = model::FindCollective(op.attributes);
       if (group != nullptr && model::GroupSize(program.mesh, group->group) == 1) continue;
       *text += model::ToText(op, program) + "\n";
     }

@@ -32,7 +32,7 @@ Json ElementToJson(const Message& message, const FieldDescriptor& field, int ind
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return MessageToJson(reflection.GetRepeatedMessage(message, &field, index));
     default:
-      TROUPE_CHECK(false, "{} has no form in JSON", std::string_view(field.full_name()));
+      TROUPE_CHECK(false, "{} cannot be printed as JSON", std::string_view(field.full_name()));
       return {};
   }
 }
@@ -66,7 +66,7 @@ Json FieldToJson(const Message& message, const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_ENUM:
       return EnumText(*field.enum_type(), reflection.GetEnumValue(message, &field));
     default:
-      TROUPE_CHECK(false, "{} has no form in JSON", std::string_view(field.full_name()));
+      TROUPE_CHECK(false, "{} cannot be printed as JSON", std::string_view(field.full_name()));
       return {};
   }
 }

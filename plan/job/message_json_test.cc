@@ -16,13 +16,13 @@ TEST(MessageJsonTest, TheNamedFieldsComeInTheirOrderWithEveryKindOfValue) {
   record.set_pinned(true);
   record.set_state(v1::CHECKPOINT_STATE_COMMITTED);
   record.mutable_layout()->set_tensor(2);
-  EXPECT_EQ(
-      MessageToJson(record, {"path", "state", "group_epoch", "bytes", "duration_seconds", "pinned",
-                             "verified", "layout"})
-          .dump(),
-      R"({"path":"/c","state":"COMMITTED","group_epoch":9223372036854775808,)"
-      R"("bytes":1152921504606846976,"duration_seconds":0.1,"pinned":true,"verified":false,)"
-      R"("layout":{"pipe":0,"data_replicate":0,"data_shard":0,"context":0,"expert":0,"tensor":2}})");
+  EXPECT_EQ(MessageToJson(record, {"path", "state", "group_epoch", "bytes", "duration_seconds",
+                                   "pinned", "verified", "layout"})
+                .dump(),
+            R"({"path":"/c","state":"COMMITTED","group_epoch":9223372036854775808,)"
+            R"("bytes":1152921504606846976,"duration_seconds":0.1,"pinned":true,"verified":false,)"
+            R"("layout":{"pipe":0,"data_replicate":0,"data_shard":0,"context":0,)"
+            R"("expert":0,"tensor":2}})");
 }
 
 TEST(MessageJsonTest, RepeatedFieldsAreArraysOfScalarsAndOfWholeMessages) {

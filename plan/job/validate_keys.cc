@@ -14,7 +14,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kShownBytes = 200;  // of a text, in a violation
+constexpr size_t kShownBytes = 200;  // at most, of a text in a violation
 
 // Walks over the messages of a spec.
 class KeyValidator {
@@ -56,7 +56,7 @@ class KeyValidator {
     const bool lacks_block = spec_.model().has_pattern() &&
                              spec_.model().pattern().find(options.block()) == std::string::npos;
     if (lacks_block) {
-      violations_->Add(path, "is set where model.pattern = \"{}\" has no block {}",
+      violations_->Add(path, "is set, but model.pattern = \"{}\" has no block {}",
                        spec_.model().pattern().substr(0, kShownBytes), options.block());
       return;
     }
@@ -112,7 +112,7 @@ class KeyValidator {
     const std::vector<std::string> words = WordsOf(field);
     if (std::ranges::count(words, text) > 0) return;
     if (std::ranges::count(KeyOptionsOf(field).words_not_built(), text) > 0) {
-      violations_->Add(path, "is {}, which this build does not have", text);
+      violations_->Add(path, "is {}, which this build does not support", text);
     } else {
       violations_->Add(path, "is \"{}\", not one of {}", text.substr(0, kShownBytes),
                        fmt::join(words, ", "));

@@ -70,11 +70,11 @@ std::vector<std::string> CrossingLines(const v1::Plan& plan) {
       if (crossing++ == 0) first = fmt::format("{}", fmt::join(group, ", "));
     }
     if (crossing == 0) continue;
-    lines.push_back(fmt::format(
-        "{} of {} {} groups cross{} islands, the first of ranks {}: {} waits for the slower links "
-        "in every layer that it is in",
-        crossing, groups, Name(axis), crossing == 1 ? "es" : "", first,
-        axis == Axis::kExpert ? "the exchange of routed tokens" : "attention"));
+    lines.push_back(
+        fmt::format("{} of {} {} groups cross{} islands, the first of ranks {}: {} waits for the "
+                    "slower links in every layer",
+                    crossing, groups, Name(axis), crossing == 1 ? "es" : "", first,
+                    axis == Axis::kExpert ? "the exchange of routed tokens" : "attention"));
   }
   return lines;
 }

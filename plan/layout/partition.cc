@@ -50,7 +50,7 @@ StatusOr<Partition> PartitionByCost(const PartitionCosts& costs, int pieces) {
   const CostSums sums(costs);
   const int blocks = sums.blocks();
   if (blocks < pieces) {
-    return InvalidArgument("{} blocks are fewer than {} pieces of at least one block", blocks,
+    return InvalidArgument("{} blocks cannot be split into {} pieces of at least one block", blocks,
                            pieces);
   }
   // least[p][i] is the smallest maximum cost of cutting the first i blocks into p pieces, and
@@ -102,7 +102,7 @@ StatusOr<Partition> PartitionAt(const PartitionCosts& costs,
   std::vector<int> first_block = {0};
   for (int64_t point : split_points) {
     if (point <= first_block.back() || point >= sums.blocks()) {
-      return InvalidArgument("split point {} is not above {} and below the {} blocks", point,
+      return InvalidArgument("split point {} must be above {} and below the {} blocks", point,
                              first_block.back(), sums.blocks());
     }
     first_block.push_back(static_cast<int>(point));

@@ -157,15 +157,15 @@ class DeviceChoice {
         current_ = roomy;
       } else {
         warnings_.push_back(fmt::format(
-            "the run of data_shard of ranks {}-{} crosses islands: none has {} devices free", first,
-            first + run_size_ - 1, run_size_));
+            "the run of data_shard of ranks {}-{} crosses islands: no island has {} free devices",
+            first, first + run_size_ - 1, run_size_));
       }
     }
     if (current_ == nullptr || current_->free() < group_size_) current_ = WithRoom(group_size_);
     if (current_ == nullptr) {
-      warnings_.push_back(
-          fmt::format("the tensor group of ranks {}-{} crosses islands: none has {} devices free",
-                      first, first + group_size_ - 1, group_size_));
+      warnings_.push_back(fmt::format(
+          "the tensor group of ranks {}-{} crosses islands: no island has {} free devices", first,
+          first + group_size_ - 1, group_size_));
     }
     for (int rank = first; rank < first + group_size_; ++rank) {
       Island& source = current_ != nullptr ? *current_ : *WithRoom(1);

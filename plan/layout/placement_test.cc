@@ -178,7 +178,7 @@ TEST(PlacementTest, RunsOfShardsStayInsideAnIslandThatHasRoom) {
   EXPECT_EQ(TextOf(threes), "0:a.0 1:b.0 2:c.0 3:d.0 4:e.0 5:f.0");
   ASSERT_EQ(threes->warnings.size(), 1u);
   EXPECT_EQ(threes->warnings[0],
-            "the run of data_shard of ranks 3-5 crosses islands: none has 3 devices free");
+            "the run of data_shard of ranks 3-5 crosses islands: no island has 3 free devices");
 }
 
 TEST(PlacementTest, TheOrderInWhichDevicesAreListedDoesNotMatter) {

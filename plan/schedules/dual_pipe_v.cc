@@ -1,8 +1,13 @@
-#include "plan/schedules/dual_pipe_v.h"
-
+// DualPipeV (DeepSeek-AI; the half of DualPipe that needs no second copy of the parameters). Each
+// rank has two chunks, placed as a V. In the steady state the forward of one chunk overlaps the
+// backward of the other, so that the computation of one hides the communication of the other. At
+// most 2P+1 chunks are live. Idle time per rank is (P-1)(F&B + B - 3W) where an overlapped pair is
+// one action of cost F&B; where the output of the forward is sent before the backward begins, as on
+// one processor, it is as small as ZBV's.
 #include <deque>
 
 #include "base/check.h"
+#include "plan/schedules/schedule_record.h"
 
 namespace troupe {
 namespace {
@@ -43,9 +48,14 @@ class DualPipeActions {
   int backwards_[2] = {};
 };
 
-}  // namespace
+Status CheckMicrobatches(const PipelineShape& shape) {
+  if (shape.microbatches >= 2 * shape.stages) return OkStatus();
+  return InvalidArgument("needs microbatches >= 2 × stages: {} is below 2 × {} = {}",
+                         shape.microbatches, shape.stages, 2 * shape.stages);
+}
 
-Schedule DualPipeV(int stages, int microbatches) {
+Schedule DualPipeV(const PipelineShape& shape) {
+  const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 2 * stages);
   Schedule schedule{.name = "DualPipeV",
                     .microbatches = microbatches,
@@ -95,5 +105,13 @@ Schedule DualPipeV(int stages, int microbatches) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const ScheduleRecord kDualPipeVSchedule = {.name = "DualPipeV",
+                                                     .default_chunks_per_stage = 2,
+                                                     .has_only_default_chunks = true,
+                                                     .check = CheckMicrobatches,
+                                                     .make = DualPipeV};
 
 }  // namespace troupe

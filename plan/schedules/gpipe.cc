@@ -1,10 +1,13 @@
-#include "plan/schedules/gpipe.h"
-
+// GPipe: all forwards, then all backwards, with one chunk per rank. It supports every number of
+// microbatches; all of them are live at once. Idle time per rank: (P-1)(F+B).
 #include "base/check.h"
+#include "plan/schedules/schedule_record.h"
 
 namespace troupe {
+namespace {
 
-Schedule GPipe(int stages, int microbatches) {
+Schedule GPipe(const PipelineShape& shape) {
+  const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
   Schedule schedule{.name = "GPipe",
                     .microbatches = microbatches,
@@ -18,5 +21,10 @@ Schedule GPipe(int stages, int microbatches) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const ScheduleRecord kGPipeSchedule = {
+    .name = "GPipe", .default_chunks_per_stage = 1, .has_only_default_chunks = true, .make = GPipe};
 
 }  // namespace troupe

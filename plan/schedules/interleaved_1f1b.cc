@@ -1,11 +1,15 @@
-#include "plan/schedules/interleaved_1f1b.h"
-
+// Interleaved 1F1B (Megatron-LM): V chunks per rank, chunk c on rank c mod P, which makes the
+// bubble V times smaller than that of 1F1B. Idle time per rank is (P-1)(F+B)/V, where F and B are
+// those of all the rank's chunks. Rank 0 keeps at most (V-1)P + 2(P-1) + 1 chunks live where M >=
+// 2P. With one chunk it differs from 1F1B: its warm-up is longer.
 #include <algorithm>
 
 #include "base/check.h"
 #include "plan/schedules/interleaved_order.h"
+#include "plan/schedules/schedule_record.h"
 
 namespace troupe {
+namespace {
 
 Schedule Interleaved1F1B(const PipelineShape& shape) {
   TROUPE_CHECK(shape.microbatches >= 1 && InterleavedOrder::HoldsFor(shape));
@@ -26,5 +30,12 @@ Schedule Interleaved1F1B(const PipelineShape& shape) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const ScheduleRecord kInterleaved1F1BSchedule = {.name = "Interleaved1F1B",
+                                                           .default_chunks_per_stage = 2,
+                                                           .check = InterleavedOrder::Check,
+                                                           .make = Interleaved1F1B};
 
 }  // namespace troupe

@@ -13,6 +13,16 @@ bool InterleavedOrder::HoldsFor(const PipelineShape& shape) {
          shape.microbatches % std::max(1, shape.microbatches / shape.stages) == 0;
 }
 
+Status InterleavedOrder::Check(const PipelineShape& shape) {
+  if (HoldsFor(shape)) return OkStatus();
+  const int rounds = std::max(1, shape.microbatches / shape.stages);
+  return InvalidArgument(
+      "with {} chunks per stage needs microbatches that floor(microbatches / stages) divides: "
+      "{} mod floor({} / {}) = {} mod {} = {}, not 0",
+      shape.chunks_per_stage, shape.microbatches, shape.microbatches, shape.stages,
+      shape.microbatches, rounds, shape.microbatches % rounds);
+}
+
 Action InterleavedOrder::Forward(int k) const { return At(k, ActionKind::kForward, false); }
 
 Action InterleavedOrder::Backward(int k, ActionKind kind) const { return At(k, kind, true); }

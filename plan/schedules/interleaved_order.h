@@ -19,6 +19,8 @@ class InterleavedOrder {
   // Whether all rounds have equal length: floor(M/P), or 1 if that is 0, divides M. One chunk needs
   // no rounds.
   static bool HoldsFor(const PipelineShape& shape);
+  // ScheduleRecord::check of the interleaved schedules: whether HoldsFor(shape).
+  static Status Check(const PipelineShape& shape);
 
   // The number of forwards of the rank in a step, which is also the number of backwards.
   int count() const { return shape_.microbatches * shape_.chunks_per_stage; }

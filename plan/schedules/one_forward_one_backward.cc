@@ -1,12 +1,16 @@
-#include "plan/schedules/one_forward_one_backward.h"
-
+// 1F1B (PipeDream-flush): each rank runs as many forwards ahead as there are ranks after it, then
+// alternates. One chunk per rank; it supports every number of microbatches of at least 1. Idle time
+// per rank: (P-1)(F+B). Rank r keeps at most min(M, P-r) microbatches live.
 #include <algorithm>
 
 #include "base/check.h"
+#include "plan/schedules/schedule_record.h"
 
 namespace troupe {
+namespace {
 
-Schedule OneForwardOneBackward(int stages, int microbatches) {
+Schedule OneForwardOneBackward(const PipelineShape& shape) {
+  const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
   Schedule schedule{.name = "1F1B", .microbatches = microbatches};
   for (int rank = 0; rank < stages; ++rank) {
@@ -26,5 +30,12 @@ Schedule OneForwardOneBackward(int stages, int microbatches) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const ScheduleRecord k1F1BSchedule = {.name = "1F1B",
+                                                .default_chunks_per_stage = 1,
+                                                .has_only_default_chunks = true,
+                                                .make = OneForwardOneBackward};
 
 }  // namespace troupe

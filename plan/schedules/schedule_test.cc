@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plan/schedules/one_forward_one_backward.h"
+#include "plan/schedules/schedules.h"
 #include "plan/schedules/simulator.h"
 
 namespace troupe {
@@ -18,6 +18,10 @@ std::string TextOf(const Schedule& schedule) {
     text.back() = '\n';
   }
   return text;
+}
+
+Schedule OneForwardOneBackward(int stages, int microbatches) {
+  return MakeSchedule(ScheduleKind::k1F1B, {stages, 1, microbatches});
 }
 
 TEST(ActionTest, TextAndParsingAreInverse) {
@@ -77,12 +81,11 @@ TEST(SimulatorTest, RefusesSchedulesThatAreWrong) {
     const auto result = Simulate(schedule, std::vector<ActionCosts>(2));
     return std::string(Message(result.status()));
   };
-  EXPECT_THAT(broken([](Schedule* s) { s->actions[0].pop_back(); }),
-              HasSubstr("lacks its backward"));
+  EXPECT_THAT(broken([](Schedule* s) { s->actions[0].pop_back(); }), HasSubstr("has no backward"));
   EXPECT_THAT(broken([](Schedule* s) { s->actions[0].push_back(s->actions[0][0]); }),
-              HasSubstr("F0.0 comes twice"));
+              HasSubstr("F0.0 appears twice"));
   EXPECT_THAT(broken([](Schedule* s) { std::swap(s->actions[1][0], s->actions[1][1]); }),
-              HasSubstr("B1.0 comes before"));
+              HasSubstr("B1.0 runs before"));
   EXPECT_THAT(broken([](Schedule* s) { s->actions[1][0].chunk = 0; }),
               HasSubstr("does not belong on rank 1"));
   // Rank 0 needs the backward of 0 before it sends the forward of 1, rank 1 the other way round.
@@ -92,7 +95,7 @@ TEST(SimulatorTest, RefusesSchedulesThatAreWrong) {
                 s->actions[1] = {*ParseAction("F1.0"), *ParseAction("F1.1"), *ParseAction("B1.0"),
                                  *ParseAction("B1.1")};
               }),
-              HasSubstr("waits for ever"));
+              HasSubstr("waits forever"));
 }
 
 }  // namespace

@@ -13,17 +13,17 @@
 
 namespace troupe {
 
+// One enumerator per row of schedule_kinds.def.
+#define TROUPE_SCHEDULE(kind, record) kind,
 enum class ScheduleKind {
-  kGPipe,
-  k1F1B,
-  kInterleaved1F1B,
-  kZeroBubbleH1,
-  kZeroBubbleV,
-  kDualPipeV
+#include "plan/schedules/schedule_kinds.def"
 };
+#undef TROUPE_SCHEDULE
+#define TROUPE_SCHEDULE(kind, record) ScheduleKind::kind,
 inline constexpr ScheduleKind kScheduleKinds[] = {
-    ScheduleKind::kGPipe,        ScheduleKind::k1F1B,        ScheduleKind::kInterleaved1F1B,
-    ScheduleKind::kZeroBubbleH1, ScheduleKind::kZeroBubbleV, ScheduleKind::kDualPipeV};
+#include "plan/schedules/schedule_kinds.def"
+};
+#undef TROUPE_SCHEDULE
 
 // "auto" is not a schedule; it asks the planner for the best one (plan/cost/choose_schedule.h).
 inline constexpr std::string_view kAutoSchedule = "auto";
@@ -38,7 +38,7 @@ struct NamedSchedule {
 std::optional<NamedSchedule> FindSchedule(std::string_view name);
 
 // All names that FindSchedule knows, as a list for a sentence.
-const char* KnownSchedules();
+std::string KnownSchedules();
 
 // Our name of the schedule, such as "ZBV".
 const char* Name(ScheduleKind kind);

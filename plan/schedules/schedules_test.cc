@@ -210,8 +210,8 @@ TEST(SchedulesTest, RefusalsStateTheRelationAndItsNumbers) {
   EXPECT_THAT(refusal(ScheduleKind::kInterleaved1F1B, {2, 2, 7}),
               HasSubstr("7 mod floor(7 / 2) = 7 mod 3 = 1"));
   EXPECT_THAT(refusal(ScheduleKind::kZeroBubbleV, {2, 3, 8}),
-              HasSubstr("has 2 chunks a stage, not 3"));
-  EXPECT_THAT(refusal(ScheduleKind::k1F1B, {2, 2, 8}), HasSubstr("has 1 chunk a stage, not 2"));
+              HasSubstr("needs 2 chunks per stage, not 3"));
+  EXPECT_THAT(refusal(ScheduleKind::k1F1B, {2, 2, 8}), HasSubstr("needs 1 chunk per stage, not 2"));
   EXPECT_TRUE(CheckAnyShape({2, 3, 8}).ok());
   EXPECT_THAT(std::string(Message(CheckAnyShape({2, 3, 7}))), HasSubstr("ZBV has 2 chunks"));
 }
@@ -239,7 +239,7 @@ TEST(SchedulesTest, EdgesThatReorderMicrobatchesAreRefused) {
   Schedule schedule = MakeSchedule(ScheduleKind::kGPipe, {2, 1, 2});
   std::swap(schedule.actions[1][0], schedule.actions[1][1]);
   EXPECT_THAT(std::string(Message(Simulate(schedule, std::vector<ActionCosts>(2)).status())),
-              HasSubstr("chunk 1 takes the forwards of its microbatches in another order"));
+              HasSubstr("chunk 1 runs the forwards of its microbatches in an order other"));
 }
 
 }  // namespace

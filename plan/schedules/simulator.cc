@@ -68,7 +68,7 @@ class Simulation {
     }
     for (size_t rank = 0; rank < ranks; ++rank) {
       if (next[rank] < schedule_.actions[rank].size()) {
-        return InvalidArgument("{}: rank {} waits for ever before {}", schedule_.name, rank,
+        return InvalidArgument("{}: rank {} waits forever before {}", schedule_.name, rank,
                                ToText(schedule_.actions[rank][next[rank]]));
       }
     }
@@ -129,8 +129,8 @@ class Simulation {
         // A different number is reported later as a missing or doubled action.
         if (order.size() == first->size() && order != *first) {
           return InvalidArgument(
-              "{}: chunk {} takes the {} of its microbatches in another order than "
-              "chunk 0 the forwards",
+              "{}: chunk {} runs the {} of its microbatches in an order other than that of chunk "
+              "0's forwards",
               schedule_.name, chunk, &of_kind == orders ? "forwards" : "backwards");
         }
       }
@@ -151,11 +151,11 @@ class Simulation {
                        (action.kind == ActionKind::kWeightGradient && done.weight_gradient >= 0) ||
                        (action.kind == ActionKind::kBackward &&
                         (done.input_gradient >= 0 || done.weight_gradient >= 0));
-    if (again) return InvalidArgument("{}: {} comes twice", schedule_.name, ToText(action));
+    if (again) return InvalidArgument("{}: {} appears twice", schedule_.name, ToText(action));
     const bool early = (action.kind == ActionKind::kWeightGradient && done.input_gradient < 0) ||
                        (action.kind != ActionKind::kForward && done.forward < 0);
     if (early) {
-      return InvalidArgument("{}: {} comes before what it needs on its own rank", schedule_.name,
+      return InvalidArgument("{}: {} runs before its dependency on the same rank", schedule_.name,
                              ToText(action));
     }
     return OkStatus();
@@ -225,7 +225,7 @@ class Simulation {
       for (int m = 0; m < schedule_.microbatches; ++m) {
         const Done& done = DoneOf(static_cast<int>(chunk), m);
         if (done.forward < 0 || done.weight_gradient < 0) {
-          return InvalidArgument("{}: microbatch {} of chunk {} lacks its {}", schedule_.name, m,
+          return InvalidArgument("{}: microbatch {} of chunk {} has no {}", schedule_.name, m,
                                  chunk, done.forward < 0 ? "forward" : "backward");
         }
       }

@@ -1,11 +1,16 @@
-#include "plan/schedules/zero_bubble_h1.h"
-
+// ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): the memory of 1F1B, and a third of
+// its bubble where F = I = W, because weight gradients are delayed until nothing else can run: rank
+// r begins with them after r input gradients. Any number of chunks per rank, placed as in
+// Interleaved 1F1B. Idle time per rank is (P-1)(F+B-2W)/V; every rank keeps V·P chunks live where M
+// >= 2P.
 #include <algorithm>
 
 #include "base/check.h"
 #include "plan/schedules/interleaved_order.h"
+#include "plan/schedules/schedule_record.h"
 
 namespace troupe {
+namespace {
 
 Schedule ZeroBubbleH1(const PipelineShape& shape) {
   TROUPE_CHECK(shape.microbatches >= 1 && InterleavedOrder::HoldsFor(shape));
@@ -34,5 +39,14 @@ Schedule ZeroBubbleH1(const PipelineShape& shape) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const ScheduleRecord kZeroBubbleH1Schedule = {.name = "ZBH1",
+                                                        .default_chunks_per_stage = 1,
+                                                        .alias = "InterleavedZeroBubble",
+                                                        .alias_chunks_per_stage = 2,
+                                                        .check = InterleavedOrder::Check,
+                                                        .make = ZeroBubbleH1};
 
 }  // namespace troupe

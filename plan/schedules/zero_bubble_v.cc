@@ -1,8 +1,13 @@
-#include "plan/schedules/zero_bubble_v.h"
-
+// ZBV (Qi et al. 2023): two chunks per rank, placed as a V, and at most 2P live chunks (the memory
+// of 1F1B). Where F = I = W and M >= 2P a rank idles for P-1 forwards of a chunk, and only because
+// all ranks end the step together.
+//
+// It supports every number of microbatches: with fewer than 2P-1 it is the schedule for 2P-1
+// without the actions of the microbatches that do not exist.
 #include <algorithm>
 
 #include "base/check.h"
+#include "plan/schedules/schedule_record.h"
 
 namespace troupe {
 namespace {
@@ -37,9 +42,8 @@ class RankActions {
   int weights_[2] = {};
 };
 
-}  // namespace
-
-Schedule ZeroBubbleV(int stages, int microbatches) {
+Schedule ZeroBubbleV(const PipelineShape& shape) {
+  const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
   Schedule schedule{
       .name = "ZBV", .microbatches = microbatches, .chunks = VShapedChunks(stages), .actions = {}};
@@ -78,5 +82,14 @@ Schedule ZeroBubbleV(int stages, int microbatches) {
   }
   return schedule;
 }
+
+}  // namespace
+
+constinit const ScheduleRecord kZeroBubbleVSchedule = {.name = "ZBV",
+                                                       .default_chunks_per_stage = 2,
+                                                       .alias = "ZBVZeroBubble",
+                                                       .alias_chunks_per_stage = 2,
+                                                       .has_only_default_chunks = true,
+                                                       .make = ZeroBubbleV};
 
 }  // namespace troupe

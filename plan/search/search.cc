@@ -101,9 +101,9 @@ class Search {
       if (candidate.seconds_at_least >= TooSlowSeconds()) {
         RejectSlow(candidate.keys, candidate.seconds_at_least);
       } else if (fits_without_more_.count(candidate.layout) > 0) {
-        Reject(candidate.keys, "computes again what fits without");
+        Reject(candidate.keys, "recomputes activations, but fits without recomputation");
       } else if (plans == options_.plans_max) {
-        Reject(candidate.keys, fmt::format("was not looked at: {} layouts with lower bounds were",
+        Reject(candidate.keys, fmt::format("was not evaluated: the limit of {} layouts was reached",
                                            options_.plans_max));
       } else {
         ++plans;
@@ -125,8 +125,9 @@ class Search {
   }
 
   void RejectSlow(const std::vector<std::string>& keys, double seconds_at_least) {
-    Reject(keys, fmt::format("takes at least {:.4g} s a step, the last of the best {:.4g} s",
-                             seconds_at_least, TooSlowSeconds()));
+    Reject(keys,
+           fmt::format("takes at least {:.4g} s per step; the slowest proposal takes {:.4g} s",
+                       seconds_at_least, TooSlowSeconds()));
   }
 
   void Enumerate() {
@@ -184,8 +185,9 @@ class Search {
     const int64_t data_ranks = Mesh(spec.parallelism()).data_ranks();
     const int64_t samples = spec.training().global_batch_size() / data_ranks;
     if (samples == 0 || spec.training().global_batch_size() % data_ranks != 0) {
-      Reject(keys, fmt::format("training.global_batch_size {} is no multiple of {} data ranks",
-                               spec.training().global_batch_size(), data_ranks));
+      Reject(keys,
+             fmt::format("training.global_batch_size {} is not a multiple of the {} data ranks",
+                         spec.training().global_batch_size(), data_ranks));
       return;
     }
     for (int64_t size = 1; size <= samples; size *= 2) {
@@ -230,7 +232,7 @@ class Search {
     bounded_seconds_ = candidate.seconds_at_least;
     if (candidate.bytes_at_least > profile_.memory_bytes()) {
       Reject(candidate.keys,
-             fmt::format("needs at least {} of a device's {}: weights, moments and activations",
+             fmt::format("needs at least {} for weights, moments and activations; a device has {}",
                          Gigabytes(candidate.bytes_at_least), Gigabytes(profile_.memory_bytes())));
       return;
     }
@@ -280,7 +282,7 @@ class Search {
   void DropLast(int best) {
     const FoundLayout& last = result_.best.back();
     const size_t last_kept = std::min(result_.best.size() - 1, static_cast<size_t>(best)) - 1;
-    Reject(last.keys, fmt::format("takes {:.4g} s a step, the last of the best {:.4g} s",
+    Reject(last.keys, fmt::format("takes {:.4g} s per step; the slowest proposal takes {:.4g} s",
                                   last.time.seconds, result_.best[last_kept].time.seconds));
     result_.best.pop_back();
   }
@@ -290,8 +292,9 @@ class Search {
     if (!estimate.ok()) return Reject(candidate.keys, FirstViolation(estimate.status()));
     const int64_t bytes = estimate->memory_bytes;
     if (bytes > profile_.memory_bytes()) {
-      return Reject(candidate.keys, fmt::format("needs {} of a device's {}", Gigabytes(bytes),
-                                                Gigabytes(profile_.memory_bytes())));
+      return Reject(candidate.keys,
+                    fmt::format("needs {} of memory; a device has {}", Gigabytes(bytes),
+                                Gigabytes(profile_.memory_bytes())));
     }
     if (!estimate->time.has_value()) return RejectSlow(candidate.keys, estimate->seconds_at_least);
     fits_without_more_.insert(candidate.layout);

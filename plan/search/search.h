@@ -25,7 +25,7 @@ struct SearchOptions {
   int best = 5;  // number of layouts to return; at least 1
   // The number of best layouts whose other keys are varied too (plan/search/variants.h); 0: none.
   int varied = 12;
-  int plans_max = 4096;  // limit of layouts planned in full; the rest is rejected as not looked at
+  int plans_max = 4096;  // limit of layouts planned in full; the rest is rejected as not evaluated
 };
 
 struct FoundLayout {

@@ -38,7 +38,7 @@ std::string SearchToText(const SearchResult& result) {
   std::string text;
   if (result.best.empty()) text += "no layout fits\n";
   for (const FoundLayout& found : result.best) {
-    text += fmt::format("{:.4g} s a step, MFU {:.1f}%, {} a rank: {}\n", found.time.seconds,
+    text += fmt::format("{:.4g} s per step, MFU {:.1f}%, {} per rank: {}\n", found.time.seconds,
                         100 * found.time.mfu, Gigabytes(found.memory_bytes), Joined(found.keys));
   }
   struct Like {
@@ -56,8 +56,8 @@ std::string SearchToText(const SearchResult& result) {
                    [](const Like& a, const Like& b) { return a.count > b.count; });
   text += fmt::format("{} rejected:\n", result.rejected.size());
   for (const Like& like : order) {
-    text +=
-        fmt::format("  {} like {}: {}\n", like.count, Joined(like.first->keys), like.first->reason);
+    text += fmt::format("  {} layouts such as {}: {}\n", like.count, Joined(like.first->keys),
+                        like.first->reason);
   }
   return text;
 }

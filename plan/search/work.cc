@@ -32,7 +32,7 @@ void LeastSeconds::Add(const model::Program& program, const std::vector<model::O
   for (const model::Op& op : ops) {
     if (op.last_microbatch || op.kind == model::OpKind::kCopy || op.kind == model::OpKind::kWait)
       continue;
-    const std::optional<model::CollectiveCost> collective = model::CollectiveOf(program, op);
+    const std::optional<model::CollectiveCost> collective = model::CollectiveCostOf(program, op);
     if (!collective) {
       work->compute += compute_.Of(op, program);
       continue;

@@ -25,25 +25,25 @@ std::string ShardAxes(const v1::Plan& plan) {
 std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std::string& axis) {
   const auto& parallelism = spec.parallelism();
   if (!Shards(spec)) {
-    return fmt::format("zero_stage 3 over {} cuts all of it by their ranks", ShardAxes(plan));
+    return fmt::format("zero_stage 3 over {} shards all of it", ShardAxes(plan));
   }
   if (parallelism.zero_stage() < 3 || KeepsGathered(parallelism)) {
-    return fmt::format("{} over {} cuts it further",
+    return fmt::format("{} over {} shards it further",
                        parallelism.zero_stage() < 3
                            ? fmt::format("zero_stage {}", parallelism.zero_stage() + 1)
                            : "reshard_after_forward: true",
                        ShardAxes(plan));
   }
   return axis == "data_shard" ? "reshard_after_forward: true keeps less of it"
-                              : fmt::format("more ranks of {} cut it further", ShardAxes(plan));
+                              : fmt::format("more ranks of {} shard it further", ShardAxes(plan));
 }
 
 // The setting that would shard the saved activations which an axis replicates.
 std::string SavedRemedy(const v1::JobSpec& spec, const std::string& axis) {
   if (axis == "tensor" && !spec.parallelism().sequence_parallel()) {
-    return "sequence_parallel cuts those between products by tensor's ranks";
+    return "sequence_parallel shards those between matmuls over tensor";
   }
-  return "context cuts them by its ranks";
+  return "context shards them";
 }
 
 std::string PipeLine(const v1::AxisReplication& entry, const v1::Plan& plan) {
@@ -52,12 +52,12 @@ std::string PipeLine(const v1::AxisReplication& entry, const v1::Plan& plan) {
     most = std::max(most, chunk.block_count() > 0 ? chunk.parameters() / chunk.block_count() : 0);
   }
   std::string line = fmt::format(
-      "pipe {} cuts depth alone: a block, of {} parameters in the heaviest chunk's mean, stays "
-      "whole; tensor and data_shard cut it",
+      "pipe {} splits the depth only: a block ({} parameters on average in the heaviest chunk) "
+      "stays whole; tensor and data_shard shard it",
       entry.degree(), most);
   if (entry.state_bytes() > 0) {
     line +=
-        fmt::format("; the tied vocabulary table, {} of state, is on two stages: tensor cuts it",
+        fmt::format("; the tied vocabulary table, {} of state, is on two stages; tensor shards it",
                     Bytes(entry.state_bytes()));
   }
   return line;
@@ -71,11 +71,9 @@ std::string SharedHeadsLine(const v1::JobSpec& spec) {
   const bool attends = model::HasBlock(model.pattern(), &model::BlockKind::attends);
   if (heads < 1 || tensor <= heads || !attends) return "";
   return fmt::format(
-      "tensor {} is above the {} of keys and values: {} ranks hold and compute each alike, so "
-      "k_proj and v_proj (of "
-      "{} parameters on every rank in a block A), their optimizer state and what they make are cut "
-      "by {}, not by {}; "
-      "tensor {} repeats none",
+      "tensor {} exceeds the {} of keys and values, so {} ranks hold and compute each head; k_proj "
+      "and v_proj (of {} parameters on every rank in a block A), their optimizer state and their "
+      "outputs are sharded by {}, not by {}; tensor {} repeats none",
       tensor, heads == 1 ? "1 head" : fmt::format("{} heads", heads), tensor / heads,
       2 * model.head_dim() * model.hidden_size(), heads, tensor, heads);
 }
@@ -95,7 +93,7 @@ std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan&
     const bool would_shard = axis == "data_shard" && !used && !Shards(spec);
     const int64_t state = would_shard ? 0 : entry.state_bytes();
     std::string line = fmt::format(
-        "{} {} {} {} of a rank's {} of state and {} of its {} of saved activations whole", axis,
+        "{} {} {} {} of a rank's {} of state and {} of its {} of saved activations unsharded", axis,
         entry.degree(), used ? "leaves" : "would, with more ranks, leave", Bytes(state),
         Bytes(entry.all_state_bytes()), Bytes(entry.saved_bytes()), Bytes(entry.all_saved_bytes()));
     if (state > 0 && axis == "data_replicate" && used && !Shards(spec)) {
@@ -108,8 +106,8 @@ std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan&
       line += fmt::format("; of the activations, {}", SavedRemedy(spec, axis));
     } else if (axis != "tensor" && axis != "context" && entry.all_saved_bytes() > 0) {
       line += fmt::format(
-          "; those of one microbatch's samples it cannot cut: tensor with "
-          "sequence_parallel, context and activation_recomputation do");
+          "; those of one microbatch's samples it cannot shard: tensor with sequence_parallel, "
+          "context and activation_recomputation do");
     }
     lines.push_back(std::move(line));
   }

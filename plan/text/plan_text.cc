@@ -110,18 +110,17 @@ std::string AcrossText(const v1::AxisTraffic& entry) {
 std::string FiguresText(const v1::Plan& plan, const StepTime* time) {
   std::string text =
       fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
-  text += fmt::format("model: {} parameters, {} a step\n", plan.parameters(),
+  text += fmt::format("model: {} parameters, {} per step\n", plan.parameters(),
                       Scaled(plan.model_flops_per_step(), "FLOP"));
   if (time != nullptr) {
     text += fmt::format(
-        "estimate: {:.4g} s a step, MFU {:.1f}%; the busiest rank computes {:.4g} s and "
-        "communicates "
-        "{:.4g} s; bubble {:.1f}%\n",
+        "estimate: {:.4g} s per step, MFU {:.1f}%; the busiest rank computes {:.4g} s and "
+        "communicates {:.4g} s; bubble {:.1f}%\n",
         time->seconds, 100 * time->mfu, time->compute_seconds, time->communication_seconds,
         100 * time->bubble_ratio);
   }
   if (plan.recomputed_flops_per_step() > 0) {
-    text += fmt::format("activation recomputation: {} a step besides\n",
+    text += fmt::format("activation recomputation: {} more per step\n",
                         Scaled(plan.recomputed_flops_per_step(), "FLOP"));
   }
   for (const auto& entry : plan.data()) {
@@ -136,13 +135,13 @@ std::string StagesText(const v1::Plan& plan) {
   std::string text = "\nstages:\n";
   for (const auto& chunk : plan.chunks()) {
     text +=
-        fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} a forward",
+        fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} per forward",
                     chunk.pipe_rank(), chunk.chunk(), chunk.has_embedding() ? "embedding + " : "",
                     chunk.blocks(), chunk.has_head() ? " + head" : "", chunk.first_block(),
                     chunk.parameters(), Scaled(chunk.forward_flops(), "FLOP"));
     if (chunk.pipe_rank() < plan.memory_size()) {
       const double bytes = static_cast<double>(plan.memory(chunk.pipe_rank()).total_bytes());
-      text += fmt::format(", {} a rank", Scaled(bytes, "B"));
+      text += fmt::format(", {} per rank", Scaled(bytes, "B"));
     }
     text += '\n';
   }
@@ -151,7 +150,7 @@ std::string StagesText(const v1::Plan& plan) {
 }
 
 std::string MemoryText(const v1::Plan& plan) {
-  std::string text = "\nmemory of a rank:\n";
+  std::string text = "\nmemory per rank:\n";
   for (int rank = 0; rank < plan.memory_size(); ++rank) {
     const auto& memory = plan.memory(rank);
     const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
@@ -174,7 +173,7 @@ std::string MemoryText(const v1::Plan& plan) {
 }
 
 std::string TrafficText(const v1::Plan& plan) {
-  std::string text = "\ntraffic sent by one rank in a step:\n";
+  std::string text = "\nbytes sent by one rank per step:\n";
   for (const auto& entry : plan.traffic()) {
     text += fmt::format("  {} ({}): {}{}\n", entry.axis(), entry.purpose(),
                         Scaled(entry.bytes_per_step(), "B"), AcrossText(entry));
@@ -182,7 +181,8 @@ std::string TrafficText(const v1::Plan& plan) {
   if (plan.traffic_size() == 0) text += "  none\n";
   if (plan.tensor_parallel_parts() > 1) {
     text += fmt::format(
-        "  rows go between tensor ranks in {} parts, one while a product computes another\n",
+        "  rows are exchanged between tensor ranks in {} parts, one part while a matmul computes "
+        "another\n",
         plan.tensor_parallel_parts());
   }
   for (const auto& line : plan.tensor_parts_choice()) text += fmt::format("    {}\n", line);
@@ -197,7 +197,7 @@ std::string ScheduleText(const v1::Plan& plan) {
   for (const auto& line : plan.schedule_choice()) text += fmt::format("  {}\n", line);
   for (int rank = 0; rank < plan.schedule().ranks_size(); ++rank) {
     const auto& actions = plan.schedule().ranks(rank).actions();
-    text += fmt::format("  stage {} (peak {} alive):", rank,
+    text += fmt::format("  stage {} (peak {} in flight):", rank,
                         plan.schedule().ranks(rank).peak_live_activations());
     for (int i = 0; i < std::min(actions.size(), kMostActionsListed); ++i) text += " " + actions[i];
     if (actions.size() > kMostActionsListed) {
@@ -265,7 +265,7 @@ std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
 std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
   return FiguresText(plan, time) + StagesText(plan) + MemoryText(plan) + TrafficText(plan) +
          ScheduleText(plan) + RanksText(plan) + SectionText("owners", plan.ownership()) +
-         SectionText("what an axis leaves whole", plan.cannot_fix()) +
+         SectionText("what each axis leaves unsharded", plan.cannot_fix()) +
          SectionText("warnings", plan.warnings());
 }
 

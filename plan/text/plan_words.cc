@@ -17,13 +17,13 @@ namespace {
 // The plan warns where a chunk is heavier than the mean by more than this factor.
 constexpr double kImbalanceToMention = 1.25;
 
-// "cut over tensor 2 by rows (130, 129)"; "whole" on one rank.
+// "sharded over tensor 2 by rows, 130 each"; "whole" on one rank.
 std::string RowsOverTensor(int64_t rows, int tensor) {
   if (tensor == 1) return "whole";
   const int64_t larger = (rows + tensor - 1) / tensor;
   const int64_t smaller = rows / tensor;
-  return larger == smaller ? fmt::format("cut over tensor {} by rows, {} each", tensor, larger)
-                           : fmt::format("cut over tensor {} by rows, {} of {} and {} of {}",
+  return larger == smaller ? fmt::format("sharded over tensor {} by rows, {} each", tensor, larger)
+                           : fmt::format("sharded over tensor {} by rows, {} of {} and {} of {}",
                                          tensor, rows - smaller * tensor, larger,
                                          tensor - (rows - smaller * tensor), smaller);
 }
@@ -36,11 +36,10 @@ std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan&
   const int64_t ranks = int64_t{plan.mesh().data_replicate()} * plan.mesh().data_shard() *
                         plan.mesh().context() * plan.mesh().expert();
   if (!pads || !stated.has_padding() || stated.padding() % ranks == 0) return {};
-  return {
-      fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a "
-                  "bucket: it is inherited from another topology, and their parts of a bucket "
-                  "are not equal",
-                  stated.padding(), ranks)};
+  return {fmt::format(
+      "parallelism.bucket.padding = {} is not a multiple of the {} ranks that reduce a bucket, so "
+      "their parts of a bucket are not equal; it seems to be meant for another number of ranks",
+      stated.padding(), ranks)};
 }
 
 }  // namespace
@@ -49,33 +48,34 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
   const int64_t shards = parallelism.data_parallel_shard_degree();
   const int64_t stage = parallelism.zero_stage();
   if (stage == 0) return {};
-  const char* what = stage == 1   ? "the optimizer's state and its masters"
-                     : stage == 2 ? "the optimizer's state, masters and gradients"
-                                  : "the optimizer's state, masters, gradients and parameters";
+  const char* what = stage == 1   ? "optimizer state and master weights"
+                     : stage == 2 ? "optimizer state, master weights and gradients"
+                                  : "optimizer state, master weights, gradients and parameters";
   const int64_t expert = std::max<int64_t>(1, parallelism.expert_parallel_degree());
   const std::string ranks =
-      shards > 1 ? fmt::format("of every parameter each of {} data_shard ranks", shards)
-                 : fmt::format("of every parameter but experts' each of {} expert ranks", expert);
-  std::string line = fmt::format("{} keeps a block of rows of {} (ZeRO-{})", ranks, what, stage);
+      shards > 1
+          ? fmt::format("each of the {} data_shard ranks keeps, of every parameter,", shards)
+          : fmt::format(
+                "each of the {} expert ranks keeps, of every parameter except those of experts,",
+                expert);
+  std::string line = fmt::format("{} one block of rows of {} (ZeRO-{})", ranks, what, stage);
   const int run = ShardRun(parallelism);
   if (run > 0) {
     line += fmt::format(
-        "; once a step each gathers 1/{} of the parameters, kept until its end, from which runs of "
-        "{} "
-        "neighbours gather them for each forward and each backward of a microbatch; gradients are "
-        "scattered within a run first",
+        "; once per step each rank gathers 1/{} of the parameters and keeps it until the step's "
+        "end; runs of {} neighbours gather parameters from it for each forward and each backward "
+        "of a microbatch; gradients are reduce-scattered within a run first",
         run * expert, run);
   } else if (stage == 3) {
     line += KeepsGathered(parallelism)
-                ? "; parameters are gathered once a step and kept until its end"
+                ? "; parameters are gathered once per step and kept until its end"
                 : "; parameters are gathered for each forward and each backward of a microbatch";
   }
   std::vector<std::string> lines = {std::move(line)};
   if (parallelism.shard_whole_matrices()) {
     lines.push_back(
-        "matrices but for vocabulary tables are not cut into such blocks: each is whole, within "
-        "its "
-        "tensor slice, on the rank that has least of them");
+        "matrices, except vocabulary tables, are not split into such blocks: each is whole, within "
+        "its tensor slice, on one rank, chosen so that ranks have about the same amount");
   }
   return lines;
 }
@@ -90,10 +90,10 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
       "ownership is established in the order tensor, pipe, "
       "data_shard, expert"};
   if (model.tie_word_embeddings && last > 0) {
-    lines.push_back(fmt::format(
-        "model.embed_tokens.weight: stages 0 and {}, {}; tied to the head: its gradients are "
-        "summed over both stages and stage 0 counts it in the norm",
-        last, rows));
+    lines.push_back(
+        fmt::format("model.embed_tokens.weight: stages 0 and {}, {}; tied to the head: its "
+                    "gradients are summed over both stages, and stage 0 counts it in the norm",
+                    last, rows));
   } else if (model.tie_word_embeddings) {
     lines.push_back(fmt::format(
         "model.embed_tokens.weight: stage 0, {}; tied to the head of the same stage", rows));
@@ -112,8 +112,10 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
         "mlp.experts.*: the stage of their block, {} of {} experts on each {} rank{}; "
         "mlp.gate.weight: a copy on each; mlp.shared_experts.*: a copy on each expert rank{}",
         experts / ranks, experts, spreads_experts_over_tensor ? "expert × tensor" : "expert",
-        spreads_experts_over_tensor || tensor == 1 ? "" : ", the weights of each cut over tensor",
-        tensor == 1 ? "" : ", cut over tensor"));
+        spreads_experts_over_tensor || tensor == 1
+            ? ""
+            : ", with the weights of each sharded over tensor",
+        tensor == 1 ? "" : ", sharded over tensor"));
   }
   return lines;
 }
@@ -122,12 +124,12 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
   std::vector<std::string> lines;
   if (plan.imbalance() > kImbalanceToMention) {
     lines.push_back(
-        fmt::format("the heaviest {} costs {:.2f} times the mean: the others wait for it",
+        fmt::format("the heaviest {} costs {:.2f} times the mean, so the others wait for it",
                     plan.chunks_size() > plan.mesh().pipe() ? "chunk" : "stage", plan.imbalance()));
   }
   if (plan.schedule().microbatches() < plan.mesh().pipe()) {
     lines.push_back(fmt::format(
-        "{} microbatches are fewer than {} stages: at most {} stages work at once",
+        "{} microbatches are fewer than {} stages, so at most {} stages compute at the same time",
         plan.schedule().microbatches(), plan.mesh().pipe(), plan.schedule().microbatches()));
   }
   if (spec.model().has_max_position_embeddings() &&
@@ -138,10 +140,10 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
   }
   const double hang_seconds = spec.fault_tolerance().hang_seconds();
   if (spec.fault_tolerance().has_hang_seconds() && hang_seconds < kDefaultHangSeconds) {
-    lines.push_back(fmt::format(
-        "fault_tolerance.hang_seconds is {} and has no effect: it only lengthens the limit, which "
-        "is {} until a job's pace is known and follows the pace then",
-        hang_seconds, kDefaultHangSeconds));
+    lines.push_back(
+        fmt::format("fault_tolerance.hang_seconds = {} has no effect: it can only lengthen the "
+                    "limit, which is {} until a job's pace is known and then follows the pace",
+                    hang_seconds, kDefaultHangSeconds));
   }
   for (std::string& line : KeyWarnings(spec)) lines.push_back(std::move(line));
   for (std::string& line : IdlePrecisionLines(spec, plan)) lines.push_back(std::move(line));

@@ -28,14 +28,13 @@ std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::P
   if (choices.param_dtype == model::DType::kFloat32 &&
       choices.compute_dtype == model::DType::kBFloat16 && !shards) {
     lines.push_back(
-        "training.mixed_precision.param is float32: where no parameters are sharded none are "
-        "gathered, and it has no effect");
+        "training.mixed_precision.param = float32 has no effect: no parameters are sharded, so "
+        "none are gathered");
   }
   if (choices.reduce_dtype == model::DType::kBFloat16 && RanksOf(mesh, model::DataGroup()) == 1 &&
       !SumsOverOwners(spec, plan)) {
     lines.push_back(
-        "training.mixed_precision.reduce is bfloat16: no two ranks sum gradients, and it has no "
-        "effect");
+        "training.mixed_precision.reduce = bfloat16 has no effect: no two ranks reduce gradients");
   }
   return lines;
 }

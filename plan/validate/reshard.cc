@@ -31,17 +31,19 @@ void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violati
   const int run = ShardRun(parallelism);
   const int64_t shards = parallelism.data_parallel_shard_degree();
   if (text != "true" && !KeepsGathered(parallelism) && run == 0) {
-    violations->Add(field, "is \"{}\", none of true, false and a number of data_shard neighbours",
+    violations->Add(field, "is \"{}\", must be true, false or a number of data_shard neighbours",
                     text.substr(0, 200));
   }
   if (parallelism.zero_stage() != 3) {
-    violations->Add(field, "is {}, and parallelism.zero_stage is {}: parameters are not sharded",
+    violations->Add(field, "is {}, but parallelism.zero_stage is {}: parameters are not sharded",
                     text.substr(0, 200), parallelism.zero_stage());
   } else if (run == 1) {
-    violations->Add(field, "is 1: parameters that every rank keeps whole are what false asks for");
+    violations->Add(field,
+                    "is 1, which would keep whole parameters on every rank: state false instead");
   } else if (run > 0 && run == shards) {
     violations->Add(field,
-                    "is {}, as {} is: parameters gathered over all of it are what true asks for",
+                    "is {}, equal to {}, which would gather parameters over all data_shard ranks: "
+                    "state true instead",
                     run, degree);
   } else if (run > 0 && shards > 0 && !IsCutIntoRuns(shards, run)) {
     violations->Add(field, "is {}, which does not divide {} = {}", run, degree, shards);

@@ -57,14 +57,13 @@ TEST(Reshard, RefusesOthersByNameAndNumbers) {
   EXPECT_THAT(Refusals(Spec("24", 12)), ElementsAre(HasSubstr("is 24, which does not divide")));
   EXPECT_THAT(
       Refusals(Spec("12", 12)),
-      ElementsAre("is 12, as parallelism.data_parallel_shard_degree is: parameters gathered "
-                  "over all of it are what true asks for"));
-  EXPECT_THAT(Refusals(Spec("1", 12)), ElementsAre(HasSubstr("is 1: ")));
+      ElementsAre("is 12, equal to parallelism.data_parallel_shard_degree, which would gather "
+                  "parameters over all data_shard ranks: state true instead"));
+  EXPECT_THAT(Refusals(Spec("1", 12)), ElementsAre(HasSubstr("is 1, ")));
   EXPECT_THAT(Refusals(Spec("2", 4, 2)),
-              ElementsAre("is 2, and parallelism.zero_stage is 2: parameters are not sharded"));
+              ElementsAre("is 2, but parallelism.zero_stage is 2: parameters are not sharded"));
   for (const char* text : {"", "0", "-2", "+2", "02", "2.0", " 2", "2x", "maybe", "99999999999"}) {
-    EXPECT_THAT(Refusals(Spec(text, 12)),
-                ElementsAre(HasSubstr("none of true, false and a number")))
+    EXPECT_THAT(Refusals(Spec(text, 12)), ElementsAre(HasSubstr("must be true, false or a number")))
         << text;
     EXPECT_EQ(ShardRun(Spec(text, 12)), 0) << text;
   }
@@ -149,7 +148,8 @@ TEST(Reshard, RunsOfShardsHoldTheirShareAndSendLittleAcross) {
   EXPECT_NEAR(parts.at("data_shard_within_2 unshard"), whole.at("data_shard unshard") * 0.5 / 0.75,
               1e-2 * bytes);
   EXPECT_NE(runs->digest(), all->digest());
-  EXPECT_THAT(PlanToText(*runs), HasSubstr("once a step each gathers 1/2 of the parameters, kept"));
+  EXPECT_THAT(PlanToText(*runs),
+              HasSubstr("once per step each rank gathers 1/2 of the parameters and keeps it"));
   EXPECT_FALSE(plan("3").ok());
 }
 

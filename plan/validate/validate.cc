@@ -19,7 +19,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kMaxSize = int64_t{1} << 24;  // of a product of sizes
+constexpr int64_t kMaxSize = int64_t{1} << 24;  // the limit of a product of sizes
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
 constexpr size_t kMaxNameLength = 64;
 
@@ -79,7 +79,7 @@ class Validator {
     } else {
       for (const model::BlockKind* kind : model::BlockKinds()) {
         if (kind->build != nullptr || blocks->find(kind->letter) == std::string::npos) continue;
-        violations_.Add("model.pattern", "is \"{}\" with block {}; this build has blocks {}",
+        violations_.Add("model.pattern", "is \"{}\" with block {}; the blocks of this build are {}",
                         model.pattern(), kind->letter, model::BuiltLetters());
       }
     }
@@ -106,7 +106,8 @@ class Validator {
   bool From() {
     const auto& model = spec_.model();
     if (model.has_preset()) {
-      violations_.Add("model.preset", "is {} beside model.from: state one of them", model.preset());
+      violations_.Add("model.preset", "is {}, but model.from is set too: state one of them",
+                      model.preset());
     }
     const auto* descriptor = v1::ModelSpec::descriptor();
     for (const char* key :
@@ -114,7 +115,7 @@ class Validator {
           "intermediate_size", "vocab_size", "tie_word_embeddings", "rope_theta", "norm_eps"}) {
       if (model.GetReflection()->HasField(model, descriptor->FindFieldByName(key))) continue;
       violations_.Add("model.from",
-                      "is {} and model.{} is absent: whoever submits a job writes the "
+                      "is {}, but model.{} is absent: the client that submits a job copies the "
                       "configuration into it, as `troupe submit` does",
                       model.from(), key);
       return false;
@@ -128,14 +129,15 @@ class Validator {
     if (!model.has_head_dim()) {
       violations_.Add(
           "model.num_attention_heads",
-          "is {}, which does not divide model.hidden_size = {} (or state model.head_dim)", heads,
-          model.hidden_size());
+          "is {}, which does not divide model.hidden_size = {}; state model.head_dim, or a divisor",
+          heads, model.hidden_size());
     } else if (IsRefused("model.head_dim")) {
       return;
     } else if (head_dim % 2 != 0) {
-      violations_.Add("model.head_dim", "is {}, not even: rotary embedding turns pairs", head_dim);
+      violations_.Add("model.head_dim", "is {}, must be even: RoPE rotates pairs", head_dim);
     } else if (head_dim * heads > kMaxSize) {
-      violations_.Add("model.head_dim", "is {}, and times model.num_attention_heads = {} above {}",
+      violations_.Add("model.head_dim",
+                      "is {}, and its product with model.num_attention_heads = {} is above {}",
                       head_dim, heads, kMaxSize);
     }
   }
@@ -144,7 +146,7 @@ class Validator {
     const auto& scaling = spec_.model().rope_scaling();
     if (scaling.high_freq_factor() <= scaling.low_freq_factor()) {
       violations_.Add("model.rope_scaling.high_freq_factor",
-                      "is {}, not above model.rope_scaling.low_freq_factor = {}",
+                      "is {}, must be above model.rope_scaling.low_freq_factor = {}",
                       scaling.high_freq_factor(), scaling.low_freq_factor());
     }
   }
@@ -154,7 +156,8 @@ class Validator {
     if (!model::HasExperts(model.pattern())) return;
     const int64_t experts = model.num_experts(), top_k = model.num_experts_per_tok();
     if (!model.has_num_experts()) {
-      violations_.Add("model.num_experts", "is required beside block E of model.pattern = \"{}\"",
+      violations_.Add("model.num_experts",
+                      "is required, because model.pattern = \"{}\" has a block E",
                       model.pattern().substr(0, 200));
     } else if (!IsRefused("model.num_experts") && !IsRefused("model.num_experts_per_tok") &&
                top_k > experts) {
@@ -165,7 +168,7 @@ class Validator {
         !IsRefused("model.intermediate_size") &&
         model.num_shared_experts() * model.moe_intermediate_size() > kMaxSize) {
       violations_.Add("model.num_shared_experts",
-                      "is {}, and times model.moe_intermediate_size = {} above {}",
+                      "is {}, and its product with model.moe_intermediate_size = {} is above {}",
                       model.num_shared_experts(), model.moe_intermediate_size(), kMaxSize);
     }
   }
@@ -174,12 +177,13 @@ class Validator {
     const auto& data = spec_.data();
     if (data.blend_size() > 0) ValidateBlend(data, &violations_);
     if (!data.validation().empty() && data.validation_fraction() > 0) {
-      violations_.Add("data.validation_fraction", "is {} beside data.validation: state one of them",
+      violations_.Add("data.validation_fraction",
+                      "is {}, but data.validation is set too: state one of them",
                       data.validation_fraction());
     }
     if (purpose_ != JobPurpose::kTrain) return;
     if (data.train().empty() && data.blend_size() == 0) {
-      violations_.Add("data.train", "is required where data.blend is not given");
+      violations_.Add("data.train", "is required if data.blend is not given");
     }
   }
 
@@ -189,24 +193,24 @@ class Validator {
       BatchSplit();
       if (!IsRefused("training.sequence_length") &&
           training.micro_batch_size() * training.sequence_length() > (int64_t{1} << 30)) {
-        violations_.Add("training.micro_batch_size",
-                        "is {}, and times training.sequence_length = {} above 2^30 tokens",
-                        training.micro_batch_size(), training.sequence_length());
+        violations_.Add(
+            "training.micro_batch_size",
+            "is {}, and its product with training.sequence_length = {} is above 2^30 tokens",
+            training.micro_batch_size(), training.sequence_length());
       }
     }
     Dropout();
     if (choices_.float8 != model::Float8Recipe::kNone &&
         choices_.compute_dtype != model::DType::kBFloat16) {
       violations_.Add("training.float8.recipe",
-                      "is \"{}\", and training.compute_dtype is \"{}\", not bfloat16: what float8 "
-                      "products take and "
-                      "make is bfloat16",
+                      "is \"{}\", but training.compute_dtype is \"{}\", not bfloat16: inputs and "
+                      "outputs of FP8 matmuls are bfloat16",
                       training.float8().recipe(), training.compute_dtype());
     }
     if (training.validation_interval() > 0 && spec_.data().validation().empty() &&
         !(spec_.data().validation_fraction() > 0)) {
       violations_.Add("training.validation_interval",
-                      "is {} where neither data.validation nor data.validation_fraction is set",
+                      "is {}, but neither data.validation nor data.validation_fraction is set",
                       training.validation_interval());
     }
   }
@@ -215,7 +219,8 @@ class Validator {
     const double probability = spec_.model().hidden_dropout();
     if (!IsRefused("model.hidden_dropout") && probability > 0 &&
         spec_.training().steps() > std::numeric_limits<int32_t>::max()) {
-      violations_.Add("training.steps", "is {}, above 2^31 - 1 beside model.hidden_dropout = {}",
+      violations_.Add("training.steps",
+                      "is {}, must be at most 2^31 - 1 with model.hidden_dropout = {}",
                       spec_.training().steps(), probability);
     }
   }
@@ -271,11 +276,10 @@ class Validator {
     if (!parallelism.has_zero_stage()) return;
     if (!IsRefused("parallelism.zero_stage") && parallelism.data_parallel_shard_degree() == 1 &&
         parallelism.expert_parallel_degree() == 1) {
-      violations_.Add(
-          "parallelism.zero_stage",
-          "is {}, and parallelism.data_parallel_shard_degree and expert_parallel_degree "
-          "are 1: there are no ranks to shard over",
-          parallelism.zero_stage());
+      violations_.Add("parallelism.zero_stage",
+                      "is {}, but parallelism.data_parallel_shard_degree and "
+                      "expert_parallel_degree are 1: there are no ranks to shard over",
+                      parallelism.zero_stage());
     }
   }
 
@@ -283,7 +287,7 @@ class Validator {
     const auto& checkpoint = spec_.checkpoint();
     if (!IsRefused("checkpoint.interval") && checkpoint.interval() > 0 &&
         checkpoint.folder().empty()) {
-      violations_.Add("checkpoint.interval", "is {} where checkpoint.folder is not set",
+      violations_.Add("checkpoint.interval", "is {}, but checkpoint.folder is not set",
                       checkpoint.interval());
     }
   }

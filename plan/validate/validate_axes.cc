@@ -30,7 +30,7 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
   const int64_t tokens = spec.training().sequence_length();
   if (tokens % (2 * context) != 0) {
     violations->Add(field,
-                    "is {}, and training.sequence_length = {} is no multiple of 2 × {}: every "
+                    "is {}, but training.sequence_length = {} is not a multiple of 2 × {}: every "
                     "rank has a head and a tail chunk",
                     context, tokens, context);
   }
@@ -40,7 +40,7 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
         std::pair("model.num_key_value_heads", spec.model().num_key_value_heads())}) {
     if (heads % (tensor * context) == 0) continue;
     violations->Add(field,
-                    "is {}, and {} = {} is no multiple of tensor {} × context {}: all_to_all "
+                    "is {}, but {} = {} is not a multiple of tensor {} × context {}: all_to_all "
                     "gives each rank whole heads (context_parallel_method: ring does not)",
                     context, name, heads, tensor, context);
   }
@@ -71,12 +71,12 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
   if (!model::HasExperts(spec.model().pattern())) {
     if (expert > 1) {
-      violations->Add(field, "is {} where model.pattern = \"{}\" has no block E", expert,
+      violations->Add(field, "is {}, but model.pattern = \"{}\" has no block E", expert,
                       spec.model().pattern().substr(0, 200));
     }
     if (spec.parallelism().has_expert_tensor_parallel_degree()) {
       violations->Add("parallelism.expert_tensor_parallel_degree",
-                      "is {} where model.pattern = \"{}\" has no block E",
+                      "is {}, but model.pattern = \"{}\" has no block E",
                       spec.parallelism().expert_tensor_parallel_degree(),
                       spec.model().pattern().substr(0, 200));
     }
@@ -87,39 +87,40 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
   const bool by_rows = spec.parallelism().sequence_parallel();
   if (tensor > 1 && expert > 1 && !by_rows) {
     violations->Add("parallelism.sequence_parallel",
-                    "is false, and tensor_parallel_degree = {} beside expert_parallel_degree = {} "
-                    "needs it: each tensor rank routes its own rows",
+                    "is false, but tensor_parallel_degree = {} with expert_parallel_degree = {} "
+                    "requires true: each tensor rank routes its own rows",
                     tensor, expert);
   }
   const char* split = "parallelism.expert_tensor_parallel_degree";
   const bool is_set = spec.parallelism().has_expert_tensor_parallel_degree();
   const int64_t parts = spec.parallelism().expert_tensor_parallel_degree();
   if (is_set && parts != 1 && parts != tensor) {
-    violations->Add(split,
-                    "is {}, neither 1 (experts are spread over expert × tensor) nor "
-                    "parallelism.tensor_parallel_degree = {} (the weights of each are split)",
-                    parts, tensor);
+    violations->Add(
+        split,
+        "is {}, must be 1 (experts are distributed over expert × tensor) or "
+        "parallelism.tensor_parallel_degree = {} (the weights of each expert are split)",
+        parts, tensor);
   } else if (is_set && parts == 1 && tensor > 1) {
     if (expert == 1 && !by_rows) {
       violations->Add("parallelism.sequence_parallel",
-                      "is false, and {} = 1 beside tensor_parallel_degree = {} needs it: each "
+                      "is false, but {} = 1 with tensor_parallel_degree = {} requires true: each "
                       "tensor rank routes its own rows",
                       split, tensor);
     }
     if (expert >= 1 && spec.model().num_experts() % (expert * tensor) != 0) {
       violations->Add(
           split,
-          "is 1, and model.num_experts = {} is no multiple of expert_parallel_degree {} "
-          "× tensor_parallel_degree {}, over which experts are spread",
+          "is 1, but model.num_experts = {} is not a multiple of expert_parallel_degree {} × "
+          "tensor_parallel_degree {}, over which experts are distributed",
           spec.model().num_experts(), expert, tensor);
     }
     const int64_t rows = RowsOfMicrobatch(spec);
     if (ChoicesOf(spec).expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
-      violations->Add("parallelism.expert_dispatch",
-                      "is all_gather, and the {} rows of a microbatch on a context rank are no "
-                      "multiple of tensor_parallel_degree = {}: all_gather over expert × tensor "
-                      "takes equal parts",
-                      rows, tensor);
+      violations->Add(
+          "parallelism.expert_dispatch",
+          "is all_gather, but the {} rows of a microbatch on a context rank are not a multiple of "
+          "tensor_parallel_degree = {}: all_gather over expert × tensor needs equal parts",
+          rows, tensor);
     }
   } else if (spec.model().has_moe_intermediate_size() &&
              spec.model().moe_intermediate_size() < tensor) {
@@ -137,23 +138,24 @@ void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
   if (parts == 1 || violations->Has(field)) return;
   const int64_t tensor = parallelism.tensor_parallel_degree();
   if (tensor == 1) {
-    violations->Add(field, "is {} where parallelism.tensor_parallel_degree = 1: nothing travels",
-                    parts);
+    violations->Add(
+        field, "is {}, but parallelism.tensor_parallel_degree = 1: tensor ranks exchange nothing",
+        parts);
     return;
   }
   if (model::HasExperts(spec.model().pattern())) {
     violations->Add(
-        field, "is {} where model.pattern = \"{}\" has a block E, whose routers take whole rows",
+        field,
+        "is {}, but model.pattern = \"{}\" has a block E, whose routers need all rows at once",
         parts, spec.model().pattern().substr(0, 200));
   }
   const int64_t rows = RowsOfMicrobatch(spec);
   const int64_t shares = parallelism.sequence_parallel() ? tensor : 1;
   if (rows % (parts * shares) != 0) {
-    violations->Add(
-        field,
-        "is {}, and the {} rows of a microbatch on a context rank are no multiple of {} × {}, "
-        "the tensor ranks that shard them",
-        parts, rows, parts, shares);
+    violations->Add(field,
+                    "is {}, but the {} rows of a microbatch on a context rank are not a multiple "
+                    "of {} × {}, the tensor ranks that shard them",
+                    parts, rows, parts, shares);
   }
 }
 
@@ -164,16 +166,14 @@ void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
   const int64_t heads = spec.model().num_key_value_heads();
   if (tensor < 1 || heads < 1) return;
   if (heads % tensor != 0 && tensor % heads != 0) {
-    violations->Add(field,
-                    "is {}, neither a divisor nor a multiple of model.num_key_value_heads = {}",
+    violations->Add(field, "is {}, must divide or be a multiple of model.num_key_value_heads = {}",
                     tensor, heads);
   }
   if (heads < tensor && spec.parallelism().shard_whole_matrices()) {
-    violations->Add(
-        "parallelism.shard_whole_matrices",
-        "is true where {} = {} is above model.num_key_value_heads = {}: ranks that share a "
-        "head would cut it differently",
-        field, tensor, heads);
+    violations->Add("parallelism.shard_whole_matrices",
+                    "is true, but {} = {} is above model.num_key_value_heads = {}: ranks that "
+                    "share a head would split it differently",
+                    field, tensor, heads);
   }
 }
 
@@ -207,8 +207,8 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
   // Sharding over expert alone requires a stated ZeRO stage.
   if (spec.parallelism().shard_whole_matrices() && !spec.parallelism().has_zero_stage()) {
     violations->Add("parallelism.shard_whole_matrices",
-                    "is true where parallelism.data_parallel_shard_degree = 1 and no zero_stage is "
-                    "stated: no matrix is cut");
+                    "is true, but parallelism.data_parallel_shard_degree = 1 and zero_stage is not "
+                    "stated: no matrix is sharded");
   }
   if (tensor > model.vocab_size() && model.vocab_size() > 0) {
     violations->Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());

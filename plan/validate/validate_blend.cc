@@ -16,7 +16,8 @@ constexpr double kLeastShare = 1.0 / (1 << 20);
 void ValidateBlend(const v1::DataSpec& data, Violations* violations) {
   const bool too_many = violations->Has("data.blend");
   if (!data.train().empty()) {
-    violations->Add("data.blend", "has {} entries beside data.train = {}: state one of them",
+    violations->Add("data.blend",
+                    "has {} entries, but data.train = {} is set too: state one of them",
                     data.blend_size(), data.train());
   }
   if (too_many) return;
@@ -29,7 +30,8 @@ void ValidateBlend(const v1::DataSpec& data, Violations* violations) {
     const auto [first, is_new] = first_at.emplace(entry.path(), i);
     if (!entry.path().empty() && !is_new) {
       violations->Add(path_field,
-                      "is {}, as data.blend[{}].path is: state it once with both weights",
+                      "is {}, the same as data.blend[{}].path: state the path once, with the sum "
+                      "of both weights",
                       entry.path(), first->second);
     }
     good_weights &= !violations->Has(fmt::format("data.blend[{}].weight", i));

@@ -35,13 +35,14 @@ void ValidateSplitPoints(const v1::ParallelismSpec& parallelism, int64_t pieces,
   const auto& points = parallelism.pipeline_parallel_split_points();
   if (points.empty()) return;
   if (points.size() != pieces - 1) {
-    violations->Add(field, "has {} entries; {} stages × chunks need {}", points.size(), pieces,
+    violations->Add(field, "has {} entries, but {} stages × chunks need {}", points.size(), pieces,
                     pieces - 1);
   }
   int64_t before = 0;
   for (const int64_t point : points) {
     if (point <= before || point >= blocks) {
-      violations->Add(field, "has {}, not above {} and below the {} blocks", point, before, blocks);
+      violations->Add(field, "has {}, must be above {} and below the {} blocks", point, before,
+                      blocks);
       return;
     }
     before = point;
@@ -72,10 +73,10 @@ void ValidatePipeline(const v1::JobSpec& spec, Violations* violations) {
   if (!blocks.ok()) return;
   const int64_t count = static_cast<int64_t>(blocks->size());
   if (stages * chunks > count) {
-    violations->Add("parallelism.pipeline_parallel_degree",
-                    "is {}, and {} stages × {} chunks are more than the {} blocks of "
-                    "model.pattern = \"{}\"",
-                    stages, stages, chunks, count, spec.model().pattern());
+    violations->Add(
+        "parallelism.pipeline_parallel_degree",
+        "is {}, but {} stages × {} chunks exceed the {} blocks of model.pattern = \"{}\"", stages,
+        stages, chunks, count, spec.model().pattern());
     return;
   }
   ValidateSplitPoints(parallelism, stages * chunks, count, violations);
@@ -97,11 +98,11 @@ void ValidatePipeline(const v1::JobSpec& spec, Violations* violations) {
                             static_cast<int>(microbatches)};
   if (named) {
     if (const Status fits = CheckShape(named->kind, shape); !fits.ok()) {
-      violations->Add(field, "is {}, which does not fit: {}", name, Message(fits));
+      violations->Add(field, "is {}, which cannot run: {}", name, Message(fits));
     }
   } else if (automatic) {
     if (const Status fits = CheckAnyShape(shape); !fits.ok()) {
-      violations->Add(field, "is auto, but none fits: {}", Message(fits));
+      violations->Add(field, "is auto, but no schedule can run: {}", Message(fits));
     }
   }
 }

@@ -72,7 +72,7 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
                   "data.blend[1].weight is -1, not in (0, ∞)",
                   "data.blend[2].path is y, not an absolute path"));
   EXPECT_THAT(refusals("[{path: /x}, {path: /z}, {path: /x}]"),
-              ElementsAre(HasSubstr("data.blend[2].path is /x, as data.blend[0].path is")));
+              ElementsAre(HasSubstr("data.blend[2].path is /x, the same as data.blend[0].path")));
   EXPECT_THAT(refusals("[{path: /x, weight: 1e7}, {path: /y, weight: 1}]"),
               ElementsAre(HasSubstr("data.blend[1].weight is 1, below 2^-20 of the sum")));
   EXPECT_THAT(refusals("[{path: /x, weight: 1e308}, {path: /y, weight: 1e308}]"),
@@ -80,7 +80,7 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
   std::string many = "[";
   for (int i = 0; i < 257; ++i) many += fmt::format("{{path: /x{}}},", i);
   EXPECT_THAT(refusals(many + "]"), ElementsAre(HasSubstr("data.blend has 257 entries, above")));
-  EXPECT_THAT(refusals("[]"), ElementsAre(HasSubstr("data.train is required where")));
+  EXPECT_THAT(refusals("[]"), ElementsAre(HasSubstr("data.train is required if")));
 }
 
 TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
@@ -114,11 +114,11 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
           {"model.num_key_value_heads=3", "model.num_key_value_heads",
            "is 3, which does not divide model.num_attention_heads = 8"},
-          {"model.head_dim=31", "model.head_dim", "is 31, not even"},
+          {"model.head_dim=31", "model.head_dim", "is 31, must be even"},
           {"model.norm_eps=0", "model.norm_eps", "is 0"},
           {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
           {"model.num_experts=8", "model.num_experts", "has no block E"},
-          {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
+          {"data.blend=[{path: /x}]", "data.blend", "has 1 entries, but data.train"},
           {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
           {"data.train=x", "data.train", "not an absolute path"},
           {"training.steps=0", "training.steps", "is 0, not in [1, 2^40]"},
@@ -141,12 +141,12 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"optimizer.no_weight_decay=[\"*norm.weight\", \"*.bias\"]",
            "optimizer.no_weight_decay[1]", "is \"*.bias\", which matches none of the model's"},
           {"optimizer.no_weight_decay=[\"\", \"*norm.weight\"]", "optimizer.no_weight_decay[0]",
-           "which means that every tensor decays, beside 1 other"},
+           "which means that every tensor decays; remove it or the 1 other"},
           {"training.float8.recipe=fine", "training.float8.recipe", "\"fine\""},
           {"training={compute_dtype: float32, float8: {recipe: delayed}}", "training.float8.recipe",
-           "is \"delayed\", and training.compute_dtype is \"float32\", not bfloat16"},
+           "is \"delayed\", but training.compute_dtype is \"float32\", not bfloat16"},
           {"training.on_nonfinite=ignore", "training.on_nonfinite", "\"ignore\""},
-          {"training.validation_interval=5", "training.validation_interval", "is 5 where"},
+          {"training.validation_interval=5", "training.validation_interval", "is 5, but neither"},
           {"optimizer.name=sgd", "optimizer.name", "\"sgd\""},
           {"optimizer.lr=0", "optimizer.lr", "is 0"},
           {"optimizer.beta2=1", "optimizer.beta2", "is 1, not in [0, 1)"},
@@ -164,49 +164,48 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            "data_parallel_shard_degree = 3"},
           {"parallelism={context_parallel_degree: 4, tensor_parallel_degree: 4, "
            "context_parallel_method: all_to_all}",
-           "parallelism.context_parallel_degree", "no multiple of tensor 4 × context 4"},
+           "parallelism.context_parallel_degree", "not a multiple of tensor 4 × context 4"},
           {"parallelism.context_parallel_degree=3", "parallelism.context_parallel_degree",
-           "no multiple of 2"},
+           "not a multiple of 2"},
           {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree",
-           "is 2 where model.pattern = \"(AD)x4\" has no block E"},
+           "is 2, but model.pattern = \"(AD)x4\" has no block E"},
           {"parallelism.zero_stage=1", "parallelism.zero_stage",
-           "is 1, and parallelism.data_parallel_shard_degree and expert_parallel_degree are 1"},
+           "is 1, but parallelism.data_parallel_shard_degree and expert_parallel_degree are 1"},
           {"parallelism.reshard_after_forward=true", "parallelism.reshard_after_forward",
-           "is true, and parallelism.zero_stage is 0"},
+           "is true, but parallelism.zero_stage is 0"},
           {"parallelism={data_parallel_shard_degree: 4, reshard_after_forward: 3}",
            "parallelism.reshard_after_forward", "is 3, which does not divide"},
           {"parallelism.bucket.elements=0", "parallelism.bucket.elements", "is 0"},
           {"parallelism.bucket.padding=0", "parallelism.bucket.padding", "is 0"},
           {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
-           "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},
+           "is 9, but 9 stages × 1 chunks exceed the 8 blocks"},
           {"parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV, "
            "pipeline_parallel_chunks: 3}",
-           "parallelism.pipeline_parallel_schedule", "ZBV has 2 chunks a stage, not 3"},
+           "parallelism.pipeline_parallel_schedule", "ZBV needs 2 chunks per stage, not 3"},
           {"parallelism={pipeline_parallel_degree: 8, pipeline_parallel_schedule: ZBV}",
-           "parallelism.pipeline_parallel_degree",
-           "8 stages × 2 chunks are more than the 8 blocks"},
+           "parallelism.pipeline_parallel_degree", "8 stages × 2 chunks exceed the 8 blocks"},
           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_schedule: Interleaved1F1B}",
            "parallelism.pipeline_parallel_schedule", "16 mod floor(16 / 3) = 16 mod 5 = 1, not 0"},
           {"parallelism.pipeline_parallel_schedule=2F2B", "parallelism.pipeline_parallel_schedule",
            "\"2F2B\""},
           {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_schedule",
-           "1F1B has 1 chunk a stage, not 2"},
+           "1F1B needs 1 chunk per stage, not 2"},
           {"parallelism.pipeline_parallel_chunks=0", "parallelism.pipeline_parallel_chunks",
            "is 0"},
           {"parallelism.pipeline_parallel_split_points=[2]",
            "parallelism.pipeline_parallel_split_points", "has 1 entries"},
           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_split_points: [4, 2]}",
-           "parallelism.pipeline_parallel_split_points", "has 2, not above 4"},
+           "parallelism.pipeline_parallel_split_points", "has 2, must be above 4"},
           {"activation_recomputation.mode=some", "activation_recomputation.mode", "\"some\""},
           {"activation_recomputation={mode: full, num_layers: 0}",
            "activation_recomputation.num_layers", "0"},
-          {"checkpoint.interval=5", "checkpoint.interval", "is 5 where checkpoint.folder"},
+          {"checkpoint.interval=5", "checkpoint.interval", "is 5, but checkpoint.folder"},
           {"checkpoint={folder: c}", "checkpoint.folder", "is c, not an absolute path"},
           {"checkpoint.async_mode=sometimes", "checkpoint.async_mode", "\"sometimes\""},
           {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
           {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
           {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
-          {"devices=xla", "devices", "is xla, which this build does not have"},
+          {"devices=xla", "devices", "is xla, which this build does not support"},
           {"devices=abacus", "devices", "is \"abacus\", not one of cpu, cuda"}}) {
     std::vector<std::string> overrides = {c.override};
     if (std::string_view(c.override) == "training.global_batch_size=3") {
@@ -280,7 +279,7 @@ TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
   EXPECT_EQ(refusal("auto", "7"), "");
   EXPECT_EQ(refusal("auto, pipeline_parallel_chunks: 2", "7"), "");
   EXPECT_THAT(refusal("auto, pipeline_parallel_chunks: 3", "7"),
-              HasSubstr("is auto, but none fits: GPipe has 1 chunk a stage, not 3"));
+              HasSubstr("is auto, but no schedule can run: GPipe needs 1 chunk per stage, not 3"));
 }
 
 TEST(ValidateTest, AllViolationsAreReported) {
@@ -334,17 +333,17 @@ TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
   for (const Case& c : std::initializer_list<Case>{
            {{"parallelism.tensor_parallel_parts=0"}, "is 0, not in [1, 64]"},
            {{"parallelism.tensor_parallel_parts=2"},
-            "is 2 where parallelism.tensor_parallel_degree = 1"},
+            "is 2, but parallelism.tensor_parallel_degree = 1"},
            {{"parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 7}"},
-            "is 7, and the 256 rows of a microbatch on a context rank are no multiple of 7 × 1"},
+            "is 7, but the 256 rows of a microbatch on a context rank are not a multiple of 7 × 1"},
            {{"parallelism={tensor_parallel_degree: 2, sequence_parallel: true, "
              "tensor_parallel_parts: "
              "4}",
              "training.sequence_length=68"},
-            "68 rows of a microbatch on a context rank are no multiple of 4 × 2"},
+            "68 rows of a microbatch on a context rank are not a multiple of 4 × 2"},
            {{"model.pattern=(AE)x2", "model.num_experts=8", "model.moe_intermediate_size=8",
              "parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 2}"},
-            "whose routers take whole rows"}}) {
+            "whose routers need all rows at once"}}) {
     std::vector<std::string> overrides = {"training.sequence_length=256",
                                           "training.micro_batch_size=1"};
     overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
@@ -372,22 +371,22 @@ TEST(ValidateTest, KeyValueHeadsAreCutOrSharedByTensorRanks) {
   for (const int heads : {1, 2, 4, 8, 24})
     EXPECT_THAT(refusals(heads, 4, none), ElementsAre()) << heads;
   const char* neither =
-      "parallelism.tensor_parallel_degree is 6, neither a divisor nor a multiple of "
+      "parallelism.tensor_parallel_degree is 6, must divide or be a multiple of "
       "model.num_key_value_heads = 4";
   EXPECT_THAT(refusals(4, 6, none), ElementsAre(neither));
   EXPECT_THAT(
       refusals(
           2, 4,
           "parallelism={zero_stage: 1, data_parallel_shard_degree: 2, shard_whole_matrices: true}"),
-      ::testing::Contains("parallelism.shard_whole_matrices is true where "
+      ::testing::Contains("parallelism.shard_whole_matrices is true, but "
                           "parallelism.tensor_parallel_degree = 4 is above "
-                          "model.num_key_value_heads = 2: ranks that share a head would cut it "
+                          "model.num_key_value_heads = 2: ranks that share a head would split it "
                           "differently"));
   EXPECT_THAT(
       refusals(2, 4,
                "parallelism={context_parallel_degree: 2, context_parallel_method: all_to_all}"),
       ::testing::Contains(
-          "parallelism.context_parallel_degree is 2, and model.num_key_value_heads = 2 is no "
+          "parallelism.context_parallel_degree is 2, but model.num_key_value_heads = 2 is not a "
           "multiple of tensor 4 × context 2: all_to_all gives each rank whole heads "
           "(context_parallel_method: ring does not)"));
 }
@@ -397,36 +396,37 @@ TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
                                          "model.moe_intermediate_size=2",
                                          "parallelism.expert_parallel_degree=4"};
   EXPECT_TRUE(ValidateWith(good).ok()) << ValidateWith(good);
-  for (
-      const Case& c : std::initializer_list<Case>{
-          {"model.num_experts_per_tok=9", "model.num_experts_per_tok",
-           "is 9, above model.num_experts = 8"},
-          {"model.num_experts_per_tok=0", "model.num_experts_per_tok", "is 0"},
-          {"model.num_experts=6", "parallelism.expert_parallel_degree",
-           "is 4, which does not divide model.num_experts = 6"},
-          {"model.num_experts=1025", "model.num_experts", "is 1025, not in [1, 1024]"},
-          {"model.capacity_factor=0", "model.capacity_factor", "is 0"},
-          {"model.capacity_factor=-1.5", "model.capacity_factor", "is -1.5"},
-          {"model.router_score=tanh", "model.router_score", "\"tanh\""},
-          {"model.router_aux_loss_coef=-1", "model.router_aux_loss_coef", "is -1"},
-          {"model.num_shared_experts=-1", "model.num_shared_experts", "is -1"},
-          {"training.micro_batch_size=8", "training.global_batch_size",
-           "times expert_parallel_degree = 4 times micro_batch_size = 8"},
-          {"parallelism.expert_dispatch=broadcast", "parallelism.expert_dispatch", "\"broadcast\""},
-          {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
-           "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"},
-          {"parallelism={expert_parallel_degree: 2, tensor_parallel_degree: 4, sequence_parallel: "
-           "true, expert_tensor_parallel_degree: 2}",
-           "parallelism.expert_tensor_parallel_degree", "is 2, neither 1"},
-          {"parallelism={expert_parallel_degree: 4, tensor_parallel_degree: 4, sequence_parallel: "
-           "true, expert_tensor_parallel_degree: 1}",
-           "parallelism.expert_tensor_parallel_degree",
-           "num_experts = 8 is no multiple of expert_parallel_degree 4 × tensor_parallel_degree 4"},
-          {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 2, "
-           "expert_tensor_parallel_degree: 1}",
-           "parallelism.sequence_parallel", "= 1 beside tensor_parallel_degree = 2 needs it"},
-          {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 4}",
-           "parallelism.tensor_parallel_degree", "above model.moe_intermediate_size = 2"}}) {
+  for (const Case& c : std::initializer_list<Case>{
+           {"model.num_experts_per_tok=9", "model.num_experts_per_tok",
+            "is 9, above model.num_experts = 8"},
+           {"model.num_experts_per_tok=0", "model.num_experts_per_tok", "is 0"},
+           {"model.num_experts=6", "parallelism.expert_parallel_degree",
+            "is 4, which does not divide model.num_experts = 6"},
+           {"model.num_experts=1025", "model.num_experts", "is 1025, not in [1, 1024]"},
+           {"model.capacity_factor=0", "model.capacity_factor", "is 0"},
+           {"model.capacity_factor=-1.5", "model.capacity_factor", "is -1.5"},
+           {"model.router_score=tanh", "model.router_score", "\"tanh\""},
+           {"model.router_aux_loss_coef=-1", "model.router_aux_loss_coef", "is -1"},
+           {"model.num_shared_experts=-1", "model.num_shared_experts", "is -1"},
+           {"training.micro_batch_size=8", "training.global_batch_size",
+            "times expert_parallel_degree = 4 times micro_batch_size = 8"},
+           {"parallelism.expert_dispatch=broadcast", "parallelism.expert_dispatch",
+            "\"broadcast\""},
+           {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
+            "tensor_parallel_degree = 2 with expert_parallel_degree = 4 requires true"},
+           {"parallelism={expert_parallel_degree: 2, tensor_parallel_degree: 4, sequence_parallel: "
+            "true, expert_tensor_parallel_degree: 2}",
+            "parallelism.expert_tensor_parallel_degree", "is 2, must be 1"},
+           {"parallelism={expert_parallel_degree: 4, tensor_parallel_degree: 4, sequence_parallel: "
+            "true, expert_tensor_parallel_degree: 1}",
+            "parallelism.expert_tensor_parallel_degree",
+            "num_experts = 8 is not a multiple of expert_parallel_degree 4 × "
+            "tensor_parallel_degree 4"},
+           {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 2, "
+            "expert_tensor_parallel_degree: 1}",
+            "parallelism.sequence_parallel", "= 1 with tensor_parallel_degree = 2 requires true"},
+           {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 4}",
+            "parallelism.tensor_parallel_degree", "above model.moe_intermediate_size = 2"}}) {
     std::vector<std::string> overrides = good;
     overrides.push_back(c.override);
     const auto violations = ViolationsOf(ValidateWith(overrides));

@@ -32,7 +32,8 @@ void ValidateWeightDecay(const v1::JobSpec& spec, Violations* violations) {
   for (int i = 0; i < globs.size(); ++i) {
     const std::string field = fmt::format("{}[{}]", kField, i);
     if (globs[i].empty()) {
-      violations->Add(field, "is \"\", which means that every tensor decays, beside {} other{}",
+      violations->Add(field,
+                      "is \"\", which means that every tensor decays; remove it or the {} other{}",
                       globs.size() - 1, globs.size() == 2 ? "" : "s");
     } else if (std::ranges::none_of(*names, [&](const std::string& name) {
                  return model::MatchesGlob(globs[i], name);

@@ -15,21 +15,21 @@ struct OnDevice {
   PosixFileSystem files;
   std::unique_ptr<cuda::CudaDevice> device;
   // Null: our own kernels compute matmuls, here and below.
-  std::unique_ptr<cuda::CublasLtLibrary> products;
+  std::unique_ptr<cuda::CublasLtLibrary> matmuls;
   std::unique_ptr<cuda::DeviceAttention> attention;
 };
 
-std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
+std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* matmuls) {
   auto opened = std::make_unique<OnDevice>();
   auto device = cuda::CudaDevice::Make(0, {});
   TROUPE_CHECK_OK(device.status());
   opened->device = std::move(*device);
-  if (products != nullptr) {
-    auto library = cuda::CublasLtLibrary::Make(*opened->device, opened->files, *products);
+  if (matmuls != nullptr) {
+    auto library = cuda::CublasLtLibrary::Make(*opened->device, opened->files, *matmuls);
     TROUPE_CHECK_OK(library.status());
-    opened->products = std::move(*library);
+    opened->matmuls = std::move(*library);
     auto attention =
-        cuda::DeviceAttention::Make(*opened->device, opened->files, {.tune = products->tune});
+        cuda::DeviceAttention::Make(*opened->device, opened->files, {.tune = matmuls->tune});
     if (attention.ok()) opened->attention = *std::move(attention);
   }
   return opened;
@@ -39,7 +39,7 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
 class OwningBackend : public CudaBackend {
  public:
   explicit OwningBackend(std::unique_ptr<OnDevice> on)
-      : CudaBackend(*on->device, {.products = on->products.get(), .attention = on->attention.get()},
+      : CudaBackend(*on->device, {.matmuls = on->matmuls.get(), .attention = on->attention.get()},
                     nullptr),
         on_(std::move(on)) {}
 
@@ -49,8 +49,8 @@ class OwningBackend : public CudaBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeDeviceBackend(const cuda::CublasLtOptions* products) {
-  return std::make_unique<OwningBackend>(Open(products));
+std::unique_ptr<Backend> MakeDeviceBackend(const cuda::CublasLtOptions* matmuls) {
+  return std::make_unique<OwningBackend>(Open(matmuls));
 }
 
 }  // namespace troupe::kernels

@@ -10,10 +10,10 @@
 
 namespace troupe::kernels {
 
-// Makes a backend with matmuls of cuBLASLt, configured by `products`, and attention of cuDNN if it
+// Makes a backend with matmuls of cuBLASLt, configured by `matmuls`, and attention of cuDNN if it
 // is installed; null: our own kernels compute both. Ends the process if the device or cuBLASLt
 // cannot be opened.
-std::unique_ptr<Backend> MakeDeviceBackend(const cuda::CublasLtOptions* products);
+std::unique_ptr<Backend> MakeDeviceBackend(const cuda::CublasLtOptions* matmuls);
 
 }  // namespace troupe::kernels
 

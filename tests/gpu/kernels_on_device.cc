@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Device, Float8KernelTest,
                          NameOfSetting);
 
 // Tuned algorithms compute the same matmul and are found again in the cache.
-TEST(LibraryProducts, ThatWereChosenByTimingMatchTheReference) {
+TEST(LibraryMatmuls, ThatWereChosenByTimingMatchTheReference) {
   const cuda::CublasLtOptions timed{.tune = true};
   const std::unique_ptr<Backend> backend = MakeDeviceBackend(&timed);
   ReferenceBackend reference;

@@ -131,8 +131,9 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   order.Agreed(options.steps);
   while (order.Next() != StepOrder::Move::kEnd) {
     if (order.Next() == StepOrder::Move::kSubmit) {
-      TROUPE_RETURN_IF_ERROR(executor->Submit({}));
-      order.Submitted(executor->Settles(executor->submitted_step()));
+      TROUPE_RETURN_IF_ERROR(executor->SubmitGradients());
+      TROUPE_RETURN_IF_ERROR(executor->SubmitUpdate({}));
+      order.Submitted(executor->DrainsAfter(executor->submitted_step()));
       continue;
     }
     TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->Collect());

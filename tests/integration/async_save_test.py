@@ -18,10 +18,12 @@ class AsyncSave(ClusterCase):
         return name
 
     def events(self, cluster, job, event):
-        return [line for line in cluster.watched(job) if line["type"] == "event" and line["event"] == event]
+        return [line for line in cluster.watched(job) if line["type"] == "event" and
+                line["event"] == event]
 
     def metrics(self, cluster):
-        with urllib.request.urlopen(cluster.info()["coordinator"]["metrics"], timeout=10) as response:
+        with urllib.request.urlopen(cluster.info()["coordinator"]["metrics"],
+                                    timeout=10) as response:
             return response.read().decode()
 
     def assert_like_the_undisturbed(self, job, losses):
@@ -36,7 +38,8 @@ class AsyncSave(ClusterCase):
                 for file in pathlib.Path(c["path"]).glob("*.safetensors")}
 
     def test_training_and_checkpoints_have_the_same_bits_in_both_modes(self):
-        with Cluster(workers=2, environment={"TROUPE_FAILPOINTS": "step.begin=delay:50"}) as cluster:
+        with Cluster(workers=2,
+                     environment={"TROUPE_FAILPOINTS": "step.begin=delay:50"}) as cluster:
             for mode in ("async", "disabled"):
                 self.submit(cluster, mode, mode=mode)
                 done = cluster.wait_for_state(mode, "SUCCEEDED")
@@ -48,7 +51,8 @@ class AsyncSave(ClusterCase):
             # A slow disk may cause a skipped checkpoint.
             for key, content in ours.items():
                 self.assertEqual(content, plain[key], key)
-            self.assertRegex(self.metrics(cluster), r'troupe_checkpoint_writes_total\{[^}]*method="\w+"[^}]*\} \d')
+            self.assertRegex(self.metrics(cluster),
+                             r'troupe_checkpoint_writes_total\{[^}]*method="\w+"[^}]*\} \d')
 
     def test_a_due_checkpoint_that_meets_one_in_flight_is_skipped_and_counted(self):
         slow = {"TROUPE_FAILPOINTS": "checkpoint.shard.created=delay:1000;step.begin=delay:20"}
@@ -60,7 +64,8 @@ class AsyncSave(ClusterCase):
             skipped = self.events(cluster, job, "CHECKPOINT_SKIPPED")
             self.assertEqual(len(committed) + len(skipped), STEPS // 2, (committed, skipped))
             self.assertGreaterEqual(len(skipped), 1)
-            self.assertIn(f'troupe_checkpoint_skipped_total{{job_name="skips"}} {len(skipped)}', self.metrics(cluster))
+            self.assertIn(f'troupe_checkpoint_skipped_total{{job_name="skips"}} {len(skipped)}',
+                          self.metrics(cluster))
             self.assertEqual(self.events(cluster, job, "CHECKPOINT_ABORTED"), [])
             self.assert_committed_checkpoints_verify(cluster, job)
             losses = cluster.losses(job)
@@ -90,7 +95,8 @@ class AsyncSave(ClusterCase):
             self.assertEqual(sorted(cluster.losses(job)), list(range(1, STEPS + 1)))
             self.assert_committed_checkpoints_verify(cluster, job)
             folder = cluster.home / "checkpoints" / job
-            wait_until(lambda: {str(p) for p in folder.iterdir()} == {c["path"] for c in cluster.checkpoints(job)},
+            listed = lambda: {c["path"] for c in cluster.checkpoints(job)}
+            wait_until(lambda: {str(p) for p in folder.iterdir()} == listed(),
                        "the folder to hold the listed checkpoints alone", 20)
             losses = cluster.losses(job)
         self.assert_like_the_undisturbed(job, losses)

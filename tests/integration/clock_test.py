@@ -25,7 +25,8 @@ class Clock:
         self.file = home / "clock"
         self.set("+0")
         self.environment = {"LD_PRELOAD": found[0], "FAKETIME_TIMESTAMP_FILE": str(self.file),
-                            "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
+                            "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                            "NO_FAKE_STAT": "1"}
 
     def set(self, offset):
         # Replaced atomically: a process must not read a partial file.
@@ -49,7 +50,8 @@ class ClockTest(ClusterCase):
         find = cluster.worker if name != "coordinator" else lambda _: cluster.info()["coordinator"]
         first = find(name)["pid"]
         kill(first)
-        wait_until(lambda: find(name)["pid"] != first and alive(find(name)["pid"]), f"another life of {name}")
+        wait_until(lambda: find(name)["pid"] != first and alive(find(name)["pid"]),
+                   f"another life of {name}")
 
     def test_whoever_starts_after_the_clock_was_set_back_is_taken_on(self):
         with Cluster(2, self.environment, directory=self.home) as cluster:
@@ -59,7 +61,8 @@ class ClockTest(ClusterCase):
             self.clock.back()
             rank = cluster.describe(job)["ranks"][0]
             self.restart(cluster, rank["worker"])
-            wait_until(lambda: cluster.describe(job)["restarts"] == 1, "the job recovers from the daemon's death")
+            wait_until(lambda: cluster.describe(job)["restarts"] == 1,
+                       "the job recovers from the daemon's death")
             cluster.wait_for_step(job, before["step"] + 2)
             self.restart(cluster, "coordinator")
             done = cluster.wait_for_state(job, "SUCCEEDED")
@@ -67,7 +70,8 @@ class ClockTest(ClusterCase):
             self.assert_committed_checkpoints_verify(cluster, job)
             # The wall clock was really set back: the last commit has an earlier date than the
             # start. (The recovery may happen while a process still has the old clock in its cache.)
-            dates = {e["event"]: e["wall_time_ns"] for e in cluster.watched(job) if e["type"] == "event"}
+            dates = {e["event"]: e["wall_time_ns"] for e in cluster.watched(job)
+                     if e["type"] == "event"}
             self.assertLess(dates["CHECKPOINT_COMMITTED"], dates["STARTED"])
             reference = cluster.submit("reference", steps=STEPS)
             cluster.wait_for_state(reference, "SUCCEEDED")

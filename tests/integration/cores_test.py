@@ -12,7 +12,8 @@ SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:50"}
 
 def affinity(pid):
     """Returns the cores of the threads of a process, which must agree."""
-    sets = {tuple(sorted(os.sched_getaffinity(int(thread)))) for thread in os.listdir(f"/proc/{pid}/task")}
+    sets = {tuple(sorted(os.sched_getaffinity(int(thread))))
+            for thread in os.listdir(f"/proc/{pid}/task")}
     if len(sets) != 1:
         raise AssertionError(f"threads of {pid} are on {sets}")
     return list(sets.pop())
@@ -23,7 +24,8 @@ def two_cores():
     not two."""
     chosen, seen = [], set()
     for thread in sorted(os.sched_getaffinity(0)):
-        siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list")
+        siblings = pathlib.Path(
+            f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list")
         core = siblings.read_text().strip() if siblings.exists() else str(thread)
         if core not in seen:
             chosen.append(thread)
@@ -44,11 +46,13 @@ class Cores(ClusterCase):
         def divided():
             ranks = self.ranks(cluster, *jobs)
             as_told = all(told == real for told, _, real in ranks)
-            return as_told and sorted((told, shared) for told, shared, _ in ranks) == sorted(expected)
+            found = sorted((told, shared) for told, shared, _ in ranks)
+            return as_told and found == sorted(expected)
 
         wait_until(divided, f"{jobs} on {expected}; now {self.ranks(cluster, *jobs)}", 20)
 
-    def test_ranks_of_two_jobs_get_cores_of_their_own_and_share_them_evenly_where_there_are_too_few(self):
+    def test_ranks_of_two_jobs_get_cores_of_their_own_and_share_them_evenly_where_there_are_too_few(
+            self):
         cores = two_cores()
         if len(cores) < 2:
             self.skipTest("this machine has one core")
@@ -66,7 +70,8 @@ class Cores(ClusterCase):
             second = cluster.submit("second", **single)
             cluster.wait_for_state(second, "RUNNING")
             self.wait_for_division(cluster, [first, second], [(cores[:1], 1), (cores[1:], 1)])
-            pair = cluster.submit("pair", steps=2000, interval=0, parallelism="data_parallel_replicate_degree: 2")
+            pair = cluster.submit("pair", steps=2000, interval=0,
+                                  parallelism="data_parallel_replicate_degree: 2")
             cluster.wait_for_state(pair, "RUNNING")
             shared = [(cores[:1], 2), (cores[:1], 2), (cores[1:], 2), (cores[1:], 2)]
             self.wait_for_division(cluster, [first, second, pair], shared)
@@ -83,7 +88,7 @@ class Cores(ClusterCase):
             cluster.wait_for_state(job, "SUCCEEDED")
             receipt = cluster.json("receipt", job)
             self.assertEqual(receipt["fallbacks"].get("cores"), 1, receipt["fallbacks"])
-            self.assertIn("1 fall-backs of cores to slower ways", receipt["suspect"])
+            self.assertIn("1 fallbacks of cores to a slower implementation", receipt["suspect"])
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ class EmulatedCluster(harness.Cluster):
     """One worker with two emulated GPUs."""
 
     def up(self):
-        code, out, err = harness.run("up", "--devices", "cuda:2", "--data-dir", self.directory, "--detection-seconds",
-                                     self.detection_seconds, environment=self.environment)
+        code, out, err = harness.run("up", "--devices", "cuda:2", "--data-dir", self.directory,
+                                     "--detection-seconds", self.detection_seconds,
+                                     environment=self.environment)
         if code != 0:
             raise AssertionError(f"up: exit {code}: {out}{err}\n{self.logs()}")
         return self
@@ -40,12 +41,14 @@ class CudaTest(ClusterCase):
         self.addCleanup(patch.stop)
 
     def job(self, cluster, name):
-        path = cluster.write_job(name, steps=STEPS, interval=2, parallelism="data_parallel_replicate_degree: 2",
+        path = cluster.write_job(name, steps=STEPS, interval=2,
+                                 parallelism="data_parallel_replicate_degree: 2",
                                  extra="devices: cuda\n")
         return cluster.json("submit", path)["name"]
 
     def test_a_job_on_two_gpus_trains_recovers_and_has_the_same_losses(self):
-        with EmulatedCluster(1, {"TROUPE_FAILPOINTS": "step.begin=delay:200"}, directory=self.home) as cluster:
+        with EmulatedCluster(1, {"TROUPE_FAILPOINTS": "step.begin=delay:200"},
+                             directory=self.home) as cluster:
             devices = cluster.json("workers")["workers"][0]["devices"]
             self.assertEqual([device["kind"] for device in devices], ["cuda", "cuda"])
             job = self.job(cluster, "killed")
@@ -66,8 +69,10 @@ class CudaTest(ClusterCase):
             self.assertEqual(code, 1, err)
             self.assertIn("--devices cuda:2", err)
             for flags, said in ((("--devices", "gpu:2"), 'must be cpu:N or cuda:N'),
-                                (("--devices", "cuda:1", "--workers", "2"), "each would have the same GPUs"),
-                                (("--devices", "cuda:1", "--devices-per-worker", "1"), "which means cpu:1")):
+                                (("--devices", "cuda:1", "--workers", "2"),
+                                 "all workers would have the same GPUs"),
+                                (("--devices", "cuda:1", "--devices-per-worker", "1"),
+                                 "which means cpu:1")):
                 code, _, err = harness.run("up", *flags, "--data-dir", self.home / "other")
                 self.assertEqual(code, 2, err)
                 self.assertIn(said, err)

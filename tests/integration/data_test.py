@@ -20,12 +20,16 @@ class Data(ClusterCase):
     def blended(self, cluster, name, steps):
         words = cluster.home / "words"
         if not words.with_suffix(".idx").exists():
-            code, _, err = run("data", "prepare", "--output", words, "--tokenizer", TOKENIZER, ROOT / "base")
+            code, _, err = run("data", "prepare", "--output", words, "--tokenizer", TOKENIZER,
+                               ROOT / "base")
             self.assertEqual(code, 0, err)
             write_llmc(cluster.home / "llmc.bin")
-        job = cluster.write_job(name, steps=steps, interval=0, parallelism="tensor_parallel_degree: 1")
-        blend = f"[{{path: {training_data()}, weight: 0.2}}, {{path: words, weight: 0.5}}, {{path: llmc.bin, weight: 0.3}}]"
-        text = job.read_text().replace(f"train: {training_data()}", f"blend: {blend}, validation_fraction: 0")
+        job = cluster.write_job(name, steps=steps, interval=0,
+                                parallelism="tensor_parallel_degree: 1")
+        blend = (f"[{{path: {training_data()}, weight: 0.2}}, {{path: words, weight: 0.5}}, "
+                 "{path: llmc.bin, weight: 0.3}]")
+        text = job.read_text().replace(f"train: {training_data()}",
+                                       f"blend: {blend}, validation_fraction: 0")
         job.write_text(text.replace("vocab_size: 259", "vocab_size: 1457"))
         return job
 
@@ -37,31 +41,38 @@ class Data(ClusterCase):
             for job in (whole, half):
                 cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual([(entry["path"].rpartition("/")[2], entry["share"]) for entry in
-                              cluster.describe(whole)["data"]][1:], [("words", 0.5), ("llmc.bin", 0.3)])
-            cluster.json("resume", half, "--set=training.steps=12", "--set=parallelism.data_parallel_replicate_degree=2")
+                              cluster.describe(whole)["data"]][1:],
+                             [("words", 0.5), ("llmc.bin", 0.3)])
+            cluster.json("resume", half, "--set=training.steps=12",
+                         "--set=parallelism.data_parallel_replicate_degree=2")
             cluster.wait_for_state(half, "SUCCEEDED")
             expected, got = cluster.losses(whole), cluster.losses(half)
             self.assertEqual(sorted(got), list(range(1, 13)))
             for step, (loss, _) in got.items():
-                self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-6, msg=f"loss of step {step}")
+                self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-6,
+                                       msg=f"loss of step {step}")
 
             # `data show` prints the shares of 5 steps of 8 samples, and tokens of the right
             # dataset.
             shown = []
             for step in range(1, 6):
-                code, out, err = run("data", "show", self.blended(cluster, "shown", 6), "--step", step, "-o", "json")
+                code, out, err = run("data", "show", self.blended(cluster, "shown", 6), "--step",
+                                     step, "-o", "json")
                 self.assertEqual(code, 0, err)
                 shown += json.loads(out)["samples"]
             by_file = [sample["dataset"].rpartition("/")[2] for sample in shown]
-            self.assertEqual([by_file.count(name) for name in ("data", "words", "llmc.bin")], [8, 20, 12])
+            self.assertEqual([by_file.count(name) for name in ("data", "words", "llmc.bin")],
+                             [8, 20, 12])
             for sample in shown:
                 if sample["dataset"].endswith("llmc.bin"):
                     first = 32 * sample["row"]
-                    self.assertEqual(sample["tokens"], [(7 * i + i * i % 13) % 500 for i in range(first, first + 32)])
+                    self.assertEqual(sample["tokens"], [(7 * i + i * i % 13) % 500
+                                                        for i in range(first, first + 32)])
 
             # A model with a vocabulary smaller than the tokenizer's is refused when it is
             # submitted.
-            code, _, err = cluster.troupe("submit", self.blended(cluster, "small", 6), "--set=model.vocab_size=1456")
+            code, _, err = cluster.troupe("submit", self.blended(cluster, "small", 6),
+                                          "--set=model.vocab_size=1456")
             self.assertEqual(code, 2)
             self.assertIn("model.vocab_size is 1456: model.vocab_size 1456 is below the 1457", err)
 

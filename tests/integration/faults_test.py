@@ -70,15 +70,19 @@ class Faults(ClusterCase):
         return done
 
     def events(self, cluster, job, kind):
-        return [e["message"] for e in cluster.watched(job) if e["type"] == "event" and e["event"] == kind]
+        return [e["message"] for e in cluster.watched(job) if e["type"] == "event" and
+                e["event"] == kind]
 
     def test_a_disk_that_is_full_when_the_manifest_is_written(self):
-        with SmallDisk(self, self.home / "disk", "16m") as disk, Cluster(2, SLOW, directory=self.home) as cluster:
+        with (SmallDisk(self, self.home / "disk", "16m") as disk,
+              Cluster(2, SLOW, directory=self.home) as cluster):
             path = cluster.write_job("full", steps=STEPS, interval=0)
             folder = f"--set=checkpoint.folder={disk.path}"
-            cluster.json("submit", path, folder, "--set=checkpoint.interval=4", "--name=sizes", "--set=training.steps=4")
+            cluster.json("submit", path, folder, "--set=checkpoint.interval=4", "--name=sizes",
+                         "--set=training.steps=4")
             sizes = cluster.wait_for_state("sizes", "SUCCEEDED")["checkpoints"][0]
-            shards = sum(f.stat().st_size for f in pathlib.Path(sizes["path"]).glob("*.safetensors"))
+            shards = sum(f.stat().st_size
+                         for f in pathlib.Path(sizes["path"]).glob("*.safetensors"))
             # Room for the shards of one more checkpoint, but not for its manifest.
             disk.grow(disk.used() + shards + 4096)
             job = cluster.json("submit", path, folder, "--set=checkpoint.interval=4")["name"]
@@ -87,7 +91,8 @@ class Faults(ClusterCase):
             disk.grow("64m")
             self.finish(cluster, job)
             said = self.events(cluster, job, "CHECKPOINT_ABORTED")
-            self.assertTrue(any("manifest" in message and "No space" in message for message in said), said)
+            self.assertTrue(any("manifest" in message and "No space" in message
+                                for message in said), said)
 
     def test_a_disk_that_is_full_when_the_catalog_is_written(self):
         # Less than a log reserves.
@@ -97,7 +102,8 @@ class Faults(ClusterCase):
                 wait_until(lambda: cluster.checkpoints(job), "the first commit")
                 first = cluster.info()["coordinator"]["pid"]
                 disk.fill()
-                wait_until(lambda: not alive(first), "the coordinator ends: what is durable is not known")
+                wait_until(lambda: not alive(first),
+                           "the coordinator ends: what is durable is not known")
                 disk.free()
                 wait_until(lambda: cluster.troupe("list")[0] == 0, "a coordinator serves again")
                 self.finish(cluster, job)
@@ -107,14 +113,16 @@ class Faults(ClusterCase):
             job = cluster.submit("served", steps=STEPS, interval=4)
             cluster.wait_for_step(job, 3)
             first = cluster.info()["coordinator"]["pid"]
-            second = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--data-dir",
-                                     cluster.directory / "coordinator"], capture_output=True, text=True, timeout=30)
+            second = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0",
+                                     "--data-dir", cluster.directory / "coordinator"],
+                                    capture_output=True, text=True, timeout=30)
             self.assertNotEqual(second.returncode, 0)
             self.assertIn("another coordinator has it open", second.stdout + second.stderr)
             self.finish(cluster, job)
             self.assertEqual(cluster.info()["coordinator"]["pid"], first)
 
-    def test_a_worker_and_its_rank_that_sleep_through_their_epoch_change_nothing_when_they_wake(self):
+    def test_a_worker_and_its_rank_that_sleep_through_their_epoch_change_nothing_when_they_wake(
+            self):
         with Cluster(3, SLOW, directory=self.home) as cluster:
             job = cluster.submit("slept", steps=STEPS, interval=2)
             cluster.wait_for_step(job, 5)
@@ -122,7 +130,8 @@ class Faults(ClusterCase):
             sleepers = [cluster.worker(rank["worker"])["pid"], rank["pid"]]
             for pid in sleepers:
                 os.kill(pid, signal.SIGSTOP)
-            recovered = wait_until(lambda: (d := cluster.describe(job))["restarts"] == 1 and d["state"] == "RUNNING"
+            recovered = wait_until(lambda: (d := cluster.describe(job))["restarts"] == 1 and
+                                   d["state"] == "RUNNING"
                                    and d, "the job goes on without the sleeper")
             self.assertNotIn(rank["worker"], [r["worker"] for r in recovered["ranks"]])
             committed = {c["path"]: c["digest"] for c in cluster.checkpoints(job)}
@@ -137,21 +146,25 @@ class Faults(ClusterCase):
             job = cluster.json("submit", cluster.write_job("damaged", steps=STEPS // 2, interval=4),
                                f"--set=lr_schedule.decay_steps={STEPS}")["name"]
             before = cluster.wait_for_state(job, "SUCCEEDED")["checkpoints"]
-        logs = [f for f in (self.home / "cluster" / "coordinator").glob("*.log") if f.stat().st_size > 0]
+        logs = [f for f in (self.home / "cluster" / "coordinator").glob("*.log")
+                if f.stat().st_size > 0]
         self.assertEqual(len(logs), 1)
         logs[0].write_bytes(logs[0].read_bytes()[:-30])
-        started = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--data-dir",
-                                  self.home / "cluster" / "coordinator"], capture_output=True, text=True, timeout=30)
+        started = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0",
+                                  "--data-dir", self.home / "cluster" / "coordinator"],
+                                 capture_output=True, text=True, timeout=30)
         self.assertNotEqual(started.returncode, 0)
         self.assertIn("rebuild-catalog", started.stdout + started.stderr)
         shutil.rmtree(self.home / "cluster")
         with Cluster(2, directory=self.home) as cluster:
             cluster.json("checkpoints", "rebuild-catalog", self.home / "checkpoints")
-            self.assertEqual([c["digest"] for c in cluster.checkpoints(job)], [c["digest"] for c in before])
+            self.assertEqual([c["digest"] for c in cluster.checkpoints(job)],
+                             [c["digest"] for c in before])
             cluster.json("resume", job, f"--set=training.steps={STEPS}")
             cluster.wait_for_state(job, "SUCCEEDED")
             whole = self.reference(cluster)
-            self.assertEqual(cluster.losses(job), {s: v for s, v in whole.items() if s > STEPS // 2})
+            self.assertEqual(cluster.losses(job),
+                             {s: v for s, v in whole.items() if s > STEPS // 2})
 
 
 if __name__ == "__main__":

@@ -38,14 +38,16 @@ class Hosts:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
-        self.start("coordinator", [str(BIN / "troupe-coordinator"), "--listen", self.address, "--data-dir",
-                                   str(self.home / "coordinator"), "--detection-seconds", "1"])
+        self.start("coordinator", [str(BIN / "troupe-coordinator"), "--listen", self.address,
+                                   "--data-dir", str(self.home / "coordinator"),
+                                   "--detection-seconds", "1"])
         self.workers = [self.start_worker(i, i in shared) for i in range(workers)]
         wait_until(lambda: self.ready() == workers, "all workers connected")
 
     def start(self, name, command):
         log = open(self.home / f"{name}.log", "ab")
-        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.environment)
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                   env=self.environment)
         log.close()
         self.processes.append(process)
         return process
@@ -56,12 +58,14 @@ class Hosts:
             mount += f" && mount --bind {self.shared_folder} {self.folder}"
         data = self.home / f"worker-{index}"
         data.mkdir(exist_ok=True)
-        command = (f"{mount} && hostname host-{index} && exec {BIN}/troupe-worker --coordinator {self.address} "
+        command = (f"{mount} && hostname host-{index} && exec {BIN}/troupe-worker --coordinator "
+                   f"{self.address} "
                    f"--name worker-{index} --devices cpu:1 --data-dir {data}")
         return self.start(f"worker-{index}", ["unshare", "-m", "-u", "sh", "-c", command])
 
     def unmount(self, index):
-        subprocess.run(["nsenter", "-t", str(self.workers[index].pid), "-m", "umount", "-l", str(self.folder)],
+        subprocess.run(["nsenter", "-t", str(self.workers[index].pid), "-m", "umount", "-l",
+                        str(self.folder)],
                        check=True, timeout=10)
 
     def mount(self, index):
@@ -88,7 +92,8 @@ class Hosts:
 
     def logs(self):
         return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-4000:]}"
-                         for path in sorted(self.home.rglob("*.log")) if "coordinator/" not in str(path))
+                         for path in sorted(self.home.rglob("*.log"))
+                         if "coordinator/" not in str(path))
 
     def json(self, *arguments):
         code, out, err = run(*arguments, "--coordinator", self.address, "-o", "json")
@@ -140,7 +145,8 @@ class Folders(ClusterCase):
             done = hosts.wait_for_end(job)
             self.assertEqual(done["state"], "FAILED", hosts.logs())
             self.assertEqual(done["failure"]["cause"], "STORAGE", done["failure"])
-            self.assertRegex(done["failure"]["message"], r"do not share: rank \d on worker worker-\d of host host-\d")
+            self.assertRegex(done["failure"]["message"],
+                             r"do not share: rank \d on worker worker-\d of host host-\d")
             self.assertEqual(done["step"], 0)
             self.assertEqual(hosts.committed(job), [])
 
@@ -154,7 +160,8 @@ class Folders(ClusterCase):
             self.assertEqual([n for n in names if n.startswith(".start-")], [], names)
             self.assertEqual(len([n for n in names if n.startswith(".troupe-folder-")]), 1, names)
             for checkpoint in hosts.json("checkpoints", "list", job)["checkpoints"]:
-                path = hosts.shared_folder / pathlib.Path(checkpoint["path"]).relative_to(hosts.folder)
+                path = hosts.shared_folder / pathlib.Path(checkpoint["path"]).relative_to(
+                    hosts.folder)
                 code, out, err = run("checkpoints", "verify", path)
                 self.assertEqual(code, 0, out + err)
 
@@ -164,9 +171,11 @@ class Folders(ClusterCase):
             self.wait(hosts, lambda: hosts.committed(job), "a first commit")
             hosts.unmount(1)
             at = hosts.describe(job)["step"]
-            self.wait(hosts, lambda: hosts.describe(job)["step"] > at + 9, "two more checkpoints due")
+            self.wait(hosts, lambda: hosts.describe(job)["step"] > at + 9,
+                      "two more checkpoints due")
             before = hosts.committed(job)
-            self.assertLessEqual(before[-1], at + 4, "a commit of which one host wrote its part elsewhere")
+            self.assertLessEqual(before[-1], at + 4,
+                                 "a commit of which one host wrote its part elsewhere")
             # A rank dies while the mount is lost: the recovery must not treat missing files as
             # damaged ones.
             kill(hosts.describe(job)["ranks"][0]["pid"])
@@ -176,7 +185,8 @@ class Folders(ClusterCase):
             self.assertEqual(done["state"], "SUCCEEDED", f"{done['failure']}\n{hosts.logs()}")
             events = hosts.events(job)
             self.assertNotIn("CHECKPOINT_QUARANTINED", events)
-            aborted = [m for m in events["CHECKPOINT_ABORTED"] if "host-1" in m or "another disk" in m]
+            aborted = [m for m in events["CHECKPOINT_ABORTED"] if "host-1" in m or
+                       "another disk" in m]
             self.assertTrue(aborted, events["CHECKPOINT_ABORTED"])
             self.assertEqual(done["checkpoints"][-1]["step"], 40)
 

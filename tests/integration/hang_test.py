@@ -15,7 +15,8 @@ STEPS = 60
 class Hang(ClusterCase):
     def test_a_stopped_rank_is_noticed_within_seconds_and_named_though_others_wait_for_it(self):
         with Cluster(3, SLOW, detection_seconds=2) as cluster:
-            job = cluster.submit("hangs", steps=STEPS, interval=5, parallelism="data_parallel_replicate_degree: 2")
+            job = cluster.submit("hangs", steps=STEPS, interval=5,
+                                 parallelism="data_parallel_replicate_degree: 2")
             cluster.wait_for_step(job, 12)
             rank = cluster.describe(job)["ranks"][1]
             start = time.monotonic()
@@ -26,10 +27,12 @@ class Hang(ClusterCase):
             self.assertLess(time.monotonic() - start, 20)
             done = cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(done["restarts"], 1)
-            lost = [e["message"] for e in cluster.watched(job) if e["type"] == "event" and e["event"] == "RANK_LOST"]
+            lost = [e["message"] for e in cluster.watched(job) if e["type"] == "event" and
+                    e["event"] == "RANK_LOST"]
             self.assertEqual(len(lost), 1, lost)
-            self.assertIn(f"HANG: rank 1 on {rank['worker']}: rank 1 did not enter operation", lost[0])
-            self.assertIn("in which rank 0 has stood for", lost[0])
+            self.assertIn(f"HANG: rank 1 on {rank['worker']}: rank 1 did not enter operation",
+                          lost[0])
+            self.assertIn("in which rank 0 has been blocked for", lost[0])
             self.assertIn("does not answer", lost[0])
 
 

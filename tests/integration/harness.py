@@ -26,7 +26,8 @@ name: {name}
 model: {{pattern: "(AD)x2", hidden_size: 64, num_attention_heads: 4, num_key_value_heads: 2,
         intermediate_size: 96, vocab_size: 259}}
 data: {{train: {train}}}
-training: {{global_batch_size: 8, micro_batch_size: 2, sequence_length: 32, steps: {steps}, seed: 7}}
+training: {{global_batch_size: 8, micro_batch_size: 2, sequence_length: 32, steps: {steps},
+           seed: 7}}
 optimizer: {{lr: 1.0e-3}}
 lr_schedule: {{warmup_steps: 4, decay_type: cosine, min_lr_factor: 0.1}}
 parallelism: {{{parallelism}}}
@@ -37,8 +38,8 @@ fault_tolerance: {{max_restarts: 5}}
 
 def run(*arguments, environment=None, timeout=LIMIT_SECONDS, cwd=None):
     """Returns (exit code, stdout, stderr) of `troupe ARGUMENTS`."""
-    done = subprocess.run([TROUPE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
-                          env={**os.environ, **(environment or {})}, cwd=cwd)
+    done = subprocess.run([TROUPE, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout, env={**os.environ, **(environment or {})}, cwd=cwd)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -75,9 +76,11 @@ def training_data():
         source = pathlib.Path(folder) / "text"
         source.mkdir()
         for i in range(8):
-            text = "".join(f"line {j}: {j * j % 97} {chr(97 + (i * j) % 26) * 5}\n" for j in range(200))
+            text = "".join(f"line {j}: {j * j % 97} {chr(97 + (i * j) % 26) * 5}\n"
+                           for j in range(200))
             (source / f"{i}.h").write_text(text)
-        code, out, err = run("data", "prepare", "--output", f"{folder}/data", "--tokenizer", "bytes", source)
+        code, out, err = run("data", "prepare", "--output", f"{folder}/data", "--tokenizer",
+                             "bytes", source)
         if code != 0:
             raise AssertionError(f"data prepare: {code} {out} {err}")
         _data = f"{folder}/data"
@@ -87,7 +90,8 @@ def training_data():
 class Cluster:
     """`troupe up` in a temporary directory, which is stopped and removed at the end."""
 
-    def __init__(self, workers=2, environment=None, detection_seconds=1.0, directory=None, devices_per_worker=1):
+    def __init__(self, workers=2, environment=None, detection_seconds=1.0, directory=None,
+                 devices_per_worker=1):
         self.own = directory is None
         self.home = pathlib.Path(directory or tempfile.mkdtemp(prefix="troupe-test-"))
         self.directory = self.home / "cluster"
@@ -97,8 +101,9 @@ class Cluster:
         self.devices_per_worker = devices_per_worker
 
     def up(self):
-        code, out, err = run("up", "--workers", self.workers, "--data-dir", self.directory, "--detection-seconds",
-                             self.detection_seconds, "--devices-per-worker", self.devices_per_worker,
+        code, out, err = run("up", "--workers", self.workers, "--data-dir", self.directory,
+                             "--detection-seconds", self.detection_seconds, "--devices-per-worker",
+                             self.devices_per_worker,
                              environment=self.environment)
         if code != 0:
             raise AssertionError(f"up: exit {code}: {out}{err}\n{self.logs()}")
@@ -126,7 +131,8 @@ class Cluster:
         return "\n".join(parts)
 
     def troupe(self, *arguments, timeout=LIMIT_SECONDS, environment=None):
-        return run(*arguments, "--data-dir", self.directory, timeout=timeout, environment=environment)
+        return run(*arguments, "--data-dir", self.directory, timeout=timeout,
+                   environment=environment)
 
     def json(self, *arguments, timeout=LIMIT_SECONDS):
         code, out, err = self.troupe(*arguments, "-o", "json", timeout=timeout)
@@ -134,10 +140,12 @@ class Cluster:
             raise AssertionError(f"troupe {arguments}: exit {code}: {err}\n{self.logs()}")
         return json.loads(out)
 
-    def write_job(self, name, steps=12, interval=4, parallelism="tensor_parallel_degree: 2", extra=""):
+    def write_job(self, name, steps=12, interval=4, parallelism="tensor_parallel_degree: 2",
+                  extra=""):
         path = self.home / f"{name}.yaml"
         path.write_text(JOB.format(name=name, train=training_data(), steps=steps, interval=interval,
-                                   parallelism=parallelism, folder=self.home / "checkpoints") + extra)
+                                   parallelism=parallelism,
+                                   folder=self.home / "checkpoints") + extra)
         return path
 
     def submit(self, name, **options):
@@ -152,7 +160,8 @@ class Cluster:
             if described["state"] in states:
                 return described
             if described["state"] in ("FAILED", "CANCELLED", "SUCCEEDED"):
-                raise AssertionError(f"{job} is {described['state']}: {described['failure']}\n{self.logs()}")
+                raise AssertionError(
+                    f"{job} is {described['state']}: {described['failure']}\n{self.logs()}")
             return None
 
         try:
@@ -161,7 +170,8 @@ class Cluster:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
     def wait_for_step(self, job, step, limit_seconds=LIMIT_SECONDS):
-        return wait_until(lambda: self.describe(job)["step"] >= step, f"{job} at step {step}", limit_seconds)
+        return wait_until(lambda: self.describe(job)["step"] >= step, f"{job} at step {step}",
+                          limit_seconds)
 
     def watched(self, job):
         """Returns everything that `watch` prints of an ended job, in order."""

@@ -10,7 +10,8 @@ from harness import ROOT, Cluster, ClusterCase, run
 
 FIXTURES = ROOT / "tests/interop/fixtures"
 TOLERANCE = 1e-5  # relative, of losses and of the first gradient norm
-TWO_BY_TWO = ["--set=parallelism.tensor_parallel_degree=2", "--set=parallelism.pipeline_parallel_degree=2"]
+TWO_BY_TWO = ["--set=parallelism.tensor_parallel_degree=2",
+              "--set=parallelism.pipeline_parallel_degree=2"]
 
 
 class HuggingFace(ClusterCase):
@@ -41,21 +42,24 @@ class HuggingFace(ClusterCase):
             imported = cluster.home / "import"
             self.run_or_fail("checkpoints", "import", FIXTURES / variant, "--to", imported)
             self.run_or_fail("checkpoints", "verify", imported)
-            loaded = self.submit(cluster, variant, "loaded", *TWO_BY_TWO, f"--set=checkpoint.initial_load={imported}")
+            loaded = self.submit(cluster, variant, "loaded", *TWO_BY_TWO,
+                                 f"--set=checkpoint.initial_load={imported}")
             cluster.wait_for_state(loaded, "SUCCEEDED")
             self.assertEqual(cluster.losses(loaded), cluster.losses(job))
 
             # The model is exported in parts; a job from the export continues where the other one
             # ended.
             trained = cluster.home / "trained"
-            exported = self.run_or_fail("checkpoints", "export", done["checkpoints"][-1]["path"], "--to", trained,
-                                        "--max-shard-bytes", 100_000, "-o", "json")
+            exported = self.run_or_fail("checkpoints", "export", done["checkpoints"][-1]["path"],
+                                        "--to", trained, "--max-shard-bytes", 100_000, "-o", "json")
             self.assertEqual(exported["dtype"], "float32")
             self.assertGreater(exported["files"], 1)
             self.assertEqual(len(list(trained.glob("model-*.safetensors"))), exported["files"])
             self.assertNotIn("lm_head.weight",
-                             json.loads((trained / "model.safetensors.index.json").read_text())["weight_map"])
-            more = self.submit(cluster, variant, "more", f"--set=model.from={trained}", "--set=training.steps=1")
+                             json.loads((trained / "model.safetensors.index.json").read_text())[
+                                 "weight_map"])
+            more = self.submit(cluster, variant, "more", f"--set=model.from={trained}",
+                               "--set=training.steps=1")
             cluster.wait_for_state(more, "SUCCEEDED")
             self.assertLess(float(cluster.losses(more)[1][0]), expected["losses"][-1] + 0.2)
 
@@ -71,14 +75,16 @@ class HuggingFace(ClusterCase):
                 if edit:
                     edit()
                 job = broken / "job.yaml"
-                code, out, err = cluster.troupe("submit", job, f"--set=data.train={FIXTURES}/data", *settings)
+                code, out, err = cluster.troupe("submit", job, f"--set=data.train={FIXTURES}/data",
+                                                *settings)
                 self.assertEqual(code, 2, f"{words}: {out}{err}")
                 self.assertIn(words, err)
 
             refused("attention_bias is true", {"attention_bias": True})
             refused("\"yarn\"", {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}})
             refused("model_type is \"qwen2\"", {"model_type": "qwen2"})
-            refused("lacks model.layers.2.input_layernorm.weight", {"num_hidden_layers": 3})
+            refused("the model has no model.layers.2.input_layernorm.weight",
+                    {"num_hidden_layers": 3})
             refused("has neither model.safetensors", edit=(broken / "model.safetensors").unlink)
             refused("config.json", edit=(broken / "config.json").unlink)
             refused("model.hidden_size", settings=["--set=model.hidden_size=64"])

@@ -41,7 +41,7 @@ class KillTable(ClusterCase):
     def check_resumed(self, cluster, job, done, resumed):
         watched = cluster.watched(job)
         story = "\n".join(f"{e['event']} {e['message']}" for e in watched if e["type"] == "event")
-        first_steps = []  # of each recovery
+        first_steps = []  # the first step after each recovery
         starts = {}  # group epoch: its first step
         newest = 0
         for event in watched:
@@ -65,7 +65,8 @@ class KillTable(ClusterCase):
         # Steps before the commit were not computed again, and steps after it were: a step belongs
         # to the last group that began at or before it.
         for step in (line for line in watched if line["type"] == "step"):
-            self.assertEqual(step["group_epoch"], max(e for e, first in starts.items() if first <= step["step"]),
+            self.assertEqual(step["group_epoch"], max(e for e, first in starts.items()
+                                                      if first <= step["step"]),
                              f"step {step['step']}:\n{story}")
 
     def check_nothing_is_left_over(self, cluster, job):
@@ -74,13 +75,15 @@ class KillTable(ClusterCase):
         folder = cluster.home / "checkpoints" / job.removeprefix("jobs/")
 
         def same():
-            return {str(path) for path in folder.iterdir()} == {c["path"] for c in cluster.checkpoints(job)}
+            return {str(path) for path in folder.iterdir()} == {c["path"]
+                                                                for c in cluster.checkpoints(job)}
 
         try:
             wait_until(same, "the folder to hold the listed checkpoints alone", 20)
         except AssertionError as error:
             listed = [c["path"] for c in cluster.checkpoints(job)]
-            raise AssertionError(f"{error}: {sorted(map(str, folder.iterdir()))}, listed {listed}") from None
+            raise AssertionError(f"{error}: {sorted(map(str, folder.iterdir()))}, listed "
+                                 f"{listed}") from None
 
     def at_failpoint(self, failpoint, mode="disabled"):
         """One process dies at `failpoint` (once in the whole cluster); the job is delayed but
@@ -91,14 +94,17 @@ class KillTable(ClusterCase):
         if failpoint == "checkpoint.load.verified":
             armed += ";step.before_update=kill@8"
         # Steps are slow enough that the commit of one interval usually precedes the next.
-        armed += ";step.begin=delay:20" if failpoint != "step.begin" else ";step.after_update=delay:20"
+        slowed = "step.begin" if failpoint != "step.begin" else "step.after_update"
+        armed += f";{slowed}=delay:20"
         cluster = Cluster(workers=2)
         once = cluster.home / "once"
         once.mkdir()
         cluster.environment = {"TROUPE_FAILPOINTS": armed, "TROUPE_FAILPOINTS_ONCE_DIR": str(once)}
         with cluster:
-            keep = int(any(word in failpoint for word in ("delete", "tombstone", "verify", "catalog.verified")))
-            path = cluster.write_job("killed", steps=STEPS, interval=2 if keep else 4, parallelism=LAYOUTS[layout])
+            keep = int(any(word in failpoint for word in ("delete", "tombstone", "verify",
+                                                          "catalog.verified")))
+            path = cluster.write_job("killed", steps=STEPS, interval=2 if keep else 4,
+                                     parallelism=LAYOUTS[layout])
             # A submit that met a dying coordinator is repeated with the same request id: one job,
             # not two.
             def submitted():
@@ -116,16 +122,19 @@ class KillTable(ClusterCase):
         with Cluster(workers=2, environment=HELD) as cluster:
             path = cluster.write_job("killed", steps=STEPS, parallelism=LAYOUTS[layout])
             # The wait must not count as a hang here.
-            code, _, err = cluster.troupe("submit", path, "--set", "fault_tolerance.hang_seconds=120")
+            code, _, err = cluster.troupe("submit", path, "--set",
+                                          "fault_tolerance.hang_seconds=120")
             self.assertEqual(code, 0, err)
-            wait_until(lambda: any(c["step"] == 8 and c["state"] == "COMMITTED" for c in cluster.checkpoints("killed")),
+            wait_until(lambda: any(c["step"] == 8 and c["state"] == "COMMITTED"
+                                   for c in cluster.checkpoints("killed")),
                        "the commit of step 8")
             kill_some(cluster)
             with Cluster(workers=2) as undisturbed:
                 self.check_goes_on(cluster, "killed", layout, {9}, undisturbed)
 
     def test_the_table_holds_every_failpoint_that_the_binaries_know(self):
-        listed = subprocess.run([BIN / "troupe-worker", "--list-failpoints"], capture_output=True, text=True, timeout=30)
+        listed = subprocess.run([BIN / "troupe-worker", "--list-failpoints"], capture_output=True,
+                                text=True, timeout=30)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertEqual(sorted(listed.stdout.split()), sorted(FAILPOINTS))
 
@@ -176,10 +185,12 @@ class KillTable(ClusterCase):
 
 # The hit of a failpoint that kills (the first if absent): in the middle of the job, after a commit
 # of step 4.
-HITS = {"step.begin": "@10", "step.device_fault": "@10", "step.before_update": "@10", "step.after_update": "@10",
+HITS = {"step.begin": "@10", "step.device_fault": "@10", "step.before_update": "@10",
+        "step.after_update": "@10",
         **{f"checkpoint.{point}": "@2" for point in (
-            "snapshot", "shard.created", "shard.written", "shard.synced", "shard.renamed", "shard.durable",
-            "vote.sent", "manifest.begin", "manifest.written", "manifest.durable")}}
+            "snapshot", "shard.created", "shard.written", "shard.synced", "shard.renamed",
+            "shard.durable", "vote.sent", "manifest.begin", "manifest.written",
+            "manifest.durable")}}
 
 # For a kill in the second checkpoint of a job, when the first may not be committed yet: nothing of
 # step 8 is resumed.
@@ -188,27 +199,32 @@ SECOND = {1, 5}
 # Each failpoint with the steps from which the job may resume. The check also requires the newest
 # commit.
 FAILPOINTS = {
-    "checkpoint.snapshot": SECOND, "checkpoint.shard.created": SECOND, "checkpoint.shard.written": SECOND,
-    "checkpoint.shard.synced": SECOND, "checkpoint.shard.renamed": SECOND, "checkpoint.shard.durable": SECOND,
+    "checkpoint.snapshot": SECOND, "checkpoint.shard.created": SECOND,
+    "checkpoint.shard.written": SECOND, "checkpoint.shard.synced": SECOND,
+    "checkpoint.shard.renamed": SECOND, "checkpoint.shard.durable": SECOND,
     "checkpoint.vote.sent": SECOND | {9},  # the votes are sent: rank 0 may complete the attempt
-    "checkpoint.manifest.begin": SECOND, "checkpoint.manifest.written": SECOND, "checkpoint.manifest.durable": SECOND,
+    "checkpoint.manifest.begin": SECOND, "checkpoint.manifest.written": SECOND,
+    "checkpoint.manifest.durable": SECOND,
     # At least three commits (2, 4, 6) are needed before anything is deleted.
     "checkpoint.delete.begin": {7, 9, 11}, "checkpoint.delete.unlinked": {7, 9, 11},
     "checkpoint.verify.begin": {7, 9, 11},
     "checkpoint.load.verified": {5},
     # The coordinator dies: the ranks continue.
-    "catalog.intent.recorded": NOTHING, "catalog.votes.complete": NOTHING, "catalog.commit.before": NOTHING,
-    "catalog.commit.after": NOTHING, "catalog.job.recorded": NOTHING, "catalog.ticket.recorded": NOTHING,
-    "catalog.epoch.recorded": NOTHING, "catalog.tombstone.recorded": NOTHING, "catalog.verified.recorded": NOTHING,
-    "step.begin": {1, 5, 9}, "step.device_fault": {1, 5, 9}, "step.before_update": {1, 5, 9}, "step.after_update": {1, 5, 9},
+    "catalog.intent.recorded": NOTHING, "catalog.votes.complete": NOTHING,
+    "catalog.commit.before": NOTHING, "catalog.commit.after": NOTHING,
+    "catalog.job.recorded": NOTHING, "catalog.ticket.recorded": NOTHING,
+    "catalog.epoch.recorded": NOTHING, "catalog.tombstone.recorded": NOTHING,
+    "catalog.verified.recorded": NOTHING, "step.begin": {1, 5, 9}, "step.device_fault": {1, 5, 9},
+    "step.before_update": {1, 5, 9}, "step.after_update": {1, 5, 9},
     # This point is reached before there is a job.
     "session.before_hello": NOTHING,
 }
 
 
 # The failpoints that are reached while steps continue if saves are asynchronous.
-ASYNC = ("checkpoint.snapshot", "checkpoint.shard.written", "checkpoint.shard.renamed", "checkpoint.vote.sent",
-         "checkpoint.manifest.written", "catalog.commit.before", "step.before_update")
+ASYNC = ("checkpoint.snapshot", "checkpoint.shard.written", "checkpoint.shard.renamed",
+         "checkpoint.vote.sent", "checkpoint.manifest.written", "catalog.commit.before",
+         "step.before_update")
 
 
 def _case(failpoint, mode):
@@ -219,9 +235,11 @@ def _case(failpoint, mode):
 
 
 for _failpoint in FAILPOINTS:
-    setattr(KillTable, "test_killed_at_" + _failpoint.replace(".", "_"), _case(_failpoint, "disabled"))
+    setattr(KillTable, "test_killed_at_" + _failpoint.replace(".", "_"),
+            _case(_failpoint, "disabled"))
 for _failpoint in ASYNC:
-    setattr(KillTable, "test_killed_in_async_mode_at_" + _failpoint.replace(".", "_"), _case(_failpoint, "async"))
+    setattr(KillTable, "test_killed_in_async_mode_at_" + _failpoint.replace(".", "_"),
+            _case(_failpoint, "async"))
 
 
 if __name__ == "__main__":

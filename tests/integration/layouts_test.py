@@ -30,7 +30,8 @@ def ranks(layout):
 class Layouts(ClusterCase):
     def steps(self, cluster, name, layout, model):
         job = cluster.write_job(name, steps=20, interval=0, parallelism="tensor_parallel_degree: 1")
-        settings = [f"parallelism.{DEGREES.get(key, key)}={str(value).lower() if value is True else value}"
+        settings = [
+            f"parallelism.{DEGREES.get(key, key)}={str(value).lower() if value is True else value}"
                     for key, value in layout.items()]
         settings += ["training.micro_batch_size=1", *model]
         job = cluster.json("submit", job, *[f"--set={setting}" for setting in settings])["name"]
@@ -47,7 +48,8 @@ class Layouts(ClusterCase):
                     actual = self.steps(cluster, f"layout-{number}", layout, model)
                     self.assertEqual(len(actual), 20)
                     for mine, due in zip(actual, expected):
-                        self.assertAlmostEqual(mine["loss"], due["loss"], delta=LOSS_TOLERANCE * due["loss"])
+                        self.assertAlmostEqual(mine["loss"], due["loss"],
+                                               delta=LOSS_TOLERANCE * due["loss"])
                         self.assertAlmostEqual(mine["grad_norm"], due["grad_norm"],
                                                delta=NORM_TOLERANCE * due["grad_norm"])
 

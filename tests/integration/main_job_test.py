@@ -34,8 +34,10 @@ class MainJob(ClusterCase):
                     self.assertEqual(sorted(losses), list(range(1, 21)))
                     for step, (loss, norm) in losses.items():
                         want_loss, want_norm = map(float, expected[step])
-                        self.assertAlmostEqual(float(loss) / want_loss, 1, delta=1e-6, msg=f"loss of step {step}")
-                        self.assertAlmostEqual(float(norm) / want_norm, 1, delta=1e-5, msg=f"norm of step {step}")
+                        self.assertAlmostEqual(float(loss) / want_loss, 1, delta=1e-6,
+                                               msg=f"loss of step {step}")
+                        self.assertAlmostEqual(float(norm) / want_norm, 1, delta=1e-5,
+                                               msg=f"norm of step {step}")
 
     def test_history_stays_readable_after_the_end_and_after_a_coordinator_restart(self):
         with Cluster(workers=1) as cluster:
@@ -45,7 +47,8 @@ class MainJob(ClusterCase):
             self.assertEqual(sorted(before), list(range(1, 13)))
             pid = cluster.info()["coordinator"]["pid"]
             kill(pid)
-            wait_until(lambda: cluster.info()["coordinator"]["pid"] != pid, "a new coordinator in cluster.json")
+            wait_until(lambda: cluster.info()["coordinator"]["pid"] != pid,
+                       "a new coordinator in cluster.json")
             wait_until(lambda: cluster.troupe("list")[0] == 0, "the coordinator serving again")
             self.assertEqual(cluster.losses(job), before)
 
@@ -100,7 +103,8 @@ class MainJob(ClusterCase):
         with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("outage", steps=steps, interval=0)
             with (cluster.home / "watched").open("w") as output:
-                watching = subprocess.Popen([TROUPE, "watch", job, "-o", "json", "--data-dir", str(cluster.directory)],
+                watching = subprocess.Popen([TROUPE, "watch", job, "-o", "json", "--data-dir",
+                                             str(cluster.directory)],
                                             stdout=output, stderr=subprocess.DEVNULL)
             cluster.wait_for_step(job, 3)
             info = cluster.info()
@@ -123,12 +127,15 @@ class MainJob(ClusterCase):
             self.assertEqual([r["pid"] for r in after["ranks"]], ranks)
             # A step takes at least 20 ms: 250 steps are possible since then, 400 were made during
             # the outage.
-            wait_until(lambda: cluster.describe(job)["step"] > before["step"] + 400, "the outage's reports", 5)
+            wait_until(lambda: cluster.describe(job)["step"] > before["step"] + 400,
+                       "the outage's reports", 5)
             # The same watcher sees everything, each step once and in order.
             cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(watching.wait(timeout=30), 0)
-            watched = [json.loads(line) for line in (cluster.home / "watched").read_text().splitlines()]
-            self.assertEqual([line["step"] for line in watched if line["type"] == "step"], list(range(1, steps + 1)))
+            watched = [json.loads(line)
+                       for line in (cluster.home / "watched").read_text().splitlines()]
+            self.assertEqual([line["step"] for line in watched if line["type"] == "step"],
+                             list(range(1, steps + 1)))
             self.assertEqual(watched[-1], {"type": "end", "state": "SUCCEEDED"})
 
     def test_a_second_job_waits_visibly_and_then_runs(self):
@@ -148,10 +155,12 @@ class MainJob(ClusterCase):
         with Cluster(workers=2) as cluster:
             done = subprocess.run(
                 [python, ROOT / "examples/python/submit_and_watch.py", "--coordinator",
-                 cluster.info()["coordinator"]["address"], "--train", training_data(), "--steps", "5"],
+                 cluster.info()["coordinator"]["address"], "--train", training_data(), "--steps",
+                 "5"],
                 capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertEqual(re.findall(r"^step (\d+)", done.stdout, re.M), ["1", "2", "3", "4", "5"])
+            self.assertEqual(re.findall(r"^step (\d+)", done.stdout, re.M),
+                             ["1", "2", "3", "4", "5"])
             self.assertIn("end SUCCEEDED", done.stdout)
 
     def test_metrics_of_coordinator_and_workers(self):
@@ -164,24 +173,29 @@ class MainJob(ClusterCase):
                     return response.read().decode()
 
             metrics = cluster.info()["coordinator"]["metrics"]
-            wait_until(lambda: 'troupe_worker_up{worker="worker-1"} 1' in scrape(metrics), "the fleet's series", 5)
+            wait_until(lambda: 'troupe_worker_up{worker="worker-1"} 1' in scrape(metrics),
+                       "the fleet's series", 5)
             text = scrape(metrics)
-            for line in ('troupe_job_step{job_name="metrics"} 10', 'troupe_job_restarts_total{job_name="metrics"} 0',
+            for line in ('troupe_job_step{job_name="metrics"} 10',
+                         'troupe_job_restarts_total{job_name="metrics"} 0',
                          'troupe_job_state{job_name="metrics",state="SUCCEEDED"} 1',
                          'troupe_checkpoint_last_committed_step{job_name="metrics"} 10'):
                 self.assertIn(line, text)
-            for name in ("troupe_job_loss", "troupe_job_tokens_total", "troupe_job_model_flops_total",
-                         "troupe_job_step_duration_seconds", "troupe_job_data_wait_seconds_total",
-                         "troupe_pipeline_bubble_ratio", "troupe_checkpoint_duration_seconds",
-                         "troupe_checkpoint_stall_seconds", "troupe_checkpoint_bytes_total",
-                         "troupe_checkpoint_last_commit_timestamp_seconds", "troupe_worker_up", "troupe_worker_memory_bytes",
+            for name in ("troupe_job_loss", "troupe_job_tokens_total",
+                         "troupe_job_model_flops_total", "troupe_job_step_duration_seconds",
+                         "troupe_job_data_wait_seconds_total", "troupe_pipeline_bubble_ratio",
+                         "troupe_checkpoint_duration_seconds", "troupe_checkpoint_stall_seconds",
+                         "troupe_checkpoint_bytes_total",
+                         "troupe_checkpoint_last_commit_timestamp_seconds", "troupe_worker_up",
+                         "troupe_worker_memory_bytes",
                          "troupe_build_info"):
                 self.assertRegex(text, rf"(?m)^{name}(_bucket)?[{{ ]")
             # Each series has a single source, so that a sum over all targets counts nothing twice.
             self.assertNotIn("troupe_collective_", text)
             for worker in cluster.info()["workers"]:
                 own = scrape(worker["metrics"])
-                for name in ("troupe_collective_bytes_total", "troupe_collective_duration_seconds", "troupe_build_info"):
+                for name in ("troupe_collective_bytes_total", "troupe_collective_duration_seconds",
+                             "troupe_build_info"):
                     self.assertRegex(own, rf"(?m)^{name}(_bucket)?[{{ ]")
                 self.assertNotRegex(own, r"(?m)^troupe_(worker|job|checkpoint)_")
 
@@ -191,15 +205,18 @@ class MainJob(ClusterCase):
             first = cluster.info()
             cluster.up()
             self.assertEqual(cluster.info()["coordinator"]["pid"], first["coordinator"]["pid"])
-            pids = [first["coordinator"]["pid"], first["supervisor"]["pid"], *(w["pid"] for w in first["workers"])]
+            pids = [first["coordinator"]["pid"], first["supervisor"]["pid"],
+                    *(w["pid"] for w in first["workers"])]
             code, out, err = run("down", "--data-dir", cluster.directory, "-o", "json")
             self.assertEqual((code, out), (0, "{}\n"), err)
             wait_until(lambda: not any(map(alive, pids)), "all processes gone", 15)
 
     def test_ctrl_c_detaches_from_a_watched_job(self):
         with Cluster(workers=1, environment=SLOW) as cluster:
-            path = cluster.write_job("detached", steps=100000, interval=0, parallelism="tensor_parallel_degree: 1")
-            watching = subprocess.Popen([TROUPE, "submit", str(path), "--wait", "--data-dir", str(cluster.directory)],
+            path = cluster.write_job("detached", steps=100000, interval=0,
+                                     parallelism="tensor_parallel_degree: 1")
+            watching = subprocess.Popen([TROUPE, "submit", str(path), "--wait", "--data-dir",
+                                         str(cluster.directory)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             wait_until(lambda: cluster.troupe("describe", "detached")[0] == 0, "submitted")
             cluster.wait_for_step("detached", 3)
@@ -220,20 +237,24 @@ class MainJob(ClusterCase):
         cluster = Cluster(workers=2, environment=SLOW)
         folder = cluster.home / "small"
         folder.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs",
+                           folder]).returncode != 0:
             self.skipTest("this machine does not allow mounting a tmpfs")
         try:
             with cluster:
                 path = cluster.write_job("full", steps=2000, interval=5)
-                code, _, err = cluster.troupe("submit", path, "--set", f"checkpoint.folder={folder}", "--set",
+                code, _, err = cluster.troupe("submit", path, "--set",
+                                              f"checkpoint.folder={folder}", "--set",
                                               f"checkpoint.async_mode={mode}")
                 self.assertEqual(code, 0, err)
                 cluster.wait_for_step("full", 12)
                 described = cluster.describe("full")
                 self.assertEqual(described["restarts"], 0, cluster.logs())
-                self.assertEqual([c for c in described["checkpoints"] if c["state"] == "COMMITTED"], [])
+                self.assertEqual([c for c in described["checkpoints"] if c["state"] == "COMMITTED"],
+                                 [])
                 cluster.troupe("cancel", "full")
-                events = [json.loads(line) for line in cluster.troupe("watch", "full", "-o", "json")[1].splitlines()]
+                events = [json.loads(line)
+                          for line in cluster.troupe("watch", "full", "-o", "json")[1].splitlines()]
                 aborted = [e for e in events if e.get("event") == "CHECKPOINT_ABORTED"]
                 self.assertTrue(aborted)
                 self.assertIn("No space left", aborted[0]["message"])

@@ -9,25 +9,30 @@ from harness import Cluster, ClusterCase, kill, wait_until
 class Receipts(ClusterCase):
     def test_a_receipt_states_what_was_measured_and_outlives_the_coordinator(self):
         with Cluster(workers=2) as cluster:
-            job = cluster.submit("pipe", steps=20, interval=10, parallelism="pipeline_parallel_degree: 2")
+            job = cluster.submit("pipe", steps=20, interval=10,
+                                 parallelism="pipeline_parallel_degree: 2")
             other = cluster.submit("gpipe", steps=20, interval=10, parallelism=(
                 "pipeline_parallel_degree: 2, pipeline_parallel_schedule: GPipe"))
-            unlike = cluster.submit("tensor", steps=20, interval=10, parallelism="tensor_parallel_degree: 2")
+            unlike = cluster.submit("tensor", steps=20, interval=10,
+                                    parallelism="tensor_parallel_degree: 2")
             for name in (job, other, unlike):
                 cluster.wait_for_state(name, "SUCCEEDED")
             receipt = cluster.json("receipt", job)
             self.assertEqual(receipt["job"], job)
             self.assertEqual(receipt["topology"]["pipe"], 2)
-            self.assertEqual(receipt["model_mix"], {"pattern": "(AD)x2", "blocks": {"A": 2, "D": 2}})
-            self.assertEqual(receipt["batch_geometry"], {"global_batch_size": 8, "micro_batch_size": 2,
-                                                         "microbatches": 4, "data_ranks": 1})
+            self.assertEqual(receipt["model_mix"],
+                             {"pattern": "(AD)x2", "blocks": {"A": 2, "D": 2}})
+            self.assertEqual(receipt["batch_geometry"], {"global_batch_size": 8,
+                                                         "micro_batch_size": 2, "microbatches": 4,
+                                                         "data_ranks": 1})
             self.assertEqual(receipt["precision"], {"intended": "float32", "executed": "float32"})
             self.assertEqual(receipt["compile"]["count"], 2)
             self.assertGreater(receipt["compile"]["seconds"], 0)
             self.assertEqual(receipt["warm_up"]["steps"], 3)
             steady = receipt["steady"]
             self.assertEqual(steady["steps"] + receipt["steps_apart"], 17)
-            self.assertAlmostEqual(steady["tokens_per_second"], steady["steps"] * 256 / steady["seconds"], delta=1)
+            self.assertAlmostEqual(steady["tokens_per_second"],
+                                   steady["steps"] * 256 / steady["seconds"], delta=1)
             self.assertGreater(steady["exposed_communication_seconds"]["pipe"], 0)
             self.assertGreater(steady["bubble"]["measured"], 0)
             self.assertGreater(steady["bubble"]["planned"], 0)
@@ -37,7 +42,8 @@ class Receipts(ClusterCase):
 
             pid = cluster.info()["coordinator"]["pid"]
             kill(pid)
-            wait_until(lambda: cluster.info()["coordinator"]["pid"] != pid, "a new coordinator in cluster.json")
+            wait_until(lambda: cluster.info()["coordinator"]["pid"] != pid,
+                       "a new coordinator in cluster.json")
             wait_until(lambda: cluster.troupe("list")[0] == 0, "the coordinator serving again")
             self.assertEqual(cluster.json("receipt", job), receipt)
 
@@ -46,7 +52,7 @@ class Receipts(ClusterCase):
             self.assertGreaterEqual(ranked[0]["tokens_per_second"], ranked[1]["tokens_per_second"])
             code, out, err = cluster.troupe("receipt", job, "--compare", unlike)
             self.assertEqual((code, out), (1, ""))
-            self.assertIn("topology.pipe: 2 here, 1 there", err)
+            self.assertIn("topology.pipe: 2 in the first, 1 in the second", err)
             self.assertEqual(cluster.troupe("receipt", "none")[0], 4)
 
 
@@ -56,7 +62,8 @@ class Traces(ClusterCase):
                 if event["ph"] == "M" and event["name"] == "thread_name" and event["pid"] == rank}
 
     def complete(self, trace, rank):
-        return [event for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] == rank]
+        return [event for event in trace["traceEvents"] if event["ph"] == "X" and
+                event["pid"] == rank]
 
     def read(self, cluster, job, steps):
         path = cluster.home / "trace.json"
@@ -67,7 +74,8 @@ class Traces(ClusterCase):
 
     def test_steps_that_were_made_are_shown_with_their_actions_collectives_and_saves(self):
         with Cluster(workers=2) as cluster:
-            job = cluster.submit("ended", steps=12, interval=4, parallelism="pipeline_parallel_degree: 2")
+            job = cluster.submit("ended", steps=12, interval=4,
+                                 parallelism="pipeline_parallel_degree: 2")
             cluster.wait_for_state(job, "SUCCEEDED")
             trace = self.read(cluster, job, "3:5")
             for rank in (0, 1):
@@ -80,8 +88,10 @@ class Traces(ClusterCase):
                         self.assertIn(action, actions)
                 self.assertNotIn("step 6", names)
                 self.assertIn("write checkpoint", names)  # after step 4
-                self.assertLessEqual({"compute", "checkpoint", "pipe (pipe)"}, set(self.lanes(trace, rank).values()))
-                steps = {event["args"]["step"]: event for event in events if event["name"].startswith("step ")}
+                self.assertLessEqual({"compute", "checkpoint", "pipe (pipe)"},
+                                     set(self.lanes(trace, rank).values()))
+                steps = {event["args"]["step"]: event
+                         for event in events if event["name"].startswith("step ")}
                 for event in events:
                     self.assertGreaterEqual(event["dur"], 0)
                     if event["tid"] != 0 or event["name"].startswith("step "):
@@ -98,10 +108,12 @@ class Traces(ClusterCase):
             code, _, err = cluster.troupe("trace", job, "--steps", "12:13", "--output", "/dev/null")
             self.assertEqual(code, 2)
             self.assertIn("training.steps 12", err)
-            self.assertEqual(cluster.troupe("trace", job, "--steps", "x", "--output", "/dev/null")[0], 2)
+            self.assertEqual(cluster.troupe("trace", job, "--steps", "x", "--output",
+                                            "/dev/null")[0], 2)
 
     def test_steps_to_come_are_waited_for_and_show_their_operations(self):
-        with Cluster(workers=2, environment={"TROUPE_FAILPOINTS": "step.begin=delay:20"}) as cluster:
+        with Cluster(workers=2,
+                     environment={"TROUPE_FAILPOINTS": "step.begin=delay:20"}) as cluster:
             job = cluster.submit("running", steps=2000, interval=0)
             cluster.wait_for_step(job, 2)
             step = cluster.describe(job)["step"] + 20
@@ -114,9 +126,10 @@ class Traces(ClusterCase):
                 collectives = [event for event in self.complete(trace, rank) if event["tid"] >= 10]
                 self.assertTrue(all(event["args"]["bytes"] > 0 for event in collectives))
             self.assertEqual(cluster.troupe("cancel", job)[0], 0)
-            code, _, err = cluster.troupe("trace", job, "--steps", "1990:2000", "--output", "/dev/null")
+            code, _, err = cluster.troupe("trace", job, "--steps", "1990:2000", "--output",
+                                          "/dev/null")
             self.assertEqual(code, 1, err)
-            self.assertIn("made steps up to", err)
+            self.assertIn("completed steps up to", err)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ name: {name}
 model: {{pattern: "(AD)x4", hidden_size: 512, num_attention_heads: 8, num_key_value_heads: 8,
         intermediate_size: 1408, vocab_size: 8192}}
 data: {{train: {train}}}
-training: {{global_batch_size: 4, micro_batch_size: {samples}, sequence_length: 64, steps: 100000, compute_dtype: {dtype}}}
+training: {{global_batch_size: 4, micro_batch_size: {samples}, sequence_length: 64,
+           steps: 100000, compute_dtype: {dtype}}}
 parallelism: {{{parallelism}}}
 checkpoint: {{folder: {folder}, interval: 0, async_mode: {mode}}}
 """
@@ -34,13 +35,15 @@ def resident_bytes(pid):
 class Memory(ClusterCase):
     def check(self, cluster, name, dtype, parallelism, mode="disabled"):
         path = cluster.home / f"{name}.yaml"
-        path.write_text(JOB.format(name=name, train=training_data(), dtype=dtype, parallelism=parallelism, samples=1 if "shard" in parallelism else 4,
-                                   mode=mode, folder=cluster.home / "checkpoints"))
+        path.write_text(JOB.format(name=name, train=training_data(), dtype=dtype,
+                                   parallelism=parallelism, samples=1 if "shard" in parallelism
+                                   else 4, mode=mode, folder=cluster.home / "checkpoints"))
         code, out, err = run("plan", path, "-o", "json")
         self.assertEqual(code, 0, err)
         planned = {}  # by pipe rank
         for stage in json.loads(out)["stages"]:
-            planned[stage["pipe_rank"]] = planned.get(stage["pipe_rank"], 0) + stage["memory"]["total_bytes"]
+            others = planned.get(stage["pipe_rank"], 0)
+            planned[stage["pipe_rank"]] = others + stage["memory"]["total_bytes"]
         self.assertEqual(cluster.troupe("submit", path)[0], 0)
         cluster.wait_for_step(name, 2)  # by then every buffer has been written
         ranks = cluster.describe(name)["ranks"]
@@ -51,10 +54,12 @@ class Memory(ClusterCase):
             plan = planned[rank["coordinates"]["pipe"]]
             self.assertGreater(plan, 150 * MIB, "too small a model to say anything")
             self.assertLess(abs(resident - plan), 0.1 * plan + 64 * MIB,
-                            f"rank {rank['rank']}: {resident / MIB:.0f} MiB, planned {plan / MIB:.0f} MiB")
+                            f"rank {rank['rank']}: {resident / MIB:.0f} MiB, planned "
+                            f"{plan / MIB:.0f} MiB")
         cluster.troupe("cancel", name)
         cluster.wait_for_state(name, "CANCELLED")
-        wait_until(lambda: not any(w["jobs"] for w in cluster.json("workers")["workers"]), "the devices free again")
+        wait_until(lambda: not any(w["jobs"] for w in cluster.json("workers")["workers"]),
+                   "the devices free again")
 
     def test_a_rank_has_the_memory_that_its_plan_says(self):
         with Cluster(workers=2) as cluster:
@@ -72,7 +77,8 @@ class Memory(ClusterCase):
         with Cluster(workers=4) as cluster:
             for stage in (1, 3):
                 with self.subTest(zero_stage=stage):
-                    self.check(cluster, f"zero-{stage}", "float32", f"data_parallel_shard_degree: 4, zero_stage: {stage}")
+                    self.check(cluster, f"zero-{stage}", "float32",
+                               f"data_parallel_shard_degree: 4, zero_stage: {stage}")
             with self.subTest("runs"):
                 self.check(cluster, "runs", "float32",
                            "data_parallel_shard_degree: 4, zero_stage: 3, reshard_after_forward: 2")

@@ -20,8 +20,9 @@ class Recovery(ClusterCase):
         """A job on both workers; one of them is killed and does not return while the supervisor is
         stopped."""
         path = cluster.write_job(name, steps=LONG, interval=10, parallelism=DATA2)
+        allow = str(allow_layout_change).lower()
         code, _, err = cluster.troupe("submit", path, "--set",
-                                      f"fault_tolerance.allow_layout_change={str(allow_layout_change).lower()}")
+                                      f"fault_tolerance.allow_layout_change={allow}")
         self.assertEqual(code, 0, err)
         wait_until(lambda: cluster.checkpoints(name), "a commit")
         os.kill(cluster.info()["supervisor"]["pid"], signal.SIGSTOP)
@@ -30,7 +31,8 @@ class Recovery(ClusterCase):
     def goes_on(self, cluster, job, ranks):
         """Waits until the job recovers with that many ranks and continues. Returns its last
         description and the watched events."""
-        recovered = wait_until(lambda: (d := cluster.describe(job))["state"] == "RUNNING" and d["restarts"] and d,
+        recovered = wait_until(lambda: (d := cluster.describe(job))["state"] == "RUNNING" and
+                               d["restarts"] and d,
                                f"{job} running again")
         cluster.wait_for_step(job, recovered["step"] + 20)
         cluster.troupe("cancel", job)
@@ -46,18 +48,22 @@ class Recovery(ClusterCase):
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
         return done
 
-    def test_a_rank_whose_device_fails_is_replaced_by_another_process_and_the_cause_is_recorded(self):
+    def test_a_rank_whose_device_fails_is_replaced_by_another_process_and_the_cause_is_recorded(
+            self):
         # The fault occurs in the sixth step of each process; the second process has only four
         # steps.
         faulty = {"TROUPE_FAILPOINTS": "step.device_fault=error@6;step.begin=delay:100"}
         with Cluster(workers=1, environment=faulty) as cluster:
             job = cluster.submit("faulty", steps=8, interval=4, parallelism=SINGLE)
-            first = wait_until(lambda: (d := cluster.describe(job))["step"] >= 1 and d["ranks"][0], "its first rank")
+            first = wait_until(lambda: (d := cluster.describe(job))["step"] >= 1 and d["ranks"][0],
+                               "its first rank")
             worker = cluster.worker("worker-0")["pid"]
             done = cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(done["restarts"], 1)
-            self.assertNotEqual(done["ranks"][0]["pid"], first["pid"], "the process that lost its device was used again")
-            self.assertEqual(cluster.worker("worker-0")["pid"], worker, "the daemon must outlive its rank")
+            self.assertNotEqual(done["ranks"][0]["pid"], first["pid"],
+                                "the process that lost its device was used again")
+            self.assertEqual(cluster.worker("worker-0")["pid"], worker,
+                             "the daemon must outlive its rank")
             lost = [e["message"] for e in cluster.watched(job) if e.get("event") == "RANK_LOST"]
             self.assertEqual(len(lost), 1, lost)
             self.assertRegex(lost[0], "^DEVICE_FAULT: rank 0 on worker-0: .*step.device_fault")
@@ -80,20 +86,24 @@ class Recovery(ClusterCase):
             cluster.wait_for_state(small, "CANCELLED")
             expected = cluster.losses(small)
             for step, (loss, _) in losses.items():
-                self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-5, msg=f"step {step}")
+                self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-5,
+                                       msg=f"step {step}")
 
     def test_a_job_that_went_on_smaller_grows_back_at_a_step_boundary(self):
         with Cluster(workers=2, environment=SLOW, detection_seconds=0.5) as cluster:
             try:
                 self.lose_a_worker(cluster, "grows", True)
-                small = wait_until(lambda: (d := cluster.describe("grows"))["state"] == "RUNNING" and d["restarts"] and d,
+                small = wait_until(lambda: (d := cluster.describe("grows"))["state"] == "RUNNING"
+                                   and d["restarts"] and d,
                                    "the job running on one rank")
             finally:
                 os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
-            self.assertEqual((small["layout"]["data_replicate"], small["submitted_layout"]["data_replicate"]), (1, 2))
+            self.assertEqual((small["layout"]["data_replicate"],
+                              small["submitted_layout"]["data_replicate"]), (1, 2))
             self.assertFalse(cluster.json("receipt", "grows")["target_shape"]["reached"])
             # This happens forty detection times after worker-1 is back.
-            grown = wait_until(lambda: (d := cluster.describe("grows"))["layout"]["data_replicate"] == 2 and
+            grown = wait_until(lambda: (d := cluster.describe("grows"))
+                               ["layout"]["data_replicate"] == 2 and
                                d["state"] == "RUNNING" and d, "the job on two ranks again")
             cluster.wait_for_step("grows", grown["step"] + 20)
             cluster.troupe("cancel", "grows")
@@ -104,17 +114,20 @@ class Recovery(ClusterCase):
             self.assertEqual(sorted(epochs), list(range(1, len(epochs) + 1)))
             last_small = max(step for step, epoch in epochs.items() if epoch == 2)
             grew = [e["message"] for e in watched if e.get("event") == "GREW"]
-            self.assertEqual(grew, [f"2 ranks run from step {last_small + 1}"], "a step was repeated or left out")
+            self.assertEqual(grew, [f"2 ranks run from step {last_small + 1}"],
+                             "a step was repeated or left out")
 
     def test_without_it_the_job_waits_visibly_until_the_worker_is_back(self):
         with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
             try:
                 self.lose_a_worker(cluster, "waits", False)
                 waiting = wait_until(
-                    lambda: (d := cluster.describe("waits"))["waiting_for"] and d["state"] == "RECOVERING" and d,
+                    lambda: (d := cluster.describe("waits"))["waiting_for"] and
+                    d["state"] == "RECOVERING" and d,
                     "the job waiting")
                 self.assertRegex(waiting["waiting_for"], "2 ranks need 2 devices; [01] are free")
-                lost = lambda: {w["name"]: w["state"] for w in cluster.json("workers")["workers"]}["worker-1"] == "LOST"
+                lost = lambda: {w["name"]: w["state"]
+                                for w in cluster.json("workers")["workers"]}["worker-1"] == "LOST"
                 wait_until(lost, "worker-1 LOST")
                 # Another job uses the free device for longer than a job that may shrink would wait
                 # (two detection times); this one still waits afterwards.
@@ -134,12 +147,15 @@ class Recovery(ClusterCase):
             # any placement includes a rank there.
             log = (cluster.home / "odd.log").open("w")
             odd = subprocess.Popen(
-                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "odd",
+                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"],
+                 "--name", "odd",
                  "--devices", "cpu:2", "--data-dir", cluster.home / "odd"],
-                env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log, stderr=log)
+                env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log,
+                stderr=log)
             try:
                 path = cluster.write_job("crashes", steps=10, interval=0)
-                code, _, err = cluster.troupe("submit", path, "--set", "fault_tolerance.max_restarts=2")
+                code, _, err = cluster.troupe("submit", path, "--set",
+                                              "fault_tolerance.max_restarts=2")
                 self.assertEqual(code, 0, err)
                 described = cluster.wait_for_state("crashes", "FAILED", limit_seconds=120)
                 self.assertEqual(described["restarts"], 2)
@@ -147,10 +163,12 @@ class Recovery(ClusterCase):
                 self.assertIn("RANK_CRASHED", described["failure"]["message"])
                 ends = [e for e in cluster.watched("crashes") if e.get("event") == "FAILED"]
                 self.assertEqual(len(ends), 1)
-                self.assertEqual({w["name"]: w["state"] for w in cluster.json("workers")["workers"]},
+                self.assertEqual({w["name"]: w["state"]
+                                  for w in cluster.json("workers")["workers"]},
                                  {"worker-0": "READY", "odd": "READY"})
                 self.assertEqual(cluster.wait_for_state(steady, "SUCCEEDED")["restarts"], 0)
-                self.assertEqual({e["group_epoch"] for e in cluster.watched(steady) if e["type"] == "step"}, {1})
+                self.assertEqual({e["group_epoch"] for e in cluster.watched(steady)
+                                  if e["type"] == "step"}, {1})
             finally:
                 odd.terminate()
                 odd.wait(timeout=20)
@@ -162,18 +180,22 @@ class Recovery(ClusterCase):
             # step.
             log = (cluster.home / "bad.log").open("w")
             bad = subprocess.Popen(
-                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "bad",
+                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"],
+                 "--name", "bad",
                  "--devices", "cpu:1", "--data-dir", cluster.home / "bad"],
-                env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log, stderr=log)
+                env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log,
+                stderr=log)
             try:
-                ready = lambda: {w["name"] for w in cluster.json("workers")["workers"] if w["state"] == "READY"}
+                ready = lambda: {w["name"] for w in cluster.json("workers")["workers"]
+                                 if w["state"] == "READY"}
                 wait_until(lambda: ready() == {"bad", "worker-0"}, "both workers")
                 for name, restarts in (("first", 1), ("second", 0)):
                     cluster.submit(name, steps=6, interval=0, parallelism=SINGLE)
                     done = cluster.wait_for_state(name, "SUCCEEDED")
                     self.assertEqual([r["worker"] for r in done["ranks"]], ["worker-0"], name)
                     self.assertEqual(done["restarts"], restarts, name)
-                lost = [e["message"] for e in cluster.watched("first") if e.get("event") == "RANK_LOST"]
+                lost = [e["message"] for e in cluster.watched("first")
+                        if e.get("event") == "RANK_LOST"]
                 self.assertEqual(len(lost), 1, lost)
                 self.assertRegex(lost[0], "^RANK_CRASHED: rank 0 on bad")
             finally:
@@ -186,7 +208,8 @@ class Recovery(ClusterCase):
         finite."""
         path = cluster.write_job(name, steps=6, interval=0)
         code, _, err = cluster.troupe("submit", path, "--set", "optimizer.lr=1.0e30", "--set",
-                                      "lr_schedule.warmup_steps=0", "--set", f"training.on_nonfinite={on_nonfinite}")
+                                      "lr_schedule.warmup_steps=0", "--set",
+                                      f"training.on_nonfinite={on_nonfinite}")
         self.assertEqual(code, 0, err)
 
     def test_a_gradient_that_is_not_finite_is_skipped_where_the_job_says_so(self):
@@ -198,7 +221,8 @@ class Recovery(ClusterCase):
             self.assertEqual([(s["step"], s.get("skipped", False)) for s in steps],
                              [(1, False), (2, True), (3, True), (4, True), (5, True), (6, True)])
             self.assertEqual(steps[1]["grad_norm"], "NaN")
-            told = [e["message"] for e in cluster.watched("skips") if e.get("event") == "STEP_SKIPPED"]
+            told = [e["message"] for e in cluster.watched("skips")
+                    if e.get("event") == "STEP_SKIPPED"]
             self.assertEqual(len(told), 1)  # one message for five skips within ten seconds
             self.assertRegex(told[0], r"^step 2: rank [01]: .* is not finite$")
             # The skipped updates were not applied: the weights are those after step 1, so every

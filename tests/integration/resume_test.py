@@ -19,8 +19,10 @@ class Resume(ClusterCase):
     def submit(self, cluster, name, layout, steps, *more):
         """Submits a job with a learning rate that decays over 12 steps, however many steps it
         runs."""
-        job = cluster.write_job(name, steps=steps, interval=0, parallelism="tensor_parallel_degree: 1")
-        return cluster.json("submit", job, "--set=lr_schedule.decay_steps=12", *settings(**layout), *more)["name"]
+        job = cluster.write_job(name, steps=steps, interval=0,
+                                parallelism="tensor_parallel_degree: 1")
+        return cluster.json("submit", job, "--set=lr_schedule.decay_steps=12", *settings(**layout),
+                            *more)["name"]
 
     def train_half(self, cluster, name, layout):
         job = self.submit(cluster, name, layout, 6)
@@ -33,7 +35,8 @@ class Resume(ClusterCase):
         self.assertEqual(sorted(steps), list(range(first, 13)))
         for step, line in steps.items():
             expected = whole[step]
-            self.assertAlmostEqual(line["loss"], expected["loss"], delta=LOSS_TOLERANCE * expected["loss"], msg=step)
+            self.assertAlmostEqual(line["loss"], expected["loss"],
+                                   delta=LOSS_TOLERANCE * expected["loss"], msg=step)
             self.assertAlmostEqual(line["grad_norm"], expected["grad_norm"],
                                    delta=NORM_TOLERANCE * expected["grad_norm"], msg=step)
             self.assertEqual(line["learning_rate"], expected["learning_rate"])
@@ -41,8 +44,9 @@ class Resume(ClusterCase):
 
     def test_six_pairs_of_layouts_resumed_or_loaded_go_on_like_the_uninterrupted_run(self):
         one, two_by_two, data, pipe = {}, {"tensor": 2, "pipe": 2}, {"data": 4}, {"pipe": 4}
-        pairs = [(one, two_by_two), (two_by_two, data), (data, pipe), (pipe, {"data": 2, "tensor": 2}),
-                 ({"data": 2, "tensor": 2}, one), ({"data": 2, "pipe": 2}, {"tensor": 2})]
+        pairs = [(one, two_by_two), (two_by_two, data), (data, pipe),
+                 (pipe, {"data": 2, "tensor": 2}), ({"data": 2, "tensor": 2}, one),
+                 ({"data": 2, "pipe": 2}, {"tensor": 2})]
         with Cluster(workers=4) as cluster:
             job = self.submit(cluster, "whole", {}, 12)
             cluster.wait_for_state(job, "SUCCEEDED")
@@ -70,18 +74,22 @@ class Resume(ClusterCase):
                                    ("training.sequence_length=16", "training.sequence_length"),
                                    ("model.hidden_size=32", "model.hidden_size"),
                                    ("data.validation_fraction=0.5", "data.validation_fraction"),
-                                   ("parallelism.tensor_parallel_degree=3", "parallelism.tensor_parallel_degree")]:
-                code, out, err = cluster.troupe("resume", job, "--set=training.steps=12", f"--set={setting}")
+                                   ("parallelism.tensor_parallel_degree=3",
+                                    "parallelism.tensor_parallel_degree")]:
+                code, out, err = cluster.troupe("resume", job, "--set=training.steps=12",
+                                                f"--set={setting}")
                 self.assertEqual(code, 2, f"{setting}: {out}{err}")
                 self.assertIn(field, err)
             self.assertEqual(cluster.describe(job)["state"], "SUCCEEDED")
             load = f"--set=checkpoint.initial_load={checkpoint}"
             for arguments, field in [(["--set=training.seed=8", load], "training.seed"),
-                                     (["--set=training.global_batch_size=4", load], "training.global_batch_size"),
+                                     (["--set=training.global_batch_size=4", load],
+                                      "training.global_batch_size"),
                                      (["--set=model.rope_theta=500", load], "model.rope_theta"),
                                      (["--set=training.steps=6", load], "training.steps"),
                                      ([f"{load}-missing"], "checkpoint.initial_load")]:
-                path = cluster.write_job("refused", steps=12, parallelism="data_parallel_replicate_degree: 2")
+                path = cluster.write_job("refused", steps=12,
+                                         parallelism="data_parallel_replicate_degree: 2")
                 code, out, err = cluster.troupe("submit", path, *arguments)
                 self.assertEqual(code, 2, f"{arguments}: {out}{err}")
                 self.assertIn(field, err)

@@ -3,10 +3,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests"))
+import clang_tidy
 
 
 class RunScript(unittest.TestCase):
@@ -15,6 +18,8 @@ class RunScript(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         shutil.copy(REPOSITORY / "run", self.folder / "run")
+        (self.folder / "bench").mkdir()
+        shutil.copy(REPOSITORY / "bench/bench.py", self.folder / "bench/bench.py")
         stubs = self.folder / "stubs"
         stubs.mkdir()
         for name, body in {
@@ -25,7 +30,8 @@ class RunScript(unittest.TestCase):
         }.items():
             (stubs / name).write_text(f"#!/bin/sh\n{body}\n")
             (stubs / name).chmod(0o755)
-        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}", TROUPE_SKIP_DEPS="1")
+        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}",
+                                TROUPE_SKIP_DEPS="1")
 
     def run_script(self, *words):
         """Returns the exit code, the error text, and the targets of each call that builds."""
@@ -34,7 +40,8 @@ class RunScript(unittest.TestCase):
         calls = self.folder / "calls"
         lines = calls.read_text().splitlines() if calls.exists() else []
         builds = [line.split(" -- ")[0].split() for line in lines if line.startswith("--build")]
-        targets = [words[words.index("--target") + 1:] if "--target" in words else [] for words in builds]
+        targets = [words[words.index("--target") + 1:] if "--target" in words else []
+                   for words in builds]
         return done.returncode, done.stderr, targets
 
     def test_a_build_makes_the_named_targets_alone(self):
@@ -43,19 +50,53 @@ class RunScript(unittest.TestCase):
 
     def test_a_build_without_targets_makes_the_programs(self):
         code, error, targets = self.run_script("build", "debug")
-        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]), error)
+        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]),
+                         error)
 
     def test_words_that_a_command_would_ignore_are_refused_by_name(self):
-        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"], ["help", "now"]):
+        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"],
+                      ["help", "now"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
-            self.assertIn(f"'{words[0]}' takes no word 'now'", error)
+            self.assertIn(f"'{words[0]}' takes no argument 'now'", error)
+
+    def test_the_help_of_benchmarks_and_wrong_names_build_nothing(self):
+        code, error, targets = self.run_script("bench", "--help")
+        self.assertEqual((code, targets), (0, []), error)
+        code, error, targets = self.run_script("bench", "step", "walk")
+        self.assertEqual((code, targets), (1, []), error)
+        self.assertIn("no benchmark 'walk'", error)
+
+    def test_warnings_are_errors_where_the_environment_says_so(self):
+        for value, expected in ((None, "OFF"), ("ON", "ON")):
+            self.environment.pop("TROUPE_WERROR", None)
+            if value is not None:
+                self.environment["TROUPE_WERROR"] = value
+            self.run_script("build", "debug")
+            calls = (self.folder / "calls").read_text().splitlines()
+            configured = [line for line in calls if line.startswith("--preset")][-1]
+            self.assertIn(f"-DCMAKE_COMPILE_WARNING_AS_ERROR={expected}", configured)
 
     def test_an_unknown_preset_or_command_is_refused_by_name(self):
         for words in (["build", "fast"], ["fast"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
             self.assertIn("'fast'", error)
+
+    def test_clang_gets_the_options_of_gcc_that_it_knows(self):
+        entry = {"command": "/usr/bin/c++ -DA=1 -I/r -fopenmp -fpch-preprocess -x c++ -std=c++20 "
+                            "-Winvalid-pch -include /b/cmake_pch.hxx -o a.o -c /r/a.cc"}
+        arguments = clang_tidy.clang_arguments(entry)
+        self.assertEqual(arguments[:5], ["-DA=1", "-I/r", "-x", "c++", "-std=c++20"])
+        self.assertNotIn("/b/cmake_pch.hxx", arguments)
+        self.assertNotIn("a.o", arguments)
+
+    def test_a_changed_header_is_checked_through_the_source_of_its_name(self):
+        entries = {"base/status.cc": {}, "base/clock.cc": {}}
+        wanted, unknown = clang_tidy.to_check(
+            ["base/status.h", "base/status.cc", "README.md", "base/gone.cc"], entries)
+        self.assertEqual(wanted, {"base/status.cc": ["base/status.h", "base/status.cc"]})
+        self.assertEqual(unknown, ["base/gone.cc"])
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ class UpTest(unittest.TestCase):
         self.assertEqual(code, 1, out + err)
         self.assertIn("ACKNOWLEDGED", err)
         self.assertIn("remove the file", err)
-        self.assertFalse((cluster.directory / "cluster.json").exists(), "nothing is left to try for ever")
+        self.assertFalse((cluster.directory / "cluster.json").exists(),
+                         "nothing is left to try for ever")
         note.unlink()
         with cluster:
             pass
@@ -89,7 +90,8 @@ class LoopbackTest(unittest.TestCase):
                                             "0000000000000000FFFF00000100007F"), f"process {pid}")
             self.assertGreater(seen, 3, "the coordinator and the metrics of each process listen")
             for pid in ranks:
-                self.assertTrue(listening_addresses(pid), "UCX listens for peers that share no memory")
+                self.assertTrue(listening_addresses(pid),
+                                "UCX listens for peers that share no memory")
 
 
 def limited(soft, hard):
@@ -106,8 +108,9 @@ class DescriptorsTest(unittest.TestCase):
         self.home = tempfile.mkdtemp(prefix="troupe-test-")
         self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
         self.coordinator = subprocess.Popen(
-            [BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir",
-             f"{self.home}/c", "--detection-seconds", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--metrics-listen",
+             "127.0.0.1:0", "--data-dir", f"{self.home}/c", "--detection-seconds", "1"],
+             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             preexec_fn=limited(100, self.HARD))
         self.addCleanup(self.stop)
         told = json.loads(self.coordinator.stdout.readline())
@@ -133,7 +136,8 @@ class DescriptorsTest(unittest.TestCase):
             for _ in range(2 * self.HARD):
                 with contextlib.suppress(OSError):
                     stack.enter_context(socket.create_connection((host, int(port)), timeout=5))
-            refused = wait_until(lambda: self.metric("troupe_connections_refused_total"), "connections refused")
+            refused = wait_until(lambda: self.metric("troupe_connections_refused_total"),
+                                 "connections refused")
             self.assertGreater(refused, self.HARD)
             # The rest of the process has its descriptors: its catalog is written, its metrics are
             # served.
@@ -154,7 +158,8 @@ class GrowthTest(unittest.TestCase):
 
     def series(self, url, job):
         with urllib.request.urlopen(url, timeout=10) as answer:
-            return [line for line in answer.read().decode().splitlines() if f'job_name="{job}"' in line]
+            return [line for line in answer.read().decode().splitlines()
+                    if f'job_name="{job}"' in line]
 
     def names(self, *address):
         code, out, err = run("list", *address, "-o", "json")
@@ -171,7 +176,8 @@ class GrowthTest(unittest.TestCase):
             paths = [pathlib.Path(checkpoint["path"]) for checkpoint in cluster.checkpoints("a")]
             self.assertTrue(paths and all(path.exists() for path in paths))
             # The daemons may not have reported yet that the ranks of "a" are gone.
-            wait_until(lambda: cluster.troupe("delete", "a", "--checkpoints")[0] == 0, "a is deleted")
+            wait_until(lambda: cluster.troupe("delete", "a", "--checkpoints")[0] == 0,
+                       "a is deleted")
             self.assertEqual(self.names("--data-dir", cluster.directory), {"jobs/b"})
             wait_until(lambda: not self.series(url, "a"), "the series of a are gone")
             self.assertEqual(len(self.series(url, "b")), len(before))
@@ -181,9 +187,11 @@ class GrowthTest(unittest.TestCase):
     def test_ended_jobs_beyond_those_to_keep_go_with_their_series(self):
         home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
         self.addCleanup(shutil.rmtree, home, ignore_errors=True)
-        command = [BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+        command = [BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--metrics-listen",
+                   "127.0.0.1:0",
                    "--data-dir", f"{home}/c"]
-        wrong = subprocess.run([*command, "--keep-ended", "soon"], capture_output=True, text=True, timeout=60)
+        wrong = subprocess.run([*command, "--keep-ended", "soon"], capture_output=True, text=True,
+                               timeout=60)
         self.assertEqual(wrong.returncode, 2)
         self.assertIn('--keep-ended is "soon"', wrong.stderr)
         with subprocess.Popen([*command, "--keep-ended", "1"], stdout=subprocess.PIPE,
@@ -216,7 +224,8 @@ class GrowthTest(unittest.TestCase):
         job = cluster.submit("a", steps=40, interval=2, parallelism="tensor_parallel_degree: 1")
         cluster.wait_for_state(job, "SUCCEEDED")
         logs = cluster.directory / "logs"
-        files = {path.relative_to(logs).as_posix(): path.stat().st_size for path in logs.rglob("*.log*")}
+        files = {path.relative_to(logs).as_posix(): path.stat().st_size
+                 for path in logs.rglob("*.log*")}
         self.assertIn("coordinator.log.1", files)
         self.assertNotIn("coordinator.log.3", files)
         for name, size in files.items():
@@ -250,9 +259,10 @@ class HangTest(unittest.TestCase):
             os.kill(stopped, signal.SIGSTOP)
             begin = time.monotonic()
             log = cluster.directory / "logs" / "supervisor.log"
-            wait_until(lambda: f"coordinator, process {stopped}, has given no sign that it works" in log.read_text(),
-                       "the supervisor noticing")
-            wait_until(lambda: cluster.info()["coordinator"]["pid"] not in (0, stopped), "another coordinator")
+            noticed = f"coordinator, process {stopped}, has shown no progress"
+            wait_until(lambda: noticed in log.read_text(), "the supervisor noticing")
+            wait_until(lambda: cluster.info()["coordinator"]["pid"] not in (0, stopped),
+                       "another coordinator")
             self.assertGreater(time.monotonic() - begin, 5, "it was given time")
             self.assertFalse(alive(stopped))
             cluster.wait_for_state(job, "RUNNING", "SUCCEEDED")
@@ -262,8 +272,10 @@ class HangTest(unittest.TestCase):
             stopped = cluster.info()["workers"][1]["pid"]
             self.wait_until_asked(cluster.info()["workers"][1]["metrics"])
             os.kill(stopped, signal.SIGSTOP)
-            wait_until(lambda: cluster.info()["workers"][1]["pid"] not in (0, stopped), "another daemon")
-            wait_until(lambda: all(worker["state"] == "READY" for worker in cluster.json("workers")["workers"]),
+            wait_until(lambda: cluster.info()["workers"][1]["pid"] not in (0, stopped),
+                       "another daemon")
+            wait_until(lambda: all(worker["state"] == "READY"
+                                   for worker in cluster.json("workers")["workers"]),
                        "both workers ready")
 
     def test_processes_that_work_are_left_alone(self):

@@ -44,7 +44,7 @@ class Storage(ClusterCase):
             cluster.wait_for_step(job, 5)
             code, out, err = cluster.troupe("cancel", job, "--checkpoint")
             self.assertNotEqual(code, 0, out)
-            self.assertIn("tried again", err)
+            self.assertIn("retried", err)
             self.assertEqual(cluster.checkpoints(job), [])
             blocker.unlink()
             done = cluster.wait_for_state(job, "CANCELLED")
@@ -52,7 +52,8 @@ class Storage(ClusterCase):
             self.assertEqual(done["checkpoints"][0]["step"], done["step"])
             self.assert_committed_checkpoints_verify(cluster, job)
 
-    def test_a_final_checkpoint_that_cannot_be_written_ends_at_its_limit_with_images_and_resumes_from_them(self):
+    def test_a_final_checkpoint_that_cannot_be_written_ends_at_its_limit_and_resumes_from_images(
+            self):
         with Cluster(workers=2) as cluster:
             whole = cluster.submit("whole", steps=10, interval=0)
             cluster.wait_for_state(whole, "SUCCEEDED")
@@ -66,7 +67,8 @@ class Storage(ClusterCase):
             self.assertEqual(len(images), 2, failure)
             for image in images:
                 self.assertIn(str(image.parent), failure["message"])
-            code, _, err = cluster.troupe("resume", job, "--set=parallelism.tensor_parallel_degree=1")
+            code, _, err = cluster.troupe("resume", job,
+                                          "--set=parallelism.tensor_parallel_degree=1")
             self.assertEqual(code, 2 if "INVALID" in err else 1, err)
             self.assertIn("same layout", err)
             blocker.unlink()
@@ -75,7 +77,8 @@ class Storage(ClusterCase):
             self.assertEqual([c["step"] for c in done["checkpoints"]], [10])
             self.assert_committed_checkpoints_verify(cluster, job)
             a, b = (cluster.checkpoints(name)[0]["path"] for name in (whole, job))
-            self.assertEqual(run("checkpoints", "diff", a, b)[0], 0, "another state than the undisturbed one's")
+            self.assertEqual(run("checkpoints", "diff", a, b)[0], 0,
+                             "another state than the undisturbed one's")
             wait_until(lambda: not any(image.exists() for image in images), "the images to go")
 
     def test_a_checkpoint_by_time_is_taken_and_said_beforehand(self):
@@ -94,7 +97,8 @@ class Storage(ClusterCase):
             job = cluster.submit("asked", steps=3000, interval=0)
             cluster.wait_for_step(job, 3)
             with concurrent.futures.ThreadPoolExecutor(6) as pool:
-                results = list(pool.map(lambda _: cluster.troupe("checkpoints", "create", job), range(6)))
+                results = list(pool.map(lambda _: cluster.troupe("checkpoints", "create", job),
+                                        range(6)))
             self.assertEqual([code for code, _, _ in results], [0] * 6, results)
             self.assert_committed_checkpoints_verify(cluster, job)
             cluster.troupe("cancel", job)

@@ -28,9 +28,11 @@ STEPS = 20
 LOGIT_TOKENS = 40
 LR, BETAS, EPS, WEIGHT_DECAY, MAX_NORM = 1.0e-3, (0.9, 0.95), 1.0e-8, 0.1, 1.0
 
-SIZES = dict(vocab_size=259, hidden_size=48, intermediate_size=112, num_hidden_layers=2, num_attention_heads=4,
+SIZES = dict(vocab_size=259, hidden_size=48, intermediate_size=112, num_hidden_layers=2,
+             num_attention_heads=4,
              max_position_embeddings=256, attention_dropout=0.0)
-LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0,
               original_max_position_embeddings=32)
 
 # Config arguments, dtype of the files, bytes per file, whether config.json is rewritten with the
@@ -38,8 +40,9 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=
 VARIANTS = {
     # Grouped heads wider than hidden / heads, tied, llama3 scaling that affects positions of the
     # sequence, the newer keys.
-    "tied-grouped-llama3": (dict(num_key_value_heads=2, head_dim=16, tie_word_embeddings=True, rms_norm_eps=1e-5,
-                                 rope_parameters=LLAMA3), torch.float32, None, False),
+    "tied-grouped-llama3": (dict(num_key_value_heads=2, head_dim=16, tie_word_embeddings=True,
+                                 rms_norm_eps=1e-5, rope_parameters=LLAMA3), torch.float32, None,
+                            False),
     # As many key-value heads as heads, an untied head, plain rotary embeddings, the older keys.
     "untied-older-keys": (dict(num_key_value_heads=4, tie_word_embeddings=False, rms_norm_eps=1e-6,
                                rope_parameters=dict(rope_type="default", rope_theta=10000.0)),
@@ -52,13 +55,15 @@ VARIANTS = {
 JOB = """name: {name}
 model: {{from: .}}
 data: {{train: ../data}}
-training: {{steps: {steps}, seed: 5, sequence_length: 48, global_batch_size: 4, micro_batch_size: 1, max_norm: {norm}}}
+training: {{steps: {steps}, seed: 5, sequence_length: 48, global_batch_size: 4, \
+micro_batch_size: 1, max_norm: {norm}}}
 optimizer: {{lr: {lr}, beta1: {beta1}, beta2: {beta2}, eps: {eps}, weight_decay: {decay}}}
 """
 
 
 def troupe(binary, *arguments):
-    return subprocess.run([binary, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([binary, *map(str, arguments)], check=True, capture_output=True,
+                          text=True).stdout
 
 
 def make_data(binary, output):
@@ -71,7 +76,8 @@ def make_data(binary, output):
                 state = (state * 1103515245 + 12345) % 2**31
                 lines.append(f"int f{line}(int x) {{ return x * {state % 89} + {document}; }}\n")
             pathlib.Path(folder, f"{document}.h").write_text("".join(lines))
-        troupe(binary, "data", "prepare", "--output", output / "data", "--tokenizer", "bytes", folder)
+        troupe(binary, "data", "prepare", "--output", output / "data", "--tokenizer", "bytes",
+               folder)
 
 
 def rewrite_with_older_keys(path):
@@ -113,7 +119,8 @@ def logits(model, tokens):
 
 def nll(model, batch):
     """Returns the mean over all tokens of the batch: every token of these samples counts."""
-    tokens, targets = (torch.tensor([sample[key] for sample in batch]) for key in ("tokens", "targets"))
+    tokens, targets = (torch.tensor([sample[key] for sample in batch])
+                       for key in ("tokens", "targets"))
     scores = model(tokens).logits.float()
     return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
@@ -124,7 +131,8 @@ def train(model, batches):
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]
     optimizer = torch.optim.AdamW([dict(params=matrices, weight_decay=WEIGHT_DECAY),
-                                   dict(params=vectors, weight_decay=0.0)], lr=LR, betas=BETAS, eps=EPS)
+                                   dict(params=vectors, weight_decay=0.0)], lr=LR, betas=BETAS,
+                                  eps=EPS)
     losses, norms = [], []
     for batch in batches:
         optimizer.zero_grad()
@@ -138,20 +146,24 @@ def train(model, batches):
 
 def expected(binary, directory):
     job = directory / "job.yaml"
-    batches = [json.loads(troupe(binary, "data", "show", job, "--step", step, "-o", "json"))["samples"]
+    batches = [json.loads(troupe(binary, "data", "show", job, "--step", step, "-o",
+                                 "json"))["samples"]
                for step in range(1, STEPS + 1)]
     tokens = [sample for sample in batches[0][0]["tokens"]][:LOGIT_TOKENS]
     scores = logits(load(directory), tokens)
     losses, norms = train(load(directory), batches)
     return dict(torch=torch.__version__, transformers=transformers.__version__, tokens=tokens,
-                logits=[[round(x, 6) for x in row] for row in scores.tolist()], loss=losses[0], grad_norm=norms[0],
+                logits=[[round(x, 6) for x in row] for row in scores.tolist()], loss=losses[0],
+                grad_norm=norms[0],
                 losses=losses, grad_norms=norms)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--troupe", default="build/release/bin/troupe")
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(__file__).parent / "fixtures")
+    parser.add_argument("--output", type=pathlib.Path,
+                        default=pathlib.Path(__file__).parent / "fixtures")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -159,12 +171,15 @@ def main():
     shutil.rmtree(options.output, ignore_errors=True)
     options.output.mkdir(parents=True)
     make_data(options.troupe, options.output)
-    for seed, (name, (arguments, dtype, file_bytes, older_keys)) in enumerate(VARIANTS.items(), start=1):
+    for seed, (name, (arguments, dtype, file_bytes,
+                      older_keys)) in enumerate(VARIANTS.items(), start=1):
         directory = options.output / name
         make_model(directory, arguments, dtype, file_bytes, older_keys, seed)
         (directory / "job.yaml").write_text(JOB.format(
-            name=name, steps=STEPS, norm=MAX_NORM, lr=LR, beta1=BETAS[0], beta2=BETAS[1], eps=EPS, decay=WEIGHT_DECAY))
-        (directory / "expected.json").write_text(json.dumps(expected(options.troupe, directory)) + "\n")
+            name=name, steps=STEPS, norm=MAX_NORM, lr=LR, beta1=BETAS[0], beta2=BETAS[1], eps=EPS,
+            decay=WEIGHT_DECAY))
+        (directory / "expected.json").write_text(
+            json.dumps(expected(options.troupe, directory)) + "\n")
         size = sum(path.stat().st_size for path in directory.iterdir())
         print(f"{name}: {size} bytes")
         if size > 1_000_000:

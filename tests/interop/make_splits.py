@@ -1,7 +1,9 @@
 """Makes data/testdata/splits.json: the pieces into which the package `tokenizers` splits texts by
 the published rules.
 
-    python tests/interop/make_splits.py   (in an environment with the version named in tokenizers_test.py)
+    python tests/interop/make_splits.py
+
+It needs an environment with the version named in tokenizers_test.py.
 
 The rules are those with which GPT-2 and Llama 3 were published. The pieces themselves are compared,
 because ids reveal a cut only if the vocabulary has a merge across it.
@@ -31,11 +33,14 @@ def content():
     rules = {}
     for name, pattern in RULES.items():
         rules[name] = {"pattern": pattern}
-        for kind, make in (("code", tokenizer_text.code_text), ("unicode", tokenizer_text.unicode_text)):
+        for kind, make in (("code", tokenizer_text.code_text),
+                           ("unicode", tokenizer_text.unicode_text)):
             lengths = piece_bytes(pattern, make(make_tokenizers.SEED, make_tokenizers.SIZE))
             packed = struct.pack(f"<{len(lengths)}i", *lengths)
-            rules[name][kind] = {"pieces": len(lengths), "bytes_sha256": hashlib.sha256(packed).hexdigest()}
-    return {"tokenizers": tokenizers.__version__, "seed": make_tokenizers.SEED, "size": make_tokenizers.SIZE,
+            rules[name][kind] = {"pieces": len(lengths),
+                                 "bytes_sha256": hashlib.sha256(packed).hexdigest()}
+    return {"tokenizers": tokenizers.__version__, "seed": make_tokenizers.SEED,
+            "size": make_tokenizers.SIZE,
             "rules": rules}
 
 

@@ -25,7 +25,8 @@ def stand_in(name, **members):
 
 def load():
     """Returns the module megatron.core.datasets.indexed_dataset."""
-    root = pathlib.Path(importlib.metadata.distribution("megatron-core").locate_file("megatron/core"))
+    root = pathlib.Path(importlib.metadata.distribution("megatron-core").locate_file(
+        "megatron/core"))
     data = stand_in("torch.utils.data", Dataset=object)
     utils = stand_in("torch.utils", data=data)
     stand_in("torch", Tensor=numpy.ndarray, utils=utils)
@@ -55,7 +56,8 @@ class Item(numpy.ndarray):
 def write(module, prefix, documents, dtype, modes=None):
     """Writes `documents`, lists of sequences, which are lists of tokens; `modes` has a number for
     each sequence."""
-    builder = module.IndexedDatasetBuilder(prefix + ".bin", dtype=dtype, multimodal=modes is not None)
+    builder = module.IndexedDatasetBuilder(prefix + ".bin", dtype=dtype,
+                                           multimodal=modes is not None)
     for number, document in enumerate(documents):
         for place, sequence in enumerate(document):
             builder.add_item(Item(sequence), modes[number][place] if modes else 0)

@@ -28,11 +28,13 @@ answer = {}
 for name in ("bytes", "words"):
     theirs = module.IndexedDataset(f"{folder}/{name}")
     indices = theirs.document_indices.tolist()
-    documents = [[theirs.get(i).tolist() for i in range(a, b)] for a, b in zip(indices, indices[1:])]
+    documents = [[theirs.get(i).tolist() for i in range(a, b)]
+                 for a, b in zip(indices, indices[1:])]
     megatron.write(module, f"{folder}/{name}_again", documents, theirs.index.dtype)
     answer[name] = documents
 draw = random.Random(9)
-documents = [[[draw.randrange(50_000) for _ in range(draw.randrange(1, 400))] for _ in range(draw.randrange(1, 5))]
+documents = [[[draw.randrange(50_000) for _ in range(draw.randrange(1, 400))]
+              for _ in range(draw.randrange(1, 5))]
              for _ in range(60)]
 megatron.write(module, f"{folder}/made", documents, module.DType.optimal_dtype(50_000))
 answer["made"] = documents
@@ -45,7 +47,8 @@ def peer_python():
     stamp = VENV / "packages"
     if not stamp.exists() or stamp.read_text().split() != PACKAGES:
         subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--disable-pip-version-check", *PACKAGES],
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps",
+                        "--disable-pip-version-check", *PACKAGES],
                        check=True)
         stamp.write_text("\n".join(PACKAGES))
     return python
@@ -53,7 +56,8 @@ def peer_python():
 
 class MegatronTest(unittest.TestCase):
     def troupe(self, *arguments):
-        done = subprocess.run([TROUPE, *map(str, arguments), "-o", "json"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([TROUPE, *map(str, arguments), "-o", "json"], capture_output=True,
+                              text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -63,8 +67,10 @@ class MegatronTest(unittest.TestCase):
             texts = sorted((ROOT / "data").glob("*.cc"))[:12]
             self.troupe("data", "prepare", "--output", folder / "bytes", *texts)
             tokenizer = ROOT / "data/testdata/gpt2_tokenizer.json"
-            self.troupe("data", "prepare", "--output", folder / "words", "--tokenizer", tokenizer, *texts)
-            peer = subprocess.run([peer_python(), "-c", PEER, ROOT / "tests/interop", folder], capture_output=True,
+            self.troupe("data", "prepare", "--output", folder / "words", "--tokenizer", tokenizer,
+                        *texts)
+            peer = subprocess.run([peer_python(), "-c", PEER, ROOT / "tests/interop", folder],
+                                  capture_output=True,
                                   text=True, timeout=120)
             self.assertEqual(peer.returncode, 0, peer.stderr)
             answer = json.loads(peer.stdout)
@@ -73,7 +79,8 @@ class MegatronTest(unittest.TestCase):
             for made in ("bytes", "words"):
                 for suffix in (".idx", ".bin"):
                     self.assertEqual((folder / (made + suffix)).read_bytes(),
-                                     (folder / (made + "_again" + suffix)).read_bytes(), made + suffix)
+                                     (folder / (made + "_again" + suffix)).read_bytes(),
+                                     made + suffix)
             self.rows_are_those_of(folder, answer["made"])
 
     def rows_are_those_of(self, folder, documents):
@@ -89,7 +96,8 @@ class MegatronTest(unittest.TestCase):
             for sample in self.troupe("data", "show", job, "--step", step)["samples"]:
                 if sample["epoch"] == 0:
                     seen[sample["row"]] = (sample["tokens"], sample["targets"])
-        self.assertEqual(seen, {r: (tokens[r * length:(r + 1) * length], tokens[r * length + 1:(r + 1) * length + 1])
+        self.assertEqual(seen, {r: (tokens[r * length:(r + 1) * length],
+                                    tokens[r * length + 1:(r + 1) * length + 1])
                                 for r in range(rows)})
 
 

@@ -11,8 +11,10 @@ MASK = (1 << 64) - 1
 
 # The parts of the texts; `ranges` has the first and last of the ranges of single characters, in
 # every plane.
-PARTS = json.loads((pathlib.Path(__file__).resolve().parents[2] / "data/testdata/text_parts.json").read_text())
-WORDS, PUNCTUATION, SPACES, EMOJI, RANGES = (PARTS[key] for key in ("words", "punctuation", "spaces", "emoji", "ranges"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARTS = json.loads((ROOT / "data/testdata/text_parts.json").read_text())
+WORDS, PUNCTUATION, SPACES, EMOJI, RANGES = (
+    PARTS[key] for key in ("words", "punctuation", "spaces", "emoji", "ranges"))
 
 
 class Stream:
@@ -57,7 +59,8 @@ def unicode_text(seed, size):
         draw = stream.below(16)
         if draw < 9:
             first, last = stream.of(RANGES)
-            part = "".join(chr(first + stream.below(last - first + 1)) for _ in range(1 + stream.below(6)))
+            part = "".join(chr(first + stream.below(last - first + 1))
+                           for _ in range(1 + stream.below(6)))
         elif draw < 11:
             part = stream.of(EMOJI)
         elif draw < 13:

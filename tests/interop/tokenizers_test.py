@@ -29,7 +29,8 @@ def train(rule, text, path):
     content = json.loads(pathlib.Path(rule).read_text())
     content["added_tokens"] = []
     tokenizer = Tokenizer.from_str(json.dumps(content))
-    trainer = trainers.BpeTrainer(vocab_size=30000, special_tokens=["<|endoftext|>"], show_progress=False,
+    trainer = trainers.BpeTrainer(vocab_size=30000, special_tokens=["<|endoftext|>"],
+                                  show_progress=False,
                                   initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
     tokenizer.train_from_iterator([pathlib.Path(text).read_text(errors="replace")], trainer)
     tokenizer.save(path)
@@ -39,7 +40,8 @@ for line in sys.stdin:
     if not pathlib.Path(request["tokenizer"]).exists():
         train(request["rule"], request["train"], request["tokenizer"])
     text = pathlib.Path(request["text"]).read_bytes().decode("utf-8", errors="replace")
-    print(json.dumps(Tokenizer.from_file(request["tokenizer"]).encode(text, add_special_tokens=False).ids))
+    tokenizer = Tokenizer.from_file(request["tokenizer"])
+    print(json.dumps(tokenizer.encode(text, add_special_tokens=False).ids))
 """
 
 
@@ -47,10 +49,12 @@ def peer_python():
     """Returns the interpreter of an environment with the pinned package, creating it if absent."""
     python = VENV / "bin/python"
     probe = "import importlib.metadata as m; print('tokenizers==' + m.version('tokenizers'))"
-    have = subprocess.run([python, "-c", probe], capture_output=True, text=True) if python.exists() else None
+    have = subprocess.run([python, "-c", probe], capture_output=True,
+                          text=True) if python.exists() else None
     if have is None or have.stdout.strip() != PACKAGE:
         subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", PACKAGE], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                        PACKAGE], check=True)
     return python
 
 
@@ -71,7 +75,8 @@ def ill_formed_text(size):
     parts, made = [], 0
     while made < size:
         parts.append(bytes(draw.choices(range(1, 256), k=draw.randrange(1, 9))))
-        parts.append(draw.choice([b" word", b"\n", "größe".encode(), "👍🏽".encode(), "日本".encode()[:-1]]))
+        parts.append(draw.choice([b" word", b"\n", "größe".encode(), "👍🏽".encode(),
+                                  "日本".encode()[:-1]]))
         made += len(parts[-1]) + len(parts[-2])
     return b"".join(parts)
 
@@ -87,7 +92,8 @@ class TokenizersTest(unittest.TestCase):
                      "code": tokenizer_text.code_text(11, 1_000_000).encode(),
                      "unicode": tokenizer_text.unicode_text(12, 1_000_000).encode(),
                      "ill_formed": ill_formed_text(200_000),
-                     "letters": b"ab" * 20_000, "spaces": b" " * 100_000 + b"x", "lines": b"\r\n" * 50_000}
+                     "letters": b"ab" * 20_000, "spaces": b" " * 100_000 + b"x",
+                     "lines": b"\r\n" * 50_000}
         for name, text in cls.texts.items():
             (pathlib.Path(cls.folder.name) / name).write_bytes(text)
 
@@ -100,8 +106,9 @@ class TokenizersTest(unittest.TestCase):
 
     def ours(self, tokenizer, name, *more):
         prefix = self.path(f"{name}.data")
-        done = subprocess.run([TROUPE, "data", "prepare", "--output", prefix, "--tokenizer", tokenizer, "-o", "json",
-                               *more, self.path(name)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([TROUPE, "data", "prepare", "--output", prefix, "--tokenizer",
+                               tokenizer, "-o", "json", *more, self.path(name)],
+                              capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         answer = json.loads(done.stdout)
         tokens = pathlib.Path(prefix + ".bin").read_bytes()
@@ -113,10 +120,13 @@ class TokenizersTest(unittest.TestCase):
     def test_the_committed_splits_are_those_of_the_package(self):
         """Checks data/testdata/splits.json, with which data/tokenizer_file_test.cc compares our
         pieces."""
-        done = subprocess.run([self.python, "-c", "import json, make_splits; print(json.dumps(make_splits.content()))"],
-                              cwd=ROOT / "tests/interop", capture_output=True, text=True, timeout=300)
+        done = subprocess.run([self.python, "-c", "import json, make_splits; "
+                                                  "print(json.dumps(make_splits.content()))"],
+                              cwd=ROOT / "tests/interop", capture_output=True, text=True,
+                              timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(json.loads(done.stdout), json.loads((ROOT / "data/testdata/splits.json").read_text()))
+        self.assertEqual(json.loads(done.stdout),
+                         json.loads((ROOT / "data/testdata/splits.json").read_text()))
 
     def test_every_text_has_the_ids_of_the_package(self):
         """Uses the committed tokenizers, and tokenizers of 30,000 tokens trained on the headers."""
@@ -125,9 +135,11 @@ class TokenizersTest(unittest.TestCase):
             committed = str(ROOT / f"data/testdata/{rule}_tokenizer.json")
             for tokenizer in (committed, self.path(f"{rule}.json")):
                 for name in self.texts:
-                    requests.append({"tokenizer": tokenizer, "text": self.path(name), "rule": committed,
+                    requests.append({"tokenizer": tokenizer, "text": self.path(name),
+                                     "rule": committed,
                                      "train": self.path("headers")})
-        peer = subprocess.run([self.python, "-c", PEER], input="".join(json.dumps(r) + "\n" for r in requests),
+        peer = subprocess.run([self.python, "-c", PEER],
+                              input="".join(json.dumps(r) + "\n" for r in requests),
                               capture_output=True, text=True, timeout=600)
         self.assertEqual(peer.returncode, 0, peer.stderr)
         for request, line in zip(requests, peer.stdout.splitlines(), strict=True):
@@ -135,7 +147,8 @@ class TokenizersTest(unittest.TestCase):
             with self.subTest(tokenizer=request["tokenizer"], text=name):
                 expected = json.loads(line)
                 got, answer = self.ours(request["tokenizer"], name)
-                first = next((i for i, pair in enumerate(zip(got, expected)) if pair[0] != pair[1]), None)
+                first = next((i for i, pair in enumerate(zip(got, expected)) if pair[0] != pair[1]),
+                             None)
                 self.assertIsNone(first, f"{len(got)} ids, the first other one at {first}")
                 self.assertEqual(len(got), len(expected))
                 self.assertEqual(answer["replaced"] > 0, name == "ill_formed")

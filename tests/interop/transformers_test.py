@@ -45,13 +45,15 @@ torch.set_num_threads(1)
 torch.manual_seed(9)
 model = transformers.MistralForCausalLM(transformers.MistralConfig(
     vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-    num_key_value_heads=2, head_dim=8, sliding_window=None, tie_word_embeddings=False, attn_implementation="eager"))
+    num_key_value_heads=2, head_dim=8, sliding_window=None, tie_word_embeddings=False,
+    attn_implementation="eager"))
 with torch.no_grad():
     for parameter in model.parameters():
         parameter.add_(0.2 * torch.randn_like(parameter))
     tokens = list(range(60))
     model.save_pretrained(sys.argv[1])
-    print(json.dumps({"tokens": tokens, "logits": model(torch.tensor([tokens])).logits[0].tolist()}))
+    logits = model(torch.tensor([tokens])).logits[0].tolist()
+    print(json.dumps({"tokens": tokens, "logits": logits}))
 """
 
 
@@ -60,7 +62,8 @@ def peer_python():
     python, stamp = VENV / "bin/python", VENV / "requirements.txt"
     if not stamp.exists() or stamp.read_text() != PINS.read_text():
         subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", PINS], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r",
+                        PINS], check=True)
         stamp.write_text(PINS.read_text())
     return python
 
@@ -71,8 +74,9 @@ class TransformersTest(unittest.TestCase):
         cls.python = peer_python()
         cls.folder = tempfile.TemporaryDirectory()
         cls.fixtures = pathlib.Path(cls.folder.name) / "fixtures"
-        subprocess.run([cls.python, "-B", ROOT / "tests/interop/make_fixtures.py", "--troupe", BIN / "troupe",
-                        "--output", cls.fixtures], check=True, capture_output=True, timeout=300)
+        subprocess.run([cls.python, "-B", ROOT / "tests/interop/make_fixtures.py", "--troupe",
+                        BIN / "troupe", "--output", cls.fixtures], check=True, capture_output=True,
+                       timeout=300)
         cls.variants = sorted(path.parent.name for path in cls.fixtures.glob("*/expected.json"))
 
     @classmethod
@@ -80,7 +84,8 @@ class TransformersTest(unittest.TestCase):
         cls.folder.cleanup()
 
     def troupe(self, *arguments):
-        done = subprocess.run([BIN / "troupe", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([BIN / "troupe", *map(str, arguments)], capture_output=True,
+                              text=True, timeout=120)
         self.assertEqual(done.returncode, 0, f"{arguments}: {done.stdout}{done.stderr}")
         return done.stdout
 
@@ -88,21 +93,24 @@ class TransformersTest(unittest.TestCase):
         return json.loads((self.fixtures / variant / "expected.json").read_text())
 
     def peer_logits(self, requests):
-        lines = "".join(json.dumps({**r, "directory": str(r["directory"])}) + "\n" for r in requests)
+        lines = "".join(json.dumps({**r, "directory": str(r["directory"])}) + "\n"
+                        for r in requests)
         done = subprocess.run([self.python, "-B", "-c", PEER, ROOT / "tests/interop"], input=lines,
                               capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def assert_near(self, got, want, tolerance, what):
-        worst = max(abs(a - b) for rows in zip(got, want, strict=True) for a, b in zip(*rows, strict=True))
+        worst = max(abs(a - b) for rows in zip(got, want, strict=True)
+                    for a, b in zip(*rows, strict=True))
         self.assertLessEqual(worst, tolerance, what)
         print(f"{what}: logits differ by at most {worst:.2g}")
 
     def test_fixtures_made_anew_train_here_as_in_pytorch(self):
         self.assertEqual(len(self.variants), 3)
-        done = subprocess.run([BIN / "fixtures_test"], cwd=ROOT, capture_output=True, text=True, timeout=300,
-                              env={**os.environ, "TROUPE_FIXTURES": str(self.fixtures)})
+        done = subprocess.run([BIN / "fixtures_test"], cwd=ROOT, capture_output=True, text=True,
+                              timeout=300, env={**os.environ,
+                                                "TROUPE_FIXTURES": str(self.fixtures)})
         self.assertEqual(done.returncode, 0, done.stdout[-5000:])
 
     def test_transformers_loads_exports_with_the_same_logits(self):
@@ -113,7 +121,8 @@ class TransformersTest(unittest.TestCase):
             for name, flags in {"same": [], "float32": ["--dtype", "float32"],
                                 "parts": ["--max-shard-bytes", 50_000]}.items():
                 self.troupe("checkpoints", "export", home / "import", "--to", home / name, *flags)
-                requests.append({"directory": home / name, "tokens": self.expected(variant)["tokens"]})
+                requests.append({"directory": home / name,
+                                 "tokens": self.expected(variant)["tokens"]})
                 wanted.append((f"{variant}, {name}", self.expected(variant)["logits"]))
         for got, (what, want) in zip(self.peer_logits(requests), wanted, strict=True):
             with self.subTest(what):
@@ -121,7 +130,8 @@ class TransformersTest(unittest.TestCase):
 
     def test_mistral_without_its_window_is_exported_as_the_llama_that_it_is(self):
         home = pathlib.Path(self.folder.name) / "mistral"
-        made = subprocess.run([self.python, "-B", "-c", MISTRAL, home / "hf"], capture_output=True, text=True,
+        made = subprocess.run([self.python, "-B", "-c", MISTRAL, home / "hf"], capture_output=True,
+                              text=True,
                               timeout=120)
         self.assertEqual(made.returncode, 0, made.stderr)
         answer = json.loads(made.stdout)
@@ -143,14 +153,17 @@ class TransformersTest(unittest.TestCase):
             done = cluster.wait_for_state(job, "SUCCEEDED")
             trained = pathlib.Path(self.folder.name) / "trained"
             self.troupe("checkpoints", "export", done["checkpoints"][-1]["path"], "--to", trained)
-        batches = [json.loads(self.troupe("data", "show", job_file, "--step", step, "-o", "json"))["samples"]
+        batches = [json.loads(self.troupe("data", "show", job_file, "--step", step, "-o",
+                                          "json"))["samples"]
                    for step in range(1, 21)]
         tokens = self.expected(variant)["tokens"]
         ours, theirs = self.peer_logits([{"directory": trained, "tokens": tokens},
-                                         {"directory": self.fixtures / variant, "tokens": tokens, "batches": batches}])
+                                         {"directory": self.fixtures / variant, "tokens": tokens,
+                                          "batches": batches}])
         self.assert_near(ours, theirs, TRAINED_TOLERANCE, "trained for 20 steps")
         before = self.expected(variant)["logits"]
-        self.assertGreater(max(abs(a - b) for a, b in zip(ours[0], before[0])), 1000 * TRAINED_TOLERANCE)
+        self.assertGreater(max(abs(a - b) for a, b in zip(ours[0], before[0])),
+                           1000 * TRAINED_TOLERANCE)
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ TEST_F(Diagnosis, TheOperationWhoseOutputOverflowedIsNamedOnEveryRank) {
       const std::string text(Message(status));
       EXPECT_THAT(text, HasSubstr("step 1: "));
       EXPECT_THAT(text, HasSubstr("is not finite"));
-      EXPECT_THAT(text,
-                  HasSubstr("the first value that is not finite came out of matmul block1.mlp."));
+      EXPECT_THAT(
+          text, HasSubstr("the first value that is not finite is an output of matmul block1.mlp."));
       EXPECT_EQ(text, std::string(Message(result.statuses[0])));
     }
   }
@@ -108,7 +108,7 @@ TEST_F(Diagnosis, AWeightThatIsNotFiniteIsNamedWithItsBlock) {
     const std::string text(Message(status));
     EXPECT_THAT(text,
                 HasSubstr("rank 1: the weight model.layers.1.mlp.down_proj.weight (block3 (D)) "));
-    EXPECT_THAT(text, Not(HasSubstr("came out of")));
+    EXPECT_THAT(text, Not(HasSubstr("is an output of")));
   }
 }
 

@@ -285,7 +285,7 @@ class WaitingBackend : public kernels::EmulatedBackend {
              .axis = "tensor",
              .ranks = {0, 1},
              .entered = 12,
-             .stands_in = 12,
+             .blocked_in = 12,
              .operation = CollectiveOperation::kAllGather,
              .purpose = Purpose::kSequence,
              .bytes = 64,
@@ -314,7 +314,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
       failed.worker().rank_failed().message(),
       HasSubstr(
           "; in flight on the device: all_gather of axis tensor, purpose sequence, group tensor/0 "
-          "(NCCL), 64 bytes, the group's operation 12, for 3.0 s"));
+          "(NCCL), 64 bytes, operation 12 of the group, for 3.0 s"));
   v1::CoordinatorMessage stop = Stop(1, false);
   stop.mutable_stop_ranks()->set_tell_flight(true);
   run.Handle(stop);
@@ -322,7 +322,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
   ASSERT_TRUE(flight.worker().has_rank_flight()) << flight.ShortDebugString();
   ASSERT_EQ(flight.worker().rank_flight().groups_size(), 1);
   EXPECT_EQ(flight.worker().rank_flight().groups(0).group(), "tensor/0 (NCCL)");
-  EXPECT_EQ(flight.worker().rank_flight().groups(0).stands_in(), 12u);
+  EXPECT_EQ(flight.worker().rank_flight().groups(0).blocked_in(), 12u);
   EXPECT_EQ(flight.worker().rank_flight().groups(0).operation(), "all_gather");
   ExpectStoppedAndIdle();
   std::ifstream record(folder_.Child("rank-0.epoch-1.flight.json"));
@@ -353,7 +353,8 @@ TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
     StartUp(run, 1);
     run.Handle(Stop(1, true));
   };
-  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3), "of its device cannot be given back");
+  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3),
+              "the device memory of this rank cannot be released");
 }
 
 TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
@@ -467,7 +468,7 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCh
     EXPECT_EQ(failed.bad_checkpoint_path(), "");
     EXPECT_EQ(failed.cause(), "STORAGE");
     EXPECT_FALSE(failed.secondary());
-    EXPECT_THAT(failed.message(), HasSubstr("another disk or none is mounted"));
+    EXPECT_THAT(failed.message(), HasSubstr("another disk, or none, is mounted"));
   }
   v1::CheckpointIntent lost = intent;
   lost.set_attempt(2);
@@ -477,7 +478,7 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCh
   StartUp(run, 3);
   run.Handle(Ticket(3, 4, 60, {lost}));
   for (int step = 1; step <= 4; ++step) EXPECT_TRUE(Next().worker().has_step_report());
-  EXPECT_THAT(Next().worker().shard_failed().reason(), HasSubstr("another disk or none"));
+  EXPECT_THAT(Next().worker().shard_failed().reason(), HasSubstr("another disk, or none"));
   EXPECT_FALSE(files_.Stat(lost.path(), SymbolicLinks::kFollow).ok()) << "it was made there";
   run.Handle(Stop(3, false));
   ExpectStoppedAndIdle();

@@ -288,7 +288,7 @@ TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsOnItsWay) {
     const int64_t on_its_way = executor.submitted_step() - result.step;
     EXPECT_EQ(on_its_way, result.step < kMore ? 1 : 0);
     // Two graphs per step: no result of a step in flight was needed yet.
-    EXPECT_EQ(device->graphs_under_way(), 2 * on_its_way);
+    EXPECT_EQ(device->graphs_in_flight(), 2 * on_its_way);
     // The host waits once per step, for the completed one.
     if (waits >= 0) {
       EXPECT_EQ(device->host_waits(), waits + 1);

@@ -44,8 +44,8 @@ class CountingBackend : public kernels::Backend {
   const std::vector<std::string>& implementations() const override {
     return backend_.implementations();
   }
-  std::vector<kernels::ExecutedProduct> executed_products() const override {
-    return backend_.executed_products();
+  std::vector<kernels::ExecutedMatmul> executed_matmuls() const override {
+    return backend_.executed_matmuls();
   }
   kernels::PreparationCounts preparation_counts() const override {
     return backend_.preparation_counts();
@@ -83,12 +83,11 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
       TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> agreed, executor.AgreeOnLeast(own));
       order.Agreed(agreed[0]);
     } else if (move == Move::kSubmit) {
-      TROUPE_RETURN_IF_ERROR(executor.Submit({}, [&](ControlInputs& inputs) {
-        inputs = inputs_of(next);
-        if (options.before_update) options.before_update(rank, executor);
-        return OkStatus();
-      }));
-      order.Submitted(executor.Settles(next));
+      TROUPE_RETURN_IF_ERROR(executor.SubmitGradients());
+      const ControlInputs inputs = inputs_of(next);
+      if (options.before_update) options.before_update(rank, executor);
+      TROUPE_RETURN_IF_ERROR(executor.SubmitUpdate(inputs));
+      order.Submitted(executor.DrainsAfter(next));
     } else if (move == Move::kCollect) {
       TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Collect());
       order.Collected(result.ticket_end);
@@ -105,10 +104,8 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
   return OkStatus();
 }
 
-Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
-                 std::vector<int64_t>* acted_after, int64_t* prepares,
-                 std::array<PurposeSeconds, kPurposes>* communication) {
-  omp_set_num_threads(1);
+// Makes the rank's program, as the options of the test have it.
+StatusOr<RankProgram> MakeProgram(const Shared& shared, int rank) {
   v1::JobSpec spec = shared.spec;
   if (shared.options.mislead) shared.options.mislead(rank, &spec);
   TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, shared.plan, rank));
@@ -120,6 +117,42 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
     TROUPE_ASSIGN_OR_RETURN(built.program, model::BuildProgram(build));
     built.memory = model::PlanMemory(built.program, actions.buffers, actions.split_backward, 1);
   }
+  return built;
+}
+
+// Loads initial weights or the state to restore, and returns the step after which training goes on.
+StatusOr<int64_t> Load(Shared& shared, Executor& executor) {
+  const std::string& path = shared.options.restore_path;
+  if (path.empty()) {
+    TROUPE_RETURN_IF_ERROR(
+        LoadInitialWeights(shared.files, shared.spec, executor.program(), executor.executable()));
+    return 0;
+  }
+  TROUPE_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(shared.files, path, ""));
+  TROUPE_RETURN_IF_ERROR(
+      LoadState(shared.files, path, manifest, executor.program(), executor.executable()));
+  return manifest.state().step();
+}
+
+// Saves the rank's shard if the options of the test say so.
+Status Save(Shared& shared, int rank, Executor& executor) {
+  const std::string& path = shared.options.save_path;
+  if (path.empty()) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
+  TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(shared.files, path));
+  TROUPE_ASSIGN_OR_RETURN(v1::ShardFile shard,
+                          SaveState(shared.files, path, rank, AssignOwners(slices)[rank],
+                                    executor.program(), executor.executable()));
+  std::lock_guard lock(shared.mutex);
+  shared.shards.push_back(std::move(shard));
+  return OkStatus();
+}
+
+Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
+                 std::vector<int64_t>* acted_after, int64_t* prepares,
+                 std::array<PurposeSeconds, kPurposes>* communication) {
+  omp_set_num_threads(1);
+  TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeProgram(shared, rank));
   TROUPE_ASSIGN_OR_RETURN(const Dataset dataset,
                           Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
   const auto make_backend = [&]() -> StatusOr<std::unique_ptr<kernels::Backend>> {
@@ -145,17 +178,7 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
   } close{network};
   TROUPE_RETURN_IF_ERROR(network.Connect(shared.cluster.addresses(), std::chrono::seconds(10)));
   TROUPE_RETURN_IF_ERROR(executor->Start());
-  int64_t applied = 0;
-  if (shared.options.restore_path.empty()) {
-    TROUPE_RETURN_IF_ERROR(
-        LoadInitialWeights(shared.files, shared.spec, executor->program(), executor->executable()));
-  } else {
-    TROUPE_ASSIGN_OR_RETURN(const auto manifest,
-                            ReadManifest(shared.files, shared.options.restore_path, ""));
-    TROUPE_RETURN_IF_ERROR(LoadState(shared.files, shared.options.restore_path, manifest,
-                                     executor->program(), executor->executable()));
-    applied = manifest.state().step();
-  }
+  TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load(shared, *executor));
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(applied));
   if (shared.options.before_steps) shared.options.before_steps(rank, *executor);
   const std::array<PurposeSeconds, kPurposes> before = network.SecondsByPurpose();
@@ -169,16 +192,7 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
     (*communication)[p].exposed -= before[p].exposed;
   }
   if (shared.options.after_steps) shared.options.after_steps(rank, *executor);
-  if (!shared.options.save_path.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
-    TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(shared.files, shared.options.save_path));
-    TROUPE_ASSIGN_OR_RETURN(
-        v1::ShardFile shard,
-        SaveState(shared.files, shared.options.save_path, rank, AssignOwners(slices)[rank],
-                  executor->program(), executor->executable()));
-    std::lock_guard lock(shared.mutex);
-    shared.shards.push_back(std::move(shard));
-  }
+  TROUPE_RETURN_IF_ERROR(Save(shared, rank, *executor));
   close.failed = false;
   return OkStatus();
 }

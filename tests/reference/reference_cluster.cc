@@ -139,14 +139,14 @@ class ReferenceRank {
     WriteInputs(step, microbatch);
     if (chunk.input != model::kNoValue) {
       TROUPE_CHECK_OK(
-          communicators_.Edge(stage_ - 1, EdgeDirection::kActivation)
+          communicators_.Link(stage_ - 1, LinkDirection::kActivation)
               ->Receive(executable_->Address(chunk.input, microbatch), Bytes(chunk.input), 0));
     }
     TROUPE_CHECK_OK(
         executable_->Run(0, Piece::kForward, microbatch, {.first_microbatch = microbatch == 0}));
     if (chunk.output != model::kNoValue) {
       sends.push_back(
-          communicators_.Edge(stage_, EdgeDirection::kActivation)
+          communicators_.Link(stage_, LinkDirection::kActivation)
               ->StartSend(executable_->Address(chunk.output, microbatch), Bytes(chunk.output), 1));
     }
   }
@@ -154,7 +154,7 @@ class ReferenceRank {
   void Backward(int microbatch, std::vector<CollectiveHandle>& sends) {
     const model::ChunkInterface& chunk = program_.chunks[0];
     if (chunk.output_gradient != model::kNoValue) {
-      TROUPE_CHECK_OK(communicators_.Edge(stage_, EdgeDirection::kGradient)
+      TROUPE_CHECK_OK(communicators_.Link(stage_, LinkDirection::kGradient)
                           ->Receive(executable_->Address(chunk.output_gradient, microbatch),
                                     Bytes(chunk.output_gradient), 0));
     }
@@ -166,7 +166,7 @@ class ReferenceRank {
       TROUPE_CHECK_OK(executable_->Run(0, Piece::kBackward, microbatch, options));
     }
     if (chunk.input_gradient != model::kNoValue) {
-      sends.push_back(communicators_.Edge(stage_ - 1, EdgeDirection::kGradient)
+      sends.push_back(communicators_.Link(stage_ - 1, LinkDirection::kGradient)
                           ->StartSend(executable_->Address(chunk.input_gradient, microbatch),
                                       Bytes(chunk.input_gradient), 1));
     }

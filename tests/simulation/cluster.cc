@@ -10,6 +10,7 @@
 #include "actor/sim/faults.h"
 #include "actor/sim/system.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/client_process.h"
 #include "tests/simulation/host_observer.h"
@@ -116,10 +117,11 @@ class Cluster {
       options.planner = MakeSimulatedPlanner();
       options.keep_ended = mix_.keep_ended;
       options.bugs = options_.machine_bugs;
+      const Address watchers = node.Spawn("watchers", std::make_unique<WatchFanout>());
       node.Spawn(
           "coordinator",
           std::make_unique<CoordinatorProcess>(world_, catalog_, hosts_, node.node(), node.store(),
-                                               std::move(options), options_.shell_bugs),
+                                               watchers, std::move(options), options_.shell_bugs),
           {.mailbox_capacity = 4096});
     });
   }
@@ -263,6 +265,9 @@ class Cluster {
 
 }  // namespace
 
-ClusterResult RunCluster(const ClusterOptions& options) { return Cluster(options).Run(); }
+ClusterResult RunCluster(const ClusterOptions& options) {
+  SetLogLevel(LogLevel::kError);  // the engine logs the events of every job
+  return Cluster(options).Run();
+}
 
 }  // namespace troupe::simulation

@@ -49,7 +49,7 @@ struct ClusterResult {
   uint64_t rebuilt = 0;              // jobs known again after the catalog was lost
   uint64_t refused_alterations = 0;  // refused requests that reused a request id with another job
   uint64_t deleted_jobs = 0;
-  uint64_t lies = 0;  // told by strangers
+  uint64_t lies = 0;  // by strangers
   uint64_t left = 0;  // workers that never returned
   // Lives of daemons that began with a clock behind their previous life's.
   uint64_t clocks_set_back = 0;

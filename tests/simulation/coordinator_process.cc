@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/check.h"
 #include "tests/simulation/client_frame.h"
 #include "tests/simulation/stranger_process.h"
 
 namespace troupe::simulation {
 namespace {
-
-struct CoordinatorAlarm {
-  static constexpr std::string_view kMessageName = "coordinator.alarm";
-};
 
 // Returns the job and group epoch that a rank's message is about if the job's current group has a
 // different epoch.
@@ -71,6 +68,23 @@ std::string Fingerprint(const Job& job) {
 
 }  // namespace
 
+// A worker's stream as the engine sees it.
+class CoordinatorProcess::Sink final : public SessionSink {
+ public:
+  Sink(SimulatedNetwork& network, Address coordinator, StreamId stream)
+      : network_(network), coordinator_(coordinator), stream_(stream) {}
+  void Send(v1::CoordinatorMessage message, bool then_close) override {
+    // UNAVAILABLE: the session is over and StreamClosed is in flight.
+    network_.Write(stream_, coordinator_, message.SerializeAsString()).IgnoreError();
+    if (then_close) network_.Close(stream_, coordinator_, OkStatus());
+  }
+
+ private:
+  SimulatedNetwork& network_;
+  const Address coordinator_;
+  const StreamId stream_;
+};
+
 Status CoordinatorProcess::Start(Context& context) {
   uint64_t leader_epoch = 1;
   if (!bugs_.forget_leader_epoch) {
@@ -79,33 +93,56 @@ Status CoordinatorProcess::Start(Context& context) {
   TROUPE_ASSIGN_OR_RETURN(const CatalogImage image, ReadCatalog(store_));
   life_ = observer_.CoordinatorStarts(leader_epoch, image);
   hosts_.CoordinatorStarts();
-  state_ = Recover(options_, image, leader_epoch, context.Now());
-  world_.system.network().Listen(node_, context.self());
-  SetAlarm(context);
-  return OkStatus();
+  self_ = context.self();
+  EngineActor::Options engine{.store = &store_, .watchers = watchers_, .make_group_key = [this] {
+                                return fmt::format("group-{}-{}", life_, ++keys_);
+                              }};
+  engine_ = std::make_unique<EngineActor>(std::move(engine),
+                                          Recover(options_, image, leader_epoch, context.Now()));
+  world_.system.network().Listen(node_, self_);
+  return engine_->Start(context);
 }
 
 Status CoordinatorProcess::Handle(AnyMessage message, Context& context) {
+  observer_.WritesAs(life_, engine_->state().leader_epoch);
   if (const auto* data = message.As<StreamData>())
     return HandleBytes(data->stream, data->bytes, context);
-  if (const auto* closed = message.As<StreamClosed>()) {
-    for (auto call = calls_.begin(); call != calls_.end();) {
-      if (call->second.first != closed->stream) {
-        ++call;
-        continue;
-      }
-      const CallId id = call->first;
-      call = calls_.erase(call);
-      TROUPE_RETURN_IF_ERROR(Run(CallAbandoned{id}, context));
+  if (const auto* closed = message.As<StreamClosed>()) return HandleClosed(closed->stream, context);
+  if (const auto* opened = message.As<StreamOpened>()) {
+    return Tell(SessionOpened{opened->stream.value, std::make_shared<Sink>(world_.system.network(),
+                                                                           self_, opened->stream)},
+                context);
+  }
+  return engine_->Handle(std::move(message), context);  // a timer of the engine
+}
+
+Status CoordinatorProcess::HandleBatchEnd(Context& context) {
+  observer_.WritesAs(life_, engine_->state().leader_epoch);
+  TROUPE_RETURN_IF_ERROR(engine_->HandleBatchEnd(context));
+  observer_.Observe(engine_->state());
+  hosts_.Observe(engine_->state(), context.Now());
+  return OkStatus();
+}
+
+template <typename Message>
+Status CoordinatorProcess::Tell(Message message, Context& context) {
+  TROUPE_RETURN_IF_ERROR(engine_->Handle(AnyMessage(std::move(message)), context));
+  if (bugs_.ack_before_durable && !engine_->pending().empty()) AckEarly();
+  return OkStatus();
+}
+
+Status CoordinatorProcess::HandleClosed(StreamId stream, Context& context) {
+  for (auto call = calls_.begin(); call != calls_.end();) {
+    if (call->second.first != stream) {
+      ++call;
+      continue;
     }
-    strangers_.erase(closed->stream);
-    return Run(SessionClosed{closed->stream.value}, context);
+    const CallId id = call->first;
+    call = calls_.erase(call);
+    TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{CallAbandoned{id}}, context));
   }
-  if (message.As<CoordinatorAlarm>()) {
-    alarm_time_ = MonotonicTime::max();
-    return Run(Tick{}, context);
-  }
-  return OkStatus();  // StreamOpened: the peer speaks first
+  strangers_.erase(stream);
+  return Tell(EngineEvent{SessionClosed{stream.value}}, context);
 }
 
 Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes,
@@ -113,17 +150,18 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
   if (!bytes.empty() && bytes[0] == kClientMark) return HandleCall(stream, bytes, context);
   WorkerSaid said{stream.value, {}};
   if (!said.message.ParseFromString(bytes)) return Internal("a worker's message does not parse");
+  const CoordinatorState& state = engine_->state();
   if (said.message.has_hello() && IsStranger(said.message.hello().name())) {
     strangers_.insert(stream);
   } else if (strangers_.contains(stream)) {
-    if (!WasAsked(said.message, state_)) return HearStranger(std::move(said), context);
+    if (!WasAsked(said.message, state)) return HearStranger(std::move(said), context);
   }
-  hosts_.Hears(said.message, said.session, state_);
-  const std::optional<std::pair<std::string, uint64_t>> stale = StaleGroupOf(said.message, state_);
-  if (!stale) return Run(std::move(said), context);
-  const std::string before = Fingerprint(state_.jobs.at(stale->first));
-  TROUPE_RETURN_IF_ERROR(Run(std::move(said), context));
-  const std::string after = Fingerprint(state_.jobs.at(stale->first));
+  hosts_.Hears(said.message, said.session, state);
+  const std::optional<std::pair<std::string, uint64_t>> stale = StaleGroupOf(said.message, state);
+  if (!stale) return Tell(EngineEvent{std::move(said)}, context);
+  const std::string before = Fingerprint(state.jobs.at(stale->first));
+  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(said)}, context));
+  const std::string after = Fingerprint(state.jobs.at(stale->first));
   world_.truth.Check(before == after, 3,
                      fmt::format("{}: a message of group epoch {} changes {} to {}", stale->first,
                                  stale->second, before, after));
@@ -135,8 +173,10 @@ Status CoordinatorProcess::HearStranger(WorkerSaid said, Context& context) {
   const StreamId stream{said.session};
   const std::string what = said.message.ShortDebugString();
   const bool beats = said.message.has_heartbeat();
-  Event event{context.Now(), context.WallNanoseconds(), std::move(said)};
-  Effects effects = Step(state_, event);
+  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(said)}, context));
+  // A batch is far smaller than the number of events after which the engine writes.
+  TROUPE_CHECK(!engine_->pending().empty());
+  const Effects& effects = engine_->pending().back();
   const bool answered =
       std::any_of(effects.messages.begin(), effects.messages.end(),
                   [&](const ToWorker& out) { return !beats || out.session != stream.value; });
@@ -144,7 +184,7 @@ Status CoordinatorProcess::HearStranger(WorkerSaid said, Context& context) {
                     !effects.logs.empty() || !effects.updates.empty();
   world_.truth.Check(!acts, kAuthorization,
                      fmt::format("a stranger's word changes something: {}", what));
-  return Perform(effects, context);
+  return OkStatus();
 }
 
 Status CoordinatorProcess::HandleCall(StreamId stream, const std::string& bytes, Context& context) {
@@ -177,65 +217,35 @@ template <typename Call>
 Status CoordinatorProcess::RunCall(CallId id, const std::string& payload, Context& context) {
   Call call{id, {}};
   if (!call.request.ParseFromString(payload)) return Internal("a client's call does not parse");
-  return Run(std::move(call), context);
+  return Tell(
+      EngineCall{id, std::move(call), [this](const Reply& reply) { SendReply(reply); }, nullptr},
+      context);
 }
 
-template <typename What>
-Status CoordinatorProcess::Run(What what, Context& context) {
-  Event event{context.Now(), context.WallNanoseconds(), std::move(what)};
-  Effects effects = Step(state_, event);
-  return Perform(effects, context);
-}
-
-Status CoordinatorProcess::Perform(Effects& effects, Context& context) {
-  if (bugs_.ack_before_durable) SendMessages(effects, context);
-  observer_.WritesAs(life_, state_.leader_epoch);
-  TROUPE_RETURN_IF_ERROR(WriteCatalog(effects.writes, &store_));
-  if (!bugs_.ack_before_durable) SendMessages(effects, context);
-  observer_.Observe(state_);
-  hosts_.Observe(state_, context.Now());
-  SetAlarm(context);
-  return OkStatus();
-}
-
-void CoordinatorProcess::SendMessages(Effects& effects, Context& context) {
-  SimulatedNetwork& network = world_.system.network();
-  std::map<std::pair<std::string, uint64_t>, std::string> keys;
-  for (ToWorker& out : effects.messages) {
-    if (out.message.has_start_ranks()) {
-      v1::StartRanks& start = *out.message.mutable_start_ranks();
-      std::string& key = keys[{start.job(), start.group_epoch()}];
-      if (key.empty()) key = fmt::format("{:016x}", context.RandomBits());
-      start.set_group_key(key);
-    }
-    // UNAVAILABLE: the session is over and SessionClosed is in flight.
-    network.Write({out.session}, context.self(), out.message.SerializeAsString()).IgnoreError();
-    if (out.then_close) network.Close({out.session}, context.self(), OkStatus());
+void CoordinatorProcess::SendReply(const Reply& reply) {
+  const auto call = calls_.find(reply.call);
+  if (call == calls_.end()) return;
+  ClientFrame frame{static_cast<char>(reply.status.code()), call->second.second, {}};
+  if (!reply.status.ok()) {
+    frame.payload = std::string(Message(reply.status));
+  } else if (const auto* job = std::get_if<v1::Job>(&reply.value)) {
+    frame.payload = job->SerializeAsString();
+  } else if (const auto* record = std::get_if<v1::CheckpointRecord>(&reply.value)) {
+    frame.payload = record->SerializeAsString();
   }
-  for (const Reply& reply : effects.replies) {
-    const auto call = calls_.find(reply.call);
-    if (call == calls_.end()) continue;
-    ClientFrame frame{static_cast<char>(reply.status.code()), call->second.second, {}};
-    if (!reply.status.ok()) {
-      frame.payload = std::string(Message(reply.status));
-    } else if (const auto* job = std::get_if<v1::Job>(&reply.value)) {
-      frame.payload = job->SerializeAsString();
-    } else if (const auto* record = std::get_if<v1::CheckpointRecord>(&reply.value)) {
-      frame.payload = record->SerializeAsString();
-    }
-    network.Write(call->second.first, context.self(), Encode(frame)).IgnoreError();
-    calls_.erase(call);
-  }
+  world_.system.network().Write(call->second.first, self_, Encode(frame)).IgnoreError();
+  calls_.erase(call);
 }
 
-void CoordinatorProcess::SetAlarm(Context& context) {
-  const std::optional<MonotonicTime> deadline = NextDeadline(state_);
-  const MonotonicTime time = deadline.value_or(MonotonicTime::max());
-  if (time == alarm_time_) return;
-  context.CancelTimer(alarm_);
-  alarm_time_ = time;
-  if (deadline)
-    alarm_ = context.SetTimer(*deadline - context.Now(), AnyMessage(CoordinatorAlarm{}));
+void CoordinatorProcess::AckEarly() {
+  const Effects& effects = engine_->pending().back();
+  for (const ToWorker& out : effects.messages) {
+    if (out.message.has_start_ranks()) continue;  // it has no key yet
+    world_.system.network()
+        .Write({out.session}, self_, out.message.SerializeAsString())
+        .IgnoreError();
+  }
+  for (const Reply& reply : effects.replies) SendReply(reply);
 }
 
 }  // namespace troupe::simulation

@@ -1,5 +1,5 @@
-// The coordinator as a simulated process: the product's state machines and catalog in a shell that
-// does what the gRPC shell does, on streams of the simulator.
+// The coordinator as a simulated process: the product's engine (coordinator/engine/engine_actor.h)
+// on virtual time, with streams of the simulator in the place of gRPC's, and observers around it.
 //
 // The first byte on a stream tells whether it belongs to a worker or to the client; see
 // client_process.h for the client's frames.
@@ -16,7 +16,7 @@
 
 #include "actor/actor.h"
 #include "actor/sim/network.h"
-#include "coordinator/machine/machine.h"
+#include "coordinator/engine/engine_actor.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/host_observer.h"
 #include "tests/simulation/world.h"
@@ -31,43 +31,50 @@ struct ShellBugs {
 
 class CoordinatorProcess final : public Actor {
  public:
+  // `watchers` is a WatchFanout on the same node.
   CoordinatorProcess(World& world, CatalogObserver& observer, HostObserver& hosts, NodeId node,
-                     Store& store, CoordinatorOptions options, ShellBugs bugs)
+                     Store& store, Address watchers, CoordinatorOptions options, ShellBugs bugs)
       : world_(world),
         observer_(observer),
         hosts_(hosts),
         node_(node),
         store_(store),
+        watchers_(watchers),
         options_(std::move(options)),
         bugs_(bugs) {}
 
   Status Start(Context& context) override;
   Status Handle(AnyMessage message, Context& context) override;
+  Status HandleBatchEnd(Context& context) override;
 
  private:
+  class Sink;
+
+  Status HandleClosed(StreamId stream, Context& context);
   Status HandleBytes(StreamId stream, const std::string& bytes, Context& context);
   Status HandleCall(StreamId stream, const std::string& bytes, Context& context);
   template <typename Call>
   Status RunCall(CallId id, const std::string& payload, Context& context);
   Status HearStranger(WorkerSaid said, Context& context);
-  // Passes one event to the machine and performs its effects in order.
-  template <typename What>
-  Status Run(What what, Context& context);
-  Status Perform(Effects& effects, Context& context);
-  void SendMessages(Effects& effects, Context& context);
-  void SetAlarm(Context& context);
+  // Passes a message to the engine.
+  template <typename Message>
+  Status Tell(Message message, Context& context);
+  void SendReply(const Reply& reply);
+  // Does what the bug ack_before_durable does: sends the newest event's messages and replies.
+  void AckEarly();
 
   World& world_;
   CatalogObserver& observer_;
   HostObserver& hosts_;
   const NodeId node_;
   Store& store_;
+  const Address watchers_;
   const CoordinatorOptions options_;
   const ShellBugs bugs_;
   uint64_t life_ = 0;  // as counted by the observer
-  CoordinatorState state_;
-  TimerId alarm_;
-  MonotonicTime alarm_time_ = MonotonicTime::max();
+  uint64_t keys_ = 0;  // drawn in this life
+  Address self_;
+  std::unique_ptr<EngineActor> engine_;
   // Open calls: stream and the client's number.
   std::map<CallId, std::pair<StreamId, uint64_t>> calls_;
   CallId next_call_ = 1;

@@ -19,7 +19,7 @@ enum class HostFault {
   kCrash,         // its ranks die in their first steps
   kDevice,        // its device fails in their first steps
   kCannotWrite,   // it writes no shard
-  kReadsWrongly,  // what it reads of a commit is damaged
+  kReadsWrongly,  // its reads of a commit return damaged data
   kNeverReady,    // its ranks never state an address
 };
 

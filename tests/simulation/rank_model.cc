@@ -109,7 +109,7 @@ bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
     if (is_blocked_ && context.Now() >= ticket_deadline_) {
       context.SetTimer(world_.limits.abort, AnyMessage(TicketOver{number_}));
     } else if (context.Now() >= ticket_deadline_) {
-      Stopped("the ticket's lifetime is over", context);
+      Stopped("the ticket has expired", context);
     } else {
       context.SetTimer(ticket_deadline_ - context.Now(), AnyMessage(TicketOver{number_}));
     }

@@ -1,10 +1,13 @@
-// Checks the comments that a program can check: openers whose subject the reader would have to
-// guess.
+// Checks what a program can check of prose: openers whose subject the reader would have to guess,
+// and home-made words for things that have a name in the field.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <regex>
 #include <string>
+#include <vector>
 
+#include "tests/tidy/prose.h"
 #include "tests/tidy/sources.h"
 
 namespace troupe {
@@ -13,8 +16,11 @@ namespace {
 // Returns the text of a line that is nothing but a comment; empty for other lines.
 std::string CommentText(const std::string& line) {
   const size_t begin = line.find_first_not_of(' ');
-  if (begin == std::string::npos || line.compare(begin, 3, "// ") != 0) return {};
-  return line.substr(begin + 3);
+  if (begin == std::string::npos) return {};
+  for (const std::string mark : {"// ", "# "}) {
+    if (line.compare(begin, mark.size(), mark) == 0) return line.substr(begin + mark.size());
+  }
+  return {};
 }
 
 // Whether a comment block begins with "Of" or "What", so that its subject is missing. A question is
@@ -25,7 +31,7 @@ bool HasBareOpener(const std::string& first_line, const std::string& whole) {
 }
 
 TEST(Prose, CommentsBeginWithTheirSubject) {
-  for (const SourceFile& file : Sources()) {
+  for (const SourceFile& file : ProgramFiles()) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
       const std::string text = CommentText(file.lines[i]);
       const bool first = i == 0 || CommentText(file.lines[i - 1]).empty();
@@ -39,6 +45,73 @@ TEST(Prose, CommentsBeginWithTheirSubject) {
       EXPECT_FALSE(HasBareOpener(text, whole)) << file.path << ":" << i + 1 << ": " << text;
     }
   }
+}
+
+TEST(Prose, CommentsAfterCodeBeginWithTheirSubject) {
+  const std::regex opener("[;,{)] +// (of|what)\\b");
+  for (const SourceFile& file : Sources()) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(file.lines[i], opener))
+          << file.path << ":" << i + 1 << ": " << file.lines[i];
+    }
+  }
+}
+
+// Retired phrases, with the field's words for them.
+const std::map<std::string, std::string> kRetired = {
+    {"alike", "identical, identically"},
+    {"beside", "next to, in addition to, with"},
+    {"by turns", "alternately"},
+    {"give back", "return, release, dequantise"},
+    {"given back", "returned, released, dequantised"},
+    {"gives back", "returns, releases, dequantises"},
+    {"hand over", "submit, enqueue"},
+    {"handed over", "submitted, enqueued"},
+    {"hands over", "submits, enqueues"},
+    {"in 8 bits", "FP8"},
+    {"kept row", "row cached in shared memory"},
+    {"largest magnitude", "amax"},
+    {"on its way", "in flight"},
+    {"on their way", "in flight"},
+    {"onto a stream", "enqueued"},
+    {"said again", "resent"},
+    {"so long", "for at most `limit`"},
+    {"so many", "n"},
+    {"stood", "was blocked, stopped"},
+    {"told of", "informed, reported"},
+    {"under way", "in flight, in progress"},
+};
+
+void ExpectPlainWords(const std::vector<SourceFile>& files) {
+  for (const SourceFile& file : files) {
+    if (file.path == "tests/tidy/prose_test.cc") continue;  // it has the list
+    const std::vector<ProseLine> prose = ProseOf(file);
+    for (const auto& [phrase, plain] : kRetired) {
+      for (const size_t line : LinesWith(prose, phrase)) {
+        ADD_FAILURE() << file.path << ":" << line << ": \"" << phrase << "\"; better: " << plain;
+      }
+    }
+  }
+}
+
+TEST(Prose, CodeUsesTheWordsOfTheField) { ExpectPlainWords(ProgramFiles()); }
+
+TEST(Prose, PagesUseTheWordsOfTheField) {
+  ASSERT_GT(Pages().size(), 10u) << "run in the root of the repository";
+  ExpectPlainWords(Pages());
+}
+
+TEST(Prose, PhrasesAreFoundInCommentsAndStringsAlone) {
+  const SourceFile file{
+      "a.cc",
+      {"int stood = Lines(\"a'b\", '\"');  // is handed", "// over, and \"beside\" it",
+       "Log(\"Under  way: {}\", beside);", "int under_way = 1;"}};
+  const std::vector<ProseLine> prose = ProseOf(file);
+  EXPECT_EQ(LinesWith(prose, "stood"), std::vector<size_t>());
+  EXPECT_EQ(LinesWith(prose, "handed over"), std::vector<size_t>({1}));
+  EXPECT_EQ(LinesWith(prose, "beside"), std::vector<size_t>({2}));
+  EXPECT_EQ(LinesWith(prose, "under way"), std::vector<size_t>({3}));
+  EXPECT_EQ(LinesWith(prose, "way"), std::vector<size_t>({3}));
 }
 
 TEST(Prose, BareOpenersAreFound) {

@@ -11,20 +11,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<SourceFile> ReadSources() {
-  static const std::set<std::string> kExtensions = {".h", ".cc", ".cu", ".def", ".proto"};
+SourceFile ReadFile(const fs::path& path) {
+  SourceFile file{path.generic_string(), {}};
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+  return file;
+}
+
+// Reads the files of these extensions in `folders`.
+std::vector<SourceFile> ReadFiles(const std::vector<std::string>& folders,
+                                  const std::set<std::string>& extensions) {
   std::vector<SourceFile> files;
-  for (const std::string& folder : SourceFolders()) {
+  for (const std::string& folder : folders) {
     if (!fs::exists(folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      if (!kExtensions.contains(entry.path().extension())) continue;
-      SourceFile file{entry.path().generic_string(), {}};
-      std::ifstream in(entry.path());
-      for (std::string line; std::getline(in, line);) file.lines.push_back(line);
-      files.push_back(std::move(file));
+      if (extensions.contains(entry.path().extension())) files.push_back(ReadFile(entry.path()));
     }
   }
   return files;
+}
+
+// The folders with sources, and those with other files that people read.
+std::vector<std::string> AllFolders() {
+  std::vector<std::string> folders = SourceFolders();
+  for (const char* folder : {"docs", "examples", "deploy", "dashboards"}) folders.push_back(folder);
+  return folders;
+}
+
+std::vector<SourceFile> ReadProgramFiles() {
+  std::vector<SourceFile> files = Sources();
+  for (SourceFile& file : ReadFiles(AllFolders(), {".py", ".sh", ".cmake", ".txt"})) {
+    const bool is_text = file.path.ends_with(".txt");
+    if (!is_text || file.path.ends_with("/CMakeLists.txt")) files.push_back(std::move(file));
+  }
+  for (const char* path : {"CMakeLists.txt", "CMakePresets.json", "run", ".ci/run"})
+    files.push_back(ReadFile(path));
+  return files;
+}
+
+std::vector<SourceFile> ReadPages() {
+  std::vector<SourceFile> pages = ReadFiles(AllFolders(), {".md"});
+  for (const char* path : {"README.md", "CONTRIBUTING.md"}) pages.push_back(ReadFile(path));
+  return pages;
 }
 
 }  // namespace
@@ -37,8 +65,19 @@ const std::vector<std::string>& SourceFolders() {
 }
 
 const std::vector<SourceFile>& Sources() {
-  static const std::vector<SourceFile> kSources = ReadSources();
+  static const std::vector<SourceFile> kSources =
+      ReadFiles(SourceFolders(), {".h", ".cc", ".cu", ".def", ".proto"});
   return kSources;
+}
+
+const std::vector<SourceFile>& ProgramFiles() {
+  static const std::vector<SourceFile> kFiles = ReadProgramFiles();
+  return kFiles;
+}
+
+const std::vector<SourceFile>& Pages() {
+  static const std::vector<SourceFile> kPages = ReadPages();
+  return kPages;
 }
 
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }

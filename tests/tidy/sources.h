@@ -20,6 +20,12 @@ const std::vector<std::string>& SourceFolders();
 // root.
 const std::vector<SourceFile>& Sources();
 
+// Returns all C++, CUDA, protobuf, Python, CMake and shell files. REQUIRES: as of Sources().
+const std::vector<SourceFile>& ProgramFiles();
+
+// Returns all Markdown pages. REQUIRES: as of Sources().
+const std::vector<SourceFile>& Pages();
+
 // Returns "checkpoint" for "checkpoint/format/manifest.h".
 std::string TopFolder(const std::string& path);
 

@@ -43,12 +43,29 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
     if (queue_.size() == 1) StartWrite(&queue_.front());
   }
 
-  void Cancel() { context_.TryCancel(); }
+  void Cancel() {
+    context_.TryCancel();
+    // Only a read learns of the end.
+    {
+      const std::lock_guard lock(mutex_);
+      if (!std::exchange(is_paused_, false)) return;
+    }
+    StartRead(&incoming_);
+  }
 
   void OnReadDone(bool ok) override {
     if (!ok) return End();
-    callbacks_.on_message(std::exchange(incoming_, {}));
-    StartRead(&incoming_);
+    v1::CoordinatorMessage message = std::exchange(incoming_, {});
+    bool reads_on = false;
+    {
+      const std::lock_guard lock(mutex_);
+      reads_on = ++unhandled_ < StreamCallbacks::kUnhandledMax;
+      is_paused_ = !reads_on;
+    }
+    std::shared_ptr<void> turn(nullptr, [self = shared_from_this()](void*) { self->Handled(); });
+    const Status accepted = callbacks_.on_message(std::move(message), std::move(turn));
+    if (!accepted.ok()) Cancel();
+    if (reads_on) StartRead(&incoming_);
   }
 
   void OnWriteDone(bool ok) override {
@@ -64,6 +81,15 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   }
 
  private:
+  void Handled() {
+    {
+      const std::lock_guard lock(mutex_);
+      --unhandled_;
+      if (!std::exchange(is_paused_, false)) return;
+    }
+    StartRead(&incoming_);
+  }
+
   // No write begins after this.
   void End() {
     {
@@ -77,8 +103,10 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   StreamCallbacks callbacks_;
   grpc::ClientContext context_;
   v1::CoordinatorMessage incoming_;
-  std::mutex mutex_;
+  std::mutex mutex_;                     // guards the members below
   std::deque<v1::WorkerMessage> queue_;  // the first message is being written
+  int unhandled_ = 0;                    // messages whose turns are not released
+  bool is_paused_ = false;  // no read is in progress until one of them is, or until Cancel
   bool ended_ = false;
   std::shared_ptr<Reactor> self_;
 };

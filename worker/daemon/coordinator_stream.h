@@ -6,13 +6,19 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
 
 // Called from gRPC's threads; none is called after `on_closed`.
 struct StreamCallbacks {
-  std::function<void(v1::CoordinatorMessage)> on_message;
+  // A message counts as unhandled until its `turn` is released. While this many are unhandled the
+  // stream is not read, so the coordinator's writes wait.
+  static constexpr int kUnhandledMax = 64;
+
+  // An error cancels the stream.
+  std::function<Status(v1::CoordinatorMessage message, std::shared_ptr<void> turn)> on_message;
   std::function<void(std::string reason)> on_closed;
 };
 

@@ -1,5 +1,5 @@
-// The worker daemon: the shell around the session machine (worker/session/session.h). Its main
-// thread performs the machine's effects and owns the rank processes, which die with that thread.
+// The worker daemon: actors around the session machine (worker/session/session.h), which own the
+// rank processes. docs/architecture.md lists them.
 #ifndef TROUPE_WORKER_DAEMON_DAEMON_H_
 #define TROUPE_WORKER_DAEMON_DAEMON_H_
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -17,11 +18,13 @@
 namespace troupe {
 namespace {
 
-// The living child processes of this process.
+// The living child processes of this process, whichever of its threads started them.
 std::set<pid_t> Children() {
   std::set<pid_t> children;
-  std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
-  for (pid_t child = 0; list >> child;) children.insert(child);
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream list(task.path() / "children");
+    for (pid_t child = 0; list >> child;) children.insert(child);
+  }
   return children;
 }
 

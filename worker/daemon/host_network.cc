@@ -35,7 +35,8 @@ StatusOr<std::vector<std::string>> Resolve(const std::string& host) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
-    return InvalidArgument("--host is \"{}\", no address: {}", host, gai_strerror(error));
+    return InvalidArgument("--host is \"{}\", which is not an address: {}", host,
+                           gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
   std::vector<std::string> addresses;
@@ -80,8 +81,8 @@ StatusOr<std::string> InterfaceOf(const std::string& host) {
     names.emplace_back(one->ifa_name);
   }
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  return InvalidArgument("--host is \"{}\", which no interface of this machine has ({})", host,
-                         fmt::join(names, ", "));
+  return InvalidArgument("--host is \"{}\", but no interface of this machine has that address ({})",
+                         host, fmt::join(names, ", "));
 }
 
 std::string RdmaPortsOf(const std::string& root, const std::string& interface) {

@@ -22,9 +22,7 @@ StatusOr<uint64_t> NextIncarnation(FileSystem& files, const std::string& directo
     const auto read = std::from_chars(text->data(), end, last);
     if (read.ec != std::errc() || std::string_view(read.ptr, end) != "\n")
       return DataLoss(
-          "{}: there is no number in it; remove the file: the worker then counts on from the time "
-          "of "
-          "day",
+          "{}: contains no number; remove the file, and the worker continues with the time of day",
           path);
   } else if (text.status().code() != StatusCode::kNotFound) {
     return text.status();

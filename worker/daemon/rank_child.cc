@@ -21,6 +21,9 @@
 namespace troupe {
 namespace {
 
+// Limit of reads of one Read, a MiB.
+constexpr int kReadsTogether = 16;
+
 // Closes the descriptor unless released.
 class Descriptor {
  public:
@@ -155,12 +158,21 @@ void RankChild::Write() {
 
 std::deque<v1::RankReport> RankChild::Read() {
   std::deque<v1::RankReport> reports;
+  has_more_ = false;
   char bytes[65536];
-  while (true) {
+  for (int reads = 0; is_readable_; ++reads) {
+    if (reads == kReadsTogether) {
+      has_more_ = true;
+      break;
+    }
     const ssize_t count = read(socket_, bytes, sizeof(bytes));
     if (count < 0 && errno == EINTR) continue;
-    if (count == 0) Kill();  // a process that closed its socket can no longer be controlled
-    if (count <= 0) break;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (count <= 0) {
+      is_readable_ = false;
+      Kill();  // a process that closed its socket can no longer be controlled
+      break;
+    }
     decoder_.Append({bytes, static_cast<size_t>(count)});
   }
   while (true) {
@@ -168,7 +180,9 @@ std::deque<v1::RankReport> RankChild::Read() {
     if (frame.ok() && !*frame) return reports;
     v1::RankReport report;
     if (!frame.ok() || !report.ParseFromString(**frame)) {
-      LogError("worker", "rank process {} sends what is no report: it is ended", pid_);
+      LogError("worker", "rank process {} sent an invalid report and is killed", pid_);
+      is_readable_ = false;
+      has_more_ = false;
       Kill();
       return reports;
     }

@@ -1,8 +1,8 @@
 // The daemon's handle of a rank process: started by exec, controlled over a socket, watched through
 // a pidfd.
 //
-// Only the daemon's main thread may use it, because the child's parent-death signal depends on the
-// thread that starts it.
+// Not thread-safe. The thread that starts a child must live as long as the daemon, because the
+// child's parent-death signal depends on that thread.
 #ifndef TROUPE_WORKER_DAEMON_RANK_CHILD_H_
 #define TROUPE_WORKER_DAEMON_RANK_CHILD_H_
 
@@ -44,8 +44,13 @@ class RankChild {
   bool wants_write() const { return !outgoing_.empty(); }
   void Write();
 
-  // Returns the reports that have arrived; data that do not parse end the process.
+  // Returns reports that have arrived; data that do not parse end the process. Reads for a limited
+  // time: if has_more(), data may be left.
   std::deque<v1::RankReport> Read();
+  bool has_more() const { return has_more_; }
+  // Whether reports may still arrive: the process has neither closed its socket nor sent data that
+  // do not parse.
+  bool is_readable() const { return is_readable_; }
 
   void Kill();
   // REQUIRES: end_descriptor() is readable.
@@ -62,6 +67,8 @@ class RankChild {
   int socket_ = -1;
   int pidfd_ = -1;
   bool reaped_ = false;
+  bool has_more_ = false;
+  bool is_readable_ = true;
   StepProgress* progress_ = nullptr;
   std::string outgoing_;
   FrameDecoder decoder_;

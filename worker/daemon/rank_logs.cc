@@ -113,7 +113,8 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
     const auto [text, left_out] =
         TailOfAll(files, session::RankLogPath(config, request.job(), rank));
     if (left_out > 0) {
-      messages.back().mutable_log_lines()->add_lines(fmt::format("… {} bytes left out", left_out));
+      messages.back().mutable_log_lines()->add_lines(
+          fmt::format("… {} bytes are missing here", left_out));
     }
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size());

@@ -19,9 +19,9 @@ namespace troupe {
 std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
                                             const v1::ReadLogs& request);
 
-// Removes what ranks of the job left beside one another on this worker: logs, flight records,
-// traces. The job has left the catalog; a file that was written to after `before_ns`, by the wall
-// clock, is of another job of that name and stays. OK if there is nothing.
+// Removes the logs, flight records and traces of the job's ranks on this worker. The job has left
+// the catalog; a file that was written after `before_ns` of the wall clock belongs to another job
+// of that name and is kept. OK if there are no files.
 Status RemoveRankLogs(FileSystem& files, const session::Config& config, const std::string& job,
                       int64_t before_ns);
 

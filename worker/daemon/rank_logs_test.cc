@@ -67,7 +67,7 @@ TEST_F(RankLogsTest, LongLogsComeInSeveralMessagesFromTheirEndOnWholeLines) {
   EXPECT_TRUE(lines[1].starts_with("line "));
   size_t shown = 0;
   for (size_t i = 1; i < lines.size(); ++i) shown += lines[i].size() + 1;
-  EXPECT_EQ(lines[0], fmt::format("… {} bytes left out", text.size() - shown));
+  EXPECT_EQ(lines[0], fmt::format("… {} bytes are missing here", text.size() - shown));
 }
 
 TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {

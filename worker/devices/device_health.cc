@@ -44,17 +44,18 @@ void AddRecoveryAction(RecoveryAction action, Findings& findings) {
     case RecoveryAction::kNone:
       return;
     case RecoveryAction::kReset:
-      return findings.Add(Health::kCondemned, "the driver wants the GPU reset");
+      return findings.Add(Health::kCondemned, "the driver requests a reset of the GPU");
     case RecoveryAction::kReboot:
-      return findings.Add(Health::kCondemned, "the driver wants the host rebooted");
+      return findings.Add(Health::kCondemned, "the driver requests a reboot of the host");
     // Running work may end normally.
     case RecoveryAction::kDrainPeers:
-      return findings.Add(Health::kDegraded, "the driver wants its traffic with other GPUs to end");
+      return findings.Add(Health::kDegraded,
+                          "the driver requests that the GPU's traffic with other GPUs ends");
     case RecoveryAction::kDrainAndReset:
       return findings.Add(Health::kDegraded,
-                          "the driver wants the GPU reset once its work is done");
+                          "the driver requests a reset of the GPU when its work is done");
     case RecoveryAction::kOther:
-      return findings.Add(Health::kDegraded, "the driver wants a recovery of another kind");
+      return findings.Add(Health::kDegraded, "the driver requests an unknown kind of recovery");
   }
 }
 

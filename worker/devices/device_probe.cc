@@ -62,12 +62,12 @@ std::string PeakKey() {
 StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int64_t k, int64_t n) {
   constexpr int kRuns = 8;
   TROUPE_ASSIGN_OR_RETURN(const auto product,
-                          cpu::PrepareProduct({.kind = kernels::ProductKind::kForward,
-                                               .bfloat16 = bfloat16,
-                                               .rows = rows,
-                                               .k = k,
-                                               .n = n},
-                                              level, omp_get_max_threads()));
+                          cpu::PrepareMatmul({.kind = kernels::MatmulKind::kForward,
+                                              .bfloat16 = bfloat16,
+                                              .rows = rows,
+                                              .k = k,
+                                              .n = n},
+                                             level, omp_get_max_threads()));
   // All operands are zero, because values do not change the speed on these processors.
   std::vector<float> a(rows * k, 0.0f), b(n * k, 0.0f), c(rows * n, 0.0f);
   std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) +
@@ -132,7 +132,7 @@ StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& direct
   std::getline(lines, key);
   if (key != PeakKey()) return NotFound("{} was measured on \"{}\"", path, key);
   if (!(lines >> peak.float32 >> peak.bfloat16) || !(peak.float32 > 0) || !(peak.bfloat16 > 0)) {
-    return InvalidArgument("{} does not hold two positive numbers after its first line", path);
+    return InvalidArgument("{} must contain two positive numbers after its first line", path);
   }
   return peak;
 }

@@ -56,11 +56,12 @@ class Watching {
     if (events.ok()) {
       events_ = *std::move(events);
     } else {
-      LogWarning("health", "GPUs tell no errors as they happen: {}", Message(events.status()));
+      LogWarning("health", "errors of GPUs are not reported when they happen: {}",
+                 Message(events.status()));
     }
     for (const WatchedDevice& device : options_.devices) Begin(device);
-    LogInfo("health", "watches {} of {} GPUs, driver {}", devices_.size(), options_.devices.size(),
-            nvml_->driver_version());
+    LogInfo("health", "watches {} of {} GPUs with driver {}", devices_.size(),
+            options_.devices.size(), nvml_->driver_version());
     MonotonicTime sample_at = clock_.Now();
     while (!devices_.empty() && !Stopping()) {
       if (clock_.Now() >= sample_at) {
@@ -88,8 +89,8 @@ class Watching {
     one.handle = *found;
     if (events_) {
       if (const Status registered = events_->Register(one.handle); !registered.ok()) {
-        LogWarning("health", "device {} tells no errors as they happen: {}: {}", device.index,
-                   device.id, Message(registered));
+        LogWarning("health", "errors of device {} are not reported when they happen: {}: {}",
+                   device.index, device.id, Message(registered));
       }
     }
     LogInfo("health", "watches device {}: {}, {}", device.index,
@@ -161,7 +162,7 @@ class Watching {
     if (verdict.cause == one.noted) return;
     one.noted = verdict.cause;
     if (verdict.cause.empty()) {
-      LogInfo("health", "device {} is well again", one.device.index);
+      LogInfo("health", "device {} is healthy again", one.device.index);
     } else {
       LogWarning("health", "device {}: {}", one.device.index, verdict.cause);
     }
@@ -185,8 +186,8 @@ class Watching {
 
 DeviceWatch::DeviceWatch(DeviceWatchOptions options)
     : shared_(std::make_shared<Shared>(std::move(options))) {
-  TROUPE_CHECK(!shared_->options.devices.empty(), "a watch of no devices");
-  TROUPE_CHECK(shared_->options.interval > Duration::zero(), "a watch without an interval");
+  TROUPE_CHECK(!shared_->options.devices.empty(), "a device watch needs at least one device");
+  TROUPE_CHECK(shared_->options.interval > Duration::zero(), "a device watch needs an interval");
   std::thread([shared = shared_] {
     Watching(*shared).Run();
     std::lock_guard lock(shared->mutex);
@@ -200,7 +201,7 @@ DeviceWatch::~DeviceWatch() {
   shared_->stopping = true;
   shared_->changed.notify_all();
   if (!shared_->changed.wait_for(lock, kEndLimit, [this] { return shared_->ended; })) {
-    LogWarning("health", "the watch of GPUs hangs in the driver and is left behind");
+    LogWarning("health", "the device watch hangs in the GPU driver and is abandoned");
   }
 }
 

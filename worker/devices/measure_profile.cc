@@ -91,8 +91,8 @@ AllReduceSeconds OnDevices(const MakeDeviceBackend& make) {
         program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "data");
     const model::ValueId sum = kernels::AddPlainValue(
         program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "sum");
-    const model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kTensor),
-                                                    model::CollectivePurpose::kTensor};
+    const model::AllReduceAttributes attributes = {
+        {model::GroupOf(model::Axis::kTensor), model::CollectivePurpose::kTensor}};
     kernels::AddPlainOp(program, {model::OpKind::kAllReduce, attributes, {data}, {sum}});
     const model::MemoryPlan plan = kernels::PlainPlan(program);
     TROUPE_ASSIGN_OR_RETURN(const auto backend, make(rank, network));
@@ -179,7 +179,7 @@ StatusOr<v1::DeviceProfile> FindFirst(
     if (profile.ok()) return profile;
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", Message(profile.status()));
   }
-  return NotFound("no measured profile: {}", reasons);
+  return NotFound("there is no measured profile: {}", reasons);
 }
 
 }  // namespace
@@ -216,14 +216,14 @@ StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& 
                           devices.size() > 1 ? MeasureLink(OnDevices(make), options.large_bytes)
                                              : MeasureLink(&OnTheHost, kLargeOnTheHost));
   const auto known_or = [](double known, double measured) { return known > 0 ? known : measured; };
-  const double peak = known_or(device.peak_flops_bfloat16(), rates.bfloat16_products);
+  const double peak = known_or(device.peak_flops_bfloat16(), rates.bfloat16_matmuls);
   v1::DeviceProfile profile;
   profile.set_name(DeviceProfileName(devices));
   profile.set_memory_bytes(device.memory_bytes());
   profile.set_float32_flops_per_second(
-      known_or(device.peak_flops_float32(), rates.float32_products));
+      known_or(device.peak_flops_float32(), rates.float32_matmuls));
   profile.set_bfloat16_flops_per_second(peak);
-  profile.set_product_efficiency(std::min(1.0, rates.bfloat16_products / peak));
+  profile.set_product_efficiency(std::min(1.0, rates.bfloat16_matmuls / peak));
   profile.set_attention_efficiency(std::min(1.0, rates.attention / peak));
   profile.set_memory_bytes_per_second(rates.bytes);
   profile.set_launch_seconds(rates.launch_seconds);
@@ -246,8 +246,8 @@ StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files,
     TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read,
                             ReadProfile(files, JoinPath(directory, kDeviceProfileFile)));
     if (read.name() == name) return read;
-    return NotFound("{} is of \"{}\", not of \"{}\"", JoinPath(directory, kDeviceProfileFile),
-                    read.name(), name);
+    return NotFound("{} is the profile of \"{}\", not of \"{}\"",
+                    JoinPath(directory, kDeviceProfileFile), read.name(), name);
   });
 }
 
@@ -278,8 +278,8 @@ StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
     const std::string path = JoinPath(directory, kProfileFile);
     TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, path));
     if (read.devices_per_island() == devices) return read;
-    return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(),
-                    devices);
+    return NotFound("{} was measured on a host with {} devices, not {}", path,
+                    read.devices_per_island(), devices);
   });
 }
 

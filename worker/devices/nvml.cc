@@ -99,7 +99,8 @@ StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& library) {
   TROUPE_RETURN_IF_ERROR(Annotate(LookUpAll(*loaded->library_, *loaded->functions_), library));
   const nvml::Return started = loaded->functions_->init();
   if (started != nvml::kSuccess) {
-    return Unavailable("{} does not start: {}", library, loaded->functions_->error_string(started));
+    return Unavailable("{} cannot be started: {}", library,
+                       loaded->functions_->error_string(started));
   }
   loaded->started_ = true;
   char version[nvml::kDriverVersionBytes] = {};
@@ -194,11 +195,11 @@ NvmlEvents::~NvmlEvents() { nvml_.functions_->event_set_free(set_); }
 
 Status NvmlEvents::Register(nvml::Device device) {
   unsigned long long types = 0;
-  TROUPE_RETURN_IF_ERROR(
-      nvml_.Check(nvml_.functions_->event_types(device, &types), "events that it tells of"));
+  TROUPE_RETURN_IF_ERROR(nvml_.Check(nvml_.functions_->event_types(device, &types),
+                                     "event types that the GPU reports"));
   // One type that a device does not know would make the driver refuse all.
   types &= nvml::kXidEvent | nvml::kDoubleBitEccEvent;
-  if (types == 0) return Unimplemented("it tells of no errors");
+  if (types == 0) return Unimplemented("the GPU reports no errors");
   return nvml_.Check(nvml_.functions_->register_events(device, types, set_), "register events");
 }
 

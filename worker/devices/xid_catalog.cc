@@ -25,7 +25,7 @@ constexpr XidRule kRules[] = {
     {39, 41, kProcess, "copy engine exception"},
     // The catalog's action is IGNORE, because the process must end and the device is fine; here the
     // process is ended.
-    {43, 43, kProcess, "process stopped after a fault of its own"},
+    {43, 43, kProcess, "process stopped after its own fault"},
     {44, 44, kNothing, "fault during a context switch"},
     // Follows every end of a process that uses the device, including our own kill. The actual cause
     // has its own Xid, and CUDA reports to a process that its work was removed. Replacing a process
@@ -53,7 +53,7 @@ constexpr XidRule kRules[] = {
     {86, 86, kProcess, "optical flow engine exception"},
     {88, 89, kProcess, "video decoder exception"},
     {92, 92, kNoted, "many single-bit memory errors"},
-    {93, 93, kNothing, "InfoROM's limit of erasures"},
+    {93, 93, kNothing, "InfoROM has reached its limit of erasures"},
     // The page is disabled at once and other processes are not affected: the device stays in use
     // until a convenient reset.
     {94, 94, kProcess, "contained memory error"},
@@ -93,7 +93,7 @@ constexpr XidRule kRules[] = {
     {162, 165, kNoted, "power smoothing changed"},
     // The catalog names no action for these, so they are treated like unknown Xids.
     {167, 167, kProcess, "fatal timeout on PCIe"},
-    {168, 168, kNoted, "less memory than there should be"},
+    {168, 168, kNoted, "less memory than expected"},
     {169, 169, kProcess, "microcontroller halted"},
     {171, 172, kProcess, "uncorrectable memory error"},
 };
@@ -107,7 +107,7 @@ XidRule FindXidRule(uint64_t xid) {
     return rule.first <= xid && xid <= rule.last;
   });
   if (found != std::end(kRules)) return *found;
-  return {xid, xid, kProcess, "of no known meaning"};
+  return {xid, xid, kProcess, "unknown error"};
 }
 
 std::string DescribeXid(uint64_t xid) {

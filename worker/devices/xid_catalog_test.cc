@@ -65,7 +65,7 @@ TEST(XidCatalog, AnUnknownXidCostsTheProcess) {
   for (const uint64_t xid : {uint64_t{1}, uint64_t{12}, uint64_t{500}, uint64_t{999}}) {
     EXPECT_EQ(FindXidRule(xid).health, Health::kReplaceRank) << xid;
   }
-  EXPECT_EQ(DescribeXid(999), "Xid 999 (of no known meaning)");
+  EXPECT_EQ(DescribeXid(999), "Xid 999 (unknown error)");
 }
 
 TEST(XidCatalog, NamesTheXidAndItsMeaning) {

@@ -8,13 +8,13 @@
 namespace troupe {
 namespace {
 
-StatusOr<double> SumOfSquares(const model::Program& program, kernels::Executable& executable,
+StatusOr<double> SumOfSquares(const model::Program& program, kernels::ValueMemory& values,
                               model::ValueId id) {
   const model::Value& value = program.value(id);
   if (value.dtype != model::DType::kFloat32) {
     return Internal("{} is {}, not f32", value.name, model::Name(value.dtype));
   }
-  TROUPE_ASSIGN_OR_RETURN(const HostView view, HostView::Of(program, executable, id));
+  TROUPE_ASSIGN_OR_RETURN(const HostView view, HostView::Of(program, values, id));
   double sum = 0;
   for (const double number : view.As<float>()) sum += number * number;
   return sum;
@@ -42,7 +42,7 @@ std::string BlockName(int index, std::string_view letters) {
 }
 
 StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& program,
-                                                       kernels::Executable& executable,
+                                                       kernels::ValueMemory& values,
                                                        std::string_view letters, double weight,
                                                        Communicator* all) {
   const int blocks = static_cast<int>(letters.size());
@@ -52,8 +52,8 @@ StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& pro
     if (!entry.counted_in_norm) continue;
     const auto block = static_cast<size_t>(BlockOf(program.value(entry.value).name, blocks));
     TROUPE_ASSIGN_OR_RETURN(const double gradient,
-                            SumOfSquares(program, executable, entry.reduced_gradient));
-    TROUPE_ASSIGN_OR_RETURN(const double parameter, SumOfSquares(program, executable, entry.value));
+                            SumOfSquares(program, values, entry.reduced_gradient));
+    TROUPE_ASSIGN_OR_RETURN(const double parameter, SumOfSquares(program, values, entry.value));
     sums[block] += gradient;
     sums[entries + block] += parameter;
   }

@@ -1,6 +1,6 @@
 // Gradient and parameter norms of the model's blocks. Every global element is counted once.
 //
-// All functions REQUIRE that the executable's values are in host memory.
+// All functions REQUIRE that the values are in host memory.
 #ifndef TROUPE_WORKER_EXECUTOR_BLOCK_NORMS_H_
 #define TROUPE_WORKER_EXECUTOR_BLOCK_NORMS_H_
 
@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/value_memory.h"
 #include "model/program/program.h"
 #include "troupe/v1/step.pb.h"
 
@@ -27,7 +27,7 @@ std::string BlockName(int index, std::string_view letters);
 // sums of gradients are divided by `weight`. Runs one reduction over `all`; null if there is only
 // one rank.
 StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& program,
-                                                       kernels::Executable& executable,
+                                                       kernels::ValueMemory& values,
                                                        std::string_view letters, double weight,
                                                        Communicator* all);
 

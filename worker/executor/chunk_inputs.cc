@@ -26,7 +26,7 @@ StatusOr<std::vector<BoundChannel>> BindChannels(const SampleSchema& schema,
                              chunk.chunk, ToText(form), schema.version());
     }
     if (channel->form != form) {
-      return InvalidArgument("chunk {} reads channel {}, which in sample schema {} is {}",
+      return InvalidArgument("chunk {} reads channel {}, but in sample schema {} it is {}",
                              chunk.chunk, ToText(form), schema.version(), ToText(channel->form));
     }
     using Fill = BoundChannel::Fill;
@@ -41,15 +41,14 @@ StatusOr<std::vector<BoundChannel>> BindChannels(const SampleSchema& schema,
     }
     if (there == nullptr) {
       return InvalidArgument(
-          "chunk {} reads channel {} (sample schema {}, since {}), which the data do not give; "
-          "they give "
-          "{}",
+          "chunk {} reads channel {} (sample schema {}, since {}), which the data does not "
+          "provide; it provides {}",
           chunk.chunk, ToText(form), schema.version(), channel->since, ToText(given));
     }
     if (*there != form) {
       return InvalidArgument(
-          "chunk {} reads channel {} (sample schema {}, since {}); the data give {}", chunk.chunk,
-          ToText(form), schema.version(), channel->since, ToText(*there));
+          "chunk {} reads channel {} (sample schema {}, since {}), but the data provides {}",
+          chunk.chunk, ToText(form), schema.version(), channel->since, ToText(*there));
     }
     const bool whole =
         !shares_samples || channel->whole_samples || form.extent == ChannelExtent::kSample;
@@ -92,18 +91,18 @@ StatusOr<ChunkInputs> ChunkInputs::Make(const SampleSchema& schema,
 }
 
 Status ChunkInputs::Fill(int chunk_index, int buffer, const MicrobatchSamples& from,
-                         kernels::Executable& executable) {
+                         kernels::ValueMemory& values) {
   for (const BoundChannel& channel : bound_[static_cast<size_t>(chunk_index)]) {
-    TROUPE_RETURN_IF_ERROR(FillOne(channel, buffer, from, executable));
+    TROUPE_RETURN_IF_ERROR(FillOne(channel, buffer, from, values));
   }
   return OkStatus();
 }
 
 Status ChunkInputs::FillOne(const BoundChannel& channel, int buffer, const MicrobatchSamples& from,
-                            kernels::Executable& executable) {
+                            kernels::ValueMemory& values) {
   using Fill = BoundChannel::Fill;
   const auto write = [&](std::span<const std::byte> bytes) {
-    return executable.Write(channel.value, buffer, bytes);
+    return values.Write(channel.value, buffer, bytes);
   };
   if (channel.fill == Fill::kPlace) return write(std::as_bytes(std::span(places_)));
   if (channel.fill == Fill::kSlot) {

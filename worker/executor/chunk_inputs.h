@@ -14,7 +14,7 @@
 #include "base/sample_schema.h"
 #include "base/status.h"
 #include "data/sample_batch.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/value_memory.h"
 #include "model/program/program.h"
 #include "plan/validate/batch.h"
 
@@ -63,11 +63,11 @@ class ChunkInputs {
 
   // Writes the inputs of a chunk into buffer `buffer`. Returns errors of Executable::Write.
   Status Fill(int chunk_index, int buffer, const MicrobatchSamples& from,
-              kernels::Executable& executable);
+              kernels::ValueMemory& values);
 
  private:
   Status FillOne(const BoundChannel& channel, int buffer, const MicrobatchSamples& from,
-                 kernels::Executable& executable);
+                 kernels::ValueMemory& values);
 
   BatchGeometry batch_;
   std::vector<std::vector<BoundChannel>> bound_;  // [chunk index]

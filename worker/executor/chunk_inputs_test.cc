@@ -23,7 +23,7 @@ constexpr int64_t kTokens = 8;
 constexpr int64_t kMicroBatch = 2;
 
 // Records the bytes that are written into values.
-class WrittenValues : public kernels::ImmediateExecutable {
+class WrittenValues : public kernels::ValueMemory {
  public:
   template <typename T>
   std::vector<T> Values(ValueId value, int buffer) {
@@ -34,10 +34,6 @@ class WrittenValues : public kernels::ImmediateExecutable {
   }
   size_t count() const { return written_.size(); }
 
-  void Observe(kernels::OperationObserver*) override {}
-  Status Run(int, model::Piece, int, const kernels::RunOptions&) override { return OkStatus(); }
-  Status RunUpdate() override { return OkStatus(); }
-  Status RunInitialize() override { return OkStatus(); }
   void* Address(ValueId, int) override { return nullptr; }
   Status Write(ValueId value, int buffer, std::span<const std::byte> bytes) override {
     written_[{value, buffer}].assign(bytes.begin(), bytes.end());
@@ -47,10 +43,7 @@ class WrittenValues : public kernels::ImmediateExecutable {
   Status Copy(ValueId, int, ValueId, int) override { return OkStatus(); }
   bool is_host_memory() const override { return false; }
   Status ReadPart(ValueId, int64_t, std::span<std::byte>) override { return OkStatus(); }
-  const char* CurrentOperation() const override { return ""; }
-
- protected:
-  std::span<std::byte> Memory(ValueId, int) override { return {}; }
+  std::shared_ptr<void> Pin(std::span<std::byte>) override { return nullptr; }
 
  private:
   std::map<std::pair<ValueId, int>, std::vector<std::byte>> written_;
@@ -152,18 +145,18 @@ TEST(BindChannels, WhatTheDataDoNotGiveIsRefusedByNameFormAndVersion) {
   const Program program = model::BuildProgram(options).value();
   EXPECT_EQ(
       Refusal(CurrentSampleSchema(), PlainData(), program),
-      "chunk 0 reads channel documents i32 a token (sample schema 1, since 1), which the data do "
-      "not give; they give tokens i32 a token, targets i32 a token, weights f32 a token");
+      "chunk 0 reads channel documents i32 a token (sample schema 1, since 1), which the data does "
+      "not provide; it provides tokens i32 a token, targets i32 a token, weights f32 a token");
 }
 
 TEST(BindChannels, WhatTheDataGiveInAnotherFormIsRefused) {
   const Program program = model::BuildProgram(Options(1, 0)).value();
   std::vector<ChannelForm> given = PlainData();
   given[2].type = ChannelType::kInt32;
-  EXPECT_EQ(
-      Refusal(CurrentSampleSchema(), given, program),
-      "chunk 0 reads channel weights f32 a token (sample schema 1, since 1); the data give weights "
-      "i32 a token");
+  EXPECT_EQ(Refusal(CurrentSampleSchema(), given, program),
+            "chunk 0 reads channel weights f32 a token (sample schema 1, since 1), but the data "
+            "provides weights "
+            "i32 a token");
 }
 
 // The next version of the schema. The test shows the changes that a further channel needs.
@@ -227,7 +220,7 @@ TEST_F(RegionChannel, IsRefusedWhereTheDataDoNotGiveItOrTheSchemaIsAnOlderOne) {
   EXPECT_THAT(
       Refusal(next_, given_, program),
       HasSubstr("chunk 0 reads channel region f32[3] a token (sample schema 2, since 2), which the "
-                "data do not give"));
+                "data does not provide"));
   given_.push_back(region_);
   EXPECT_EQ(Refusal(CurrentSampleSchema(), given_, program),
             "chunk 0 reads channel region f32[3] a token, which sample schema 1 does not know");

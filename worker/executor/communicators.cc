@@ -38,7 +38,7 @@ class GroupDigest {
   void Add(std::span<const model::Op> ops, bool last_microbatch = false) {
     for (const model::Op& op : ops) {
       if (op.last_microbatch && !last_microbatch) continue;
-      const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+      const auto* attributes = model::FindCollective(op.attributes);
       if (attributes == nullptr || !(attributes->group == group_)) continue;
       // The bytes of all blocks together, which are equal on all ranks.
       size_t bytes = 0;
@@ -47,9 +47,9 @@ class GroupDigest {
       }
       const std::string reduction =
           fmt::format("{} {}",
-                      attributes->reduce == model::ReduceKind::kMax ? "max"
-                      : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
-                                                                    : "sum",
+                      ReduceOf(op) == model::ReduceKind::kMax ? "max"
+                      : WireOf(op) == model::DType::kBFloat16 ? "sum as bf16"
+                                                              : "sum",
                       Name(program_.value(op.inputs[0]).dtype));
       digest_.Add(OperationOf(op.kind), bytes, reduction, PurposeOf(attributes->purpose));
     }
@@ -113,15 +113,15 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
     // Data that stay on one rank are copied in its memory and need no communicator.
     if (below == above) continue;
     if (rank != below && rank != above) continue;
-    for (const EdgeDirection direction : {EdgeDirection::kActivation, EdgeDirection::kGradient}) {
-      const bool up = direction == EdgeDirection::kActivation;
+    for (const LinkDirection direction : {LinkDirection::kActivation, LinkDirection::kGradient}) {
+      const bool up = direction == LinkDirection::kActivation;
       const std::vector<int> ranks =
           up ? std::vector<int>{below, above} : std::vector<int>{above, below};
       const std::string name = fmt::format("{}[chunk {}, {}->{}]", up ? "activation" : "gradient",
                                            chunk, ranks[0], ranks[1]);
       TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
                               network.MakeCommunicator("pipe", Purpose::kPipe, ranks, name));
-      made.edges_.push_back({static_cast<int>(chunk), direction, name, communicator});
+      made.links_.push_back({static_cast<int>(chunk), direction, name, communicator});
     }
   }
   return made;
@@ -134,17 +134,17 @@ Communicator* Communicators::Find(const model::CollectiveGroup& group) const {
   return nullptr;
 }
 
-Communicator* Communicators::Edge(int chunk, EdgeDirection direction) const {
-  for (const NamedEdge& edge : edges_) {
-    if (edge.chunk == chunk && edge.direction == direction) return edge.communicator;
+Communicator* Communicators::Link(int chunk, LinkDirection direction) const {
+  for (const NamedLink& link : links_) {
+    if (link.chunk == chunk && link.direction == direction) return link.communicator;
   }
   return nullptr;
 }
 
-std::vector<Communicator*> Communicators::Edges() const {
-  std::vector<Communicator*> edges;
-  for (const NamedEdge& edge : edges_) edges.push_back(edge.communicator);
-  return edges;
+std::vector<Communicator*> Communicators::Links() const {
+  std::vector<Communicator*> links;
+  for (const NamedLink& link : links_) links.push_back(link.communicator);
+  return links;
 }
 
 Status Communicators::CompareDigests(const model::Program& program, const ActionList& list) const {
@@ -171,16 +171,16 @@ Status Communicators::CompareDigests(const model::Program& program, const Action
     TROUPE_RETURN_IF_ERROR(
         compare(named.communicator, DigestOf(program, list, named.group, named.name), named.name));
   }
-  for (const NamedEdge& edge : edges_) {
-    const bool up = edge.direction == EdgeDirection::kActivation;
-    OperationDigest digest(edge.name);
+  for (const NamedLink& link : links_) {
+    const bool up = link.direction == LinkDirection::kActivation;
+    OperationDigest digest(link.name);
     for (const RankAction& action : list.actions) {
       const model::ChunkInterface& chunk = program.chunks[action.chunk_index];
       if ((action.piece == Piece::kForward) != up) continue;
       model::ValueId value = model::kNoValue;
-      if (action.sends && action.chunk == (up ? edge.chunk : edge.chunk + 1)) {
+      if (action.sends && action.chunk == (up ? link.chunk : link.chunk + 1)) {
         value = up ? chunk.output : chunk.input_gradient;
-      } else if (action.receives && action.chunk == (up ? edge.chunk + 1 : edge.chunk)) {
+      } else if (action.receives && action.chunk == (up ? link.chunk + 1 : link.chunk)) {
         value = up ? chunk.input : chunk.output_gradient;
       }
       if (value == model::kNoValue) continue;
@@ -190,7 +190,7 @@ Status Communicators::CompareDigests(const model::Program& program, const Action
       digest.Add(CollectiveOperation::kSend, static_cast<size_t>(action.microbatch), "",
                  Purpose::kPipe);
     }
-    TROUPE_RETURN_IF_ERROR(compare(edge.communicator, digest.value(), edge.name));
+    TROUPE_RETURN_IF_ERROR(compare(link.communicator, digest.value(), link.name));
   }
   if (all != nullptr) {
     const uint64_t digest = DigestOf(program, list, all->group, all->name);

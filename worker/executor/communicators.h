@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-enum class EdgeDirection { kActivation, kGradient };
+enum class LinkDirection { kActivation, kGradient };
 
 class Communicators {
  public:
@@ -30,10 +30,10 @@ class Communicators {
 
   // The pipeline link between `chunk` and `chunk + 1`: activations go up, gradients go down. Null
   // if this rank owns neither chunk or both.
-  Communicator* Edge(int chunk, EdgeDirection direction) const;
+  Communicator* Link(int chunk, LinkDirection direction) const;
 
   // All pipeline links of this rank, ordered by chunk.
-  std::vector<Communicator*> Edges() const;
+  std::vector<Communicator*> Links() const;
 
   // Compares, in every group, whether all ranks have the same ordered collectives in a step.
   // Collective. Returns FAILED_PRECONDITION, which names group and ranks, if they differ.
@@ -45,14 +45,14 @@ class Communicators {
     std::string name;
     Communicator* communicator;
   };
-  struct NamedEdge {
+  struct NamedLink {
     int chunk;
-    EdgeDirection direction;
+    LinkDirection direction;
     std::string name;
     Communicator* communicator;
   };
   std::vector<NamedGroup> groups_;
-  std::vector<NamedEdge> edges_;
+  std::vector<NamedLink> links_;
 };
 
 }  // namespace troupe

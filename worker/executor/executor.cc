@@ -56,8 +56,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
                                                    const Dataset& dataset, StepProgress* progress) {
   if (options.actions.buffers != memory.buffers) {
     return InvalidArgument(
-        "the schedule keeps other numbers of microbatches alive than the memory plan holds "
-        "buffers");
+        "schedule and memory plan disagree on the number of in-flight microbatches per chunk");
   }
   std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
   const ExecutorOptions& made = executor->options_;
@@ -76,8 +75,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
       backend.Prepare(program, memory, [self](const model::CollectiveGroup& group) {
         return self->communicators_->Find(group);
       }));
-  for (Communicator* const edge : executor->communicators_->Edges()) {
-    TROUPE_RETURN_IF_ERROR(executor->executable_->AddEdge(*edge));
+  for (Communicator* const link : executor->communicators_->Links()) {
+    TROUPE_RETURN_IF_ERROR(executor->executable_->AddLink(*link));
   }
   if (!executor->inputs_.rows().empty()) {
     executor->reader_ = std::make_unique<BatchReader>(
@@ -120,7 +119,7 @@ Status Executor::FinishLoading(int64_t applied_step) {
 }
 
 StatusOr<std::vector<int64_t>> Executor::AgreeOnLeast(std::span<const int64_t> own) {
-  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is on its way");
+  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is in flight");
   std::vector<double> least(own.begin(), own.end());
   if (Communicator* all = communicators_->Find(kAllRanks)) {
     const Reduction minimum{&CombineMinimum, nullptr, sizeof(double), "min"};
@@ -130,29 +129,30 @@ StatusOr<std::vector<int64_t>> Executor::AgreeOnLeast(std::span<const int64_t> o
 }
 
 Status Executor::MakeFlights() {
-  std::vector<kernels::ValueBytes> told = {
+  std::vector<kernels::ValueBytes> results = {
       {program_.control_word, program_.value(program_.control_word).bytes()}};
-  told_totals_ = ToldRouterTotals(program_);
-  for (const model::ValueId id : told_totals_) told.push_back({id, program_.value(id).bytes()});
+  reported_totals_ = ReportedRouterTotals(program_);
+  for (const model::ValueId id : reported_totals_)
+    results.push_back({id, program_.value(id).bytes()});
   flights_.resize(static_cast<size_t>(options_.control_lag_steps) + 1);
   for (Flight& flight : flights_) {
-    TROUPE_ASSIGN_OR_RETURN(flight.told, executable_->MakeDelayedRead(told));
+    TROUPE_ASSIGN_OR_RETURN(flight.results, executable_->MakeDelayedRead(results));
   }
   return OkStatus();
 }
 
-std::optional<kernels::DeviceStalls> Executor::TakeStalls(const Flight& flight) {
-  const std::optional<kernels::DeviceStalls> now = flight.told->stalls();
+std::optional<kernels::DeviceStalls> Executor::ConsumeStalls(const Flight& flight) {
+  const std::optional<kernels::DeviceStalls> now = flight.results->stalls();
   if (!now) return std::nullopt;
   const kernels::DeviceStalls before = std::exchange(stalls_, *now);
   return *now - before;
 }
 
 Status Executor::SkipStalls(Flight* flight) {
-  if (!flight->told->stalls()) return OkStatus();
-  TROUPE_RETURN_IF_ERROR(flight->told->Start());
-  TROUPE_RETURN_IF_ERROR(flight->told->Finish());
-  stalls_ = *flight->told->stalls();
+  if (!flight->results->stalls()) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(flight->results->Start());
+  TROUPE_RETURN_IF_ERROR(flight->results->Finish());
+  stalls_ = *flight->results->stalls();
   return OkStatus();
 }
 
@@ -167,20 +167,16 @@ bool Executor::MeasuresNormsOf(int64_t step) const {
   return options_.norms_interval > 0 && step % options_.norms_interval == 0;
 }
 
-StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate& before_update) {
-  TROUPE_RETURN_IF_ERROR(Submit(inputs, before_update));
-  return Collect();
-}
-
-Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update) {
+Status Executor::SubmitGradients() {
   const bool is_ahead = submitted_step_ > applied_step_;
   TROUPE_CHECK(submitted_step_ - applied_step_ <= options_.control_lag_steps &&
-                   !(is_ahead && Settles(submitted_step_)),
-               "step {} is handed over too soon", submitted_step_ + 1);
+                   !(is_ahead && DrainsAfter(submitted_step_)),
+               "step {} was submitted too early", submitted_step_ + 1);
+  TROUPE_CHECK(!has_gradients_, "the gradients of step {} are submitted twice",
+               submitted_step_ + 1);
   Flight& flight = FlightOf(submitted_step_ + 1);
   flight.begin = std::chrono::steady_clock::now();
-  const int64_t waits_before = executable_->host_waits().value_or(0);
-  const int64_t launches_before = executable_->graph_launches().value_or(0);
+  flight.calls_before = executable_->device_calls();
   flight.result = {};
   StepResult& result = flight.result;
   result.step = submitted_step_ + 1;
@@ -207,11 +203,39 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   TROUPE_RETURN_IF_ERROR(RunReduce());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
   result.receive_wait_seconds = receive_wait_seconds_;
+  has_gradients_ = true;
+  return OkStatus();
+}
 
-  if (before_update) TROUPE_RETURN_IF_ERROR(before_update(inputs));
+Status Executor::SubmitUpdate(const ControlInputs& inputs) {
+  TROUPE_CHECK(has_gradients_, "the update of step {} is submitted before its gradients",
+               submitted_step_ + 1);
+  Flight& flight = FlightOf(submitted_step_ + 1);
+  StepResult& result = flight.result;
+  const std::array<double, model::kControlLanes> control = ControlWordOf(inputs);
+  Enter(Phase::kUpdate);
+  TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
+  TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kUpdate));
+  TROUPE_RETURN_IF_ERROR(WriteLearningRate(result.event.learning_rate()));
+  TROUPE_RETURN_IF_ERROR(
+      executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
+  TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
+  TROUPE_RETURN_IF_ERROR(executable_->EndPart());
+  TROUPE_RETURN_IF_ERROR(flight.results->Start());
+  const kernels::DeviceCalls calls = executable_->device_calls();
+  result.figures.set_host_syncs_per_step(static_cast<double>(
+      calls.host_waits.value_or(0) - flight.calls_before.host_waits.value_or(0)));
+  result.figures.set_graph_launches_per_step(static_cast<double>(
+      calls.graph_launches.value_or(0) - flight.calls_before.graph_launches.value_or(0)));
+  has_gradients_ = false;
+  submitted_step_ = result.step;
+  return OkStatus();
+}
 
-  // The program itself fills the lanes of loss, weight, expert choices and sum of squares
-  // (control_totals, control_routed, sum_of_squares).
+// The program itself fills the lanes of loss, weight, routing and sum of squares (control_totals,
+// control_routed, sum_of_squares).
+std::array<double, model::kControlLanes> Executor::ControlWordOf(
+    const ControlInputs& inputs) const {
   std::array<double, model::kControlLanes> control = {};
   if (counts_samples()) {
     const std::span<const float> weights = batch_->Float32s(channels::kWeights);
@@ -224,40 +248,26 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
   control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);
   control[model::kLaneIntentKnown] = inputs.intent_known ? 1 : 0;
-  Enter(Phase::kUpdate);
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
-  TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kUpdate));
-  TROUPE_RETURN_IF_ERROR(WriteLearningRate(result.event.learning_rate()));
-  TROUPE_RETURN_IF_ERROR(
-      executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
-  TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
-  TROUPE_RETURN_IF_ERROR(executable_->EndPart());
-  TROUPE_RETURN_IF_ERROR(flight.told->Start());
-  result.figures.set_host_syncs_per_step(
-      static_cast<double>(executable_->host_waits().value_or(0) - waits_before));
-  result.figures.set_graph_launches_per_step(
-      static_cast<double>(executable_->graph_launches().value_or(0) - launches_before));
-  submitted_step_ = result.step;
-  return OkStatus();
+  return control;
 }
 
 StatusOr<StepResult> Executor::Collect() {
-  TROUPE_CHECK(applied_step_ < submitted_step_, "no step is on its way");
+  TROUPE_CHECK(applied_step_ < submitted_step_, "no step is in flight");
   Flight& flight = FlightOf(applied_step_ + 1);
   StepResult& result = flight.result;
   if (options_.control_lag_steps > 0) {
     progress_->step.store(result.step, std::memory_order_relaxed);
     Enter(Phase::kCollect);
   }
-  if (executable_->host_waits() && result.step == submitted_step_) {
+  if (executable_->device_calls().host_waits && result.step == submitted_step_) {
     result.figures.set_host_syncs_per_step(result.figures.host_syncs_per_step() + 1);
   }
-  TROUPE_RETURN_IF_ERROR(flight.told->Finish());
-  result.stalls = TakeStalls(flight);
-  const std::span<const double> control = Doubles(flight.told->bytes(0));
-  TakeControlWord(control, options_.batch, &result);
-  for (size_t i = 0; i < told_totals_.size(); ++i) {
-    AddExpertLoad(Doubles(flight.told->bytes(1 + i)), &result.expert_load);
+  TROUPE_RETURN_IF_ERROR(flight.results->Finish());
+  result.stalls = ConsumeStalls(flight);
+  const std::span<const double> control = Doubles(flight.results->bytes(0));
+  ReadControlWord(control, options_.batch, &result);
+  for (size_t i = 0; i < reported_totals_.size(); ++i) {
+    AddExpertLoad(Doubles(flight.results->bytes(1 + i)), &result.expert_load);
   }
   const double weight = control[model::kLaneWeight];
   if (kernels::IsNonfinite(control.data())) {
@@ -370,7 +380,7 @@ StatusOr<std::array<double, 2>> Executor::LossTotals() {
 
 StatusOr<std::optional<double>> Executor::Validate() {
   if (!validation_batch_) return std::optional<double>();
-  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is on its way");
+  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is in flight");
   Enter(Phase::kValidate);
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
   const int64_t rows = validation_batch_->samples();

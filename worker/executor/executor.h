@@ -6,7 +6,9 @@
 //   3. Start: compares digests.
 //   4. The caller loads initial weights or a checkpoint (worker/executor/shards.h), then calls
 //      FinishLoading.
-//   5. Submit and Collect, once each per step, in the order of worker/executor/step_order.h.
+//   5. SubmitGradients, SubmitUpdate and Collect, once each per step, in the order of
+//      worker/executor/step_order.h. Between the first two the caller may wait for whatever must
+//      precede a change of the parameters, and learn the newest control inputs.
 // The program is prepared exactly once, whatever the number of steps.
 //
 // After any error except a refused batch of data the executor can only be destroyed, because
@@ -18,7 +20,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -72,11 +73,6 @@ struct ControlInputs {
   bool intent_known = false;    // the intent of a checkpoint due control_lag_steps after this step
 };
 
-// Called once all gradients are reduced, right before parameters and optimizer states change. The
-// update starts when it returns; it may refresh the control inputs. An error ends the step without
-// applying it.
-using BeforeUpdate = std::function<Status(ControlInputs&)>;
-
 class Executor {
  public:
   // Makes communicators in `network` and prepares `program`. `program`, `memory`, `backend`,
@@ -104,11 +100,16 @@ class Executor {
   // no ticket. REQUIRES: no step is in flight.
   StatusOr<std::vector<int64_t>> AgreeOnLeast(std::span<const int64_t> own);
 
-  // Enqueues step submitted_step() + 1; on an asynchronous device it returns before the step
-  // completes. REQUIRES: at most control_lag_steps steps are in flight and none of them drains the
-  // pipeline (Settles). Errors of collectives are UNAVAILABLE and the like, errors of data
+  // Enqueues the gradients of step submitted_step() + 1, summed over ranks; on an asynchronous
+  // device it returns before they are computed. Parameters and optimizer states stay unchanged.
+  // REQUIRES: at most control_lag_steps steps are in flight and none of them drains the pipeline
+  // (DrainsAfter). Errors of collectives are UNAVAILABLE and the like, errors of data
   // INVALID_ARGUMENT.
-  Status Submit(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
+  Status SubmitGradients();
+
+  // Enqueues the update of that step, which then is submitted_step(). `inputs` is this rank's part
+  // of the control word. REQUIRES: SubmitGradients was the last of these two calls.
+  Status SubmitUpdate(const ControlInputs& inputs);
 
   // Waits for step applied_step() + 1 and for no later step. REQUIRES: it is in flight. With
   // on_nonfinite = fail, returns OUT_OF_RANGE, identical on all ranks, if a number is not finite;
@@ -117,12 +118,9 @@ class Executor {
   // UNAVAILABLE and the like.
   StatusOr<StepResult> Collect();
 
-  // Calls Submit, then Collect. REQUIRES: no step is in flight.
-  StatusOr<StepResult> RunStep(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
-
   // Whether `step` must be collected before the next step is submitted, because validation and
   // block norms read the state after it.
-  bool Settles(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
+  bool DrainsAfter(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
 
   // Returns the mean loss over the held-out samples with the current weights; absent if there are
   // no such samples. REQUIRES: no step is in flight.
@@ -146,8 +144,9 @@ class Executor {
   struct Flight {
     StepResult result;  // the fields that the host knows
     std::chrono::steady_clock::time_point begin;
-    // Delayed read of its control word, then of told_totals_.
-    std::unique_ptr<kernels::DelayedRead> told;
+    kernels::DeviceCalls calls_before;
+    // Delayed read of its control word, then of reported_totals_.
+    std::unique_ptr<kernels::DelayedRead> results;
   };
 
   Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
@@ -158,7 +157,7 @@ class Executor {
   Status MakeFlights();
   // Returns the device's stalls since the last collected step. REQUIRES: the read of `flight` is
   // finished.
-  std::optional<kernels::DeviceStalls> TakeStalls(const Flight& flight);
+  std::optional<kernels::DeviceStalls> ConsumeStalls(const Flight& flight);
   // Excludes the stalls of work that the device has done between steps.
   Status SkipStalls(Flight* flight);
   bool ValidatesAfter(int64_t step) const;
@@ -180,11 +179,13 @@ class Executor {
   Status RunPiece(const RankAction& action, const kernels::RunOptions& run);
   // Sends or copies the action's result to the neighbouring chunk.
   Status EndAction(const RankAction& action);
-  Status Receive(const RankAction& action, model::ValueId value, Communicator& edge);
+  Status Receive(const RankAction& action, model::ValueId value, Communicator& link);
   // Waits for the send of a boundary value; does nothing if the chunk has no such value.
   Status WaitSend(model::ValueId value, int buffer);
   // Waits for the sends of all boundary values.
   Status WaitSends();
+  // This rank's part of the control word of the step whose gradients were submitted last.
+  std::array<double, model::kControlLanes> ControlWordOf(const ControlInputs& inputs) const;
   Status ZeroLossTotals();
   Status WriteLearningRate(double learning_rate);
   // This rank's share of {Σ weight·nll, Σ weight}; 0 if another rank counts them.
@@ -205,11 +206,12 @@ class Executor {
   std::vector<ActionRun> runs_;  // runs of a step
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
-  const SampleBatch* batch_ = nullptr;       // batch of the last submitted step
-  std::vector<model::ValueId> told_totals_;  // ToldRouterTotals
+  const SampleBatch* batch_ = nullptr;           // batch of the last submitted step
+  std::vector<model::ValueId> reported_totals_;  // ReportedRouterTotals
   std::vector<Flight> flights_;
   std::chrono::steady_clock::time_point collected_at_;
   kernels::DeviceStalls stalls_;  // up to the last collected step
+  bool has_gradients_ = false;    // gradients of step submitted_step_ + 1
   int64_t submitted_step_ = 0;
   int64_t applied_step_ = 0;
 };

@@ -73,7 +73,7 @@ Status Executor::BeginAction(const RankAction& action, const MicrobatchSamples& 
     if (action.receives) {
       TROUPE_RETURN_IF_ERROR(
           Receive(action, chunk.input,
-                  *communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
+                  *communicators_->Link(action.chunk - 1, LinkDirection::kActivation)));
     }
     if (action.buffer_below >= 0) {
       const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
@@ -83,12 +83,12 @@ Status Executor::BeginAction(const RankAction& action, const MicrobatchSamples& 
     if (action.sends && options_.actions.posts_gradient_receives && !evaluates) {
       TROUPE_RETURN_IF_ERROR(
           executable_->PostReceive(chunk.output_gradient, action.buffer,
-                                   *communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
+                                   *communicators_->Link(action.chunk, LinkDirection::kGradient)));
     }
   } else if (action.receives) {
     TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
     TROUPE_RETURN_IF_ERROR(Receive(action, chunk.output_gradient,
-                                   *communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
+                                   *communicators_->Link(action.chunk, LinkDirection::kGradient)));
   }
   return OkStatus();
 }
@@ -109,15 +109,15 @@ Status Executor::EndAction(const RankAction& action) {
   }
   if (!action.sends) return OkStatus();
   const bool up = action.piece == Piece::kForward;
-  const EdgeDirection direction = up ? EdgeDirection::kActivation : EdgeDirection::kGradient;
-  Communicator* const edge = communicators_->Edge(up ? action.chunk : action.chunk - 1, direction);
-  return executable_->Send(up ? chunk.output : chunk.input_gradient, action.buffer, *edge);
+  const LinkDirection direction = up ? LinkDirection::kActivation : LinkDirection::kGradient;
+  Communicator* const link = communicators_->Link(up ? action.chunk : action.chunk - 1, direction);
+  return executable_->Send(up ? chunk.output : chunk.input_gradient, action.buffer, *link);
 }
 
-Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator& edge) {
+Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator& link) {
   Enter(Phase::kReceive, action.chunk, action.microbatch);
   const auto begin = std::chrono::steady_clock::now();
-  const Status status = executable_->Receive(value, action.buffer, edge);
+  const Status status = executable_->Receive(value, action.buffer, link);
   receive_wait_seconds_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return status;

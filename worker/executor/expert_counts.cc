@@ -6,7 +6,7 @@ namespace troupe {
 
 using model::Axis;
 
-std::vector<model::ValueId> ToldRouterTotals(const model::Program& program) {
+std::vector<model::ValueId> ReportedRouterTotals(const model::Program& program) {
   for (int a = 0; a < model::kNumAxes; ++a) {
     if (static_cast<Axis>(a) != Axis::kPipe && program.mesh.coordinates.of[a] != 0) return {};
   }

@@ -12,7 +12,7 @@ namespace troupe {
 
 // The totals from which this rank reports the expert load of its stage: router_totals on the first
 // rank of a pipe stage, none on the others.
-std::vector<model::ValueId> ToldRouterTotals(const model::Program& program);
+std::vector<model::ValueId> ReportedRouterTotals(const model::Program& program);
 
 // Adds the choices of each expert in one of those totals to `load`, which is resized as needed.
 void AddExpertLoad(std::span<const double> totals, std::vector<double>* load);

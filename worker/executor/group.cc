@@ -37,7 +37,7 @@ std::vector<UsedGroup> GroupsOf(const model::Program& program) {
   const auto add = [&used](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
       if (op.kind == model::OpKind::kCopy) continue;  // moves no data
-      if (const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes)) {
+      if (const auto* attributes = model::FindCollective(op.attributes)) {
         used.emplace(attributes->group, UsedGroup{attributes->group, attributes->purpose});
       }
     }

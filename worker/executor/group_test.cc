@@ -60,7 +60,7 @@ TEST(Groups, PartsOfAnAxisAreGroupsOfTheirOwn) {
        {shards, model::WithinRun(shards, 2), model::AcrossRuns(shards, 2), shards}) {
     program.update.push_back(
         {.kind = model::OpKind::kAllGather,
-         .attributes = model::CollectiveAttributes{group, CollectivePurpose::kUnshard}});
+         .attributes = model::AllGatherAttributes{{group, CollectivePurpose::kUnshard}}});
   }
   EXPECT_EQ(GroupsOf(program).size(), 3u);
 }

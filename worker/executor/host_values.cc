@@ -4,26 +4,26 @@
 
 namespace troupe {
 
-StatusOr<HostView> HostView::Of(const model::Program& program, kernels::Executable& executable,
+StatusOr<HostView> HostView::Of(const model::Program& program, kernels::ValueMemory& values,
                                 model::ValueId value, int buffer) {
   HostView view;
   const auto bytes = static_cast<size_t>(program.value(value).bytes());
-  if (executable.is_host_memory()) {
-    view.bytes_ = {static_cast<const std::byte*>(executable.Address(value, buffer)), bytes};
+  if (values.is_host_memory()) {
+    view.bytes_ = {static_cast<const std::byte*>(values.Address(value, buffer)), bytes};
     return view;
   }
   view.copy_.resize(bytes);
-  TROUPE_RETURN_IF_ERROR(executable.Read(value, buffer, view.copy_));
+  TROUPE_RETURN_IF_ERROR(values.Read(value, buffer, view.copy_));
   view.bytes_ = view.copy_;  // moving a vector keeps its elements in place
   return view;
 }
 
-HostFill::HostFill(const model::Program& program, kernels::Executable& executable,
+HostFill::HostFill(const model::Program& program, kernels::ValueMemory& values,
                    model::ValueId value)
-    : executable_(&executable), value_(value) {
+    : values_(&values), value_(value) {
   const auto bytes = static_cast<size_t>(program.value(value).bytes());
-  if (executable.is_host_memory()) {
-    bytes_ = {static_cast<std::byte*>(executable.Address(value, 0)), bytes};
+  if (values.is_host_memory()) {
+    bytes_ = {static_cast<std::byte*>(values.Address(value, 0)), bytes};
     std::ranges::fill(bytes_, std::byte{0});
   } else {
     copy_.resize(bytes);
@@ -31,8 +31,6 @@ HostFill::HostFill(const model::Program& program, kernels::Executable& executabl
   }
 }
 
-Status HostFill::Store() {
-  return copy_.empty() ? OkStatus() : executable_->Write(value_, 0, copy_);
-}
+Status HostFill::Store() { return copy_.empty() ? OkStatus() : values_->Write(value_, 0, copy_); }
 
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/value_memory.h"
 #include "model/program/program.h"
 
 namespace troupe {
@@ -17,7 +17,7 @@ namespace troupe {
 class HostView {
  public:
   // A value in host memory is not copied: it must not change while the view is in use.
-  static StatusOr<HostView> Of(const model::Program& program, kernels::Executable& executable,
+  static StatusOr<HostView> Of(const model::Program& program, kernels::ValueMemory& values,
                                model::ValueId value, int buffer = 0);
 
   template <typename T>
@@ -33,9 +33,9 @@ class HostView {
 // A buffer of zeros through which host code fills a value. Movable.
 class HostFill {
  public:
-  // The value becomes zero at once if it is in host memory, else at Store. The executable outlives
+  // The value becomes zero at once if it is in host memory, else at Store. `values` outlives
   // this object.
-  HostFill(const model::Program& program, kernels::Executable& executable, model::ValueId value);
+  HostFill(const model::Program& program, kernels::ValueMemory& values, model::ValueId value);
 
   std::span<std::byte> bytes() { return bytes_; }
   template <typename T>
@@ -49,7 +49,7 @@ class HostFill {
   Status Store();
 
  private:
-  kernels::Executable* executable_;
+  kernels::ValueMemory* values_;
   model::ValueId value_;
   std::vector<std::byte> copy_;
   std::span<std::byte> bytes_;

@@ -11,20 +11,20 @@
 
 namespace troupe {
 Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const model::Program& program,
-                          kernels::Executable& executable) {
+                          kernels::ValueMemory& values) {
   if (!spec.model().has_from()) {
-    return InitializeState(program, spec.training().seed(), executable);
+    return InitializeState(program, spec.training().seed(), values);
   }
   const auto weights = HfWeights::Open(files, spec.model().from());
   if (!weights.ok()) return Annotate(weights.status(), "model.from");
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, LlamaTensors(spec.model()));
   TROUPE_RETURN_IF_ERROR(Annotate(weights->Check(tensors), "model.from"));
   const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
-  TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, program.applied_steps));
+  TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, program.applied_steps));
   for (const model::ParameterEntry& entry : program.parameters) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg));
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg_sq));
-    HostFill fill(program, executable, entry.value);
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg));
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg_sq));
+    HostFill fill(program, values, entry.value);
     for (const model::ParameterSlice& slice : slices) {
       if (slice.value != entry.value) continue;
       const Box box{.offset = slice.offset, .shape = slice.local_shape};

@@ -6,7 +6,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/value_memory.h"
 #include "model/program/program.h"
 #include "troupe/v1/job.pb.h"
 
@@ -18,7 +18,7 @@ namespace troupe {
 // the state must not be used. REQUIRES: as in worker/executor/shards.h, host memory in the values'
 // own dtypes.
 Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const model::Program& program,
-                          kernels::Executable& executable);
+                          kernels::ValueMemory& values);
 
 }  // namespace troupe
 

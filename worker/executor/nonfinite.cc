@@ -56,17 +56,15 @@ std::string PartOf(const model::Program& program, const model::ParameterEntry& e
   return value.name;
 }
 
-bool CameFromOthers(const model::Op& op) {
-  return std::holds_alternative<model::CollectiveAttributes>(op.attributes);
-}
+bool CameFromOthers(const model::Op& op) { return model::FindCollective(op.attributes) != nullptr; }
 
 }  // namespace
 
-StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executable& executable,
+StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::ValueMemory& values,
                                  model::ValueId id, int buffer) {
   const model::DType dtype = program.value(id).dtype;
   if (dtype == model::DType::kInt32) return -1;
-  TROUPE_ASSIGN_OR_RETURN(const HostView view, HostView::Of(program, executable, id, buffer));
+  TROUPE_ASSIGN_OR_RETURN(const HostView view, HostView::Of(program, values, id, buffer));
   switch (dtype) {
     case model::DType::kFloat32:
       return FirstOf(view.As<float>());
@@ -89,15 +87,15 @@ StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executa
   return -1;
 }
 
-StatusOr<std::string> NonfiniteTensor(const model::Program& program,
-                                      kernels::Executable& executable, std::string_view letters) {
+StatusOr<std::string> NonfiniteTensor(const model::Program& program, kernels::ValueMemory& values,
+                                      std::string_view letters) {
   // Searches from the head backwards: a gradient that is not finite makes those of all earlier
   // layers so.
   const auto find = [&](const char* what, auto value_of) -> StatusOr<std::string> {
     for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
       const model::ParameterEntry& entry = *at;
       TROUPE_ASSIGN_OR_RETURN(const int64_t element,
-                              FirstNonfinite(program, executable, value_of(entry), 0));
+                              FirstNonfinite(program, values, value_of(entry), 0));
       if (element < 0) continue;
       const int block = BlockOf(program.value(entry.value).name, static_cast<int>(letters.size()));
       return fmt::format("{}{} ({})", what, PartOf(program, entry, element),
@@ -111,7 +109,7 @@ StatusOr<std::string> NonfiniteTensor(const model::Program& program,
   if (!weight.empty()) return weight;
   if (program.loss_totals != model::kNoValue) {
     TROUPE_ASSIGN_OR_RETURN(const int64_t lane,
-                            FirstNonfinite(program, executable, program.loss_totals, 0));
+                            FirstNonfinite(program, values, program.loss_totals, 0));
     if (lane >= 0) return "the loss";
   }
   return find("gradient of ",
@@ -119,7 +117,7 @@ StatusOr<std::string> NonfiniteTensor(const model::Program& program,
 }
 
 bool NonfiniteOrigin::IsNonfinite(model::ValueId value, int buffer) {
-  const StatusOr<int64_t> first = FirstNonfinite(program_, executable_, value, buffer);
+  const StatusOr<int64_t> first = FirstNonfinite(program_, values_, value, buffer);
   if (!first.ok()) looking_ = false;
   return first.ok() && *first >= 0;
 }
@@ -176,7 +174,7 @@ StatusOr<std::string> DescribeNonfinite(const NonfiniteFinding& own, int culprit
     text = fmt::format("rank {}: {} is not finite", teller, found[teller].tensor.data());
   }
   if (origin < found.size()) {
-    text += fmt::format("{}the first value that is not finite came out of {} on rank {}",
+    text += fmt::format("{}the first value that is not finite is an output of {} on rank {}",
                         text.empty() ? "" : "; ", found[origin].operation.data(), origin);
   }
   return text;

@@ -9,30 +9,30 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/executable.h"
 #include "model/program/program.h"
 
 namespace troupe {
 
 // Returns the first element of `value` in `buffer` that is not finite; -1 if all are finite or the
 // value holds integers.
-StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executable& executable,
+StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::ValueMemory& values,
                                  model::ValueId value, int buffer);
 
 // Names the tensor of this rank that is not finite: a weight ("the weight model.norm.weight
 // (head)"), else "the loss", else the gradient nearest to the loss ("gradient of
 // model.layers.2.mlp.gate_proj.weight (block5 (D))"). Empty if all are finite. `letters` has the
 // letters of the model's blocks.
-StatusOr<std::string> NonfiniteTensor(const model::Program& program,
-                                      kernels::Executable& executable, std::string_view letters);
+StatusOr<std::string> NonfiniteTensor(const model::Program& program, kernels::ValueMemory& values,
+                                      std::string_view letters);
 
 // Observes a step that is run again and finds the first operation with an output that is not finite
 // although its inputs are.
 class NonfiniteOrigin : public kernels::OperationObserver {
  public:
-  // `program` and `executable` outlive this object.
-  NonfiniteOrigin(const model::Program& program, kernels::Executable& executable)
-      : program_(program), executable_(executable) {}
+  // `program` and `values` outlive this object.
+  NonfiniteOrigin(const model::Program& program, kernels::ValueMemory& values)
+      : program_(program), values_(values) {}
 
   void Ran(const model::Op& op, const char* name, int buffer) override;
 
@@ -45,7 +45,7 @@ class NonfiniteOrigin : public kernels::OperationObserver {
   bool IsNonfinite(model::ValueId value, int buffer);
 
   const model::Program& program_;
-  kernels::Executable& executable_;
+  kernels::ValueMemory& values_;
   bool looking_ = true;
   std::string operation_;
 };
@@ -56,7 +56,7 @@ struct NonfiniteFinding {
   std::string operation;  // result of NonfiniteOrigin; empty: none found, or no search was made
 };
 
-// Returns "rank 3: gradient of … is not finite; the first value that is not finite came out of
+// Returns "rank 3: gradient of … is not finite; the first value that is not finite is an output of
 // matmul … on rank 2", identical on all ranks. `culprit` is the rank in the control word; -1: none,
 // because every rank's own sums are finite. If several ranks found an origin, the lowest rank's is
 // reported. Returns "" if no rank found anything. Collective: one all-gather over `all`; null if

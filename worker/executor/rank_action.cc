@@ -18,7 +18,7 @@ struct ChunkProgress {
   std::vector<bool> in_use;    // by buffer
   bool piece_seen[model::kNumPieces] = {};
 
-  int TakeBuffer() {
+  int AllocateBuffer() {
     const auto free = std::find(in_use.begin(), in_use.end(), false);
     const int buffer = static_cast<int>(free - in_use.begin());
     if (free == in_use.end()) {
@@ -88,16 +88,18 @@ class ActionMaker {
     const Transition transition = Route(parsed.kind, below, above, &action);
     Progress& state = chunk.microbatches[action.microbatch];
     if (state != transition.wanted) {
-      return InvalidArgument("schedule action \"{}\" is out of order or doubled", ToText(parsed));
+      return InvalidArgument("schedule action \"{}\" is out of order or appears twice",
+                             ToText(parsed));
     }
     if (!transition.neighbour_done) {
       return InvalidArgument(
-          "schedule action \"{}\" is out of order: it comes before that of the neighbouring chunk "
-          "on this rank",
+          "schedule action \"{}\" is out of order: it precedes that of the neighbouring chunk on "
+          "this rank",
           ToText(parsed));
     }
     state = transition.reached;
-    if (action.piece == Piece::kForward) chunk.buffer_of[action.microbatch] = chunk.TakeBuffer();
+    if (action.piece == Piece::kForward)
+      chunk.buffer_of[action.microbatch] = chunk.AllocateBuffer();
     action.buffer = chunk.buffer_of[action.microbatch];
     if (below != nullptr && action.piece != Piece::kWeightGradient) {
       action.buffer_below = below->buffer_of[action.microbatch];
@@ -114,8 +116,7 @@ class ActionMaker {
     for (size_t c = 0; c < chunks_.size(); ++c) {
       for (int m = 0; m < microbatches_; ++m) {
         if (progress_[c].microbatches[m] != Progress::kDone) {
-          return InvalidArgument("schedule: chunk {} leaves microbatch {} unfinished", chunks_[c],
-                                 m);
+          return InvalidArgument("schedule: chunk {} does not finish microbatch {}", chunks_[c], m);
         }
       }
       list->buffers.push_back(static_cast<int>(progress_[c].in_use.size()));
@@ -140,7 +141,7 @@ class ActionMaker {
   StatusOr<RankAction> Locate(const Action& parsed) const {
     const auto found = std::find(chunks_.begin(), chunks_.end(), parsed.chunk);
     if (found == chunks_.end()) {
-      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's",
+      return InvalidArgument("schedule action \"{}\": this rank does not have the chunk",
                              ToText(parsed));
     }
     if (parsed.microbatch >= microbatches_) {

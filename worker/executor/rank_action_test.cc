@@ -71,7 +71,7 @@ TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {
   refused({"X0.0"}, "\"X0.0\"");
   refused({"F0"}, "\"F0\"");
   refused({"F0.0x"}, "\"F0.0x\"");
-  refused({"F1.0"}, "not this rank's");
+  refused({"F1.0"}, "this rank does not have the chunk");
   refused({"F0.2"}, "not below 2");
   refused({"B0.0"}, "out of order");
   refused({"F0.0", "F0.0"}, "doubled");
@@ -92,9 +92,9 @@ TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
   const auto refused = [](std::vector<std::string> schedule) {
     return std::string(Message(MakeActions(schedule, {1, 2}, 4, 1).status()));
   };
-  EXPECT_THAT(refused({"F2.0"}), HasSubstr("before that of the neighbouring chunk"));
+  EXPECT_THAT(refused({"F2.0"}), HasSubstr("precedes that of the neighbouring chunk"));
   EXPECT_THAT(refused({"F1.0", "F2.0", "B1.0"}),
-              HasSubstr("before that of the neighbouring chunk"));
+              HasSubstr("precedes that of the neighbouring chunk"));
 }
 
 TEST(Actions, TheForwardOfAnOverlappedPairSaysHowManyActionsItsBackwardIs) {

@@ -39,7 +39,8 @@ Status CheckMesh(const v1::Plan& plan) {
     if (product > plan.ranks_size()) break;
   }
   if (product != plan.ranks_size()) {
-    return InvalidArgument("plan.mesh does not have the plan's {} ranks", plan.ranks_size());
+    return InvalidArgument("plan.mesh does not have as many ranks as the plan, {}",
+                           plan.ranks_size());
   }
   return OkStatus();
 }
@@ -56,13 +57,13 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
       Annotate(CheckSampleChannels(plan.samples(), CurrentSampleSchema()), "plan.samples"));
   TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
   if (plan.control_lag_steps() < 0 || plan.control_lag_steps() > kControlLagStepsMax) {
-    return InvalidArgument("plan.control_lag_steps is {}, not between 0 and {}",
+    return InvalidArgument("plan.control_lag_steps is {}, must be from 0 to {}",
                            plan.control_lag_steps(), kControlLagStepsMax);
   }
   const Mesh mesh(plan.mesh());
   const int pipe_rank = build.mesh.coordinates[Axis::kPipe];
   if (plan.schedule().ranks_size() <= pipe_rank) {
-    return InvalidArgument("plan.schedule has {} pipe ranks, rank {} is at {}",
+    return InvalidArgument("plan.schedule has {} pipe ranks, but rank {} is pipe rank {}",
                            plan.schedule().ranks_size(), rank, pipe_rank);
   }
   std::vector<int> pipe_rank_of_chunk;

@@ -67,25 +67,24 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
   return slices;
 }
 
-Status StoreZeros(const model::Program& program, kernels::Executable& executable,
+Status StoreZeros(const model::Program& program, kernels::ValueMemory& values,
                   model::ValueId value) {
-  return HostFill(program, executable, value).Store();
+  return HostFill(program, values, value).Store();
 }
 
-Status InitializeState(const model::Program& program, uint64_t seed,
-                       kernels::Executable& executable) {
+Status InitializeState(const model::Program& program, uint64_t seed, kernels::ValueMemory& values) {
   constexpr int64_t kBlock = 1 << 15;  // elements of one unit of work
   for (const model::RouterBias& entry : program.router_biases) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.bias));
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.bias));
   }
   for (const model::AmaxHistory& entry : program.amax_histories) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.history));
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.history));
   }
-  TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, program.applied_steps));
+  TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, program.applied_steps));
   for (const model::ParameterEntry& entry : program.parameters) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg));
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg_sq));
-    HostFill weights(program, executable, entry.value);
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg));
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg_sq));
+    HostFill weights(program, values, entry.value);
     const int64_t row_elements = program.value(entry.value).row_elements();
     for (const model::ParameterPart& part : entry.parts) {
       const int64_t elements = ElementsOf(part.local_shape);
@@ -103,7 +102,7 @@ Status InitializeState(const model::Program& program, uint64_t seed,
 
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
-                 kernels::Executable& executable) {
+                 kernels::ValueMemory& values) {
   // Refuses a checkpoint of a later build; its files are not damaged.
   if (const Status known = CheckSampleChannels(manifest.samples(), CurrentSampleSchema());
       !known.ok()) {
@@ -130,7 +129,7 @@ Status LoadState(FileSystem& files, const std::string& directory,
     std::vector<HostFill> fills;
     std::vector<LoadTarget> targets;
     for (size_t copied = 0; next != slices.end() && copied < kCopiedBytesMax; ++next) {
-      HostFill& fill = fills.emplace_back(program, executable, next->first);
+      HostFill& fill = fills.emplace_back(program, values, next->first);
       copied += fill.copied_bytes();
       for (const model::ParameterSlice& slice : next->second) {
         targets.push_back({ToGlobalSlice(slice),
@@ -145,12 +144,11 @@ Status LoadState(FileSystem& files, const std::string& directory,
   if (optional.contains(model::kAppliedStepsTensor)) return OkStatus();
   // The checkpoint was written by a build that counted only steps, whether applied or skipped.
   const float steps = static_cast<float>(manifest.weights_only() ? 0 : manifest.state().step());
-  return executable.Write(program.applied_steps, 0, std::as_bytes(std::span(&steps, 1)));
+  return values.Write(program.applied_steps, 0, std::as_bytes(std::span(&steps, 1)));
 }
 
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
-                                      const model::Program& program,
-                                      kernels::Executable& executable) {
+                                      const model::Program& program, kernels::ValueMemory& values) {
   const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
   std::vector<ShardTensor> tensors;
   for (const OwnedRows& rows : owned) {
@@ -159,13 +157,12 @@ std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
     const GlobalSlice part = RowsOf(whole, rows);
     const int64_t begin = slice.element_offset * kFloatBytes + ByteOffsetOf(whole, rows);
     const auto bytes = static_cast<size_t>(ElementsOf(part.box.shape) * kFloatBytes);
-    if (executable.is_host_memory()) {
-      const auto* const memory = static_cast<const std::byte*>(executable.Address(slice.value, 0));
+    if (values.is_host_memory()) {
+      const auto* const memory = static_cast<const std::byte*>(values.Address(slice.value, 0));
       tensors.push_back({part, {memory + begin, bytes}, nullptr});
     } else {
-      const auto read = [&executable, value = slice.value, begin](int64_t at,
-                                                                  std::span<std::byte> to) {
-        return executable.ReadPart(value, begin + at, to);
+      const auto read = [&values, value = slice.value, begin](int64_t at, std::span<std::byte> to) {
+        return values.ReadPart(value, begin + at, to);
       };
       tensors.push_back({part, {}, read});
     }
@@ -175,8 +172,8 @@ std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
 
 StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
                                   const std::vector<OwnedRows>& owned,
-                                  const model::Program& program, kernels::Executable& executable) {
-  return WriteShard(files, directory, rank, OwnedTensors(owned, program, executable));
+                                  const model::Program& program, kernels::ValueMemory& values) {
+  return WriteShard(files, directory, rank, OwnedTensors(owned, program, values));
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include "checkpoint/format/slice.h"
 #include "checkpoint/write/ownership.h"
 #include "checkpoint/write/shard_writer.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/value_memory.h"
 #include "model/program/program.h"
 #include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/job.pb.h"
@@ -28,12 +28,11 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
                                                               const v1::Plan& plan);
 
 // Sets a value to zeros.
-Status StoreZeros(const model::Program& program, kernels::Executable& executable,
+Status StoreZeros(const model::Program& program, kernels::ValueMemory& values,
                   model::ValueId value);
 
 // Fills in initial weights; optimizer states become 0.
-Status InitializeState(const model::Program& program, uint64_t seed,
-                       kernels::Executable& executable);
+Status InitializeState(const model::Program& program, uint64_t seed, kernels::ValueMemory& values);
 
 // Loads weights and optimizer states from the checkpoint in `directory`; the states become 0 if it
 // has only weights. Every block is verified before it is copied; after an error the state must not
@@ -42,19 +41,18 @@ Status InitializeState(const model::Program& program, uint64_t seed,
 // LoadSlices.
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
-                 kernels::Executable& executable);
+                 kernels::ValueMemory& values);
 
-// The tensors that a rank writes of its state, in place; the executable outlives them. `owned` is
+// The tensors that a rank writes of its state, in place; `values` outlives them. `owned` is
 // the rank's part of AssignOwners(SlicesOfRanks).
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
-                                      const model::Program& program,
-                                      kernels::Executable& executable);
+                                      const model::Program& program, kernels::ValueMemory& values);
 
 // Writes the rows of each slice that `rank` owns (AssignOwners of SlicesOfRanks). Returns errors of
 // WriteShard.
 StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
                                   const std::vector<OwnedRows>& owned,
-                                  const model::Program& program, kernels::Executable& executable);
+                                  const model::Program& program, kernels::ValueMemory& values);
 
 }  // namespace troupe
 

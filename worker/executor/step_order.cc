@@ -11,7 +11,7 @@ StepOrder::Move StepOrder::Next() const {
   const bool acts = act_after_.contains(submitted_);
   const bool is_over = stops_ || submitted_ == last_step_;
   if (!all_collected) {
-    const bool submits = !acts && !is_over && !settles_ && submitted_ < ticket_end_ &&
+    const bool submits = !acts && !is_over && !drains_ && submitted_ < ticket_end_ &&
                          submitted_ - collected_ <= lag_steps_;
     return submits ? Move::kSubmit : Move::kCollect;
   }
@@ -20,29 +20,29 @@ StepOrder::Move StepOrder::Next() const {
   return submitted_ < ticket_end_ ? Move::kSubmit : Move::kAgree;
 }
 
-void StepOrder::Submitted(bool settles) {
-  TROUPE_CHECK(Next() == Move::kSubmit, "step {} is handed over out of order", submitted_ + 1);
+void StepOrder::Submitted(bool drains) {
+  TROUPE_CHECK(Next() == Move::kSubmit, "step {} was submitted out of order", submitted_ + 1);
   ++submitted_;
-  settles_ = settles;
+  drains_ = drains;
 }
 
 void StepOrder::Collected(int64_t ticket_end) {
-  TROUPE_CHECK(Next() == Move::kCollect, "step {} is collected out of order", collected_ + 1);
+  TROUPE_CHECK(Next() == Move::kCollect, "step {} was completed out of order", collected_ + 1);
   ++collected_;
   // An older control word may have an end before the one already known; ends never move back.
   ticket_end_ = std::max(ticket_end_, ticket_end);
-  if (collected_ == submitted_) settles_ = false;
+  if (collected_ == submitted_) drains_ = false;
 }
 
 void StepOrder::Acted(bool stops) {
-  TROUPE_CHECK(Next() == Move::kAct, "nothing is due after step {}", submitted_);
+  TROUPE_CHECK(Next() == Move::kAct, "no step is due after step {}", submitted_);
   act_after_.erase(submitted_);
   stops_ = stops_ || stops;
 }
 
 void StepOrder::ActAfter(int64_t step) {
-  TROUPE_CHECK(step >= submitted_, "step {} is handed over, after {} it is too late", submitted_,
-               step);
+  TROUPE_CHECK(step >= submitted_, "step {} is already submitted, too late to act after step {}",
+               submitted_, step);
   act_after_.insert(step);
 }
 

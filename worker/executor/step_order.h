@@ -40,8 +40,8 @@ class StepOrder {
 
   // Each of these REQUIRES that Next() is the corresponding move.
   void Agreed(int64_t ticket_end) { ticket_end_ = ticket_end; }
-  // `settles`: the step must be collected before another is submitted.
-  void Submitted(bool settles);
+  // `drains`: every step up to it must be collected before another is submitted.
+  void Submitted(bool drains);
   // `ticket_end` comes from the step's control word.
   void Collected(int64_t ticket_end);
   // The work due after submitted() is done; `stops`: no step follows.
@@ -56,7 +56,7 @@ class StepOrder {
   int64_t submitted_;
   int64_t collected_;
   int64_t ticket_end_ = 0;  // known to all ranks
-  bool settles_ = false;
+  bool drains_ = false;
   bool stops_ = false;
   std::set<int64_t> act_after_;
 };

@@ -12,36 +12,36 @@ using Move = StepOrder::Move;
 
 // The moves of a rank, such as "s1 s2 c1 s3 …"; s: submits, c: collects, !: acts after, a: agrees
 // on a ticket's end.
-struct Told {
+struct Results {
   std::function<void(StepOrder&, int64_t collected)> after = [](StepOrder&, int64_t) {};
-  std::function<bool(int64_t step)> settles = [](int64_t) { return false; };
+  std::function<bool(int64_t step)> drains = [](int64_t) { return false; };
   std::function<bool(int64_t step)> stops = [](int64_t) { return false; };
   // The ticket end in a step's control word, and the one that ranks agree on when none is left.
   std::function<int64_t(int64_t step)> ticket_end = [](int64_t) { return int64_t{100}; };
   std::function<int64_t(int64_t submitted)> agreed = [](int64_t) { return int64_t{100}; };
 };
 
-std::string OrderOf(StepOrder order, const Told& told) {
+std::string OrderOf(StepOrder order, const Results& results) {
   std::string text;
   for (int moves = 0; moves < 100; ++moves) {
     if (!text.empty()) text += ' ';
     switch (order.Next()) {
       case Move::kAgree:
         text += "a";
-        order.Agreed(told.agreed(order.submitted()));
+        order.Agreed(results.agreed(order.submitted()));
         break;
       case Move::kSubmit:
-        order.Submitted(told.settles(order.submitted() + 1));
+        order.Submitted(results.drains(order.submitted() + 1));
         text += "s" + std::to_string(order.submitted());
         break;
       case Move::kCollect:
-        order.Collected(told.ticket_end(order.collected() + 1));
+        order.Collected(results.ticket_end(order.collected() + 1));
         text += "c" + std::to_string(order.collected());
-        told.after(order, order.collected());
+        results.after(order, order.collected());
         break;
       case Move::kAct:
         text += "!" + std::to_string(order.submitted());
-        order.Acted(told.stops(order.submitted()));
+        order.Acted(results.stops(order.submitted()));
         break;
       case Move::kEnd:
         return text + "end";
@@ -61,42 +61,42 @@ TEST(StepOrderTest, WithALagSoManyStepsMoreAreHandedOver) {
 }
 
 TEST(StepOrderTest, WhatAStepAsksForIsDoneAfterTheLastOneOnItsWay) {
-  Told told;
-  told.after = [](StepOrder& order, int64_t step) {
+  Results results;
+  results.after = [](StepOrder& order, int64_t step) {
     if (step == 2) order.ActAfter(order.submitted());
   };
-  EXPECT_EQ(OrderOf(StepOrder(0, 0, 4), told), "a s1 c1 s2 c2 !2 s3 c3 s4 c4 end");
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), told), "a s1 s2 c1 s3 c2 c3 !3 s4 s5 c4 c5 end");
-  told.stops = [](int64_t) { return true; };
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), told), "a s1 s2 c1 s3 c2 c3 !3 end");
+  EXPECT_EQ(OrderOf(StepOrder(0, 0, 4), results), "a s1 c1 s2 c2 !2 s3 c3 s4 c4 end");
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), results), "a s1 s2 c1 s3 c2 c3 !3 s4 s5 c4 c5 end");
+  results.stops = [](int64_t) { return true; };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), results), "a s1 s2 c1 s3 c2 c3 !3 end");
   // No step follows, so it acts after the last step.
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 2), told), "a s1 s2 c1 c2 !2 end");
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 2), results), "a s1 s2 c1 c2 !2 end");
 }
 
 TEST(StepOrderTest, WhatIsDueAfterAStepWaitsForItsResultAndHoldsTheNextBack) {
-  Told told;
-  told.after = [](StepOrder& order, int64_t step) {
+  Results results;
+  results.after = [](StepOrder& order, int64_t step) {
     if (step == 1) order.ActAfter(4);
   };
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), told), "a s1 s2 c1 s3 c2 s4 c3 c4 !4 s5 s6 c5 c6 end");
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), results), "a s1 s2 c1 s3 c2 s4 c3 c4 !4 s5 s6 c5 c6 end");
 }
 
-TEST(StepOrderTest, AStepThatSettlesIsCollectedAtOnce) {
-  Told told;
-  told.settles = [](int64_t step) { return step == 2; };
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), told), "a s1 s2 c1 c2 s3 s4 c3 c4 end");
+TEST(StepOrderTest, AStepThatDrainsIsCollectedAtOnce) {
+  Results results;
+  results.drains = [](int64_t step) { return step == 2; };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), results), "a s1 s2 c1 c2 s3 s4 c3 c4 end");
 }
 
 TEST(StepOrderTest, NoStepIsHandedOverBeyondTheTicketThatAllRanksKnow) {
-  Told told;
-  told.agreed = [](int64_t submitted) { return submitted + 2; };
-  told.ticket_end = [](int64_t step) { return step < 3 ? 2 : 6; };
+  Results results;
+  results.agreed = [](int64_t submitted) { return submitted + 2; };
+  results.ticket_end = [](int64_t step) { return step < 3 ? 2 : 6; };
   // The control word of step 3 has a later end and is read before the ranks would have to agree
   // again.
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), told), "a s1 s2 c1 c2 a s3 s4 c3 s5 c4 s6 c5 c6 end");
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), results), "a s1 s2 c1 c2 a s3 s4 c3 s5 c4 s6 c5 c6 end");
   // An older control word never moves an end back.
-  told.ticket_end = [](int64_t) { return int64_t{1}; };
-  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), told), "a s1 s2 c1 c2 a s3 s4 c3 c4 end");
+  results.ticket_end = [](int64_t) { return int64_t{1}; };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), results), "a s1 s2 c1 c2 a s3 s4 c3 c4 end");
 }
 
 TEST(StepOrderDeathTest, NothingIsDueAfterAStepThatIsBehind) {

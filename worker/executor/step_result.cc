@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-void TakeControlWord(std::span<const double> control, const BatchGeometry& batch,
+void ReadControlWord(std::span<const double> control, const BatchGeometry& batch,
                      StepResult* result) {
   const double weight = control[model::kLaneWeight];
   result->event.set_loss(control[model::kLaneLoss] / weight);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend/backend.h"
+#include "kernels/backend/delayed_read.h"
 #include "plan/validate/batch.h"
 #include "troupe/v1/step.pb.h"
 
@@ -43,7 +43,7 @@ struct StepResult {
 };
 
 // Fills in the fields that the reduced control word contains (model/program/control_word.h).
-void TakeControlWord(std::span<const double> control, const BatchGeometry& batch,
+void ReadControlWord(std::span<const double> control, const BatchGeometry& batch,
                      StepResult* result);
 
 }  // namespace troupe

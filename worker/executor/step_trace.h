@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/executable.h"
 #include "worker/executor/step_progress.h"
 
 namespace troupe {

@@ -21,12 +21,13 @@ constexpr int kWriterNiceness = 10;
 
 // Creates the attempt's directory, only in the folder that the intent identifies.
 Status MakeDirectoryOf(FileSystem& files, const v1::CheckpointIntent& intent) {
-  if (intent.path().empty()) return FailedPrecondition("its intent did not reach this rank");
+  if (intent.path().empty())
+    return FailedPrecondition("the checkpoint intent did not reach this rank");
   TROUPE_RETURN_IF_ERROR(CheckFolderId(files, FolderOfAttempt(intent.path()), intent.folder_id()));
   return MakeAttemptDirectory(files, intent.path());
 }
 
-void GiveWay() {
+void LowerPriority() {
   // On Linux this affects only the calling thread. Without the permission the writer competes at
   // normal priority.
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kWriterNiceness);
@@ -59,7 +60,7 @@ void CheckpointSaver::StartSave(const v1::CheckpointIntent& intent, int64_t step
   if (!options_.async) {
     if (stop_.load()) return;
     attempt_in_flight_.store(intent.attempt(), std::memory_order_release);
-    TakeBetweenSteps(save);
+    SaveBetweenSteps(save);
     std::lock_guard lock(mutex_);
     attempt_in_flight_.store(0, std::memory_order_release);
     changed_.notify_all();
@@ -74,7 +75,7 @@ void CheckpointSaver::StartSave(const v1::CheckpointIntent& intent, int64_t step
   EnterStage(Stage::kCopying);
 }
 
-void CheckpointSaver::TakeBetweenSteps(const Save& save) {
+void CheckpointSaver::SaveBetweenSteps(const Save& save) {
   WriteMethod method = WriteMethod::kBuffered;
   const auto write = [&]() -> StatusOr<v1::ShardFile> {
     TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.snapshot"));
@@ -129,7 +130,7 @@ void CheckpointSaver::CopyLoop() {
 }
 
 void CheckpointSaver::WriteLoop() {
-  GiveWay();
+  LowerPriority();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] {
@@ -171,7 +172,7 @@ void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& sh
     done.set_write_seconds(ToSeconds(options_.clock->Now() - save.taken));
     done.set_stall_seconds(ToSeconds(save.stall));
     done.set_write_method(std::string(Name(method)));
-    // A session takes in no larger message, however often it is said.
+    // A session accepts no larger message, however often it is resent.
     if (const size_t bytes = done.ByteSizeLong(); bytes > options_.vote_bytes_max) {
       status = FailedPrecondition("the list of its {} tensors has {} bytes, more than {}",
                                   shard->tensors_size(), bytes, options_.vote_bytes_max);

@@ -87,7 +87,7 @@ class CheckpointSaver {
 
   void CopyLoop();
   void WriteLoop();
-  void TakeBetweenSteps(const Save& save);
+  void SaveBetweenSteps(const Save& save);
   // Sends the outcome, unless stopped.
   void Answer(const Save& save, const StatusOr<v1::ShardFile>& shard, WriteMethod method);
   // REQUIRES: mutex_ is held.

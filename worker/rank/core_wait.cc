@@ -11,7 +11,7 @@ CoreWait::~CoreWait() {
   if (file_ >= 0) close(file_);
 }
 
-double CoreWait::TakeSeconds() {
+double CoreWait::SecondsSinceLastCall() {
   if (file_ == -2) file_ = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   if (file_ < 0) return 0;
   char text[96];

@@ -18,7 +18,7 @@ class CoreWait {
 
   // Returns the seconds since the previous call; the first call, since the thread began. 0 if the
   // kernel does not report them.
-  double TakeSeconds();
+  double SecondsSinceLastCall();
 
  private:
   int file_ = -2;  // file of the thread that called first; -1: the kernel does not report it

@@ -70,7 +70,7 @@ class NcclGroups {
 // CudaBackend.
 struct CudaParts {
   std::unique_ptr<CudaDevice> device;
-  std::unique_ptr<CublasLtLibrary> products;
+  std::unique_ptr<CublasLtLibrary> matmuls;
   std::unique_ptr<kernels::cuda::DeviceAttention> attention;  // null: no cuDNN
   std::string attention_absence;                              // why `attention` is null
   std::unique_ptr<NcclGroups> groups;
@@ -81,7 +81,7 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
   explicit CudaRankBackend(CudaParts parts)
       : CudaParts(std::move(parts)),
         CudaBackend(*device,
-                    {.products = products.get(),
+                    {.matmuls = matmuls.get(),
                      .attention = attention.get(),
                      .attention_absence = attention_absence},
                     [this](Communicator& group) { return groups->Make(group); }) {}
@@ -93,8 +93,8 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
   std::string FlightRecorderJson() const override { return groups->FlightRecorderJson(); }
   kernels::PreparationCounts preparation_counts() const override {
     kernels::PreparationCounts counts = CudaBackend::preparation_counts();
-    counts.choices_found =
-        products->choices_found() + (attention == nullptr ? 0 : attention->choices_found());
+    counts.tuning_cache_hits =
+        matmuls->tuning_cache_hits() + (attention == nullptr ? 0 : attention->tuning_cache_hits());
     return counts;
   }
   bool gives_back() const override { return !device->is_gone() && !groups->leaves_behind(); }
@@ -114,11 +114,11 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
   TROUPE_ASSIGN_OR_RETURN(parts.device,
                           CudaDevice::Make(options.device, {.wait_limit = 2 * options.wait_limit,
                                                             .interruption = interruption}));
-  TROUPE_ASSIGN_OR_RETURN(
-      parts.products,
-      CublasLtLibrary::Make(*parts.device, *options.files, {.choices_folder = options.folder}));
+  TROUPE_ASSIGN_OR_RETURN(parts.matmuls,
+                          CublasLtLibrary::Make(*parts.device, *options.files,
+                                                {.tuning_cache_folder = options.folder}));
   auto attention = kernels::cuda::DeviceAttention::Make(*parts.device, *options.files,
-                                                        {.choices_folder = options.folder});
+                                                        {.tuning_cache_folder = options.folder});
   if (attention.ok()) {
     parts.attention = *std::move(attention);
   } else {

@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-void Directives::TakeAddresses(const v1::AddressBook& book) {
+void Directives::SetAddresses(const v1::AddressBook& book) {
   std::vector<v1::RankAddress> addresses(book.addresses_size());
   for (const v1::RankAddress& address : book.addresses()) {
     if (address.rank() >= 0 && address.rank() < book.addresses_size())
@@ -16,7 +16,7 @@ void Directives::TakeAddresses(const v1::AddressBook& book) {
   changed_.notify_all();
 }
 
-void Directives::TakeTicket(const v1::Ticket& ticket, MonotonicTime now) {
+void Directives::AddTicket(const v1::Ticket& ticket, MonotonicTime now) {
   std::lock_guard lock(mutex_);
   end_step_ = std::max(end_step_, ticket.end_step());
   const MonotonicTime end = now + FromSeconds(ticket.lifetime_seconds());
@@ -27,7 +27,7 @@ void Directives::TakeTicket(const v1::Ticket& ticket, MonotonicTime now) {
   changed_.notify_all();
 }
 
-void Directives::TakeRequest(const v1::CheckpointIntent& intent) {
+void Directives::AddRequest(const v1::CheckpointIntent& intent) {
   std::lock_guard lock(mutex_);
   if (intent.step() > 0) {
     due_[intent.step()] = intent;
@@ -38,7 +38,7 @@ void Directives::TakeRequest(const v1::CheckpointIntent& intent) {
   last_request_ = std::max(last_request_, intent.attempt());
 }
 
-void Directives::TakeImageOrder(int64_t step) {
+void Directives::OrderImage(int64_t step) {
   std::lock_guard lock(mutex_);
   image_step_ = step;
   changed_.notify_all();
@@ -115,12 +115,12 @@ ControlInputs Directives::InputsFor(int64_t step, bool saving) const {
   return inputs;
 }
 
-v1::CheckpointIntent Directives::TakeDue(int64_t step) {
+v1::CheckpointIntent Directives::PopDue(int64_t step) {
   std::lock_guard lock(mutex_);
-  return TakeDueLocked(step);
+  return PopDueLocked(step);
 }
 
-v1::CheckpointIntent Directives::TakeDueLocked(int64_t step) {
+v1::CheckpointIntent Directives::PopDueLocked(int64_t step) {
   v1::CheckpointIntent taken = std::move(due_.at(step));
   due_.erase(step);
   return taken;
@@ -131,8 +131,8 @@ std::vector<v1::CheckpointIntent> Directives::CheckpointsAfter(const StepResult&
   std::lock_guard lock(mutex_);
   std::vector<v1::CheckpointIntent> taken;
   // All ranks know this intent, including this one.
-  if (result.intent_known) taken.push_back(TakeDueLocked(result.step + lag_steps));
-  // Ranks may still agree on later intents that not all of them knew, before they run on.
+  if (result.intent_known) taken.push_back(PopDueLocked(result.step + lag_steps));
+  // Ranks may still agree on later intents that not all of them knew, before they continue.
   due_.erase(due_.begin(), due_.upper_bound(result.step));
   if (result.request_attempt > last_request_done_) {
     last_request_done_ = result.request_attempt;

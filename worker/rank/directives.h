@@ -28,13 +28,13 @@ struct LastOrder {
 class Directives {
  public:
   // --- Called by the control thread.
-  void TakeAddresses(const v1::AddressBook& book);
+  void SetAddresses(const v1::AddressBook& book);
   // `now` is when the ticket was received; its lifetime starts then. A ticket's end never moves
   // back.
-  void TakeTicket(const v1::Ticket& ticket, MonotonicTime now);
-  void TakeRequest(const v1::CheckpointIntent& intent);
+  void AddTicket(const v1::Ticket& ticket, MonotonicTime now);
+  void AddRequest(const v1::CheckpointIntent& intent);
   // Orders an image of the state after `step`.
-  void TakeImageOrder(int64_t step);
+  void OrderImage(int64_t step);
   // Tells the rank to end: from now on every wait except WaitForRelease returns. `cause` OK: its
   // work is done.
   void Stop(const Status& cause);
@@ -71,11 +71,11 @@ class Directives {
                                                      int64_t lag_steps = 0);
   // Returns and removes the intent of the checkpoint due after `step`. REQUIRES: every rank knows
   // it.
-  v1::CheckpointIntent TakeDue(int64_t step);
+  v1::CheckpointIntent PopDue(int64_t step);
 
  private:
-  // Like TakeDue. REQUIRES: mutex_ is held.
-  v1::CheckpointIntent TakeDueLocked(int64_t step);
+  // Like PopDue. REQUIRES: mutex_ is held.
+  v1::CheckpointIntent PopDueLocked(int64_t step);
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -36,23 +36,23 @@ StepResult Result(int64_t step, bool intent_known, int64_t request_attempt) {
 TEST(Directives, ATicketsEndNeverMovesBackAndItsLifetimeIsRenewed) {
   Directives directives;
   EXPECT_FALSE(directives.expires_at().has_value());
-  directives.TakeTicket(Ticket(50), kNow);
-  directives.TakeTicket(Ticket(40), kNow + std::chrono::seconds(10));
+  directives.AddTicket(Ticket(50), kNow);
+  directives.AddTicket(Ticket(40), kNow + std::chrono::seconds(10));
   EXPECT_EQ(*directives.WaitForTicket(50), 50);
   EXPECT_EQ(*directives.expires_at(), kNow + std::chrono::seconds(70));
 }
 
 TEST(Directives, AStepBeyondTheTicketWaitsForTheNextOne) {
   Directives directives;
-  directives.TakeTicket(Ticket(5), kNow);
-  std::thread control([&] { directives.TakeTicket(Ticket(9), kNow); });
+  directives.AddTicket(Ticket(5), kNow);
+  std::thread control([&] { directives.AddTicket(Ticket(9), kNow); });
   EXPECT_EQ(*directives.WaitForTicket(6), 9);
   control.join();
 }
 
 TEST(Directives, EveryWaitEndsWithTheStop) {
   Directives directives;
-  directives.TakeTicket(Ticket(5), kNow);
+  directives.AddTicket(Ticket(5), kNow);
   std::thread control([&] { directives.Stop(Aborted("gone")); });
   EXPECT_EQ(directives.WaitForTicket(6).status().code(), StatusCode::kCancelled);
   EXPECT_EQ(directives.WaitForAddresses().status().code(), StatusCode::kCancelled);
@@ -70,14 +70,14 @@ TEST(Directives, ARankThatIsSavingDoesNotKnowOfADueCheckpointButOfTheLastOne) {
   Directives directives;
   v1::CheckpointIntent last = Intent(2, 20);
   last.set_then_stop(true);
-  directives.TakeTicket(Ticket(50, {Intent(1, 10), last}), kNow);
+  directives.AddTicket(Ticket(50, {Intent(1, 10), last}), kNow);
   EXPECT_FALSE(directives.InputsFor(10, true).intent_known);
   EXPECT_TRUE(directives.InputsFor(20, true).intent_known);
 }
 
 TEST(Directives, ADueCheckpointIsTakenOnlyIfEveryRankKnowsOfIt) {
   Directives directives;
-  directives.TakeTicket(Ticket(50, {Intent(1, 10), Intent(2, 20)}), kNow);
+  directives.AddTicket(Ticket(50, {Intent(1, 10), Intent(2, 20)}), kNow);
   EXPECT_TRUE(directives.InputsFor(10, false).intent_known);
   EXPECT_FALSE(directives.InputsFor(11, false).intent_known);
   EXPECT_TRUE(directives.CheckpointsAfter(Result(10, false, 0)).empty());
@@ -88,7 +88,7 @@ TEST(Directives, ADueCheckpointIsTakenOnlyIfEveryRankKnowsOfIt) {
 
 TEST(Directives, WhatIsDueALagAfterAStepIsToldByItsWordOrAgreedOnLater) {
   Directives directives;
-  directives.TakeTicket(Ticket(50, {Intent(1, 10), Intent(2, 11), Intent(3, 12)}), kNow);
+  directives.AddTicket(Ticket(50, {Intent(1, 10), Intent(2, 11), Intent(3, 12)}), kNow);
   const auto taken = directives.CheckpointsAfter(Result(9, true, 0), 1);
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].step(), 10);
@@ -96,15 +96,15 @@ TEST(Directives, WhatIsDueALagAfterAStepIsToldByItsWordOrAgreedOnLater) {
   // kept.
   EXPECT_TRUE(directives.CheckpointsAfter(Result(10, false, 0), 1).empty());
   EXPECT_TRUE(directives.InputsFor(11, false).intent_known);
-  EXPECT_EQ(directives.TakeDue(11).attempt(), 2);
+  EXPECT_EQ(directives.PopDue(11).attempt(), 2);
   EXPECT_FALSE(directives.InputsFor(11, false).intent_known);
   EXPECT_EQ(directives.CheckpointsAfter(Result(11, true, 0), 1).front().attempt(), 3);
 }
 
 TEST(Directives, AnAskedForCheckpointIsTakenOnceWhenAllRanksKnowIt) {
   Directives directives;
-  directives.TakeTicket(Ticket(50), kNow);
-  directives.TakeRequest(Intent(3, 0));
+  directives.AddTicket(Ticket(50), kNow);
+  directives.AddRequest(Intent(3, 0));
   EXPECT_EQ(directives.InputsFor(7, false).request_attempt, 3);
   EXPECT_TRUE(directives.CheckpointsAfter(Result(7, false, 0)).empty());
   EXPECT_EQ(directives.CheckpointsAfter(Result(8, false, 3)).size(), 1u);
@@ -113,8 +113,8 @@ TEST(Directives, AnAskedForCheckpointIsTakenOnceWhenAllRanksKnowIt) {
 
 TEST(Directives, AnAttemptThatThisRankWasNotToldOfHasNoPath) {
   Directives directives;
-  directives.TakeTicket(Ticket(50), kNow);
-  directives.TakeRequest(Intent(4, 0));
+  directives.AddTicket(Ticket(50), kNow);
+  directives.AddRequest(Intent(4, 0));
   const auto taken = directives.CheckpointsAfter(Result(8, false, 3));
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].attempt(), 3);
@@ -123,15 +123,15 @@ TEST(Directives, AnAttemptThatThisRankWasNotToldOfHasNoPath) {
 
 TEST(Directives, AfterTheLastStepOnlyANewerAttemptOfItIsTaken) {
   Directives directives;
-  directives.TakeTicket(Ticket(10, {Intent(1, 5), Intent(2, 10)}), kNow);
+  directives.AddTicket(Ticket(10, {Intent(1, 5), Intent(2, 10)}), kNow);
   directives.CheckpointsAfter(Result(10, true, 0));
   // The ticket is resent with an intent that was already taken.
-  directives.TakeTicket(Ticket(10, {Intent(2, 10)}), kNow);
-  std::thread control([&] { directives.TakeRequest(Intent(4, 10)); });
+  directives.AddTicket(Ticket(10, {Intent(2, 10)}), kNow);
+  std::thread control([&] { directives.AddRequest(Intent(4, 10)); });
   EXPECT_EQ(directives.WaitForLastOrder(10, 2)->save->attempt(), 4);
   control.join();
   EXPECT_FALSE(directives.expires_at().has_value()) << "it runs no more steps";
-  std::thread image([&] { directives.TakeImageOrder(10); });
+  std::thread image([&] { directives.OrderImage(10); });
   const auto order = directives.WaitForLastOrder(10, 4);
   ASSERT_TRUE(order.has_value());
   EXPECT_FALSE(order->save.has_value()) << "an image";

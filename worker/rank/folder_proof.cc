@@ -35,16 +35,15 @@ Status FolderProof::Begin(v1::RankAddress* address) {
   const bool is_full = put.code() == StatusCode::kResourceExhausted;
   if (is_full && rank_ == 0 && address->folder_id().empty()) {
     return WithCause(
-        Unavailable("{}: checkpoint.folder is {}, which is full and has no identity yet, by which "
-                    "hosts tell it from another disk at its place: {}",
+        Unavailable("{}: checkpoint.folder is {}, which is full and has no identity file yet; "
+                    "hosts need that file to tell the folder from another disk in its place: {}",
                     Whom(rank_), folder_, Message(put)),
         kCauseStorage);
   }
   if (is_full) {
-    LogWarning(
-        "rank",
-        "checkpoint.folder {} is full, so that other hosts cannot check that they see it: {}",
-        folder_, Message(put));
+    LogWarning("rank",
+               "checkpoint.folder {} is full, so other hosts cannot check that they see it: {}",
+               folder_, Message(put));
     return OkStatus();
   }
   if (put.ok()) return put;
@@ -104,9 +103,8 @@ Status FolderProof::Finish(const std::vector<v1::RankAddress>& addresses,
   const bool blames_other = sees_another || (rank_ == 0 && wanted.size() == 1);
   if (blames_other) blamed_worker_ = start_.plan().ranks(first).worker();
   return WithCause(
-      FailedPrecondition("checkpoint.folder is {}, which hosts do not share: {} does not see "
-                         "within {:.0f} s the file {} "
-                         "that {} has made there; {} to blame",
+      FailedPrecondition("checkpoint.folder is {}, which the hosts do not share: {} does not see "
+                         "within {:.0f} s the file {} that {} has created there; {} to blame",
                          folder_, Whom(rank_), ToSeconds(patience.limit),
                          addresses[static_cast<size_t>(first)].folder_token(), Whom(first),
                          sees_another ? fmt::format("{} is", Whom(first)) : "either may be"),

@@ -212,7 +212,7 @@ TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
   EXPECT_EQ(full.code(), StatusCode::kUnavailable) << "there may be room again";
   EXPECT_EQ(AttachedCause(full), kCauseStorage);
   EXPECT_THAT(std::string(Message(full)), HasSubstr("host-0"));
-  EXPECT_THAT(std::string(Message(full)), HasSubstr("full and has no identity yet"));
+  EXPECT_THAT(std::string(Message(full)), HasSubstr("full and has no identity file yet"));
   EXPECT_EQ(id_, "");
   const std::string known =
       EstablishFolderId(files_, directory_.Child("shared"), RandomFolderId().value()).value();

@@ -13,9 +13,9 @@ namespace troupe {
 
 std::string EncodeFrame(const google::protobuf::MessageLite& message) {
   std::string frame(4, '\0');
-  TROUPE_CHECK(message.AppendToString(&frame), "a message that cannot be serialized");
+  TROUPE_CHECK(message.AppendToString(&frame), "a message cannot be serialized");
   const size_t length = frame.size() - 4;
-  TROUPE_CHECK(length <= kFrameBytesMax, "a frame of {} bytes", length);
+  TROUPE_CHECK(length <= kFrameBytesMax, "a frame has {} bytes", length);
   for (int i = 0; i < 4; ++i) frame[i] = static_cast<char>(length >> (8 * i) & 0xff);
   return frame;
 }
@@ -26,7 +26,8 @@ StatusOr<std::optional<std::string>> FrameDecoder::Next() {
   for (int i = 0; i < 4; ++i)
     length |= static_cast<uint32_t>(static_cast<uint8_t>(buffer_[read_ + i])) << (8 * i);
   if (length > kFrameBytesMax) {
-    return InvalidArgument("a frame says it has {} bytes, more than {}", length, kFrameBytesMax);
+    return InvalidArgument("a frame claims {} bytes, above the limit of {}", length,
+                           kFrameBytesMax);
   }
   if (buffer_.size() - read_ - 4 < length) return std::optional<std::string>();
   std::string payload = buffer_.substr(read_ + 4, length);
@@ -48,7 +49,8 @@ Status FrameSocket::Send(const google::protobuf::MessageLite& message) {
     const ssize_t count = send(descriptor_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0)
-      return Unavailable("the daemon is gone: {}", ErrnoStatus(errno, "send").ToString());
+      return Unavailable("the daemon has closed the connection: {}",
+                         ErrnoStatus(errno, "send").ToString());
     sent += static_cast<size_t>(count);
   }
   return OkStatus();
@@ -65,7 +67,7 @@ StatusOr<std::optional<std::string>> FrameSocket::Receive(int limit_ms) {
     char bytes[65536];
     const ssize_t count = read(descriptor_, bytes, sizeof(bytes));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Unavailable("the daemon is gone");
+    if (count <= 0) return Unavailable("the daemon has closed the connection");
     decoder_.Append({bytes, static_cast<size_t>(count)});
   }
 }

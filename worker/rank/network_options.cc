@@ -18,7 +18,8 @@ StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int core
   options.group_epoch = begin.start().group_epoch();
   const std::string& key = begin.start().group_key();
   if (key.size() != options.group_key.size()) {
-    return InvalidArgument("group_key has {} bytes, not {}", key.size(), options.group_key.size());
+    return InvalidArgument("group_key has {} bytes, must have {}", key.size(),
+                           options.group_key.size());
   }
   std::memcpy(options.group_key.data(), key.data(), key.size());
   options.hang_limit = FromSeconds(begin.hang_seconds());

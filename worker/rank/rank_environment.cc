@@ -40,10 +40,8 @@ model::Float8Recipe RecipeOf(const model::Program& program) {
 // Whether some collective sends gradients as bfloat16.
 bool PacksGradients(const model::Program& program) {
   bool packs = false;
-  kernels::ForEachOp(program, [&](const model::Op& op) {
-    const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
-    packs |= collective != nullptr && collective->wire == model::DType::kBFloat16;
-  });
+  kernels::ForEachOp(program,
+                     [&](const model::Op& op) { packs |= WireOf(op) == model::DType::kBFloat16; });
   return packs;
 }
 
@@ -58,15 +56,15 @@ const char* PlainName(model::DType dtype) {
   }
 }
 
-// Describes the matmuls with float8 operands: "float8 products of linear layers, delayed scaling,
-// float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
+// Describes the matmuls with float8 operands: "float8 matmuls of linear layers, delayed scaling,
+// float32 accumulators (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
 std::string Float8Text(model::Float8Recipe recipe,
-                       const std::vector<kernels::ExecutedProduct>& products) {
-  std::string text =
-      fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
+                       const std::vector<kernels::ExecutedMatmul>& products) {
+  std::string text = fmt::format(
+      "float8 matmuls of linear layers, {} scaling, float32 accumulators (", Name(recipe));
   std::string_view separator;
   std::map<std::string, int64_t> other;  // by the type in which they were multiplied
-  for (const kernels::ExecutedProduct& product : products) {
+  for (const kernels::ExecutedMatmul& product : products) {
     if (!model::IsFloat8(product.a)) continue;
     text += fmt::format("{}{} {} {} x {}", separator, product.count, model::Name(product.kind),
                         FormatName(product.a), FormatName(product.b));
@@ -80,10 +78,10 @@ std::string Float8Text(model::Float8Recipe recipe,
 
 // Describes the other matmuls: the type of all, or the count of each type, and how many are
 // multiplied in a type other than their own. Empty if there are none.
-std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
+std::string PlainText(const std::vector<kernels::ExecutedMatmul>& products) {
   std::map<model::DType, int64_t> counts;
   int64_t all = 0, widened = 0;
-  for (const kernels::ExecutedProduct& product : products) {
+  for (const kernels::ExecutedMatmul& product : products) {
     if (model::IsFloat8(product.a)) continue;
     counts[product.used_a] += product.count;
     all += product.count;
@@ -95,11 +93,12 @@ std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
   if (all == 0) return "";
   if (counts[model::DType::kFloat64] > 0) return "float64";
   if (bfloat16 == 0) return "float32";
-  if (bfloat16 == all) return "bfloat16 products, float32 sums";
+  if (bfloat16 == all) return "bfloat16 matmuls, float32 accumulators";
   const std::string how =
       widened > 0 ? fmt::format("; {} of bfloat16 multiplied as float32", widened) : "";
-  return fmt::format("bfloat16 products, float32 sums ({} of {} products; the others float32{})",
-                     bfloat16, all, how);
+  return fmt::format(
+      "bfloat16 matmuls, float32 accumulators ({} of {} matmuls; the others float32{})", bfloat16,
+      all, how);
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ std::vector<std::string> ComputeFlags(const char* const* environment) {
 }
 
 std::string ProductPrecision(const model::Program& program,
-                             const std::vector<kernels::ExecutedProduct>& products) {
+                             const std::vector<kernels::ExecutedMatmul>& products) {
   std::string text = PlainText(products);
   const model::Float8Recipe recipe = RecipeOf(program);
   if (recipe != model::Float8Recipe::kNone) {
@@ -129,7 +128,7 @@ std::string ProductPrecision(const model::Program& program,
 }
 
 std::string CoreFallback(const std::string& fault) {
-  return "cores of this host: not shared out with its other daemons: " + fault;
+  return "cores of this host: not divided with its other daemons: " + fault;
 }
 
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines) {
@@ -145,7 +144,7 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
 }
 
 void DescribeProgram(const model::Program& program,
-                     const std::vector<kernels::ExecutedProduct>& products,
+                     const std::vector<kernels::ExecutedMatmul>& products,
                      const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment) {
   environment->set_programs(1);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/backend/executed_products.h"
+#include "kernels/backend/executed_matmuls.h"
 #include "model/program/program.h"
 #include "troupe/v1/worker.pb.h"
 
@@ -18,11 +18,11 @@ namespace troupe {
 std::vector<std::string> ComputeFlags(const char* const* environment);
 
 // Returns the types in which the matmuls of `program` were multiplied, as its backend reports them:
-// "float32", "bfloat16 products, float32 sums", or both with their counts. float8 is listed by
-// operation and format, with the number of matmuls multiplied in another type than the program asks
-// for ("… multiplied as bfloat16").
+// "float32", "bfloat16 matmuls, float32 accumulators", or both with their counts. float8 is listed
+// by operation and format, with the number of matmuls multiplied in another type than the program
+// asks for ("… multiplied as bfloat16").
 std::string ProductPrecision(const model::Program& program,
-                             const std::vector<kernels::ExecutedProduct>& products);
+                             const std::vector<kernels::ExecutedMatmul>& products);
 
 // The fall-back line of a rank whose daemon does not know the ranks of the host's other daemons,
 // which may compute on the same cores. `fault` is the reason.
@@ -33,7 +33,7 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
 
 // Writes all of the above into `environment`, and that one program was prepared.
 void DescribeProgram(const model::Program& program,
-                     const std::vector<kernels::ExecutedProduct>& products,
+                     const std::vector<kernels::ExecutedMatmul>& products,
                      const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment);
 

@@ -26,7 +26,7 @@ TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthe
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }
 
-using kernels::ExecutedProduct;
+using kernels::ExecutedMatmul;
 using model::DType;
 using model::OpKind;
 
@@ -46,7 +46,7 @@ model::Program ProgramOf(DType dtype) {
   return program;
 }
 
-ExecutedProduct Products(int64_t count, DType dtype) {
+ExecutedMatmul Products(int64_t count, DType dtype) {
   return {OpKind::kMatmul, dtype, dtype, dtype, dtype, count};
 }
 
@@ -54,19 +54,20 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
   const model::Program program = ProgramOf(DType::kBFloat16);
   EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kFloat32)}), "float32");
   EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kBFloat16)}),
-            "bfloat16 products, float32 sums");
+            "bfloat16 matmuls, float32 accumulators");
   EXPECT_EQ(
       ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
-      "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
+      "bfloat16 matmuls, float32 accumulators (1 of 2 matmuls; the others float32)");
   // Operands in bfloat16 that are widened on a processor without bfloat16 support.
-  ExecutedProduct widened = Products(2, DType::kBFloat16);
+  ExecutedMatmul widened = Products(2, DType::kBFloat16);
   widened.used_a = widened.used_b = DType::kFloat32;
   EXPECT_EQ(ProductPrecision(program, {widened}), "float32");
-  EXPECT_EQ(ProductPrecision(program, {Products(1, DType::kBFloat16), widened}),
-            "bfloat16 products, float32 sums (1 of 3 products; the others float32; 2 of bfloat16 "
-            "multiplied as float32)");
+  EXPECT_EQ(
+      ProductPrecision(program, {Products(1, DType::kBFloat16), widened}),
+      "bfloat16 matmuls, float32 accumulators (1 of 3 matmuls; the others float32; 2 of bfloat16 "
+      "multiplied as float32)");
   model::Program packed = program;
-  model::CollectiveAttributes attributes = {{}, model::CollectivePurpose::kGradient};
+  model::AllReduceAttributes attributes = {{{}, model::CollectivePurpose::kGradient}};
   attributes.wire = DType::kBFloat16;
   model::Op reduce;
   reduce.kind = OpKind::kAllReduce;
@@ -78,23 +79,25 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
 
 TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
   const model::Program program = ProgramOf(DType::kFloat8E4M3);
-  const ExecutedProduct plain = Products(1, DType::kBFloat16);
-  const ExecutedProduct forward = Products(2, DType::kFloat8E4M3);
-  ExecutedProduct gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
-                              DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
-  EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
-            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x "
-            "e4m3, 1 matmul_grad_input e5m2 x e4m3); "
-            "else bfloat16 products, float32 sums");
-  // A stage between the first and the last has no other matmuls.
+  const ExecutedMatmul plain = Products(1, DType::kBFloat16);
+  const ExecutedMatmul forward = Products(2, DType::kFloat8E4M3);
+  ExecutedMatmul gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
+                             DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
   EXPECT_EQ(
-      ProductPrecision(program, {forward}),
-      "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3)");
+      ProductPrecision(program, {plain, forward, gradient}),
+      "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "
+      "e4m3, 1 matmul_grad_input e5m2 x e4m3); "
+      "else bfloat16 matmuls, float32 accumulators");
+  // A stage between the first and the last has no other matmuls.
+  EXPECT_EQ(ProductPrecision(program, {forward}),
+            "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 "
+            "x e4m3)");
   gradient.used_a = gradient.used_b = DType::kBFloat16;
-  EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
-            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x "
-            "e4m3, 1 matmul_grad_input e5m2 x e4m3; "
-            "1 of them multiplied as bfloat16); else bfloat16 products, float32 sums");
+  EXPECT_EQ(
+      ProductPrecision(program, {plain, forward, gradient}),
+      "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "
+      "e4m3, 1 matmul_grad_input e5m2 x e4m3; "
+      "1 of them multiplied as bfloat16); else bfloat16 matmuls, float32 accumulators");
 }
 
 TEST(RankEnvironmentTest, FallbacksAreCountedByOperation) {
@@ -122,8 +125,8 @@ TEST(CoreWaitTest, TheSecondNumberOfSchedstatIsTheWait) {
 
 TEST(CoreWaitTest, WhatWasTakenIsNotTakenAgain) {
   CoreWait wait;
-  EXPECT_GE(wait.TakeSeconds(), 0);
-  EXPECT_LT(wait.TakeSeconds(), 5);
+  EXPECT_GE(wait.SecondsSinceLastCall(), 0);
+  EXPECT_LT(wait.SecondsSinceLastCall(), 5);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ StatusOr<int64_t> RankRun::Load() {
 StatusOr<int64_t> RankRun::RestoreOrDoubt() {
   StatusOr<int64_t> restored = Restore();
   if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
-    LogWarning("rank", "restores once more: {}", ToString(restored.status()));
+    LogWarning("rank", "restores again: {}", ToString(restored.status()));
     // A server or the kernel may refuse a read only temporarily.
     if (directives_.Pause(around_.folder_limit / kPausesOfLimit)) restored = Restore();
   }
@@ -186,7 +186,8 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
     const bool known = rank >= 0 && rank < plan.ranks_size();
     const std::string worker = known ? plan.ranks(rank).worker() : "";
     written = FailedPrecondition(
-        "rank 0 does not see {} of {} shards, of rank {} on worker {} of host {} first: {}",
+        "rank 0 does not see {} of {} shards; the first is that of rank {} on worker {} of host "
+        "{}: {}",
         unseen.size(), request.manifest().shards_size(), rank, worker,
         known ? plan.ranks(rank).host() : "", Message(unseen.front().status));
     failed.set_blamed_worker(worker);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/log.h"
 #include "base/log_rotation.h"
@@ -82,6 +83,35 @@ int ListenMilliseconds(const RankRun* run, MonotonicTime now) {
   return static_cast<int>(std::clamp<int64_t>(left, 100, 60'000));
 }
 
+// Sets what the process does on signals, and with its descriptors.
+void PrepareProcess(const RankDescriptors& descriptors) {
+  SizeUcxQueues();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "troupe-rank");
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGINT, SIG_IGN);  // the daemon handles a terminal's Ctrl-C
+  // No process started from here inherits these descriptors.
+  fcntl(descriptors.socket, F_SETFD, FD_CLOEXEC);
+  fcntl(descriptors.progress, F_SETFD, FD_CLOEXEC);
+}
+
+// Starts a run, whose output goes to the job's own file.
+std::unique_ptr<RankRun> BeginRun(v1::BeginRank begin, const RankSurroundings& surroundings) {
+  if (const Status redirected = RedirectOutput(begin.log_path(), *surroundings.files);
+      !redirected.ok()) {
+    LogWarning("rank", "{}", ToString(redirected));
+  } else {
+    LimitLog(LogLimitFromEnvironment());
+  }
+  SetLogContext(fmt::format("job={} rank={} epoch={}", begin.start().job(), begin.rank(),
+                            begin.start().group_epoch()));
+  MoveTo(begin.cores());
+  const v1::CoreSet cores = begin.cores();
+  auto run = std::make_unique<RankRun>(std::move(begin), surroundings);
+  run->ShareCores(cores);
+  return run;
+}
+
 }  // namespace
 
 StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text) {
@@ -99,14 +129,7 @@ StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text) {
 }
 
 int RunRankProcess(const RankDescriptors& descriptors) {
-  SizeUcxQueues();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NAME, "troupe-rank");
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN);  // the daemon handles a terminal's Ctrl-C
-  // No process started from here inherits these descriptors.
-  fcntl(descriptors.socket, F_SETFD, FD_CLOEXEC);
-  fcntl(descriptors.progress, F_SETFD, FD_CLOEXEC);
+  PrepareProcess(descriptors);
   void* const memory = mmap(nullptr, sizeof(StepProgress), PROT_READ | PROT_WRITE, MAP_SHARED,
                             descriptors.progress, 0);
   if (memory == MAP_FAILED) {
@@ -138,30 +161,19 @@ int RunRankProcess(const RankDescriptors& descriptors) {
   std::unique_ptr<RankRun> run;
   while (true) {
     const auto frame = socket.Receive(ListenMilliseconds(run.get(), clock.Now()));
-    // Without its daemon this process must not run on; it does not wait for step threads.
+    // Without its daemon this process must not continue; it does not wait for step threads.
     if (!frame.ok()) _exit(0);
     if (run) run->CheckTicket(clock.Now());
     if (!*frame) continue;
     v1::RankCommand command;
     if (!command.ParseFromString(**frame)) {
-      LogError("rank", "a frame of {} bytes is no command", (*frame)->size());
+      LogError("rank", "a frame of {} bytes is not a command", (*frame)->size());
       _exit(1);
     }
     if (command.has_begin()) {
-      const v1::BeginRank& begin = command.begin();
       // The daemon begins a rank only after the previous one reported that it is idle.
       run.reset();
-      if (const Status redirected = RedirectOutput(begin.log_path(), files); !redirected.ok()) {
-        LogWarning("rank", "{}", ToString(redirected));
-      } else {
-        LimitLog(LogLimitFromEnvironment());
-      }
-      SetLogContext(fmt::format("job={} rank={} epoch={}", begin.start().job(), begin.rank(),
-                                begin.start().group_epoch()));
-      MoveTo(begin.cores());
-      const v1::CoreSet cores = begin.cores();
-      run = std::make_unique<RankRun>(std::move(*command.mutable_begin()), surroundings);
-      run->ShareCores(cores);
+      run = BeginRun(std::move(*command.mutable_begin()), surroundings);
     } else if (command.has_coordinator() && run) {
       run->Handle(command.coordinator());
     } else if (command.has_cores() && run) {

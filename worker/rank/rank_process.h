@@ -1,10 +1,12 @@
 // The process that runs the ranks of one device: `troupe-worker --rank-process SOCKET,PROGRESS`,
 // started only by the daemon. Its main thread is the control thread; each group epoch has its own
-// step thread (worker/rank/rank_run.h).
+// step thread (worker/rank/rank_run.h). Neither is an actor: a step is one sequence, which a
+// mailbox would only delay, and what it needs of the control thread is the newest order, not each
+// message (worker/rank/directives.h).
 //
-// It dies with its daemon: by the parent-death signal, armed here for the daemon's main thread, and
-// by the end of file on its socket. It stays warm between group epochs and jobs; a job leaves no
-// state in it.
+// It dies with its daemon: by the parent-death signal, armed here for the daemon's thread that
+// starts it, and by the end of file on its socket. It stays warm between group epochs and jobs; a
+// job leaves no state in it.
 #ifndef TROUPE_WORKER_RANK_RANK_PROCESS_H_
 #define TROUPE_WORKER_RANK_RANK_PROCESS_H_
 

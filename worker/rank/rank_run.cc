@@ -41,8 +41,8 @@ v1::GroupFlight ToProto(const CollectiveFlight& flight) {
   told.set_axis(flight.axis);
   told.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
   told.set_entered(flight.entered);
-  if (flight.stands_in == 0) return told;
-  told.set_stands_in(flight.stands_in);
+  if (flight.blocked_in == 0) return told;
+  told.set_blocked_in(flight.blocked_in);
   told.set_operation(std::string(Name(flight.operation)));
   told.set_purpose(std::string(Name(flight.purpose)));
   told.set_bytes(flight.bytes);
@@ -76,13 +76,13 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     return body.job() == begin_.start().job() && body.group_epoch() == begin_.start().group_epoch();
   };
   if (message.has_address_book() && is_ours(message.address_book())) {
-    directives_.TakeAddresses(message.address_book());
+    directives_.SetAddresses(message.address_book());
   } else if (message.has_ticket() && is_ours(message.ticket())) {
-    directives_.TakeTicket(message.ticket(), around_.clock->Now());
+    directives_.AddTicket(message.ticket(), around_.clock->Now());
   } else if (message.has_checkpoint_request() && is_ours(message.checkpoint_request())) {
-    directives_.TakeRequest(message.checkpoint_request().intent());
+    directives_.AddRequest(message.checkpoint_request().intent());
   } else if (message.has_save_images() && is_ours(message.save_images())) {
-    directives_.TakeImageOrder(message.save_images().step());
+    directives_.OrderImage(message.save_images().step());
   } else if (message.has_trace_request() && is_ours(message.trace_request())) {
     traces_.Submit(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
@@ -96,7 +96,7 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     if (message.stop_ranks().finished()) {
       directives_.Stop(OkStatus());
     } else {
-      if (message.stop_ranks().tell_flight()) TellFlight();
+      if (message.stop_ranks().tell_flight()) SendFlight();
       Abort(Cancelled("stopped by the coordinator: {}", message.stop_ranks().reason()));
     }
     directives_.Release();
@@ -113,8 +113,9 @@ void RankRun::ShareCores(const v1::CoreSet& cores) {
 void RankRun::CheckTicket(MonotonicTime now) {
   const std::optional<MonotonicTime> end = directives_.expires_at();
   if (end && now >= *end && !directives_.stopped()) {
-    Abort(WithCause(DeadlineExceeded("the ticket's lifetime is over: no word of the coordinator"),
-                    kCauseTicket));
+    Abort(
+        WithCause(DeadlineExceeded("the ticket has expired: no message came from the coordinator"),
+                  kCauseTicket));
   }
 }
 
@@ -139,7 +140,7 @@ void RankRun::Run() {
   traces_.EndSteps();
   if (!status.ok() && !asked_for) {
     // Sent before the failure, so that it is available when the failure is judged.
-    if (Hung(stopped ? *stopped : status)) TellFlight();
+    if (Hung(stopped ? *stopped : status)) SendFlight();
     ReportFailure(stopped ? *stopped : status);
   }
   directives_.WaitForRelease();
@@ -164,16 +165,37 @@ void RankRun::Run() {
 }
 
 Status RankRun::RunSteps() {
-  const v1::StartRanks& start = begin_.start();
   StepProgress& progress = *around_.progress;
   progress.step.store(0, std::memory_order_relaxed);
   progress.operation[0] = '\0';
   progress.Enter(Phase::kBuild);
   const int cores_on_host =
       begin_.cores_on_host() > 0 ? begin_.cores_on_host() : static_cast<int>(AllowedCores().size());
-  const int threads = std::max(1, start.plan().threads_per_rank());
+  const int threads = std::max(1, begin_.start().plan().threads_per_rank());
   omp_set_num_threads(threads);
+  TROUPE_ASSIGN_OR_RETURN(const Duration hang_limit, Build(threads, cores_on_host));
+  TROUPE_ASSIGN_OR_RETURN(v1::WorkerMessage address, MakeAddress());
 
+  progress.Enter(Phase::kLoad);
+  const MonotonicTime begin = around_.clock->Now();
+  TROUPE_ASSIGN_OR_RETURN(loaded_step_, Load());
+  environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
+  TROUPE_RETURN_IF_ERROR(MakeSaver());
+  TROUPE_RETURN_IF_ERROR(MeetOthers(std::move(address), hang_limit));
+  DescribeEnvironment(threads, cores_on_host);
+  SendReady();
+
+  TROUPE_RETURN_IF_ERROR(TakeSteps());
+  ReportMetrics();
+  progress.Enter(Phase::kWaitTicket);
+  // Stopped between two steps.
+  if (const auto stopped = directives_.stopped()) return *stopped;
+  SaveLast();
+  return OkStatus();
+}
+
+StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
+  const v1::StartRanks& start = begin_.start();
   MonotonicTime begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
   Duration built = around_.clock->Now() - begin;
@@ -193,71 +215,72 @@ Status RankRun::RunSteps() {
   begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(
       executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
-                                *backend_, *network_, *dataset_, &progress));
+                                *backend_, *network_, *dataset_, around_.progress));
   built += around_.clock->Now() - begin;
+  environment_.set_build_seconds(ToSeconds(built));
   executor_->set_trace(&traces_.steps());
   around_.note_executable(&executor_->executable());
+  return options.hang_limit;
+}
 
-  v1::WorkerMessage address;
-  TROUPE_RETURN_IF_ERROR(folder_proof_.Begin(address.mutable_rank_address()));
-  address.mutable_rank_address()->set_job(start.job());
-  address.mutable_rank_address()->set_group_epoch(start.group_epoch());
-  address.mutable_rank_address()->set_rank(begin_.rank());
-  address.mutable_rank_address()->set_pid(getpid());
-  address.mutable_rank_address()->set_address(network_->address());
+StatusOr<v1::WorkerMessage> RankRun::MakeAddress() {
+  v1::WorkerMessage message;
+  v1::RankAddress& address = *message.mutable_rank_address();
+  TROUPE_RETURN_IF_ERROR(folder_proof_.Begin(&address));
+  address.set_job(begin_.start().job());
+  address.set_group_epoch(begin_.start().group_epoch());
+  address.set_rank(begin_.rank());
+  address.set_pid(getpid());
+  address.set_address(network_->address());
+  return message;
+}
 
-  progress.Enter(Phase::kLoad);
-  begin = around_.clock->Now();
-  TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load());
-  loaded_step_ = applied;
-  environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
-  environment_.set_build_seconds(ToSeconds(built));
-  TROUPE_RETURN_IF_ERROR(MakeSaver());
+Status RankRun::MeetOthers(v1::WorkerMessage address, Duration hang_limit) {
   // Sent only now: a rank without an address still works on its own part; from here on each rank
   // waits for others.
   Send(std::move(address));
   meets_others_ = true;
-  progress.Enter(Phase::kConnect);
+  around_.progress->Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::RankAddress> ranks, directives_.WaitForAddresses());
   TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
   std::vector<std::string> addresses;
   for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
   // Other ranks may be slow to see each other's tokens; they have as long as the coordinator waits.
-  const Duration start_limit = FromSeconds(start.start_seconds());
-  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
+  const Duration start_limit = FromSeconds(begin_.start().start_seconds());
+  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
-  TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(applied));
+  TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(loaded_step_));
   if (begin_.rank() == 0) folder_proof_.Clean();
-  LogInfo("rank", "ready after step {}; memory plan {} bytes", applied,
+  LogInfo("rank", "ready after step {}; memory plan {} bytes", loaded_step_,
           built_->memory.total_bytes());
-  DescribeEnvironment(threads, cores_on_host);
-  v1::WorkerMessage ready;
-  ready.mutable_rank_ready()->set_job(start.job());
-  ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
-  ready.mutable_rank_ready()->set_rank(begin_.rank());
-  ready.mutable_rank_ready()->set_step(applied);
-  *ready.mutable_rank_ready()->mutable_environment() = environment_;
-  Send(std::move(ready));
-  ready_ = true;
-  (void)core_wait_.TakeSeconds();
+  return OkStatus();
+}
 
-  TROUPE_RETURN_IF_ERROR(TakeSteps());
-  ReportMetrics();
-  progress.Enter(Phase::kWaitTicket);
-  // Stopped between two steps.
-  if (const auto stopped = directives_.stopped()) return *stopped;
-  // All steps are done. If the last state could not be saved, because a disk is full, the
-  // coordinator asks again: this rank may hold the only copy of it.
+void RankRun::SendReady() {
+  v1::WorkerMessage message;
+  v1::RankReady& ready = *message.mutable_rank_ready();
+  ready.set_job(begin_.start().job());
+  ready.set_group_epoch(begin_.start().group_epoch());
+  ready.set_rank(begin_.rank());
+  ready.set_step(loaded_step_);
+  *ready.mutable_environment() = environment_;
+  Send(std::move(message));
+  ready_ = true;
+  (void)core_wait_.SecondsSinceLastCall();
+}
+
+void RankRun::SaveLast() {
+  // If the last state could not be saved, because a disk is full, the coordinator asks again: this
+  // rank may hold the only copy of it.
   const int64_t last_step = executor_->applied_step();
   while (const auto order = directives_.WaitForLastOrder(last_step, last_attempt_)) {
     if (order->save) {
-      TakeCheckpoint(*order->save, last_step);
+      StartCheckpoint(*order->save, last_step);
     } else {
       SaveImage(last_step);
     }
-    progress.Enter(Phase::kWaitTicket);
+    around_.progress->Enter(Phase::kWaitTicket);
   }
-  return OkStatus();
 }
 
 void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
@@ -270,15 +293,14 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   environment_.mutable_implementations()->Assign(backend_->implementations().begin(),
                                                  backend_->implementations().end());
   const kernels::PreparationCounts counts = backend_->preparation_counts();
-  if (counts.choices_found) environment_.set_choices_found(*counts.choices_found);
+  if (counts.tuning_cache_hits) environment_.set_choices_found(*counts.tuning_cache_hits);
   host_fallbacks_ =
       LinkFallbacks(network_->links(), begin_.start().plan(), begin_.rank(), HasRdmaDevices());
   if (!begin_.core_table_fault().empty())
     host_fallbacks_.push_back(CoreFallback(begin_.core_table_fault()));
   const std::vector<std::string> fallbacks = Fallbacks();
-  for (const std::string& line : fallbacks) LogInfo("rank", "falls back: {}", line);
-  DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ,
-                  &environment_);
+  for (const std::string& line : fallbacks) LogInfo("rank", "uses a fallback: {}", line);
+  DescribeProgram(built_->program, backend_->executed_matmuls(), fallbacks, environ, &environment_);
   preparation_.Reported(backend_->fallbacks().size());
 }
 
@@ -351,7 +373,7 @@ bool RankRun::Hung(const Status& status) const {
   return ready_ && AttachedCause(status).empty() && status.code() == StatusCode::kDeadlineExceeded;
 }
 
-void RankRun::TellFlight() {
+void RankRun::SendFlight() {
   std::lock_guard lock(parts_mutex_);
   // Before the rank is ready its communicators are still being made.
   if (!network_ || !ready_) return;
@@ -420,7 +442,7 @@ Status RankRun::TearDown() {
   saver_.reset();
   executor_.reset();
   if (backend_ && !backend_->gives_back())
-    return Internal("what this rank holds of its device cannot be given back");
+    return Internal("the device memory of this rank cannot be released");
   backend_.reset();
   network_.reset();
   return OkStatus();
@@ -430,7 +452,7 @@ StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_
                                           int64_t last_step) {
   std::lock_guard lock(parts_mutex_);
   // These objects own the names of operations and groups.
-  if (!network_ || !executor_) return Unavailable("rank {} is ending: ask again", begin_.rank());
+  if (!network_ || !executor_) return Unavailable("rank {} is ending: try again", begin_.rank());
   TracedCollectives collectives;
   collectives.operations = network_->RecordedOperations(&collectives.complete);
   return MakeRankTrace(trace, collectives, first_step, last_step);

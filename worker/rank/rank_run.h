@@ -1,6 +1,6 @@
-// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, has its part
-// of checkpoints saved, and ends when told to. All slow work runs on its own step thread; nothing
-// of it outlives the object.
+// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, saves its
+// part of checkpoints, and ends on order. All slow work runs on its own step thread, which ends
+// before the object does.
 //
 // Thread-safety: only the control thread calls the public functions.
 #ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
@@ -79,6 +79,17 @@ class RankRun {
  private:
   void Run();
   Status RunSteps();
+  // Makes the program, the network, the data and the executor. Returns the time limit of the
+  // network's collectives.
+  StatusOr<Duration> Build(int threads, int cores_on_host);
+  // Returns the message with this rank's address, and begins the proof that all ranks share the
+  // checkpoint folder.
+  StatusOr<v1::WorkerMessage> MakeAddress();
+  // Sends the address and connects to the other ranks. Collective from here on.
+  Status MeetOthers(v1::WorkerMessage address, Duration hang_limit);
+  void SendReady();
+  // Saves the last state as often as the coordinator asks for it. REQUIRES: all steps are done.
+  void SaveLast();
   // Fills parameters from a checkpoint or the seed; returns the step after which they were saved.
   StatusOr<int64_t> Load();
   // Restores from the checkpoint. Returns DATA_LOSS if it lacks a file, NOT_FOUND if its folder is
@@ -100,8 +111,8 @@ class RankRun {
   Status SubmitStep();
   Status CollectStep(StepOrder* order);
   // Schedules `intent` to be taken once the state is that after `step`.
-  void TakeLater(v1::CheckpointIntent intent, int64_t step, StepOrder* order);
-  void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
+  void ScheduleCheckpoint(v1::CheckpointIntent intent, int64_t step, StepOrder* order);
+  void StartCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
   // Writes the whole state of this rank into its worker's data directory and reports the path.
   void SaveImage(int64_t step);
   StatusOr<std::string> WriteImage(const std::string& directory, int64_t step);
@@ -118,7 +129,7 @@ class RankRun {
   // Whether a collective exceeded its time limit while the rank ran.
   bool Hung(const Status& status) const;
   // Sends this rank's progress in its collectives. May be called from any thread.
-  void TellFlight();
+  void SendFlight();
   void ReportFailure(const Status& status);
   // Returns "; in flight on the device: …" with the device's collectives; empty if there are none.
   std::string InFlightOnDevice() const;

@@ -21,7 +21,7 @@ Status RankRun::TakeSteps() {
         break;
       case Move::kSubmit:
         TROUPE_RETURN_IF_ERROR(SubmitStep());
-        order.Submitted(executor_->Settles(executor_->submitted_step()));
+        order.Submitted(executor_->DrainsAfter(executor_->submitted_step()));
         break;
       case Move::kCollect:
         TROUPE_RETURN_IF_ERROR(CollectStep(&order));
@@ -29,7 +29,7 @@ Status RankRun::TakeSteps() {
       case Move::kAct: {
         bool then_stop = false;
         for (const v1::CheckpointIntent& intent : due_checkpoints_.at(order.submitted())) {
-          TakeCheckpoint(intent, order.submitted());
+          StartCheckpoint(intent, order.submitted());
           then_stop |= intent.then_stop();
         }
         due_checkpoints_.erase(order.submitted());
@@ -59,7 +59,7 @@ Status RankRun::AgreeOnTicket(StepOrder* order) {
   order->Agreed(agreed[0]);
   for (size_t i = 1; i < agreed.size(); ++i) {
     const int64_t due = step + static_cast<int64_t>(i) - 1;
-    if (agreed[i] != 0) TakeLater(directives_.TakeDue(due), due, order);
+    if (agreed[i] != 0) ScheduleCheckpoint(directives_.PopDue(due), due, order);
   }
   return OkStatus();
 }
@@ -68,15 +68,13 @@ Status RankRun::SubmitStep() {
   saving_.push_back(saver_->busy());
   const bool is_ahead = executor_->submitted_step() > executor_->applied_step();
   if (!is_ahead) (void)communication_.Advance(CollectiveSeconds());
-  return executor_->Submit({}, [this](ControlInputs& inputs) -> Status {
-    around_.progress->Enter(Phase::kCheckpoint);
-    if (saving_.back()) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
-    saver_->WaitForCopy();
-    if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
-    inputs = directives_.InputsFor(
-        executor_->submitted_step() + 1 + executor_->options().control_lag_steps, saver_->busy());
-    return OkStatus();
-  });
+  TROUPE_RETURN_IF_ERROR(executor_->SubmitGradients());
+  around_.progress->Enter(Phase::kCheckpoint);
+  if (saving_.back()) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
+  saver_->WaitForCopy();
+  if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
+  return executor_->SubmitUpdate(directives_.InputsFor(
+      executor_->submitted_step() + 1 + executor_->options().control_lag_steps, saver_->busy()));
 }
 
 Status RankRun::CollectStep(StepOrder* order) {
@@ -85,19 +83,19 @@ Status RankRun::CollectStep(StepOrder* order) {
   for (v1::CheckpointIntent& intent :
        directives_.CheckpointsAfter(result, executor_->options().control_lag_steps)) {
     const int64_t step = intent.step() > 0 ? intent.step() : order->submitted();
-    TakeLater(std::move(intent), step, order);
+    ScheduleCheckpoint(std::move(intent), step, order);
   }
   const auto due = due_checkpoints_.find(result.step);
   Report(result, due == due_checkpoints_.end() ? 0 : due->second.front().attempt());
   return OkStatus();
 }
 
-void RankRun::TakeLater(v1::CheckpointIntent intent, int64_t step, StepOrder* order) {
+void RankRun::ScheduleCheckpoint(v1::CheckpointIntent intent, int64_t step, StepOrder* order) {
   order->ActAfter(step);
   due_checkpoints_[step].push_back(std::move(intent));
 }
 
-void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
+void RankRun::StartCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
   around_.progress->Enter(Phase::kCheckpoint);
   last_attempt_ = std::max(last_attempt_, intent.attempt());
   saver_->StartSave(intent, step);
@@ -117,7 +115,7 @@ void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
                              .epoch_step = result.step - loaded_step_,
                              .saving = saving_.front(),
                              .communication = communication_.Advance(CollectiveSeconds()),
-                             .core_wait_seconds = core_wait_.TakeSeconds()});
+                             .core_wait_seconds = core_wait_.SecondsSinceLastCall()});
   preparation_.Add(backend_->preparation_counts(), backend_->fallbacks(), host_fallbacks_,
                    message.mutable_step_report());
   saving_.pop_front();

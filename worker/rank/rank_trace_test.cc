@@ -63,13 +63,13 @@ TEST(RankTraceTest, AStepWhoseCollectivesAreForgottenIsNotHeld) {
   const Status status = CheckHeld(told, 1, 3);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(status)),
-              HasSubstr("remembers steps 3 to 3 of group epoch 0, not 1 to 3"));
+              HasSubstr("has a record of steps 3 to 3 of group epoch 0, not of 1 to 3"));
   EXPECT_EQ(OnlySteps(told, 4, 9).events_size(), 0);
 }
 
 TEST(RankTraceTest, ARankThatMadeNoStepRemembersNone) {
   const v1::RankTrace told = MakeRankTrace(StepTrace(), {}, 1, 5);
-  EXPECT_THAT(std::string(Message(CheckHeld(told, 1, 5))), HasSubstr("remembers no step"));
+  EXPECT_THAT(std::string(Message(CheckHeld(told, 1, 5))), HasSubstr("has no record of steps"));
 }
 
 TEST(RankTraceTest, WhatAnEndedRankRemembersLiesBesideItsLog) {

@@ -119,7 +119,7 @@ class OverlapDivision {
       result[i].push_back(*least);
       load[*least] += threads_[i];
     }
-    HandOutTheRest(&result);
+    AssignFreeCores(&result);
     return result;
   }
 
@@ -139,7 +139,7 @@ class OverlapDivision {
 
   // Gives each core without an owner to the member with the most threads per core among those that
   // may use it.
-  void HandOutTheRest(std::vector<std::vector<size_t>>* result) {
+  void AssignFreeCores(std::vector<std::vector<size_t>>* result) {
     for (size_t core = 0; core < owner_.size(); ++core) {
       if (owner_[core] != kNobody) continue;
       size_t most = kNobody;

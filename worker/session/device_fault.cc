@@ -10,7 +10,7 @@
 namespace troupe::session {
 namespace {
 
-void SayFailed(State& state, const Device& device, const std::string& cause, Effects& effects) {
+void ReportFailed(State& state, const Device& device, const std::string& cause, Effects& effects) {
   Group* const group = FindGroup(state, device.job, device.group_epoch);
   if (group == nullptr) return;  // a newer epoch has begun
   v1::WorkerMessage message;
@@ -46,7 +46,7 @@ void OnDeviceFault(State& state, const DeviceFault& fault, Effects& effects) {
   if (device.process == ProcessState::kStarting && !fault.condemned) return;
   if (!device.job.empty() && device.process != ProcessState::kKilled) {
     device.fault = fault.cause;
-    SayFailed(state, device, fault.cause, effects);
+    ReportFailed(state, device, fault.cause, effects);
   }
   if (fault.condemned && device.next) {
     RefuseNext(state, fault.device,

@@ -206,7 +206,7 @@ void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effe
   state.link = Link::kUp;
   state.failed_dials = 0;
   ForgetEpochs(state, [](const std::string&) { return true; });
-  NoteOnce(state, fmt::format("welcomed by the coordinator of leader epoch {}", state.leader_epoch),
+  NoteOnce(state, fmt::format("accepted by the coordinator of leader epoch {}", state.leader_epoch),
            effects);
   state.heartbeat_at = now + state.limits.heartbeat;
   SendAgain(state, effects);
@@ -389,7 +389,7 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
     GoDown(state, now);
     NoteOnce(
         state,
-        fmt::format("nothing was heard of the coordinator for {} s", ToSeconds(state.limits.lease)),
+        fmt::format("no message came from the coordinator for {} s", ToSeconds(state.limits.lease)),
         effects);
   }
   if (state.link == Link::kDown && now >= state.dial_at) DialNow(state, now, effects);
@@ -421,7 +421,8 @@ Effects Step(State& state, const Event& event) {
   } else if (const auto* closed = std::get_if<StreamClosed>(&event.what)) {
     if (closed->stream == state.stream && state.link != Link::kDown) {
       GoDown(state, event.now);
-      NoteOnce(state, fmt::format("no stream to the coordinator: {}", closed->reason), effects);
+      NoteOnce(state, fmt::format("there is no stream to the coordinator: {}", closed->reason),
+               effects);
     }
   } else if (const auto* said = std::get_if<RankSaid>(&event.what)) {
     OnRankSaid(state, *said, effects);

@@ -1,6 +1,6 @@
 // The worker daemon as one pure state machine: its stream to the coordinator, its rank processes,
 // and the data it keeps until the coordinator has them. It uses no clock, thread, socket or
-// process; the shell (worker/daemon/daemon.h) and simulations drive the same Step.
+// process; the shell (worker/daemon/session_actor.h) and simulations drive the same Step.
 //
 // Invariants:
 // - A message with a lower leader epoch than the highest seen, or a lower group epoch than the
@@ -9,9 +9,9 @@
 //   the older one has stopped.
 // - Rank 0's step reports, votes and manifests are kept until acknowledged and resent on every new
 //   stream, as are each rank's reports of its start and failure. Receivers treat duplicates as one.
-// - A rank told to stop is killed once its limit has passed. No other action or omission of a
-//   coordinator kills a rank: without a coordinator, ranks run to the end of their tickets and
-//   check the tickets' lifetimes themselves.
+// - A rank that was ordered to stop is killed when its limit has passed. No other action or
+//   omission of a coordinator kills a rank: without a coordinator, ranks run to the end of their
+//   tickets and check the tickets' lifetimes themselves.
 // - No rank begins and no process starts on a condemned device.
 // - Each rank runs on the cores that DivideCores gives it among all ranks known on the host.
 #ifndef TROUPE_WORKER_SESSION_SESSION_H_

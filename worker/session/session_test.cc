@@ -715,7 +715,7 @@ TEST_F(SessionTest, ABurnInIsAnsweredAndStopsWhereRanksAreWanted) {
   const auto sent = Sent(Do(BurnInEnded{done}));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].burn_in_done().request(), 7u);
-  EXPECT_TRUE(All<StopBurnIn>(Said(Start(2))).empty()) << "none is under way";
+  EXPECT_TRUE(All<StopBurnIn>(Said(Start(2))).empty()) << "none is in progress";
 
   Said(message);
   message.mutable_burn_in()->set_request(8);
@@ -836,7 +836,7 @@ TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
       << "the lease's, not the device's";
   EXPECT_GT(NextDeadline(state_), now_);
   EXPECT_TRUE(All<StartProcess>(After(std::chrono::seconds(1))).empty());
-  EXPECT_TRUE(Do(DeviceFault{1, true, "Xid 79"}).empty()) << "it is told once";
+  EXPECT_TRUE(Do(DeviceFault{1, true, "Xid 79"}).empty()) << "it is reported once";
 
   FromRank(0, Stopped(1, 0));
   Idle(0);

@@ -22,8 +22,8 @@ namespace troupe::session {
 inline constexpr int kProtocolVersion = 2;
 
 struct Config {
-  // protocol_version … metrics_address and the images of former lives; `held` and leader_epoch_seen
-  // are empty.
+  // protocol_version … metrics_address and the images of earlier incarnations; `held` and
+  // leader_epoch_seen are empty.
   v1::Hello identity;
   std::string log_directory;       // folder of ranks' logs, see RankLogPath
   std::string image_directory;     // folder of images of ranks' states

@@ -8,17 +8,17 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-class GroupedProduct : public Instruction {
+class GroupedMatmul : public Instruction {
  public:
-  GroupedProduct(const GroupedProductArgs& args, Overwrites overwrites, int threads)
+  GroupedMatmul(const GroupedMatmulArgs& args, Overwrites overwrites, int threads)
       : args_(args), overwrites_(overwrites), threads_(threads), written_(args.experts) {}
 
   Status Run(const RunOptions& options) override {
     omp_set_num_threads(threads_);  // for parallel regions of this thread, which oneDNN opens
     const int64_t element = args_.bfloat16 ? 2 : 4;
-    const bool is_weight = args_.kind == ProductKind::kWeightGradient;
-    const int64_t a_row = (args_.kind == ProductKind::kForward ? args_.k : args_.n) * element;
-    const int64_t other_row = (args_.kind == ProductKind::kForward ? args_.n : args_.k) * element;
+    const bool is_weight = args_.kind == MatmulKind::kWeightGradient;
+    const int64_t a_row = (args_.kind == MatmulKind::kForward ? args_.k : args_.n) * element;
+    const int64_t other_row = (args_.kind == MatmulKind::kForward ? args_.n : args_.k) * element;
     const int64_t matrix = args_.n * args_.k;
     const bool accumulates = Accumulates(overwrites_, options);
     written_.assign(written_.size(), accumulates);
@@ -58,13 +58,13 @@ class GroupedProduct : public Instruction {
         a += rows * a_step;
         b += rows * b_step;
         c += rows * c_step;
-        accumulate = args_.kind == ProductKind::kWeightGradient;
+        accumulate = args_.kind == MatmulKind::kWeightGradient;
       }
     }
     return OkStatus();
   }
 
-  const GroupedProductArgs args_;
+  const GroupedMatmulArgs args_;
   const Overwrites overwrites_;
   const int threads_;
   std::vector<char> written_;  // by expert: already holds a sum
@@ -72,9 +72,9 @@ class GroupedProduct : public Instruction {
 
 }  // namespace
 
-std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args,
-                                                Overwrites overwrites, int threads) {
-  return std::make_unique<GroupedProduct>(args, overwrites, threads);
+std::unique_ptr<Instruction> MakeGroupedMatmulInstruction(const GroupedMatmulArgs& args,
+                                                          Overwrites overwrites, int threads) {
+  return std::make_unique<GroupedMatmul>(args, overwrites, threads);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -15,10 +15,10 @@
 namespace troupe::kernels::cpu {
 
 inline constexpr std::array<int64_t, 5> kRowTiles = {256, 64, 16, 4, 1};
-using TileProducts = std::array<Product*, kRowTiles.size()>;
+using TileMatmuls = std::array<Matmul*, kRowTiles.size()>;
 
-struct GroupedProductArgs {
-  ProductKind kind;
+struct GroupedMatmulArgs {
+  MatmulKind kind;
   bool bfloat16;
   const char* a;  // rows: x or dy
   const char* b;  // the experts' weights, or x for a weight gradient
@@ -26,11 +26,11 @@ struct GroupedProductArgs {
   const int32_t* counts;  // the expert of count i is i mod experts
   int64_t num_counts, experts, k, n;
   char* scratch;
-  TileProducts tiles;  // for bfloat16
+  TileMatmuls tiles;  // for bfloat16
 };
 
-std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args,
-                                                Overwrites overwrites, int threads);
+std::unique_ptr<Instruction> MakeGroupedMatmulInstruction(const GroupedMatmulArgs& args,
+                                                          Overwrites overwrites, int threads);
 
 }  // namespace troupe::kernels::cpu
 

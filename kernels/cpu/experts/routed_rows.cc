@@ -86,7 +86,7 @@ std::unique_ptr<Instruction> MakeGatherRouted(const RoutedRowsArgs& args,
 StatusOr<std::unique_ptr<Instruction>> MakeScatterRouted(const RoutedRowsArgs& args,
                                                          Communicator* communicator) {
   const std::optional<Reduction> sum = ReductionOf(args.dtype, model::ReduceKind::kSum);
-  if (!sum) return InvalidArgument("no sum of {}", model::Name(args.dtype));
+  if (!sum) return InvalidArgument("sums of {} are not supported", model::Name(args.dtype));
   return std::make_unique<ScatterRouted>(args, *sum, communicator);
 }
 

@@ -1,6 +1,6 @@
 // Scores of the router's kernels. These kernels (router_….cc) are scalar float32 code, because they
 // handle one number per token and expert where the adjacent matmuls handle thousands, and run on
-// one thread, because the slot of a choice depends on all earlier choices.
+// one thread, because the slot of an assignment depends on all earlier ones.
 #ifndef TROUPE_KERNELS_CPU_EXPERTS_ROUTER_H_
 #define TROUPE_KERNELS_CPU_EXPERTS_ROUTER_H_
 

@@ -10,7 +10,7 @@ void RouterLoad(const RouterLoadArgs& args, int, int) {
   for (int64_t r = 0; r < args.rows; ++r) {
     const int64_t row = args.router.first_row + r;
     float* load = args.load + row / args.router.local_tokens * (experts + 1);
-    for (int64_t j = 0; j < k; ++j) load[args.chosen[r * k + j]] += 1;
+    for (int64_t j = 0; j < k; ++j) load[args.expert_ids[r * k + j]] += 1;
     load[experts] += args.weights[row];
   }
 }

@@ -28,7 +28,7 @@ void RouterTopK(const RouterTopKArgs& args, int, int) {
   float scores[model::kMaxExperts];
   for (int64_t r = 0; r < args.rows; ++r) {
     RouterScores(args.logits + r * experts, args.router, scores);
-    int32_t* chosen = args.chosen + r * k;
+    int32_t* expert_ids = args.expert_ids + r * k;
     float* weights = args.weights + r * k;
     float sum = 0;
     for (int64_t j = 0; j < k; ++j) {
@@ -36,13 +36,13 @@ void RouterTopK(const RouterTopKArgs& args, int, int) {
       float most = 0;
       for (int32_t e = 0; e < experts; ++e) {
         const float key = args.bias != nullptr ? scores[e] + args.bias[e] : scores[e];
-        const bool taken = std::find(chosen, chosen + j, e) != chosen + j;
+        const bool taken = std::find(expert_ids, expert_ids + j, e) != expert_ids + j;
         if (!taken && (best < 0 || key > most)) {
           best = e;
           most = key;
         }
       }
-      chosen[j] = best;
+      expert_ids[j] = best;
       weights[j] = scores[best];
       sum += scores[best];
       if (args.router.capacity == 0 || args.counts[best] < args.router.capacity) {
@@ -60,7 +60,7 @@ void RouterTopK(const RouterTopKArgs& args, int, int) {
     end[e] = first;
   }
   for (int64_t i = 0; i < args.rows * k; ++i) {
-    const int32_t e = args.chosen[i];
+    const int32_t e = args.expert_ids[i];
     args.slots[i] = next[e] < end[e] ? next[e]++ : -1;
   }
 }
@@ -71,20 +71,20 @@ void RouterTopKGrad(const RouterTopKGradArgs& args, int, int) {
   for (int64_t r = 0; r < args.rows; ++r) {
     RouterScores(args.logits + r * experts, args.router, scores);
     const float* dweights = args.dweights + r * k;
-    const int32_t* chosen = args.chosen + r * k;
+    const int32_t* expert_ids = args.expert_ids + r * k;
     float* dlogits = args.dlogits + r * experts;
     // dlogits first holds the gradient of the scores.
     std::fill_n(dlogits, experts, 0.0f);
     float sum = 1, mean = 0;
     if (args.router.normalise) {
       sum = 0;
-      for (int64_t j = 0; j < k; ++j) sum += scores[chosen[j]];
-      for (int64_t j = 0; j < k; ++j) mean += dweights[j] * scores[chosen[j]] / sum;
+      for (int64_t j = 0; j < k; ++j) sum += scores[expert_ids[j]];
+      for (int64_t j = 0; j < k; ++j) mean += dweights[j] * scores[expert_ids[j]] / sum;
     }
     float along = 0;  // Σ score · gradient
     for (int64_t j = 0; j < k; ++j) {
-      dlogits[chosen[j]] = (dweights[j] - mean) / sum;
-      along += scores[chosen[j]] * dlogits[chosen[j]];
+      dlogits[expert_ids[j]] = (dweights[j] - mean) / sum;
+      along += scores[expert_ids[j]] * dlogits[expert_ids[j]];
     }
     for (int64_t e = 0; e < experts; ++e) {
       dlogits[e] = args.router.score == model::RouterScore::kSoftmax

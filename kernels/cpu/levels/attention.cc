@@ -76,7 +76,7 @@ struct BackwardScratch {
   float *key_gradient, *value_gradient;
   uint32_t *queries, *output_gradient, *query_rows, *output_gradient_rows;
   uint32_t *probabilities, *score_gradient, *score_gradient_rows;
-  float *scores, *products, *query_gradient, *delta;
+  float *scores, *probability_gradient, *query_gradient, *delta;
   BackwardScratch(Scratch& s, const Extents& e)
       : keys_transposed(s.Allocate<uint32_t>(e.padded_tokens() * e.depth())),
         values_transposed(s.Allocate<uint32_t>(e.padded_tokens() * e.depth())),
@@ -91,7 +91,7 @@ struct BackwardScratch {
         score_gradient(s.Allocate<uint32_t>(kQueries / e.pack * kKeys)),
         score_gradient_rows(s.Allocate<uint32_t>(kQueries * kKeys / e.pack)),
         scores(s.Allocate<float>(kQueries * kKeys)),
-        products(s.Allocate<float>(kQueries * kKeys)),
+        probability_gradient(s.Allocate<float>(kQueries * kKeys)),
         query_gradient(s.Allocate<float>(kQueries * e.width())),
         delta(s.Allocate<float>(kQueries)) {}
 };
@@ -337,7 +337,7 @@ TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, const 
         const KeyRange& seen = ranges.of[r + i];
         if (!SeesAll(seen, key)) score = Masked(score, key + v * kLanes, seen);
         p[i] = Exp(score - lse[(r + i) * lse_stride]);
-        ds[i] = p[i] * (Load(s.products + at) - s.delta[r + i]) * scale;
+        ds[i] = p[i] * (Load(s.probability_gradient + at) - s.delta[r + i]) * scale;
         if constexpr (kPairs) {
           Store(reinterpret_cast<BFloat16*>(s.score_gradient_rows) + at, ds[i]);
         }
@@ -391,7 +391,7 @@ void GradientBlock(const AttentionGradArgs& args, const Extents& e, const Backwa
                       kKeys, e.depth()},
                      rows, kKeys, false);
     Multiply<kPairs>({s.output_gradient, e.depth(), 1, s.values_transposed + key * e.depth(), kKeys,
-                      s.products, kKeys, e.depth()},
+                      s.probability_gradient, kKeys, e.depth()},
                      rows, kKeys, false);
     ScoreGradients<kPairs>(s, rows, ranges, key, scale, lse, query_heads);
     const uint32_t* ds_rows = kPairs ? s.score_gradient_rows : s.score_gradient;

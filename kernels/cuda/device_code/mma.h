@@ -76,13 +76,13 @@ inline void LoadMatrices(const BFloat16* row, bool transposed, uint32_t (&to)[4]
   }
 }
 
-struct Factors {
+struct Operands {
   FragmentA a;
   FragmentB b;
 };
 
 inline void MultiplyAdd(FragmentC& c, const FragmentA& a, const FragmentB& b) {
-  const WarpValues<Factors> lanes({a, b});
+  const WarpValues<Operands> lanes({a, b});
   const unsigned lane = ThreadIndex() % 32, g = lane / 4, t = lane % 4;
   for (unsigned k = 0; k < 4; ++k) {
     // Rows g and g + 8 of A are in the four lanes of g; columns 2t and 2t + 1 of B are in the four

@@ -65,9 +65,9 @@ TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& r
   }
 }
 
-// product[i][j] += Σ_k left[row + i][k] · right[j][k], i < 16 · kRowTiles, j < 8 · kColumns.
+// result[i][j] += Σ_k left[row + i][k] · right[j][k], i < 16 · kRowTiles, j < 8 · kColumns.
 template <int kRowTiles, int kColumns, int kWidth>
-TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
+TROUPE_DEVICE void MultiplyRows(FragmentC (&result)[kRowTiles][kColumns],
                                 const SharedTile<BFloat16, kWidth>& left, int row,
                                 const SharedTile<BFloat16, kWidth>& right) {
   TROUPE_UNROLL
@@ -80,14 +80,14 @@ TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
       const FragmentB2 b = LoadBTransposed(right, 8 * n, k);
       TROUPE_UNROLL
       for (int m = 0; m < kRowTiles; ++m) {
-        MultiplyAdd(product[m][n], a[m], b.first);
-        MultiplyAdd(product[m][n + 1], a[m], b.second);
+        MultiplyAdd(result[m][n], a[m], b.first);
+        MultiplyAdd(result[m][n + 1], a[m], b.second);
       }
     }
   }
 }
 template <int kRowTiles, int kColumns, int kWidth>
-TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
+TROUPE_DEVICE void MultiplyRows(FragmentC (&result)[kRowTiles][kColumns],
                                 const SharedTile<float, kWidth>& left, int row,
                                 const SharedTile<float, kWidth>& right) {
   using Four = Pack<float, 4>;
@@ -102,7 +102,7 @@ TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
       for (int n = 0; n < kColumns; ++n) {
         const Four first = Four::Load(right.At(8 * n + 2 * t, k));
         const Four second = Four::Load(right.At(8 * n + 2 * t + 1, k));
-        FragmentC& c = product[m][n];
+        FragmentC& c = result[m][n];
         TROUPE_UNROLL
         for (int i = 0; i < 4; ++i) {
           c.of[0] += upper[i] * first[i];
@@ -115,12 +115,12 @@ TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns],
   }
 }
 
-// product[i][j] += Σ_k left[i][k] · right[k][column + j], k < 8 · kDepth. `left` is a result of the
+// result[i][j] += Σ_k left[i][k] · right[k][column + j], k < 8 · kDepth. `left` is a result of the
 // same warp, rounded to the tile's element type.
 template <int kRowTiles, int kDepth, int kColumns, int kWidth>
-TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
-                                   const FragmentC (&left)[kRowTiles][kDepth],
-                                   const SharedTile<BFloat16, kWidth>& right, int column) {
+TROUPE_DEVICE void MultiplyResult(FragmentC (&result)[kRowTiles][kColumns],
+                                  const FragmentC (&left)[kRowTiles][kDepth],
+                                  const SharedTile<BFloat16, kWidth>& right, int column) {
   TROUPE_UNROLL
   for (int k = 0; k < kDepth; k += 2) {
     FragmentA a[kRowTiles];
@@ -131,16 +131,16 @@ TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
       const FragmentB2 b = LoadB(right, 8 * k, column + 8 * n);
       TROUPE_UNROLL
       for (int m = 0; m < kRowTiles; ++m) {
-        MultiplyAdd(product[m][n], a[m], b.first);
-        MultiplyAdd(product[m][n + 1], a[m], b.second);
+        MultiplyAdd(result[m][n], a[m], b.first);
+        MultiplyAdd(result[m][n + 1], a[m], b.second);
       }
     }
   }
 }
 template <int kRowTiles, int kDepth, int kColumns, int kWidth>
-TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
-                                   const FragmentC (&left)[kRowTiles][kDepth],
-                                   const SharedTile<float, kWidth>& right, int column) {
+TROUPE_DEVICE void MultiplyResult(FragmentC (&result)[kRowTiles][kColumns],
+                                  const FragmentC (&left)[kRowTiles][kDepth],
+                                  const SharedTile<float, kWidth>& right, int column) {
   const int g = Lane() / 4, t = Lane() % 4;
   TROUPE_UNROLL
   for (int m = 0; m < kRowTiles; ++m) {
@@ -153,7 +153,7 @@ TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
       TROUPE_UNROLL
       for (int n = 0; n < kColumns; ++n) {
         const auto pair = Pack<float, 2>::Load(right.At(k, column + 8 * n + 2 * t));
-        FragmentC& c = product[m][n];
+        FragmentC& c = result[m][n];
         c.of[0] += upper * pair[0];
         c.of[1] += upper * pair[1];
         c.of[2] += lower * pair[0];

@@ -22,22 +22,22 @@ using cuda::emulator::EmulatedDevice;
 using cuda::emulator::HostCollectives;
 
 // A matmul that never runs and requests the maximum workspace.
-class HungryProduct : public cuda::LibraryProduct {
+class HungryMatmul : public cuda::LibraryMatmul {
  public:
-  int64_t workspace_bytes() const override { return model::kProductWorkspaceBytesMax; }
+  int64_t workspace_bytes() const override { return model::kMatmulWorkspaceBytesMax; }
   std::string implementation() const override { return "hungry"; }
   Status Enqueue(const void*, const void*, void*, bool, void*, Stream,
-                 const cuda::ProductScales&) override {
+                 const cuda::OperandScales&) override {
     return OkStatus();
   }
 };
 
-class HungryProducts : public cuda::ProductLibrary {
+class HungryMatmulLibrary : public cuda::MatmulLibrary {
  public:
-  explicit HungryProducts(bool takes_float8) : takes_float8_(takes_float8) {}
-  StatusOr<std::unique_ptr<cuda::LibraryProduct>> Prepare(const ProductShape& shape) override {
+  explicit HungryMatmulLibrary(bool takes_float8) : takes_float8_(takes_float8) {}
+  StatusOr<std::unique_ptr<cuda::LibraryMatmul>> Prepare(const MatmulShape& shape) override {
     if (!takes_float8_ && shape.float8 != Float8Scaling::kNone) return nullptr;
-    return std::make_unique<HungryProduct>();
+    return std::make_unique<HungryMatmul>();
   }
 
  private:
@@ -91,14 +91,14 @@ void ExpectArenaAsPlanned(const model::BuildOptions& options, const FindCommunic
   const model::Program program = model::BuildProgram(options).value();
   const model::MemoryPlan plan = model::PlanMemory(program, {2}, false, 1);
   EmulatedDevice device;
-  HungryProducts products(takes_float8);
+  HungryMatmulLibrary matmuls(takes_float8);
   HungryAttention attention;
   std::unique_ptr<HostCollectives> group;
   if (groups) group = std::make_unique<HostCollectives>(device, *groups({}));
   cuda::Stalls stalls(device);
   TROUPE_CHECK_OK(stalls.Prepare());
   cuda::Preparation preparation(program, plan, device,
-                                {.products = &products, .attention = &attention}, stalls,
+                                {.matmuls = &matmuls, .attention = &attention}, stalls,
                                 [&](const model::CollectiveGroup& of) {
                                   return GroupSize(program.mesh, of) > 1 ? group.get() : nullptr;
                                 });
@@ -121,7 +121,7 @@ TEST(CudaArena, IsNoLargerThanThePlanSays) {
 }
 
 // The plan does not know whether the device supports FP8 operands.
-TEST(CudaArena, HasRoomForFactorsInFloat8ThatAreGivenBack) {
+TEST(CudaArena, HasRoomForFloat8OperandsThatAreDequantized) {
   using enum model::Float8Recipe;
   for (const model::Float8Recipe recipe : {kCurrent, kDelayed, kBlockwise}) {
     for (const bool takes_float8 : {false, true}) {

@@ -44,16 +44,16 @@ class FlippingDevice : public cuda::emulator::EmulatedDevice {
 };
 
 // 20 rows of 20: bfloat16 as written, float32 as read.
-constexpr int64_t kFactorBytes = 800, kProductBytes = 1600, kArray = 100;
+constexpr int64_t kOperandBytes = 800, kResultBytes = 1600, kArray = 100;
 
 TEST(BurnIn, NamesTheElementThatIsWrong) {
   for (const auto& [fault, said] : std::vector<std::pair<Fault, const char*>>{
-           {{kProductBytes, 1, 4 * (3 * 20 + 7) + 3},
-            "round 1: element [3, 7] of a product of 20 rows is "},
+           {{kResultBytes, 1, 4 * (3 * 20 + 7) + 3},
+            "round 1: element [3, 7] of a matmul of 20 rows is "},
            // Row 3, column 7 of an operand: row 7 of the result is wrong.
-           {{kFactorBytes, 1, 2 * (3 * 20 + 7) + 1}, "round 1: element [7, "},
+           {{kOperandBytes, 1, 2 * (3 * 20 + 7) + 1}, "round 1: element [7, "},
            // The same element of the other operand: column 7 is wrong.
-           {{kFactorBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a product of 20 rows is "},
+           {{kOperandBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a matmul of 20 rows is "},
            {{4 * kArray, 1, 4 * 90 + 3}, "round 1: element 90 of a copied array is "}}) {
     FlippingDevice device(fault);
     CudaBackend backend(device, {}, nullptr);
@@ -64,12 +64,12 @@ TEST(BurnIn, NamesTheElementThatIsWrong) {
 }
 
 TEST(BurnIn, FindsWhatGoesWrongInALaterRound) {
-  FlippingDevice device({kProductBytes, 3, 3});
+  FlippingDevice device({kResultBytes, 3, 3});
   CudaBackend backend(device, {}, nullptr);
   const auto report = BurnIn(
       backend, {.extent = 20, .copy_elements = kArray, .at_least = std::chrono::seconds(20)});
   EXPECT_THAT(std::string(Message(report.status())),
-              HasSubstr("round 3: element [0, 0] of a product"));
+              HasSubstr("round 3: element [0, 0] of a matmul"));
 }
 
 }  // namespace

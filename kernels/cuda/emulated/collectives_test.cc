@@ -56,7 +56,7 @@ Status Finish(EmulatedDevice& device) {
   return device.Finish(event);
 }
 
-TEST(HostCollectives, ActivationsTravelAlongAnEdgeWhenTheStreamComesToThem) {
+TEST(HostCollectives, ActivationsAreSentOverALinkWhenTheStreamReachesThem) {
   RunPair([](EmulatedDevice& device, HostCollectives& collectives, Communicator& group) {
     const cuda::DeviceMemory memory = device.Allocate(3).value();
     if (group.rank() == 0) {
@@ -143,8 +143,8 @@ TEST(HostCollectives, AGraphHoldsTheCollectivesOfAStep) {
         }
         program.ops[0][static_cast<int>(model::Piece::kForward)] = {
             {.kind = model::OpKind::kAllReduce,
-             .attributes = model::CollectiveAttributes{model::GroupOf(model::Axis::kTensor),
-                                                       model::CollectivePurpose::kTensor},
+             .attributes = model::AllReduceAttributes{{model::GroupOf(model::Axis::kTensor),
+                                                       model::CollectivePurpose::kTensor}},
              .inputs = {v[0]},
              .outputs = {v[1]},
              .asynchronous = true},
@@ -188,8 +188,8 @@ TEST(HostCollectives, APartThatExchangesRowsByCountsIsNoGraph) {
         const model::ValueId y = append("y", DType::kFloat32, {{"rows", 4, 4}, {"columns", 2, 2}});
         program.ops[0][static_cast<int>(model::Piece::kForward)] = {
             {model::OpKind::kAllToAll,
-             model::CollectiveAttributes{model::GroupOf(model::Axis::kExpert),
-                                         model::CollectivePurpose::kDispatch},
+             model::RoutedRowsAttributes{
+                 {model::GroupOf(model::Axis::kExpert), model::CollectivePurpose::kDispatch}},
              {x, counts, counts},
              {y}}};
         const model::MemoryPlan plan = PlainPlan(program);
@@ -226,13 +226,16 @@ TEST(HostCollectives, PackedSumsHaveTheBitsOfTheHosts) {
       [&](int rank, Backend& backend, const FindCommunicator& groups) {
         const auto& own = numbers[static_cast<size_t>(rank)];
         const model::Range block = model::BalancedRange(kCount, kThree, rank);
-        model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kTensor),
+        const model::CollectiveAttributes over = {model::GroupOf(model::Axis::kTensor),
                                                   model::CollectivePurpose::kTensor};
-        attributes.wire = DType::kBFloat16;
+        model::AllReduceAttributes reduce = {over};
+        model::ReduceScatterAttributes scatter = {over};
+        reduce.wire = scatter.wire = DType::kBFloat16;
         model::MeshView mesh;
         mesh.degrees[model::Axis::kTensor] = kThree;
         mesh.coordinates[model::Axis::kTensor] = rank;
-        const auto device = [&](model::OpKind kind, int64_t count) {
+        const auto device = [&](model::OpKind kind, const model::Attributes& attributes,
+                                int64_t count) {
           return RunOp(backend,
                        {.kind = kind,
                         .attributes = attributes,
@@ -242,10 +245,10 @@ TEST(HostCollectives, PackedSumsHaveTheBitsOfTheHosts) {
                        {}, groups)
               .outputs[0];
         };
-        Communicator& group = *groups(attributes.group);
+        Communicator& group = *groups(over.group);
         std::vector<float> sum(own.begin(), own.end()), data = sum;
         TROUPE_CHECK_OK(group.AllReduce(sum.data(), kCount, SumFloat32AsBfloat16()));
-        EXPECT_EQ(device(model::OpKind::kAllReduce, kCount),
+        EXPECT_EQ(device(model::OpKind::kAllReduce, reduce, kCount),
                   std::vector<double>(sum.begin(), sum.end()));
         std::vector<size_t> counts;
         for (int r = 0; r < kThree; ++r) {
@@ -254,7 +257,7 @@ TEST(HostCollectives, PackedSumsHaveTheBitsOfTheHosts) {
         std::vector<float> scattered(static_cast<size_t>(block.size()));
         TROUPE_CHECK_OK(
             group.ReduceScatter(data.data(), scattered.data(), counts, SumFloat32AsBfloat16()));
-        EXPECT_EQ(device(model::OpKind::kReduceScatter, block.size()),
+        EXPECT_EQ(device(model::OpKind::kReduceScatter, scatter, block.size()),
                   std::vector<double>(scattered.begin(), scattered.end()));
       });
 }

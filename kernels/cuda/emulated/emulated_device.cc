@@ -24,7 +24,7 @@ StatusOr<DeviceMemory> EmulatedDevice::Allocate(int64_t bytes) {
   auto* const memory = static_cast<char*>(
       ::operator new (static_cast<size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow));
   if (memory == nullptr)
-    return ResourceExhausted("{} bytes of emulated memory cannot be had", bytes);
+    return ResourceExhausted("cannot allocate {} bytes of emulated memory", bytes);
   std::memset(memory, 0xFF, static_cast<size_t>(bytes));
   allocated_bytes_ += bytes;
   return DeviceMemory(memory, [this, bytes](char* address) {
@@ -153,13 +153,13 @@ StatusOr<bool> EmulatedDevice::Step(Queue* queue) {
     if (work.waits && over < work.version) return false;
     if (!work.waits) over = work.version;
   } else if (work.begin) {
-    if (!queue->under_way) {
-      TROUPE_ASSIGN_OR_RETURN(queue->under_way, work.begin());
-      queue->under_way->Wait(SystemClock().Now() + work.patience).IgnoreError();
+    if (!queue->in_flight) {
+      TROUPE_ASSIGN_OR_RETURN(queue->in_flight, work.begin());
+      queue->in_flight->Wait(SystemClock().Now() + work.patience).IgnoreError();
     }
-    if (!queue->under_way->Test()) return false;
-    const Status status = queue->under_way->Wait();
-    queue->under_way.reset();
+    if (!queue->in_flight->Test()) return false;
+    const Status status = queue->in_flight->Wait();
+    queue->in_flight.reset();
     if (!status.ok()) return Annotate(status, work.name);
   } else if (Status status = work.run(); !status.ok()) {
     return Annotate(status, work.name);
@@ -185,24 +185,24 @@ Status EmulatedDevice::RunUntil(Event event, Queues* queues) {
     const StatusOr<bool> any = StepAny(queues);
     if (!any.ok()) {
       for (Queue& queue : *queues) {
-        if (queue.under_way) left_.push_back(std::move(*queue.under_way));
+        if (queue.in_flight) left_.push_back(std::move(*queue.in_flight));
       }
       queues->clear();
       return any.status();
     }
     if (*any) continue;
     // There is nothing to do until an operation ends; it is unknown which one will be first.
-    const auto under_way =
-        std::ranges::find_if(*queues, [](const Queue& q) { return q.under_way.has_value(); });
-    if (under_way != queues->end()) {
-      under_way->under_way->Wait(SystemClock().Now() + kNap).IgnoreError();
+    const auto in_flight =
+        std::ranges::find_if(*queues, [](const Queue& q) { return q.in_flight.has_value(); });
+    if (in_flight != queues->end()) {
+      in_flight->in_flight->Wait(SystemClock().Now() + kNap).IgnoreError();
       continue;
     }
     const auto stuck =
         std::ranges::find_if(*queues, [](const Queue& q) { return !q.works.empty(); });
     if (stuck == queues->end()) return OkStatus();
     const Work& work = stuck->works.front();
-    return Internal("the {} stream waits for ever: {}", Name(work.stream), work.name);
+    return Internal("the {} stream waits forever: {}", Name(work.stream), work.name);
   }
   return OkStatus();
 }

@@ -62,7 +62,7 @@ class EmulatedDevice : public Device {
   // Number of launches, outside of graphs and in them, of kernels that were not loaded before.
   int64_t late_loads() const { return late_loads_; }
   // Number of launched graphs that no wait of the host has required yet.
-  int64_t graphs_under_way() const { return graph_launches_ - graphs_done_; }
+  int64_t graphs_in_flight() const { return graph_launches_ - graphs_done_; }
   // Number of calls of Finish for events that were not over.
   int64_t host_waits() const { return host_waits_; }
   // Bytes of device memory and pinned memory in use.
@@ -87,7 +87,7 @@ class EmulatedDevice : public Device {
   using Works = std::vector<Work>;
   struct Queue {
     std::deque<Work> works;
-    std::optional<CollectiveHandle> under_way;  // handle of the first work, once started
+    std::optional<CollectiveHandle> in_flight;  // handle of the first work, once started
   };
   using Queues = std::vector<Queue>;  // indexed by stream
 

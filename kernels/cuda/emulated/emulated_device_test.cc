@@ -32,26 +32,26 @@ class EmulatedDeviceTest : public testing::Test {
 };
 
 TEST_F(EmulatedDeviceTest, DoesNoMoreThanWhatTheHostWaitsFor) {
-  const Stream edge = device_.MakeStream().value();
-  EXPECT_EQ(Name(edge), "3");
+  const Stream link = device_.MakeStream().value();
+  EXPECT_EQ(Name(link), "3");
   Put('a', Stream::kCompute);
   const Event first = Record(Stream::kCompute);
   Put('b', Stream::kCompute);
-  Put('c', edge);
+  Put('c', link);
   EXPECT_EQ(done_, "");
   TROUPE_CHECK_OK(device_.Finish(first));
   EXPECT_EQ(done_, "a");
-  TROUPE_CHECK_OK(device_.Finish(Record(edge)));
+  TROUPE_CHECK_OK(device_.Finish(Record(link)));
   EXPECT_EQ(done_, "abc");
 }
 
 TEST_F(EmulatedDeviceTest, AGraphHoldsStreamsThatGoApartAndComeTogether) {
-  const Stream edge = device_.MakeStream().value();
+  const Stream link = device_.MakeStream().value();
   TROUPE_CHECK_OK(device_.BeginCapture());
   Put('a', Stream::kCompute);
-  TROUPE_CHECK_OK(device_.WaitFor(Record(Stream::kCompute), edge));
-  Put('b', edge);
-  TROUPE_CHECK_OK(device_.WaitFor(Record(edge), Stream::kCompute));
+  TROUPE_CHECK_OK(device_.WaitFor(Record(Stream::kCompute), link));
+  Put('b', link);
+  TROUPE_CHECK_OK(device_.WaitFor(Record(link), Stream::kCompute));
   Put('c', Stream::kCompute);
   const Graph graph = device_.EndCapture().value();
   for (int i = 0; i < 2; ++i) TROUPE_CHECK_OK(device_.LaunchGraph(graph));
@@ -60,10 +60,10 @@ TEST_F(EmulatedDeviceTest, AGraphHoldsStreamsThatGoApartAndComeTogether) {
 }
 
 TEST_F(EmulatedDeviceTest, ACaptureThatTheComputeStreamDoesNotWaitForIsRefused) {
-  const Stream edge = device_.MakeStream().value();
+  const Stream link = device_.MakeStream().value();
   TROUPE_CHECK_OK(device_.BeginCapture());
-  TROUPE_CHECK_OK(device_.WaitFor(Record(Stream::kCompute), edge));
-  Put('a', edge);
+  TROUPE_CHECK_OK(device_.WaitFor(Record(Stream::kCompute), link));
+  Put('a', link);
   EXPECT_EQ(device_.EndCapture().status().code(), StatusCode::kInternal);
 }
 

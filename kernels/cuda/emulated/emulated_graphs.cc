@@ -12,14 +12,14 @@
 namespace troupe::kernels::cuda::emulator {
 
 Status EmulatedDevice::BeginCapture() {
-  if (capturing_) return Internal("a capture is under way");
+  if (capturing_) return Internal("a capture is in progress");
   capturing_ = true;
   captured_.clear();
   return OkStatus();
 }
 
 StatusOr<Graph> EmulatedDevice::EndCapture() {
-  if (!capturing_) return Internal("no capture is under way");
+  if (!capturing_) return Internal("no capture is in progress");
   capturing_ = false;
   Works captured = std::exchange(captured_, {});
   TROUPE_RETURN_IF_ERROR(CheckCapture(captured));
@@ -45,7 +45,7 @@ Status EmulatedDevice::CheckCapture(const Works& works) const {
       const auto found = recorded.find(work.event);
       if (found == recorded.end()) {
         if (work.version == 0) continue;
-        return Internal("{}: recorded before the capture", work.name);
+        return Internal("{}: it was recorded before the capture", work.name);
       }
       if (!at[stream]) at[stream] = Clock(streams);
       std::ranges::transform(*at[stream], found->second, at[stream]->begin(),
@@ -62,7 +62,7 @@ Status EmulatedDevice::CheckCapture(const Works& works) const {
   }
   for (size_t stream = 0; stream < streams; ++stream) {
     if ((*at[compute])[stream] != counts[stream]) {
-      return Internal("the compute stream does not wait for all of the {} stream that was captured",
+      return Internal("the compute stream does not wait for all captured work of the {} stream",
                       Name(static_cast<Stream>(stream)));
     }
   }

@@ -9,7 +9,7 @@
 #include "kernels/backend/op_sequence.h"
 #include "kernels/cuda/emulated/emulated_device.h"
 #include "kernels/cuda/kernels/kernels.h"
-#include "kernels/cuda/libraries/product_layout.h"
+#include "kernels/cuda/libraries/matmul_layout.h"
 #include "kernels/cuda/runtime/cuda_backend.h"
 #include "kernels/numerics/bfloat16.h"
 #include "kernels/numerics/float8.h"
@@ -21,19 +21,19 @@
 namespace troupe::kernels {
 namespace {
 
-using cuda::LibraryProduct;
+using cuda::LibraryMatmul;
 using cuda::Stream;
 using cuda::emulator::EmulatedDevice;
 
 // Runs matmuls on our own kernel, and counts them.
-class CountedProduct : public LibraryProduct {
+class CountedMatmul : public LibraryMatmul {
  public:
-  CountedProduct(EmulatedDevice& device, const ProductShape& shape, int* runs)
+  CountedMatmul(EmulatedDevice& device, const MatmulShape& shape, int* runs)
       : device_(device), shape_(shape), runs_(*runs) {}
   int64_t workspace_bytes() const override { return 1000; }
   std::string implementation() const override { return "counted"; }
   Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
-                 Stream stream, const cuda::ProductScales&) override {
+                 Stream stream, const cuda::OperandScales&) override {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(workspace) % 256, 0u);
     ++runs_;
     return device_.Launch(cuda::Matmul({shape_.kind, a, b, c, shape_.rows, shape_.k, shape_.n,
@@ -44,47 +44,46 @@ class CountedProduct : public LibraryProduct {
 
  private:
   EmulatedDevice& device_;
-  const ProductShape shape_;
+  const MatmulShape shape_;
   int& runs_;
 };
 
-class OneKindLibrary : public cuda::ProductLibrary {
+class OneKindLibrary : public cuda::MatmulLibrary {
  public:
-  OneKindLibrary(EmulatedDevice& device, ProductKind missing)
-      : device_(device), missing_(missing) {}
-  StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override {
+  OneKindLibrary(EmulatedDevice& device, MatmulKind missing) : device_(device), missing_(missing) {}
+  StatusOr<std::unique_ptr<LibraryMatmul>> Prepare(const MatmulShape& shape) override {
     if (shape.kind == missing_) return nullptr;
-    return std::make_unique<CountedProduct>(device_, shape, &runs);
+    return std::make_unique<CountedMatmul>(device_, shape, &runs);
   }
 
   int runs = 0;
 
  private:
   EmulatedDevice& device_;
-  const ProductKind missing_;
+  const MatmulKind missing_;
 };
 
 // Computes FP8 matmuls on the host by their definition, from the FP8 values and scales that a
 // library gets.
-class Float8Product : public LibraryProduct {
+class Float8Matmul : public LibraryMatmul {
  public:
-  Float8Product(EmulatedDevice& device, const ProductShape& shape, int* runs)
+  Float8Matmul(EmulatedDevice& device, const MatmulShape& shape, int* runs)
       : device_(device), shape_(shape), layout_(cuda::LayoutOf(shape)), runs_(*runs) {}
   int64_t workspace_bytes() const override { return 0; }
   std::string implementation() const override { return "by definition"; }
   Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void*, Stream stream,
-                 const cuda::ProductScales& scales) override {
+                 const cuda::OperandScales& scales) override {
     ++runs_;
     // The library's first matrix is our second.
     const auto multiply = [=, this, first = static_cast<const uint8_t*>(b),
                            second = static_cast<const uint8_t*>(a)] {
       const auto format =
-          shape_.kind == ProductKind::kForward ? Float8Format::kE4M3 : Float8Format::kE5M2;
+          shape_.kind == MatmulKind::kForward ? Float8Format::kE4M3 : Float8Format::kE5M2;
       for (int64_t i = 0; i < layout_.m; ++i) {
         for (int64_t j = 0; j < layout_.n; ++j) {
           double sum = 0;
           for (int64_t l = 0; l < layout_.k; ++l) {
-            const bool squares = shape_.kind != ProductKind::kWeightGradient;
+            const bool squares = shape_.kind != MatmulKind::kWeightGradient;
             sum += double{FromFloat8(Float8Format::kE4M3, first[l + i * layout_.a.leading])} *
                    FromFloat8(format, second[l + j * layout_.b.leading]) *
                    ScaleAt(scales.b, squares, layout_.m, i, l) *
@@ -102,7 +101,7 @@ class Float8Product : public LibraryProduct {
       }
       return OkStatus();
     };
-    return device_.Enqueue("float8 product", multiply, stream);
+    return device_.Enqueue("float8 matmul", multiply, stream);
   }
 
  private:
@@ -115,19 +114,19 @@ class Float8Product : public LibraryProduct {
   }
 
   EmulatedDevice& device_;
-  const ProductShape shape_;
-  const cuda::ProductLayout layout_;
+  const MatmulShape shape_;
+  const cuda::MatmulLayout layout_;
   int& runs_;
 };
 
-class Float8Library : public cuda::ProductLibrary {
+class Float8Library : public cuda::MatmulLibrary {
  public:
   explicit Float8Library(EmulatedDevice& device) : device_(device) {}
-  StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override {
+  StatusOr<std::unique_ptr<LibraryMatmul>> Prepare(const MatmulShape& shape) override {
     if (shape.float8 == Float8Scaling::kNone)
-      return std::make_unique<CountedProduct>(device_, shape, &others);
+      return std::make_unique<CountedMatmul>(device_, shape, &others);
     if (shape.float8 == Float8Scaling::kBlocks && !takes_blocks) return nullptr;
-    return std::make_unique<Float8Product>(device_, shape, &runs);
+    return std::make_unique<Float8Matmul>(device_, shape, &runs);
   }
 
   int runs = 0, others = 0;
@@ -167,7 +166,7 @@ TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
       EmulatedDevice device;
       Float8Library library(device);
       library.takes_blocks = true;
-      CudaBackend backend(device, {.products = &library}, nullptr);
+      CudaBackend backend(device, {.matmuls = &library}, nullptr);
       EXPECT_LE(RelativeError(RunOp(backend, op).outputs[0], RunOp(reference, op).outputs[0]),
                 0x1.0p-8)
           << model::Name(kind) << " " << depth;
@@ -176,14 +175,14 @@ TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
   }
 }
 
-TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16WhichIsSaid) {
+TEST(Fallbacks, Float8MatmulsAreTheLibrarysOrComputedInBfloat16WhichIsReported) {
   for (const auto recipe : {model::Float8Recipe::kDelayed, model::Float8Recipe::kBlockwise}) {
     model::BuildOptions options = model::StageOptions(model::SmallModel("AD"), {}, 2, 8);
     options.compute_dtype = model::DType::kBFloat16;
     options.float8 = recipe;
     EmulatedDevice device, own_device;
     Float8Library library(device);
-    CudaBackend backend(device, {.products = &library}, nullptr), own(own_device, {}, nullptr);
+    CudaBackend backend(device, {.matmuls = &library}, nullptr), own(own_device, {}, nullptr);
     ProgramRun run(backend, options, 3), expected(own, options, 3);
     for (int step = 1; step <= 2; ++step) {
       const Microbatch microbatch = run.MakeMicrobatch(static_cast<uint64_t>(step));
@@ -203,10 +202,10 @@ TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16
   }
 }
 
-TEST(Fallbacks, AreTheProductsThatTheLibraryDoesNotMakeOnceEach) {
+TEST(Fallbacks, AreTheMatmulsThatTheLibraryDoesNotComputeOnceEach) {
   EmulatedDevice device;
-  OneKindLibrary library(device, ProductKind::kInputGradient);
-  CudaBackend backend(device, {.products = &library}, nullptr);
+  OneKindLibrary library(device, MatmulKind::kInputGradient);
+  CudaBackend backend(device, {.matmuls = &library}, nullptr);
   ProgramRun run(backend, model::StageOptions(model::SmallModel("AD"), {}, 2, 8), 3);
   const Microbatch microbatch = run.MakeMicrobatch(1);
   run.Train(microbatch, true);

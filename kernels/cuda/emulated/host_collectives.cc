@@ -52,7 +52,8 @@ Status HostCollectives::Enqueue(std::string_view name, size_t bytes, Duration pa
 Status HostCollectives::AllReduce(const void* input, void* output, size_t count, ElementType type,
                                   DeviceReduction reduction, Purpose purpose, DeviceStream stream) {
   const std::optional<Reduction> combine = ReductionOf(type, reduction);
-  if (!combine) return InvalidArgument("no such reduction of elements of {} bytes", SizeOf(type));
+  if (!combine)
+    return InvalidArgument("a reduction of elements of {} bytes is not supported", SizeOf(type));
   const size_t bytes = count * SizeOf(type);
   return Enqueue(
       "all_reduce", bytes, kPatience,

@@ -27,25 +27,25 @@ struct Tile {
   alignas(16) BFloat16 of[kMmaRows][kMmaColumns];
 };
 
-using Product = std::vector<float>;  // [16][8]
+using Result = std::vector<float>;  // [16][8]
 
 template <typename Element>
-Product Plain(const Element& element) {
-  Product product;
+Result Plain(const Element& element) {
+  Result result;
   for (int i = 0; i < 16; ++i) {
     for (int j = 0; j < 8; ++j) {
       float sum = static_cast<float>(i - j);
       for (int k = 0; k < 16; ++k) sum += element(i, j, k);
-      product.push_back(sum);
+      result.push_back(sum);
     }
   }
-  return product;
+  return result;
 }
 
 // The result of a warp's multiply-add of fragments, with C[i][j] = i - j before.
 template <typename Load>
-Product OfWarp(const Load& load) {
-  Product product(16 * 8, NAN);
+Result OfWarp(const Load& load) {
+  Result result(16 * 8, NAN);
   emulator::RunBlocks({.blocks = {1, 1}, .threads = 64}, [&] {
     const int g = Lane() / 4, t = Lane() % 4;
     const auto& [a, b] = load();
@@ -55,17 +55,17 @@ Product OfWarp(const Load& load) {
     }
     MultiplyAdd(c, a, b);
     if (Warp() != 1) return;
-    for (int r = 0; r < 4; ++r) product[(g + r / 2 * 8) * 8 + 2 * t + r % 2] = c.of[r];
+    for (int r = 0; r < 4; ++r) result[(g + r / 2 * 8) * 8 + 2 * t + r % 2] = c.of[r];
   });
-  return product;
+  return result;
 }
 
-struct Factors {
+struct Operands {
   FragmentA a;
   FragmentB b;
 };
 
-TEST(Mma, FragmentsFromEveryLoadMakeThePlainProduct) {
+TEST(Mma, FragmentsFromEveryLoadGiveThePlainResult) {
   TestRandom random;
   const Tile left(random), right(random);
   for (const int row : {0, 8, 16}) {
@@ -75,14 +75,14 @@ TEST(Mma, FragmentsFromEveryLoadMakeThePlainProduct) {
           return half == 0 ? two.first : two.second;
         };
         EXPECT_EQ(OfWarp([&] {
-                    return Factors{LoadA(left, row, column), of(LoadB(right, row, column))};
+                    return Operands{LoadA(left, row, column), of(LoadB(right, row, column))};
                   }),
                   Plain([&](int i, int j, int k) {
                     return left(row + i, column + k) * right(row + k, column + half + j);
                   }));
         EXPECT_EQ(OfWarp([&] {
-                    return Factors{LoadATransposed(left, row, column),
-                                   of(LoadBTransposed(right, row, column))};
+                    return Operands{LoadATransposed(left, row, column),
+                                    of(LoadBTransposed(right, row, column))};
                   }),
                   Plain([&](int i, int j, int k) {
                     return left(row + k, column + i) * right(row + half + j, column + k);
@@ -92,12 +92,12 @@ TEST(Mma, FragmentsFromEveryLoadMakeThePlainProduct) {
   }
 }
 
-TEST(Mma, AProductIsAFactorOfTheNext) {
+TEST(Mma, AResultIsAnOperandOfTheNext) {
   TestRandom random;
   const Tile one(random), two(random), three(random);
-  const Product first = Plain([&](int i, int j, int k) { return one(i, k) * two(k, j); });
-  const Product second = Plain([&](int i, int j, int k) { return one(i, k) * two(k, 8 + j); });
-  const Product chained = OfWarp([&] {
+  const Result first = Plain([&](int i, int j, int k) { return one(i, k) * two(k, j); });
+  const Result second = Plain([&](int i, int j, int k) { return one(i, k) * two(k, 8 + j); });
+  const Result chained = OfWarp([&] {
     const int g = Lane() / 4, t = Lane() % 4;
     FragmentC left, right;
     for (int r = 0; r < 4; ++r) {
@@ -106,7 +106,7 @@ TEST(Mma, AProductIsAFactorOfTheNext) {
     const FragmentB2 b = LoadB(two, 0, 0);
     MultiplyAdd(left, LoadA(one, 0, 0), b.first);
     MultiplyAdd(right, LoadA(one, 0, 0), b.second);
-    return Factors{FragmentOf(left, right), LoadB(three, 0, 0).first};
+    return Operands{FragmentOf(left, right), LoadB(three, 0, 0).first};
   });
   const auto rounded = [&](int i, int k) {
     return ToFloat(ToBFloat16(k < 8 ? first[i * 8 + k] : second[i * 8 + k - 8]));

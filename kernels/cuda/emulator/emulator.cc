@@ -57,7 +57,7 @@ class Races {
   void Begin(size_t threads) {
     host_ = __tsan_get_current_fiber();
     while (threads_.size() < threads) threads_.push_back(__tsan_create_fiber(0));
-    TROUPE_CHECK(threads <= kMostThreads, "a block of {} threads", threads);
+    TROUPE_CHECK(threads <= kMostThreads, "a block has {} threads", threads);
     for (auto& turns : turns_) std::ranges::fill(turns, 0);
     __tsan_release(&begins_);
   }
@@ -114,7 +114,7 @@ class Block {
   }
 
   void Run(const Grid& grid, const std::function<void()>& thread) {
-    TROUPE_CHECK(body_ == nullptr, "a kernel that runs another");
+    TROUPE_CHECK(body_ == nullptr, "a kernel runs another kernel");
     grid_ = grid;
     body_ = &thread;
     shared_.resize(grid.shared_bytes + kSharedAlignment);
@@ -151,7 +151,7 @@ class Block {
     auto fiber = std::make_unique<Fiber>();
     void* const stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    TROUPE_CHECK(stack != MAP_FAILED, "no stack for a thread of a kernel");
+    TROUPE_CHECK(stack != MAP_FAILED, "there is no stack for a thread of a kernel");
     fiber->stack = static_cast<char*>(stack);
     fibers_.push_back(std::move(fiber));
   }
@@ -309,7 +309,7 @@ void SyncBlock() { block.WaitAt(State::kAtBlockBarrier); }
 void SyncWarp() { block.WaitAt(State::kAtWarpBarrier); }
 
 const char* Exchange(const void* value, size_t bytes) {
-  TROUPE_CHECK(bytes <= kExchangedBytes, "{} bytes do not fit through an exchange", bytes);
+  TROUPE_CHECK(bytes <= kExchangedBytes, "{} bytes do not fit into an exchange", bytes);
   Fiber& fiber = block.fiber(block.current());
   WarpSlots& slots = block.warp_slots();
   const unsigned turn = fiber.turn;
@@ -321,7 +321,7 @@ const char* Exchange(const void* value, size_t bytes) {
 
 void RequireAligned(const void* address, size_t bytes) {
   TROUPE_CHECK(reinterpret_cast<uintptr_t>(address) % bytes == 0,
-               "a kernel reads or writes {} bytes at an address that is no multiple of them",
+               "a kernel reads or writes {} bytes at an address that is not a multiple of them",
                bytes);
 }
 

@@ -72,7 +72,7 @@ TEST(EmulatorDeathTest, AnAddressThatIsNoMultipleOfWhatIsReadEndsTheProcess) {
               [&] { numbers[8] += Pack<float, 4>::Load(numbers + first)[0]; });
   };
   read(4);
-  EXPECT_DEATH(read(1), "no multiple");
+  EXPECT_DEATH(read(1), "not a multiple");
   const auto copy = [&](int64_t first) {
     RunBlocks({.blocks = {1, 1}, .threads = 1, .shared_bytes = 16}, [&] {
       BeginCopy(DynamicShared(), numbers + first, 8, 8);
@@ -81,7 +81,7 @@ TEST(EmulatorDeathTest, AnAddressThatIsNoMultipleOfWhatIsReadEndsTheProcess) {
     });
   };
   copy(4);
-  EXPECT_DEATH(copy(2), "no multiple");
+  EXPECT_DEATH(copy(2), "not a multiple");
 }
 
 #if defined(__SANITIZE_THREAD__)

@@ -24,9 +24,9 @@ struct SoftmaxState {
 
 // Turns scores into weights and rescales the accumulated sums and outputs.
 template <typename T, int kRowTiles, int kKeyColumns, int kColumns>
-TROUPE_DEVICE void TakeScores(FragmentC (&scores)[kRowTiles][kKeyColumns], float scale,
-                              SoftmaxState<kRowTiles>& state,
-                              FragmentC (&output)[kRowTiles][kColumns]) {
+TROUPE_DEVICE void AddToSoftmax(FragmentC (&scores)[kRowTiles][kKeyColumns], float scale,
+                                SoftmaxState<kRowTiles>& state,
+                                FragmentC (&output)[kRowTiles][kColumns]) {
   TROUPE_UNROLL
   for (int m = 0; m < kRowTiles; ++m) {
     TROUPE_UNROLL
@@ -123,8 +123,8 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     FragmentC scores[kRowTiles][kKeys / 8] = {};
     MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
     if (!AllSee(first_own, last_own, key, kKeys)) HideKeys(scores, seen + own, key);
-    TakeScores<T>(scores, launch.scale * kLog2E, state, output);
-    MultiplyProduct(output, scores, values.Behind(turn * kKeys), 0);
+    AddToSoftmax<T>(scores, launch.scale * kLog2E, state, output);
+    MultiplyResult(output, scores, values.Behind(turn * kKeys), 0);
   }
   WaitForCopies<0>();  // needed if there was no key
 

@@ -144,7 +144,7 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
         scores[0][n].of[i] = weight * (d_weights[0][n].of[i] - delta[i / 2]);
       }
     }
-    MultiplyProduct(gradient, scores, keys.Behind(turn * kKeys), 0);
+    MultiplyResult(gradient, scores, keys.Behind(turn * kKeys), 0);
   }
   WaitForCopies<0>();  // needed if there was no key
   StoreGradient(gradient, launch.scale,
@@ -251,8 +251,8 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
           }
         }
       }
-      MultiplyProduct(d_values, weights, d_outputs.Behind(turn * kQueries), column);
-      MultiplyProduct(d_keys, d_scores, queries.Behind(turn * kQueries), column);
+      MultiplyResult(d_values, weights, d_outputs.Behind(turn * kQueries), column);
+      MultiplyResult(d_keys, d_scores, queries.Behind(turn * kQueries), column);
     }
     if (left > 1) store_state(next, turn ^ 1);
   }

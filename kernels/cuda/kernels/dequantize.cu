@@ -97,19 +97,19 @@ KernelLaunch Dequantize(const DequantizeArgs& args) {
                     args);
 }
 
-int64_t LibraryScaleCount(const DequantizeArgs& factor) {
-  const int64_t across = Tiles(factor.columns, kBlock);
-  return factor.block_rows == 1 ? factor.rows * across
-                                : Tiles(factor.rows, kBlock) * Tiles(across, 4) * 4;
+int64_t LibraryScaleCount(const DequantizeArgs& operand) {
+  const int64_t across = Tiles(operand.columns, kBlock);
+  return operand.block_rows == 1 ? operand.rows * across
+                                 : Tiles(operand.rows, kBlock) * Tiles(across, 4) * 4;
 }
 
-KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to) {
-  const int64_t across = Tiles(factor.columns, kBlock), count = LibraryScaleCount(factor);
-  const bool turns = factor.block_rows == 1;
+KernelLaunch LibraryScales(const DequantizeArgs& operand, float* to) {
+  const int64_t across = Tiles(operand.columns, kBlock), count = LibraryScaleCount(operand);
+  const bool turns = operand.block_rows == 1;
   return MakeLaunch(
       "library_scales", &LibraryScalesKernel, ThreadsFor(count, kThreads),
-      LibraryScalesArgs{factor.scale, to, turns ? factor.rows : Tiles(factor.rows, kBlock), across,
-                        turns ? 0 : Tiles(across, 4) * 4});
+      LibraryScalesArgs{operand.scale, to, turns ? operand.rows : Tiles(operand.rows, kBlock),
+                        across, turns ? 0 : Tiles(across, 4) * 4});
 }
 
 KernelLaunch AmaxHistory(const AmaxHistoryEntry* entries, int64_t count, const double* control) {

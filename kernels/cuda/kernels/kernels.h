@@ -48,8 +48,8 @@ KernelLaunch AttentionKeyGrad(const AttentionGradArgs& args, void* scratch, bool
 KernelLaunch LseByHeads(const AttentionRows& rows, const float* lse, float* by_heads);
 
 // Our own matmuls; the second reads its counts on the device. REQUIRES: fewer than 2^31 rows.
-KernelLaunch Matmul(const ProductArgs& args, bool bfloat16);
-KernelLaunch GroupedMatmul(const ProductArgs& args, bool bfloat16);
+KernelLaunch Matmul(const MatmulArgs& args, bool bfloat16);
+KernelLaunch GroupedMatmul(const MatmulArgs& args, bool bfloat16);
 
 // Where several launches are returned, here and below, they run in order. The size of the scratch
 // is given by the function of the corresponding name.

@@ -1,12 +1,12 @@
 // The three matmuls of a linear layer.
-#include "kernels/cuda/device_code/fma_product.h"
-#include "kernels/cuda/device_code/mma_product.h"
+#include "kernels/cuda/device_code/fma_matmul.h"
+#include "kernels/cuda/device_code/mma_matmul.h"
 #include "kernels/cuda/kernels/kernels.h"
 
 namespace troupe::kernels::cuda {
 
-KernelLaunch Matmul(const ProductArgs& args, bool bfloat16) {
-  return bfloat16 ? MmaProduct<false>("matmul", args) : FmaProduct<false>("matmul", args);
+KernelLaunch Matmul(const MatmulArgs& args, bool bfloat16) {
+  return bfloat16 ? MmaMatmul<false>("matmul", args) : FmaMatmul<false>("matmul", args);
 }
 
 }  // namespace troupe::kernels::cuda

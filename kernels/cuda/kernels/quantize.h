@@ -18,9 +18,9 @@ int64_t QuantizeScratchBytes(const QuantizeArgs& args);
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args);
 KernelLaunch Dequantize(const DequantizeArgs& args);
 // Converts the block scales of an operand from the layout of model/program/op_kinds.def to that of
-// ProductScales, f[LibraryScaleCount].
-int64_t LibraryScaleCount(const DequantizeArgs& factor);
-KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to);
+// OperandScales, f[LibraryScaleCount].
+int64_t LibraryScaleCount(const DequantizeArgs& operand);
+KernelLaunch LibraryScales(const DequantizeArgs& operand, float* to);
 // entries: AmaxHistoryEntry[count] on the device; control: d[lanes].
 KernelLaunch AmaxHistory(const AmaxHistoryEntry* entries, int64_t count, const double* control);
 

@@ -1,8 +1,8 @@
 // Statistics of a slice of the vocabulary and their gradient, separate and fused. Memory-bound: the
 // statistics read each logit once, and every thread rescales its running sum to its running
 // maximum; the gradient reads and writes each logit once. Fused, they read each logit once, because
-// a block caches its row in shared memory (kernels/cuda/device_code/kept_row.h).
-#include "kernels/cuda/device_code/kept_row.h"
+// a block caches its row in shared memory (kernels/cuda/device_code/cached_row.h).
+#include "kernels/cuda/device_code/cached_row.h"
 #include "kernels/cuda/device_code/numbers.h"
 #include "kernels/cuda/device_code/shapes.h"
 #include "kernels/cuda/kernels/kernels.h"
@@ -90,7 +90,7 @@ TROUPE_KERNEL void SoftmaxStatsGradKernel(SoftmaxStatsGradArgs args) {
   }
 }
 
-struct KeptRowArgs {
+struct CachedRowArgs {
   SoftmaxStatsAndGradArgs all;
   int64_t kept;  // elements of a row that a block caches, in whole packs
 };
@@ -98,7 +98,7 @@ struct KeptRowArgs {
 // Each thread writes the gradient where it has read logits, so that the two may share memory.
 template <typename T, int N>
 TROUPE_KERNEL_OF(kMostThreadsOfRow, 1)
-void SoftmaxStatsAndGradKernel(KeptRowArgs args) {
+void SoftmaxStatsAndGradKernel(CachedRowArgs args) {
   TROUPE_SHARED Stats shared[kWarp];
   TROUPE_SHARED float max_and_factor[2];
   constexpr int kAtOnce = 4;  // so that enough loads are in flight
@@ -185,10 +185,10 @@ KernelLaunch SoftmaxStatsGradOf(const SoftmaxStatsGradArgs& args) {
 
 template <typename T, int N>
 KernelLaunch SoftmaxStatsAndGradBy(const SoftmaxStatsAndGradArgs& args) {
-  const int64_t kept = KeptOfRow(args.vocabulary, N, sizeof(T));
+  const int64_t kept = CachedOfRow(args.vocabulary, N, sizeof(T));
   return MakeLaunch("softmax_stats_and_grad", &SoftmaxStatsAndGradKernel<T, N>,
-                    KeptRowShape(args.rows, args.vocabulary / N, kept * sizeof(T)),
-                    KeptRowArgs{args, kept});
+                    CachedRowShape(args.rows, args.vocabulary / N, kept * sizeof(T)),
+                    CachedRowArgs{args, kept});
 }
 
 template <typename T>

@@ -43,7 +43,7 @@ TROUPE_DEVICE double BlockSum64(double value, double* shared) {
 // Whether elements from `address` on may be accessed four at a time. A shard of a tensor may start
 // at any of its rows.
 template <typename T>
-TROUPE_DEVICE bool TakesFour(const T* address) {
+TROUPE_DEVICE bool AlignedToFour(const T* address) {
   return reinterpret_cast<uintptr_t>(address) % (4 * sizeof(T)) == 0;
 }
 
@@ -83,7 +83,7 @@ TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
       tensor.count - first < kUpdateElements ? tensor.count - first : kUpdateElements;
   const float* x = tensor.data + first;
   double sum = 0;
-  const int64_t packed = TakesFour(x) ? count / 4 * 4 : 0;
+  const int64_t packed = AlignedToFour(x) ? count / 4 * 4 : 0;
   for (int64_t i = int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
     const auto v = Pack<float, 4>::Load(x + i);
     for (int k = 0; k < 4; ++k) sum += static_cast<double>(v[k]) * v[k];
@@ -151,9 +151,9 @@ TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
   const int64_t first = part.part * kUpdateElements;
   const int64_t end =
       first + kUpdateElements < tensor.count ? first + kUpdateElements : tensor.count;
-  const bool fours = TakesFour(tensor.parameter) && TakesFour(tensor.exp_avg) &&
-                     TakesFour(tensor.exp_avg_sq) && TakesFour(tensor.gradient) &&
-                     TakesFour(static_cast<const BFloat16*>(tensor.copy));
+  const bool fours = AlignedToFour(tensor.parameter) && AlignedToFour(tensor.exp_avg) &&
+                     AlignedToFour(tensor.exp_avg_sq) && AlignedToFour(tensor.gradient) &&
+                     AlignedToFour(static_cast<const BFloat16*>(tensor.copy));
   const int64_t packed = fours ? first + (end - first) / 4 * 4 : first;
   for (int64_t i = first + int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
     UpdateElements<4>(tensor, step, i);

@@ -3,7 +3,7 @@
 #define TROUPE_KERNELS_CUDA_LIBRARIES_ATTENTION_TIMING_H_
 
 #include "base/status.h"
-#include "kernels/cuda/libraries/chosen_attention.h"
+#include "kernels/cuda/libraries/tuned_attention.h"
 #include "kernels/cuda/runtime/cuda_device.h"
 
 namespace troupe::kernels::cuda {

@@ -36,7 +36,7 @@ std::atomic<const Functions*> loaded = nullptr;
 
 const Functions& Loaded() {
   const Functions* const functions = loaded.load(std::memory_order_acquire);
-  TROUPE_CHECK(functions != nullptr, "cuBLASLt is called and was not loaded");
+  TROUPE_CHECK(functions != nullptr, "cuBLASLt is called but was not loaded");
   return *functions;
 }
 
@@ -49,7 +49,7 @@ Status LookUp(const SharedLibrary& library, Functions* functions) {
   const size_t version = functions->get_version();
   if (version < CUBLAS_VERSION || version / 10000 != CUBLAS_VER_MAJOR) {
     return FailedPrecondition(
-        "it is cuBLASLt {}, of which {} or a later one of that major version is needed",
+        "its version is cuBLASLt {}; {} or a later version with the same major number is required",
         VersionText(version), VersionText(CUBLAS_VERSION));
   }
   TROUPE_RETURN_IF_ERROR(library.Find("cublasLtGetStatusName", &functions->get_status_name));

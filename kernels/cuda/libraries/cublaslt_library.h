@@ -3,7 +3,7 @@
 // split-k is allowed only if it adds the parts in float32 in a fixed order.
 //
 // When a shape is prepared for the first time, the algorithms that cuBLASLt proposes are timed on
-// random numbers and the fastest is stored on disk (product_choices.h). Without timing, or if
+// random numbers and the fastest is stored on disk (matmul_tuning_cache.h). Without timing, or if
 // memory does not suffice for it, cuBLASLt's first proposal is used and not stored. Thread-safety:
 // that of the device.
 #ifndef TROUPE_KERNELS_CUDA_LIBRARIES_CUBLASLT_LIBRARY_H_
@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "base/file_system.h"
-#include "kernels/cuda/libraries/product_choices.h"
+#include "kernels/cuda/libraries/matmul_tuning_cache.h"
 #include "kernels/cuda/runtime/cuda_device.h"
-#include "kernels/cuda/runtime/product_library.h"
+#include "kernels/cuda/runtime/matmul_library.h"
 #include "model/program/gpu_working_memory.h"
 
 struct cublasLtContext;
@@ -27,13 +27,13 @@ namespace troupe::kernels::cuda {
 
 struct CublasLtOptions {
   // The maximum workspace of a matmul, in bytes.
-  int64_t workspace_limit = model::kProductWorkspaceBytesMax;
+  int64_t workspace_limit = model::kMatmulWorkspaceBytesMax;
   bool tune = true;  // whether to time the proposals
   // The folder of the tuning cache; if empty, nothing is stored.
-  std::string choices_folder;
+  std::string tuning_cache_folder;
 };
 
-class CublasLtLibrary : public ProductLibrary {
+class CublasLtLibrary : public MatmulLibrary {
  public:
   // `device` and `files` must outlive this object, and this object its matmuls. Errors: UNAVAILABLE
   // if cuBLASLt cannot be initialised on the device; otherwise those of LoadCublasLt.
@@ -45,10 +45,10 @@ class CublasLtLibrary : public ProductLibrary {
 
   // The addresses passed to Enqueue must be aligned to 16. Errors: RESOURCE_EXHAUSTED and INTERNAL
   // from cuBLASLt and the device.
-  StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override;
+  StatusOr<std::unique_ptr<LibraryMatmul>> Prepare(const MatmulShape& shape) override;
 
   // Number of algorithms that came from the tuning cache.
-  int64_t choices_found() const { return choices_found_; }
+  int64_t tuning_cache_hits() const { return cache_hits_; }
 
   // "cuBLASLt 13.1.0".
   std::string description() const;
@@ -59,8 +59,8 @@ class CublasLtLibrary : public ProductLibrary {
   CudaDevice& device_;
   const CublasLtOptions options_;
   cublasLtContext* handle_ = nullptr;
-  ChoicesFile choices_;
-  int64_t choices_found_ = 0;
+  MatmulTuningCache cache_;
+  int64_t cache_hits_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda

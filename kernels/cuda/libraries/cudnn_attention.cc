@@ -91,7 +91,7 @@ class CudnnAttentionLibrary : public AttentionLibrary {
     target_.capability = 10 * facts.capability_major + facts.capability_minor;
     target_.multiprocessors = facts.multiprocessors;
     if (const cudnnStatus_t status = cudnnCreate(&target_.handle); status != CUDNN_STATUS_SUCCESS) {
-      return Unavailable("cuDNN cannot begin: {}", cudnnGetErrorString(status));
+      return Unavailable("cuDNN cannot be initialised: {}", cudnnGetErrorString(status));
     }
     return OkStatus();
   }
@@ -123,7 +123,7 @@ class CudnnAttentionLibrary : public AttentionLibrary {
                             (*graph)->workspace_bytes(), options_.workspace_limit);
     }
     if (graph.status().code() == StatusCode::kUnimplemented) {
-      LogInfo("cuda", "our own kernels make attention, {}, {}: {}", pass, ShapeText(shape),
+      LogInfo("cuda", "attention uses our own kernels, {}, {}: {}", pass, ShapeText(shape),
               Message(graph.status()));
       return nullptr;
     }

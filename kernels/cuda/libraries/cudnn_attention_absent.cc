@@ -4,7 +4,7 @@
 namespace troupe::kernels::cuda {
 
 StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice&, const CudnnAttentionOptions&) {
-  return Unimplemented("this build has no attention by cuDNN");
+  return Unimplemented("this build does not have cuDNN's attention");
 }
 
 std::string CudnnInUse() { return "no cuDNN"; }

@@ -32,7 +32,7 @@ std::atomic<const Functions*> loaded = nullptr;
 
 const Functions& Loaded() {
   const Functions* const functions = loaded.load(std::memory_order_acquire);
-  TROUPE_CHECK(functions != nullptr, "cuDNN is called and was not loaded");
+  TROUPE_CHECK(functions != nullptr, "cuDNN is called but was not loaded");
   return *functions;
 }
 
@@ -45,7 +45,7 @@ Status LookUp(const SharedLibrary& library, Functions* functions) {
   const auto version = static_cast<int64_t>(functions->get_version());
   if (version < kCudnnVersionMin || version / 10000 != kCudnnVersionMin / 10000) {
     return FailedPrecondition(
-        "it is cuDNN {}, of which {} or a later one of that major version is needed",
+        "its version is cuDNN {}; {} or a later version with the same major number is required",
         VersionText(version), VersionText(kCudnnVersionMin));
   }
   TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetErrorString", &functions->get_error_string));

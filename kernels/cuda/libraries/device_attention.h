@@ -10,14 +10,14 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "kernels/cuda/libraries/attention_timing.h"
-#include "kernels/cuda/libraries/chosen_attention.h"
+#include "kernels/cuda/libraries/tuned_attention.h"
 #include "kernels/cuda/runtime/cuda_device.h"
 
 namespace troupe::kernels::cuda {
 
 struct DeviceAttentionOptions {
-  bool tune = true;            // time both; otherwise cuDNN computes all that it can
-  std::string choices_folder;  // folder of the tuning cache; empty: nothing is stored
+  bool tune = true;                 // time both; otherwise cuDNN computes all that it can
+  std::string tuning_cache_folder;  // folder of the tuning cache; empty: nothing is stored
 };
 
 class DeviceAttention : public AttentionLibrary {
@@ -27,27 +27,27 @@ class DeviceAttention : public AttentionLibrary {
   static StatusOr<std::unique_ptr<DeviceAttention>> Make(CudaDevice& device, FileSystem& files,
                                                          const DeviceAttentionOptions& options);
 
-  // Number of choices that came from the tuning cache.
-  int64_t choices_found() const { return chosen_.choices_found(); }
+  // Number of implementations that came from the tuning cache.
+  int64_t tuning_cache_hits() const { return tuned_.tuning_cache_hits(); }
 
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
-    return chosen_.Prepare(shape);
+    return tuned_.Prepare(shape);
   }
   StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(
       const LibraryAttentionShape& shape) override {
-    return chosen_.PrepareGrad(shape);
+    return tuned_.PrepareGrad(shape);
   }
 
  private:
   DeviceAttention(CudaDevice& device, std::unique_ptr<AttentionLibrary> library, FileSystem& files,
-                  bool tune, const ChosenAttentionOptions& options)
+                  bool tune, const TunedAttentionOptions& options)
       : library_(std::move(library)),
         timing_(device),
-        chosen_(*library_, tune ? &timing_ : nullptr, files, options) {}
+        tuned_(*library_, tune ? &timing_ : nullptr, files, options) {}
 
   std::unique_ptr<AttentionLibrary> library_;
   DeviceAttentionTiming timing_;
-  ChosenAttention chosen_;
+  TunedAttention tuned_;
 };
 
 }  // namespace troupe::kernels::cuda

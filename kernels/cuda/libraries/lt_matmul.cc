@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "kernels/cuda/libraries/product_layout.h"
+#include "kernels/cuda/libraries/matmul_layout.h"
 #include "kernels/cuda/runtime/outside_of_capture.h"
 
 namespace troupe::kernels::cuda {
@@ -56,17 +56,17 @@ std::string Describe(const cublasLtMatmulAlgo_t& algorithm) {
                      ConfigOf(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
 }
 
-StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& shape) {
+StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const MatmulShape& shape) {
   LtMatmul made(handle, shape);
-  const ProductLayout layout = LayoutOf(shape);
+  const MatmulLayout layout = LayoutOf(shape);
   cublasLtMatmulDesc_t descriptor = nullptr;
   TROUPE_RETURN_IF_ERROR(
-      FromLt(cublasLtMatmulDescCreate(&descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product"));
+      FromLt(cublasLtMatmulDescCreate(&descriptor, CUBLAS_COMPUTE_32F, CUDA_R_32F), "matmul"));
   made.descriptor_.reset(descriptor);
   const auto transpose = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
     const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     return FromLt(cublasLtMatmulDescSetAttribute(descriptor, which, &operation, sizeof operation),
-                  "product");
+                  "matmul");
   };
   TROUPE_RETURN_IF_ERROR(transpose(CUBLASLT_MATMUL_DESC_TRANSA, layout.transpose_a));
   TROUPE_RETURN_IF_ERROR(transpose(CUBLASLT_MATMUL_DESC_TRANSB, layout.transpose_b));
@@ -75,14 +75,14 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     TROUPE_RETURN_IF_ERROR(
         FromLt(cublasLtMatrixLayoutCreate(&handle, type, static_cast<uint64_t>(matrix.rows),
                                           static_cast<uint64_t>(matrix.columns), matrix.leading),
-               "matrix of a product"));
+               "matrix of a matmul"));
     into->reset(handle);
     return OkStatus();
   };
   const bool float8 = shape.float8 != Float8Scaling::kNone;
   const cudaDataType_t wide = shape.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
   const cudaDataType_t gradients =
-      shape.kind == ProductKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+      shape.kind == MatmulKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
   TROUPE_RETURN_IF_ERROR(place(&made.a_, float8 ? CUDA_R_8F_E4M3 : wide, layout.a));
   TROUPE_RETURN_IF_ERROR(place(&made.b_, float8 ? gradients : wide, layout.b));
   if (float8) {
@@ -91,15 +91,15 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     // accumulate inside, as in Transformer Engine: this is faster, and the result is rounded to
     // bfloat16 anyway.
     const int8_t fast =
-        shape.kind == ProductKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
+        shape.kind == MatmulKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
     TROUPE_RETURN_IF_ERROR(
         FromLt(cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
                                               sizeof fast),
-               "product"));
+               "matmul"));
     if (shape.float8 == Float8Scaling::kBlocks) {
       // The library's a is our operand b: weights have 128x128 scales.
       const int32_t lines = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
-      const int32_t of_a = shape.kind == ProductKind::kWeightGradient
+      const int32_t of_a = shape.kind == MatmulKind::kWeightGradient
                                ? lines
                                : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
       TROUPE_RETURN_IF_ERROR(
@@ -123,13 +123,13 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
 
 StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, int count) const {
   cublasLtMatmulPreference_t handle = nullptr;
-  TROUPE_RETURN_IF_ERROR(FromLt(cublasLtMatmulPreferenceCreate(&handle), "search for a product"));
+  TROUPE_RETURN_IF_ERROR(FromLt(cublasLtMatmulPreferenceCreate(&handle), "algorithms of a matmul"));
   const Preference preference(handle);
   Status status = OkStatus();
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     if (!status.ok()) return;
     status = FromLt(cublasLtMatmulPreferenceSetAttribute(handle, attribute, &value, sizeof value),
-                    "search for a product");
+                    "algorithms of a matmul");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace_limit));
   // Requires split-k parts to be stored in float32 and added by a separate step in a fixed order.
@@ -149,7 +149,7 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
       cublasLtMatmulAlgoGetHeuristic(handle_, descriptor_.get(), a_.get(), b_.get(), d_.get(),
                                      d_.get(), handle, count, results.data(), &found);
   if (HasNone(searched)) return std::vector<LtAlgorithm>();
-  TROUPE_RETURN_IF_ERROR(FromLt(searched, "search for a product"));
+  TROUPE_RETURN_IF_ERROR(FromLt(searched, "algorithms of a matmul"));
   std::vector<LtAlgorithm> algorithms;
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
@@ -175,23 +175,23 @@ std::optional<LtAlgorithm> LtMatmul::Restore(const Algorithm& numbers,
   return restored;
 }
 
-Status LtMatmul::SetScales(const ProductScales& scales) const {
+Status LtMatmul::SetScales(const OperandScales& scales) const {
   // The library's a is our operand b.
   for (const auto& [which, scale] : {std::pair(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.b),
                                      std::pair(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a)}) {
     TROUPE_RETURN_IF_ERROR(
         FromLt(cublasLtMatmulDescSetAttribute(descriptor_.get(), which, &scale, sizeof scale),
-               "scale of a product"));
+               "scale of a matmul"));
   }
   return OkStatus();
 }
 
 Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c,
                          bool accumulate, void* workspace, cudaStream_t stream,
-                         const ProductScales& scales) const {
+                         const OperandScales& scales) const {
   if (!IsAligned(a) || !IsAligned(b) || !IsAligned(c)) {
-    return InvalidArgument("an operand of {} does not lie at a multiple of {} bytes",
-                           ShapeText(shape_), kOperandAlignment);
+    return InvalidArgument("an operand of {} is not aligned to {} bytes", ShapeText(shape_),
+                           kOperandAlignment);
   }
   if (shape_.float8 != Float8Scaling::kNone) TROUPE_RETURN_IF_ERROR(SetScales(scales));
   const float alpha = 1, beta = accumulate ? 1 : 0;  // read before the call returns

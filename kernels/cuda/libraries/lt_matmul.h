@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/cuda/libraries/product_choices.h"
-#include "kernels/cuda/runtime/product_library.h"
+#include "kernels/cuda/libraries/matmul_tuning_cache.h"
+#include "kernels/cuda/runtime/matmul_library.h"
 
 namespace troupe::kernels::cuda {
 
@@ -38,9 +38,9 @@ std::string Describe(const cublasLtMatmulAlgo_t& algorithm);
 // One thread at a time may use it, because the scales of a call are part of cuBLASLt's descriptor.
 class LtMatmul {
  public:
-  static StatusOr<LtMatmul> Make(cublasLtHandle_t handle, const ProductShape& shape);
+  static StatusOr<LtMatmul> Make(cublasLtHandle_t handle, const MatmulShape& shape);
 
-  const ProductShape& shape() const { return shape_; }
+  const MatmulShape& shape() const { return shape_; }
   // Returns at most `count` algorithms, best first by the library's heuristic; empty if it supports
   // none. They need at most `workspace_limit` bytes of workspace, accumulate as described in
   // cublaslt_library.h, and give the same bits in every run.
@@ -51,7 +51,7 @@ class LtMatmul {
   // the workspace to 256. `scales`: of FP8 operands, in device memory.
   Status Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c,
                  bool accumulate, void* workspace, cudaStream_t stream,
-                 const ProductScales& scales) const;
+                 const OperandScales& scales) const;
 
  private:
   template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
@@ -67,11 +67,11 @@ class LtMatmul {
       std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
                       Destroy<cublasLtMatmulPreference_t, &cublasLtMatmulPreferenceDestroy>>;
 
-  LtMatmul(cublasLtHandle_t handle, const ProductShape& shape) : handle_(handle), shape_(shape) {}
-  Status SetScales(const ProductScales& scales) const;
+  LtMatmul(cublasLtHandle_t handle, const MatmulShape& shape) : handle_(handle), shape_(shape) {}
+  Status SetScales(const OperandScales& scales) const;
 
   cublasLtHandle_t handle_;
-  ProductShape shape_;
+  MatmulShape shape_;
   Descriptor descriptor_;
   Layout a_, b_, d_;  // the library's a is our operand b
 };

@@ -11,14 +11,14 @@ StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
     const model::Program& program, const model::MemoryPlan& plan,
     const FindCommunicator& find_communicator) {
   if (plan.locations.size() != program.values.size()) {
-    return InvalidArgument("memory plan places {} values, the program has {}",
+    return InvalidArgument("the memory plan places {} values, but the program has {}",
                            plan.locations.size(), program.values.size());
   }
   auto executable =
       std::make_unique<cuda::CudaExecutable>(program, plan, device_, libraries_, find_communicator,
                                              make_communicator_, &fallbacks_, &graph_captures_);
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
-  executed_products_ = executable->executed_products().List();
+  executed_matmuls_ = executable->executed_matmuls().List();
   for (const std::string& implementation : executable->implementations()) {
     if (std::ranges::find(implementations_, implementation) == implementations_.end()) {
       implementations_.push_back(implementation);

@@ -35,7 +35,7 @@ class CudaBackend : public Backend {
 
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
   const std::vector<std::string>& implementations() const override { return implementations_; }
-  std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
+  std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {std::nullopt, graph_captures_}; }
 
  private:
@@ -43,7 +43,7 @@ class CudaBackend : public Backend {
   const cuda::DeviceLibraries libraries_;
   const MakeDeviceCommunicator make_communicator_;
   std::vector<std::string> fallbacks_, implementations_;
-  std::vector<ExecutedProduct> executed_products_;
+  std::vector<ExecutedMatmul> executed_matmuls_;
   int64_t graph_captures_ = 0;
 };
 

@@ -47,9 +47,9 @@ StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
   TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDriverGetVersion(&facts.driver_version), "CUDA driver"));
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    const std::string driver = facts.driver_version == 0
-                                   ? "no NVIDIA driver"
-                                   : "the driver's CUDA is " + CudaVersion(facts.driver_version);
+    const std::string driver = facts.driver_version == 0 ? "there is no NVIDIA driver"
+                                                         : "the driver's CUDA version is " +
+                                                               CudaVersion(facts.driver_version);
     return CheckCuda(error, fmt::format("no GPU can be used ({}, this build's CUDA is {})", driver,
                                         CudaVersion(facts.runtime_version)));
   }
@@ -65,7 +65,7 @@ StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
   facts.uuid = UuidText(uuid);
   char bus_id[32] = "";
   TROUPE_RETURN_IF_ERROR(
-      CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal), "the GPU's place"));
+      CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal), "PCI address of the GPU"));
   facts.pci_bus_id = bus_id;
   facts.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   facts.multiprocessors = properties.multiProcessorCount;
@@ -73,7 +73,7 @@ StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
   facts.capability_minor = properties.minor;
   if (!Runs(TROUPE_CUDA_ARCHITECTURE, properties.major, properties.minor)) {
     return FailedPrecondition(
-        "{} has compute capability {}.{}, for which sm_{} of this build is not", facts.name,
+        "{} has compute capability {}.{}, which sm_{} of this build does not support", facts.name,
         properties.major, properties.minor, TROUPE_CUDA_ARCHITECTURE);
   }
   return facts;
@@ -162,7 +162,7 @@ StatusOr<std::shared_ptr<void>> CudaDevice::Pin(void* memory, int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
   TROUPE_RETURN_IF_ERROR(
       Check(cudaHostRegister(memory, static_cast<size_t>(bytes), cudaHostRegisterDefault),
-            fmt::format("{} bytes of the host's to be pinned", bytes)));
+            fmt::format("{} bytes of host memory to be pinned", bytes)));
   return std::shared_ptr<void>(memory, [this](void* address) {
     if (CanFree()) cudaHostUnregister(address);
   });
@@ -241,7 +241,7 @@ Status CudaDevice::WaitFor(Event event, Stream stream) {
 }
 
 Status CudaDevice::BeginCapture() {
-  TROUPE_CHECK(!capturing_, "a capture begins within another");
+  TROUPE_CHECK(!capturing_, "a capture begins during another one");
   TROUPE_RETURN_IF_ERROR(Enter());
   TROUPE_RETURN_IF_ERROR(Check(
       cudaStreamBeginCapture(native_stream(Stream::kCompute), cudaStreamCaptureModeThreadLocal),
@@ -251,7 +251,7 @@ Status CudaDevice::BeginCapture() {
 }
 
 StatusOr<Graph> CudaDevice::EndCapture() {
-  TROUPE_CHECK(capturing_, "no capture is under way");
+  TROUPE_CHECK(capturing_, "no capture is in progress");
   capturing_ = false;
   TROUPE_RETURN_IF_ERROR(Enter());
   cudaGraph_t captured = nullptr;
@@ -298,7 +298,7 @@ Status CudaDevice::Await(const std::function<int()>& ask,
     if (waited < kAsking) continue;
     if (waited >= options_.wait_limit) {
       gone_ = true;
-      return DeadlineExceeded("{} did not finish within {:.1f} s", facts_.name,
+      return DeadlineExceeded("{} did not complete within {:.1f} s", facts_.name,
                               ToSeconds(options_.wait_limit));
     }
     if (interruption) TROUPE_RETURN_IF_ERROR(interruption());

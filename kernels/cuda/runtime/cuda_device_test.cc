@@ -68,7 +68,7 @@ TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   EXPECT_THAT(std::string(Message(none)), HasSubstr("no NVIDIA driver, this build's CUDA is 13.0"));
   Runtime().driver_version = 12040;
   EXPECT_THAT(std::string(Message(CudaDevice::Make(0, {}).status())),
-              HasSubstr("the driver's CUDA is 12.4"));
+              HasSubstr("the driver's CUDA version is 12.4"));
 }
 
 TEST_F(CudaDeviceTest, RefusesWhatIsNotThereAndWhatItsKernelsDoNotRunOn) {

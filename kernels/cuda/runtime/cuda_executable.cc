@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/cuda/runtime/delayed_read.h"
+#include "kernels/cuda/runtime/cuda_delayed_read.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -42,7 +42,7 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
                          find_communicator_ ? find_communicator_(group) : nullptr;
                      return host == nullptr ? nullptr : communicators_.at(host).get();
                    }),
-      edges_(device, stalls_),
+      links_(device, stalls_),
       fallbacks_(*fallbacks),
       graph_captures_(*graph_captures) {}
 
@@ -66,7 +66,7 @@ Status CudaExecutable::Prepare() {
   TROUPE_ASSIGN_OR_RETURN(finished_, device_.MakeEvent());
   TROUPE_ASSIGN_OR_RETURN(bounce_, device_.AllocatePinned(kBounceBytes));
   TROUPE_RETURN_IF_ERROR(stalls_.Prepare());
-  TROUPE_RETURN_IF_ERROR(edges_.Prepare(program_, plan_));
+  TROUPE_RETURN_IF_ERROR(links_.Prepare(program_, plan_));
   TROUPE_RETURN_IF_ERROR(preparation_.Allocate());
   pieces_.resize(program_.ops.size());
   for (size_t chunk = 0; chunk < pieces_.size(); ++chunk) {
@@ -86,8 +86,8 @@ Status CudaExecutable::Prepare() {
 
 Status CudaExecutable::MakeCommunicator(Communicator& host, const std::string& user) {
   if (!make_communicator_) {
-    return InvalidArgument("{} has {} ranks, for which this device has no collectives", user,
-                           host.size());
+    return InvalidArgument("{} has {} ranks, but this device has no collectives between ranks",
+                           user, host.size());
   }
   TROUPE_ASSIGN_OR_RETURN(communicators_[&host], make_communicator_(host));
   return OkStatus();
@@ -129,7 +129,7 @@ Status CudaExecutable::Connect() {
   for (const auto& [name, communicator] : by_name) {
     TROUPE_RETURN_IF_ERROR(communicator->Connect());
   }
-  return edges_.Connect();
+  return links_.Connect();
 }
 
 Status CudaExecutable::EnqueueAll(const Instructions& instructions,
@@ -209,7 +209,7 @@ Status CudaExecutable::Upload(void* to, std::span<const std::byte> bytes) {
 }
 
 Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byte> bytes) {
-  TROUPE_CHECK(open_ == nullptr, "a value is read within a part of a step");
+  TROUPE_CHECK(open_ == nullptr, "a value is read in the middle of a part of a step");
   TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
   const char* const from = preparation_.Address(value, buffer);
   return InPieces(bytes.size(), [&](size_t offset, size_t count) {
@@ -254,53 +254,53 @@ Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId
   return device_.Copy(Address(to, to_buffer), Address(from, from_buffer), bytes, Stream::kCompute);
 }
 
-PipelineEdges::Boundary CudaExecutable::BoundaryOf(model::ValueId value, int buffer) const {
+PipelineLinks::Boundary CudaExecutable::BoundaryOf(model::ValueId value, int buffer) const {
   return {value, buffer, preparation_.Address(value, buffer),
           static_cast<size_t>(program_.value(value).bytes())};
 }
 
-Status CudaExecutable::AddEdge(Communicator& edge) {
-  TROUPE_RETURN_IF_ERROR(MakeCommunicator(edge, edge.name()));
-  return edges_.Add(edge, *communicators_.at(&edge));
+Status CudaExecutable::AddLink(Communicator& link) {
+  TROUPE_RETURN_IF_ERROR(MakeCommunicator(link, link.name()));
+  return links_.Add(link, *communicators_.at(&link));
 }
 
-Status CudaExecutable::Send(model::ValueId value, int buffer, Communicator& edge) {
-  if (open_ == nullptr) return edges_.Send(BoundaryOf(value, buffer), edge);
+Status CudaExecutable::Send(model::ValueId value, int buffer, Communicator& link) {
+  if (open_ == nullptr) return links_.Send(BoundaryOf(value, buffer), link);
   return open_->calls
-      .Record({.kind = StepCall::Kind::kSend, .buffer = buffer, .value = value, .edge = &edge})
+      .Record({.kind = StepCall::Kind::kSend, .buffer = buffer, .value = value, .link = &link})
       .status();
 }
 
 Status CudaExecutable::WaitSend(model::ValueId value, int buffer) {
-  if (open_ == nullptr) return edges_.WaitSend(value, buffer);
+  if (open_ == nullptr) return links_.WaitSend(value, buffer);
   return open_->calls.Record({.kind = StepCall::Kind::kWaitSend, .buffer = buffer, .value = value})
       .status();
 }
 
-Status CudaExecutable::PostReceive(model::ValueId value, int buffer, Communicator& edge) {
-  if (open_ == nullptr) return edges_.PostReceive(BoundaryOf(value, buffer), edge);
+Status CudaExecutable::PostReceive(model::ValueId value, int buffer, Communicator& link) {
+  if (open_ == nullptr) return links_.PostReceive(BoundaryOf(value, buffer), link);
   return open_->calls
       .Record(
-          {.kind = StepCall::Kind::kPostReceive, .buffer = buffer, .value = value, .edge = &edge})
+          {.kind = StepCall::Kind::kPostReceive, .buffer = buffer, .value = value, .link = &link})
       .status();
 }
 
-Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& edge) {
-  if (open_ == nullptr) return edges_.Receive(BoundaryOf(value, buffer), edge);
+Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& link) {
+  if (open_ == nullptr) return links_.Receive(BoundaryOf(value, buffer), link);
   return open_->calls
-      .Record({.kind = StepCall::Kind::kReceive, .buffer = buffer, .value = value, .edge = &edge})
+      .Record({.kind = StepCall::Kind::kReceive, .buffer = buffer, .value = value, .link = &link})
       .status();
 }
 
 Status CudaExecutable::Finish() {
-  TROUPE_CHECK(open_ == nullptr, "the host waits within a part of a step");
+  TROUPE_CHECK(open_ == nullptr, "the host waits in the middle of a part of a step");
   ++host_waits_;
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
 }
 
 Status CudaExecutable::BeginPart(StepPart part) {
-  TROUPE_CHECK(open_ == nullptr, "a part of a step begins within another");
+  TROUPE_CHECK(open_ == nullptr, "a part of a step begins in the middle of another one");
   if (observer_ != nullptr) return OkStatus();
   open_ = &parts_[static_cast<size_t>(part)];
   open_->calls.Restart();
@@ -354,7 +354,7 @@ Status CudaExecutable::Allocate(Part* part) {
 }
 
 Status CudaExecutable::EnqueueCalls(const Part& part) {
-  edges_.Restart();  // a failed capture may have stopped anywhere
+  links_.Restart();  // a failed capture may have stopped anywhere
   for (const StepCall& call : part.calls.calls()) {
     switch (call.kind) {
       case StepCall::Kind::kRun:
@@ -372,16 +372,16 @@ Status CudaExecutable::EnqueueCalls(const Part& part) {
         TROUPE_RETURN_IF_ERROR(Copy(call.from, call.from_buffer, call.value, call.buffer));
         break;
       case StepCall::Kind::kSend:
-        TROUPE_RETURN_IF_ERROR(Send(call.value, call.buffer, *call.edge));
+        TROUPE_RETURN_IF_ERROR(Send(call.value, call.buffer, *call.link));
         break;
       case StepCall::Kind::kWaitSend:
         TROUPE_RETURN_IF_ERROR(WaitSend(call.value, call.buffer));
         break;
       case StepCall::Kind::kPostReceive:
-        TROUPE_RETURN_IF_ERROR(PostReceive(call.value, call.buffer, *call.edge));
+        TROUPE_RETURN_IF_ERROR(PostReceive(call.value, call.buffer, *call.link));
         break;
       case StepCall::Kind::kReceive:
-        TROUPE_RETURN_IF_ERROR(Receive(call.value, call.buffer, *call.edge));
+        TROUPE_RETURN_IF_ERROR(Receive(call.value, call.buffer, *call.link));
         break;
     }
   }

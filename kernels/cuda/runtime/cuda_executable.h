@@ -15,7 +15,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/backend/op_sequence.h"
 #include "kernels/cuda/runtime/make_device_communicator.h"
-#include "kernels/cuda/runtime/pipeline_edges.h"
+#include "kernels/cuda/runtime/pipeline_links.h"
 #include "kernels/cuda/runtime/preparation.h"
 #include "kernels/cuda/runtime/stalls.h"
 #include "kernels/cuda/runtime/step_calls.h"
@@ -38,7 +38,7 @@ class CudaExecutable : public Executable {
   Status Prepare();
   // "attention: own kernels"; complete after Prepare.
   const std::set<std::string>& implementations() const { return preparation_.implementations(); }
-  const ExecutedProducts& executed_products() const { return preparation_.executed_products(); }
+  const ExecutedMatmuls& executed_matmuls() const { return preparation_.executed_matmuls(); }
 
   void Observe(OperationObserver* observer) override { observer_ = observer; }
   Status Connect() override;
@@ -47,14 +47,13 @@ class CudaExecutable : public Executable {
   Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override;
   Status RunUpdate() override;
   Status RunInitialize() override;
-  Status AddEdge(Communicator& edge) override;
-  Status Send(model::ValueId value, int buffer, Communicator& edge) override;
+  Status AddLink(Communicator& link) override;
+  Status Send(model::ValueId value, int buffer, Communicator& link) override;
   Status WaitSend(model::ValueId value, int buffer) override;
-  Status PostReceive(model::ValueId value, int buffer, Communicator& edge) override;
-  Status Receive(model::ValueId value, int buffer, Communicator& edge) override;
+  Status PostReceive(model::ValueId value, int buffer, Communicator& link) override;
+  Status Receive(model::ValueId value, int buffer, Communicator& link) override;
   Status Finish() override;
-  std::optional<int64_t> host_waits() const override { return host_waits_; }
-  std::optional<int64_t> graph_launches() const override { return graph_launches_; }
+  DeviceCalls device_calls() const override { return {host_waits_, graph_launches_}; }
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
   }
@@ -107,7 +106,7 @@ class CudaExecutable : public Executable {
   // Errors: UNIMPLEMENTED with the name of an operation of `part` that cannot be captured.
   Status CheckCaptures(const Part& part) const;
   Status CheckSize(model::ValueId value, size_t bytes) const;
-  PipelineEdges::Boundary BoundaryOf(model::ValueId value, int buffer) const;
+  PipelineLinks::Boundary BoundaryOf(model::ValueId value, int buffer) const;
   // Copies host memory to the device and waits for the copy.
   Status Upload(void* to, std::span<const std::byte> bytes);
 
@@ -126,7 +125,7 @@ class CudaExecutable : public Executable {
   std::map<Communicator*, std::unique_ptr<DeviceCommunicator>, ByName> communicators_;
   Stalls stalls_;
   Preparation preparation_;
-  PipelineEdges edges_;
+  PipelineLinks links_;
   std::vector<std::vector<std::vector<Instructions>>> pieces_;  // [chunk][piece][buffer]
   Instructions update_;
   Instructions initialize_;

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "kernels/cuda/runtime/attention_library.h"
-#include "kernels/cuda/runtime/product_library.h"
+#include "kernels/cuda/runtime/matmul_library.h"
 
 namespace troupe::kernels::cuda {
 
 // Null: our own kernels compute all operations of this kind.
 struct DeviceLibraries {
-  ProductLibrary* products = nullptr;
+  MatmulLibrary* matmuls = nullptr;
   AttentionLibrary* attention = nullptr;
   // Why the attention library is not available although it is expected; its operations then count
   // as fall-backs.

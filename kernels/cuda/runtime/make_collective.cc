@@ -3,7 +3,7 @@
 
 #include "kernels/backend/op_sequence.h"
 #include "kernels/backend/reduced_ranges.h"
-#include "kernels/cuda/kernels/control_word.h"
+#include "kernels/cuda/kernels/combine_control_words.h"
 #include "kernels/cuda/runtime/preparation.h"
 #include "kernels/exchange/ring_shift.h"
 #include "model/program/control_word.h"
@@ -21,13 +21,9 @@ Command Collective(Call call) {
           }}};
 }
 
-const model::CollectiveAttributes& AttributesOf(const Op& op) {
-  return std::get<model::CollectiveAttributes>(op.attributes);
-}
-
 // kControlReduce may lack the attributes of a collective.
 Purpose PurposeOfOp(const Op& op) {
-  const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+  const model::CollectiveAttributes* const attributes = model::FindCollective(op.attributes);
   return attributes == nullptr ? Purpose::kControl : PurposeOf(attributes->purpose);
 }
 
@@ -46,29 +42,29 @@ StatusOr<ElementType> ElementTypeOf(model::DType dtype) {
     case model::DType::kFloat8E5M2:
       break;
   }
-  return InvalidArgument("no reduction of {}", model::Name(dtype));
+  return InvalidArgument("a reduction of {} is not supported", model::Name(dtype));
 }
 
 Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands communication) {
   const model::ValueId key = op.outputs.empty() ? op.inputs[0] : op.outputs[0];
-  auto found = under_way_.find(key);
-  if (found == under_way_.end()) {
+  auto found = in_flight_.find(key);
+  if (found == in_flight_.end()) {
     TROUPE_ASSIGN_OR_RETURN(const Event begun, device_.MakeEvent());
     TROUPE_ASSIGN_OR_RETURN(const Event over, device_.MakeEvent());
-    found = under_way_.emplace(key, UnderWay{begun, over}).first;
+    found = in_flight_.emplace(key, InFlight{begun, over}).first;
   }
-  UnderWay& under_way = found->second;
-  commands->emplace_back(Stream::kCompute, RecordCommand{under_way.begun});
-  commands->emplace_back(Stream::kCommunication, WaitCommand{under_way.begun});
+  InFlight& in_flight = found->second;
+  commands->emplace_back(Stream::kCompute, RecordCommand{in_flight.begun});
+  commands->emplace_back(Stream::kCommunication, WaitCommand{in_flight.begun});
   for (Command& command : communication) commands->push_back(std::move(command));
-  commands->emplace_back(Stream::kCommunication, RecordCommand{under_way.over});
-  under_way.purpose = PurposeOfOp(op);
-  if (!op.asynchronous) stalls_.AddWait(commands, Stalls::Of(under_way.purpose), under_way.over);
+  commands->emplace_back(Stream::kCommunication, RecordCommand{in_flight.over});
+  in_flight.purpose = PurposeOfOp(op);
+  if (!op.asynchronous) stalls_.AddWait(commands, Stalls::Of(in_flight.purpose), in_flight.over);
   return OkStatus();
 }
 
 DeviceCommunicator* Preparation::GroupOf(const Op& op) const {
-  return find_communicator_ ? find_communicator_(AttributesOf(op).group) : nullptr;
+  return find_communicator_ ? find_communicator_(model::CollectiveOf(op).group) : nullptr;
 }
 
 Status Preparation::AddCopiesOfOne(const Making& making, std::span<const CopyCommand> copies) {
@@ -86,7 +82,7 @@ Status Preparation::AddCopyOfOne(const Making& making) {
 Status Preparation::MakeAllReduce(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::AllReduceAttributes>(op.attributes);
   if (group != nullptr && attributes.wire != model::DType::kFloat32) {
     return AddPackedSum(making.commands, op, making.buffer, group);
   }
@@ -118,7 +114,7 @@ Status Preparation::MakeReduceScatter(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::ReduceScatterAttributes>(op.attributes);
   if (attributes.wire != model::DType::kFloat32) {
     return AddPackedSum(making.commands, op, making.buffer, group);
   }
@@ -137,7 +133,7 @@ Status Preparation::MakeAllGather(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::AllGatherAttributes>(op.attributes);
   const model::Value& whole = program_.value(op.outputs[0]);
   std::vector<size_t> bytes = BlockElements(whole, attributes.cut, group->size());
   for (size_t& block : bytes) block *= static_cast<size_t>(model::SizeOf(whole.dtype));
@@ -153,7 +149,7 @@ Status Preparation::MakeShift(const Making& making) {
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const auto& attributes = std::get<model::ShiftAttributes>(op.attributes);
   const RingShift shift(group->size(), group->rank(), attributes.shift,
                         static_cast<size_t>(program_.value(op.inputs[0]).bytes()));
   return AddCommunication(
@@ -173,17 +169,16 @@ Status Preparation::MakeAllToAll(const Making& making) {
   const std::vector<size_t> blocks(
       static_cast<size_t>(group->size()),
       static_cast<size_t>(program_.value(op.inputs[0]).bytes() / group->size()));
-  return AddCommunication(
-      making.commands, op,
-      {Collective([=, input = making.in(0), output = making.out(0),
-                   purpose = PurposeOf(AttributesOf(op).purpose)](DeviceStream stream) {
-        return group->AllToAll(input, output, blocks, blocks, purpose, stream);
-      })});
+  return AddCommunication(making.commands, op,
+                          {Collective([=, input = making.in(0), output = making.out(0),
+                                       purpose = PurposeOfOp(op)](DeviceStream stream) {
+                            return group->AllToAll(input, output, blocks, blocks, purpose, stream);
+                          })});
 }
 
 Status Preparation::MakeWait(const Making& making) {
-  const auto begun = under_way_.find(making.op.inputs[0]);
-  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  const auto begun = in_flight_.find(making.op.inputs[0]);
+  if (begun == in_flight_.end()) return Internal("it waits for a collective that was not started");
   stalls_.AddWait(making.commands, Stalls::Of(begun->second.purpose), begun->second.over);
   return OkStatus();
 }

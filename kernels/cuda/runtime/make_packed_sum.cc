@@ -1,4 +1,4 @@
-// Makes the commands of reductions whose terms are sent as bfloat16 (CollectiveAttributes::wire):
+// Makes the commands of reductions whose terms are sent as bfloat16 (AllReduceAttributes::wire):
 // each rank sends the terms of a block to the rank that sums this block.
 #include <algorithm>
 #include <cstdint>
@@ -83,19 +83,18 @@ std::vector<size_t> BalancedCounts(int64_t elements, int ranks) {
 
 Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
                                  DeviceCommunicator* group) {
-  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
   const model::Value& x = program_.value(op.inputs[0]);
-  if (attributes.wire != model::DType::kBFloat16 || x.dtype != model::DType::kFloat32 ||
-      attributes.reduce != model::ReduceKind::kSum) {
-    return InvalidArgument("no reduction of {} that travels as {}", model::Name(x.dtype),
-                           model::Name(attributes.wire));
+  if (WireOf(op) != model::DType::kBFloat16 || x.dtype != model::DType::kFloat32 ||
+      ReduceOf(op) != model::ReduceKind::kSum) {
+    return InvalidArgument("a reduction of {} that is sent as {} is not supported",
+                           model::Name(x.dtype), model::Name(WireOf(op)));
   }
-  const Purpose purpose = PurposeOf(attributes.purpose);
+  const Purpose purpose = PurposeOf(model::CollectiveOf(op).purpose);
   const int ranks = group->size();
   const auto floats = [](char* address) { return reinterpret_cast<float*>(address); };
   Commands communication;
-  if (op.kind == OpKind::kReduceScatter) {
-    const std::vector<size_t> counts = BlockElements(x, attributes.cut, ranks);
+  if (const auto* const scatter = std::get_if<model::ReduceScatterAttributes>(&op.attributes)) {
+    const std::vector<size_t> counts = BlockElements(x, scatter->cut, ranks);
     const auto own = static_cast<int64_t>(counts[static_cast<size_t>(group->rank())]);
     const Buffers buffers = {AllocateBytesForCommunication((x.elements() - own) * kWireBytes),
                              AllocateBytesForCommunication((ranks - 1) * own * kWireBytes)};

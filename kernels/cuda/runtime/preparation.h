@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "collective/device_communicator.h"
 #include "kernels/backend/arena_layout.h"
+#include "kernels/backend/executed_matmuls.h"
 #include "kernels/backend/op_arguments.h"
 #include "kernels/backend/rope_tables.h"
 #include "kernels/cuda/runtime/command.h"
@@ -65,7 +66,7 @@ class Preparation {
   // Operations that run on our own kernels because the library does not support them: "matmul x.y:
   // own kernel".
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
-  const ExecutedProducts& executed_products() const { return executed_products_; }
+  const ExecutedMatmuls& executed_matmuls() const { return executed_matmuls_; }
   // The chosen implementations of operations that have several: "attention: own kernels".
   const std::set<std::string>& implementations() const { return implementations_; }
 
@@ -122,14 +123,14 @@ class Preparation {
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
   // A matmul of FP8 operands: by the library, or else on operands dequantised to bfloat16, which is
   // a fall-back.
-  Status AddFloat8Product(const Making& making, ProductArgs args, const ProductShape& shape);
+  Status AddFloat8Matmul(const Making& making, MatmulArgs args, const MatmulShape& shape);
   // A matmul of float32 or bfloat16 operands.
-  Status AddProductOf(Commands* commands, const model::Op& op, const ProductArgs& args,
-                      const ProductShape& shape);
+  Status AddMatmulOf(Commands* commands, const model::Op& op, const MatmulArgs& args,
+                     const MatmulShape& shape);
   // Whether the matrices have the alignment that a library needs.
-  static bool SuitsLibrary(const ProductArgs& args);
+  static bool SuitsLibrary(const MatmulArgs& args);
   // Returns null if our own kernel is to be used.
-  StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
+  StatusOr<LibraryMatmul*> LibraryMatmulOf(const MatmulShape& shape);
   // Records that our own kernels compute the current attention; a fall-back if the library that
   // should do so is missing.
   void NoteOwnAttention(const AttentionRows& rows, bool bfloat16);
@@ -187,19 +188,19 @@ class Preparation {
   const model::Op* op_ = nullptr;  // the current operation
   int tables_of_op_ = 0;
   std::map<std::pair<const model::Op*, int>, int64_t> table_offsets_;
-  std::map<ProductShape, std::unique_ptr<LibraryProduct>> library_products_;
+  std::map<MatmulShape, std::unique_ptr<LibraryMatmul>> library_matmuls_;
   // Null: our own kernels are used.
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttention>> library_attention_;
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttentionGrad>> library_attention_grad_;
   // Collectives in flight, by first output.
-  struct UnderWay {
+  struct InFlight {
     Event begun = 0, over = 0;
     Purpose purpose = Purpose::kControl;
   };
-  std::map<model::ValueId, UnderWay> under_way_;
+  std::map<model::ValueId, InFlight> in_flight_;
   std::map<const model::Op*, HostCounts> host_counts_;
   std::vector<std::string> fallbacks_;
-  ExecutedProducts executed_products_;
+  ExecutedMatmuls executed_matmuls_;
   std::set<std::string> implementations_;
 };
 

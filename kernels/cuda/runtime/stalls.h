@@ -11,7 +11,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/delayed_read.h"
 #include "kernels/cuda/kernels/mark.h"
 #include "kernels/cuda/runtime/command.h"
 #include "kernels/cuda/runtime/device.h"

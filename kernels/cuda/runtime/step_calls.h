@@ -1,4 +1,4 @@
-// The calls of one part of a step (kernels/backend/backend.h, StepPart) to an executable, as
+// The calls of one part of a step (kernels/backend/executable.h, StepPart) to an executable, as
 // recorded the first time, and offsets for the bytes that they write, which differ from step to
 // step.
 #ifndef TROUPE_KERNELS_CUDA_RUNTIME_STEP_CALLS_H_
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/backend/backend.h"
+#include "kernels/backend/executable.h"
 
 namespace troupe::kernels::cuda {
 
@@ -31,7 +31,7 @@ struct StepCall {
   model::ValueId value = model::kNoValue;  // written, copied to, sent or received
   model::ValueId from = model::kNoValue;   // source of a copy
   int from_buffer = 0;
-  Communicator* edge = nullptr;  // link of a send or receive
+  Communicator* link = nullptr;  // link of a send or receive
   int64_t offset = 0;            // within the part's bytes
   int64_t bytes = 0;
 

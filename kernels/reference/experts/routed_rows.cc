@@ -23,7 +23,7 @@ std::vector<size_t> NumbersByRank(const Operation& operation) {
 }  // namespace
 
 Status GatherRouted(const Operation& operation) {
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::RoutedRowsAttributes>();
   std::vector<size_t> bytes = NumbersByRank(operation);
   if (operation.communicator == nullptr) {
     std::copy_n(operation.inputs[0], bytes[0], operation.outputs[0]);
@@ -35,7 +35,7 @@ Status GatherRouted(const Operation& operation) {
 }
 
 Status ScatterRouted(const Operation& operation) {
-  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const auto& attributes = operation.attributes<model::RoutedRowsAttributes>();
   const std::vector<size_t> numbers = NumbersByRank(operation);
   if (operation.communicator == nullptr) {
     std::copy_n(operation.inputs[0], numbers[0], operation.outputs[0]);

@@ -1,5 +1,5 @@
-// The k best experts of each token, their weights, and the row of each choice in a buffer sorted by
-// expert, then token.
+// The k best experts of each token, their weights, and the row of each assignment in a buffer
+// sorted by expert, then token.
 #include <algorithm>
 
 #include "kernels/reference/experts/router_scores.h"
@@ -10,7 +10,7 @@ namespace troupe::kernels::reference {
 Status RouterTopK(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t rows = operation.Extent(0, 0), experts = router.experts, k = router.top_k;
-  double *const weights = operation.outputs[0], *const chosen = operation.outputs[1],
+  double *const weights = operation.outputs[0], *const expert_ids = operation.outputs[1],
                 *const slots = operation.outputs[2], *const counts = operation.outputs[3];
   std::fill_n(counts, experts, 0.0);
   for (int64_t r = 0; r < rows; ++r) {
@@ -24,7 +24,7 @@ Status RouterTopK(const Operation& operation) {
     for (int64_t j = 0; j < k; ++j) {
       const int64_t best = std::max_element(key.begin(), key.end()) - key.begin();
       key[best] = -INFINITY;
-      chosen[r * k + j] = static_cast<double>(best);
+      expert_ids[r * k + j] = static_cast<double>(best);
       weights[r * k + j] = scores[best];
       sum += scores[best];
     }
@@ -34,7 +34,7 @@ Status RouterTopK(const Operation& operation) {
   double next = 0;
   for (int64_t e = 0; e < experts; ++e) {
     for (int64_t i = 0; i < rows * k; ++i) {
-      if (chosen[i] != static_cast<double>(e)) continue;
+      if (expert_ids[i] != static_cast<double>(e)) continue;
       const bool full = router.capacity > 0 && counts[e] >= static_cast<double>(router.capacity);
       slots[i] = full ? -1 : next++;
       if (!full) counts[e] += 1;
@@ -48,17 +48,17 @@ Status RouterTopKGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0), experts = router.experts, k = router.top_k;
   for (int64_t r = 0; r < rows; ++r) {
     const double* dweights = operation.inputs[0] + r * k;
-    const double* chosen = operation.inputs[2] + r * k;
+    const double* expert_ids = operation.inputs[2] + r * k;
     const std::vector<double> scores =
         Scores(operation.inputs[1] + r * experts, experts, router.score);
     double sum = 0, mean = 0;
-    for (int64_t j = 0; j < k; ++j) sum += scores[static_cast<int64_t>(chosen[j])];
+    for (int64_t j = 0; j < k; ++j) sum += scores[static_cast<int64_t>(expert_ids[j])];
     for (int64_t j = 0; j < k; ++j) {
-      mean += dweights[j] * scores[static_cast<int64_t>(chosen[j])] / sum;
+      mean += dweights[j] * scores[static_cast<int64_t>(expert_ids[j])] / sum;
     }
     std::vector<double> gradient(experts, 0.0);
     for (int64_t j = 0; j < k; ++j) {
-      gradient[static_cast<int64_t>(chosen[j])] =
+      gradient[static_cast<int64_t>(expert_ids[j])] =
           router.normalise ? (dweights[j] - mean) / sum : dweights[j];
     }
     const std::vector<double> dlogits = ScoresGrad(scores, gradient, router.score);

@@ -59,7 +59,7 @@ StatusOr<std::vector<ValueType>> InferGradInput(const MeshView& mesh, const Attr
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&dy, "rn"}, {&w, "nk"}}));
   if (dy.dims[1].local * grouped.local_experts != w.dims[0].local) {
-    return InvalidArgument("input {} has {} columns where {} experts of {} have {} rows", dy.name,
+    return InvalidArgument("input {} has {} columns, but {} experts of {} have {} rows", dy.name,
                            dy.dims[1].local, grouped.local_experts, w.name, w.dims[0].local);
   }
   ValueType type = {

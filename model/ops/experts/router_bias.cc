@@ -14,11 +14,11 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[2], DType::kFloat32, 1));
   for (const Value* value : in) {
     if (value->placement == Placement()) continue;
-    return InvalidArgument("input {} is {} where R is due on every axis: reduce it first",
-                           value->name, ToText(value->placement));
+    return InvalidArgument("input {} is {}, must be R on every axis: reduce it first", value->name,
+                           ToText(value->placement));
   }
   if (in[1]->dims[0].local != kRouterLanes + in[2]->dims[0].local) {
-    return InvalidArgument("input {} has {} lanes where {} has {} experts", in[1]->name,
+    return InvalidArgument("input {} has {} lanes, but {} has {} experts", in[1]->name,
                            in[1]->dims[0].local, in[2]->name, in[2]->dims[0].local);
   }
   return std::vector<ValueType>{};

@@ -26,14 +26,13 @@ StatusOr<ShardedLetters> Letters(const RouterAttributes& router, const Value& lo
     if (axis == PartialSum()) axis = Replicated();
   }
   if (load.placement != due) {
-    return InvalidArgument("input {} is {} where {}, of whole samples, is due", load.name,
+    return InvalidArgument("input {} is {}, must be {} of whole samples", load.name,
                            ToText(load.placement), ToText(due));
   }
   if (load.dims[1].local != router.experts + 1 || router.tokens < 1 || router.local_tokens < 1 ||
       router.first_row + logits.dims[0].local > load.dims[0].local * router.local_tokens) {
     return InvalidArgument(
-        "input {} has {} samples of {} lanes where {} are {} rows from {} on, {} "
-        "of a sample",
+        "input {} has {} samples of {} lanes, but {} are {} rows from {} on, {} of a sample",
         load.name, load.dims[0].local, load.dims[1].local, logits.name, logits.dims[0].local,
         router.first_row, router.local_tokens);
   }
@@ -48,7 +47,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(*in[1], 0, *in[2], 0));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(*in[1], 1, *in[2], 1));
   if (in[1]->placement != LoadPlacement(in[0]->placement)) {
-    return InvalidArgument("input {} is {} where {}, of this rank's rows, is due", in[1]->name,
+    return InvalidArgument("input {} is {}, must be {} of this rank's rows", in[1]->name,
                            ToText(in[1]->placement), ToText(LoadPlacement(in[0]->placement)));
   }
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[3], DType::kInt32, 1));

@@ -26,9 +26,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   for (int a = 1; a < kNumAxes; ++a) {
     if (!(router.spread.axes & (1u << a))) continue;
     if (chosen.placement.axes[a] != Replicated()) {
-      return InvalidArgument("input {} is {} on axis {} where all ranks' rows, R, are due",
-                             chosen.name, ToText(chosen.placement.axes[a]),
-                             Name(static_cast<Axis>(a)));
+      return InvalidArgument("input {} is {} on axis {}, must be R, all ranks' rows", chosen.name,
+                             ToText(chosen.placement.axes[a]), Name(static_cast<Axis>(a)));
     }
     own.axes[a] = Shard(1, ShardHow::kExperts);
     counts.axes[a] = Shard(0, ShardHow::kExperts);

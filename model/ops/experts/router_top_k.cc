@@ -25,7 +25,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   }
   const Dim& rows = logits.dims[0];
   if (logits.dims[1].local != router.experts || router.top_k < 1 || router.top_k > router.experts) {
-    return InvalidArgument("input {} has rows of {} where {} of {} experts are due", logits.name,
+    return InvalidArgument("input {} has rows of {}, must have {} of {} experts", logits.name,
                            logits.dims[1].local, router.top_k, router.experts);
   }
   const int64_t data_ranks = rows.global / rows.local;

@@ -1,4 +1,4 @@
-// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients; choices without a slot contribute
+// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients; assignments without a slot contribute
 // nothing.
 #include "kernels/cpu/level_target.h"
 
@@ -8,14 +8,14 @@ template <typename T>
 void Combine(const CombineArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);
   for (int64_t r = part.begin; r < part.end; ++r) {
-    const int32_t* slots = args.slots + r * args.choices;
+    const int32_t* slots = args.slots + r * args.top_k;
     T* y = static_cast<T*>(args.y) + r * args.hidden;
     for (int64_t h = 0; h < args.hidden; h += kLanes) {
       const int64_t count = args.hidden - h;
       F32 sum = {};
-      for (int64_t j = 0; j < args.choices; ++j) {
+      for (int64_t j = 0; j < args.top_k; ++j) {
         if (slots[j] < 0) continue;
-        const float weight = args.weights != nullptr ? args.weights[r * args.choices + j] : 1.0f;
+        const float weight = args.weights != nullptr ? args.weights[r * args.top_k + j] : 1.0f;
         sum += weight * LoadUpTo(static_cast<const T*>(args.x) + slots[j] * args.hidden + h, count);
       }
       StoreUpTo(y + h, count, sum);
@@ -26,10 +26,10 @@ void Combine(const CombineArgs& args, int thread, int threads) {
 template <typename T>
 void CombineGrad(const CombineGradArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);
-  for (int64_t i = part.begin * args.choices; i < part.end * args.choices; ++i) {
+  for (int64_t i = part.begin * args.top_k; i < part.end * args.top_k; ++i) {
     args.dweights[i] = 0;
     if (args.slots[i] < 0) continue;
-    const T* dy = static_cast<const T*>(args.dy) + i / args.choices * args.hidden;
+    const T* dy = static_cast<const T*>(args.dy) + i / args.top_k * args.hidden;
     const T* x = static_cast<const T*>(args.x) + args.slots[i] * args.hidden;
     T* dx = static_cast<T*>(args.dx) + args.slots[i] * args.hidden;
     F32 dot = {};

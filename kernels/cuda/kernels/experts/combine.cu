@@ -1,4 +1,4 @@
-// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients, one block per row; choices without a
+// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients, one block per row; assignments without a
 // slot contribute nothing.
 #include "kernels/cuda/device_code/numbers.h"
 #include "kernels/cuda/device_code/shapes.h"
@@ -10,11 +10,11 @@ namespace {
 template <typename T, int N>
 TROUPE_KERNEL void CombineKernel(CombineArgs args) {
   const int64_t row = BlockIndex().x;
-  const int32_t* slots = args.slots + row * args.choices;
-  const float* weights = args.weights != nullptr ? args.weights + row * args.choices : nullptr;
+  const int32_t* slots = args.slots + row * args.top_k;
+  const float* weights = args.weights != nullptr ? args.weights + row * args.top_k : nullptr;
   for (int64_t h = int64_t{ThreadIndex()} * N; h < args.hidden; h += int64_t{BlockThreads()} * N) {
     float sums[N] = {};
-    for (int64_t j = 0; j < args.choices; ++j) {
+    for (int64_t j = 0; j < args.top_k; ++j) {
       if (slots[j] < 0) continue;
       const auto x = Pack<T, N>::Load(static_cast<const T*>(args.x) + slots[j] * args.hidden + h);
       for (int k = 0; k < N; ++k) sums[k] += (weights != nullptr ? weights[j] : 1.0f) * x[k];
@@ -30,11 +30,11 @@ TROUPE_KERNEL void CombineGradKernel(CombineGradArgs args) {
   TROUPE_SHARED float shared[2][kWarp + 1];
   const int64_t row = BlockIndex().x;
   const T* dy = static_cast<const T*>(args.dy) + row * args.hidden;
-  for (int64_t j = 0; j < args.choices; ++j) {
-    const int64_t choice = row * args.choices + j, slot = args.slots[choice];
+  for (int64_t j = 0; j < args.top_k; ++j) {
+    const int64_t assignment = row * args.top_k + j, slot = args.slots[assignment];
     float dot = 0;
     if (slot >= 0) {
-      const float weight = args.weights[choice];
+      const float weight = args.weights[assignment];
       for (int64_t h = int64_t{ThreadIndex()} * N; h < args.hidden;
            h += int64_t{BlockThreads()} * N) {
         const auto d = Pack<T, N>::Load(dy + h);
@@ -48,7 +48,7 @@ TROUPE_KERNEL void CombineGradKernel(CombineGradArgs args) {
       }
     }
     dot = BlockSum(dot, shared[j % 2]);
-    if (ThreadIndex() == 0) args.dweights[choice] = dot;
+    if (ThreadIndex() == 0) args.dweights[assignment] = dot;
   }
 }
 

@@ -9,10 +9,10 @@ namespace {
 template <typename T, int N>
 TROUPE_KERNEL void PermuteKernel(PermuteArgs args) {
   const int64_t row = BlockIndex().x;
-  const int32_t* slots = args.slots + row * args.choices;
+  const int32_t* slots = args.slots + row * args.top_k;
   for (int64_t h = int64_t{ThreadIndex()} * N; h < args.hidden; h += int64_t{BlockThreads()} * N) {
     const auto x = Pack<T, N>::Load(static_cast<const T*>(args.x) + row * args.hidden + h);
-    for (int64_t j = 0; j < args.choices; ++j) {
+    for (int64_t j = 0; j < args.top_k; ++j) {
       if (slots[j] >= 0) x.Store(static_cast<T*>(args.y) + slots[j] * args.hidden + h);
     }
   }

@@ -41,7 +41,7 @@ TROUPE_KERNEL void RouterLoadKernel(PartialLoadArgs of_parts) {
   const int64_t begin = clamped(of_sample + part * kPart);
   const int64_t end = clamped(of_sample + (part + 1) * kPart);
   for (int64_t i = begin * k + ThreadIndex(); i < end * k; i += kThreads) {
-    AtomicAdd(counts + args.chosen[i], 1);
+    AtomicAdd(counts + args.expert_ids[i], 1);
   }
   float weight = 0;
   for (int64_t r = begin + ThreadIndex(); r < end; r += kThreads) {

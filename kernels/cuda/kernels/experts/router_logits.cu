@@ -1,7 +1,7 @@
 // The router's matmul and its gradients, in float32. The summation order of a logit does not depend
 // on the number of rows. The weight gradient is small and its sums are long: each block handles a
 // part of the rows, and a second kernel adds up the parts in order.
-#include "kernels/cuda/device_code/fma_product.h"
+#include "kernels/cuda/device_code/fma_matmul.h"
 #include "kernels/cuda/kernels/kernels.h"
 
 namespace troupe::kernels::cuda {
@@ -33,18 +33,18 @@ TROUPE_KERNEL void RouterLogitsGradWeightFinishKernel(FinishArgs args) {
 
 template <typename T>
 KernelLaunch RouterLogitsOf(const RouterLogitsArgs& args) {
-  constexpr auto kKind = ProductKind::kForward;
-  const ProductArgs product{kKind,        args.x,  args.w, args.logits, args.rows, args.hidden,
-                            args.experts, nullptr, 1,      1,           false};
+  constexpr auto kKind = MatmulKind::kForward;
+  const MatmulArgs matmul{kKind,        args.x,  args.w, args.logits, args.rows, args.hidden,
+                          args.experts, nullptr, 1,      1,           false};
   return args.experts <= kFewExperts
-             ? FmaProductOf<T, float, float, kKind, false, 256, 16>("router_logits", product)
-             : FmaProductOf<T, float, float, kKind, false, 64, 64>("router_logits", product);
+             ? FmaMatmulOf<T, float, float, kKind, false, 256, 16>("router_logits", matmul)
+             : FmaMatmulOf<T, float, float, kKind, false, 64, 64>("router_logits", matmul);
 }
 
 template <typename T>
 KernelLaunch RouterLogitsGradInputOf(const RouterLogitsGradInputArgs& args) {
-  constexpr auto kKind = ProductKind::kInputGradient;
-  return FmaProductOf<float, float, T, kKind, false, 64, 64>(
+  constexpr auto kKind = MatmulKind::kInputGradient;
+  return FmaMatmulOf<float, float, T, kKind, false, 64, 64>(
       "router_logits_grad_input", {kKind, args.dlogits, args.w, args.dx, args.rows, args.hidden,
                                    args.experts, nullptr, 1, 1, false});
 }
@@ -52,14 +52,13 @@ KernelLaunch RouterLogitsGradInputOf(const RouterLogitsGradInputArgs& args) {
 // Treats every part of the rows as the rows of one expert.
 template <typename T>
 KernelLaunch RouterLogitsGradWeightOf(const RouterLogitsGradWeightArgs& args, void* partial) {
-  constexpr auto kKind = ProductKind::kWeightGradient;
-  const ProductArgs product{kKind,     args.dlogits,  args.x,       partial,
-                            args.rows, args.hidden,   args.experts, nullptr,
-                            1,         PartsOf(args), false};
-  return args.experts <= kFewExperts ? FmaProductOf<float, T, float, kKind, false, 16, 256>(
-                                           "router_logits_grad_weight", product)
-                                     : FmaProductOf<float, T, float, kKind, false, 64, 64>(
-                                           "router_logits_grad_weight", product);
+  constexpr auto kKind = MatmulKind::kWeightGradient;
+  const MatmulArgs matmul{kKind,        args.dlogits, args.x, partial,       args.rows, args.hidden,
+                          args.experts, nullptr,      1,      PartsOf(args), false};
+  return args.experts <= kFewExperts ? FmaMatmulOf<float, T, float, kKind, false, 16, 256>(
+                                           "router_logits_grad_weight", matmul)
+                                     : FmaMatmulOf<float, T, float, kKind, false, 64, 64>(
+                                           "router_logits_grad_weight", matmul);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The k best experts of each token, one warp per token, then the row of each choice
-// (choice_order.h); and the gradient of the weights.
+// The k best experts of each token, one warp per token, then the row of each assignment
+// (sort_by_expert.h); and the gradient of the weights.
 #include <bit>
 
 #include "kernels/cuda/device_code/shapes.h"
-#include "kernels/cuda/kernels/choice_order.h"
 #include "kernels/cuda/kernels/experts/router_scores.h"
+#include "kernels/cuda/kernels/experts/sort_by_expert.h"
 #include "kernels/cuda/kernels/kernels.h"
 
 namespace troupe::kernels::cuda {
@@ -47,12 +47,12 @@ TROUPE_KERNEL void RouterTopKKernel(RouterTopKArgs args) {
       const uint64_t other = ShuffleXor(best, lanes);
       if (other > best) best = other;
     }
-    const int32_t chosen = ExpertOf(best);
-    const float score = of_row.Of(chosen);
+    const int32_t expert = ExpertOf(best);
+    const float score = of_row.Of(expert);
     sum += score;
-    if (Lane() == chosen % kWarp) taken |= 1u << (chosen / kWarp);
+    if (Lane() == expert % kWarp) taken |= 1u << (expert / kWarp);
     if (Lane() == 0) {
-      args.chosen[row * k + j] = chosen;
+      args.expert_ids[row * k + j] = expert;
       weights[j] = score;
     }
   }
@@ -68,13 +68,13 @@ TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
   if (row >= args.rows) return;
   const RouterScores scores(args.logits + row * experts, args.router);
   const float* dweights = args.dweights + row * k;
-  const int32_t* chosen = args.chosen + row * k;
+  const int32_t* expert_ids = args.expert_ids + row * k;
   float* dlogits = args.dlogits + row * experts;
   float sum = 1, mean = 0;
   if (args.router.normalise) {
     float of_scores = 0, of_products = 0;
     for (int64_t j = Lane(); j < k; j += kWarp) {
-      const float score = scores.Of(chosen[j]);
+      const float score = scores.Of(expert_ids[j]);
       of_scores += score;
       of_products += dweights[j] * score;
     }
@@ -83,7 +83,7 @@ TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
   }
   float along = 0;  // Σ score · gradient
   for (int64_t j = Lane(); j < k; j += kWarp) {
-    along += scores.Of(chosen[j]) * ((dweights[j] - mean) / sum);
+    along += scores.Of(expert_ids[j]) * ((dweights[j] - mean) / sum);
   }
   along = WarpSum(along);
   // Writes the gradient as if no expert were chosen, then that of the chosen ones.
@@ -92,8 +92,8 @@ TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
   }
   SyncWarp();
   for (int64_t j = Lane(); j < k; j += kWarp) {
-    const float score = scores.Of(chosen[j]), gradient = (dweights[j] - mean) / sum;
-    dlogits[chosen[j]] =
+    const float score = scores.Of(expert_ids[j]), gradient = (dweights[j] - mean) / sum;
+    dlogits[expert_ids[j]] =
         scores.softmax() ? score * (gradient - along) : gradient * score * (1.0f - score);
   }
 }
@@ -101,18 +101,18 @@ TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
 }  // namespace
 
 int64_t RouterTopKScratchBytes(const RouterTopKArgs& args) {
-  return ChoiceOrderScratchBytes(args.rows * args.router.top_k, args.router.experts);
+  return ExpertSortScratchBytes(args.rows * args.router.top_k, args.router.experts);
 }
 
 std::array<KernelLaunch, 4> RouterTopK(const RouterTopKArgs& args, void* scratch) {
   LaunchShape shape = ThreadsFor(args.rows * kWarp, kThreads);
   shape.shared_bytes = kRouterWarps * static_cast<size_t>(args.router.experts) * sizeof(float);
-  const auto [count, sum, place] = OrderChoices({.chosen = args.chosen,
+  const auto [count, sum, place] = SortByExpert({.expert_ids = args.expert_ids,
                                                  .kept = nullptr,
                                                  .slots = args.slots,
                                                  .counts = args.counts,
                                                  .before = static_cast<int32_t*>(scratch),
-                                                 .choices = args.rows * args.router.top_k,
+                                                 .assignments = args.rows * args.router.top_k,
                                                  .first_expert = 0,
                                                  .experts = args.router.experts,
                                                  .capacity = args.router.capacity});

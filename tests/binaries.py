@@ -1,0 +1,81 @@
+"""Runs tests one whole binary at a time: ./run test, ./run test asan, ./run test tsan.
+
+A process for each case would pay for each start and repeat the work that the cases of a binary
+share (the single rank's losses with which layouts are compared). If a binary ends early, by a crash
+or the first report of a sanitizer, its remaining cases count as failed, because they did not run.
+
+    python3 tests/binaries.py BUILD LABELS [PATTERN]
+
+runs the binaries that ctest lists in BUILD under a label that matches LABELS and with a name that
+matches PATTERN (regular expressions), as many at once as there are cores. Prints the output of
+those that fail and, on the last line of stdout, "PASSED FAILED SKIPPED".
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+BINARY_LIMIT_SECONDS = 900
+
+
+def cases_of_binaries(build, labels, pattern):
+    """Returns {binary: number of cases}."""
+    listing = subprocess.run(
+        ["ctest", "--test-dir", build, "-L", labels, "--show-only=json-v1"],
+        check=True, stdout=subprocess.PIPE, text=True).stdout
+    commands = [test["command"][0] for test in json.loads(listing)["tests"] if "command" in test]
+    return collections.Counter(c for c in commands if re.fullmatch(pattern, pathlib.Path(c).name))
+
+
+def run(binary, cases):
+    """Returns (passed, failed, skipped) of a binary with `cases` cases, and its output if any
+    failed."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = pathlib.Path(directory) / "report.xml"
+        try:
+            ended = subprocess.run([binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"],
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   errors="replace",
+                                   timeout=BINARY_LIMIT_SECONDS)
+            output, code = ended.stdout, ended.returncode
+        except subprocess.TimeoutExpired as expired:
+            output = f"{expired.stdout or ''}\n{binary} did not end within {BINARY_LIMIT_SECONDS} s"
+            code = 1
+        if not report.exists():
+            return (0, cases, 0), output
+        suites = ElementTree.parse(report).getroot()
+    tests, failures = int(suites.get("tests")), int(suites.get("failures"))
+    skipped = sum(int(suite.get("skipped", 0)) + int(suite.get("disabled", 0)) for suite in suites)
+    failed = max(failures + int(suites.get("errors", 0)), 1 if code != 0 else 0)
+    return (tests - failed - skipped, failed, skipped), output if failed else ""
+
+
+def main():
+    build, labels = sys.argv[1:3]
+    cases = cases_of_binaries(build, labels, sys.argv[3] if len(sys.argv) > 3 else ".*")
+    if not cases:
+        sys.exit(f"{build} has no tests under {labels}")
+    totals = [0, 0, 0]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        # Binaries with the most cases start first.
+        futures = {pool.submit(run, binary, count): binary for binary, count in cases.most_common()}
+        for future in concurrent.futures.as_completed(futures):
+            counts, output = future.result()
+            totals = [total + count for total, count in zip(totals, counts)]
+            print("{}: {} passed, {} failed, {} skipped".format(pathlib.Path(futures[future]).name,
+                                                                *counts),
+                  file=sys.stderr)
+            if output:
+                print(output[-20000:], file=sys.stderr)
+    print(*totals)
+
+
+if __name__ == "__main__":
+    main()

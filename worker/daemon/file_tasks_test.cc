@@ -1,0 +1,227 @@
+#include "worker/daemon/file_tasks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/check.h"
+#include "base/failpoint.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/format/attempt.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/test_checkpoint.h"
+#include "worker/daemon/testing/session_probe.h"
+#include "worker/session/rank_log_path.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FileTasksTest : public testing::Test {
+ protected:
+  FileTasksTest() {
+    TROUPE_CHECK_OK(MakeDirectories(files_, path_));
+    digest_ = WriteTestCheckpoint(files_, path_, {{"w", {1, 2, 3, 4, 5, 6, 7, 8}}}, 2);
+  }
+  ~FileTasksTest() override { TROUPE_CHECK_OK(ArmFailpoints("")); }
+
+  FileTasksOptions Options(session::Config config = {}) {
+    return {.config = std::move(config),
+            .send = [this](AnyMessage message) { return log_.Accept(std::move(message)); },
+            .on_end = [this](std::string_view, const Status& cause) { log_.AcceptEnd(cause); }};
+  }
+  v1::VerifyCheckpoint Request() const {
+    v1::VerifyCheckpoint request;
+    request.set_job("a");
+    request.set_attempt(7);
+    request.set_path(path_);
+    request.set_digest(digest_);
+    request.set_folder_id(folder_id_);
+    return request;
+  }
+  void Ask() { ASSERT_TRUE(tasks_->Verify(Request()).ok()); }
+  // Returns the next answer, which must be for the request.
+  v1::CheckpointVerified Answer() {
+    const v1::CheckpointVerified verified = log_.NextOf<session::CheckpointReadBack>().verified;
+    EXPECT_EQ(verified.job(), "a");
+    EXPECT_EQ(verified.attempt(), 7);
+    EXPECT_EQ(verified.path(), path_);
+    return verified;
+  }
+  v1::CheckpointVerified Verify() {
+    Ask();
+    return Answer();
+  }
+
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.Child("a/step-00000010-epoch-1-attempt-7-at-1");
+  PosixFileSystem files_;
+  std::string digest_;
+  std::string folder_id_;
+  EventLog log_;
+  std::unique_ptr<FileTasks> tasks_ = std::make_unique<FileTasks>(Options());
+};
+
+TEST_F(FileTasksTest, ACommitThatIsWholeIsSaidToBe) {
+  const v1::CheckpointVerified verified = Verify();
+  EXPECT_TRUE(verified.ok()) << verified.reason();
+  EXPECT_FALSE(verified.damaged());
+  EXPECT_EQ(verified.reason(), "");
+}
+
+TEST_F(FileTasksTest, DamageIsToldApartFromWhatCannotBeRead) {
+  struct Case {
+    std::string what;
+    std::function<void()> spoil;
+    bool damaged;
+    std::string reason;
+  };
+  const std::string shard = JoinPath(path_, ShardFileName(1));
+  const Case cases[] = {
+      {"error", [] { TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=error")); }, false,
+       "failpoint"},
+      {"bit",
+       [&] {
+         TROUPE_CHECK_OK(ArmFailpoints(""));
+         ChangeFile(files_, shard, [](std::string& bytes) { bytes.back() ^= 1; });
+       },
+       true, "rank-00001.safetensors: the header, tensors w: bytes"},
+      {"missing", [&] { TROUPE_CHECK_OK(files_.Remove(shard)); }, true, "No such file"},
+      {"manifest", [&] { digest_ += "0"; }, true, "the committed one"},
+      {"folder",
+       [&] { TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("elsewhere"))); },
+       false, "No such file"},
+  };
+  for (const Case& one : cases) {
+    one.spoil();
+    const v1::CheckpointVerified verified = Verify();
+    EXPECT_FALSE(verified.ok()) << one.what;
+    EXPECT_EQ(verified.damaged(), one.damaged) << one.what;
+    EXPECT_THAT(verified.reason(), HasSubstr(one.reason)) << one.what;
+  }
+}
+
+TEST_F(FileTasksTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
+  folder_id_ = EstablishFolderId(files_, folder_.path(), RandomFolderId().value()).value();
+  EXPECT_TRUE(Verify().ok());
+  const std::string identity = folder_.Child(".troupe-folder-" + folder_id_);
+  TROUPE_CHECK_OK(files_.Rename(identity, folder_.Child("hidden")));
+  const v1::CheckpointVerified elsewhere = Verify();
+  EXPECT_FALSE(elsewhere.ok());
+  EXPECT_FALSE(elsewhere.damaged()) << "that says nothing about it";
+  EXPECT_THAT(elsewhere.reason(), HasSubstr("another disk"));
+  // On a different disk an attempt would seem to be deleted already.
+  v1::DeleteCheckpoint erase;
+  erase.set_path(path_ + "0");
+  erase.set_folder_id(folder_id_);
+  tasks_->Remove(erase);
+  erase.set_folder_id("");
+  erase.set_attempt(1);
+  tasks_->Remove(erase);
+  EXPECT_EQ(log_.NextOf<session::CheckpointGone>().deleted.attempt(), 1);
+  EXPECT_EQ(log_.size(), 0u);
+  // If the folder is mounted, a missing commit is damage.
+  TROUPE_CHECK_OK(files_.Rename(folder_.Child("hidden"), identity));
+  TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("b")));
+  EXPECT_TRUE(Verify().damaged());
+}
+
+TEST_F(FileTasksTest, LogsGoWithTheirJobAndNotWithImages) {
+  session::Config config;
+  config.log_directory = folder_.Child("logs");
+  config.image_directory = folder_.Child("images");
+  config.identity.set_name("worker-0");
+  const std::string kept = session::RankLogPath(config, "a", 0);
+  const std::string gone = session::RankLogPath(config, "b", 0);
+  for (const std::string& log : {kept, gone}) {
+    TROUPE_CHECK_OK(MakeDirectories(files_, ParentDirectory(log)));
+    TROUPE_CHECK_OK(WriteFileDurably(files_, log, AsBytes("step 1\n")));
+  }
+  const auto exists = [&](const std::string& log) {
+    return files_.Stat(log, SymbolicLinks::kFollow).ok();
+  };
+  tasks_ = std::make_unique<FileTasks>(Options(config));
+  v1::DeleteImages images;
+  images.set_job("a");
+  tasks_->RemoveImages(images);
+  v1::ForgetJob forget;
+  forget.set_job("b");
+  tasks_->RemoveLogs(forget);  // done after the images
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (exists(gone) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_FALSE(exists(gone));
+  EXPECT_TRUE(exists(kept));
+}
+
+TEST_F(FileTasksTest, ACommitThatIsAskedForAgainWhileItIsReadIsReadOnce) {
+  TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=delay:200@1"));
+  for (int i = 0; i < 3; ++i) Ask();
+  EXPECT_TRUE(Answer().ok());
+  EXPECT_EQ(log_.size(), 0u);
+  EXPECT_TRUE(Verify().ok()) << "which would come third";
+  EXPECT_EQ(log_.size(), 0u);
+}
+
+TEST_F(FileTasksTest, TheEndGivesUpWhatWaitsWithoutAnAnswer) {
+  TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=delay:300"));
+  Ask();
+  tasks_.reset();
+  EXPECT_EQ(log_.size(), 0u);
+}
+
+TEST_F(FileTasksTest, ATaskWithoutRoomIsDroppedWhileTheOthersAreDone) {
+  FileTasksOptions options = Options();
+  options.mailbox_capacity = 1;
+  tasks_ = std::make_unique<FileTasks>(options);
+  std::promise<void> entered, released, second, fourth;
+  v1::TraceRequest request;
+  request.set_job("a");
+  tasks_->ReadTrace(request, 0, [&](std::vector<v1::WorkerMessage> answer) {
+    EXPECT_EQ(answer.size(), 1u);
+    entered.set_value();
+    released.get_future().wait();
+    return OkStatus();
+  });
+  entered.get_future().wait();
+  tasks_->ReadTrace(request, 1, [&](std::vector<v1::WorkerMessage>) {
+    second.set_value();
+    return OkStatus();
+  });
+  ::testing::internal::CaptureStderr();
+  tasks_->ReadTrace(request, 2, [](std::vector<v1::WorkerMessage>) {
+    ADD_FAILURE() << "there was no room for it";
+    return OkStatus();
+  });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a trace of a is not read"));
+  released.set_value();
+  second.get_future().wait();
+  tasks_->ReadTrace(request, 3, [&](std::vector<v1::WorkerMessage>) {
+    fourth.set_value();
+    return OkStatus();
+  });
+  fourth.get_future().wait();
+  tasks_.reset();  // it uses the promises
+}
+
+TEST_F(FileTasksTest, AReadingWithoutRoomIsRefusedAndMayBeAskedForAgain) {
+  FileTasksOptions options = Options();
+  options.mailbox_capacity = 0;
+  tasks_ = std::make_unique<FileTasks>(options);
+  for (int i = 0; i < 2; ++i) {
+    const Status refused = tasks_->Verify(Request());
+    EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+    const v1::CheckpointVerified answer = ReadBackAnswer(Request(), refused).verified;
+    EXPECT_FALSE(answer.ok());
+    EXPECT_FALSE(answer.damaged()) << "that says nothing about it";
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,62 @@
+// The worker daemon's root actor: the shell around the session machine (worker/session/session.h).
+// It steps the machine with the events of its children and of the file tasks, performs the effects,
+// and supervises:
+//
+//   - An end of a rank's actor that did not report the end of its process ends the rank: the
+//   machine
+//     gets RankExited with the cause.
+//   - The end of any other part ends this actor with its cause, and with it the daemon.
+//
+// A command for a rank whose mailbox is full ends that rank's process. If the link's mailbox is
+// full, the stream counts as closed: the session dials again and resends what was not sent. A
+// wanted burn-in is kept until its actor has room for it.
+#ifndef TROUPE_WORKER_DAEMON_SESSION_ACTOR_H_
+#define TROUPE_WORKER_DAEMON_SESSION_ACTOR_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actor/actor.h"
+#include "base/last_sign.h"
+#include "worker/daemon/actor_gate.h"
+#include "worker/daemon/worker_metrics.h"
+#include "worker/session/session.h"
+
+namespace troupe {
+
+// A rank's process with the actor that owns it.
+struct StartedRank {
+  std::unique_ptr<Actor> actor;
+  pid_t pid = 0;
+};
+
+struct SessionActorOptions {
+  session::Config config;
+  std::string core_table;           // directory of the host's core table (CoreTable); empty: none
+  std::shared_ptr<ActorGate> gate;  // to this actor's system
+  std::unique_ptr<Actor> link;      // a CoordinatorLink
+  std::unique_ptr<Actor> burn_in;   // a BurnInActor
+  std::unique_ptr<Actor> devices;   // a DeviceActor; null: there is no device to watch
+  std::function<StatusOr<StartedRank>(int device)> start_rank;
+  WorkerMetrics* metrics = nullptr;         // outlives the actor
+  LastSign* works = nullptr;                // touched with each message and at least once a second
+  std::function<void(int exit_code)> exit;  // the daemon is to end
+  // Mailboxes of the children.
+  size_t link_capacity = 1024;
+  size_t rank_capacity = 256;
+  size_t burn_in_capacity = 16;
+  size_t devices_capacity = 256;
+};
+
+// Capacity of this actor's own mailbox. Its senders have a bounded number of messages in flight,
+// some hundreds for 64 devices; when it is full they keep their events (EventSender).
+inline constexpr size_t kSessionCapacity = 1024;
+
+std::unique_ptr<Actor> MakeSessionActor(SessionActorOptions options);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_DAEMON_SESSION_ACTOR_H_
