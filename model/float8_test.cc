@@ -452,7 +452,8 @@ TEST(Float8Rules, WhatSwiGluMakesIsCutAsItsHalvesAre) {
   for (const QuantizeAttributes& wrong : {of(DType::kFloat8E5M2, 0, QuantizeSource::kSwiGlu),
                                           of(DType::kFloat8E4M3, 128, QuantizeSource::kSwiGlu),
                                           of(DType::kFloat8E5M2, 0, QuantizeSource::kSwiGluGrad)}) {
-    EXPECT_THAT(Refusal(OpKind::kQuantize, wrong, {gu}), testing::HasSubstr("the output of swiglu"));
+    EXPECT_THAT(Refusal(OpKind::kQuantize, wrong, {gu}),
+                testing::HasSubstr("the output of swiglu"));
   }
   Value wide = gu;
   wide.dtype = DType::kFloat32;
