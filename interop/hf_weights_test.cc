@@ -98,7 +98,7 @@ TEST_F(HfWeightsTest, WhatIsMissingUnknownOrOfAnotherShapeIsNamed) {
               HasSubstr("the model has no model.layers.0.self_attn.k_proj.weight"));
   std::vector<SafetensorsTensor> unknown = stored;
   unknown.push_back({"model.layers.0.self_attn.q_proj.bias", "F32", {1}, std::string(4, 'x')});
-  EXPECT_THAT(refusal(unknown), HasSubstr("no model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_THAT(refusal(unknown), HasSubstr("does not have model.layers.0.self_attn.q_proj.bias"));
   std::vector<SafetensorsTensor> reshaped = stored;
   reshaped[0].shape = {8, 11};
   EXPECT_THAT(refusal(reshaped), HasSubstr("is [8, 11], but config.json requires [11, 8]"));

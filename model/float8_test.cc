@@ -452,7 +452,8 @@ TEST(Float8Rules, WhatSwiGluMakesIsCutAsItsHalvesAre) {
   for (const QuantizeAttributes& wrong : {of(DType::kFloat8E5M2, 0, QuantizeSource::kSwiGlu),
                                           of(DType::kFloat8E4M3, 128, QuantizeSource::kSwiGlu),
                                           of(DType::kFloat8E5M2, 0, QuantizeSource::kSwiGluGrad)}) {
-    EXPECT_THAT(Refusal(OpKind::kQuantize, wrong, {gu}), testing::HasSubstr("what swiglu"));
+    EXPECT_THAT(Refusal(OpKind::kQuantize, wrong, {gu}),
+                testing::HasSubstr("the output of swiglu"));
   }
   Value wide = gu;
   wide.dtype = DType::kFloat32;
@@ -490,7 +491,7 @@ TEST(Float8Rules, MatmulsRefuseOperandsWithoutScalesOrOfTheOtherFormat) {
   EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w, w_scale, x_scale}),
               testing::HasSubstr("w_scale, tensor:S(0), is not a scale of x"));
   EXPECT_THAT(Refusal(OpKind::kMatmulGradInput, NoAttributes(), {x, w, x_scale, w_scale}),
-              testing::HasSubstr("input x is f8e4m3 of 2 dims where f8e5m2"));
+              testing::HasSubstr("input x is f8e4m3 of 2 dims, must be f8e5m2"));
 }
 
 }  // namespace

@@ -178,13 +178,13 @@ TEST_F(MessageAuthority, AMemberSpeaksOfItsOwnRanksInItsOwnGroupEpoch) {
             (Authority{Verdict::kDenied, "rank 0 of job a runs on worker-0"}));
   report.set_rank(2);
   EXPECT_EQ(Judge(message, "worker-0"),
-            (Authority{Verdict::kDenied, "rank 2 of job a, which has 2 ranks"}));
+            (Authority{Verdict::kDenied, "it names rank 2 of job a, which has 2 ranks"}));
   report.set_rank(0);
   report.set_group_epoch(0);
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale);
   report.set_group_epoch(99);
   EXPECT_EQ(Judge(message, "worker-0"),
-            (Authority{Verdict::kDenied, "group epoch 99 of job a, whose newest is 1"}));
+            (Authority{Verdict::kDenied, "it names group epoch 99 of job a, whose newest is 1"}));
   report.set_group_epoch(1);
   report.set_job("b");
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale);

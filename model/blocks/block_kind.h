@@ -47,7 +47,7 @@ struct BlockKind {
   int64_t (*parameters)(const ModelConfig& model) = nullptr;
   // For `samples` samples of `tokens` tokens each.
   BlockFlops (*flops)(const ModelConfig& model, double samples, double tokens) = nullptr;
-  std::span<const std::string_view> channels;  // of samples (base/sample_schema.h), read by build
+  std::span<const std::string_view> channels;  // channels of samples that build reads
 
   bool attends = false;            // has query-key pairs and reads the keys of attention
   bool begins_layer = false;       // in the tensor names of Hugging Face

@@ -1,6 +1,6 @@
 // The memory and the times of a job's stages, of which those of equal stages are computed once.
 //
-// A planner compares many plans of one job, and the ranks of a pipeline are mostly alike. Two
+// A planner compares many plans of one job, and the ranks of a pipeline are mostly equal. Two
 // stages are of one kind if their chunks hold the same blocks, have the same neighbours on their
 // rank, and begin at the same position in an island; then their programs and times are equal.
 // The memory that it takes is bounded. Not thread-safe.
@@ -55,7 +55,7 @@ class StageMemo {
   const v1::DeviceProfile& profile_;
   const StatusOr<double> peak_;
   std::map<std::string, Stage> stages_;  // by kind
-  size_t values_ = 0;                    // of all programs
+  size_t values_ = 0;                    // values in all programs
 };
 
 }  // namespace troupe

@@ -147,7 +147,8 @@ class Clock {
   const ComputeSeconds compute_;
   const Mesh& mesh_;
   const int rank_;
-  std::vector<std::pair<CollectiveGroup, bool>> crosses_;  // of the groups seen so far
+  std::vector<std::pair<CollectiveGroup, bool>>
+      crosses_;  // whether each group seen so far crosses islands
 };
 
 double BytesOf(const Program& program, model::ValueId id) {

@@ -213,7 +213,7 @@ TEST(SchedulesTest, RefusalsStateTheRelationAndItsNumbers) {
               HasSubstr("needs 2 chunks per stage, not 3"));
   EXPECT_THAT(refusal(ScheduleKind::k1F1B, {2, 2, 8}), HasSubstr("needs 1 chunk per stage, not 2"));
   EXPECT_TRUE(CheckAnyShape({2, 3, 8}).ok());
-  EXPECT_THAT(std::string(Message(CheckAnyShape({2, 3, 7}))), HasSubstr("ZBV has 2 chunks"));
+  EXPECT_THAT(std::string(Message(CheckAnyShape({2, 3, 7}))), HasSubstr("ZBV needs 2 chunks"));
 }
 
 TEST(SchedulesTest, TextOfActionsAndParsingAreInverse) {

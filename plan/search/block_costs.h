@@ -23,9 +23,9 @@
 namespace troupe {
 
 struct ChunkCosts {
-  Work forward, backward;  // of one microbatch; I and W together
+  Work forward, backward;  // work of one microbatch; I and W together
   double saved_bytes = 0;  // between F and B of one microbatch
-  double elements = 0;     // of its parameters, on one tensor and expert rank
+  double elements = 0;     // elements of its parameters on one tensor and expert rank
   double tensors = 0;      // parameters that are gathered and reduced one by one
   ChunkCosts& operator+=(const ChunkCosts& other);
   ChunkCosts operator-(const ChunkCosts& other) const;

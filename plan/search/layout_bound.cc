@@ -35,7 +35,7 @@ int LiveAtLeast(ScheduleKind kind, const PipelineShape& shape, int rank) {
 
 // One chunk with everything that its rank does for it.
 struct BoundedChunk {
-  ActionCosts seconds;          // of a microbatch; all of B is in `input_gradient`
+  ActionCosts seconds;          // seconds of a microbatch; all of B is in `input_gradient`
   double outside_schedule = 0;  // seconds of a step in addition to all microbatches
   double state_bytes = 0, saved_bytes = 0;
 };

@@ -46,7 +46,7 @@ class LayoutBounds {
     bool has_head = false;
   };
 
-  // The chunks; empty where the model cannot be cut into so many.
+  // The chunks; empty where the model has fewer blocks.
   const std::vector<Piece>& Cut(const v1::JobSpec& spec, int chunks);
   // Null where the blocks cannot be built.
   const BlockCosts* CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds);

@@ -16,7 +16,7 @@ namespace troupe {
 // The parameters of a chunk.
 struct ShardedElements {
   double blocks = 0, embedding = 0, head = 0;
-  double tensors = 0;  // of the blocks
+  double tensors = 0;  // tensors in the blocks
 };
 
 class ShardCosts {

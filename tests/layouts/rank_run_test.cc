@@ -250,7 +250,7 @@ TEST_F(RankRunTest, ATicketWhoseLifetimeIsOverEndsTheRank) {
   run.CheckTicket(clock_.Now() + std::chrono::seconds(31));
   const v1::RankReport failed = Next();
   ASSERT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
-  EXPECT_THAT(failed.worker().rank_failed().message(), HasSubstr("lifetime"));
+  EXPECT_THAT(failed.worker().rank_failed().message(), HasSubstr("the ticket has expired"));
   run.Handle(Stop(1, false));
   ExpectStoppedAndIdle();
 }

@@ -117,12 +117,19 @@ class SessionActorTest : public ::testing::Test {
     session_ = *address;
   }
 
-  // Sends the events in one message.
+  // Sends the events in one message, and waits until the session has handled it.
   template <typename... What>
   void Send(What... what) {
-    auto events = std::make_shared<std::vector<SessionEvent>>();
+    auto handled = std::make_shared<std::promise<void>>();
+    std::future<void> is_handled = handled->get_future();
+    std::shared_ptr<std::vector<SessionEvent>> events(new std::vector<SessionEvent>,
+                                                      [handled](std::vector<SessionEvent>* ended) {
+                                                        delete ended;
+                                                        handled->set_value();
+                                                      });
     (events->push_back({std::move(what), nullptr}), ...);
     ASSERT_TRUE(gate_->Send(session_, AnyMessage(SessionEvents{std::move(events)})).ok());
+    ASSERT_EQ(is_handled.wait_for(kLimit), std::future_status::ready);
   }
 
   static session::StreamMessage FromStream(uint64_t stream, v1::CoordinatorMessage message) {

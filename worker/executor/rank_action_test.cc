@@ -74,9 +74,9 @@ TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {
   refused({"F1.0"}, "this rank does not have the chunk");
   refused({"F0.2"}, "not below 2");
   refused({"B0.0"}, "out of order");
-  refused({"F0.0", "F0.0"}, "doubled");
+  refused({"F0.0", "F0.0"}, "\"F0.0\" is out of order or appears twice");
   refused({"F0.0", "W0.0"}, "out of order");
-  refused({"F0.0", "B0.0", "F0.1"}, "microbatch 1 unfinished");
+  refused({"F0.0", "B0.0", "F0.1"}, "does not finish microbatch 1");
 }
 
 TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
