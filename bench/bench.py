@@ -125,8 +125,8 @@ def bench_actor():
             show(record)
 
 
-def bench_control_path():
-    for record in run_json([str(BIN / "troupe-bench-control-path")]):
+def bench_daemon():
+    for record in run_json([str(BIN / "troupe-bench-daemon")]):
         show(record)
 
 
@@ -727,7 +727,7 @@ def bench_checkpoint():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"actor": bench_actor, "control_path": bench_control_path,
+BENCHES = {"actor": bench_actor, "daemon": bench_daemon,
            "collective": bench_collective, "kernels": bench_kernels,
            "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,

@@ -158,7 +158,7 @@ class BenchCoordinator final : public v1::WorkerService::Service {
       to_coordinator.push_back((back - arrived) * 1e6);
     }
     fmt::print(
-        "{{\"bench\": \"control_path\", \"case\": \"one\", \"samples\": {}, \"to_rank_us\": "
+        "{{\"bench\": \"daemon\", \"case\": \"one\", \"samples\": {}, \"to_rank_us\": "
         "{:.1f}, \"to_rank_p99_us\": {:.1f}, \"to_coordinator_us\": {:.1f}, "
         "\"to_coordinator_p99_us\": {:.1f}}}\n",
         kSamples, Quantile(to_rank, 0.5), Quantile(to_rank, 0.99), Quantile(to_coordinator, 0.5),
@@ -174,7 +174,7 @@ class BenchCoordinator final : public v1::WorkerService::Service {
     }
     const double seconds = NowSeconds() - begin;
     fmt::print(
-        "{{\"bench\": \"control_path\", \"case\": \"window\", \"in_flight\": {}, \"messages\": "
+        "{{\"bench\": \"daemon\", \"case\": \"window\", \"in_flight\": {}, \"messages\": "
         "{}, \"round_trips_per_second\": {:.0f}}}\n",
         kWindow, kWindowMessages, kWindowMessages / seconds);
   }
@@ -214,8 +214,8 @@ int RunBench() {
 
 int main(int argc, char** argv) {
   std::optional<troupe::RankDescriptors> rank;
-  troupe::FlagParser parser({.name = "troupe-bench-control-path",
-                             .usage = "troupe-bench-control-path",
+  troupe::FlagParser parser({.name = "troupe-bench-daemon",
+                             .usage = "troupe-bench-daemon",
                              .summary = "Measures the latency between a coordinator and a rank "
                                         "process through their daemon; prints JSON lines."});
   parser.AddParsed({"--rank-process", "SOCKET,PROGRESS"},
