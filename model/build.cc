@@ -71,7 +71,7 @@ class StageBuilder {
     SplitBackward(program);
     MarkSaved(program);
     TROUPE_RETURN_IF_ERROR(BuildUpdate());
-    TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
+    if (options_.verify) TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
     TROUPE_RETURN_IF_ERROR(CheckChannels(program, schema_));
     return std::move(program);
   }

@@ -10,8 +10,9 @@
 
 namespace troupe::model {
 
-// Builds the verified program of one rank. If any loss or gradient is not finite, Update changes
-// nothing (control lane nonfinite); the executor decides whether the job fails or continues.
+// Builds the program of one rank and verifies it. If any loss or gradient is not finite, Update
+// changes nothing (control lane nonfinite); the executor decides whether the job fails or
+// continues.
 //
 // INVALID_ARGUMENT names the value and the relation that fails: heads not divisible by the tensor
 // degree; key-value heads neither divisible by it nor a divisor of it; intermediate_size,

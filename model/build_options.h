@@ -95,6 +95,8 @@ struct BuildOptions {
   bool overlap = true;
   // Off only in tests: the unfused program is the reference for the fused one.
   bool fuse = true;
+  // Off only where a search compares the costs of many programs and runs none of them.
+  bool verify = true;
 };
 
 }  // namespace troupe::model

@@ -21,8 +21,10 @@ struct StageCost {
 
 // Builds the program of the first of the ranks at `pipe_rank`, which has the largest slices; where
 // whole matrices are sharded, of the first rank among those with the most elements.
-// INVALID_ARGUMENT where it cannot be built. REQUIRES: `plan` has mesh, chunks and bucket.
-StatusOr<model::Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank);
+// INVALID_ARGUMENT where it cannot be built. `verify`: see model::BuildOptions. REQUIRES: `plan`
+// has mesh, chunks and bucket.
+StatusOr<model::Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+                                    bool verify = true);
 
 // The cost of the ranks at `pipe_rank`. INVALID_ARGUMENT where the plan's schedule does not parse.
 // REQUIRES: `program` is BuildStage's.

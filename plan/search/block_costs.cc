@@ -103,6 +103,7 @@ StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSec
   options.shard_run = 0;
   options.whole_matrices = false;
   options.no_weight_decay.clear();
+  options.verify = false;
   options.model.tie_word_embeddings = false;
   const std::string letters = std::move(options.model.blocks);
   const std::set<char> kinds(letters.begin(), letters.end());

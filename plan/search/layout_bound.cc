@@ -98,6 +98,7 @@ double BoundaryBytes(const v1::JobSpec& spec, const Mesh& mesh) {
 
 const std::vector<LayoutBounds::Piece>& LayoutBounds::Cut(const v1::JobSpec& spec, int chunks) {
   const auto& points = spec.parallelism().pipeline_parallel_split_points();
+  const std::scoped_lock lock(mutex_);
   const auto [cut, is_new] = cuts_.try_emplace({chunks, {points.begin(), points.end()}});
   if (!is_new) return cut->second;
   const auto partition = CutModel(spec, model_, chunks);
@@ -126,13 +127,18 @@ const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeco
                   parallelism.tensor_parallel_parts(), parallelism.context_parallel_method(),
                   parallelism.expert_dispatch(), spec.training().micro_batch_size(), mode,
                   seconds.is_aligned());
-  const auto [found, is_new] = costs_.try_emplace(key);
-  if (!is_new) return found->second ? &*found->second : nullptr;
-  v1::JobSpec measured = spec;
-  measured.mutable_activation_recomputation()->set_mode(mode);
-  StatusOr<BlockCosts> costs = BlockCosts::Measure(measured, seconds);
-  if (!costs.ok()) return nullptr;
-  return &found->second.emplace(*std::move(costs));
+  const auto measured_at = [&]() -> Measured& {
+    const std::scoped_lock lock(mutex_);
+    return costs_[key];
+  };
+  Measured& measured = measured_at();
+  std::call_once(measured.once, [&] {
+    v1::JobSpec with_mode = spec;
+    with_mode.mutable_activation_recomputation()->set_mode(mode);
+    StatusOr<BlockCosts> costs = BlockCosts::Measure(with_mode, seconds);
+    if (costs.ok()) measured.costs = *std::move(costs);
+  });
+  return measured.costs ? &*measured.costs : nullptr;
 }
 
 LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {

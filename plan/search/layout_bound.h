@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ struct LayoutBound {
   double seconds = 0;  // at most StepTime::seconds
 };
 
-// Keeps the costs of blocks of all layouts, and the cuts of the model. Not thread-safe.
+// Keeps the costs of blocks of all layouts, and the cuts of the model. Thread-safe.
 class LayoutBounds {
  public:
   // `peak`: FLOPs per second of the job's compute dtype. Keeps references to `model` and `profile`.
@@ -46,7 +47,13 @@ class LayoutBounds {
     bool has_head = false;
   };
 
-  // The chunks; empty where the model has fewer blocks.
+  // The costs of the blocks of some layouts, measured by the first thread that asks for them.
+  struct Measured {
+    std::once_flag once;
+    std::optional<BlockCosts> costs;  // none where the blocks cannot be built
+  };
+
+  // The chunks; empty where the model has fewer blocks. The reference stays valid.
   const std::vector<Piece>& Cut(const v1::JobSpec& spec, int chunks);
   // Null where the blocks cannot be built.
   const BlockCosts* CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds);
@@ -54,9 +61,10 @@ class LayoutBounds {
   const model::ModelConfig& model_;
   const v1::DeviceProfile& profile_;
   const double peak_;
+  std::mutex mutex_;  // of the maps, not of their elements
   // By the number of chunks and the split points.
   std::map<std::pair<int, std::vector<int64_t>>, std::vector<Piece>> cuts_;
-  std::map<std::string, std::optional<BlockCosts>> costs_;
+  std::map<std::string, Measured> costs_;
 };
 
 }  // namespace troupe

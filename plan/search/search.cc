@@ -24,10 +24,13 @@
 namespace troupe {
 namespace {
 
+constexpr std::array kModes = {"none", "selective", "full"};
+
+// A layout with the least recomputation that may still fit.
 struct Candidate {
-  v1::JobSpec spec;
-  std::vector<std::string> keys;
-  size_t layout = 0;  // the same for candidates that differ in recomputation only
+  v1::JobSpec spec;               // with this mode of recomputation
+  std::vector<std::string> keys;  // without it
+  size_t mode = 0;                // index into kModes
   double seconds_at_least = 0;
   int64_t bytes_at_least = 0;
   std::optional<StatusOr<LayoutEstimate>> estimate;
@@ -89,27 +92,26 @@ class Search {
 
   SearchResult Run() {
     Enumerate();
-    // Among candidates of one layout the one with the least recomputation comes first: the bound is
-    // equal or grows with it.
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) {
-                       return a.seconds_at_least < b.seconds_at_least;
-                     });
+    OnAllCores(candidates_.size(), [&](size_t i) { Bound(&candidates_[i]); });
+    for (size_t i = 0; i < candidates_.size(); ++i) EnqueueOrReject(i);
     int plans = 0;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      const Candidate& candidate = candidates_[i];
+    while (!queue_.empty()) {
+      const size_t next = queue_.begin()->second;
+      Candidate& candidate = candidates_[next];
       if (candidate.seconds_at_least >= TooSlowSeconds()) {
-        RejectSlow(candidate.keys, candidate.seconds_at_least);
-      } else if (fits_without_more_.count(candidate.layout) > 0) {
-        Reject(candidate.keys, "recomputes activations, but fits without recomputation");
+        RejectSlow(candidate, candidate.seconds_at_least);
       } else if (plans == options_.plans_max) {
-        Reject(candidate.keys, fmt::format("was not evaluated: the limit of {} layouts was reached",
-                                           options_.plans_max));
+        RejectModes(candidate, candidate.mode,
+                    fmt::format("was not evaluated: the limit of {} layouts was reached",
+                                options_.plans_max));
       } else {
         ++plans;
-        if (!candidate.estimate.has_value()) EstimateWave(i);
-        Consider(candidate);
+        if (!candidate.estimate.has_value()) EstimateWave();
+        queue_.erase(queue_.begin());
+        Consider(next);
+        continue;
       }
+      queue_.erase(queue_.begin());
     }
     VaryBest();
     while (result_.best.size() > static_cast<size_t>(options_.best)) DropLast(options_.best);
@@ -124,10 +126,33 @@ class Search {
     result_.rejected.push_back({keys, std::move(reason)});
   }
 
-  void RejectSlow(const std::vector<std::string>& keys, double seconds_at_least) {
-    Reject(keys,
-           fmt::format("takes at least {:.4g} s per step; the slowest proposal takes {:.4g} s",
-                       seconds_at_least, TooSlowSeconds()));
+  // Rejects the layout with kModes[first] and with more recomputation.
+  void RejectModes(const Candidate& candidate, size_t first, const std::string& reason) {
+    for (size_t mode = first; mode < kModes.size(); ++mode)
+      Reject(KeysWith(candidate, mode), reason);
+  }
+
+  // More recomputation takes no less time.
+  void RejectSlow(const Candidate& candidate, double seconds_at_least) {
+    RejectModes(candidate, candidate.mode,
+                fmt::format("takes at least {:.4g} s per step; the slowest proposal takes {:.4g} s",
+                            seconds_at_least, TooSlowSeconds()));
+  }
+
+  // Rejects the layout with its mode of recomputation, and goes on with more of it.
+  void RejectMode(size_t index, std::string reason) {
+    Candidate& candidate = candidates_[index];
+    Reject(KeysWith(candidate, candidate.mode), std::move(reason));
+    if (++candidate.mode == kModes.size()) return;
+    candidate.estimate.reset();
+    Bound(&candidate);
+    EnqueueOrReject(index);
+  }
+
+  static std::vector<std::string> KeysWith(const Candidate& candidate, size_t mode) {
+    std::vector<std::string> keys = candidate.keys;
+    keys.push_back(fmt::format("activation_recomputation.mode={}", kModes[mode]));
+    return keys;
   }
 
   void Enumerate() {
@@ -193,19 +218,16 @@ class Search {
     for (int64_t size = 1; size <= samples; size *= 2) {
       if (samples % size != 0) break;
       spec.mutable_training()->set_micro_batch_size(size);
-      ++layouts_;
-      for (const char* mode : {"none", "selective", "full"}) {
-        spec.mutable_activation_recomputation()->set_mode(mode);
-        std::vector<std::string> all = keys;
-        all.push_back(fmt::format("training.micro_batch_size={}", size));
-        all.push_back(fmt::format("activation_recomputation.mode={}", mode));
-        // Relations do not depend on recomputation: one refusal is valid for all modes.
-        if (const Status valid = Validate(spec); !valid.ok()) {
-          Reject(keys, FirstViolation(valid));
-          return;
-        }
-        AddCandidate(spec, std::move(all));
+      std::vector<std::string> all = keys;
+      all.push_back(fmt::format("training.micro_batch_size={}", size));
+      // Relations do not depend on recomputation: one refusal is valid for all modes.
+      spec.mutable_activation_recomputation()->set_mode(kModes[0]);
+      if (const Status valid = Validate(spec); !valid.ok()) {
+        all.push_back(fmt::format("activation_recomputation.mode={}", kModes[0]));
+        Reject(all, FirstViolation(valid));
+        continue;
       }
+      candidates_.push_back({spec, std::move(all)});
     }
   }
 
@@ -219,24 +241,24 @@ class Search {
     return *names_checked_;
   }
 
-  void AddCandidate(const v1::JobSpec& spec, std::vector<std::string> keys) {
-    Candidate candidate{spec, std::move(keys), layouts_};
-    const LayoutBound bounds = bounds_.Of(spec);
-    candidate.bytes_at_least = bounds.bytes;
-    candidate.seconds_at_least = bounds.seconds;
+  // Sets the bounds of a candidate's mode.
+  void Bound(Candidate* candidate) {
+    candidate->spec.mutable_activation_recomputation()->set_mode(kModes[candidate->mode]);
+    const LayoutBound bound = bounds_.Of(candidate->spec);
+    candidate->bytes_at_least = bound.bytes;
     // More recomputation takes no less time; rounding may not put it before less of it.
-    if (layouts_ == bounded_layout_) {
-      candidate.seconds_at_least = std::max(bounded_seconds_, candidate.seconds_at_least);
-    }
-    bounded_layout_ = layouts_;
-    bounded_seconds_ = candidate.seconds_at_least;
-    if (candidate.bytes_at_least > profile_.memory_bytes()) {
-      Reject(candidate.keys,
-             fmt::format("needs at least {} for weights, moments and activations; a device has {}",
-                         Gigabytes(candidate.bytes_at_least), Gigabytes(profile_.memory_bytes())));
+    candidate->seconds_at_least = std::max(candidate->seconds_at_least, bound.seconds);
+  }
+
+  void EnqueueOrReject(size_t index) {
+    const Candidate& candidate = candidates_[index];
+    if (candidate.bytes_at_least <= profile_.memory_bytes()) {
+      queue_.emplace(candidate.seconds_at_least, index);
       return;
     }
-    candidates_.push_back(std::move(candidate));
+    RejectMode(index, fmt::format(
+                          "needs at least {} for weights, moments and activations; a device has {}",
+                          Gigabytes(candidate.bytes_at_least), Gigabytes(profile_.memory_bytes())));
   }
 
   double TooSlowSeconds() const {
@@ -244,18 +266,15 @@ class Search {
                                          : std::numeric_limits<double>::infinity();
   }
 
-  // Estimates the candidate and the following ones that may be needed next, on all cores. The
-  // result does not depend on the number of cores.
-  void EstimateWave(size_t first) {
+  // Estimates the next candidates that may be needed, on all cores. The result does not depend on
+  // the number of cores.
+  void EstimateWave() {
     std::vector<Candidate*> wave;
-    // One candidate each: more recomputation matters only if this does not fit.
-    std::set<size_t> layouts;
     const double too_slow_seconds = TooSlowSeconds();
-    for (size_t i = first; i < candidates_.size() && wave.size() < kWave; ++i) {
-      Candidate& candidate = candidates_[i];
-      if (candidate.seconds_at_least >= too_slow_seconds) break;
-      if (candidate.estimate.has_value() || fits_without_more_.contains(candidate.layout)) continue;
-      if (layouts.insert(candidate.layout).second) wave.push_back(&candidate);
+    for (const auto& [seconds_at_least, index] : queue_) {
+      if (seconds_at_least >= too_slow_seconds || wave.size() == kWave) break;
+      Candidate& candidate = candidates_[index];
+      if (!candidate.estimate.has_value()) wave.push_back(&candidate);
     }
     OnAllCores(wave.size(), [&](size_t i) {
       wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds);
@@ -287,20 +306,21 @@ class Search {
     result_.best.pop_back();
   }
 
-  void Consider(const Candidate& candidate) {
+  // Keeps or rejects a candidate by its estimate.
+  void Consider(size_t index) {
+    const Candidate& candidate = candidates_[index];
     const StatusOr<LayoutEstimate>& estimate = *candidate.estimate;
-    if (!estimate.ok()) return Reject(candidate.keys, FirstViolation(estimate.status()));
+    if (!estimate.ok()) return RejectMode(index, FirstViolation(estimate.status()));
     const int64_t bytes = estimate->memory_bytes;
     if (bytes > profile_.memory_bytes()) {
-      return Reject(candidate.keys,
-                    fmt::format("needs {} of memory; a device has {}", Gigabytes(bytes),
-                                Gigabytes(profile_.memory_bytes())));
+      return RejectMode(index, fmt::format("needs {} of memory; a device has {}", Gigabytes(bytes),
+                                           Gigabytes(profile_.memory_bytes())));
     }
-    if (!estimate->time.has_value()) return RejectSlow(candidate.keys, estimate->seconds_at_least);
-    fits_without_more_.insert(candidate.layout);
+    if (!estimate->time.has_value()) return RejectSlow(candidate, estimate->seconds_at_least);
+    RejectModes(candidate, candidate.mode + 1, "recomputes more activations than it needs to fit");
     FoundLayout found{
-        candidate.spec,          candidate.keys, *estimate->time, bytes, candidate.seconds_at_least,
-        candidate.bytes_at_least};
+        candidate.spec, KeysWith(candidate, candidate.mode), *estimate->time,
+        bytes,          candidate.seconds_at_least,          candidate.bytes_at_least};
     result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, IsFaster),
                         found);
     if (result_.best.size() > kept()) DropLast(static_cast<int>(kept()));
@@ -312,12 +332,9 @@ class Search {
   const model::ModelConfig model_;
   LayoutBounds bounds_;
   std::vector<Candidate> candidates_;
-  size_t layouts_ = 0;
-  // The layout of the candidate that was added last, and its bound.
-  size_t bounded_layout_ = 0;
-  double bounded_seconds_ = 0;
+  // The candidates that are not decided yet, by the bound of their seconds; values are indices.
+  std::set<std::pair<double, size_t>> queue_;
   std::optional<Status> names_checked_;  // result of checking optimizer.no_weight_decay
-  std::set<size_t> fits_without_more_;   // layouts
   SearchResult result_;
 };
 

@@ -8,6 +8,8 @@
 
 namespace troupe {
 
+using model::CollectiveGroup;
+
 Work& Work::operator+=(const Work& other) {
   compute += other.compute;
   waits += other.waits;
@@ -29,6 +31,18 @@ LeastSeconds::LeastSeconds(const v1::DeviceProfile& profile, double peak, bool i
 void LeastSeconds::Add(const model::Program& program, const std::vector<model::Op>& ops,
                        Work* work) const {
   const Mesh mesh(program.mesh.degrees);
+  struct Extent {
+    CollectiveGroup group;
+    int ranks;
+    int64_t span;
+  };
+  std::vector<Extent> extents;  // of the groups so far
+  const auto extent_of = [&](const CollectiveGroup& group) -> const Extent& {
+    const auto known = std::ranges::find(extents, group, &Extent::group);
+    if (known != extents.end()) return *known;
+    const std::vector<int> ranks = mesh.GroupOf(0, group);
+    return extents.emplace_back(group, static_cast<int>(ranks.size()), ranks.back() - ranks[0]);
+  };
   for (const model::Op& op : ops) {
     if (op.last_microbatch || op.kind == model::OpKind::kCopy || op.kind == model::OpKind::kWait)
       continue;
@@ -37,9 +51,8 @@ void LeastSeconds::Add(const model::Program& program, const std::vector<model::O
       work->compute += compute_.Of(op, program);
       continue;
     }
-    const std::vector<int> ranks = mesh.GroupOf(0, collective->group);
-    Add(LinkUseOf(*collective, static_cast<int>(ranks.size())), ranks.back() - ranks.front(),
-        op.asynchronous, work);
+    const Extent& extent = extent_of(collective->group);
+    Add(LinkUseOf(*collective, extent.ranks), extent.span, op.asynchronous, work);
   }
 }
 
