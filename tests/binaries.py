@@ -39,15 +39,19 @@ def run(binary, cases):
     failed."""
     with tempfile.TemporaryDirectory() as directory:
         report = pathlib.Path(directory) / "report.xml"
-        try:
-            ended = subprocess.run([binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"],
-                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   errors="replace",
-                                   timeout=BINARY_LIMIT_SECONDS)
-            output, code = ended.stdout, ended.returncode
-        except subprocess.TimeoutExpired as expired:
-            output = f"{expired.stdout or ''}\n{binary} did not end within {BINARY_LIMIT_SECONDS} s"
-            code = 1
+        log = pathlib.Path(directory) / "log"
+        # A file, because a pipe would also wait for the processes that the binary leaves behind.
+        with open(log, "wb") as file:
+            process = subprocess.Popen(
+                [binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"],
+                stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+            try:
+                code, end = process.wait(BINARY_LIMIT_SECONDS), ""
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                code, end = 1, f"\n{binary} did not end within {BINARY_LIMIT_SECONDS} s"
+        output = log.read_text(errors="replace") + end
         if not report.exists():
             return (0, cases, 0), output
         suites = ElementTree.parse(report).getroot()

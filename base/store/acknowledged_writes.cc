@@ -6,10 +6,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <utility>
+
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {
@@ -24,12 +24,6 @@ uint64_t Hash(std::string_view bytes) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return hash;
-}
-
-StatusOr<std::string> ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return NotFound("{}: cannot be read", path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 Status Lost(const std::string& what) { return DataLoss("{}; {}", what, kLostDatabaseRemedy); }
@@ -55,7 +49,7 @@ std::string AcknowledgedWrites::PathOf(uint64_t number) const {
 }
 
 StatusOr<uint64_t> AcknowledgedWrites::NewestNumber() const {
-  const auto current = ReadWhole(directory_ + "/CURRENT");
+  const auto current = ReadTextFile(directory_ + "/CURRENT");
   if (!current.ok()) return uint64_t{0};
   constexpr std::string_view kPrefix = "MANIFEST-";
   uint64_t number = 0;
@@ -97,7 +91,7 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
   TROUPE_ASSIGN_OR_RETURN(const uint64_t newest, writes.NewestNumber());
   // RocksDB has started a later table list, which it checks by itself.
   if (newest > writes.tables_.number) return writes;
-  const auto list = ReadWhole(writes.PathOf(writes.tables_.number));
+  const auto list = ReadTextFile(writes.PathOf(writes.tables_.number));
   if (newest < writes.tables_.number || !list.ok() || list->size() < writes.tables_.bytes ||
       Hash(std::string_view(*list).substr(0, writes.tables_.bytes)) != writes.tables_.hash) {
     return Lost(fmt::format("{}: has changed since the last write was acknowledged",
@@ -125,7 +119,7 @@ Status AcknowledgedWrites::Look() {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path);
   if (static_cast<uint64_t>(info.st_size) == tables_.bytes) return OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(const std::string list, ReadWhole(path));
+  TROUPE_ASSIGN_OR_RETURN(const std::string list, ReadTextFile(path));
   // The list has grown, which is rare: its recorded part must be on the disk before the record is.
   const int opened = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int synced = opened < 0 ? -1 : fsync(opened);

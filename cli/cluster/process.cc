@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/random.h"
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {
@@ -38,12 +39,12 @@ class Descriptor {
 
 std::optional<ProcessId> FindProcess(pid_t pid) {
   if (pid <= 0) return std::nullopt;
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const StatusOr<std::string> text = ReadTextFile(fmt::format("/proc/{}/stat", pid));
+  if (!text.ok()) return std::nullopt;
   // The second field, the name in parentheses, may contain anything.
-  const size_t bracket = text.rfind(')');
+  const size_t bracket = text->rfind(')');
   if (bracket == std::string::npos) return std::nullopt;
-  std::istringstream fields(text.substr(bracket + 1));
+  std::istringstream fields(text->substr(bracket + 1));
   std::string field;
   fields >> field;
   if (field == "Z" || field == "X") return std::nullopt;

@@ -8,10 +8,9 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
+#include "base/text_file.h"
 #include "cli/cluster/process.h"
 
 namespace troupe {
@@ -20,11 +19,6 @@ namespace {
 bool IsOfThisUser(const std::string& process_folder) {
   struct stat status;
   return stat(process_folder.c_str(), &status) == 0 && status.st_uid == geteuid();
-}
-
-std::string CommandLineOf(const std::string& process_folder) {
-  std::ifstream file(process_folder + "/cmdline", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace
@@ -53,7 +47,10 @@ std::vector<std::string> RunningClusters() {
     if (no_number != std::errc() || last != name.data() + name.size()) continue;
     const std::string process_folder = entry->path();
     if (!IsOfThisUser(process_folder)) continue;
-    const std::optional<std::string> folder = SupervisedFolder(CommandLineOf(process_folder));
+    // The process may end at any time.
+    const StatusOr<std::string> command_line = ReadTextFile(process_folder + "/cmdline");
+    if (!command_line.ok()) continue;
+    const std::optional<std::string> folder = SupervisedFolder(*command_line);
     const std::optional<ProcessId> process = FindProcess(pid);
     if (folder && process) found.emplace_back(process->start_ticks, *folder);
   }

@@ -1,5 +1,6 @@
 #include "cli/cluster/running_clusters.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -33,19 +34,35 @@ TEST(RunningClustersTest, ASupervisorIsKnownByItsArguments) {
   }
 }
 
-// Runs a shell under a supervisor's arguments: it reads a script named `supervise`.
-pid_t StartPretendedSupervisor(const std::string& folder) {
-  std::ofstream(folder + "/supervise") << "while :; do sleep 60; done\n";
-  const pid_t pid = fork();
-  if (pid == 0) {
+// A shell that runs under a supervisor's arguments: it reads a script named `supervise`.
+class PretendedSupervisor {
+ public:
+  explicit PretendedSupervisor(const std::string& folder) {
+    std::ofstream(folder + "/supervise") << "while :; do sleep 60; done\n";
+    pid_ = fork();
+    if (pid_ != 0) return;
     setsid();
-    if (chdir(folder.c_str()) == 0) {
+    // Whoever reads this test's output does not wait for the shell.
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
+        chdir(folder.c_str()) == 0) {
       execl("/bin/sh", "/pretended/troupe", "supervise", "--data-dir", folder.c_str(), nullptr);
     }
     _exit(127);
   }
-  return pid;
-}
+  ~PretendedSupervisor() { End(); }
+
+  bool was_started() const { return pid_ > 0; }
+  void End() {
+    if (pid_ <= 0) return;
+    kill(-pid_, SIGKILL);
+    EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
 
 bool Runs(const std::string& folder) {
   const std::vector<std::string> running = RunningClusters();
@@ -58,15 +75,15 @@ TEST(RunningClustersTest, TheNewestIsFirstAndAnEndedOneIsAbsent) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!Runs(folder) && std::chrono::steady_clock::now() < end) sched_yield();
   };
-  const pid_t first = StartPretendedSupervisor(older.path());
-  ASSERT_GT(first, 0);
+  PretendedSupervisor first(older.path());
+  ASSERT_TRUE(first.was_started());
   await(older.path());
   EXPECT_TRUE(Runs(older.path()));
   // Start times have the resolution of a tick.
   const auto next_ticks = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   while (std::chrono::steady_clock::now() < next_ticks) sched_yield();
-  const pid_t second = StartPretendedSupervisor(newer.path());
-  ASSERT_GT(second, 0);
+  PretendedSupervisor second(newer.path());
+  ASSERT_TRUE(second.was_started());
   await(newer.path());
   const std::vector<std::string> running = RunningClusters();
   const auto at = [&](const std::string& folder) {
@@ -74,10 +91,8 @@ TEST(RunningClustersTest, TheNewestIsFirstAndAnEndedOneIsAbsent) {
   };
   EXPECT_NE(at(older.path()), running.end());
   EXPECT_LT(at(newer.path()), at(older.path()));
-  for (const pid_t pid : {first, second}) {
-    kill(-pid, SIGKILL);
-    EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
-  }
+  first.End();
+  second.End();
   EXPECT_FALSE(Runs(older.path()));
   EXPECT_FALSE(Runs(newer.path()));
 }

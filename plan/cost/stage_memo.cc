@@ -58,7 +58,8 @@ StatusOr<StageMemo::Stage*> StageMemo::StageOf(const v1::Plan& plan, const Stage
     Renumber(plan, run.pipe_rank, &known->second.program);
     return &known->second;
   }
-  TROUPE_ASSIGN_OR_RETURN(model::Program program, BuildStage(spec_, plan, run.pipe_rank, /*verify=*/false));
+  TROUPE_ASSIGN_OR_RETURN(model::Program program,
+                          BuildStage(spec_, plan, run.pipe_rank, /*verify=*/false));
   if (values_ + program.values.size() > kMostValues) {
     stages_.clear();
     values_ = 0;

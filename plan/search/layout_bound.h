@@ -61,7 +61,7 @@ class LayoutBounds {
   const model::ModelConfig& model_;
   const v1::DeviceProfile& profile_;
   const double peak_;
-  std::mutex mutex_;  // of the maps, not of their elements
+  std::mutex mutex_;  // protects the maps, not their elements
   // By the number of chunks and the split points.
   std::map<std::pair<int, std::vector<int64_t>>, std::vector<Piece>> cuts_;
   std::map<std::string, Measured> costs_;

@@ -36,7 +36,7 @@ void LeastSeconds::Add(const model::Program& program, const std::vector<model::O
     int ranks;
     int64_t span;
   };
-  std::vector<Extent> extents;  // of the groups so far
+  std::vector<Extent> extents;  // each group once
   const auto extent_of = [&](const CollectiveGroup& group) -> const Extent& {
     const auto known = std::ranges::find(extents, group, &Extent::group);
     if (known != extents.end()) return *known;
