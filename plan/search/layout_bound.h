@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "plan/schedules/schedules.h"
 #include "plan/search/block_costs.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
@@ -40,6 +41,9 @@ class LayoutBounds {
   LayoutBound Of(const v1::JobSpec& spec);
 
  private:
+  // The bound with one schedule; none where it cannot be planned.
+  std::optional<LayoutBound> Of(const v1::JobSpec& spec, const NamedSchedule& named);
+
   // One chunk of a cut.
   struct Piece {
     std::string letters;
