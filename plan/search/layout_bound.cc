@@ -16,23 +16,6 @@ namespace {
 
 using model::Axis;
 
-bool SplitsBackward(ScheduleKind kind) {
-  return kind == ScheduleKind::kZeroBubbleH1 || kind == ScheduleKind::kZeroBubbleV ||
-         kind == ScheduleKind::kDualPipeV;
-}
-
-// A lower bound on the live microbatches of each chunk on a rank.
-int LiveAtLeast(ScheduleKind kind, const PipelineShape& shape, int rank) {
-  switch (kind) {
-    case ScheduleKind::kGPipe:
-      return shape.microbatches;
-    case ScheduleKind::k1F1B:
-      return std::min(shape.microbatches, shape.stages - rank);
-    default:
-      return 1;
-  }
-}
-
 // One chunk with everything that its rank does for it.
 struct BoundedChunk {
   ActionCosts seconds;          // seconds of a microbatch; all of B is in `input_gradient`
@@ -166,9 +149,7 @@ LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
                             microbatches};
   const std::vector<Piece>& cut = Cut(spec, shape.chunks());
   if (cut.empty() || !CheckShape(named->kind, shape).ok()) return {};
-  const bool is_v =
-      named->kind == ScheduleKind::kZeroBubbleV || named->kind == ScheduleKind::kDualPipeV;
-  const auto placed = is_v ? VShapedChunks(stages) : LoopedChunks(shape);
+  const auto placed = ChunksByRank(named->kind, shape);
   const double transfer =
       stages == 1 ? 0 : seconds.Of({1, BoundaryBytes(spec, mesh)}, stage_ranks * (stages - 1));
   StepBound step(microbatches, SplitsBackward(named->kind));
@@ -182,16 +163,14 @@ LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
       BoundedChunk bounded = bounds.Of(
           costs->Of(piece.letters, piece.has_embedding, piece.has_head),
           {piece.has_embedding, piece.has_head, model_.tie_word_embeddings && chunks.front() == 0});
-      // In a V the last rank passes its output to itself.
-      const bool within = is_v && rank + 1 == stages;
-      if (!piece.has_head && !(within && chunk == chunks.front()))
-        bounded.seconds.forward += transfer;
-      if (!piece.has_embedding && !(within && chunk == chunks.back()))
-        bounded.seconds.input_gradient += transfer;
+      // Between chunks of one rank nothing is transferred.
+      const auto is_here = [&](int other) { return std::ranges::count(chunks, other) > 0; };
+      if (!piece.has_head && !is_here(chunk + 1)) bounded.seconds.forward += transfer;
+      if (!piece.has_embedding && !is_here(chunk - 1)) bounded.seconds.input_gradient += transfer;
       times.push_back(bounded.seconds);
       outside_schedule += bounded.outside_schedule;
-      rank_bytes +=
-          bounded.state_bytes + LiveAtLeast(named->kind, shape, rank) * bounded.saved_bytes;
+      rank_bytes += bounded.state_bytes +
+                    LeastLiveMicrobatches(named->kind, shape, rank) * bounded.saved_bytes;
     }
     step.Add(times, outside_schedule);
     bytes = std::max(bytes, rank_bytes);
