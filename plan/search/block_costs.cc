@@ -1,6 +1,5 @@
 #include "plan/search/block_costs.h"
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -61,16 +60,6 @@ std::vector<ChunkCosts> CostsByChunkIndex(const Program& program, const LeastSec
     ++chunk.tensors;
   }
   return costs;
-}
-
-Work AtMostZero(const Work& work) {
-  return {std::min(work.compute, 0.0), std::min(work.waits, 0.0), std::min(work.within, 0.0),
-          std::min(work.across, 0.0)};
-}
-
-ChunkCosts AtMostZero(const ChunkCosts& costs) {
-  return {AtMostZero(costs.forward), AtMostZero(costs.backward), std::min(costs.saved_bytes, 0.0),
-          std::min(costs.elements, 0.0), std::min(costs.tensors, 0.0)};
 }
 
 }  // namespace
@@ -149,18 +138,6 @@ ChunkCosts BlockCosts::Of(std::string_view letters, bool has_embedding, bool has
   }
   if (has_embedding) sum += embedding_;
   if (has_head) sum += head_;
-  return sum;
-}
-
-ChunkCosts BlockCosts::OfAnyCut(std::string_view letters) const {
-  ChunkCosts sum;
-  for (const char letter : letters) sum += alone_.at(letter);
-  for (size_t i = 1; i < letters.size(); ++i) {
-    // Where the model is cut, the junction adds nothing.
-    sum += AtMostZero(junctions_.at({letters[i - 1], letters[i]}));
-  }
-  sum += embedding_;
-  sum += head_;
   return sum;
 }
 

@@ -40,8 +40,6 @@ class BlockCosts {
   // The costs of a chunk with the blocks `letters`. Its table of the head is counted even where it
   // is tied to the embedding's.
   ChunkCosts Of(std::string_view letters, bool has_embedding, bool has_head) const;
-  // The costs of the whole model, at least, however it is cut into chunks.
-  ChunkCosts OfAnyCut(std::string_view letters) const;
 
  private:
   std::map<char, ChunkCosts> alone_;

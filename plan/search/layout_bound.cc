@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
 #include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
@@ -125,34 +126,63 @@ const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeco
 }
 
 LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
+  const std::string& stated = spec.parallelism().pipeline_parallel_schedule();
+  if (stated != kAutoSchedule) {
+    const auto named = FindSchedule(stated);
+    return named ? Of(spec, *named).value_or(LayoutBound{}) : LayoutBound{};
+  }
+  // The planner chooses one of the schedules that can run.
+  std::optional<LayoutBound> least;
+  for (const auto& [kind, bound] : OfEachSchedule(spec)) {
+    if (!least) least = bound;
+    least->bytes = std::min(least->bytes, bound.bytes);
+    least->seconds = std::min(least->seconds, bound.seconds);
+  }
+  return least.value_or(LayoutBound{});
+}
+
+std::vector<std::pair<ScheduleKind, LayoutBound>> LayoutBounds::OfEachSchedule(
+    const v1::JobSpec& spec) {
+  std::vector<std::pair<ScheduleKind, LayoutBound>> bounds;
+  for (const ScheduleKind kind : kScheduleKinds) {
+    const std::optional<LayoutBound> bound = Of(spec, *FindSchedule(Name(kind)));
+    if (bound) bounds.emplace_back(kind, *bound);
+  }
+  return bounds;
+}
+
+std::vector<ScheduleOption> LayoutBounds::SchedulesWithin(const v1::JobSpec& spec, double seconds) {
+  std::vector<ScheduleOption> options = EverySchedule();
+  if (spec.parallelism().pipeline_parallel_schedule() != kAutoSchedule) return options;
+  for (const auto& [kind, bound] : OfEachSchedule(spec))
+    std::ranges::find(options, kind, &ScheduleOption::kind)->seconds_at_least = bound.seconds;
+  std::erase_if(options, [seconds](const ScheduleOption& option) {
+    return option.seconds_at_least > kAsShort * seconds;
+  });
+  std::ranges::stable_sort(options, {}, &ScheduleOption::seconds_at_least);
+  return options;
+}
+
+std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const NamedSchedule& named) {
   const Mesh mesh(spec.parallelism());
   const int stages = mesh.degree(Axis::kPipe);
+  const int microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
+  const int chunks_per_stage = spec.parallelism().has_pipeline_parallel_chunks()
+                                   ? static_cast<int>(spec.parallelism().pipeline_parallel_chunks())
+                                   : named.default_chunks_per_stage;
+  const PipelineShape shape{stages, chunks_per_stage, microbatches};
+  const std::vector<Piece>& cut = Cut(spec, shape.chunks());
+  if (cut.empty() || !CheckShape(named.kind, shape).ok()) return std::nullopt;
   const int stage_ranks = mesh.ranks() / stages;
   const LeastSeconds seconds(profile_, peak_,
                              stages == 1 || stage_ranks % profile_.devices_per_island() == 0);
   const BlockCosts* const costs = CostsOf(spec, seconds);
-  if (costs == nullptr) return {};
+  if (costs == nullptr) return std::nullopt;
   const ChunkBounds bounds(spec, mesh, model_, seconds);
-  const int microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
-  const auto named = FindSchedule(spec.parallelism().pipeline_parallel_schedule());
-  if (!named) {
-    // A schedule that is chosen later: every rank has its average share of the model and, at best,
-    // never waits.
-    const BoundedChunk all =
-        bounds.Of(costs->OfAnyCut(model_.blocks), {true, true, model_.tie_word_embeddings});
-    StepBound step(microbatches, false);
-    step.Add({all.seconds}, 0);
-    return {static_cast<int64_t>((all.state_bytes + all.saved_bytes) / stages),
-            step.seconds() / stages};
-  }
-  const PipelineShape shape{stages, static_cast<int>(spec.parallelism().pipeline_parallel_chunks()),
-                            microbatches};
-  const std::vector<Piece>& cut = Cut(spec, shape.chunks());
-  if (cut.empty() || !CheckShape(named->kind, shape).ok()) return {};
-  const auto placed = ChunksByRank(named->kind, shape);
+  const auto placed = ChunksByRank(named.kind, shape);
   const double transfer =
       stages == 1 ? 0 : seconds.Of({1, BoundaryBytes(spec, mesh)}, stage_ranks * (stages - 1));
-  StepBound step(microbatches, SplitsBackward(named->kind));
+  StepBound step(microbatches, SplitsBackward(named.kind));
   double bytes = 0;
   for (int rank = 0; rank < stages; ++rank) {
     const std::vector<int>& chunks = placed[static_cast<size_t>(rank)];
@@ -170,12 +200,12 @@ LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
       times.push_back(bounded.seconds);
       outside_schedule += bounded.outside_schedule;
       rank_bytes += bounded.state_bytes +
-                    LeastLiveMicrobatches(named->kind, shape, rank) * bounded.saved_bytes;
+                    LeastLiveMicrobatches(named.kind, shape, rank) * bounded.saved_bytes;
     }
     step.Add(times, outside_schedule);
     bytes = std::max(bytes, rank_bytes);
   }
-  return {static_cast<int64_t>(bytes), step.seconds()};
+  return LayoutBound{static_cast<int64_t>(bytes), step.seconds()};
 }
 
 }  // namespace troupe

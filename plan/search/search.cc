@@ -277,7 +277,8 @@ class Search {
       if (!candidate.estimate.has_value()) wave.push_back(&candidate);
     }
     OnAllCores(wave.size(), [&](size_t i) {
-      wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds);
+      wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds,
+                                         bounds_.SchedulesWithin(wave[i]->spec, too_slow_seconds));
     });
   }
 
