@@ -20,7 +20,7 @@ class ComputeSeconds {
 
  private:
   const v1::DeviceProfile& profile_;
-  const double product_flops_, attention_flops_;  // attained per second
+  const double matmul_flops_, attention_flops_;  // attained per second
 };
 
 // The use of a link by a collective of `ranks` ranks: the seconds are rounds × latency + bytes /
