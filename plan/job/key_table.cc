@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plan/job/job_defaults.h"
+#include "plan/job/key_blocks.h"
 #include "plan/job/key_schema.h"
 #include "plan/schedules/schedules.h"
 #include "troupe/v1/job.pb.h"
@@ -65,7 +66,8 @@ std::vector<std::string> NamesInCode(std::string_view key) {
 KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
   const v1::KeyOptions& options = KeyOptionsOf(field);
   KeyRow row{.key = key, .type = TypeOf(field), .doc = options.doc()};
-  if (!options.block().empty()) row.doc += fmt::format(" Only with block {}.", options.block());
+  if (options.blocks() != v1::BLOCK_TRAIT_ANY)
+    row.doc += fmt::format(" Only with block {}.", BlocksThatRead(options));
   row.default_value = options.default_();
   row.absent = options.required()               ? "required"
                : !options.default_key().empty() ? options.default_key()
