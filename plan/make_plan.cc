@@ -36,7 +36,8 @@ using model::Axis;
 
 // The job's own schedule, or the one that `auto` chooses; the plan then gets the reasons.
 StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model,
-                              StageMemo* stages, v1::Plan* plan) {
+                              StageMemo* stages, const std::vector<ScheduleOption>& schedules,
+                              v1::Plan* plan) {
   const auto& parallelism = spec.parallelism();
   const int pipe = plan->mesh().pipe();
   const int microbatches = MakeBatchGeometry(spec.training(), Mesh(plan->mesh())).microbatches();
@@ -45,12 +46,15 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
     chunks = static_cast<int>(parallelism.pipeline_parallel_chunks());
   }
   if (parallelism.pipeline_parallel_schedule() == kAutoSchedule) {
-    TROUPE_ASSIGN_OR_RETURN(
-        ScheduleChoice choice,
-        ChooseSchedule(pipe, chunks, microbatches, [&](const Schedule& schedule) {
-          return stages != nullptr ? SecondsOfSchedule(spec, model, *plan, schedule, *stages)
-                                   : FlopsOfSchedule(spec, model, schedule);
-        }));
+    TROUPE_ASSIGN_OR_RETURN(ScheduleChoice choice,
+                            ChooseSchedule(
+                                pipe, chunks, microbatches,
+                                [&](const Schedule& schedule) {
+                                  return stages != nullptr ? SecondsOfSchedule(spec, model, *plan,
+                                                                               schedule, *stages)
+                                                           : FlopsOfSchedule(spec, model, schedule);
+                                },
+                                schedules));
     for (std::string& line : choice.reasons) plan->add_schedule_choice(std::move(line));
     plan->add_schedule_choice(
         CostsLine(choice.costs, stages != nullptr ? &stages->profile() : nullptr));
@@ -256,7 +260,8 @@ StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
   return complete;
 }
 
-StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages) {
+StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages,
+                                const std::vector<ScheduleOption>& schedules) {
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   const Mesh mesh(spec.parallelism());
   BarePlan bare;
@@ -265,7 +270,7 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages) {
   *bare.plan.mutable_bucket() = MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
   bare.plan.set_tensor_parallel_parts(
       static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));
-  TROUPE_ASSIGN_OR_RETURN(bare.schedule, ScheduleOf(spec, model, stages, &bare.plan));
+  TROUPE_ASSIGN_OR_RETURN(bare.schedule, ScheduleOf(spec, model, stages, schedules, &bare.plan));
   bare.plan.mutable_schedule()->set_interleaves_pairs(
       InterleavesPairs(bare.schedule, bare.plan.mesh()));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, bare.schedule, &bare.plan));
@@ -278,7 +283,8 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   std::optional<StageMemo> stages;
   if (profile != nullptr) stages.emplace(spec, *profile);
-  TROUPE_ASSIGN_OR_RETURN(BarePlan bare, MakeBarePlan(spec, stages ? &*stages : nullptr));
+  TROUPE_ASSIGN_OR_RETURN(BarePlan bare,
+                          MakeBarePlan(spec, stages ? &*stages : nullptr, EverySchedule()));
   v1::Plan& plan = bare.plan;
   if (profile != nullptr) *plan.mutable_device_profile() = *profile;
   TROUPE_RETURN_IF_ERROR(AddSchedule(bare.schedule, &plan));

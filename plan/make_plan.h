@@ -3,11 +3,13 @@
 #define TROUPE_PLAN_MAKE_PLAN_H_
 
 #include <optional>
+#include <vector>
 
 #include "base/status.h"
+#include "plan/cost/choose_schedule.h"
 #include "plan/cost/stage_memo.h"
 #include "plan/layout/placement.h"
-#include "plan/schedules/schedule.h"
+#include "plan/schedules/schedules.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
@@ -26,9 +28,10 @@ struct BarePlan {
 
 // Makes the part of the plan that program building needs. Choices that are left to the planner
 // (pipeline_parallel_schedule: auto) are made by the times of `stages`, which is of the job, or by
-// FLOPs where it is null. REQUIRES: `spec` is valid, its defaults are filled in. INVALID_ARGUMENT
-// where the schedule or the cut is impossible.
-StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages);
+// FLOPs where it is null; a schedule is one of `schedules`. REQUIRES: `spec` is valid, its defaults
+// are filled in. INVALID_ARGUMENT where the schedule or the cut is impossible.
+StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages,
+                                const std::vector<ScheduleOption>& schedules);
 
 // Makes a plan whose ranks have coordinates but no workers and no device kind. The plan stores
 // `profile`, by which it has chosen as MakeBarePlan says, so that planning again with the stored

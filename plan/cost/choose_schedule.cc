@@ -1,12 +1,11 @@
 #include "plan/cost/choose_schedule.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace troupe {
 namespace {
-
-constexpr double kAsShort = 1.01;  // times the shortest step
 
 struct ScheduleCandidate {
   ScheduleKind kind;
@@ -33,12 +32,20 @@ std::string ToText(const ScheduleCandidate& candidate, double shortest) {
 
 }  // namespace
 
+std::vector<ScheduleOption> EverySchedule() {
+  std::vector<ScheduleOption> options;
+  for (const ScheduleKind kind : kScheduleKinds) options.push_back({kind});
+  return options;
+}
+
 StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_per_stage,
-                                        int microbatches,
-                                        const CostsOfSchedule& costs_of_schedule) {
+                                        int microbatches, const CostsOfSchedule& costs_of_schedule,
+                                        const std::vector<ScheduleOption>& options) {
   std::vector<ScheduleCandidate> candidates;
   std::vector<std::string> refused;
-  for (const ScheduleKind kind : kScheduleKinds) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const auto& [kind, seconds_at_least] : options) {
+    if (seconds_at_least > kAsShort * shortest) continue;
     const int chunks =
         chunks_per_stage.value_or(FindSchedule(Name(kind))->default_chunks_per_stage);
     const PipelineShape shape{stages, chunks, microbatches};
@@ -63,6 +70,7 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
     const double seconds = result.makespan + costs->once;
     candidates.push_back({kind, shape, *std::move(costs), seconds, result.bubble_ratio,
                           static_cast<double>(peak) / chunks});
+    shortest = std::min(shortest, seconds);
   }
   if (candidates.empty()) {
     std::string text;
@@ -70,15 +78,12 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
     return InvalidArgument("no schedule can run {} stages with {} microbatches: {}", stages,
                            microbatches, text);
   }
-  double shortest = candidates.front().seconds;
-  for (const ScheduleCandidate& candidate : candidates)
-    shortest = std::min(shortest, candidate.seconds);
   const auto rank = [&](const ScheduleCandidate& candidate) {
     const bool as_short = candidate.seconds <= kAsShort * shortest;
     return std::tuple(!as_short, as_short ? candidate.peak : candidate.seconds, candidate.peak,
-                      candidate.shape.chunks_per_stage);
+                      candidate.shape.chunks_per_stage, candidate.kind);
   };
-  std::stable_sort(
+  std::sort(
       candidates.begin(), candidates.end(),
       [&](const ScheduleCandidate& a, const ScheduleCandidate& b) { return rank(a) < rank(b); });
   ScheduleChoice choice{

@@ -34,12 +34,26 @@ struct ScheduleChoice {
   std::vector<std::string> reasons;
 };
 
-// Chooses the schedule with the shortest step; among those within 1% of it, the one with the fewest
-// live activations; among these, the one with the fewest chunks. `chunks_per_stage`: the number
-// that the user stated, else none. INVALID_ARGUMENT with every schedule's reason where none can
-// run.
+// A schedule that may be chosen.
+struct ScheduleOption {
+  ScheduleKind kind = ScheduleKind::k1F1B;
+  double seconds_at_least = 0;  // lower bound on its step, in the unit of the costs
+};
+
+// All schedules, without bounds.
+std::vector<ScheduleOption> EverySchedule();
+
+// A step of at most this many times the shortest counts as equally short.
+inline constexpr double kAsShort = 1.01;
+
+// Chooses, of `options`, the schedule with the shortest step; among those that are as short, the
+// one with the fewest live activations; among these, the one with the fewest chunks.
+// `chunks_per_stage`: the number that the user stated, else none. The reasons leave out the
+// schedules that, by their bounds, cannot be chosen. INVALID_ARGUMENT with every schedule's reason
+// where none can run.
 StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_per_stage,
-                                        int microbatches, const CostsOfSchedule& costs_of_schedule);
+                                        int microbatches, const CostsOfSchedule& costs_of_schedule,
+                                        const std::vector<ScheduleOption>& options);
 
 }  // namespace troupe
 

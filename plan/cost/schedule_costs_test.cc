@@ -71,7 +71,7 @@ TEST(ScheduleCosts, AreSecondsOfTheEstimateOfTheStep) {
   spec.mutable_parallelism()->set_pipeline_parallel_schedule("1F1B");
   const v1::DeviceProfile profile = LaunchProfile("any", 1e-6);
   StageMemo stages(spec, profile);
-  const auto bare = MakeBarePlan(spec, &stages);
+  const auto bare = MakeBarePlan(spec, &stages, EverySchedule());
   const auto model = MakeModelConfig(spec.model());
   ASSERT_TRUE(bare.ok() && model.ok());
   v1::Plan uncut = bare->plan;

@@ -60,7 +60,7 @@ TEST(StageMemo, ReturnsWhatTheProgramOfEachStageGives) {
     scheduled.mutable_parallelism()->set_pipeline_parallel_schedule(schedule);
     scheduled.mutable_parallelism()->clear_pipeline_parallel_chunks();
     ApplyDefaults(&scheduled);
-    const auto bare = MakeBarePlan(scheduled, nullptr);
+    const auto bare = MakeBarePlan(scheduled, nullptr, EverySchedule());
     ASSERT_TRUE(bare.ok()) << bare.status();
     for (int pipe_rank = 0; pipe_rank < 4; ++pipe_rank) {
       const bool split = CountLiveMicrobatches(bare->schedule.actions[pipe_rank]).split_backward;
@@ -85,7 +85,7 @@ TEST(StageMemo, RefusesTimesInADtypeThatTheProfileHasNoRateFor) {
   ASSERT_TRUE(ApplyOverride("model.preset=tiny", &spec).ok());
   ASSERT_TRUE(ApplyOverride("training.compute_dtype=bfloat16", &spec).ok());
   ApplyDefaults(&spec);
-  const auto bare = MakeBarePlan(spec, nullptr);
+  const auto bare = MakeBarePlan(spec, nullptr, EverySchedule());
   ASSERT_TRUE(bare.ok()) << bare.status();
   StageMemo stages(spec, profile);
   EXPECT_EQ(stages.TimeOf(bare->plan, {}).status().code(), StatusCode::kInvalidArgument);

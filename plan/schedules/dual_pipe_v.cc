@@ -54,15 +54,12 @@ Status CheckMicrobatches(const PipelineShape& shape) {
                          shape.microbatches, shape.stages, 2 * shape.stages);
 }
 
-Schedule DualPipeV(const PipelineShape& shape) {
+std::vector<std::vector<Action>> DualPipeV(const PipelineShape& shape) {
   const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 2 * stages);
-  Schedule schedule{.name = "DualPipeV",
-                    .microbatches = microbatches,
-                    .chunks = VShapedChunks(stages),
-                    .actions = {}};
+  std::vector<std::vector<Action>> by_rank;
   for (int rank = 0; rank < stages; ++rank) {
-    DualPipeActions add(stages, rank, &schedule.actions.emplace_back());
+    DualPipeActions add(stages, rank, &by_rank.emplace_back());
     const int after = stages - 1 - rank;  // ranks after this one
     for (int i = 0; i < 2 * after; ++i) add.F(0);
     for (int i = 0; i < rank + 1; ++i) {
@@ -103,7 +100,7 @@ Schedule DualPipeV(const PipelineShape& shape) {
     }
     for (int i = 0; i < rank + 1; ++i) add.W();
   }
-  return schedule;
+  return by_rank;
 }
 
 }  // namespace
@@ -112,6 +109,8 @@ constinit const ScheduleRecord kDualPipeVSchedule = {.name = "DualPipeV",
                                                      .default_chunks_per_stage = 2,
                                                      .has_only_default_chunks = true,
                                                      .check = CheckMicrobatches,
-                                                     .make = DualPipeV};
+                                                     .chunks = VShapedChunks,
+                                                     .splits_backward = true,
+                                                     .actions = DualPipeV};
 
 }  // namespace troupe

@@ -6,25 +6,27 @@
 namespace troupe {
 namespace {
 
-Schedule GPipe(const PipelineShape& shape) {
+std::vector<std::vector<Action>> GPipe(const PipelineShape& shape) {
   const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
-  Schedule schedule{.name = "GPipe",
-                    .microbatches = microbatches,
-                    .chunks = LoopedChunks({.stages = stages}),
-                    .actions = {}};
+  std::vector<std::vector<Action>> by_rank;
   for (int rank = 0; rank < stages; ++rank) {
-    std::vector<Action>& actions = schedule.actions.emplace_back();
+    std::vector<Action>& actions = by_rank.emplace_back();
     for (const ActionKind kind : {ActionKind::kForward, ActionKind::kBackward}) {
       for (int m = 0; m < microbatches; ++m) actions.push_back({kind, rank, m});
     }
   }
-  return schedule;
+  return by_rank;
 }
+
+int LiveMicrobatches(const PipelineShape& shape, int /*rank*/) { return shape.microbatches; }
 
 }  // namespace
 
-constinit const ScheduleRecord kGPipeSchedule = {
-    .name = "GPipe", .default_chunks_per_stage = 1, .has_only_default_chunks = true, .make = GPipe};
+constinit const ScheduleRecord kGPipeSchedule = {.name = "GPipe",
+                                                 .default_chunks_per_stage = 1,
+                                                 .has_only_default_chunks = true,
+                                                 .least_live_microbatches = LiveMicrobatches,
+                                                 .actions = GPipe};
 
 }  // namespace troupe

@@ -11,24 +11,21 @@
 namespace troupe {
 namespace {
 
-Schedule Interleaved1F1B(const PipelineShape& shape) {
+std::vector<std::vector<Action>> Interleaved1F1B(const PipelineShape& shape) {
   TROUPE_CHECK(shape.microbatches >= 1 && InterleavedOrder::HoldsFor(shape));
-  Schedule schedule{.name = "Interleaved1F1B",
-                    .microbatches = shape.microbatches,
-                    .chunks = LoopedChunks(shape),
-                    .actions = {}};
+  std::vector<std::vector<Action>> by_rank;
   for (int rank = 0; rank < shape.stages; ++rank) {
     const InterleavedOrder order(shape, rank);
     const int warm_up =
         std::min(order.count(), (shape.chunks_per_stage - 1) * InterleavedOrder::RoundOf(shape) +
                                     2 * (shape.stages - 1 - rank));
-    std::vector<Action>& actions = schedule.actions.emplace_back();
+    std::vector<Action>& actions = by_rank.emplace_back();
     for (int k = 0; k < order.count() + warm_up; ++k) {
       if (k < order.count()) actions.push_back(order.Forward(k));
       if (k >= warm_up) actions.push_back(order.Backward(k - warm_up, ActionKind::kBackward));
     }
   }
-  return schedule;
+  return by_rank;
 }
 
 }  // namespace
@@ -36,6 +33,6 @@ Schedule Interleaved1F1B(const PipelineShape& shape) {
 constinit const ScheduleRecord kInterleaved1F1BSchedule = {.name = "Interleaved1F1B",
                                                            .default_chunks_per_stage = 2,
                                                            .check = InterleavedOrder::Check,
-                                                           .make = Interleaved1F1B};
+                                                           .actions = Interleaved1F1B};
 
 }  // namespace troupe

@@ -9,13 +9,13 @@
 namespace troupe {
 namespace {
 
-Schedule OneForwardOneBackward(const PipelineShape& shape) {
+std::vector<std::vector<Action>> OneForwardOneBackward(const PipelineShape& shape) {
   const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
-  Schedule schedule{.name = "1F1B", .microbatches = microbatches};
+  std::vector<std::vector<Action>> by_rank;
   for (int rank = 0; rank < stages; ++rank) {
     const int warm_up = std::min(microbatches, stages - 1 - rank);
-    std::vector<Action> actions;
+    std::vector<Action>& actions = by_rank.emplace_back();
     actions.reserve(2 * microbatches);
     for (int m = 0; m < warm_up; ++m) actions.push_back({ActionKind::kForward, rank, m});
     for (int m = warm_up; m < microbatches; ++m) {
@@ -25,10 +25,12 @@ Schedule OneForwardOneBackward(const PipelineShape& shape) {
     for (int m = microbatches - warm_up; m < microbatches; ++m) {
       actions.push_back({ActionKind::kBackward, rank, m});
     }
-    schedule.chunks.push_back({rank});
-    schedule.actions.push_back(std::move(actions));
   }
-  return schedule;
+  return by_rank;
+}
+
+int LiveMicrobatches(const PipelineShape& shape, int rank) {
+  return std::min(shape.microbatches, shape.stages - rank);
 }
 
 }  // namespace
@@ -36,6 +38,7 @@ Schedule OneForwardOneBackward(const PipelineShape& shape) {
 constinit const ScheduleRecord k1F1BSchedule = {.name = "1F1B",
                                                 .default_chunks_per_stage = 1,
                                                 .has_only_default_chunks = true,
-                                                .make = OneForwardOneBackward};
+                                                .least_live_microbatches = LiveMicrobatches,
+                                                .actions = OneForwardOneBackward};
 
 }  // namespace troupe

@@ -59,9 +59,11 @@ std::vector<std::vector<int>> LoopedChunks(const PipelineShape& shape) {
   return chunks;
 }
 
-std::vector<std::vector<int>> VShapedChunks(int stages) {
+std::vector<std::vector<int>> VShapedChunks(const PipelineShape& shape) {
   std::vector<std::vector<int>> chunks;
-  for (int rank = 0; rank < stages; ++rank) chunks.push_back({rank, 2 * stages - 1 - rank});
+  for (int rank = 0; rank < shape.stages; ++rank) {
+    chunks.push_back({rank, 2 * shape.stages - 1 - rank});
+  }
   return chunks;
 }
 

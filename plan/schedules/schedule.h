@@ -60,7 +60,8 @@ StatusOr<std::vector<Action>> ParseActions(std::string_view text);
 std::vector<std::vector<int>> LoopedChunks(const PipelineShape& shape);
 // Two chunks per rank: rank r holds r and 2·stages - 1 - r, so that the last rank passes its first
 // chunk's output to its own second chunk, and the first rank has both ends of the model.
-std::vector<std::vector<int>> VShapedChunks(int stages);
+// REQUIRES: shape.chunks_per_stage == 2.
+std::vector<std::vector<int>> VShapedChunks(const PipelineShape& shape);
 
 }  // namespace troupe
 

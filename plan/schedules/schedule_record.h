@@ -1,4 +1,5 @@
-// The record of a schedule: its names, the shapes that it supports, and its actions.
+// The record of a schedule: its names, the shapes that it supports, its actions, and properties of
+// them that bound a step's time and memory before any action is known.
 //
 // A schedule is one file of this folder, which defines its record, one row in schedule_kinds.def,
 // and its golden text. Other code asks plan/schedules/schedules.h. Records are constants;
@@ -23,8 +24,16 @@ struct ScheduleRecord {
   // follows the name in a sentence, with the relation that fails and its numbers. Null: the number
   // of chunks is the only condition. REQUIRES: every number of `shape` is at least 1.
   Status (*check)(const PipelineShape& shape) = nullptr;
-  // REQUIRES: the schedule supports `shape`.
-  Schedule (*make)(const PipelineShape& shape) = nullptr;
+  // Each of the following REQUIRES that the schedule supports `shape`.
+  //
+  // The chunks of each rank, as in Schedule::chunks.
+  std::vector<std::vector<int>> (*chunks)(const PipelineShape& shape) = LoopedChunks;
+  // Whether any weight gradient runs as an action of its own.
+  bool splits_backward = false;
+  // A lower bound on the most microbatches of one chunk of `rank` that are live at once. Null: 1.
+  int (*least_live_microbatches)(const PipelineShape& shape, int rank) = nullptr;
+  // The actions of each rank, as in Schedule::actions.
+  std::vector<std::vector<Action>> (*actions)(const PipelineShape& shape) = nullptr;
 };
 
 // One declaration per row of schedule_kinds.def.

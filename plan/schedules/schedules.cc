@@ -67,9 +67,22 @@ Status CheckAnyShape(const PipelineShape& shape) {
   return InvalidArgument("{}", reasons);
 }
 
+std::vector<std::vector<int>> ChunksByRank(ScheduleKind kind, const PipelineShape& shape) {
+  return RecordOf(kind).chunks(shape);
+}
+
+bool SplitsBackward(ScheduleKind kind) { return RecordOf(kind).splits_backward; }
+
+int LeastLiveMicrobatches(ScheduleKind kind, const PipelineShape& shape, int rank) {
+  const ScheduleRecord& record = RecordOf(kind);
+  return record.least_live_microbatches == nullptr ? 1
+                                                   : record.least_live_microbatches(shape, rank);
+}
+
 Schedule MakeSchedule(ScheduleKind kind, const PipelineShape& shape) {
   TROUPE_CHECK_OK(CheckShape(kind, shape));
-  return RecordOf(kind).make(shape);
+  const ScheduleRecord& record = RecordOf(kind);
+  return {record.name, shape.microbatches, record.chunks(shape), record.actions(shape)};
 }
 
 }  // namespace troupe

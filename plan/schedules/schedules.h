@@ -1,5 +1,6 @@
 // The schedules by name: the names in a job file, the default number of chunks per stage, the
-// shapes that each schedule supports, and the schedule itself. Pure.
+// shapes that each schedule supports, what bounds its time and memory, and the schedule itself.
+// Pure.
 #ifndef TROUPE_PLAN_SCHEDULES_SCHEDULES_H_
 #define TROUPE_PLAN_SCHEDULES_SCHEDULES_H_
 
@@ -49,6 +50,16 @@ Status CheckShape(ScheduleKind kind, const PipelineShape& shape);
 
 // Whether any schedule supports this shape; INVALID_ARGUMENT with every schedule's reason.
 Status CheckAnyShape(const PipelineShape& shape);
+
+// The chunks of each rank under the schedule, ascending. REQUIRES: CheckShape(kind, shape) is OK.
+std::vector<std::vector<int>> ChunksByRank(ScheduleKind kind, const PipelineShape& shape);
+
+// Whether the schedule runs weight gradients as actions of their own.
+bool SplitsBackward(ScheduleKind kind);
+
+// A lower bound on the most microbatches of one chunk of `rank` that are live at once. REQUIRES:
+// CheckShape(kind, shape) is OK.
+int LeastLiveMicrobatches(ScheduleKind kind, const PipelineShape& shape, int rank);
 
 // REQUIRES: CheckShape(kind, shape) is OK.
 Schedule MakeSchedule(ScheduleKind kind, const PipelineShape& shape);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "plan/schedules/interleaved_order.h"
@@ -73,9 +74,7 @@ TEST_P(ScheduleTable, IdleTimeAndPeakAreTheTablesFromTwiceAsManyMicrobatchesOn) 
     ASSERT_TRUE(result.ok()) << result.status();
     // In forwards of a chunk, V of which are a stage's forward: (P-1)(F+B) and (P-1)(F+B-2W) over
     // V.
-    const bool keeps_backward_whole = kind == ScheduleKind::kGPipe || kind == ScheduleKind::k1F1B ||
-                                      kind == ScheduleKind::kInterleaved1F1B;
-    const double idle = (keeps_backward_whole ? 3 : 1) * (stages - 1);
+    const double idle = (SplitsBackward(kind) ? 1 : 3) * (stages - 1);
     const double busy = 3.0 * shape.chunks_per_stage * shape.microbatches;
     EXPECT_DOUBLE_EQ(result->bubble_ratio, idle / (idle + busy));
     // The formula's (V-1)P is for rounds of P microbatches; rounds of G keep (V-1)G.
@@ -105,6 +104,33 @@ TEST_P(ScheduleTable, IdleTimeAndPeakAreTheTablesFromTwiceAsManyMicrobatchesOn) 
       }
     }
   });
+}
+
+// The search relies on the properties that a record states about its actions.
+TEST_P(ScheduleTable, PropertiesOfTheRecordHoldForItsActions) {
+  const ScheduleKind kind = GetParam();
+  bool splits = false;
+  ForEveryShape(8, 4, 20, [&](const PipelineShape& shape) {
+    if (!CheckShape(kind, shape).ok()) return;
+    SCOPED_TRACE(Text(kind, shape));
+    const Schedule schedule = MakeSchedule(kind, shape);
+    for (int rank = 0; rank < shape.stages; ++rank) {
+      std::map<int, int> live, most_live;  // by chunk
+      for (const Action& action : schedule.actions[rank]) {
+        splits |= action.kind == ActionKind::kWeightGradient;
+        int& now = live[action.chunk];
+        if (action.kind == ActionKind::kForward) ++now;
+        most_live[action.chunk] = std::max(most_live[action.chunk], now);
+        if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
+          --now;
+        }
+      }
+      for (const auto& [chunk, most] : most_live) {
+        EXPECT_GE(most, LeastLiveMicrobatches(kind, shape, rank)) << "chunk " << chunk;
+      }
+    }
+  });
+  EXPECT_EQ(splits, SplitsBackward(kind));
 }
 
 // The plan holds every action, so a bound on the number of actions must bound the memory too.
@@ -235,7 +261,7 @@ TEST(SchedulesTest, TextOfActionsAndParsingAreInverse) {
   }
 }
 
-TEST(SchedulesTest, EdgesThatReorderMicrobatchesAreRefused) {
+TEST(SchedulesTest, LinksThatReorderMicrobatchesAreRefused) {
   Schedule schedule = MakeSchedule(ScheduleKind::kGPipe, {2, 1, 2});
   std::swap(schedule.actions[1][0], schedule.actions[1][1]);
   EXPECT_THAT(std::string(Message(Simulate(schedule, std::vector<ActionCosts>(2)).status())),

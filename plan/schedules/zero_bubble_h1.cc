@@ -12,18 +12,15 @@
 namespace troupe {
 namespace {
 
-Schedule ZeroBubbleH1(const PipelineShape& shape) {
+std::vector<std::vector<Action>> ZeroBubbleH1(const PipelineShape& shape) {
   TROUPE_CHECK(shape.microbatches >= 1 && InterleavedOrder::HoldsFor(shape));
-  Schedule schedule{.name = "ZBH1",
-                    .microbatches = shape.microbatches,
-                    .chunks = LoopedChunks(shape),
-                    .actions = {}};
+  std::vector<std::vector<Action>> by_rank;
   for (int rank = 0; rank < shape.stages; ++rank) {
     const InterleavedOrder order(shape, rank);
     const int warm_up =
         std::min(order.count(), (shape.chunks_per_stage - 1) * InterleavedOrder::RoundOf(shape) +
                                     shape.stages - 1 - rank);
-    std::vector<Action>& actions = schedule.actions.emplace_back();
+    std::vector<Action>& actions = by_rank.emplace_back();
     int weights = 0;  // weight gradients so far, in the order of the input gradients
     for (int k = 0; k < order.count() + warm_up; ++k) {
       if (k < order.count()) actions.push_back(order.Forward(k));
@@ -37,7 +34,7 @@ Schedule ZeroBubbleH1(const PipelineShape& shape) {
       actions.push_back(order.Backward(weights++, ActionKind::kWeightGradient));
     }
   }
-  return schedule;
+  return by_rank;
 }
 
 }  // namespace
@@ -47,6 +44,7 @@ constinit const ScheduleRecord kZeroBubbleH1Schedule = {.name = "ZBH1",
                                                         .alias = "InterleavedZeroBubble",
                                                         .alias_chunks_per_stage = 2,
                                                         .check = InterleavedOrder::Check,
-                                                        .make = ZeroBubbleH1};
+                                                        .splits_backward = true,
+                                                        .actions = ZeroBubbleH1};
 
 }  // namespace troupe

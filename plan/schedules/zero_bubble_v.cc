@@ -42,14 +42,13 @@ class RankActions {
   int weights_[2] = {};
 };
 
-Schedule ZeroBubbleV(const PipelineShape& shape) {
+std::vector<std::vector<Action>> ZeroBubbleV(const PipelineShape& shape) {
   const int stages = shape.stages, microbatches = shape.microbatches;
   TROUPE_CHECK(stages >= 1 && microbatches >= 1);
-  Schedule schedule{
-      .name = "ZBV", .microbatches = microbatches, .chunks = VShapedChunks(stages), .actions = {}};
+  std::vector<std::vector<Action>> by_rank;
   const int generated = std::max(microbatches, 2 * stages - 1);
   for (int rank = 0; rank < stages; ++rank) {
-    std::vector<Action>& actions = schedule.actions.emplace_back();
+    std::vector<Action>& actions = by_rank.emplace_back();
     RankActions add(stages, rank, microbatches, &actions);
     for (int i = 0; i < 2 * (stages - rank) - 1; ++i) add.F(0);
     for (int i = 0; i < rank; ++i) {
@@ -80,7 +79,7 @@ Schedule ZeroBubbleV(const PipelineShape& shape) {
     while (add.weights(1) < add.inputs(1)) add.W(1);
     while (add.weights(0) < add.inputs(0)) add.W(0);
   }
-  return schedule;
+  return by_rank;
 }
 
 }  // namespace
@@ -90,6 +89,8 @@ constinit const ScheduleRecord kZeroBubbleVSchedule = {.name = "ZBV",
                                                        .alias = "ZBVZeroBubble",
                                                        .alias_chunks_per_stage = 2,
                                                        .has_only_default_chunks = true,
-                                                       .make = ZeroBubbleV};
+                                                       .chunks = VShapedChunks,
+                                                       .splits_backward = true,
+                                                       .actions = ZeroBubbleV};
 
 }  // namespace troupe

@@ -45,7 +45,7 @@ void Compare(const v1::JobSpec& spec) {
   const LeastSeconds seconds(profile, 1e12, /*is_aligned=*/true);
   const auto costs = BlockCosts::Measure(spec, seconds);
   ASSERT_TRUE(costs.ok()) << costs.status();
-  const auto bare = MakeBarePlan(spec, nullptr);
+  const auto bare = MakeBarePlan(spec, nullptr, EverySchedule());
   ASSERT_TRUE(bare.ok()) << bare.status();
   for (const auto& chunk : bare->plan.chunks()) {
     const auto program = BuildStage(spec, bare->plan, chunk.pipe_rank());

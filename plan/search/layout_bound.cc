@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
 #include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
@@ -15,23 +16,6 @@ namespace troupe {
 namespace {
 
 using model::Axis;
-
-bool SplitsBackward(ScheduleKind kind) {
-  return kind == ScheduleKind::kZeroBubbleH1 || kind == ScheduleKind::kZeroBubbleV ||
-         kind == ScheduleKind::kDualPipeV;
-}
-
-// A lower bound on the live microbatches of each chunk on a rank.
-int LiveAtLeast(ScheduleKind kind, const PipelineShape& shape, int rank) {
-  switch (kind) {
-    case ScheduleKind::kGPipe:
-      return shape.microbatches;
-    case ScheduleKind::k1F1B:
-      return std::min(shape.microbatches, shape.stages - rank);
-    default:
-      return 1;
-  }
-}
 
 // One chunk with everything that its rank does for it.
 struct BoundedChunk {
@@ -149,14 +133,34 @@ LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
   }
   // The planner chooses one of the schedules that can run.
   std::optional<LayoutBound> least;
-  for (const ScheduleKind kind : kScheduleKinds) {
-    const std::optional<LayoutBound> bound = Of(spec, *FindSchedule(Name(kind)));
-    if (!bound) continue;
+  for (const auto& [kind, bound] : OfEachSchedule(spec)) {
     if (!least) least = bound;
-    least->bytes = std::min(least->bytes, bound->bytes);
-    least->seconds = std::min(least->seconds, bound->seconds);
+    least->bytes = std::min(least->bytes, bound.bytes);
+    least->seconds = std::min(least->seconds, bound.seconds);
   }
   return least.value_or(LayoutBound{});
+}
+
+std::vector<std::pair<ScheduleKind, LayoutBound>> LayoutBounds::OfEachSchedule(
+    const v1::JobSpec& spec) {
+  std::vector<std::pair<ScheduleKind, LayoutBound>> bounds;
+  for (const ScheduleKind kind : kScheduleKinds) {
+    const std::optional<LayoutBound> bound = Of(spec, *FindSchedule(Name(kind)));
+    if (bound) bounds.emplace_back(kind, *bound);
+  }
+  return bounds;
+}
+
+std::vector<ScheduleOption> LayoutBounds::SchedulesWithin(const v1::JobSpec& spec, double seconds) {
+  std::vector<ScheduleOption> options = EverySchedule();
+  if (spec.parallelism().pipeline_parallel_schedule() != kAutoSchedule) return options;
+  for (const auto& [kind, bound] : OfEachSchedule(spec))
+    std::ranges::find(options, kind, &ScheduleOption::kind)->seconds_at_least = bound.seconds;
+  std::erase_if(options, [seconds](const ScheduleOption& option) {
+    return option.seconds_at_least > kAsShort * seconds;
+  });
+  std::ranges::stable_sort(options, {}, &ScheduleOption::seconds_at_least);
+  return options;
 }
 
 std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const NamedSchedule& named) {
@@ -175,9 +179,7 @@ std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const Named
   const BlockCosts* const costs = CostsOf(spec, seconds);
   if (costs == nullptr) return std::nullopt;
   const ChunkBounds bounds(spec, mesh, model_, seconds);
-  const bool is_v =
-      named.kind == ScheduleKind::kZeroBubbleV || named.kind == ScheduleKind::kDualPipeV;
-  const auto placed = is_v ? VShapedChunks(stages) : LoopedChunks(shape);
+  const auto placed = ChunksByRank(named.kind, shape);
   const double transfer =
       stages == 1 ? 0 : seconds.Of({1, BoundaryBytes(spec, mesh)}, stage_ranks * (stages - 1));
   StepBound step(microbatches, SplitsBackward(named.kind));
@@ -191,16 +193,14 @@ std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const Named
       BoundedChunk bounded = bounds.Of(
           costs->Of(piece.letters, piece.has_embedding, piece.has_head),
           {piece.has_embedding, piece.has_head, model_.tie_word_embeddings && chunks.front() == 0});
-      // In a V the last rank passes its output to itself.
-      const bool within = is_v && rank + 1 == stages;
-      if (!piece.has_head && !(within && chunk == chunks.front()))
-        bounded.seconds.forward += transfer;
-      if (!piece.has_embedding && !(within && chunk == chunks.back()))
-        bounded.seconds.input_gradient += transfer;
+      // Between chunks of one rank nothing is transferred.
+      const auto is_here = [&](int other) { return std::ranges::count(chunks, other) > 0; };
+      if (!piece.has_head && !is_here(chunk + 1)) bounded.seconds.forward += transfer;
+      if (!piece.has_embedding && !is_here(chunk - 1)) bounded.seconds.input_gradient += transfer;
       times.push_back(bounded.seconds);
       outside_schedule += bounded.outside_schedule;
-      rank_bytes +=
-          bounded.state_bytes + LiveAtLeast(named.kind, shape, rank) * bounded.saved_bytes;
+      rank_bytes += bounded.state_bytes +
+                    LeastLiveMicrobatches(named.kind, shape, rank) * bounded.saved_bytes;
     }
     step.Add(times, outside_schedule);
     bytes = std::max(bytes, rank_bytes);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "plan/cost/choose_schedule.h"
 #include "plan/schedules/schedules.h"
 #include "plan/search/block_costs.h"
 #include "troupe/v1/device_profile.pb.h"
@@ -39,10 +40,14 @@ class LayoutBounds {
   // this model, its defaults are filled in; it differs from those of other calls in parallelism,
   // micro_batch_size and the mode of recomputation only.
   LayoutBound Of(const v1::JobSpec& spec);
+  // The schedules that the planner may choose for a step of at most `seconds`, by their bounds.
+  std::vector<ScheduleOption> SchedulesWithin(const v1::JobSpec& spec, double seconds);
 
  private:
   // The bound with one schedule; none where it cannot be planned.
   std::optional<LayoutBound> Of(const v1::JobSpec& spec, const NamedSchedule& named);
+  // The bounds with the schedules that can be planned.
+  std::vector<std::pair<ScheduleKind, LayoutBound>> OfEachSchedule(const v1::JobSpec& spec);
 
   // One chunk of a cut.
   struct Piece {

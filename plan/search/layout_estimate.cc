@@ -10,10 +10,11 @@
 
 namespace troupe {
 StatusOr<LayoutEstimate> EstimateLayout(const v1::JobSpec& spec, const v1::DeviceProfile& profile,
-                                        double too_slow_seconds) {
+                                        double too_slow_seconds,
+                                        const std::vector<ScheduleOption>& schedules) {
   StageMemo stages(spec, profile);
   TROUPE_ASSIGN_OR_RETURN(const double peak, stages.peak());
-  TROUPE_ASSIGN_OR_RETURN(const BarePlan bare, MakeBarePlan(spec, &stages));
+  TROUPE_ASSIGN_OR_RETURN(const BarePlan bare, MakeBarePlan(spec, &stages, schedules));
   const auto& [plan, schedule] = bare;
   std::vector<LiveMicrobatches> live;
   bool split_backward = false;

@@ -219,7 +219,8 @@ VariedLayout Vary(const v1::JobSpec& stated, const v1::DeviceProfile& profile, L
         const double limit = kWorthAKey * varied.estimate.time->seconds;
         if (!IsValid(variant.spec)) continue;
         if (bounds.Of(variant.spec).seconds >= limit) continue;
-        const auto found = EstimateLayout(variant.spec, profile, limit);
+        const auto found = EstimateLayout(variant.spec, profile, limit,
+                                          bounds.SchedulesWithin(variant.spec, limit));
         if (!found.ok() || !found->time || found->time->seconds >= limit) continue;
         varied.layout = std::move(variant);
         varied.estimate = *found;

@@ -57,7 +57,7 @@ void RankModel::EndSave(Context& context) {
     failed.set_reason(std::string(Message(written)));
   }
   save_.reset();
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
   if (phase_ == Phase::kWriting) Proceed(context);
   if (image_order_ && to_write_.empty()) {
     const v1::SaveImages order = *std::exchange(image_order_, std::nullopt);
@@ -115,7 +115,7 @@ void RankModel::WriteManifest(const v1::WriteManifest& write, Context& context) 
     done.set_digest(*digest);
     done.set_bytes(8 * ranks_);
   }
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
 }
 
 void RankModel::SaveImage(const v1::SaveImages& order, Context& context) {
@@ -130,7 +130,7 @@ void RankModel::SaveImage(const v1::SaveImages& order, Context& context) {
   } else {
     saved.set_error(fmt::format("it holds step {}", step_));
   }
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
 }
 
 StatusOr<Restored> RankModel::ReadImage() const {

@@ -26,12 +26,12 @@ struct StopNow {
 
 }  // namespace
 
-void RankModel::Say(v1::WorkerMessage message, Context& context) {
+void RankModel::ReportToDaemon(v1::WorkerMessage message, Context& context) {
   v1::RankReport report;
   *report.mutable_worker() = std::move(message);
   // RESOURCE_EXHAUSTED would be a daemon flooded with its ranks' messages.
   const Status sent =
-      context.Send(context.self(), AnyMessage(RankSays{device_, life_, std::move(report)}));
+      context.Send(context.self(), AnyMessage(RankReported{device_, life_, std::move(report)}));
   world_.truth.Check(sent.ok(), 15, ToString(sent));
 }
 
@@ -191,7 +191,7 @@ void RankModel::OnAlarm(Context& context) {
       if (const Status proof = BeginFolderProof(address); !proof.ok()) {
         return FailFolder(proof, context);
       }
-      Say(std::move(message), context);
+      ReportToDaemon(std::move(message), context);
       break;
     }
     case Phase::kLoading:
@@ -235,7 +235,7 @@ void RankModel::Load(Context& context) {
   phase_ = Phase::kReady;
   v1::WorkerMessage message;
   Sign(*message.mutable_rank_ready()).set_step(step_);
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
 }
 
 // As rank processes do: a checkpoint that cannot be read is tried once more, then it counts as bad.
@@ -359,7 +359,7 @@ void RankModel::OnReduced(const Word& word, Context& context) {
     event.set_tokens(kSlots);
     if (!to_write_.empty()) report.set_checkpoint_attempt(to_write_.front().attempt());
   }
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
   Proceed(context);
 }
 
@@ -372,7 +372,7 @@ void RankModel::FailFolder(const Status& cause, Context& context) {
   failed.set_message(ToString(cause));
   failed.set_cause("STORAGE");
   failed.set_blamed_worker(blamed_worker_);
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
 }
 
 void RankModel::Fail(const Status& cause, bool secondary, const std::string& bad_path,
@@ -387,7 +387,7 @@ void RankModel::Fail(const Status& cause, bool secondary, const std::string& bad
   failed.set_secondary(secondary);
   if (secondary) failed.set_cause("COLLECTIVE");
   failed.set_bad_checkpoint_path(bad_path);
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
 }
 
 void RankModel::Stopped(const std::string& why, Context& context) {
@@ -395,11 +395,11 @@ void RankModel::Stopped(const std::string& why, Context& context) {
   phase_ = Phase::kIdle;
   v1::WorkerMessage message;
   Sign(*message.mutable_rank_stopped()).set_message(why);
-  Say(std::move(message), context);
+  ReportToDaemon(std::move(message), context);
   v1::RankReport idle;
   idle.mutable_idle();
   const Status sent =
-      context.Send(context.self(), AnyMessage(RankSays{device_, life_, std::move(idle)}));
+      context.Send(context.self(), AnyMessage(RankReported{device_, life_, std::move(idle)}));
   world_.truth.Check(sent.ok(), 15, ToString(sent));
 }
 

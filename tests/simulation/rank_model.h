@@ -19,8 +19,8 @@
 namespace troupe::simulation {
 
 // A message to its daemon's actor.
-struct RankSays {
-  static constexpr std::string_view kMessageName = "rank.says";
+struct RankReported {
+  static constexpr std::string_view kMessageName = "rank.reported";
   int device = 0;
   uint64_t life = 0;
   v1::RankReport report;
@@ -127,7 +127,7 @@ class RankModel {
   // The rank is over; the process is idle again.
   void Stopped(const std::string& why, Context& context);
   void Wake(Duration delay, Context& context);
-  void Say(v1::WorkerMessage message, Context& context);
+  void ReportToDaemon(v1::WorkerMessage message, Context& context);
   // Sets the identity of the sender.
   template <typename Body>
   Body& Sign(Body& body) const {

@@ -7,8 +7,8 @@
 namespace troupe::simulation {
 namespace {
 
-struct Speak {
-  static constexpr std::string_view kMessageName = "stranger.speak";
+struct HeartbeatDue {
+  static constexpr std::string_view kMessageName = "stranger.heartbeat_due";
 };
 struct StrangerRedial {
   static constexpr std::string_view kMessageName = "stranger.redial";
@@ -18,7 +18,7 @@ struct StrangerRedial {
 
 Status StrangerProcess::Start(Context& context) {
   Dial(context);
-  context.SetTimer(world_.limits.heartbeat, AnyMessage(Speak{}));
+  context.SetTimer(world_.limits.heartbeat, AnyMessage(HeartbeatDue{}));
   return OkStatus();
 }
 
@@ -35,7 +35,7 @@ Status StrangerProcess::Handle(AnyMessage message, Context& context) {
     hello.mutable_hello()->set_name(kStrangerName);
     hello.mutable_hello()->set_incarnation(1);
     hello.mutable_hello()->set_host(kStrangerName);
-    Say(std::move(hello), context);
+    WriteToCoordinator(std::move(hello), context);
   } else if (const auto* data = message.As<StreamData>()) {
     v1::CoordinatorMessage said;
     if (data->stream != stream_ || !said.ParseFromString(data->bytes)) return OkStatus();
@@ -51,18 +51,18 @@ Status StrangerProcess::Handle(AnyMessage message, Context& context) {
     context.SetTimer(world_.limits.heartbeat, AnyMessage(StrangerRedial{}));
   } else if (message.As<StrangerRedial>()) {
     Dial(context);
-  } else if (message.As<Speak>()) {
-    context.SetTimer(world_.limits.heartbeat, AnyMessage(Speak{}));
+  } else if (message.As<HeartbeatDue>()) {
+    context.SetTimer(world_.limits.heartbeat, AnyMessage(HeartbeatDue{}));
     if (!welcome_) return OkStatus();
     v1::WorkerMessage beat;
     beat.mutable_heartbeat()->set_memory_bytes(1);
-    Say(std::move(beat), context);
+    WriteToCoordinator(std::move(beat), context);
     Lie(context);
   }
   return OkStatus();
 }
 
-void StrangerProcess::Say(v1::WorkerMessage message, Context& context) {
+void StrangerProcess::WriteToCoordinator(v1::WorkerMessage message, Context& context) {
   message.set_leader_epoch(leader_epoch_);
   world_.system.network()
       .Write(stream_, context.self(), message.SerializeAsString())
@@ -77,7 +77,7 @@ void StrangerProcess::Answer(const v1::VerifyCheckpoint& request, Context& conte
   verified.set_attempt(request.attempt());
   verified.set_path(request.path());
   verified.set_reason("it mounts no folder");
-  Say(std::move(message), context);
+  WriteToCoordinator(std::move(message), context);
 }
 
 void StrangerProcess::Lie(Context& context) {
@@ -117,7 +117,7 @@ void StrangerProcess::LieAbout(const v1::CheckpointRecord& record, uint64_t kind
     verified.set_damaged(kind == 2);
     verified.set_reason("says a stranger");
   }
-  Say(std::move(message), context);
+  WriteToCoordinator(std::move(message), context);
 }
 
 void StrangerProcess::LieAbout(const v1::JobRecord& job, uint64_t kind, Context& context) {
@@ -148,7 +148,7 @@ void StrangerProcess::LieAbout(const v1::JobRecord& job, uint64_t kind, Context&
       message.mutable_log_lines()->set_last(true);
       break;
   }
-  Say(std::move(message), context);
+  WriteToCoordinator(std::move(message), context);
 }
 
 }  // namespace troupe::simulation

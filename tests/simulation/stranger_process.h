@@ -31,7 +31,8 @@ class StrangerProcess final : public Actor {
 
  private:
   void Dial(Context& context);
-  void Say(v1::WorkerMessage message, Context& context);
+  // A message on a stream that is over is lost.
+  void WriteToCoordinator(v1::WorkerMessage message, Context& context);
   // Tells one lie about one job.
   void Lie(Context& context);
   void Answer(const v1::VerifyCheckpoint& request, Context& context);

@@ -181,9 +181,9 @@ Status WorkerProcess::HandleRank(AnyMessage message, Context& context) {
     if (rank != nullptr) rank->OnCommand(to->command, context);
     return OkStatus();
   }
-  if (auto* said = message.As<RankSays>()) {
-    if (FindProcess(said->device, said->life) == nullptr) return OkStatus();
-    return Run(session::RankSaid{said->device, std::move(said->report)}, context);
+  if (auto* reported = message.As<RankReported>()) {
+    if (FindProcess(reported->device, reported->life) == nullptr) return OkStatus();
+    return Run(session::RankSaid{reported->device, std::move(reported->report)}, context);
   }
   if (const auto* crashed = message.As<RankCrashed>()) {
     Process& process = processes_[static_cast<size_t>(crashed->device)];
