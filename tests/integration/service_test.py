@@ -15,7 +15,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import BIN, Cluster, alive, kill, run, wait_until
+from harness import BIN, TROUPE, Cluster, alive, kill, run, wait_until
 
 
 def listening_addresses(pid):
@@ -103,10 +103,19 @@ class UpTest(unittest.TestCase):
             self.assertEqual(code, 0, err)
             self.assertFalse(any(map(alive, self.pids(after))))
 
-    def test_down_stops_a_cluster_whose_supervisor_died(self):
+    def test_down_stops_a_supervisor_that_has_just_replaced_a_dead_one(self):
         with Cluster(workers=1, directory=self.home) as cluster:
             left = self.lose_supervisor(cluster)
-            self.assertEqual(cluster.down()[0], 0)
+            successor = subprocess.Popen([TROUPE, "supervise", "--data-dir", cluster.directory],
+                                         stderr=subprocess.PIPE, text=True)
+            try:
+                self.assertIn("is still running as process", successor.stderr.readline())
+                code, _, err = cluster.down()
+                self.assertEqual(code, 0, err)
+                self.assertEqual(successor.wait(timeout=5), 0)
+            finally:
+                successor.kill()
+                successor.communicate()
             self.assertFalse(any(map(alive, self.pids(left))))
 
     def test_the_number_of_workers_is_kept_and_can_only_grow_while_they_run(self):
