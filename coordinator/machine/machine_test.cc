@@ -346,6 +346,25 @@ TEST(Machine, ACancelWithCheckpointEndsAfterTheCommitInsideTheGrantedWindow) {
   EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().group_epoch(), 2u);
 }
 
+TEST(Machine, ResumeTakesNoFewerStepsThanAreCompletedHoweverTheJobEnded) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 10);
+  cluster.Commit("a", AttemptOf(cluster, 10), 10);
+  Cancel(cluster, "a", false);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
+  v1::JobSpec overrides;
+  overrides.mutable_training()->set_steps(10);
+  const Status refused = Resume(cluster, "a", overrides).replies[0].status;
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  ASSERT_EQ(ViolationsOf(refused).size(), 1u) << refused;
+  EXPECT_EQ(ViolationsOf(refused)[0].field, "training.steps");
+  EXPECT_EQ(ViolationsOf(refused)[0].description,
+            "is 10, must be above the 10 steps that job a has completed");
+  overrides.mutable_training()->set_steps(11);
+  EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
+}
+
 TEST(Machine, ResumeKeepsTheModelAndMayTakeMoreSteps) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
