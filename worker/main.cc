@@ -25,6 +25,7 @@
 #include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/worker_name.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
 #include "worker/daemon/core_table.h"
@@ -184,6 +185,8 @@ Status CompleteFlags(Flags* flags) {
   if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
   if (flags->coordinator.empty()) return InvalidArgument("--coordinator is required");
   if (flags->name.empty()) return InvalidArgument("--name is required");
+  if (const Status good = CheckWorkerName(flags->name); !good.ok())
+    return InvalidArgument("--name is \"{}\": the {}", flags->name, Message(good));
   if (flags->devices == 0) return InvalidArgument("--devices is required");
   return OkStatus();
 }
