@@ -29,6 +29,8 @@ namespace troupe {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 256;
+// Number of texts of which refusals are counted.
+constexpr size_t kMaxRefusals = 1024;
 
 class Stepper {
  public:
@@ -366,9 +368,21 @@ class Stepper {
     Touch(job.id());
   }
 
+  // The count of refusals of `whom` with this one, which is logged at the 1st, 2nd, 4th, 8th … of
+  // them.
+  int64_t CountRefusal(const std::string& whom) {
+    if (state_.refusals.size() >= kMaxRefusals) state_.refusals.clear();
+    return ++state_.refusals[whom];
+  }
+
   // `whom`: for the log.
   void Refuse(SessionId session, const std::string& whom, const Status& status, bool retry) {
-    turn_.effects.notes.push_back(fmt::format("{} is refused: {}", whom, ToString(status)));
+    const int64_t count = CountRefusal(fmt::format("{}: {}", whom, ToString(status)));
+    if ((count & (count - 1)) == 0) {
+      turn_.effects.notes.push_back(fmt::format(
+          "{} is refused{}: {}", whom, count == 1 ? "" : fmt::format(" ({} times so far)", count),
+          ToString(status)));
+    }
     v1::CoordinatorMessage message;
     message.set_leader_epoch(state_.leader_epoch);
     message.mutable_refused()->set_code(static_cast<int>(status.code()));

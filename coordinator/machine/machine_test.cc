@@ -172,6 +172,37 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("incarnation must be positive")));
 }
 
+TEST(Machine, AWorkerThatIsRefusedAgainAndAgainIsNotedEverLessOften) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  WorkerSaid twin{77, {}};
+  v1::Hello* const hello = twin.message.mutable_hello();
+  hello->set_protocol_version(2);
+  hello->set_name("worker-0");
+  hello->set_host("elsewhere");
+  hello->set_incarnation(99);
+  std::vector<std::string> notes;
+  for (int time = 0; time < 100; ++time) {
+    ++twin.session;
+    for (const std::string& note : cluster.Do(twin).notes) notes.push_back(note);
+  }
+  ASSERT_EQ(notes.size(), 7u);
+  EXPECT_THAT(notes.back(), HasSubstr("is refused (64 times so far)"));
+}
+
+TEST(Machine, AJobBehindAnotherSaysForWhichItWaits) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  cluster.Submit(TestSpec("a", 1, 3));
+  for (const char* job : {"b", "c", "d"}) cluster.Submit(TestSpec(job, 1, 3));
+  EXPECT_THAT(cluster.job("b").waiting_for, HasSubstr("0 are free"));
+  EXPECT_EQ(cluster.job("c").waiting_for, "waits behind jobs/b");
+  EXPECT_EQ(cluster.job("d").waiting_for, "waits behind jobs/b");
+  Cancel(cluster, "b", false);
+  EXPECT_THAT(cluster.job("c").waiting_for, HasSubstr("0 are free"));
+  EXPECT_EQ(cluster.job("d").waiting_for, "waits behind jobs/c");
+}
+
 TEST(Machine, TheRecordOfAJobIsInTheWritesThatComeBeforeItsReply) {
   TestCluster cluster;
   const CreateJobCall call = [] {
