@@ -78,11 +78,12 @@ class Stepper {
 
   void operator()(const WorkerSaid& event) {
     const v1::WorkerMessage& message = event.message;
-    if (message.has_hello()) {
-      OnHello(message.hello(), event.session);
-      return;
-    }
     Worker* const worker = FindBySession(event.session, &state_.fleet);
+    if (message.has_hello()) {
+      const bool leaves = worker != nullptr && IsGoodbye(message.hello(), *worker);
+      return leaves ? OnGoodbye(worker->name, event.session)
+                    : OnHello(message.hello(), event.session);
+    }
     // Ignores messages before Hello, after another stream replaced this one, and for a former
     // leader.
     if (worker == nullptr) return;
@@ -426,6 +427,17 @@ class Stepper {
     AskForBurnInAnew(hello.name(), turn_);
     // Resends requests made while it was away, or before its ranks had ended.
     for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
+    turn_.reschedule = true;
+  }
+
+  void OnGoodbye(std::string name, SessionId session) {
+    turn_.effects.notes.push_back(fmt::format("worker \"{}\" leaves: it was told to stop", name));
+    v1::CoordinatorMessage answer;
+    answer.set_leader_epoch(state_.leader_epoch);
+    answer.mutable_heartbeat_ack();
+    turn_.effects.messages.push_back({session, std::move(answer), true});
+    CloseSession(session, turn_.now, &state_.fleet);
+    ForEachGroupOn(name, [&](Job& job) { OnWorkerStopped(job, name, turn_); });
     turn_.reschedule = true;
   }
 
