@@ -180,8 +180,8 @@ def bench_step():
             show({"comparison": "step", "tokens": f"4x{sequence}", "dtype": dtype,
                   "times_the_best_torch": round(rates["troupe"] / max(peers), 2)})
         for record in run_json([str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype,
-                                "--products-alone"]):
-            record["share_of_products_alone"] = round(rates["troupe"] / record["tokens_per_second"],
+                                "--matmuls-alone"]):
+            record["share_of_matmuls_alone"] = round(rates["troupe"] / record["tokens_per_second"],
                                                       2)
             show(record)
 

@@ -140,17 +140,17 @@ def float8(a):
 
 def show_head(records, vocabulary):
     """Shows the time of the head and its loss relative to their matmuls alone."""
-    products = others = 0.0
+    matmuls = others = 0.0
     for record in records:
         is_timed = record.get("bench") == "kernels" and "seconds" in record
         if is_timed and str(vocabulary) in record["inputs"]:
             if record["kernel"].startswith("matmul"):
-                products += record["seconds"]
+                matmuls += record["seconds"]
             elif record["kernel"].startswith("softmax"):
                 others += record["seconds"]
-    if products > 0:
+    if matmuls > 0:
         show({"comparison": "head", "vocabulary": vocabulary,
-              "times_the_products": round((products + others) / products, 3)})
+              "times_the_matmuls": round((matmuls + others) / matmuls, 3)})
 
 
 def kernels(a):

@@ -37,7 +37,7 @@ struct Arguments {
   std::string dtype = "float32";
   int threads = 2, steps = 5;
   std::optional<int> dropout_percent;
-  bool products_alone = false, operations = false, on_request = false;
+  bool matmuls_alone = false, operations = false, on_request = false;
 };
 
 [[noreturn]] void Refuse(const std::string& message) {
@@ -187,8 +187,7 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
                    {.least = 1}, &arguments->steps);
   parser.AddOptionalNumber({"--dropout", "PERCENT", "dropout, in percent (default: none)"},
                            {.least = 1}, &arguments->dropout_percent);
-  parser.AddSwitch({"--products-alone", "", "measures only the matmuls"},
-                   &arguments->products_alone);
+  parser.AddSwitch({"--matmuls-alone", "", "measures only the matmuls"}, &arguments->matmuls_alone);
   parser.AddSwitch(
       {"--operations", "", "also prints the seconds of each kind of operation in one step"},
       &arguments->operations);
@@ -252,7 +251,7 @@ int Main(int argc, char** argv) {
       arguments.model, arguments.batch, arguments.sequence, arguments.dtype, arguments.threads,
       backend.kernel_level());
   double step_rate = 0;
-  if (!arguments.products_alone) {
+  if (!arguments.matmuls_alone) {
     std::vector<double> seconds;
     double loss = training.Step();
     for (int step = 0; step < arguments.steps; ++step) {
@@ -269,9 +268,9 @@ int Main(int argc, char** argv) {
         loss, training.plan().total_bytes());
     std::fflush(stdout);
   }
-  const double products = tokens / training.SecondsOf(backend, arguments.steps, IsMatmul);
-  fmt::print("{{\"bench\": \"products_alone\", {}, \"tokens_per_second\": {:.1f}", what, products);
-  if (step_rate > 0) fmt::print(", \"step_share\": {:.3f}", step_rate / products);
+  const double matmuls = tokens / training.SecondsOf(backend, arguments.steps, IsMatmul);
+  fmt::print("{{\"bench\": \"matmuls_alone\", {}, \"tokens_per_second\": {:.1f}", what, matmuls);
+  if (step_rate > 0) fmt::print(", \"step_share\": {:.3f}", step_rate / matmuls);
   fmt::print("}}\n");
   if (arguments.operations) PrintOperations(backend, training);
   return 0;

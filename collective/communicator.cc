@@ -219,11 +219,6 @@ Status Communicator::Broadcast(void* data, size_t bytes, int root, std::optional
   return Run(PeerRequest(CollectiveOperation::kBroadcast, data, data, bytes, root,
                          purpose.value_or(group_->purpose)));
 }
-CollectiveHandle Communicator::StartBroadcast(void* data, size_t bytes, int root,
-                                              std::optional<Purpose> purpose) {
-  return Start(PeerRequest(CollectiveOperation::kBroadcast, data, data, bytes, root,
-                           purpose.value_or(group_->purpose)));
-}
 
 Status Communicator::Send(const void* data, size_t bytes, int to, std::optional<Purpose> purpose) {
   return Run(PeerRequest(CollectiveOperation::kSend, data, nullptr, bytes, to,

@@ -155,8 +155,6 @@ class Communicator {
 
   // Copies the data of rank `root` to all ranks.
   Status Broadcast(void* data, size_t bytes, int root, std::optional<Purpose> purpose = {});
-  CollectiveHandle StartBroadcast(void* data, size_t bytes, int root,
-                                  std::optional<Purpose> purpose = {});
 
   // Send to and receive from one other rank of the group. The matching call of the peer has the
   // same sequence number and size. A send may block until the peer has received it, so two ranks

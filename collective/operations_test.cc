@@ -251,12 +251,12 @@ TEST_P(OperationsTest, SendsTravelAroundTheRanksWhileTheReceiveIsOpen) {
       const int next = (rank + 1) % ranks();
       const int last = (rank + ranks() - 1) % ranks();
       CollectiveNetwork& network = cluster.network(rank);
-      const auto edge = [&](int from, int to) {
+      const auto link = [&](int from, int to) {
         return network.MakeCommunicator("pipe", Purpose::kPipe, {from, to},
                                         fmt::format("pipe/{}>{}", from, to));
       };
-      auto out = edge(rank, next);
-      auto in = edge(last, rank);
+      auto out = link(rank, next);
+      auto in = link(last, rank);
       ASSERT_TRUE(out.ok() && in.ok());
       ASSERT_TRUE(network.Connect(cluster.addresses(), kOperationLimit).ok());
       const std::vector<float> sent = Values(rank, count);

@@ -1,5 +1,5 @@
-// How all_reduce and reduce_scatter combine two values. Collectives take the reduction as a
-// function and do not depend on kernels.
+// The functions with which all_reduce and reduce_scatter combine two values. Collectives take the
+// reduction as a function and do not depend on kernels.
 //
 // A reduction must be bitwise commutative, so that every rank ends with the same bits. It need not
 // be associative, because each algorithm fixes the order. The built-in reductions are commutative

@@ -72,7 +72,7 @@ Status CheckMesh(const BuildOptions& options) {
   return OkStatus();
 }
 
-// How context ranks share samples, and their heads.
+// Checks how context ranks share samples, and their heads.
 Status CheckContext(const BuildOptions& options) {
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
     return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
@@ -99,7 +99,7 @@ Status CheckContext(const BuildOptions& options) {
   return OkStatus();
 }
 
-// How tensor ranks share rows.
+// Checks how tensor ranks share rows.
 Status CheckTensorRows(const BuildOptions& options) {
   const int tensor = options.mesh.degrees[Axis::kTensor];
   const int64_t rows =

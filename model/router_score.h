@@ -1,4 +1,4 @@
-// How a router computes scores from its logits.
+// The functions that compute a router's scores from its logits.
 #ifndef TROUPE_MODEL_ROUTER_SCORE_H_
 #define TROUPE_MODEL_ROUTER_SCORE_H_
 

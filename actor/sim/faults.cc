@@ -84,90 +84,98 @@ void FaultInjector::BlockFor(NodeId from, NodeId to, Duration length) {
   });
 }
 
+void FaultInjector::CrashHub() {
+  CrashFor(hub_, random_.Chance(0.5) ? CrashKind::kProcess : CrashKind::kHost, Length());
+}
+
+void FaultInjector::CrashHubAtWrite() {
+  const WriteCrash where = random_.Chance(0.5) ? WriteCrash::kBefore : WriteCrash::kDurable;
+  const Duration length = Length();
+  const std::string& prefix =
+      options_.write_prefixes[random_.Below(options_.write_prefixes.size())];
+  Log(fmt::format("crash {} {} its next write of {}*, for {:.3f} s", system_.NodeName(hub_),
+                  where == WriteCrash::kBefore ? "before" : "after", prefix, ToSeconds(length)));
+  system_.CrashAtNextWrite(hub_, where, prefix);
+  AwaitCrash(system_.Now() + options_.max_length, length);
+}
+
+void FaultInjector::CrashLeaf() {
+  CrashFor(Leaf(), random_.Chance(0.7) ? CrashKind::kProcess : CrashKind::kHost, Length());
+}
+
+void FaultInjector::IsolateLeaf() {
+  const NodeId leaf = Leaf();
+  const Duration length = Length();
+  Log(fmt::format("isolate {} for {:.3f} s", system_.NodeName(leaf), ToSeconds(length)));
+  BlockFor(leaf, hub_, length);
+  BlockFor(hub_, leaf, length);
+}
+
+void FaultInjector::BlockOneWay() {
+  const NodeId leaf = Leaf();
+  const bool up = random_.Chance(0.5);
+  const NodeId from = up ? leaf : hub_;
+  const NodeId to = up ? hub_ : leaf;
+  const Duration length = Length();
+  Log(fmt::format("block {} to {} for {:.3f} s", system_.NodeName(from), system_.NodeName(to),
+                  ToSeconds(length)));
+  BlockFor(from, to, length);
+}
+
+void FaultInjector::IsolateHub() {
+  const Duration length = Length();
+  Log(fmt::format("isolate {} for {:.3f} s", system_.NodeName(hub_), ToSeconds(length)));
+  for (const NodeId leaf : leaves_) {
+    BlockFor(leaf, hub_, length);
+    BlockFor(hub_, leaf, length);
+  }
+}
+
+void FaultInjector::SlowNode() {
+  const NodeId node = random_.Chance(0.3) ? hub_ : Leaf();
+  const Duration length = Length();
+  const Duration slowness = random_.Between(Duration(0), options_.max_slowness);
+  Log(fmt::format("slow {} by up to {:.3f} s for {:.3f} s", system_.NodeName(node),
+                  ToSeconds(slowness), ToSeconds(length)));
+  system_.network().SetSlowness(node, slowness);
+  system_.Schedule(length, [this, node] { system_.network().SetSlowness(node, Duration(0)); });
+}
+
+void FaultInjector::BreakStream() {
+  const NodeId leaf = Leaf();
+  Log(fmt::format("break {}", system_.NodeName(leaf)));
+  system_.network().BreakBetween(leaf, hub_);
+}
+
+void FaultInjector::LoseLeaf() {
+  const NodeId leaf = Leaf();
+  Log(fmt::format("{} leaves for good", system_.NodeName(leaf)));
+  left_.insert(leaf);
+  system_.Crash(leaf, CrashKind::kHost);
+}
+
+void FaultInjector::ShiftClock() {
+  const NodeId node = random_.Chance(0.3) ? hub_ : Leaf();
+  const Duration limit = options_.max_clock_shift;
+  const Duration shift = random_.Between(-limit, limit);
+  Log(fmt::format("shift the clock of {} by {:.3f} s", system_.NodeName(node), ToSeconds(shift)));
+  system_.ShiftWallClock(node, shift);
+}
+
 void FaultInjector::Strike() {
-  const auto& weights = options_.weights;
-  const std::pair<int, std::function<void()>> faults[] = {
-      {weights.crash_hub,
-       [this] {
-         CrashFor(hub_, random_.Chance(0.5) ? CrashKind::kProcess : CrashKind::kHost, Length());
-       }},
-      {weights.crash_hub_write,
-       [this] {
-         const WriteCrash where = random_.Chance(0.5) ? WriteCrash::kBefore : WriteCrash::kDurable;
-         const Duration length = Length();
-         const std::string& prefix =
-             options_.write_prefixes[random_.Below(options_.write_prefixes.size())];
-         Log(fmt::format("crash {} {} its next write of {}*, for {:.3f} s", system_.NodeName(hub_),
-                         where == WriteCrash::kBefore ? "before" : "after", prefix,
-                         ToSeconds(length)));
-         system_.CrashAtNextWrite(hub_, where, prefix);
-         AwaitCrash(system_.Now() + options_.max_length, length);
-       }},
-      {weights.crash_leaf,
-       [this] {
-         CrashFor(Leaf(), random_.Chance(0.7) ? CrashKind::kProcess : CrashKind::kHost, Length());
-       }},
-      {weights.isolate_leaf,
-       [this] {
-         const NodeId leaf = Leaf();
-         const Duration length = Length();
-         Log(fmt::format("isolate {} for {:.3f} s", system_.NodeName(leaf), ToSeconds(length)));
-         BlockFor(leaf, hub_, length);
-         BlockFor(hub_, leaf, length);
-       }},
-      {weights.one_way,
-       [this] {
-         const NodeId leaf = Leaf();
-         const bool up = random_.Chance(0.5);
-         const NodeId from = up ? leaf : hub_;
-         const NodeId to = up ? hub_ : leaf;
-         const Duration length = Length();
-         Log(fmt::format("block {} to {} for {:.3f} s", system_.NodeName(from),
-                         system_.NodeName(to), ToSeconds(length)));
-         BlockFor(from, to, length);
-       }},
-      {weights.isolate_hub,
-       [this] {
-         const Duration length = Length();
-         Log(fmt::format("isolate {} for {:.3f} s", system_.NodeName(hub_), ToSeconds(length)));
-         for (const NodeId leaf : leaves_) {
-           BlockFor(leaf, hub_, length);
-           BlockFor(hub_, leaf, length);
-         }
-       }},
-      {weights.slow_node,
-       [this] {
-         const NodeId node = random_.Chance(0.3) ? hub_ : Leaf();
-         const Duration length = Length();
-         const Duration slowness = random_.Between(Duration(0), options_.max_slowness);
-         Log(fmt::format("slow {} by up to {:.3f} s for {:.3f} s", system_.NodeName(node),
-                         ToSeconds(slowness), ToSeconds(length)));
-         system_.network().SetSlowness(node, slowness);
-         system_.Schedule(length,
-                          [this, node] { system_.network().SetSlowness(node, Duration(0)); });
-       }},
-      {weights.break_stream,
-       [this] {
-         const NodeId leaf = Leaf();
-         Log(fmt::format("break {}", system_.NodeName(leaf)));
-         system_.network().BreakBetween(leaf, hub_);
-       }},
-      {static_cast<int>(left_.size()) < options_.max_leavers ? weights.leave_leaf : 0,
-       [this] {
-         const NodeId leaf = Leaf();
-         Log(fmt::format("{} leaves for good", system_.NodeName(leaf)));
-         left_.insert(leaf);
-         system_.Crash(leaf, CrashKind::kHost);
-       }},
-      {weights.shift_clock,
-       [this] {
-         const NodeId node = random_.Chance(0.3) ? hub_ : Leaf();
-         const Duration limit = options_.max_clock_shift;
-         const Duration shift = random_.Between(-limit, limit);
-         Log(fmt::format("shift the clock of {} by {:.3f} s", system_.NodeName(node),
-                         ToSeconds(shift)));
-         system_.ShiftWallClock(node, shift);
-       }},
+  const FaultOptions::Weights& weights = options_.weights;
+  const bool may_leave = static_cast<int>(left_.size()) < options_.max_leavers;
+  const std::pair<int, void (FaultInjector::*)()> faults[] = {
+      {weights.crash_hub, &FaultInjector::CrashHub},
+      {weights.crash_hub_write, &FaultInjector::CrashHubAtWrite},
+      {weights.crash_leaf, &FaultInjector::CrashLeaf},
+      {weights.isolate_leaf, &FaultInjector::IsolateLeaf},
+      {weights.one_way, &FaultInjector::BlockOneWay},
+      {weights.isolate_hub, &FaultInjector::IsolateHub},
+      {weights.slow_node, &FaultInjector::SlowNode},
+      {weights.break_stream, &FaultInjector::BreakStream},
+      {may_leave ? weights.leave_leaf : 0, &FaultInjector::LoseLeaf},
+      {weights.shift_clock, &FaultInjector::ShiftClock},
   };
   int total = 0;
   for (const auto& [weight, strike] : faults) total += weight;
@@ -175,7 +183,7 @@ void FaultInjector::Strike() {
   int drawn = static_cast<int>(random_.Below(static_cast<uint64_t>(total)));
   for (const auto& [weight, strike] : faults) {
     if (drawn < weight) {
-      strike();
+      (this->*strike)();
       return;
     }
     drawn -= weight;

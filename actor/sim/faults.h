@@ -71,7 +71,19 @@ class FaultInjector {
 
  private:
   void DrawNext();
+  // Injects one fault, drawn by weight.
   void Strike();
+  // The faults, in the order of FaultOptions::Weights.
+  void CrashHub();
+  void CrashHubAtWrite();
+  void CrashLeaf();
+  void IsolateLeaf();
+  void BlockOneWay();
+  void IsolateHub();
+  void SlowNode();
+  void BreakStream();
+  void LoseLeaf();
+  void ShiftClock();
   void CrashFor(NodeId node, CrashKind kind, Duration length);
   // No effect on a node that has left permanently.
   void Restart(NodeId node);

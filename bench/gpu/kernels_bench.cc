@@ -1,6 +1,6 @@
 // Measures speed on this machine's GPU and prints JSON lines: first the device's peak, then every
 // kind of operation of a preset's blocks compared with it; or, with --train, training steps of the
-// whole preset with the product's own plan and executor.
+// whole preset with Troupe's own plan and executor.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -131,7 +131,7 @@ Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::MatmulL
   fmt::print(
       "{{\"bench\": \"device\", \"device\": \"{}\", \"dtype\": \"{}\", "
       "\"copy_gigabytes_per_second\": {:.1f}, "
-      "\"product_teraflops\": {:.1f}}}\n",
+      "\"matmul_teraflops\": {:.1f}}}\n",
       device.description(), training.dtype, peak.bytes_per_second * 1e-9, peak.flops * 1e-12);
   std::fflush(stdout);
   TROUPE_RETURN_IF_ERROR(BenchAttention(device, arguments));
@@ -142,7 +142,7 @@ Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::MatmulL
     if (!time.skipped.empty()) {
       fmt::print("\"skipped\": \"{}\"}}\n", time.skipped);
     } else if (time.flops > 0) {
-      fmt::print("\"seconds\": {:.7f}, \"teraflops\": {:.2f}, \"share_of_product\": {:.3f}}}\n",
+      fmt::print("\"seconds\": {:.7f}, \"teraflops\": {:.2f}, \"share_of_matmul\": {:.3f}}}\n",
                  time.seconds, time.flops / time.seconds * 1e-12,
                  time.flops / time.seconds / peak.flops);
     } else {

@@ -45,7 +45,7 @@ bool IsTaken(nccl::Result result) {
 // multiprocessor per block, and NCCL would use up to 32 blocks: a few blocked links would leave no
 // multiprocessors for the work that other ranks wait for. Identical on both ranks of a link, as
 // NCCL requires.
-constexpr int kEdgeBlocks = 4;
+constexpr int kPipelineLinkBlocks = 4;
 
 // The first rank's message to the others: the unique id of the group, or that it has none.
 struct Invitation {
@@ -97,7 +97,7 @@ Status NcclCommunicator::TryConnect() {
   nccl::Config config;
   config.blocking = 0;
   config.comm_name = group_.name().c_str();
-  if (group_.axis() == "pipe") config.max_ctas = kEdgeBlocks;
+  if (group_.axis() == "pipe") config.max_ctas = kPipelineLinkBlocks;
   return Complete(
       [&](nccl::Comm) {
         return library_.comm_init_rank_config(&comm_, size(), invitation.id, rank(), &config);

@@ -138,16 +138,16 @@ TEST_F(NcclCommunicatorTest, OneUniqueIdReachesAllRanks) {
   EXPECT_EQ(fake_->limited_inits, 0);
 }
 
-TEST_F(NcclCommunicatorTest, AnEdgeOfAPipelineTakesFewBlocks) {
+TEST_F(NcclCommunicatorTest, APipelineLinkTakesFewBlocks) {
   LoopbackCluster cluster(2);
   cluster.Run([&](int rank) {
     CollectiveNetwork& host = cluster.network(rank);
-    Communicator& edge =
+    Communicator& link =
         *host.MakeCommunicator("pipe", Purpose::kPipe, {0, 1}, "activation[chunk 0, 0->1]").value();
     TROUPE_CHECK_OK(host.Connect(cluster.addresses(), seconds(10)));
     TestDevice device;
     NcclNetwork network(*library_, device, host, options_);
-    const std::unique_ptr<DeviceCommunicator> communicator = network.Make(edge);
+    const std::unique_ptr<DeviceCommunicator> communicator = network.Make(link);
     TROUPE_CHECK_OK(communicator->Connect());
   });
   EXPECT_EQ(fake_->limited_inits, 2);

@@ -1,4 +1,4 @@
-// How long a running job may go without a step before it counts as hung. Pure.
+// The time that a running job may go without a step before it counts as hung. Pure.
 #ifndef TROUPE_COORDINATOR_FAULTS_HANG_LIMIT_H_
 #define TROUPE_COORDINATOR_FAULTS_HANG_LIMIT_H_
 

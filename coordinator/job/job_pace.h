@@ -1,4 +1,4 @@
-// How fast a job trains, and how long it may go without progress. Pure.
+// The speed of a job, and the time that it may go without progress. Pure.
 #ifndef TROUPE_COORDINATOR_JOB_JOB_PACE_H_
 #define TROUPE_COORDINATOR_JOB_JOB_PACE_H_
 
@@ -11,8 +11,8 @@ namespace troupe {
 // Returns the median step time in seconds; 0 until a step was measured.
 double MedianStepSeconds(const Job& job);
 
-// How long a running group may go without progress before it counts as hung (HangLimit), given what
-// it may be saving or validating at present.
+// The time that a running group may go without progress before it counts as hung (HangLimit), given
+// what it may be saving or validating at present.
 Duration HangLimitOf(const Job& job, const TimeLimits& limits);
 
 }  // namespace troupe

@@ -154,7 +154,7 @@ int64_t FaultStep(const Job& job) {
   return commit != nullptr ? commit->step() : 0;
 }
 
-// How long to wait for a primary cause. If the job would end without one, the wait lasts until
+// The time to wait for a primary cause. If the job would end without one, the wait lasts until
 // every lost host of its group is known, because a lost host is not the job's fault.
 Duration CauseWait(const Job& job, const v1::Failure& failure, const Turn& turn) {
   v1::JobRecord after = job.record;

@@ -1,4 +1,4 @@
-// Why a job's group ended or is to end. Pure.
+// The reason for which a job's group ended or is to end. Pure.
 #ifndef TROUPE_COORDINATOR_STATE_JOB_FAILURE_H_
 #define TROUPE_COORDINATOR_STATE_JOB_FAILURE_H_
 

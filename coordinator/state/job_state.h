@@ -56,7 +56,8 @@ struct ImageTaking {
   int64_t step = 0;
   MonotonicTime deadline;
   std::map<int32_t, v1::ImageSaved> saved;  // by rank
-  // Why a rank could not write its image while others hung in the save; empty: none has failed.
+  // The reason for which a rank could not write its image while others hung in the save; empty:
+  // none has failed.
   std::string failure;
 };
 

@@ -114,12 +114,12 @@ Projections AddProjections(ProgramBuilder& builder, const ModelConfig& config,
 // The fused q, k and v of `x`.
 ValueId Project(ProgramBuilder& builder, const std::string& name, const Projections& projections,
                 ValueId x) {
-  const auto product = [&](ValueId weight, const char* made) {
+  const auto matmul = [&](ValueId weight, const char* made) {
     return builder.Emit(OpKind::kMatmul, NoAttributes(), {x, weight}, name + made);
   };
-  if (projections.kv == kNoValue) return product(projections.q_or_all, "qkv");
-  const ValueId queries = product(projections.q_or_all, "q");
-  const ValueId keys_values = product(projections.kv, "kv");
+  if (projections.kv == kNoValue) return matmul(projections.q_or_all, "qkv");
+  const ValueId queries = matmul(projections.q_or_all, "q");
+  const ValueId keys_values = matmul(projections.kv, "kv");
   return builder.Emit(OpKind::kJoinHeads, NoAttributes(), {queries, keys_values}, name + "qkv");
 }
 

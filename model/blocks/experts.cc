@@ -234,7 +234,7 @@ ExpertParameters AddParameters(ProgramBuilder& builder, const ModelConfig& confi
   return added;
 }
 
-// How this rank routes its rows, and the sizes of the buffers that hold routed rows.
+// The way in which this rank routes its rows, and the sizes of the buffers that hold routed rows.
 struct Routing {
   RouterAttributes router;
   int64_t rows = 0;   // on this rank

@@ -1,6 +1,5 @@
 #include "model/program/op.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "base/check.h"
@@ -60,12 +59,6 @@ int RowPartsOf(const Op& op) {
   }
   const auto* const scatter = std::get_if<ReduceScatterAttributes>(&op.attributes);
   return scatter == nullptr ? 1 : scatter->row_parts;
-}
-
-Range RowCut::Of(int64_t rows, int ranks, int index) const {
-  if (owner >= 0) return {index <= owner ? 0 : rows, index < owner ? 0 : rows};
-  const Range units = BalancedRange((rows + unit - 1) / unit, ranks, index);
-  return {std::min(rows, units.begin * unit), std::min(rows, units.end * unit)};
 }
 
 }  // namespace troupe::model

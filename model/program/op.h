@@ -144,8 +144,8 @@ struct Op {
 
 // REQUIRES: `op` is a collective or kCopy.
 const CollectiveAttributes& CollectiveOf(const Op& op);
-// How a reduction combines its terms, and the dtype in which ranks send them; a sum sent as it is
-// for other operations.
+// The way in which a reduction combines its terms, and the dtype in which ranks send them; a sum
+// sent as it is for other operations.
 ReduceKind ReduceOf(const Op& op);
 DType WireOf(const Op& op);
 // The number of parts in which a gather or reduce-scatter handles its rows; 1 for other operations.

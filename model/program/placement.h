@@ -38,7 +38,7 @@ struct MeshView {
 
 enum class PlacementKind : uint8_t { kReplicated, kCopied, kShard, kPartialSum, kPartialMax };
 
-// How a sharded dim is divided. kContiguous: contiguous blocks. kHeadTail: a head and a tail chunk
+// The division of a sharded dim. kContiguous: contiguous blocks. kHeadTail: a head and a tail chunk
 // of every sample (balanced causal context: of a sample's 2n chunks rank i of n has chunks i and 2n
 // - 1 - i). kSegments: every segment of a fused tensor (gate|up, q|k|v) separately. kParts: every
 // one of several equal parts of the rows separately, so that parts can be sent separately

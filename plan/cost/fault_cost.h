@@ -1,5 +1,5 @@
-// How often a job saves a checkpoint, and therefore what a fault costs: the work since its last
-// commit. Pure.
+// The interval at which a job saves checkpoints, and therefore the cost of a fault: the work since
+// its last commit. Pure.
 #ifndef TROUPE_PLAN_COST_FAULT_COST_H_
 #define TROUPE_PLAN_COST_FAULT_COST_H_
 

@@ -9,14 +9,15 @@ namespace troupe {
 
 ComputeSeconds::ComputeSeconds(const v1::DeviceProfile& profile, double peak)
     : profile_(profile),
-      product_flops_(peak * profile.product_efficiency()),
+      matmul_flops_(peak * profile.product_efficiency()),
       attention_flops_(peak * AttentionEfficiency(profile)) {}
 
 double ComputeSeconds::Of(const model::Op& op, const model::Program& program) const {
-  const double products = model::ModelFlops(op, program) /
-                          (model::IsAttention(op.kind) ? attention_flops_ : product_flops_);
+  const double arithmetic = model::ModelFlops(op, program) /
+                            (model::IsAttention(op.kind) ? attention_flops_ : matmul_flops_);
   const auto bytes = static_cast<double>(model::BytesMoved(op, program));
-  return std::max(products, bytes / profile_.memory_bytes_per_second()) + profile_.launch_seconds();
+  return std::max(arithmetic, bytes / profile_.memory_bytes_per_second()) +
+         profile_.launch_seconds();
 }
 
 LinkUse LinkUseOf(const model::CollectiveCost& collective, int ranks) {

@@ -20,10 +20,11 @@ class ComputeSeconds {
 
  private:
   const v1::DeviceProfile& profile_;
-  const double product_flops_, attention_flops_;  // attained per second
+  const double matmul_flops_, attention_flops_;  // attained per second
 };
 
-// How a collective of `ranks` ranks uses a link: the seconds are rounds × latency + bytes / rate.
+// The use of a link by a collective of `ranks` ranks: the seconds are rounds × latency + bytes /
+// rate.
 struct LinkUse {
   double rounds = 0;
   double bytes = 0;

@@ -13,7 +13,7 @@ constexpr size_t kMostValues = size_t{1} << 16;
 
 // The properties on which a stage's program, memory and time depend.
 std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, int pipe_rank) {
-  // How many ranks further the neighbouring chunk is; 0: on this rank, or there is none.
+  // Returns how many ranks further the neighbouring chunk is; 0: on this rank, or there is none.
   const auto distance = [&](int chunk) {
     if (chunk < 0 || chunk >= plan.chunks_size()) return 0;
     return plan.chunks(chunk).pipe_rank() - pipe_rank;

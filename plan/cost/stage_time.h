@@ -23,7 +23,7 @@ struct StageTime {
   double communication = 0;
 };
 
-// How a rank runs its program.
+// The way in which a rank runs its program.
 struct StageRun {
   int pipe_rank = 0;
   int microbatches = 1;         // per step

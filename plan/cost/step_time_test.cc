@@ -54,7 +54,7 @@ StepTime TimeOf(const PlannedStep& planned, const v1::DeviceProfile& profile) {
   return time.ok() ? *time : StepTime{};
 }
 
-TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
+TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsMatmuls) {
   const PlannedStep one = PlannedWith({});
   const StepTime time = TimeOf(one, StepProfile());
   // Half of the peak is attained, and attention's mask is counted exactly where the plan counts

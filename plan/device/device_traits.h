@@ -32,8 +32,8 @@ struct DeviceTraits {
   // Null: ranks of one host share its memory. Otherwise each device has its own, and snapshots are
   // copied to the host's.
   const DeviceMemoryModel* memory = nullptr;
-  // How many steps later a rank may learn a collective decision that was made after a step. A
-  // device that must have its next step enqueued when it completes one has 1: that step is
+  // The number of steps after which a rank may learn a collective decision that was made after a
+  // step. A device that must have its next step enqueued when it completes one has 1: that step is
   // submitted before the result of the previous one is read.
   int32_t control_lag_steps = 0;
   // The head computes as many rows at once as have logits of at most this many bytes, rounded down

@@ -84,9 +84,9 @@ std::vector<int64_t> ReservesIn(const std::string& parallelism) {
   return reserves;
 }
 
-TEST(GpuMemoryTest, LeavesAReserveForEachGroupAndEachEdgeOfNccl) {
-  const auto reserve = [](int64_t groups, int64_t edges) {
-    return kGibibyte + groups * 512 * kMebibyte + edges * 32 * kMebibyte;
+TEST(GpuMemoryTest, LeavesAReserveForEachGroupAndEachPipelineLinkOfNccl) {
+  const auto reserve = [](int64_t groups, int64_t links) {
+    return kGibibyte + groups * 512 * kMebibyte + links * 32 * kMebibyte;
   };
   // Two groups: tensor, and all ranks for the control word.
   EXPECT_EQ(ReservesIn("tensor_parallel_degree: 2"), (std::vector{reserve(2, 0)}));

@@ -24,23 +24,23 @@ int64_t Groups(const model::Program& program) {
   return static_cast<int64_t>(groups.size());
 }
 
-int64_t Edges(const v1::Plan& plan, const model::Program& program) {
-  int64_t edges = 0;
+int64_t PipelineLinks(const v1::Plan& plan, const model::Program& program) {
+  int64_t links = 0;
   for (const model::ChunkInterface& chunk : program.chunks) {
     for (const int neighbour : {chunk.chunk - 1, chunk.chunk + 1}) {
       if (neighbour < 0 || neighbour >= plan.chunks_size()) continue;
       // Neighbouring chunks of one rank exchange data in the rank's memory.
-      if (plan.chunks(neighbour).pipe_rank() != plan.chunks(chunk.chunk).pipe_rank()) edges += 2;
+      if (plan.chunks(neighbour).pipe_rank() != plan.chunks(chunk.chunk).pipe_rank()) links += 2;
     }
   }
-  return edges;
+  return links;
 }
 
 }  // namespace
 
 int64_t GpuReserveBytes(const v1::Plan& plan, const model::Program& program) {
   return kDriverReserveBytes + Groups(program) * kNcclGroupReserveBytes +
-         Edges(plan, program) * kNcclEdgeReserveBytes;
+         PipelineLinks(plan, program) * kNcclLinkReserveBytes;
 }
 
 }  // namespace troupe

@@ -25,7 +25,7 @@ inline constexpr int64_t kNcclGroupReserveBytes = int64_t{512} << 20;
 
 // For each directed pipeline link: its communicator has at most 4 channels (collective/nccl), 18
 // MiB for what is sent or received.
-inline constexpr int64_t kNcclEdgeReserveBytes = int64_t{32} << 20;
+inline constexpr int64_t kNcclLinkReserveBytes = int64_t{32} << 20;
 
 // The reserve for a rank with `program`, which is a stage of `plan`: for the driver, for each group
 // that has a collective, and for the two pipeline links of each boundary between its chunks and

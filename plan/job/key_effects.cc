@@ -17,7 +17,7 @@ bool HasBlock(const v1::JobSpec& spec, bool BlockKind::*trait) {
   return model::HasBlock(spec.model().pattern(), trait);
 }
 
-// Why a key of blocks with `trait` has no effect; empty where the pattern has such a block.
+// Returns why a key of blocks with `trait` has no effect; empty where the pattern has such a block.
 std::string Without(const v1::JobSpec& spec, bool BlockKind::*trait) {
   if (HasBlock(spec, trait)) return "";
   std::vector<char> letters;
@@ -49,7 +49,7 @@ std::string OfValidation(const v1::JobSpec& spec) {
   return "nothing is held out: neither data.validation nor data.validation_fraction is stated";
 }
 
-// Why a key with an interval in steps has no effect; empty where the interval is at most
+// Returns why a key with an interval in steps has no effect; empty where the interval is at most
 // training.steps.
 std::string BeyondTheEnd(const v1::JobSpec& spec, int64_t interval) {
   if (interval <= spec.training().steps()) return "";

@@ -19,7 +19,9 @@
 #include "plan/job/job_file.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/key_path.h"
+#include "plan/job/key_schema.h"
 #include "plan/make_plan.h"
+#include "plan/schedules/schedules.h"
 
 namespace troupe {
 namespace {
@@ -202,11 +204,17 @@ std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
       return {"true", "false"};
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return {"0.5", "2.0"};
-    case FieldDescriptor::CPPTYPE_STRING:
-      return {"ring",     "all_to_all", "all_gather", "GPipe",     "Interleaved1F1B",
-              "\"1F1B\"", "full",       "none",       "selective", "sigmoid",
-              "softmax",  "\"true\"",   "\"false\"",  "float32",   "bfloat16",
-              "delayed",  "async",      "disabled",   "(AD)x3",    "llama3"};
+    case FieldDescriptor::CPPTYPE_STRING: {
+      std::vector<std::string> values = WordsOf(field);
+      if (field.name() == "pipeline_parallel_schedule") {
+        for (const ScheduleKind kind : kScheduleKinds) values.emplace_back(Name(kind));
+      }
+      // A number or a truth value would otherwise not be a text.
+      for (std::string& value : values) value = fmt::format("\"{}\"", value);
+      for (const char* other : {"\"true\"", "\"false\"", "(AD)x3", "llama3"})
+        values.emplace_back(other);
+      return values;
+    }
     default:
       if (field.is_repeated()) return {"[1]"};
       return {"1", "2", "8", "96"};

@@ -261,7 +261,7 @@ TEST(SchedulesTest, TextOfActionsAndParsingAreInverse) {
   }
 }
 
-TEST(SchedulesTest, EdgesThatReorderMicrobatchesAreRefused) {
+TEST(SchedulesTest, LinksThatReorderMicrobatchesAreRefused) {
   Schedule schedule = MakeSchedule(ScheduleKind::kGPipe, {2, 1, 2});
   std::swap(schedule.actions[1][0], schedule.actions[1][1]);
   EXPECT_THAT(std::string(Message(Simulate(schedule, std::vector<ActionCosts>(2)).status())),

@@ -27,7 +27,7 @@ class Simulation {
 
   StatusOr<SimulationResult> Run() {
     TROUPE_RETURN_IF_ERROR(CheckOwners());
-    TROUPE_RETURN_IF_ERROR(CheckEdges());
+    TROUPE_RETURN_IF_ERROR(CheckPipelineLinks());
     const size_t ranks = schedule_.actions.size();
     std::vector<size_t> next(ranks, 0);
     std::vector<double> now(ranks, 0);
@@ -108,7 +108,7 @@ class Simulation {
 
   // Microbatches pass each pipeline link in the order in which one chunk sends them and the other
   // receives them or posts the receives of their gradients, so all chunks must have the same order.
-  Status CheckEdges() {
+  Status CheckPipelineLinks() {
     const std::vector<int>* first = nullptr;
     std::vector<std::vector<int>> orders[2];
     for (auto& of_kind : orders) of_kind.resize(owner_.size());

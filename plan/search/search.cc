@@ -114,7 +114,7 @@ class Search {
       queue_.erase(queue_.begin());
     }
     VaryBest();
-    while (result_.best.size() > static_cast<size_t>(options_.best)) DropLast(options_.best);
+    while (result_.best.size() > static_cast<size_t>(options_.best)) DropLast();
     return std::move(result_);
   }
 
@@ -134,9 +134,10 @@ class Search {
 
   // More recomputation takes no less time.
   void RejectSlow(const Candidate& candidate, double seconds_at_least) {
-    RejectModes(candidate, candidate.mode,
-                fmt::format("takes at least {:.4g} s per step; the slowest proposal takes {:.4g} s",
-                            seconds_at_least, TooSlowSeconds()));
+    RejectModes(
+        candidate, candidate.mode,
+        fmt::format("takes at least {:.4g} s per step; {} other layouts take at most {:.4g} s",
+                    seconds_at_least, result_.best.size(), TooSlowSeconds()));
   }
 
   // Rejects the layout with its mode of recomputation, and goes on with more of it.
@@ -175,15 +176,16 @@ class Search {
         parallelism.set_sequence_parallel(true);
         keys.push_back("parallelism.sequence_parallel=true");
       }
-      const auto state = [&](const char* key, int degree) {
-        if (degree > 1) keys.push_back(fmt::format("parallelism.{}={}", key, degree));
+      const v1::ParallelismSpec& job = spec_.parallelism();
+      const auto state = [&](const char* key, int degree, int64_t of_job) {
+        if (degree > 1 || of_job > 1) keys.push_back(fmt::format("parallelism.{}={}", key, degree));
       };
-      state("pipeline_parallel_degree", degrees[0]);
-      state("context_parallel_degree", degrees[1]);
-      state("expert_parallel_degree", degrees[2]);
-      state("tensor_parallel_degree", degrees[3]);
-      state("data_parallel_shard_degree", degrees[4]);
-      state("data_parallel_replicate_degree", degrees[5]);
+      state("pipeline_parallel_degree", degrees[0], job.pipeline_parallel_degree());
+      state("context_parallel_degree", degrees[1], job.context_parallel_degree());
+      state("expert_parallel_degree", degrees[2], job.expert_parallel_degree());
+      state("tensor_parallel_degree", degrees[3], job.tensor_parallel_degree());
+      state("data_parallel_shard_degree", degrees[4], job.data_parallel_shard_degree());
+      state("data_parallel_replicate_degree", degrees[5], job.data_parallel_replicate_degree());
       if (degrees[4] * degrees[2] == 1 || parallelism.has_zero_stage()) {
         ApplyDefaults(&spec);
         return AddMicrobatches(spec, keys);
@@ -298,13 +300,13 @@ class Search {
     std::stable_sort(best.begin(), best.end(), IsFaster);
   }
 
-  // Rejects the last of the best layouts, of which `best` remain in the end.
-  void DropLast(int best) {
-    const FoundLayout& last = result_.best.back();
-    const size_t last_kept = std::min(result_.best.size() - 1, static_cast<size_t>(best)) - 1;
-    Reject(last.keys, fmt::format("takes {:.4g} s per step; the slowest proposal takes {:.4g} s",
-                                  last.time.seconds, result_.best[last_kept].time.seconds));
+  // Rejects the last of the best layouts.
+  void DropLast() {
+    const FoundLayout last = std::move(result_.best.back());
     result_.best.pop_back();
+    Reject(last.keys,
+           fmt::format("takes {:.4g} s per step; {} other layouts take at most {:.4g} s",
+                       last.time.seconds, result_.best.size(), result_.best.back().time.seconds));
   }
 
   // Keeps or rejects a candidate by its estimate.
@@ -324,7 +326,7 @@ class Search {
         bytes,          candidate.seconds_at_least,          candidate.bytes_at_least};
     result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, IsFaster),
                         found);
-    if (result_.best.size() > kept()) DropLast(static_cast<int>(kept()));
+    if (result_.best.size() > kept()) DropLast();
   }
 
   const v1::JobSpec& spec_;

@@ -11,6 +11,7 @@
 #include "base/instrumented.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
+#include "plan/layout/mesh.h"
 #include "plan/make_plan.h"
 #include "plan/search/search_text.h"
 
@@ -86,15 +87,26 @@ TEST(SearchLayouts, RejectsGlobsThatMatchNoTensor) {
 }
 
 TEST(SearchLayouts, WhatItFindsIsSetByItsKeys) {
-  const auto found = SearchLayouts(Job(kTiny), Profile(), {.devices = 4});
-  ASSERT_TRUE(found.ok());
-  ASSERT_FALSE(found->best.empty());
-  std::vector<std::string> overrides = kTiny;
-  const FoundLayout& best = found->best[0];
-  overrides.insert(overrides.end(), best.keys.begin(), best.keys.end());
-  v1::JobSpec stated = Job(overrides);
-  ApplyDefaults(&stated);
-  EXPECT_EQ(stated.SerializeAsString(), best.spec.SerializeAsString());
+  for (const char* parallelism :
+       {"parallelism={}",
+        "parallelism={pipeline_parallel_degree: 2, tensor_parallel_degree: 2, zero_stage: 1, "
+        "data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2}",
+        "parallelism={context_parallel_degree: 4, tensor_parallel_degree: 2, "
+        "sequence_parallel: true}"}) {
+    std::vector<std::string> job = kTiny;
+    job.push_back(parallelism);
+    const auto found = SearchLayouts(Job(job), Profile(), {.devices = 4, .best = 1000});
+    ASSERT_TRUE(found.ok());
+    EXPECT_GT(found->best.size(), 10u) << parallelism;
+    for (const FoundLayout& best : found->best) {
+      std::vector<std::string> overrides = job;
+      overrides.insert(overrides.end(), best.keys.begin(), best.keys.end());
+      v1::JobSpec stated = Job(overrides);
+      ApplyDefaults(&stated);
+      EXPECT_EQ(stated.SerializeAsString(), best.spec.SerializeAsString());
+      EXPECT_EQ(RankCount(stated.parallelism()), 4) << ::testing::PrintToString(best.keys);
+    }
+  }
 }
 
 TEST(SearchLayouts, RejectsByNameAndNumbers) {

@@ -141,8 +141,9 @@ Status Save(Shared& shared, int rank, Executor& executor) {
   TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
   TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(shared.files, path));
   TROUPE_ASSIGN_OR_RETURN(v1::ShardFile shard,
-                          SaveState(shared.files, path, rank, AssignOwners(slices)[rank],
-                                    executor.program(), executor.executable()));
+                          WriteShard(shared.files, path, rank,
+                                     OwnedTensors(AssignOwners(slices)[rank], executor.program(),
+                                                  executor.executable())));
   std::lock_guard lock(shared.mutex);
   shared.shards.push_back(std::move(shard));
   return OkStatus();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 40;
 
-// How many of some seeds catch the bug, and which invariant the first of them broke.
+// The number of seeds that catch the bug, and which invariant the first of them broke.
 struct Caught {
   int seeds = 0;
   int invariant = 0;

@@ -13,7 +13,7 @@
 
 namespace troupe::simulation {
 
-// How a bad host fails its ranks, in every run.
+// The way in which a bad host fails its ranks, in every run.
 enum class HostFault {
   kNone,
   kCrash,         // its ranks die in their first steps

@@ -1,4 +1,4 @@
-// How the rank model verifies the folder of checkpoints, as worker/rank/folder_proof.h does.
+// The rank model verifies the folder of checkpoints, as worker/rank/folder_proof.h does.
 #include "tests/simulation/rank_model.h"
 
 namespace troupe::simulation {

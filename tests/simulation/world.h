@@ -22,7 +22,7 @@
 
 namespace troupe::simulation {
 
-// How a job behaves when it runs.
+// The behaviour of a job when it runs.
 struct JobNature {
   uint64_t seed = 0;
   Duration step_time{};
@@ -98,7 +98,7 @@ class World {
     return found != lives_.end() && (found->second.group != group || found->second.rank != rank);
   }
 
-  // How much longer writes block on `worker`; max(): for ever.
+  // The additional time that writes block on `worker`; max(): for ever.
   Duration BlockedFor(const std::string& worker) const {
     const auto found = blocked_writes.find(worker);
     if (found == blocked_writes.end()) return Duration::zero();

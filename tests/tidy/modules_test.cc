@@ -199,19 +199,8 @@ constexpr size_t kMostFunctionLines = 70;
 
 // Functions that may be longer, as "path name", with the reason.
 const std::map<std::string, std::string> kLongFunctions = {
-    {"actor/sim/faults.cc FaultInjector::Strike", "the table of faults with their probabilities"},
-    {"kernels/cpu/levels/attention.cc AttendBlock", "one kernel; its values stay in registers"},
-    {"kernels/cuda/kernels/attention.cu AttentionKernel",
-     "one kernel; its values stay in registers"},
-    {"kernels/cuda/kernels/attention_grad.cu QueryGradKernel",
-     "one kernel; its values stay in registers"},
     {"kernels/cuda/kernels/attention_grad.cu KeyGradKernel",
      "one kernel; its values stay in registers"},
-    {"kernels/cuda/device_code/fma_matmul.h TROUPE_KERNEL_OF",
-     "one kernel; its values stay in registers"},
-    {"kernels/cuda/device_code/mma_matmul.h TROUPE_KERNEL_OF",
-     "one kernel; its values stay in registers"},
-    {"kernels/cuda/kernels/quantize.cu QuantizeTile", "one kernel; its values stay in registers"},
 };
 
 struct Function {

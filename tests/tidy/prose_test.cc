@@ -26,7 +26,7 @@ std::string CommentText(const std::string& line) {
 // Whether a comment block begins with "Of" or "What", so that its subject is missing. A question is
 // a sentence.
 bool HasBareOpener(const std::string& first_line, const std::string& whole) {
-  static const std::regex opener("^(Of|What)\\b");
+  static const std::regex opener("^(Of|What|How|Why)\\b");
   return std::regex_search(first_line, opener) && whole.find('?') == std::string::npos;
 }
 

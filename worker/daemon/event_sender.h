@@ -1,5 +1,6 @@
-// How the daemon's actors report events to the session actor. None is lost: events that its mailbox
-// has no room for stay with the sender, which offers them again and meanwhile reads no further.
+// The way in which the daemon's actors report events to the session actor. None is lost: events
+// that its mailbox has no room for stay with the sender, which offers them again and meanwhile
+// reads no further.
 #ifndef TROUPE_WORKER_DAEMON_EVENT_SENDER_H_
 #define TROUPE_WORKER_DAEMON_EVENT_SENDER_H_
 

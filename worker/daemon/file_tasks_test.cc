@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/failpoint.h"
@@ -207,6 +208,45 @@ TEST_F(FileTasksTest, ATaskWithoutRoomIsDroppedWhileTheOthersAreDone) {
     return OkStatus();
   });
   fourth.get_future().wait();
+  tasks_.reset();  // it uses the promises
+}
+
+TEST_F(FileTasksTest, ARemovalWithoutRoomIsDroppedAndMayBeAskedForAgain) {
+  FileTasksOptions options = Options();
+  options.mailbox_capacity = 1;
+  std::promise<void> entered, released;
+  // The remover handles the first removal until `released`.
+  options.send = [&, is_first = true](AnyMessage message) mutable {
+    if (std::exchange(is_first, false)) {
+      entered.set_value();
+      released.get_future().wait();
+    }
+    return log_.Accept(std::move(message));
+  };
+  tasks_ = std::make_unique<FileTasks>(options);
+  const auto remove = [&](const std::string& path, int attempt) {
+    v1::DeleteCheckpoint request;
+    request.set_path(path);
+    request.set_attempt(attempt);
+    tasks_->Remove(request);
+  };
+  const auto removed = [&] { return log_.NextOf<session::CheckpointGone>().deleted.attempt(); };
+  const auto exists = [&] { return files_.Stat(path_, SymbolicLinks::kFollow).ok(); };
+  remove(path_ + "0", 1);
+  entered.get_future().wait();
+  remove(path_ + "1", 2);
+  ::testing::internal::CaptureStderr();
+  remove(path_, 3);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr(fmt::format("checkpoint {} stays", path_)));
+  released.set_value();
+  EXPECT_EQ(removed(), 1);
+  EXPECT_EQ(removed(), 2);
+  EXPECT_TRUE(exists());
+  remove(path_, 3);
+  EXPECT_EQ(removed(), 3);
+  EXPECT_FALSE(exists());
+  EXPECT_EQ(log_.size(), 0u);
   tasks_.reset();  // it uses the promises
 }
 

@@ -45,7 +45,7 @@ class Stopwatch : public kernels::OperationObserver {
   explicit Stopwatch(const model::Program& program) : program_(program) {}
 
   void BeginRound() {
-    products.emplace_back();
+    matmuls.emplace_back();
     attention.emplace_back();
     last_ = std::chrono::steady_clock::now();
   }
@@ -54,12 +54,12 @@ class Stopwatch : public kernels::OperationObserver {
     const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
     const double flops = model::ModelFlops(op, program_);
     if (flops == 0) return;
-    Work& work = (model::IsAttention(op.kind) ? attention : products).back();
+    Work& work = (model::IsAttention(op.kind) ? attention : matmuls).back();
     work.flops += flops;
     work.seconds += seconds;
   }
 
-  std::vector<Work> products, attention;  // by round
+  std::vector<Work> matmuls, attention;  // by round
 
  private:
   const model::Program& program_;
@@ -105,7 +105,7 @@ class Layers {
   }
 
   AttainedRates Rates() const {
-    return {MedianRate(stopwatch_.products), MedianRate(stopwatch_.attention)};
+    return {MedianRate(stopwatch_.matmuls), MedianRate(stopwatch_.attention)};
   }
 
  private:
@@ -159,10 +159,10 @@ StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices,
     AttainedRates sum;
     for (const StatusOr<RatesByType>& rates : measured) {
       TROUPE_RETURN_IF_ERROR(rates.status());
-      sum.products += (*rates)[type].products;
+      sum.matmuls += (*rates)[type].matmuls;
       sum.attention += (*rates)[type].attention;
     }
-    shares.products += std::min(1.0, sum.products / peaks[type]) / std::size(kTypes);
+    shares.matmuls += std::min(1.0, sum.matmuls / peaks[type]) / std::size(kTypes);
     shares.attention += std::min(1.0, sum.attention / peaks[type]) / std::size(kTypes);
   }
   return shares;

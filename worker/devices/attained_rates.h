@@ -11,7 +11,7 @@ namespace troupe {
 
 // Fractions of the peak, above 0 and at most 1; means over float32 and bfloat16.
 struct AttainedRates {
-  double products = 0;
+  double matmuls = 0;
   double attention = 0;
 };
 

@@ -59,9 +59,9 @@ std::string PeakKey() {
 }
 
 // Returns the best rate of several runs.
-StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int64_t k, int64_t n) {
+StatusOr<double> MatmulFlops(bool bfloat16, cpu::Level level, int64_t rows, int64_t k, int64_t n) {
   constexpr int kRuns = 8;
-  TROUPE_ASSIGN_OR_RETURN(const auto product,
+  TROUPE_ASSIGN_OR_RETURN(const auto matmul,
                           cpu::PrepareMatmul({.kind = kernels::MatmulKind::kForward,
                                               .bfloat16 = bfloat16,
                                               .rows = rows,
@@ -70,12 +70,12 @@ StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int
                                              level, omp_get_max_threads()));
   // All operands are zero, because values do not change the speed on these processors.
   std::vector<float> a(rows * k, 0.0f), b(n * k, 0.0f), c(rows * n, 0.0f);
-  std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) +
+  std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(matmul->scratch_bytes(), 1)) +
                             64);
   double best = 0;
   for (int run = 0; run < kRuns; ++run) {
     const auto begin = std::chrono::steady_clock::now();
-    TROUPE_RETURN_IF_ERROR(product->Run(a.data(), b.data(), c.data(), false, scratch.data()));
+    TROUPE_RETURN_IF_ERROR(matmul->Run(a.data(), b.data(), c.data(), false, scratch.data()));
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     best = std::max(best, 2.0 * static_cast<double>(rows * k * n) / seconds);
@@ -149,8 +149,8 @@ StatusOr<HostPeak> MeasurePeak() {
   TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
   omp_set_num_threads(Cores());
   HostPeak peak;
-  TROUPE_ASSIGN_OR_RETURN(peak.float32, ProductFlops(false, level, kExtent, kExtent, kExtent));
-  TROUPE_ASSIGN_OR_RETURN(peak.bfloat16, ProductFlops(true, level, kExtent, kExtent, kExtent));
+  TROUPE_ASSIGN_OR_RETURN(peak.float32, MatmulFlops(false, level, kExtent, kExtent, kExtent));
+  TROUPE_ASSIGN_OR_RETURN(peak.bfloat16, MatmulFlops(true, level, kExtent, kExtent, kExtent));
   return peak;
 }
 

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-// Why clocks are reduced: bits of a mask.
+// The reasons for which clocks are reduced: bits of a mask.
 enum ThrottleReason : uint32_t {
   kThrottlePowerCap = 1,          // device is at its power limit: usual under load
   kThrottleSyncBoost = 2,         // another device of its boost group is throttled

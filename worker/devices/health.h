@@ -1,4 +1,4 @@
-// How well a device works.
+// The health of a device, by its faults and its speed.
 #ifndef TROUPE_WORKER_DEVICES_HEALTH_H_
 #define TROUPE_WORKER_DEVICES_HEALTH_H_
 

@@ -198,7 +198,7 @@ StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
   profile.set_memory_bytes(probed[0].memory_bytes());
   profile.set_float32_flops_per_second(peak.float32 / devices);
   profile.set_bfloat16_flops_per_second(peak.bfloat16 / devices);
-  profile.set_product_efficiency(attained.products);
+  profile.set_product_efficiency(attained.matmuls);
   profile.set_attention_efficiency(attained.attention);
   profile.set_memory_bytes_per_second(MemoryRate() / devices);
   profile.set_launch_seconds(LaunchSeconds());

@@ -1,4 +1,5 @@
-// Why a rank failed, where the status code alone does not say: a word attached to the status.
+// The cause of a rank's failure, where the status code alone does not say it: a word attached to
+// the status.
 #ifndef TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
 #define TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
 

@@ -131,7 +131,7 @@ class ActionMaker {
   }
 
  private:
-  // How an action changes the progress of its microbatch.
+  // Records how an action changes the progress of its microbatch.
   struct Transition {
     Progress wanted = Progress::kNothing;
     Progress reached = Progress::kForwardDone;

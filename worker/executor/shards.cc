@@ -170,10 +170,4 @@ std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
   return tensors;
 }
 
-StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
-                                  const std::vector<OwnedRows>& owned,
-                                  const model::Program& program, kernels::ValueMemory& values) {
-  return WriteShard(files, directory, rank, OwnedTensors(owned, program, values));
-}
-
 }  // namespace troupe

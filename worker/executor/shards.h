@@ -48,12 +48,6 @@ Status LoadState(FileSystem& files, const std::string& directory,
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
                                       const model::Program& program, kernels::ValueMemory& values);
 
-// Writes the rows of each slice that `rank` owns (AssignOwners of SlicesOfRanks). Returns errors of
-// WriteShard.
-StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
-                                  const std::vector<OwnedRows>& owned,
-                                  const model::Program& program, kernels::ValueMemory& values);
-
 }  // namespace troupe
 
 #endif  // TROUPE_WORKER_EXECUTOR_SHARDS_H_

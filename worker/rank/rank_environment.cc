@@ -59,17 +59,17 @@ const char* PlainName(model::DType dtype) {
 // Describes the matmuls with float8 operands: "float8 matmuls of linear layers, delayed scaling,
 // float32 accumulators (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
 std::string Float8Text(model::Float8Recipe recipe,
-                       const std::vector<kernels::ExecutedMatmul>& products) {
+                       const std::vector<kernels::ExecutedMatmul>& matmuls) {
   std::string text = fmt::format(
       "float8 matmuls of linear layers, {} scaling, float32 accumulators (", Name(recipe));
   std::string_view separator;
   std::map<std::string, int64_t> other;  // by the type in which they were multiplied
-  for (const kernels::ExecutedMatmul& product : products) {
-    if (!model::IsFloat8(product.a)) continue;
-    text += fmt::format("{}{} {} {} x {}", separator, product.count, model::Name(product.kind),
-                        FormatName(product.a), FormatName(product.b));
+  for (const kernels::ExecutedMatmul& matmul : matmuls) {
+    if (!model::IsFloat8(matmul.a)) continue;
+    text += fmt::format("{}{} {} {} x {}", separator, matmul.count, model::Name(matmul.kind),
+                        FormatName(matmul.a), FormatName(matmul.b));
     separator = ", ";
-    if (!model::IsFloat8(product.used_a)) other[PlainName(product.used_a)] += product.count;
+    if (!model::IsFloat8(matmul.used_a)) other[PlainName(matmul.used_a)] += matmul.count;
   }
   for (const auto& [type, count] : other)
     text += fmt::format("; {} of them multiplied as {}", count, type);
@@ -78,15 +78,15 @@ std::string Float8Text(model::Float8Recipe recipe,
 
 // Describes the other matmuls: the type of all, or the count of each type, and how many are
 // multiplied in a type other than their own. Empty if there are none.
-std::string PlainText(const std::vector<kernels::ExecutedMatmul>& products) {
+std::string PlainText(const std::vector<kernels::ExecutedMatmul>& matmuls) {
   std::map<model::DType, int64_t> counts;
   int64_t all = 0, widened = 0;
-  for (const kernels::ExecutedMatmul& product : products) {
-    if (model::IsFloat8(product.a)) continue;
-    counts[product.used_a] += product.count;
-    all += product.count;
-    if (product.a == model::DType::kBFloat16 && product.used_a == model::DType::kFloat32) {
-      widened += product.count;
+  for (const kernels::ExecutedMatmul& matmul : matmuls) {
+    if (model::IsFloat8(matmul.a)) continue;
+    counts[matmul.used_a] += matmul.count;
+    all += matmul.count;
+    if (matmul.a == model::DType::kBFloat16 && matmul.used_a == model::DType::kFloat32) {
+      widened += matmul.count;
     }
   }
   const int64_t bfloat16 = counts[model::DType::kBFloat16];
@@ -116,12 +116,12 @@ std::vector<std::string> ComputeFlags(const char* const* environment) {
   return flags;
 }
 
-std::string ProductPrecision(const model::Program& program,
-                             const std::vector<kernels::ExecutedMatmul>& products) {
-  std::string text = PlainText(products);
+std::string MatmulPrecision(const model::Program& program,
+                            const std::vector<kernels::ExecutedMatmul>& matmuls) {
+  std::string text = PlainText(matmuls);
   const model::Float8Recipe recipe = RecipeOf(program);
   if (recipe != model::Float8Recipe::kNone) {
-    text = Float8Text(recipe, products) + (text.empty() ? "" : "; else " + text);
+    text = Float8Text(recipe, matmuls) + (text.empty() ? "" : "; else " + text);
   }
   if (PacksGradients(program)) text += ", gradients sent as bfloat16";
   return text;
@@ -144,11 +144,11 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
 }
 
 void DescribeProgram(const model::Program& program,
-                     const std::vector<kernels::ExecutedMatmul>& products,
+                     const std::vector<kernels::ExecutedMatmul>& matmuls,
                      const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment) {
   environment->set_programs(1);
-  environment->set_executed_precision(ProductPrecision(program, products));
+  environment->set_executed_precision(MatmulPrecision(program, matmuls));
   for (std::string& flag : ComputeFlags(process_environment)) {
     environment->add_flags(std::move(flag));
   }

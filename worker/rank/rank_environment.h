@@ -21,8 +21,8 @@ std::vector<std::string> ComputeFlags(const char* const* environment);
 // "float32", "bfloat16 matmuls, float32 accumulators", or both with their counts. float8 is listed
 // by operation and format, with the number of matmuls multiplied in another type than the program
 // asks for ("… multiplied as bfloat16").
-std::string ProductPrecision(const model::Program& program,
-                             const std::vector<kernels::ExecutedMatmul>& products);
+std::string MatmulPrecision(const model::Program& program,
+                            const std::vector<kernels::ExecutedMatmul>& matmuls);
 
 // The fall-back line of a rank whose daemon does not know the ranks of the host's other daemons,
 // which may compute on the same cores. `fault` is the reason.
@@ -33,7 +33,7 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
 
 // Writes all of the above into `environment`, and that one program was prepared.
 void DescribeProgram(const model::Program& program,
-                     const std::vector<kernels::ExecutedMatmul>& products,
+                     const std::vector<kernels::ExecutedMatmul>& matmuls,
                      const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment);
 

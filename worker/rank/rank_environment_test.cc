@@ -46,24 +46,23 @@ model::Program ProgramOf(DType dtype) {
   return program;
 }
 
-ExecutedMatmul Products(int64_t count, DType dtype) {
+ExecutedMatmul Matmuls(int64_t count, DType dtype) {
   return {OpKind::kMatmul, dtype, dtype, dtype, dtype, count};
 }
 
-TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
+TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheMatmulsThatTheBackendMakes) {
   const model::Program program = ProgramOf(DType::kBFloat16);
-  EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kFloat32)}), "float32");
-  EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kBFloat16)}),
+  EXPECT_EQ(MatmulPrecision(program, {Matmuls(2, DType::kFloat32)}), "float32");
+  EXPECT_EQ(MatmulPrecision(program, {Matmuls(2, DType::kBFloat16)}),
             "bfloat16 matmuls, float32 accumulators");
-  EXPECT_EQ(
-      ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
-      "bfloat16 matmuls, float32 accumulators (1 of 2 matmuls; the others float32)");
+  EXPECT_EQ(MatmulPrecision(program, {Matmuls(1, DType::kBFloat16), Matmuls(1, DType::kFloat32)}),
+            "bfloat16 matmuls, float32 accumulators (1 of 2 matmuls; the others float32)");
   // Operands in bfloat16 that are widened on a processor without bfloat16 support.
-  ExecutedMatmul widened = Products(2, DType::kBFloat16);
+  ExecutedMatmul widened = Matmuls(2, DType::kBFloat16);
   widened.used_a = widened.used_b = DType::kFloat32;
-  EXPECT_EQ(ProductPrecision(program, {widened}), "float32");
+  EXPECT_EQ(MatmulPrecision(program, {widened}), "float32");
   EXPECT_EQ(
-      ProductPrecision(program, {Products(1, DType::kBFloat16), widened}),
+      MatmulPrecision(program, {Matmuls(1, DType::kBFloat16), widened}),
       "bfloat16 matmuls, float32 accumulators (1 of 3 matmuls; the others float32; 2 of bfloat16 "
       "multiplied as float32)");
   model::Program packed = program;
@@ -73,28 +72,28 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
   reduce.kind = OpKind::kAllReduce;
   reduce.attributes = attributes;
   packed.ops[0][0].push_back(reduce);
-  EXPECT_EQ(ProductPrecision(packed, {Products(1, DType::kFloat32)}),
+  EXPECT_EQ(MatmulPrecision(packed, {Matmuls(1, DType::kFloat32)}),
             "float32, gradients sent as bfloat16");
 }
 
 TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
   const model::Program program = ProgramOf(DType::kFloat8E4M3);
-  const ExecutedMatmul plain = Products(1, DType::kBFloat16);
-  const ExecutedMatmul forward = Products(2, DType::kFloat8E4M3);
+  const ExecutedMatmul plain = Matmuls(1, DType::kBFloat16);
+  const ExecutedMatmul forward = Matmuls(2, DType::kFloat8E4M3);
   ExecutedMatmul gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
                              DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
   EXPECT_EQ(
-      ProductPrecision(program, {plain, forward, gradient}),
+      MatmulPrecision(program, {plain, forward, gradient}),
       "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "
       "e4m3, 1 matmul_grad_input e5m2 x e4m3); "
       "else bfloat16 matmuls, float32 accumulators");
   // A stage between the first and the last has no other matmuls.
-  EXPECT_EQ(ProductPrecision(program, {forward}),
+  EXPECT_EQ(MatmulPrecision(program, {forward}),
             "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 "
             "x e4m3)");
   gradient.used_a = gradient.used_b = DType::kBFloat16;
   EXPECT_EQ(
-      ProductPrecision(program, {plain, forward, gradient}),
+      MatmulPrecision(program, {plain, forward, gradient}),
       "float8 matmuls of linear layers, current scaling, float32 accumulators (2 matmul e4m3 x "
       "e4m3, 1 matmul_grad_input e5m2 x e4m3; "
       "1 of them multiplied as bfloat16); else bfloat16 matmuls, float32 accumulators");

@@ -50,7 +50,7 @@ struct RankSurroundings {
       make_backend = MakeRankBackend;
   // Sends to the daemon; called from any thread.
   std::function<void(const v1::RankReport&)> send;
-  // How long a file of another host may take to become visible here.
+  // The time that a file of another host may take to become visible here.
   Duration folder_limit = std::chrono::seconds(10);
   // Sets the executable whose operation a crash report names; null: none.
   std::function<void(kernels::Executable*)> note_executable;

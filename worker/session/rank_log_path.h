@@ -1,4 +1,4 @@
-// Where the log of a rank is stored.
+// The path at which the log of a rank is stored.
 #ifndef TROUPE_WORKER_SESSION_RANK_LOG_PATH_H_
 #define TROUPE_WORKER_SESSION_RANK_LOG_PATH_H_
 

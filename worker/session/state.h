@@ -111,8 +111,8 @@ struct State {
   std::map<std::string, v1::HeldImage> images;  // images on this host, by path
   std::vector<v1::CoreClaims> other_claims;     // claims of the host's other daemons
   v1::CoreClaims published_claims;
-  // Why the daemons of the host cannot divide cores together in this life; ranks that begin report
-  // it as a fall-back. Empty: they can.
+  // The reason for which the daemons of the host cannot divide cores together in this life; ranks
+  // that begin report it as a fall-back. Empty: they can.
   std::string core_table_fault;
   bool cores_stale = false;  // a rank has begun or ended since cores were divided
   // The daemon was told to stop and has said goodbye; it ends once the coordinator has closed the

@@ -185,6 +185,44 @@ void PackNatural(const T* source, int64_t stride, int64_t rows, int64_t padded_r
   }
 }
 
+// Sets maxima, sums and outputs of the rows before the first key.
+void BeginRows(const AttentionArgs& args, const Extents& e, const ForwardScratch& s,
+               int64_t first_query, int64_t rows, int64_t o_at, int64_t lse_at) {
+  const int64_t query_heads = args.rows.query_heads, o_stride = query_heads * e.head_dim;
+  std::memset(s.output, 0, kQueries * e.width() * sizeof(float));
+  for (int64_t r = 0; r < rows; ++r) {
+    s.max[r] = -__builtin_inff();
+    s.sum[r] = 0.0f;
+    if (args.merged_lse == nullptr) continue;
+    // Treats the merged keys as one key whose value is the merged o.
+    s.max[r] = args.merged_lse[lse_at + (first_query + r) * query_heads];
+    s.sum[r] = 1.0f;
+    std::memcpy(s.output + r * e.width(), args.merged_o + o_at + (first_query + r) * o_stride,
+                e.head_dim * sizeof(float));
+  }
+}
+
+// Stores lse and output of the rows after the last key.
+template <typename T>
+void StoreRows(const AttentionArgs& args, const Extents& e, const ForwardScratch& s,
+               int64_t first_query, int64_t rows, int64_t o_at, int64_t lse_at) {
+  const int64_t query_heads = args.rows.query_heads, o_stride = query_heads * e.head_dim;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = first_query + r;
+    const float inverse = 1.0f / s.sum[r];
+    args.lse[lse_at + row * query_heads] = s.max[r] + static_cast<float>(__builtin_log(s.sum[r]));
+    const int64_t out = o_at + row * o_stride;
+    for (int64_t d = 0; d < e.head_dim; d += kLanes) {
+      const F32 values = Load(s.output + r * e.width() + d) * inverse;
+      if (args.wide_output) {
+        StoreUpTo(static_cast<float*>(args.o) + out + d, e.head_dim - d, values);
+      } else {
+        StoreUpTo(static_cast<T*>(args.o) + out + d, e.head_dim - d, values);
+      }
+    }
+  }
+}
+
 // Computes one block of queries of one head. The keys and values are already packed in `s`.
 template <typename T>
 void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScratch& s,
@@ -194,22 +232,11 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
   const int64_t left = args.rows.queries.rows - first_query;
   const int64_t rows = left < kQueries ? left : kQueries;
   const int64_t width = e.width();
-  const int64_t query_heads = args.rows.query_heads, o_stride = query_heads * e.head_dim;
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(e.head_dim));
   BlockRanges ranges;
   FindRanges(args.rows, documents, first_query, rows, &ranges);
   PackRows(queries + first_query * args.q_stride, args.q_stride, rows, e, s.queries);
-  std::memset(s.output, 0, kQueries * width * sizeof(float));
-  for (int64_t r = 0; r < rows; ++r) {
-    s.max[r] = -__builtin_inff();
-    s.sum[r] = 0.0f;
-    if (args.merged_lse == nullptr) continue;
-    // Treats the merged keys as one key whose value is the merged o.
-    s.max[r] = args.merged_lse[lse_at + (first_query + r) * query_heads];
-    s.sum[r] = 1.0f;
-    std::memcpy(s.output + r * width, args.merged_o + o_at + (first_query + r) * o_stride,
-                e.head_dim * sizeof(float));
-  }
+  BeginRows(args, e, s, first_query, rows, o_at, lse_at);
   for (int64_t key = ranges.all.begin; key < ranges.all.end; key += kKeys) {
     Multiply<kPairs>(
         {s.queries, e.depth(), 1, s.keys + key * e.depth(), kKeys, s.scores, kKeys, e.depth()},
@@ -257,20 +284,7 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
                       s.output, width, kKeys / e.pack},
                      rows, width, true);
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t row = first_query + r;
-    const float inverse = 1.0f / s.sum[r];
-    args.lse[lse_at + row * query_heads] = s.max[r] + static_cast<float>(__builtin_log(s.sum[r]));
-    const int64_t out = o_at + row * o_stride;
-    for (int64_t d = 0; d < e.head_dim; d += kLanes) {
-      const F32 values = Load(s.output + r * width + d) * inverse;
-      if (args.wide_output) {
-        StoreUpTo(static_cast<float*>(args.o) + out + d, e.head_dim - d, values);
-      } else {
-        StoreUpTo(static_cast<T*>(args.o) + out + d, e.head_dim - d, values);
-      }
-    }
-  }
+  StoreRows<T>(args, e, s, first_query, rows, o_at, lse_at);
 }
 
 template <typename T>

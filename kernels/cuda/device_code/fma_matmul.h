@@ -65,6 +65,37 @@ class FmaOperand {
   Pack<T, 4> values_[kOwn];
 };
 
+// Stores a thread's results; the first is at row `down` and column `across` of the tile.
+template <typename TC, MatmulKind kKind>
+TROUPE_DEVICE void StoreSums(const MatmulLaunchArgs& args, const MatmulTile& part, int down,
+                             int across, const float (&sums)[4][4]) {
+  constexpr bool kWeight = kKind == MatmulKind::kWeightGradient;
+  const MatmulArgs& matmul = args.matmul;
+  const int64_t c_stride = kKind == MatmulKind::kForward ? matmul.n : matmul.k;
+  TC* const c = static_cast<TC*>(matmul.c) + (kWeight ? part.expert * matmul.n * matmul.k : 0);
+  const bool adds = kWeight && matmul.accumulate;
+  const int column = part.columns.begin + across;
+  TROUPE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int row = part.rows.begin + down + i;
+    if (row >= part.rows.end) continue;
+    TC* const to = c + row * c_stride + column;
+    if (args.c_packs && column < part.columns.end) {
+      Pack<TC, 4> four{};
+      if (adds) four = Pack<TC, 4>::Load(to);
+      TROUPE_UNROLL
+      for (int j = 0; j < 4; ++j) four.Set(j, sums[i][j] + (adds ? four[j] : 0.0f));
+      four.Store(to);
+      continue;
+    }
+    TROUPE_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      if (column + j < part.columns.end)
+        to[j] = Narrow<TC>(sums[i][j] + (adds ? Widen(to[j]) : 0.0f));
+    }
+  }
+}
+
 // Each thread computes sixteen results.
 template <typename TA, typename TB, typename TC, MatmulKind kKind, bool kCounted, int kRows,
           int kColumns>
@@ -120,30 +151,7 @@ void FmaMatmulKernel(MatmulLaunchArgs args) {
     }
   }
   if (kWeight && none && matmul.accumulate) return;
-
-  const int64_t c_stride = kForward ? matmul.n : matmul.k;
-  TC* const c = static_cast<TC*>(matmul.c) + (kWeight ? part.expert * matmul.n * matmul.k : 0);
-  const bool adds = kWeight && matmul.accumulate;
-  const int column = part.columns.begin + across;
-  TROUPE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const int row = part.rows.begin + down + i;
-    if (row >= part.rows.end) continue;
-    TC* const to = c + row * c_stride + column;
-    if (args.c_packs && column < part.columns.end) {
-      Pack<TC, 4> four{};
-      if (adds) four = Pack<TC, 4>::Load(to);
-      TROUPE_UNROLL
-      for (int j = 0; j < 4; ++j) four.Set(j, sums[i][j] + (adds ? four[j] : 0.0f));
-      four.Store(to);
-      continue;
-    }
-    TROUPE_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      if (column + j < part.columns.end)
-        to[j] = Narrow<TC>(sums[i][j] + (adds ? Widen(to[j]) : 0.0f));
-    }
-  }
+  StoreSums<TC, kKind>(args, part, down, across, sums);
 }
 
 template <typename TA, typename TB, typename TC, MatmulKind kKind, bool kCounted, int kRows,

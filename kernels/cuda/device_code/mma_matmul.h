@@ -83,6 +83,67 @@ template <MatmulKind kKind, bool kCounted, int kRows>
 inline constexpr int kMatmulBlocks = 2;
 #endif
 
+// Adds the matmul of one step to a warp's accumulators, which begin at row `down` and column
+// `across` of the tile.
+template <MatmulKind kKind, typename A, typename B, int kDown, int kAcross>
+TROUPE_DEVICE void AddStep(const A& a, const B& b, int down, int across,
+                           FragmentC (&sums)[kDown][kAcross]) {
+  TROUPE_UNROLL
+  for (int k = 0; k < kMatmulDepth; k += 16) {
+    FragmentA left[kDown];
+    TROUPE_UNROLL
+    for (int i = 0; i < kDown; ++i) {
+      left[i] = kKind == MatmulKind::kWeightGradient ? LoadATransposed(a, k, down + 16 * i)
+                                                     : LoadA(a, down + 16 * i, k);
+    }
+    TROUPE_UNROLL
+    for (int j = 0; j < kAcross; j += 2) {
+      const FragmentB2 right = kKind == MatmulKind::kForward ? LoadBTransposed(b, across + 8 * j, k)
+                                                             : LoadB(b, k, across + 8 * j);
+      TROUPE_UNROLL
+      for (int i = 0; i < kDown; ++i) {
+        MultiplyAdd(sums[i][j], left[i], right.first);
+        MultiplyAdd(sums[i][j + 1], left[i], right.second);
+      }
+    }
+  }
+}
+
+// Stores a warp's results.
+template <MatmulKind kKind, int kDown, int kAcross>
+TROUPE_DEVICE void StoreSums(const MatmulLaunchArgs& args, const MatmulTile& part, int down,
+                             int across, const FragmentC (&sums)[kDown][kAcross]) {
+  constexpr bool kWeight = kKind == MatmulKind::kWeightGradient;
+  using C = std::conditional_t<kWeight, float, BFloat16>;
+  const MatmulArgs& matmul = args.matmul;
+  const int64_t c_stride = kKind == MatmulKind::kForward ? matmul.n : matmul.k;
+  C* const c = static_cast<C*>(matmul.c) + (kWeight ? part.expert * matmul.n * matmul.k : 0);
+  const bool adds = kWeight && matmul.accumulate;
+  TROUPE_UNROLL
+  for (int i = 0; i < kDown; ++i) {
+    TROUPE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int row = part.rows.begin + down + 16 * i + 8 * half + Lane() / 4;
+      if (row >= part.rows.end) continue;
+      TROUPE_UNROLL
+      for (int j = 0; j < kAcross; ++j) {
+        const int column = part.columns.begin + across + 8 * j + Lane() % 4 * 2;
+        C* const to = c + row * c_stride + column;
+        const float first = sums[i][j].of[2 * half], second = sums[i][j].of[2 * half + 1];
+        if (args.c_packs && column < part.columns.end) {
+          Pack<C, 2> pair;
+          pair.Set(0, first + (adds ? Pack<C, 2>::Load(to)[0] : 0.0f));
+          pair.Set(1, second + (adds ? Pack<C, 2>::Load(to)[1] : 0.0f));
+          pair.Store(to);
+          continue;
+        }
+        if (column < part.columns.end) to[0] = Narrow<C>(first + (adds ? Widen(to[0]) : 0.0f));
+        if (column + 1 < part.columns.end) to[1] = Narrow<C>(second + (adds ? Widen(to[1]) : 0.0f));
+      }
+    }
+  }
+}
+
 template <MatmulKind kKind, bool kCounted, int kRows, int kColumns>
 TROUPE_KERNEL_OF(kMatmulThreads, (kMatmulBlocks<kKind, kCounted, kRows>))
 void MmaMatmulKernel(MatmulLaunchArgs args) {
@@ -129,57 +190,10 @@ void MmaMatmulKernel(MatmulLaunchArgs args) {
     WaitForCopies<kMatmulSteps - 2>();
     SyncBlock();  // this step is visible to all, and the next buffer is free
     begin_step();
-    const A a_tile = a_of(step);
-    const B b_tile = b_of(step);
-    TROUPE_UNROLL
-    for (int k = 0; k < kMatmulDepth; k += 16) {
-      FragmentA left[kDown];
-      TROUPE_UNROLL
-      for (int i = 0; i < kDown; ++i) {
-        left[i] =
-            kWeight ? LoadATransposed(a_tile, k, down + 16 * i) : LoadA(a_tile, down + 16 * i, k);
-      }
-      TROUPE_UNROLL
-      for (int j = 0; j < kAcross; j += 2) {
-        const FragmentB2 right = kForward ? LoadBTransposed(b_tile, across + 8 * j, k)
-                                          : LoadB(b_tile, k, across + 8 * j);
-        TROUPE_UNROLL
-        for (int i = 0; i < kDown; ++i) {
-          MultiplyAdd(sums[i][j], left[i], right.first);
-          MultiplyAdd(sums[i][j + 1], left[i], right.second);
-        }
-      }
-    }
+    AddStep<kKind>(a_of(step), b_of(step), down, across, sums);
   }
   if (kWeight && begun == 0 && matmul.accumulate) return;
-
-  using C = std::conditional_t<kWeight, float, BFloat16>;
-  const int64_t c_stride = kForward ? matmul.n : matmul.k;
-  C* const c = static_cast<C*>(matmul.c) + (kWeight ? part.expert * matmul.n * matmul.k : 0);
-  const bool adds = kWeight && matmul.accumulate;
-  TROUPE_UNROLL
-  for (int i = 0; i < kDown; ++i) {
-    TROUPE_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const int row = part.rows.begin + down + 16 * i + 8 * half + Lane() / 4;
-      if (row >= part.rows.end) continue;
-      TROUPE_UNROLL
-      for (int j = 0; j < kAcross; ++j) {
-        const int column = part.columns.begin + across + 8 * j + Lane() % 4 * 2;
-        C* const to = c + row * c_stride + column;
-        const float first = sums[i][j].of[2 * half], second = sums[i][j].of[2 * half + 1];
-        if (args.c_packs && column < part.columns.end) {
-          Pack<C, 2> pair;
-          pair.Set(0, first + (adds ? Pack<C, 2>::Load(to)[0] : 0.0f));
-          pair.Set(1, second + (adds ? Pack<C, 2>::Load(to)[1] : 0.0f));
-          pair.Store(to);
-          continue;
-        }
-        if (column < part.columns.end) to[0] = Narrow<C>(first + (adds ? Widen(to[0]) : 0.0f));
-        if (column + 1 < part.columns.end) to[1] = Narrow<C>(second + (adds ? Widen(to[1]) : 0.0f));
-      }
-    }
-  }
+  StoreSums<kKind>(args, part, down, across, sums);
 }
 
 template <MatmulKind kKind, bool kCounted, int kSize>

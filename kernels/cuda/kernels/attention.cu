@@ -63,6 +63,63 @@ TROUPE_DEVICE void AddToSoftmax(FragmentC (&scores)[kRowTiles][kKeyColumns], flo
   }
 }
 
+// Divides a warp's output by its sums, merges it with args.merged_o, if any, and stores it with the
+// lse. `first_row`: the warp's first query; queries beyond `last` are not stored.
+template <typename T, int kRowTiles, int kColumns>
+TROUPE_DEVICE void StoreOutput(const AttentionLaunch<AttentionArgs>& launch,
+                               const AttentionPlace& place, int first_row, int last,
+                               const SoftmaxState<kRowTiles>& state,
+                               const FragmentC (&output)[kRowTiles][kColumns]) {
+  const AttentionArgs& args = launch.args;
+  const AttentionRows& rows = args.rows;
+  const auto width = static_cast<int>(rows.head_dim);
+  const int g = Lane() / 4, t = Lane() % 4;
+  TROUPE_UNROLL
+  for (int m = 0; m < kRowTiles; ++m) {
+    TROUPE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float max = state.max[m][half], sum = state.sum[m][half];
+      sum += ShuffleXor(sum, 1);
+      sum += ShuffleXor(sum, 2);
+      const int row = first_row + 16 * m + 8 * half + g;
+      if (row > last) continue;
+      const int64_t at = (place.sample * rows.queries.rows + row) * rows.query_heads + place.head;
+      // Weights of the output and of the merged output.
+      float lse = max * kLn2 + logf(sum), share = 1, merged_share = 0;
+      if (args.merged_lse != nullptr) {  // as one key whose value is the merged output
+        const float merged_lse = args.merged_lse[at], merged_max = merged_lse * kLog2E;
+        const float largest = fmaxf(max, merged_max);
+        share = Exp2<T>(max - largest);
+        merged_share = Exp2<T>(merged_max - largest);
+        sum = sum * share + merged_share;
+        lse = max == -INFINITY ? merged_lse : largest * kLn2 + logf(sum);
+      }
+      if (t == 0) args.lse[at] = lse;
+      share /= sum;
+      merged_share /= sum;
+      TROUPE_UNROLL
+      for (int n = 0; n < kColumns; ++n) {
+        const int column = 8 * n + 2 * t;
+        float pair[2];
+        TROUPE_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          pair[i] = output[m][n].of[2 * half + i] * share;
+          if (args.merged_lse != nullptr && column + i < width) {
+            pair[i] += args.merged_o[at * rows.head_dim + column + i] * merged_share;
+          }
+        }
+        if (args.wide_output) {
+          StorePair(static_cast<float*>(args.o) + at * rows.head_dim, column, width, launch.packed,
+                    pair[0], pair[1]);
+        } else {
+          StorePair(static_cast<T*>(args.o) + at * rows.head_dim, column, width, launch.packed,
+                    pair[0], pair[1]);
+        }
+      }
+    }
+  }
+}
+
 template <typename T, int kWidth>
 TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   constexpr AttentionTile kTile = TileOf(AttentionPass::kForward, kWidth, sizeof(T) == 2);
@@ -93,7 +150,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const KeyRange seen_first = SeenBy(rows, documents, place.first),
                  seen_last = SeenBy(rows, documents, last);
   FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
-  const int own = Warp() * 16 * kRowTiles, g = Lane() / 4, t = Lane() % 4;
+  const int own = Warp() * 16 * kRowTiles;
   SoftmaxState<kRowTiles> state;
   TROUPE_UNROLL
   for (int m = 0; m < kRowTiles; ++m) {
@@ -127,51 +184,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     MultiplyResult(output, scores, values.Behind(turn * kKeys), 0);
   }
   WaitForCopies<0>();  // needed if there was no key
-
-  TROUPE_UNROLL
-  for (int m = 0; m < kRowTiles; ++m) {
-    TROUPE_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      float max = state.max[m][half], sum = state.sum[m][half];
-      sum += ShuffleXor(sum, 1);
-      sum += ShuffleXor(sum, 2);
-      const int row = place.first + own + 16 * m + 8 * half + g;
-      if (row > last) continue;
-      const int64_t at = (place.sample * rows.queries.rows + row) * rows.query_heads + place.head;
-      // Weights of the output and of the merged output.
-      float lse = max * kLn2 + logf(sum), share = 1, merged_share = 0;
-      if (args.merged_lse != nullptr) {  // as one key whose value is the merged output
-        const float merged_lse = args.merged_lse[at], merged_max = merged_lse * kLog2E;
-        const float largest = fmaxf(max, merged_max);
-        share = Exp2<T>(max - largest);
-        merged_share = Exp2<T>(merged_max - largest);
-        sum = sum * share + merged_share;
-        lse = max == -INFINITY ? merged_lse : largest * kLn2 + logf(sum);
-      }
-      if (t == 0) args.lse[at] = lse;
-      share /= sum;
-      merged_share /= sum;
-      TROUPE_UNROLL
-      for (int n = 0; n < kWidth / 8; ++n) {
-        const int column = 8 * n + 2 * t;
-        float pair[2];
-        TROUPE_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          pair[i] = output[m][n].of[2 * half + i] * share;
-          if (args.merged_lse != nullptr && column + i < width) {
-            pair[i] += args.merged_o[at * rows.head_dim + column + i] * merged_share;
-          }
-        }
-        if (args.wide_output) {
-          StorePair(static_cast<float*>(args.o) + at * rows.head_dim, column, width, launch.packed,
-                    pair[0], pair[1]);
-        } else {
-          StorePair(static_cast<T*>(args.o) + at * rows.head_dim, column, width, launch.packed,
-                    pair[0], pair[1]);
-        }
-      }
-    }
-  }
+  StoreOutput<T>(launch, place, place.first + own, last, state, output);
 }
 
 template <typename T>

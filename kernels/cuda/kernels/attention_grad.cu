@@ -78,6 +78,26 @@ TROUPE_DEVICE void StoreGradient(const FragmentC (&gradient)[1][kColumns], float
   }
 }
 
+// The statistics of a lane's two rows of queries; lse in base 2.
+struct RowStatistics {
+  float lse[2], delta[2];
+};
+
+// `row`: the first row of the warp. Rows beyond `last` have its statistics.
+template <typename T>
+TROUPE_DEVICE RowStatistics StatisticsOf(const AttentionLaunch<AttentionGradArgs>& launch,
+                                         const HeadRows<T>& of, int row, int last) {
+  RowStatistics statistics;
+  TROUPE_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int own = row + 8 * half + Lane() / 4;
+    const int64_t at = of.lse_at + (own < last ? own : last) * of.lse_stride;
+    statistics.lse[half] = launch.args.lse[at] * kLog2E;
+    statistics.delta[half] = launch.delta[at];
+  }
+  return statistics;
+}
+
 template <typename T, int kWidth>
 TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   constexpr AttentionTile kTile = TileOf(AttentionPass::kQueryGradient, kWidth, sizeof(T) == 2);
@@ -103,14 +123,7 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
                  seen_last = SeenBy(rows, documents, last);
   FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
   const int own = Warp() * 16;
-  float lse[2], delta[2];  // for a lane's two rows; lse in base 2
-  TROUPE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const int row = place.first + own + 8 * half + Lane() / 4;
-    const int64_t at = of.lse_at + (row < last ? row : last) * of.lse_stride;
-    lse[half] = args.lse[at] * kLog2E;
-    delta[half] = launch.delta[at];
-  }
+  const RowStatistics statistics = StatisticsOf(launch, of, place.first + own, last);
 
   const int begin = seen_first.begin / kKeys * kKeys, end = seen_last.end;
   const auto begin_keys = [&](int key, int turn) {
@@ -140,8 +153,9 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     for (int n = 0; n < kKeys / 8; ++n) {
       TROUPE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const float weight = Exp2<T>(scores[0][n].of[i] * (launch.scale * kLog2E) - lse[i / 2]);
-        scores[0][n].of[i] = weight * (d_weights[0][n].of[i] - delta[i / 2]);
+        const float weight =
+            Exp2<T>(scores[0][n].of[i] * (launch.scale * kLog2E) - statistics.lse[i / 2]);
+        scores[0][n].of[i] = weight * (d_weights[0][n].of[i] - statistics.delta[i / 2]);
       }
     }
     MultiplyResult(gradient, scores, keys.Behind(turn * kKeys), 0);

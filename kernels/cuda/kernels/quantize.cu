@@ -203,6 +203,117 @@ TROUPE_DEVICE float WholeScale(const QuantizeLaunchArgs& args, float* shared) {
       BlockLargest(thread < args.amax_blocks ? args.quantize.partial[thread] : 0.0f, shared));
 }
 
+// The numbers of the scales' blocks along both dimensions, and the block of a tile.
+struct ScaleBlocks {
+  TROUPE_DEVICE ScaleBlocks(const QuantizeArgs& q, const TilePlace& place)
+      : down((q.rows + kTile - 1) / kTile),
+        across((q.columns + kTile - 1) / kTile),
+        row(int64_t{place.first_row} / kTile),
+        column(int64_t{place.first_column} / kTile) {}
+  int64_t down, across, row, column;
+};
+
+// Computes the 1 x 128 scales of a tile, of which this thread holds x, and stores them; their
+// inverses are then in shared.of_lines. most_of_rows: the largest magnitudes of this thread's rows.
+template <Float8Format kFormat>
+TROUPE_DEVICE void ScaleLines(const QuantizeArgs& q, const TilePlace& place,
+                              const ScaleBlocks& blocks, const Neighbours (&x)[kRowsOfThread],
+                              uint32_t (&most_of_rows)[kRowsOfThread], TileShared<true>& shared) {
+  const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
+  TROUPE_UNROLL
+  for (int i = 0; i < kRowsOfThread; ++i) {
+    // Half a warp holds one row.
+    for (int lanes = kThreadsAcross / 2; lanes > 0; lanes /= 2) {
+      most_of_rows[i] = Larger(most_of_rows[i], ShuffleXor(most_of_rows[i], lanes));
+    }
+    if (column == 0) shared.most_of_lines[RowOfThread(thread, i)] = most_of_rows[i];
+  }
+  TROUPE_UNROLL
+  for (int k = 0; k < kAcross; ++k) {
+    uint32_t most_of_column = 0;
+    TROUPE_UNROLL
+    for (int i = 0; i < kRowsOfThread; ++i) {
+      const Pair pair = x[i].values[k / 2];
+      most_of_column =
+          Larger(most_of_column, k % 2 == 0 ? FirstMagnitude(pair) : SecondMagnitude(pair));
+    }
+    most_of_column = Larger(most_of_column, ShuffleXor(most_of_column, kThreadsAcross));
+    if (Lane() < kThreadsAcross)
+      shared.most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
+  }
+  SyncBlock();
+  // One thread for each row, and one for each column.
+  const bool is_row = thread < kTile;
+  const int line = thread % kTile;
+  uint32_t most_of_line = is_row ? shared.most_of_lines[line] : 0;
+  for (int warp = 0; warp < TileShared<true>::kWarps && !is_row; ++warp) {
+    most_of_line = Larger(most_of_line, shared.most_of_lines[(1 + warp) * kTile + line]);
+  }
+  const float scale = ScaleOf(kFormat, NumberOf(most_of_line));
+  shared.of_lines[thread] = InverseOf(scale);
+  float* const scales = is_row ? q.rows_scale : q.columns_scale;
+  if (scales != nullptr && line < (is_row ? place.rows : place.columns)) {
+    scales[is_row ? (int64_t{place.first_row} + line) * blocks.across + blocks.column
+                  : (int64_t{place.first_column} + line) * blocks.down + blocks.row] = scale;
+  }
+  SyncBlock();
+}
+
+// Writes the transposed FP8 values of kDown rows from `row` on to shared memory. codes: the FP8
+// values of these rows, which both forms share unless there are 1 x 128 scales.
+template <Float8Format kFormat, bool kLines>
+TROUPE_DEVICE void TransposeRows(const Neighbours* x, const uint32_t (&codes)[kDown][kAcross / 4],
+                                 int row, TileShared<kLines>& shared) {
+  const int column = ColumnOfThread(static_cast<int>(ThreadIndex()));
+  const auto turn = [&](int k, uint32_t word) {
+    const int at = TurnedWord(column + k, row / 4);
+    shared.turned[at / 4].values[at % 4] = word;
+  };
+  if constexpr (kLines) {
+    TROUPE_UNROLL
+    for (int k = 0; k < kAcross; ++k) {
+      const float of_column = shared.of_lines[kTile + column + k];
+      const auto value = [&](int i) {
+        const Pair pair = x[i].values[k / 2];
+        return k % 2 == 0 ? First(pair) : Second(pair);
+      };
+      turn(k, TwoCodes<kFormat>(value(0), value(1), of_column) |
+                  TwoCodes<kFormat>(value(2), value(3), of_column) << 16);
+    }
+  } else {
+    TROUPE_UNROLL
+    for (int w = 0; w < kAcross / 4; ++w) {
+      const uint32_t upper[2] = {BytesOf(codes[0][w], codes[1][w], 0x5140),
+                                 BytesOf(codes[0][w], codes[1][w], 0x7362)};
+      const uint32_t lower[2] = {BytesOf(codes[2][w], codes[3][w], 0x5140),
+                                 BytesOf(codes[2][w], codes[3][w], 0x7362)};
+      TROUPE_UNROLL
+      for (int k = 0; k < 4; ++k)
+        turn(4 * w + k, BytesOf(upper[k / 2], lower[k / 2], k % 2 == 0 ? 0x5410 : 0x7632));
+    }
+  }
+}
+
+// Stores the transposed form of a tile, which is in shared memory.
+template <bool kLines>
+TROUPE_DEVICE void StoreTransposed(const QuantizeLaunchArgs& args, const TilePlace& place,
+                                   const TileShared<kLines>& shared) {
+  const QuantizeArgs& q = args.quantize;
+  const int64_t first_row = place.first_row, first_column = place.first_column;
+  const int thread = static_cast<int>(ThreadIndex());
+  for (int i = thread; i < kTile * kTile / 16; i += kThreads) {
+    const int line = i / (kTile / 16), along = i % (kTile / 16) * 16;
+    if (line >= place.columns || along >= place.rows) continue;
+    const auto four = shared.turned[TurnedWord(line, along / 4) / 4];
+    const bool swapped = line / kAcross % 2 != 0;
+    const uint32_t words[4] = {
+        swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],
+        swapped ? four.values[0] : four.values[2], swapped ? four.values[1] : four.values[3]};
+    StoreCodes<16>(q.columns_form + (first_column + line) * q.rows + first_row + along,
+                   place.rows - along, args.columns_pack, words);
+  }
+}
+
 // Quantises one tile, of which this thread holds x. inverse: the inverse of the tensor's scale, if
 // it has a single one; partial: the index at which to store the tile's amax, if it is requested.
 template <Float8Format kFormat, bool kLines>
@@ -212,9 +323,7 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
   const QuantizeArgs& q = args.quantize;
   const int64_t first_row = place.first_row, first_column = place.first_column;
   const int rows = place.rows, columns = place.columns;
-  const int64_t blocks_down = (q.rows + kTile - 1) / kTile, block_row = first_row / kTile;
-  const int64_t blocks_across = (q.columns + kTile - 1) / kTile,
-                block_column = first_column / kTile;
+  const ScaleBlocks blocks(q, place);
   const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
   const auto row_of = [=](int i) { return RowOfThread(thread, i); };
 
@@ -230,49 +339,13 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
   if (folds && thread == 0) q.partial[partial] = largest;
 
   if constexpr (kLines) {
-    TROUPE_UNROLL
-    for (int i = 0; i < kRowsOfThread; ++i) {
-      // Half a warp holds one row.
-      for (int lanes = kThreadsAcross / 2; lanes > 0; lanes /= 2) {
-        most_of_rows[i] = Larger(most_of_rows[i], ShuffleXor(most_of_rows[i], lanes));
-      }
-      if (column == 0) shared.most_of_lines[row_of(i)] = most_of_rows[i];
-    }
-    TROUPE_UNROLL
-    for (int k = 0; k < kAcross; ++k) {
-      uint32_t most_of_column = 0;
-      TROUPE_UNROLL
-      for (int i = 0; i < kRowsOfThread; ++i) {
-        const Pair pair = x[i].values[k / 2];
-        most_of_column =
-            Larger(most_of_column, k % 2 == 0 ? FirstMagnitude(pair) : SecondMagnitude(pair));
-      }
-      most_of_column = Larger(most_of_column, ShuffleXor(most_of_column, kThreadsAcross));
-      if (Lane() < kThreadsAcross)
-        shared.most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
-    }
-    SyncBlock();
-    // One thread for each row, and one for each column.
-    const bool is_row = thread < kTile;
-    const int line = thread % kTile;
-    uint32_t most_of_line = is_row ? shared.most_of_lines[line] : 0;
-    for (int warp = 0; warp < TileShared<kLines>::kWarps && !is_row; ++warp) {
-      most_of_line = Larger(most_of_line, shared.most_of_lines[(1 + warp) * kTile + line]);
-    }
-    const float scale = ScaleOf(kFormat, NumberOf(most_of_line));
-    shared.of_lines[thread] = InverseOf(scale);
-    float* const scales = is_row ? q.rows_scale : q.columns_scale;
-    if (scales != nullptr && line < (is_row ? rows : columns)) {
-      scales[is_row ? (first_row + line) * blocks_across + block_column
-                    : (first_column + line) * blocks_down + block_row] = scale;
-    }
-    SyncBlock();
+    ScaleLines<kFormat>(q, place, blocks, x, most_of_rows, shared);
   } else if (of_square) {
     const float scale = ScaleOf(kFormat, largest);
     if (thread == 0 && q.rows_scale != nullptr)
-      q.rows_scale[block_row * blocks_across + block_column] = scale;
+      q.rows_scale[blocks.row * blocks.across + blocks.column] = scale;
     if (thread == 0 && q.columns_scale != nullptr)
-      q.columns_scale[block_column * blocks_down + block_row] = scale;
+      q.columns_scale[blocks.column * blocks.down + blocks.row] = scale;
     inverse = InverseOf(scale);
   }
 
@@ -304,47 +377,11 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
       }
     }
     if (q.columns_form == nullptr) continue;
-    const auto turn = [&](int k, uint32_t word) {
-      const int at = TurnedWord(column + k, row_of(part * kDown) / 4);
-      shared.turned[at / 4].values[at % 4] = word;
-    };
-    if constexpr (kLines) {
-      TROUPE_UNROLL
-      for (int k = 0; k < kAcross; ++k) {
-        const float of_column = shared.of_lines[kTile + column + k];
-        const auto value = [&](int i) {
-          const Pair pair = x[part * kDown + i].values[k / 2];
-          return k % 2 == 0 ? First(pair) : Second(pair);
-        };
-        turn(k, TwoCodes<kFormat>(value(0), value(1), of_column) |
-                    TwoCodes<kFormat>(value(2), value(3), of_column) << 16);
-      }
-    } else {
-      TROUPE_UNROLL
-      for (int w = 0; w < kAcross / 4; ++w) {
-        const uint32_t upper[2] = {BytesOf(codes[0][w], codes[1][w], 0x5140),
-                                   BytesOf(codes[0][w], codes[1][w], 0x7362)};
-        const uint32_t lower[2] = {BytesOf(codes[2][w], codes[3][w], 0x5140),
-                                   BytesOf(codes[2][w], codes[3][w], 0x7362)};
-        TROUPE_UNROLL
-        for (int k = 0; k < 4; ++k)
-          turn(4 * w + k, BytesOf(upper[k / 2], lower[k / 2], k % 2 == 0 ? 0x5410 : 0x7632));
-      }
-    }
+    TransposeRows<kFormat>(x + part * kDown, codes, row_of(part * kDown), shared);
   }
   if (q.columns_form == nullptr) return;
   SyncBlock();
-  for (int i = thread; i < kTile * kTile / 16; i += kThreads) {
-    const int line = i / (kTile / 16), along = i % (kTile / 16) * 16;
-    if (line >= columns || along >= rows) continue;
-    const auto four = shared.turned[TurnedWord(line, along / 4) / 4];
-    const bool swapped = line / kAcross % 2 != 0;
-    const uint32_t words[4] = {
-        swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],
-        swapped ? four.values[0] : four.values[2], swapped ? four.values[1] : four.values[3]};
-    StoreCodes<16>(q.columns_form + (first_column + line) * q.rows + first_row + along,
-                   rows - along, args.columns_pack, words);
-  }
+  StoreTransposed(args, place, shared);
 }
 
 // Shared memory for computed halves that wait to be quantised: Neighbours [kHalves, kRowsOfThread,

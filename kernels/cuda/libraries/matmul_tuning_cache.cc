@@ -99,7 +99,7 @@ std::string AlgorithmText(const Algorithm& algorithm) {
 }
 
 TuningKind MatmulTuning() {
-  return {"product", [](std::string_view key, std::string_view value) {
+  return {"matmul", [](std::string_view key, std::string_view value) {
             MatmulTuningKey of{};
             Algorithm algorithm{};
             return ParseKey(key, &of) && ParseAlgorithm(value, &algorithm);

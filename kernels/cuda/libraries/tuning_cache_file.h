@@ -1,7 +1,7 @@
 // The tuning cache on disk: the fastest implementation of each shape, found by timing, as text, one
 // file per device model and library version, one line per entry:
 //
-//   troupe product choices 1
+//   troupe matmul choices 1
 //   device NVIDIA H200
 //   library 130100
 //   KEY: VALUE
@@ -33,7 +33,7 @@ struct TuningOwner {
 using TuningEntries = std::map<std::string, std::string>;
 
 struct TuningKind {
-  std::string name;  // "product"
+  std::string name;  // "matmul"
   std::function<bool(std::string_view key, std::string_view value)> is_entry;
 };
 
@@ -43,7 +43,7 @@ std::string FormatTuningEntries(const TuningKind& kind, const TuningOwner& owner
 // line if the text is damaged.
 StatusOr<TuningEntries> ParseTuningEntries(const TuningKind& kind, const TuningOwner& owner,
                                            std::string_view text);
-// "product-choices-nvidia-h200-130100.txt".
+// "matmul-choices-nvidia-h200-130100.txt".
 std::string TuningCacheFileName(const TuningKind& kind, const TuningOwner& owner);
 
 // The entries of one owner in a folder that several processes may use at once. No process reads an

@@ -13,8 +13,8 @@ namespace troupe::kernels::cuda {
 struct DeviceLibraries {
   MatmulLibrary* matmuls = nullptr;
   AttentionLibrary* attention = nullptr;
-  // Why the attention library is not available although it is expected; its operations then count
-  // as fall-backs.
+  // The reason for which the attention library is not available although it is expected; its
+  // operations then count as fall-backs.
   std::string attention_absence;
 };
 

@@ -1,4 +1,4 @@
-// How a backend obtains the communicators of its device.
+// The function by which a backend obtains the communicators of its device.
 #ifndef TROUPE_KERNELS_CUDA_RUNTIME_MAKE_DEVICE_COMMUNICATOR_H_
 #define TROUPE_KERNELS_CUDA_RUNTIME_MAKE_DEVICE_COMMUNICATOR_H_
 
