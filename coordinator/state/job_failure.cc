@@ -18,7 +18,7 @@ v1::Failure MakeFailure(const std::string& cause, const std::string& message, in
 
 namespace {
 
-// What follows the cause: ": rank 2 on worker-1, signal 9: …".
+// The text after the cause: ": rank 2 on worker-1, signal 9: …".
 std::string AfterCause(const v1::Failure& failure) {
   std::string text;
   if (failure.rank() >= 0) text += fmt::format(": rank {}", failure.rank());

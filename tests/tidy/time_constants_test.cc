@@ -61,9 +61,9 @@ const std::map<std::string, std::string> kReasons = {
     {"worker/main.cc", "--measure-peak and --burn-in, where there is no cluster"},
     {"worker/devices/measure_profile.cc", "--measure-peak, where there is no cluster"},
     {"worker/rank/rank_run.h", "how late a shared folder may show another host's file"},
-    {"worker/session/session.cc",
-     "longest pauses between dials; how often the log repeats why there is no stream; how long the "
-     "answer to a goodbye may take"},
+    {"worker/session/lost_link.cc",
+     "how often the log repeats why there is no stream; how long the answer to a goodbye may take"},
+    {"worker/session/lost_link.h", "longest pauses between dials; the detection time shortens one"},
 };
 
 const std::set<std::string> kScannedFolders = {"base",        "actor",   "collective", "model",

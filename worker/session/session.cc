@@ -7,6 +7,7 @@
 #include "worker/executor/failure_cause.h"
 #include "worker/session/cores.h"
 #include "worker/session/device_fault.h"
+#include "worker/session/lost_link.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
 
@@ -16,51 +17,11 @@ namespace {
 using v1::CoordinatorMessage;
 using v1::WorkerMessage;
 
-constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
-// A worker without ranks that the coordinator refuses, for example because its name is in use.
-constexpr Duration kLongestRefusedBackoff = std::chrono::seconds(10);
-constexpr Duration kNoteInterval = std::chrono::seconds(30);
-// How long a daemon that was told to stop waits for the answer to its goodbye.
-constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 // Number of failed starts of its device's process after which a waiting rank counts as crashed.
 constexpr int kStartTries = 3;
 
 bool MayStart(const Device& device) {
   return device.process == ProcessState::kNone && device.condemned.empty();
-}
-
-void GoDown(State& state, MonotonicTime now, Duration longest = kLongestDialBackoff) {
-  state.link = Link::kDown;
-  // Several dials must fit into the time for which the coordinator keeps its ranks.
-  if (!state.groups.empty()) longest = kLongestDialBackoff;
-  const Duration limit = longest > kLongestDialBackoff
-                             ? longest
-                             : std::min<Duration>(longest, state.limits.reconnect_grace / 6);
-  state.dial_at = now + Backoff(++state.failed_dials, limit);
-}
-
-// Logs why there is no stream: each reason at once, and again at intervals while it lasts.
-void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effects) {
-  if (text == state.noted && now < state.note_again_at) return;
-  state.noted = text;
-  state.note_again_at = now + kNoteInterval;
-  effects.push_back(Note{std::move(text)});
-}
-
-void EndAsTold(State& state, Effects& effects) {
-  state.ended = true;
-  effects.push_back(EndDaemon{0, "told to stop by a signal"});
-}
-
-// Says goodbye with a Hello without devices, unless there is no stream to say it on.
-void OnLeave(State& state, MonotonicTime now, Effects& effects) {
-  if (state.link != Link::kUp) return EndAsTold(state, effects);
-  WorkerMessage goodbye;
-  goodbye.set_leader_epoch(state.leader_epoch);
-  *goodbye.mutable_hello() = state.config.identity;
-  goodbye.mutable_hello()->clear_devices();
-  effects.push_back(SendToCoordinator{std::move(goodbye)});
-  state.leave_by = now + kLeaveLimit;
 }
 
 void DialNow(State& state, MonotonicTime now, Effects& effects) {
