@@ -136,8 +136,7 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
   for (const VerifyFailure& failure : report.failures) {
     failures.push_back(
         {{"file", failure.file}, {"tensors", failure.tensors}, {"reason", failure.reason}});
-    fmt::print(stderr, "{}: {}{}{}\n", failure.file, failure.tensors,
-               failure.tensors.empty() ? "" : ": ", failure.reason);
+    fmt::print(stderr, "{}\n", TextOf(failure));
   }
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"path", path},

@@ -26,28 +26,4 @@ std::string_view Name(CollectiveOperation operation) {
   TROUPE_CHECK(false, "collective operation {} has no name", static_cast<int>(operation));
 }
 
-std::string_view Name(Purpose purpose) {
-  switch (purpose) {
-    case Purpose::kTensor:
-      return "tensor";
-    case Purpose::kSequence:
-      return "sequence";
-    case Purpose::kContext:
-      return "context";
-    case Purpose::kDispatch:
-      return "dispatch";
-    case Purpose::kUnshard:
-      return "unshard";
-    case Purpose::kGradient:
-      return "gradient";
-    case Purpose::kPipe:
-      return "pipe";
-    case Purpose::kControl:
-      return "control";
-    case Purpose::kStart:
-      return "start";
-  }
-  TROUPE_CHECK(false, "purpose {} has no name", static_cast<int>(purpose));
-}
-
 }  // namespace troupe

@@ -24,6 +24,7 @@
 #include "base/host_port.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/worker_name.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
 #include "plan/device/worker_devices.h"
@@ -171,6 +172,8 @@ Status CompleteFlags(Flags* flags) {
   if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
   if (flags->coordinator.empty()) return InvalidArgument("--coordinator is required");
   if (flags->name.empty()) return InvalidArgument("--name is required");
+  if (const Status good = CheckWorkerName(flags->name); !good.ok())
+    return InvalidArgument("--name is \"{}\": the {}", flags->name, Message(good));
   if (flags->devices == 0) return InvalidArgument("--devices is required");
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", flags->coordinator, 1));
   if (!flags->metrics_listen.empty())

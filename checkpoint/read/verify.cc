@@ -69,7 +69,8 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
     if (checksums.block_crc32c().back() != shard.block_crc32c(static_cast<int>(i))) {
       blocks_match = false;
       fail(AllTensorsWithin(shard, begin, end),
-           fmt::format("bytes {} to {} differ from what was written", begin, end));
+           fmt::format("bytes {} to {} (one checksum block) differ from what was written", begin,
+                       end));
     }
   }
   if (!blocks_match) return;
@@ -85,14 +86,18 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
 
 }  // namespace
 
+std::string TextOf(const VerifyFailure& failure) {
+  if (failure.tensors.empty()) return fmt::format("{}: {}", failure.file, failure.reason);
+  return fmt::format("{}: {}; this concerns {}", failure.file, failure.reason, failure.tensors);
+}
+
 Status VerifyReport::ToStatus() const {
   if (failures.empty()) return OkStatus();
   const auto damage = std::ranges::find(failures, StatusCode::kDataLoss, &VerifyFailure::code);
   const VerifyFailure& first = damage != failures.end() ? *damage : failures.front();
   return MakeStatus(
       first.code,
-      fmt::format("{}{}{}: {}{}", first.file, first.tensors.empty() ? "" : ": ", first.tensors,
-                  first.reason,
+      fmt::format("{}{}", TextOf(first),
                   failures.size() == 1 ? "" : fmt::format(" (and {} more)", failures.size() - 1)));
 }
 

@@ -25,6 +25,9 @@ struct VerifyFailure {
   StatusCode code = StatusCode::kDataLoss;
 };
 
+// For example "rank-00001.safetensors: bytes … differ …; this concerns the header, tensors a, b".
+std::string TextOf(const VerifyFailure& failure);
+
 struct VerifyReport {
   int64_t step = 0;
   int64_t bytes = 0;  // bytes read

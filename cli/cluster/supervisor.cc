@@ -266,10 +266,11 @@ void Supervisor::WriteFile() {
 
 void Supervisor::StopAll() {
   LogInfo("supervisor", "stopping");
-  StopChildren({&children_[0]}, kCoordinatorStopLimit);
+  // The coordinator is there while the workers say goodbye, so that nobody is blamed for their end.
   std::vector<Child*> workers;
   for (size_t i = 1; i < children_.size(); ++i) workers.push_back(&children_[i]);
   StopChildren(workers, kWorkerStopLimit);
+  StopChildren({&children_[0]}, kCoordinatorStopLimit);
   PosixFileSystem files;
   const Status status = files.Remove(JoinPath(folder_, "cluster.json"));
   if (!status.ok()) LogWarning("supervisor", "cluster.json: {}", Message(status));

@@ -33,6 +33,8 @@ constexpr Rule kRules[] = {
     // Faults of hosts and their disks.
     {"WORKER_LOST", {Charged::kNever, Blamed::kHost}},
     {"RANK_LOST", {Charged::kNever, Blamed::kHost}},
+    // A daemon that was told to stop has said goodbye.
+    {"WORKER_STOPPED", {Charged::kNever, Blamed::kNobody}},
     {"CHECKPOINT_FAILED", {Charged::kDelayed, Blamed::kHost}},
     {"STORAGE", {Charged::kDelayed, Blamed::kHost}},
     // The next try restores an older commit, or the same one if no worker could read it again.

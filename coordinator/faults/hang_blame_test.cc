@@ -44,7 +44,7 @@ TEST(BlameForHang, TheRankThatDoesNotAnswerIsNamedAndNotThoseThatWait) {
   EXPECT_THAT(
       blame.message,
       AllOf(HasSubstr("rank 1 did not enter operation 12 (all_reduce, grad_reduce"),
-            HasSubstr("of data/0 on axis data, in which rank 0, 2 has been blocked for 2.5 s"),
+            HasSubstr("of data/0 on axis data, in which ranks 0, 2 have been blocked for 2.5 s"),
             HasSubstr("does not answer")));
 }
 

@@ -382,8 +382,9 @@ TEST(HostFaults, ACommitEndsTheCountOfFailedWrites) {
 }
 
 // On `rank`, the check at the start that the hosts share checkpoint.folder fails; `worker` is to
-// blame (empty: the rank's), and all ranks end.
-void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) {
+// blame (empty: the rank's), and all ranks end. Returns what the coordinator notes of the failure.
+std::vector<std::string> FailFolderProof(TestCluster& cluster, int rank,
+                                         const std::string& worker) {
   v1::WorkerMessage message;
   v1::RankFailed& failed = *message.mutable_rank_failed();
   failed.set_job("a");
@@ -394,7 +395,7 @@ void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) 
   failed.set_message("checkpoint.folder is /ck, which the hosts do not share");
   failed.set_blamed_worker(worker);
   const auto placements = cluster.job("a").last_group.ranks();
-  cluster.SendFrom(placements[rank].worker(), message);
+  std::vector<std::string> notes = cluster.SendFrom(placements[rank].worker(), message).notes;
   for (const v1::RankPlacement& placement : placements) {
     v1::WorkerMessage stopped;
     stopped.mutable_rank_stopped()->set_job("a");
@@ -402,6 +403,7 @@ void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) 
     stopped.mutable_rank_stopped()->set_rank(placement.rank());
     cluster.SendFrom(placement.worker(), stopped);
   }
+  return notes;
 }
 
 TEST(HostFaults, AFolderThatAHostDoesNotShareAtTheFirstStartSetsItAsideAndASpareIsTried) {
@@ -451,8 +453,44 @@ TEST(HostFaults, AnotherDaemonOfTheSameHostIsNoSpareForItsFolder) {
   cluster.Submit(TestSpec("a", 1, 100));
   cluster.Connect("worker-1");
   cluster.state().fleet.workers.at("worker-1").hello.set_host("host-of-worker-0");
-  FailFolderProof(cluster, 0, "");
+  const std::vector<std::string> notes = FailFolderProof(cluster, 0, "");
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(notes, IsEmpty()) << "no host is set aside, not even for a moment";
+}
+
+TEST(HostFaults, AWorkerThatIsToldToStopIsNotBlamedAndOneThatCrashesIs) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  v1::WorkerMessage goodbye;
+  v1::Hello& hello = *goodbye.mutable_hello();
+  hello = cluster.state().fleet.workers.at("worker-1").hello;
+  hello.clear_devices();
+  const SessionId session = cluster.worker("worker-1").session;
+  const Effects left = cluster.SendFrom("worker-1", goodbye);
+  const bool closes = std::any_of(
+      left.messages.begin(), left.messages.end(),
+      [&](const ToWorker& message) { return message.session == session && message.then_close; });
+  EXPECT_TRUE(closes);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(cluster.job("a").record.last_failure().cause(), "WORKER_STOPPED");
+  std::vector<std::string> told;
+  for (const JobUpdate& update : cluster.updates) {
+    const v1::JobEvent& event = update.update.event();
+    if (event.event() == "WORKER_STOPPED" || event.event() == "RANK_LOST")
+      told.push_back(fmt::format("{} {}", event.event(), event.message()));
+  }
+  EXPECT_THAT(told, testing::ElementsAre("WORKER_STOPPED worker-1: it was told to stop",
+                                         "RANK_LOST rank 1 on worker-1"));
+  cluster.Disconnect("worker-1");
+  cluster.Connect("worker-1");
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+  cluster.StopRanks("a", 1, {"worker-0"});
+  cluster.StartRanks("a");
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  cluster.Disconnect("worker-1");
+  cluster.Connect("worker-1");
+  EXPECT_EQ(cluster.job("a").record.last_failure().cause(), "WORKER_LOST");
+  EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-1"));
 }
 
 TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {

@@ -1,6 +1,6 @@
-// The life of a job: the one place that ends its group or the job itself. Modules below report what
-// happened as a transition (coordinator/state/transition.h); group.h opens a group, recovery.h
-// decides what follows from a failure. Pure.
+// The life of a job: ends its group or the job itself when modules below ask for it by a transition
+// (coordinator/state/transition.h), when its time has come, or when it is cancelled. group.h opens
+// a group and takes it to its run; recovery.h ends one that failed and decides what follows. Pure.
 #ifndef TROUPE_COORDINATOR_JOB_LIFECYCLE_H_
 #define TROUPE_COORDINATOR_JOB_LIFECYCLE_H_
 

@@ -28,6 +28,9 @@ namespace {
 constexpr int kMaxDoublings = 16;
 constexpr char kHang[] = "HANG";
 constexpr char kCollective[] = "COLLECTIVE";
+constexpr char kRankLost[] = "RANK_LOST";
+constexpr char kWorkerLost[] = "WORKER_LOST";
+constexpr char kWorkerStopped[] = "WORKER_STOPPED";
 // Number of workers whose folders have to fail a job that never ran before the job itself is
 // blamed.
 constexpr int kMostFoldersTried = 3;
@@ -73,16 +76,18 @@ bool IsOfFolder(const v1::RankFailed& message) {
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
 }
 
-// Whether the folders of enough workers failed the job that no host is to blame.
-bool HostsFailAlike(const Job& job, const Turn& turn) {
+// Whether the folders of enough workers, now also that of `worker`, failed the job that no host is
+// to blame.
+bool HostsFailAlike(const Job& job, const std::string& worker, const Turn& turn) {
   const auto failed = [&](const auto& entry) {
     const auto& faults = entry.second.faults;
-    return std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
-      return fault.job == job.id() && !fault.folder.empty();
-    });
+    return entry.first != worker &&
+           std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
+             return fault.job == job.id() && !fault.folder.empty();
+           });
   };
   const BlameBook& book = turn.fleet.blame;
-  return std::count_if(book.begin(), book.end(), failed) >= kMostFoldersTried;
+  return 1 + std::count_if(book.begin(), book.end(), failed) >= kMostFoldersTried;
 }
 
 // Whether the job could be placed on hosts other than that of `worker` and those set aside.
@@ -118,12 +123,14 @@ bool LostEveryCommit(const Job& job) {
   return NewestCommit(job) == nullptr && HasQuarantined(job) && !ContinuesFromImages(job);
 }
 
-std::string RanksOn(const Job& job, const std::string& worker) {
+// For example "ranks 2, 3 on worker-1".
+std::string RanksOn(const Job& job, const v1::Failure& failure) {
   std::set<int32_t> ranks;
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
-    if (placement.worker() == worker) ranks.insert(placement.rank());
+    if (placement.worker() == failure.worker()) ranks.insert(placement.rank());
   }
-  return fmt::format("{}", fmt::join(ranks, ", "));
+  return fmt::format("{} {} on {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "),
+                     failure.worker());
 }
 
 // The one worker that has all of `ranks`; empty if there is none.
@@ -231,7 +238,7 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
       return;
     }
     breakdown.failure =
-        MakeFailure("WORKER_LOST",
+        MakeFailure(kWorkerLost,
                     "its stream closed, and the other ranks lost their connection to it", -1, gone);
   }
   FinalizeBreakdown(job, breakdown, turn);
@@ -260,24 +267,21 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   DropLeftImages(job, turn);
   const std::set<std::string> link_suspects = std::move(job.group->link_suspects);
   job.group.reset();
-  if (failure.cause() == "WORKER_LOST") {
-    RecordEvent(job, "WORKER_LOST", text, turn);
-    if (!failure.worker().empty()) {
-      RecordEvent(job, "RANK_LOST",
-                  fmt::format("{} on {}", RanksOn(job, failure.worker()), failure.worker()), turn);
-    }
+  if (failure.cause() == kWorkerLost || failure.cause() == kWorkerStopped) {
+    RecordEvent(job, failure.cause(), FailureTextUnder(failure.cause(), failure), turn);
+    if (!failure.worker().empty()) RecordEvent(job, kRankLost, RanksOn(job, failure), turn);
   } else if (failure.rank() >= 0) {
-    RecordEvent(job, "RANK_LOST", text, turn);
+    RecordEvent(job, kRankLost, FailureTextUnder(kRankLost, failure), turn);
   }
-  LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
-  if (failure.cause() == kCollective) LayBrokenLink(job, failure, link_suspects, turn);
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal || (breakdown.of_folder && (HostsFailAlike(job, turn) ||
+  if (breakdown.fatal || (breakdown.of_folder && (HostsFailAlike(job, failure.worker(), turn) ||
                                                   !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
     return;
   }
+  LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
+  if (failure.cause() == kCollective) LayBrokenLink(job, failure, link_suspects, turn);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit != nullptr && commit->step() >= job.steps()) {
     job.record.set_step(commit->step());
@@ -371,8 +375,8 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
                     [&](const auto& entry) { return ThenStop(job, entry.second); });
     if (leaving || job.group->phase == GroupPhase::kSettling) return;
     BreakGroup(job,
-               {MakeFailure("RANK_LOST", "it stopped without an order", message.rank(), worker),
-                true, false},
+               {MakeFailure(kRankLost, "it stopped without an order", message.rank(), worker), true,
+                false},
                turn);
     return;
   }
@@ -386,12 +390,14 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
 }
 
 void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason, Turn& turn) {
-  if (!job.group) return;
-  const bool concerned =
-      std::any_of(job.plan.ranks().begin(), job.plan.ranks().end(),
-                  [&](const v1::RankPlacement& placement) { return placement.worker() == worker; });
-  if (!concerned) return;
-  BreakGroup(job, {MakeFailure("WORKER_LOST", reason, -1, worker), false, false}, turn);
+  if (!job.group || !HasRankOn(job, worker)) return;
+  BreakGroup(job, {MakeFailure(kWorkerLost, reason, -1, worker), false, false}, turn);
+}
+
+void OnWorkerStopped(Job& job, const std::string& worker, Turn& turn) {
+  if (!job.group || !HasRankOn(job, worker)) return;
+  BreakGroup(job, {MakeFailure(kWorkerStopped, "it was told to stop", -1, worker), false, false},
+             turn);
 }
 
 }  // namespace troupe

@@ -31,6 +31,8 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
 void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& worker, Turn& turn);
 // `reason` says how the loss was detected.
 void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason, Turn& turn);
+// The worker was told to stop and has said goodbye, which is nobody's fault.
+void OnWorkerStopped(Job& job, const std::string& worker, Turn& turn);
 
 // Ends a job that waits to be restored and has only quarantined commits, because a restart from its
 // seed would only appear to continue it. No effect on other jobs.

@@ -72,7 +72,11 @@ Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSp
         "job {} has no checkpoint to resume from: all of them are quarantined", job.id());
   }
   TROUPE_RETURN_IF_ERROR(CheckImages(job, spec, turn));
-  if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
+  // A job that did not succeed may still have to save the state after its last step.
+  const int64_t least = job.record.state() == v1::JOB_STATE_SUCCEEDED || !ContinuesFromImages(job)
+                            ? reached + 1
+                            : reached;
+  if (reached > 0 && spec.training().steps() < least) {
     // If the caller states no number of steps, the job's state is the obstacle, not the request.
     return RefuseField(overrides.training().has_steps() ? StatusCode::kInvalidArgument
                                                         : StatusCode::kFailedPrecondition,

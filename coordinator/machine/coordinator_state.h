@@ -40,6 +40,7 @@ struct CoordinatorState {
   // job's name may be reused, and workers drop messages with an epoch that is not above all those
   // that they received for that name.
   uint64_t epoch_floor = 0;
+  std::map<std::string, int64_t> refusals;  // number of refused streams, by the text for the log
   LogReads log_reads;
   std::map<std::string, JobRemoval> removals;  // by job that is being deleted
   MonotonicTime keep_ended_time;  // when ended jobs are next checked, if old ones are removed

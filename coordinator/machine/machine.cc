@@ -29,6 +29,8 @@ namespace troupe {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 256;
+// Number of texts of which refusals are counted.
+constexpr size_t kMaxRefusals = 1024;
 
 class Stepper {
  public:
@@ -76,11 +78,12 @@ class Stepper {
 
   void operator()(const WorkerSaid& event) {
     const v1::WorkerMessage& message = event.message;
-    if (message.has_hello()) {
-      OnHello(message.hello(), event.session);
-      return;
-    }
     Worker* const worker = FindBySession(event.session, &state_.fleet);
+    if (message.has_hello()) {
+      const bool leaves = worker != nullptr && IsGoodbye(message.hello(), *worker);
+      return leaves ? OnGoodbye(worker->name, event.session)
+                    : OnHello(message.hello(), event.session);
+    }
     // Ignores messages before Hello, after another stream replaced this one, and for a former
     // leader.
     if (worker == nullptr) return;
@@ -366,9 +369,21 @@ class Stepper {
     Touch(job.id());
   }
 
+  // The count of refusals of `whom` with this one, which is logged at the 1st, 2nd, 4th, 8th … of
+  // them.
+  int64_t CountRefusal(const std::string& whom) {
+    if (state_.refusals.size() >= kMaxRefusals) state_.refusals.clear();
+    return ++state_.refusals[whom];
+  }
+
   // `whom`: for the log.
   void Refuse(SessionId session, const std::string& whom, const Status& status, bool retry) {
-    turn_.effects.notes.push_back(fmt::format("{} is refused: {}", whom, ToString(status)));
+    const int64_t count = CountRefusal(fmt::format("{}: {}", whom, ToString(status)));
+    if ((count & (count - 1)) == 0) {
+      turn_.effects.notes.push_back(fmt::format(
+          "{} is refused{}: {}", whom, count == 1 ? "" : fmt::format(" ({} times so far)", count),
+          ToString(status)));
+    }
     v1::CoordinatorMessage message;
     message.set_leader_epoch(state_.leader_epoch);
     message.mutable_refused()->set_code(static_cast<int>(status.code()));
@@ -412,6 +427,17 @@ class Stepper {
     AskForBurnInAnew(hello.name(), turn_);
     // Resends requests made while it was away, or before its ranks had ended.
     for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
+    turn_.reschedule = true;
+  }
+
+  void OnGoodbye(std::string name, SessionId session) {
+    turn_.effects.notes.push_back(fmt::format("worker \"{}\" leaves: it was told to stop", name));
+    v1::CoordinatorMessage answer;
+    answer.set_leader_epoch(state_.leader_epoch);
+    answer.mutable_heartbeat_ack();
+    turn_.effects.messages.push_back({session, std::move(answer), true});
+    CloseSession(session, turn_.now, &state_.fleet);
+    ForEachGroupOn(name, [&](Job& job) { OnWorkerStopped(job, name, turn_); });
     turn_.reschedule = true;
   }
 

@@ -172,6 +172,37 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("incarnation must be positive")));
 }
 
+TEST(Machine, AWorkerThatIsRefusedAgainAndAgainIsNotedEverLessOften) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  WorkerSaid twin{77, {}};
+  v1::Hello* const hello = twin.message.mutable_hello();
+  hello->set_protocol_version(2);
+  hello->set_name("worker-0");
+  hello->set_host("elsewhere");
+  hello->set_incarnation(99);
+  std::vector<std::string> notes;
+  for (int time = 0; time < 100; ++time) {
+    ++twin.session;
+    for (const std::string& note : cluster.Do(twin).notes) notes.push_back(note);
+  }
+  ASSERT_EQ(notes.size(), 7u);
+  EXPECT_THAT(notes.back(), HasSubstr("is refused (64 times so far)"));
+}
+
+TEST(Machine, AJobBehindAnotherSaysForWhichItWaits) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  cluster.Submit(TestSpec("a", 1, 3));
+  for (const char* job : {"b", "c", "d"}) cluster.Submit(TestSpec(job, 1, 3));
+  EXPECT_THAT(cluster.job("b").waiting_for, HasSubstr("0 are free"));
+  EXPECT_EQ(cluster.job("c").waiting_for, "waits behind jobs/b");
+  EXPECT_EQ(cluster.job("d").waiting_for, "waits behind jobs/b");
+  Cancel(cluster, "b", false);
+  EXPECT_THAT(cluster.job("c").waiting_for, HasSubstr("0 are free"));
+  EXPECT_EQ(cluster.job("d").waiting_for, "waits behind jobs/c");
+}
+
 TEST(Machine, TheRecordOfAJobIsInTheWritesThatComeBeforeItsReply) {
   TestCluster cluster;
   const CreateJobCall call = [] {
@@ -344,6 +375,25 @@ TEST(Machine, ACancelWithCheckpointEndsAfterTheCommitInsideTheGrantedWindow) {
   EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path(),
             NewestCommit(cluster.job("a"))->path());
   EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().group_epoch(), 2u);
+}
+
+TEST(Machine, ResumeTakesNoFewerStepsThanAreCompletedHoweverTheJobEnded) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 10);
+  cluster.Commit("a", AttemptOf(cluster, 10), 10);
+  Cancel(cluster, "a", false);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
+  v1::JobSpec overrides;
+  overrides.mutable_training()->set_steps(10);
+  const Status refused = Resume(cluster, "a", overrides).replies[0].status;
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  ASSERT_EQ(ViolationsOf(refused).size(), 1u) << refused;
+  EXPECT_EQ(ViolationsOf(refused)[0].field, "training.steps");
+  EXPECT_EQ(ViolationsOf(refused)[0].description,
+            "is 10, must be above the 10 steps that job a has completed");
+  overrides.mutable_training()->set_steps(11);
+  EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
 }
 
 TEST(Machine, ResumeKeepsTheModelAndMayTakeMoreSteps) {

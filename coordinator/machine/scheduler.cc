@@ -1,5 +1,6 @@
 #include "coordinator/machine/scheduler.h"
 
+#include <iterator>
 #include <utility>
 
 #include "coordinator/job/doubts.h"
@@ -41,10 +42,15 @@ StatusOr<v1::Plan> PlaceOn(const ClusterView& view, const v1::JobSpec& spec, con
                                              turn.limits().blame_half_life));
 }
 
+// Whether former ranks of the job end shortly and free their devices.
+bool RanksStillEnd(const Job& job, const Turn& turn) {
+  return job.choose_time && turn.now < *job.choose_time && HoldsDevices(turn.fleet, job.id());
+}
+
 // Whether the devices of the job's own former ranks, which end shortly, may spare it the suspected
 // devices.
 bool WaitsForItsRanks(const Job& job, const ClusterView& free_view, int ranks, const Turn& turn) {
-  return job.choose_time && turn.now < *job.choose_time && HoldsDevices(turn.fleet, job.id()) &&
+  return RanksStillEnd(job, turn) &&
          CountClean(free_view, turn.fleet.blame, turn.now, turn.limits().blame_half_life) < ranks;
 }
 
@@ -114,6 +120,11 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
     shortage = placed.status();
   }
   if (!from_images && StartSmaller(job, view.free, turn)) return Placement::kStarted;
+  // Nothing is missing if the job's former ranks, which are ending, hold what it needs.
+  const bool has_enough =
+      !from_images && RanksStillEnd(job, turn) &&
+      ListDevicesFor(turn.fleet, job.id()).free_devices.size() >= static_cast<size_t>(ranks);
+  if (has_enough) return Placement::kWaitsItsTurn;
   if (!shortage.ok()) {
     ReportWaiting(job, std::string(Message(shortage)), turn);
   } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
@@ -128,6 +139,19 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
       from_images ? PlaceAtImages(job, view.all).ok()
                   : view.all_count() >= ranks && planner.place(job.spec, submitted, view.all).ok();
   return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
+}
+
+// Says of each job behind `first`, whose turn it is, that it waits for that.
+void ReportBehind(std::set<QueueKey>::const_iterator first, const std::set<QueueKey>& queue,
+                  std::map<std::string, Job>* jobs, Turn& turn) {
+  const std::string text = fmt::format("waits behind jobs/{}", first->id);
+  for (auto key = std::next(first); key != queue.end(); ++key) {
+    Job& job = jobs->at(key->id);
+    const bool backs_off = job.place_not_before && turn.now < *job.place_not_before;
+    if (backs_off || job.waiting_for == text) continue;
+    job.waiting_free_count = -1;  // its text changes when its turn comes
+    ReportWaiting(job, text, turn);
+  }
 }
 
 }  // namespace
@@ -149,6 +173,7 @@ PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>
         break;
       case Placement::kWaitsItsTurn:
         placed.waits_its_turn = *key;
+        ReportBehind(key, *queue, jobs, turn);
         return placed;
       case Placement::kLacksCapacity:
       case Placement::kBackingOff:

@@ -74,15 +74,18 @@ constexpr Duration kLookLimit = std::chrono::seconds(20);
 void CheckData(const Creation& call, bool must_be_here, const WorkPool& data_checks,
                LimitedCalls& looks, const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
-  const auto look = [prepared = call.prepared, must_be_here] {
+  const auto look = [prepared = call.prepared, must_be_here]() -> Status {
     PosixFileSystem files;
-    const Status data = CheckJobData(files, *prepared->spec, must_be_here);
-    return data.ok() ? CheckInitialLoad(files, *prepared->spec, must_be_here) : data;
+    TROUPE_RETURN_IF_ERROR(CheckJobData(files, *prepared->spec, must_be_here));
+    TROUPE_RETURN_IF_ERROR(CheckInitialLoad(files, *prepared->spec, must_be_here));
+    return CheckCheckpointFolder(files, *prepared->spec, must_be_here);
   };
   data_checks.Run([name = call.request.job().name(), look, &looks, done](const Status& turn) {
     if (!turn.ok()) return done(turn);
-    done(looks.Run(look, kLookLimit,
-                   fmt::format("the check of data and checkpoint.initial_load of job {}", name)));
+    done(looks.Run(
+        look, kLookLimit,
+        fmt::format("the check of data, checkpoint.initial_load and checkpoint.folder of job {}",
+                    name)));
   });
 }
 

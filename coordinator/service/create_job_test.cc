@@ -7,7 +7,9 @@
 #include <cmath>
 #include <vector>
 
+#include "base/file_system.h"
 #include "base/temporary_directory.h"
+#include "coordinator/service/data_check.h"
 #include "coordinator/service/server.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -30,6 +32,24 @@ v1::JobSpec Spec(const std::string& name) {
   spec.mutable_training()->set_global_batch_size(2);
   spec.mutable_checkpoint()->set_folder("");
   return spec;
+}
+
+TEST(CheckpointFolder, IsRefusedWhereItMustBeHereAndCannotBeMade) {
+  PosixFileSystem files;
+  const TemporaryDirectory directory;
+  v1::JobSpec spec = Spec("a");
+  spec.mutable_checkpoint()->set_folder("/proc/foo/bar");
+  EXPECT_TRUE(CheckCheckpointFolder(files, spec, false).ok());
+  const Status refused = CheckCheckpointFolder(files, spec, true);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)),
+              HasSubstr("checkpoint.folder is /proc/foo/bar, which cannot be made"));
+  spec.mutable_checkpoint()->set_folder(directory.Child("new") + "/a");
+  EXPECT_TRUE(CheckCheckpointFolder(files, spec, true).ok());
+  EXPECT_FALSE(files.Stat(directory.Child("new"), SymbolicLinks::kFollow).ok())
+      << "nothing is left";
+  spec.mutable_checkpoint()->set_folder(directory.path());
+  EXPECT_TRUE(CheckCheckpointFolder(files, spec, true).ok());
 }
 
 class CreateJobTest : public ::testing::Test {

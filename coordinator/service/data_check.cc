@@ -50,6 +50,26 @@ Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool mus
   return CheckContinues(*manifest, complete);
 }
 
+Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, bool must_be_here) {
+  const std::string& folder = complete.checkpoint().folder();
+  if (folder.empty() || !must_be_here) return OkStatus();
+  std::string missing;
+  const auto is_missing = [&](const std::string& path) {
+    return files.Stat(path, SymbolicLinks::kFollow).status().code() == StatusCode::kNotFound;
+  };
+  for (std::string path = folder; path != "/" && is_missing(path); path = ParentDirectory(path))
+    missing = path;
+  if (missing.empty()) return OkStatus();
+  // Only an attempt shows it: /proc grants every right and has no room for folders.
+  const Status made = files.MakeDirectory(missing);
+  if (made.ok() || made.code() == StatusCode::kAlreadyExists) {
+    if (made.ok()) files.RemoveDirectory(missing).IgnoreError();
+    return OkStatus();
+  }
+  return RefuseField(StatusCode::kInvalidArgument, "checkpoint.folder",
+                     "is {}, which cannot be made: {}", folder, Message(made));
+}
+
 bool AllWorkersAreHere(const Fleet& fleet) {
   utsname host{};
   if (uname(&host) != 0) return false;

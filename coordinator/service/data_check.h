@@ -20,6 +20,10 @@ Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be
 // unless `must_be_here`.
 Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
+// Returns INVALID_ARGUMENT with checkpoint.folder if it does not exist and cannot be made here.
+// Passes unless it `must_be_here`. The folder is not left behind.
+Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
+
 // Returns true if there are workers and all of them run on this host, so that data missing here
 // exists nowhere.
 bool AllWorkersAreHere(const Fleet& fleet);

@@ -4,29 +4,21 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/worker_name.h"
 #include "plan/device/device_profile.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kProtocolVersion = 2;
-constexpr size_t kMaxNameBytes = 253;
 constexpr int kMaxDevices = 1024;
-
-bool IsNameByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_';
-}
 
 Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   if (hello.protocol_version() != kProtocolVersion) {
     return FailedPrecondition("protocol_version is {}, but this coordinator uses {}",
                               hello.protocol_version(), kProtocolVersion);
   }
-  if (hello.name().empty() || hello.name().size() > kMaxNameBytes ||
-      !std::all_of(hello.name().begin(), hello.name().end(), IsNameByte)) {
-    return InvalidArgument("name must be 1 to {} of [A-Za-z0-9._-]", kMaxNameBytes);
-  }
+  TROUPE_RETURN_IF_ERROR(CheckWorkerName(hello.name()));
   if (hello.incarnation() == 0) return InvalidArgument("incarnation must be positive");
   if (hello.devices_size() > kMaxDevices) {
     return InvalidArgument("devices: {} exceed the limit of {}", hello.devices_size(), kMaxDevices);
@@ -112,6 +104,11 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   worker.denied_messages = 0;
   fleet->sessions[session] = hello.name();
   return outcome;
+}
+
+bool IsGoodbye(const v1::Hello& hello, const Worker& worker) {
+  return hello.devices().empty() && !worker.hello.devices().empty() &&
+         LifeOf(worker) == WorkerLife{hello.name(), hello.incarnation()};
 }
 
 Worker* FindBySession(SessionId session, Fleet* fleet) {

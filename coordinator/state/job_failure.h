@@ -25,6 +25,8 @@ v1::Failure MakeFailure(const std::string& cause, const std::string& message, in
 
 // For logs and events, for example "RANK_CRASHED: rank 2 on worker-1: …".
 std::string FailureText(const v1::Failure& failure);
+// The same for the text of `event`, without the cause if the event has its name: "rank 2 on …".
+std::string FailureTextUnder(const std::string& event, const v1::Failure& failure);
 
 }  // namespace troupe
 

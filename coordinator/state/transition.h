@@ -1,6 +1,6 @@
-// The requests of modules to the lifecycle (coordinator/job/lifecycle.h), which alone ends groups
-// and jobs. Modules below it return a transition instead of calling upward; who receives one must
-// apply it.
+// The requests of modules to the lifecycle (coordinator/job/lifecycle.h), which ends groups and
+// jobs, those that failed through coordinator/job/recovery.h. Other modules below it return a
+// transition instead of calling upward; who receives one must apply it.
 #ifndef TROUPE_COORDINATOR_STATE_TRANSITION_H_
 #define TROUPE_COORDINATOR_STATE_TRANSITION_H_
 

@@ -81,29 +81,6 @@ inline std::string OperationName(const model::Program& program, const model::Op&
   return name;
 }
 
-// Converts a program's collective purpose to the collective library's enum.
-inline Purpose PurposeOf(model::CollectivePurpose purpose) {
-  switch (purpose) {
-    case model::CollectivePurpose::kTensor:
-      return Purpose::kTensor;
-    case model::CollectivePurpose::kSequence:
-      return Purpose::kSequence;
-    case model::CollectivePurpose::kContext:
-      return Purpose::kContext;
-    case model::CollectivePurpose::kDispatch:
-      return Purpose::kDispatch;
-    case model::CollectivePurpose::kUnshard:
-      return Purpose::kUnshard;
-    case model::CollectivePurpose::kGradient:
-      return Purpose::kGradient;
-    case model::CollectivePurpose::kPipe:
-      return Purpose::kPipe;
-    case model::CollectivePurpose::kControl:
-      return Purpose::kControl;
-  }
-  return Purpose::kControl;
-}
-
 // The communicator of a collective op, or null if its group has one rank or the op is no
 // collective.
 inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator& find) {

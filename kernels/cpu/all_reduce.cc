@@ -72,7 +72,7 @@ StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> r
                                                      std::shared_ptr<InFlight> in_flight) {
   const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce, attributes.wire);
   if (!reduction) return InvalidArgument("a reduction of {} is not supported", model::Name(dtype));
-  return std::make_unique<AllReduce>(std::move(ranges), *reduction, PurposeOf(attributes.purpose),
+  return std::make_unique<AllReduce>(std::move(ranges), *reduction, attributes.purpose,
                                      communicator, std::move(in_flight));
 }
 

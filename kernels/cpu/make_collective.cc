@@ -17,7 +17,7 @@ using model::Op;
 using model::OpKind;
 using model::ValueId;
 
-Purpose PurposeOfOp(const Op& op) { return PurposeOf(model::CollectiveOf(op).purpose); }
+Purpose PurposeOfOp(const Op& op) { return model::CollectiveOf(op).purpose; }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
        .counts =
            BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group)),
        .dtype = whole.dtype,
-       .purpose = PurposeOf(attributes.purpose),
+       .purpose = attributes.purpose,
        .wire = attributes.wire},
       CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
@@ -53,9 +53,8 @@ MadeInstruction Preparation::MakeAllGather(const Making& making) {
   std::vector<size_t> bytes =
       BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group));
   for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
-  return cpu::MakeAllGather(making.in(0), making.out(0), std::move(bytes),
-                            PurposeOf(attributes.purpose), CommunicatorOf(op, find_communicator_),
-                            InFlightOf(op));
+  return cpu::MakeAllGather(making.in(0), making.out(0), std::move(bytes), attributes.purpose,
+                            CommunicatorOf(op, find_communicator_), InFlightOf(op));
 }
 
 MadeInstruction Preparation::MakeExchangeHeads(const Making& making) {

@@ -22,7 +22,7 @@ RowMove Reversed(RowMove move) {
 RowExchange::RowExchange(const model::Program& program, const model::Op& op, size_t element_bytes) {
   const auto& attributes = std::get<model::ExchangeHeadsAttributes>(op.attributes);
   const bool to_rows = attributes.to_rows;
-  purpose_ = PurposeOf(attributes.purpose);
+  purpose_ = attributes.purpose;
   const int ranks = model::GroupSize(program.mesh, attributes.group);
   const int64_t samples = attributes.samples;
   // The side with all rows.

@@ -14,7 +14,7 @@ using model::RankOfChunk;
 RowRelayout::RowRelayout(const model::Program& program, const model::Op& op, size_t element_bytes) {
   const auto& relayout = std::get<model::RelayoutAttributes>(op.attributes);
   const model::Value& x = program.value(op.inputs[0]);
-  purpose_ = PurposeOf(relayout.purpose);
+  purpose_ = relayout.purpose;
   const int ranks = program.mesh.degrees[model::Axis::kContext];
   const int own = program.mesh.coordinates[model::Axis::kContext];
   const int64_t samples = relayout.samples;

@@ -22,7 +22,7 @@ Status AllReduce(const Operation& operation) {
   for (size_t i = 0; i < operation.outputs.size(); ++i) {
     TROUPE_RETURN_IF_ERROR(operation.communicator->AllReduce(
         operation.outputs[i], operation.Output(static_cast<int>(i)).elements(), reduction,
-        PurposeOf(attributes.purpose)));
+        attributes.purpose));
   }
   return OkStatus();
 }

@@ -20,9 +20,8 @@ Status AllToAll(const Operation& operation) {
   }
   const int ranks = operation.communicator->size();
   if (!counted) {
-    return operation.communicator->AllToAll(input, output,
-                                            operation.Extent(0, 0) / ranks * sizeof(double),
-                                            PurposeOf(attributes.purpose));
+    return operation.communicator->AllToAll(
+        input, output, operation.Extent(0, 0) / ranks * sizeof(double), attributes.purpose);
   }
   std::vector<size_t> bytes[2];
   for (int side = 0; side < 2; ++side) {
@@ -32,8 +31,7 @@ Status AllToAll(const Operation& operation) {
       bytes[side][c / (counts / ranks)] += operation.Count(1 + side, c) * row * sizeof(double);
     }
   }
-  return operation.communicator->AllToAll(input, output, bytes[0], bytes[1],
-                                          PurposeOf(attributes.purpose));
+  return operation.communicator->AllToAll(input, output, bytes[0], bytes[1], attributes.purpose);
 }
 
 }  // namespace troupe::kernels::reference

@@ -18,7 +18,7 @@ Status ReduceScatter(const Operation& operation) {
   return operation.communicator->ReduceScatter(
       data.data(), operation.outputs[0],
       BlockElements(whole, attributes.cut, operation.communicator->size()), SumFloat64(),
-      PurposeOf(attributes.purpose));
+      attributes.purpose);
 }
 
 Status AllGather(const Operation& operation) {
@@ -33,7 +33,7 @@ Status AllGather(const Operation& operation) {
   std::vector<size_t> bytes = BlockElements(whole, attributes.cut, operation.communicator->size());
   for (size_t& count : bytes) count *= sizeof(double);
   return operation.communicator->AllGather(block.data(), operation.outputs[0], bytes,
-                                           PurposeOf(attributes.purpose));
+                                           attributes.purpose);
 }
 
 Status ExchangeHeads(const Operation& operation) {

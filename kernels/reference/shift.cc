@@ -18,7 +18,7 @@ Status Shift(const Operation& operation) {
   const RingShift shift(communicator->size(), communicator->rank(), attributes.shift,
                         elements * sizeof(double));
   return communicator->AllToAll(operation.inputs[0], operation.outputs[0], shift.send_bytes,
-                                shift.receive_bytes, PurposeOf(attributes.purpose));
+                                shift.receive_bytes, attributes.purpose);
 }
 
 }  // namespace troupe::kernels::reference

@@ -6,24 +6,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/purpose.h"
 #include "model/program/collective_group.h"
 #include "model/program/context_rows.h"
 #include "model/program/value.h"
 
 namespace troupe::model {
 
-// The purpose of a collective: shown by metrics, watchdog, recorder and traces.
-enum class CollectivePurpose : uint8_t {
-  kTensor,
-  kSequence,
-  kContext,
-  kDispatch,
-  kUnshard,
-  kGradient,
-  kPipe,
-  kControl
-};
-const char* Name(CollectivePurpose purpose);
+using CollectivePurpose = Purpose;
 
 enum class ReduceKind : uint8_t { kSum, kMax };
 

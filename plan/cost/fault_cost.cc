@@ -29,6 +29,12 @@ std::string FaultCost(const v1::JobSpec& spec) {
     return "no checkpoints (checkpoint.folder is empty): a fault costs all work since the start";
   }
   std::string period;
+  if (checkpoint.interval() > spec.training().steps() && spec.training().steps() > 0) {
+    return fmt::format(
+        "only the final checkpoint (training ends at step {}, before the first one that is due): a "
+        "fault costs all work since the start",
+        spec.training().steps());
+  }
   if (checkpoint.interval() > 0) {
     period = checkpoint.interval() == 1 ? "1 step" : fmt::format("{} steps", checkpoint.interval());
   } else if (checkpoint.interval_seconds() > 0) {

@@ -30,6 +30,14 @@ TEST(FaultCost, AStatedNumberOfStepsWins) {
   EXPECT_EQ(SecondsBetweenCheckpoints(WithDefaults(spec)), 0);
 }
 
+TEST(FaultCost, AnIntervalBeyondTheEndIsTheFinalOneAlone) {
+  v1::JobSpec spec;
+  spec.mutable_training()->set_steps(5);
+  spec.mutable_checkpoint()->set_interval(40);
+  EXPECT_THAT(FaultCost(WithDefaults(spec)), HasSubstr("only the final checkpoint"));
+  EXPECT_THAT(FaultCost(WithDefaults(spec)), testing::Not(HasSubstr("40")));
+}
+
 TEST(FaultCost, NoStepsAndNoTimeIsTheFinalOneAlone) {
   v1::JobSpec spec;
   spec.mutable_training()->set_steps(700);

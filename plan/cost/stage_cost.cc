@@ -76,8 +76,8 @@ class StageTraffic {
   bool knows_islands() const { return islands_.known(); }
 
  private:
-  void Add(const std::string& axis, const char* purpose, double bytes, bool spans) {
-    Sent& sent = traffic_[{axis, purpose}];
+  void Add(const std::string& axis, std::string_view purpose, double bytes, bool spans) {
+    Sent& sent = traffic_[{axis, std::string(purpose)}];
     sent.bytes += bytes;
     if (spans) sent.across += bytes;
   }

@@ -30,6 +30,15 @@ TEST(DeviceProfile, IsReadFromItsKeys) {
   EXPECT_EQ(profile->fabric().bytes_per_second(), 50e9);
 }
 
+TEST(DeviceProfile, AWholeNumberMayHaveAnExponent) {
+  std::string text = kWhole;
+  const std::string plain = "memory_bytes: 80000000000";
+  const auto profile =
+      ParseDeviceProfile(text.replace(text.find(plain), plain.size(), "memory_bytes: 80e9"), "p");
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->memory_bytes(), 80'000'000'000);
+}
+
 TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
   const auto refused = [](const std::string& from, const std::string& to, const char* words) {
     std::string text = kWhole;

@@ -24,18 +24,22 @@ using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// The number of one-letter insertions, deletions and substitutions from `a` to `b`.
+// The number of one-letter insertions, deletions and substitutions, and swaps of neighbours, from
+// `a` to `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<size_t> before;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    const std::vector<size_t> above = row;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      const size_t substituted = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, substituted});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    before = above;
   }
   return row.back();
 }
@@ -57,20 +61,22 @@ void CollectKeys(const Descriptor* descriptor, const std::string& prefix,
   }
 }
 
-// Returns the key of `root` nearest to `path`: first by the last word, so that a key in the wrong
-// section is found too, then by the whole path.
-std::string NearestKey(const Descriptor* root, std::string_view path) {
+// Returns "; the nearest known key is KEY" with the key of `root` nearest to `path`: first by the
+// last word, so that a key in the wrong section is found too, then by the whole path. Returns "" if
+// more than a third of the letters of that word differ.
+std::string NearestKeyText(const Descriptor* root, std::string_view path) {
   std::vector<std::string> keys;
   CollectKeys(root, "", &keys);
   const auto last_word = [](std::string_view dotted) {
     return dotted.substr(dotted.rfind('.') + 1);
   };
-  return *std::min_element(keys.begin(), keys.end(), [&](const auto& a, const auto& b) {
-    const auto rank = [&](std::string_view key) {
-      return std::pair(EditDistance(last_word(path), last_word(key)), EditDistance(path, key));
-    };
-    return rank(a) < rank(b);
-  });
+  const auto rank = [&](std::string_view key) {
+    return std::pair(EditDistance(last_word(path), last_word(key)), EditDistance(path, key));
+  };
+  const std::string& nearest = *std::min_element(
+      keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  if (rank(nearest).first * 3 > last_word(path).size()) return "";
+  return "; the nearest known key is " + nearest;
 }
 
 std::string_view TypeWord(const FieldDescriptor* field) {
@@ -103,6 +109,23 @@ std::string NodeText(const YAML::Node& node) {
   }
 }
 
+// Reads a whole number with an exponent, such as 80e9.
+template <typename T>
+std::optional<T> ParseExponent(std::string_view text, bool* out_of_range) {
+  constexpr double kExact = 9007199254740992;  // beyond it a double is not every whole number
+  double value = 0;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.find_first_of("eE") == std::string_view::npos || end != text.data() + text.size())
+    return std::nullopt;
+  if (error == std::errc() && value != std::trunc(value)) return std::nullopt;
+  *out_of_range = error != std::errc() || std::abs(value) > kExact ||
+                  value < static_cast<double>(std::numeric_limits<T>::min()) ||
+                  value > static_cast<double>(std::numeric_limits<T>::max());
+  if (*out_of_range) return std::nullopt;
+  return static_cast<T>(value);
+}
+
 template <typename T>
 std::optional<T> ParseWhole(std::string_view text, bool* out_of_range) {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -114,7 +137,9 @@ std::optional<T> ParseWhole(std::string_view text, bool* out_of_range) {
       text != "-";
   *out_of_range = digits_only && (error == std::errc::result_out_of_range ||
                                   (text[0] == '-' && std::is_unsigned_v<T>));
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return digits_only ? std::nullopt : ParseExponent<T>(text, out_of_range);
+  }
   return value;
 }
 
@@ -150,8 +175,7 @@ class Reader {
       const std::string path = Join(prefix, key);
       const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key);
       if (field == nullptr) {
-        Add(entry.first, path, "is an unknown key; the nearest known key is {}",
-            NearestKey(root_, path));
+        Add(entry.first, path, "is an unknown key{}", NearestKeyText(root_, path));
       } else if (!seen.insert(key).second) {
         Add(entry.first, path, "is a duplicate key");
       } else {
@@ -278,6 +302,13 @@ class Reader {
   Violations* violations_;
 };
 
+// The words of yaml-cpp, or plainer ones for a bracket that is not closed.
+std::string PlainYamlError(const std::string& text) {
+  if (text == YAML::ErrorMsg::END_OF_MAP_FLOW) return "a { is not closed";
+  if (text == YAML::ErrorMsg::END_OF_SEQ_FLOW) return "a [ is not closed";
+  return text;
+}
+
 // Converts the exceptions of yaml-cpp to a Status; our code does not throw.
 StatusOr<YAML::Node> LoadYaml(std::string_view text, std::string_view source) {
   try {
@@ -290,8 +321,10 @@ StatusOr<YAML::Node> LoadYaml(std::string_view text, std::string_view source) {
     return InvalidArgument("{}:{}: is nested more than {} levels deep", source,
                            error.mark.is_null() ? 1 : error.mark.line + 1, error.depth() - 1);
   } catch (const YAML::Exception& error) {
-    return InvalidArgument("{}:{}: {}", source, error.mark.is_null() ? 1 : error.mark.line + 1,
-                           error.msg);
+    const auto lines = static_cast<int>(std::ranges::count(text, '\n')) + !text.ends_with('\n');
+    // An error found at the end of the text has the line after its last.
+    const int line = error.mark.is_null() ? 1 : std::min(error.mark.line + 1, std::max(lines, 1));
+    return InvalidArgument("{}:{}: {}", source, line, PlainYamlError(error.msg));
   } catch (const std::exception& error) {
     return InvalidArgument("{}: {}", source, error.what());
   }
@@ -351,8 +384,8 @@ Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec) {
     begin = end + 1;
   }
   if (field == nullptr) {
-    violations.Add(path, "is an unknown key; the nearest known key is {} (--set)",
-                   NearestKey(v1::JobSpec::descriptor(), path));
+    violations.Add(path, "is an unknown key{} (--set)",
+                   NearestKeyText(v1::JobSpec::descriptor(), path));
     return violations.ToStatus();
   }
   TROUPE_ASSIGN_OR_RETURN(YAML::Node node, LoadYaml(key_and_value.substr(equals + 1), source));

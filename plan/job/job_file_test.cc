@@ -53,7 +53,10 @@ TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
             "model.hiden_size is an unknown key; the nearest known key is model.hidden_size "
             "(job.yaml:3)"},
            {"steps: 3\n", "the nearest known key is training.steps (job.yaml:1)"},
-           {"model: {learning_rate: 1}", "is an unknown key"},
+           {"model: {learning_rate: 1}", "model.learning_rate is an unknown key (job.yaml:1)"},
+           {"modle: {hidden_size: 3}", "the nearest known key is model (job.yaml:1)"},
+           {"training: {steps: 15e-1}", "training.steps is 15e-1, not a whole number"},
+           {"training: {steps: 1e30}", "training.steps is 1e30, out of the range of int64"},
            {"name: a\nname: b\n", "name is a duplicate key (job.yaml:2)"},
            {"training: {steps: 1}\ntraining: {steps: 2}\n", "training is a duplicate key"},
            {"training: {steps: ten}", "training.steps is ten, not a whole number (job.yaml:1)"},
@@ -75,7 +78,8 @@ TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
            {"- a\n- b\n", "is a list, not a mapping"},
            {"hello", "is hello, not a mapping"},
            {"name: a\n---\nname: b\n", "has 2 YAML documents"},
-           {"model: {hidden_size: 3", "job.yaml:"},
+           {"model: {\n  hidden_size: 3\n", "job.yaml:2: a { is not closed"},
+           {"name: [a", "job.yaml:1: a [ is not closed"},
            {"a: &a [*a]", "unknown key"},
            {"? [x]\n: 1\n", "key that is not a text"}}) {
     const auto spec = ParseJobFile(bad.text, "job.yaml");

@@ -29,7 +29,12 @@ Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Statu
   for (int i = 0; i < spec.data().blend_size(); ++i) {
     if (field == fmt::format("data.blend[{}].path", i)) value = spec.data().blend(i).path();
   }
-  return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}", value, Message(why));
+  std::string_view reason = Message(why);
+  const std::string repeated = fmt::format("{} {} ", field, value);
+  if (!reason.starts_with(repeated))
+    return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}", value, reason);
+  reason.remove_prefix(repeated.size());
+  return RefuseField(StatusCode::kInvalidArgument, field, "is {}, which {}", value, reason);
 }
 
 std::vector<Violation> ViolationsOf(const Status& status) {

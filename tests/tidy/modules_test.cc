@@ -209,19 +209,23 @@ struct Function {
   size_t lines = 0;
 };
 
-bool StartsWithAny(const std::string& text, const std::vector<std::string>& words) {
-  return std::ranges::any_of(words,
-                             [&](const std::string& word) { return text.starts_with(word); });
+// Whether no function begins with this line.
+bool BeginsNoFunction(const std::string& text) {
+  static const std::set<std::string> kWords = {"namespace", "struct", "class", "enum",  "union",
+                                               "switch",    "if",     "for",   "while", "else",
+                                               "do",        "return", "case"};
+  const bool is_other =
+      std::ranges::any_of(std::vector<std::string>{"//", "}", "#", "TEST"},
+                          [&](const auto& begin) { return text.starts_with(begin); });
+  const auto end =
+      std::ranges::find_if(text, [](unsigned char c) { return !std::isalnum(c) && c != '_'; });
+  return is_other || kWords.contains(std::string(text.begin(), end));
 }
 
 // Finds the functions defined at indentation 0 or, inside classes, 2. It relies on the layout of
 // clang-format: a body begins with a line that ends with `{` and ends with `}` at the indentation
 // of the signature's first line.
 std::vector<Function> Functions(const SourceFile& file) {
-  static const std::vector<std::string> kNoFunction = {
-      "namespace", "struct", "class", "enum",  "union",  "extern", "//",
-      "switch",    "if",     "for",   "while", "else",   "}",      "do",
-      "return",    "case",   "#",     "TEST",  "const ", "static"};
   std::vector<Function> functions;
   for (size_t begin = 0; begin < file.lines.size(); ++begin) {
     const std::string& line = file.lines[begin];
@@ -229,7 +233,7 @@ std::vector<Function> Functions(const SourceFile& file) {
     if (indent == std::string::npos || (indent != 0 && indent != 2)) continue;
     const std::string text = line.substr(indent);
     const size_t open = text.find('(');
-    if (open == std::string::npos || StartsWithAny(text, kNoFunction)) continue;
+    if (open == std::string::npos || BeginsNoFunction(text)) continue;
     // The signature goes on over lines of a deeper indentation.
     size_t body = begin;
     while (body < file.lines.size() && !file.lines[body].ends_with("{") &&
@@ -270,17 +274,38 @@ TEST(Functions, AreShortEnoughToReadAtOnce) {
 }
 
 TEST(Functions, AreMeasuredFromSignatureToBrace) {
-  const SourceFile file{
-      "a.cc",
-      {"int A::F(int a,", "         int b) {", "  if (a) {", "    return 1;", "  }", "  return b;",
-       "}", "", "class B {", "  void G() {", "    H();", "  }", "};"}};
+  const SourceFile file{"a.cc",
+                        {"int A::F(int a,",
+                         "         int b) {",
+                         "  if (a) {",
+                         "    return 1;",
+                         "  }",
+                         "  return b;",
+                         "}",
+                         "",
+                         "class B {",
+                         "  void G() {",
+                         "    H();",
+                         "  }",
+                         "};",
+                         "",
+                         "double D() {",
+                         "  return 1;",
+                         "}",
+                         "",
+                         "static const int& S() {",
+                         "  do (void)D();",
+                         "  while (false);",
+                         "}"}};
   const std::vector<Function> functions = Functions(file);
-  ASSERT_EQ(functions.size(), 2u);
+  ASSERT_EQ(functions.size(), 4u);
   EXPECT_EQ(functions[0].name, "A::F");
   EXPECT_EQ(functions[0].lines, 7u);
   EXPECT_EQ(functions[1].name, "G");
   EXPECT_EQ(functions[1].first_line, 10u);
   EXPECT_EQ(functions[1].lines, 3u);
+  EXPECT_EQ(functions[2].name, "D");
+  EXPECT_EQ(functions[3].name, "S");
 }
 
 }  // namespace

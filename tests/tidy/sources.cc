@@ -23,7 +23,6 @@ std::vector<SourceFile> ReadFiles(const std::vector<std::string>& folders,
                                   const std::set<std::string>& extensions) {
   std::vector<SourceFile> files;
   for (const std::string& folder : folders) {
-    if (!fs::exists(folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (extensions.contains(entry.path().extension())) files.push_back(ReadFile(entry.path()));
     }
@@ -34,7 +33,7 @@ std::vector<SourceFile> ReadFiles(const std::vector<std::string>& folders,
 // The folders with sources, and those with other files that people read.
 std::vector<std::string> AllFolders() {
   std::vector<std::string> folders = SourceFolders();
-  for (const char* folder : {"docs", "examples", "deploy", "dashboards"}) folders.push_back(folder);
+  for (const char* folder : {"docs", "examples"}) folders.push_back(folder);
   return folders;
 }
 

@@ -50,7 +50,8 @@ const std::map<std::string, std::string> kReasons = {
     {"plan/cost/slowest_step.h", "default of fault_tolerance.hang_seconds, an option"},
     {"worker/daemon/burn_in_actor.h",
      "defaults of options: what a burn-in may take beyond its own seconds"},
-    {"worker/daemon/daemon.cc", "longest sleep, should the clock stop"},
+    {"worker/daemon/daemon.cc",
+     "longest sleep, should the clock stop; longest time from a signal to the end"},
     {"worker/daemon/session_actor.cc",
      "how often the host's core table is read, and how often /health learns that it works"},
     {"worker/devices/device_health.h",
@@ -60,7 +61,9 @@ const std::map<std::string, std::string> kReasons = {
     {"worker/main.cc", "--measure-peak and --burn-in, where there is no cluster"},
     {"worker/devices/measure_profile.cc", "--measure-peak, where there is no cluster"},
     {"worker/rank/rank_run.h", "how late a shared folder may show another host's file"},
-    {"worker/session/session.cc", "longest pause between dials; the detection time shortens it"},
+    {"worker/session/lost_link.cc",
+     "how often the log repeats why there is no stream; how long the answer to a goodbye may take"},
+    {"worker/session/lost_link.h", "longest pauses between dials; the detection time shortens one"},
 };
 
 const std::set<std::string> kScannedFolders = {"base",        "actor",   "collective", "model",

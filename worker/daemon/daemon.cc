@@ -21,6 +21,7 @@
 #include "worker/daemon/coordinator_stream.h"
 #include "worker/daemon/descriptor_watch.h"
 #include "worker/daemon/device_actor.h"
+#include "worker/daemon/event_sender.h"
 #include "worker/daemon/rank_actor.h"
 #include "worker/daemon/rank_child.h"
 #include "worker/daemon/session_actor.h"
@@ -31,6 +32,8 @@ namespace {
 
 // The longest sleep, so that a clock that stops cannot block the daemon.
 constexpr Duration kWaitMax = std::chrono::seconds(1);
+// The longest time from a signal to the daemon's end.
+constexpr Duration kLeaveMax = std::chrono::seconds(3);
 // The session, its parts, and a rank for each of at most 64 devices, with room for those that end.
 constexpr size_t kActorsMax = 256;
 
@@ -66,14 +69,14 @@ class Daemon {
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     const DescriptorWatch::Token token = descriptors_.Add(signals_, [this](unsigned) {
       LogInfo("worker", "stops: told to by a signal");
-      End(0);
-      return OkStatus();
+      return Leave();
     });
     descriptors_.Arm(token, DescriptorWatch::kReadable);
     const StatusOr<Address> session =
         system_->Spawn("session", MakeSessionActor(SessionOptions(metrics, works)),
                        {.mailbox_capacity = kSessionCapacity});
     TROUPE_CHECK_OK(session.status());
+    session_ = *session;
   }
   ~Daemon() {
     gate_->Close();
@@ -82,7 +85,10 @@ class Daemon {
   }
 
   int Run() {
-    while (exit_code_ < 0) descriptors_.Wait(kWaitMax);
+    while (exit_code_ < 0) {
+      descriptors_.Wait(kWaitMax);
+      if (clock_.Now() >= end_by_) End(0);
+    }
     return exit_code_;
   }
 
@@ -123,6 +129,15 @@ class Daemon {
     return session;
   }
 
+  // Lets the session say goodbye, unless it does not get to it in time.
+  Status Leave() {
+    end_by_ = std::min(end_by_, clock_.Now() + kLeaveMax);
+    auto events = std::make_shared<std::vector<SessionEvent>>();
+    events->push_back({session::Leave{}, nullptr});
+    const Status sent = gate_->Send(session_, AnyMessage(SessionEvents{std::move(events)}));
+    return sent.code() == StatusCode::kResourceExhausted ? sent : OkStatus();
+  }
+
   void OnRootEnd(const Status& cause) {
     if (cause.ok()) return;  // it has stated its exit code
     LogError("worker", "ends: {}", ToString(cause));
@@ -139,6 +154,7 @@ class Daemon {
   const DaemonOptions options_;
   SystemClock clock_;
   std::atomic<int> exit_code_ = kRuns;
+  MonotonicTime end_by_ = MonotonicTime::max();
   int signals_ = -1;
   DescriptorWatch descriptors_;
   CoordinatorDialer dialer_;
@@ -149,6 +165,7 @@ class Daemon {
           .max_actors = kActorsMax,
           .on_root_end = [this](std::string_view, const Status& cause) { OnRootEnd(cause); },
       });
+  Address session_;
   const std::shared_ptr<ActorGate> gate_ = std::make_shared<ActorGate>(system_.get());
 };
 

@@ -308,7 +308,11 @@ class SessionActor final : public Actor {
   }
   void Perform(session::Note& note, Context&) { LogInfo("worker", "{}", note.text); }
   void Perform(session::EndDaemon& end, Context&) {
-    LogError("worker", "ends: {}", end.message);
+    if (end.exit_code == 0) {
+      LogInfo("worker", "ends: {}", end.message);
+    } else {
+      LogError("worker", "ends: {}", end.message);
+    }
     exits_ = true;
     options_.exit(end.exit_code);
   }

@@ -168,18 +168,22 @@ StatusOr<v1::DeviceProfile> ReadProfile(FileSystem& files, const std::string& pa
 }
 
 // Returns the result of `find` for the first directory where it succeeds; else NOT_FOUND with the
-// reason for each.
+// reason for each. A directory without `file` is not tried.
 StatusOr<v1::DeviceProfile> FindFirst(
-    const std::vector<std::string>& directories,
+    FileSystem& files, const std::vector<std::string>& directories, const std::string& file,
     const std::function<StatusOr<v1::DeviceProfile>(const std::string&)>& find) {
   std::string reasons;
   for (const std::string& directory : directories) {
     if (directory.empty()) continue;
-    const auto profile = find(directory);
-    if (profile.ok()) return profile;
-    reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", Message(profile.status()));
+    std::string reason = "none in " + directory;
+    if (files.Stat(JoinPath(directory, file), SymbolicLinks::kFollow).ok()) {
+      auto profile = find(directory);
+      if (profile.ok()) return profile;
+      reason = Message(profile.status());
+    }
+    reasons += (reasons.empty() ? "" : "; ") + reason;
   }
-  return NotFound("there is no measured profile: {}", reasons);
+  return NotFound("no profile of these devices has been measured yet ({})", reasons);
 }
 
 }  // namespace
@@ -242,13 +246,13 @@ StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files,
                                               const std::vector<std::string>& directories,
                                               const std::vector<v1::Device>& devices) {
   const std::string name = DeviceProfileName(devices);
-  return FindFirst(directories, [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
-    TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read,
-                            ReadProfile(files, JoinPath(directory, kDeviceProfileFile)));
+  const auto find = [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
+    const std::string path = JoinPath(directory, kDeviceProfileFile);
+    TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, path));
     if (read.name() == name) return read;
-    return NotFound("{} is the profile of \"{}\", not of \"{}\"",
-                    JoinPath(directory, kDeviceProfileFile), read.name(), name);
-  });
+    return NotFound("{} is the profile of \"{}\", not of \"{}\"", path, read.name(), name);
+  };
+  return FindFirst(files, directories, kDeviceProfileFile, find);
 }
 
 std::string ToYaml(const v1::DeviceProfile& profile) {
@@ -273,14 +277,15 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
 
 StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
                                         const std::vector<std::string>& directories, int devices) {
-  return FindFirst(directories, [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
+  const auto find = [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
     TROUPE_RETURN_IF_ERROR(ReadMeasuredPeak(files, directory).status());
     const std::string path = JoinPath(directory, kProfileFile);
     TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, path));
     if (read.devices_per_island() == devices) return read;
     return NotFound("{} was measured on a host with {} devices, not {}", path,
                     read.devices_per_island(), devices);
-  });
+  };
+  return FindFirst(files, directories, kProfileFile, find);
 }
 
 }  // namespace troupe

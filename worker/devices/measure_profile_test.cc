@@ -61,6 +61,9 @@ TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
   ASSERT_TRUE(WriteFileDurably(files, folder.Child(kProfileFile), AsBytes(ToYaml(profile))).ok());
   // Without a measured peak the profile's processor is unknown.
   EXPECT_EQ(FindProfile(files, {folder.path()}, 2).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Message(FindProfile(files, {"/nowhere", "/elsewhere"}, 2).status()),
+            "no profile of these devices has been measured yet (none in /nowhere; none in "
+            "/elsewhere)");
   ASSERT_TRUE(WriteMeasuredPeak(files, folder.path(), {.float32 = 1e11, .bfloat16 = 2e11}).ok());
   const auto found = FindProfile(files, {"", "/nowhere", folder.path()}, 2);
   ASSERT_TRUE(found.ok()) << found.status();

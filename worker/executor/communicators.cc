@@ -51,7 +51,7 @@ class GroupDigest {
                       : WireOf(op) == model::DType::kBFloat16 ? "sum as bf16"
                                                               : "sum",
                       Name(program_.value(op.inputs[0]).dtype));
-      digest_.Add(OperationOf(op.kind), bytes, reduction, PurposeOf(attributes->purpose));
+      digest_.Add(OperationOf(op.kind), bytes, reduction, attributes->purpose);
     }
   }
 
@@ -98,7 +98,7 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
                                    [&](const NamedGroup& named) { return named.name == name; });
     if (taken) name = fmt::format("{}[{}]", ToText(used.group), fmt::join(ranks, ","));
     TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
-                            network.MakeCommunicator(axis, PurposeOf(used.purpose), ranks, name));
+                            network.MakeCommunicator(axis, used.purpose, ranks, name));
     made.groups_.push_back({used.group, name, communicator});
   }
   const model::PerAxis mine = mesh.mesh.CoordinatesOf(rank);

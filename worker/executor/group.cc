@@ -52,26 +52,4 @@ std::vector<UsedGroup> GroupsOf(const model::Program& program) {
   return groups;
 }
 
-Purpose PurposeOf(CollectivePurpose purpose) {
-  switch (purpose) {
-    case CollectivePurpose::kTensor:
-      return Purpose::kTensor;
-    case CollectivePurpose::kSequence:
-      return Purpose::kSequence;
-    case CollectivePurpose::kContext:
-      return Purpose::kContext;
-    case CollectivePurpose::kDispatch:
-      return Purpose::kDispatch;
-    case CollectivePurpose::kUnshard:
-      return Purpose::kUnshard;
-    case CollectivePurpose::kGradient:
-      return Purpose::kGradient;
-    case CollectivePurpose::kPipe:
-      return Purpose::kPipe;
-    case CollectivePurpose::kControl:
-      return Purpose::kControl;
-  }
-  return Purpose::kControl;
-}
-
 }  // namespace troupe

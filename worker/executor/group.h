@@ -38,9 +38,6 @@ struct UsedGroup {
 };
 std::vector<UsedGroup> GroupsOf(const model::Program& program);
 
-// The purpose in collective/ that corresponds to one of model/.
-Purpose PurposeOf(model::CollectivePurpose purpose);
-
 }  // namespace troupe
 
 #endif  // TROUPE_WORKER_EXECUTOR_GROUP_H_

@@ -26,10 +26,12 @@ std::string FolderProof::Whom(int rank) const {
   return fmt::format("rank {} on worker {} of host {}", rank, placement.worker(), placement.host());
 }
 
+std::string FolderProof::OwnHost() const { return "host " + start_.plan().ranks(rank_).host(); }
+
 Status FolderProof::Begin(v1::RankAddress* address) {
   if (folder_.empty()) return OkStatus();
   const Status known = CheckFolderId(files_, folder_, start_.folder_id());
-  if (!known.ok()) return WithCause(Annotate(known, Whom(rank_)), kCauseStorage);
+  if (!known.ok()) return WithCause(Annotate(known, OwnHost()), kCauseStorage);
   if (!is_first_of_worker(rank_)) return OkStatus();
   const Status put = Put(address);
   const bool is_full = put.code() == StatusCode::kResourceExhausted;
@@ -37,7 +39,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
     return WithCause(
         Unavailable("{}: checkpoint.folder is {}, which is full and has no identity file yet; "
                     "hosts need that file to tell the folder from another disk in its place: {}",
-                    Whom(rank_), folder_, Message(put)),
+                    OwnHost(), folder_, Message(put)),
         kCauseStorage);
   }
   if (is_full) {
@@ -48,7 +50,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
   }
   if (put.ok()) return put;
   return WithCause(FailedPrecondition("{}: checkpoint.folder is {}, which cannot be written: {}",
-                                      Whom(rank_), folder_, Message(put)),
+                                      OwnHost(), folder_, Message(put)),
                    kCauseStorage);
 }
 

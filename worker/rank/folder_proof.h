@@ -45,6 +45,7 @@ class FolderProof {
  private:
   bool is_first_of_worker(int rank) const;
   std::string Whom(int rank) const;
+  std::string OwnHost() const;
   Status Put(v1::RankAddress* address);
 
   FileSystem& files_;

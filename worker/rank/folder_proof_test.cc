@@ -211,7 +211,8 @@ TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
   const Status full = Prove()[0];
   EXPECT_EQ(full.code(), StatusCode::kUnavailable) << "there may be room again";
   EXPECT_EQ(AttachedCause(full), kCauseStorage);
-  EXPECT_THAT(std::string(Message(full)), HasSubstr("host-0"));
+  EXPECT_THAT(std::string(Message(full)), testing::StartsWith("host host-0: "))
+      << "its rank and worker stand before it";
   EXPECT_THAT(std::string(Message(full)), HasSubstr("full and has no identity file yet"));
   EXPECT_EQ(id_, "");
   const std::string known =

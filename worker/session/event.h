@@ -56,10 +56,12 @@ struct OthersClaim {
 struct CoreTableFault {
   std::string reason;
 };
+// The daemon was told to stop.
+struct Leave {};
 struct Event {
   MonotonicTime now;
   std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, DeviceFault, CheckpointGone,
-               CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault>
+               CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault, Leave>
       what;
 };
 

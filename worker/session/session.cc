@@ -7,6 +7,7 @@
 #include "worker/executor/failure_cause.h"
 #include "worker/session/cores.h"
 #include "worker/session/device_fault.h"
+#include "worker/session/lost_link.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
 
@@ -16,26 +17,11 @@ namespace {
 using v1::CoordinatorMessage;
 using v1::WorkerMessage;
 
-constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
 // Number of failed starts of its device's process after which a waiting rank counts as crashed.
 constexpr int kStartTries = 3;
 
 bool MayStart(const Device& device) {
   return device.process == ProcessState::kNone && device.condemned.empty();
-}
-
-void GoDown(State& state, MonotonicTime now) {
-  state.link = Link::kDown;
-  // Several dials must fit into the time for which the coordinator keeps its ranks.
-  const Duration limit = std::min<Duration>(kLongestDialBackoff, state.limits.reconnect_grace / 6);
-  state.dial_at = now + Backoff(++state.failed_dials, limit);
-}
-
-// Logs why there is no stream, once per reason.
-void NoteOnce(State& state, std::string text, Effects& effects) {
-  if (text == state.noted) return;
-  state.noted = text;
-  effects.push_back(Note{std::move(text)});
 }
 
 void DialNow(State& state, MonotonicTime now, Effects& effects) {
@@ -206,8 +192,9 @@ void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effe
   state.link = Link::kUp;
   state.failed_dials = 0;
   ForgetEpochs(state, [](const std::string&) { return true; });
-  NoteOnce(state, fmt::format("accepted by the coordinator of leader epoch {}", state.leader_epoch),
-           effects);
+  NoteReason(state,
+             fmt::format("accepted by the coordinator of leader epoch {}", state.leader_epoch), now,
+             effects);
   state.heartbeat_at = now + state.limits.heartbeat;
   SendAgain(state, effects);
 }
@@ -219,9 +206,9 @@ void OnStreamMessage(State& state, const StreamMessage& event, MonotonicTime now
   if (message.has_refused()) {
     const v1::Refused& refused = message.refused();
     effects.push_back(HangUp{state.stream});
-    GoDown(state, now);
+    GoDown(state, now, kLongestRefusedBackoff);
     std::string text = fmt::format("refused by the coordinator: {}", refused.message());
-    if (refused.retry()) return NoteOnce(state, std::move(text), effects);
+    if (refused.retry()) return NoteReason(state, text + "; it tries again", now, effects);
     state.ended = true;
     effects.push_back(EndDaemon{1, std::move(text)});
     return;
@@ -385,12 +372,15 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
     }
   }
   if (state.link != Link::kDown && now >= state.heard_at + state.limits.lease) {
+    const double seconds = ToSeconds(state.limits.lease);
+    NoteReason(state,
+               state.link == Link::kDialled
+                   ? fmt::format("cannot reach {}: no answer came within {} s; it tries again",
+                                 state.config.cluster, seconds)
+                   : fmt::format("no message came from the coordinator for {} s", seconds),
+               now, effects);
     effects.push_back(HangUp{state.stream});
     GoDown(state, now);
-    NoteOnce(
-        state,
-        fmt::format("no message came from the coordinator for {} s", ToSeconds(state.limits.lease)),
-        effects);
   }
   if (state.link == Link::kDown && now >= state.dial_at) DialNow(state, now, effects);
   if (state.link == Link::kUp && now >= state.heartbeat_at) {
@@ -416,13 +406,23 @@ State MakeState(Config config, MonotonicTime now) {
 Effects Step(State& state, const Event& event) {
   Effects effects;
   if (state.ended) return effects;
+  if (state.leave_by) {
+    const auto* const closed = std::get_if<StreamClosed>(&event.what);
+    if ((closed != nullptr && closed->stream == state.stream) || event.now >= *state.leave_by)
+      EndAsTold(state, effects);
+    return effects;
+  }
+  if (std::holds_alternative<Leave>(event.what)) {
+    OnLeave(state, event.now, effects);
+    return effects;
+  }
   if (const auto* message = std::get_if<StreamMessage>(&event.what)) {
     OnStreamMessage(state, *message, event.now, effects);
   } else if (const auto* closed = std::get_if<StreamClosed>(&event.what)) {
     if (closed->stream == state.stream && state.link != Link::kDown) {
       GoDown(state, event.now);
-      NoteOnce(state, fmt::format("there is no stream to the coordinator: {}", closed->reason),
-               effects);
+      NoteReason(state, fmt::format("there is no stream to the coordinator: {}", closed->reason),
+                 event.now, effects);
     }
   } else if (const auto* said = std::get_if<RankSaid>(&event.what)) {
     OnRankSaid(state, *said, effects);
@@ -455,6 +455,7 @@ Effects Step(State& state, const Event& event) {
 }
 
 MonotonicTime NextDeadline(const State& state) {
+  if (state.leave_by) return *state.leave_by;
   MonotonicTime next = MonotonicTime::max();
   for (const Device& device : state.devices) {
     if (MayStart(device)) next = std::min(next, device.start_at);

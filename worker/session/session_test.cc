@@ -23,6 +23,7 @@ class SessionTest : public ::testing::Test {
     config.identity.add_devices()->set_index(0);
     config.identity.add_devices()->set_index(1);
     config.log_directory = "/logs";
+    config.cluster = "127.0.0.1:1";
     state_ = MakeState(std::move(config), now_);
   }
 
@@ -610,6 +611,57 @@ TEST_F(SessionTest, ARefusalWithoutRetryEndsTheDaemonAndOneWithRetryIsDialledAga
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].exit_code, 1);
   EXPECT_NE(ended[0].message.find("still alive"), std::string::npos);
+}
+
+TEST_F(SessionTest, ARefusedWorkerWithoutRanksDialsEverLessOftenAndSaysSoAtABoundedRate) {
+  CoordinatorMessage refused;
+  refused.mutable_refused()->set_message("still alive");
+  refused.mutable_refused()->set_retry(true);
+  Do(Tick{});
+  int dials = 0;
+  int notes = 0;
+  for (int tenths = 0; tenths < 600; ++tenths) {
+    if (state_.link == Link::kDialled) notes += static_cast<int>(All<Note>(Said(refused)).size());
+    dials += static_cast<int>(All<Dial>(After(std::chrono::milliseconds(100))).size());
+  }
+  EXPECT_LE(dials, 15) << "in a minute";
+  EXPECT_GE(notes, 2);
+  EXPECT_LE(notes, 3);
+}
+
+TEST_F(SessionTest, AWrongAddressIsNamedAndNamedAgainWhileNothingAnswers) {
+  std::vector<std::string> notes;
+  for (int second = 0; second < 60; ++second) {
+    for (const Note& note : All<Note>(After(std::chrono::seconds(1)))) notes.push_back(note.text);
+  }
+  ASSERT_EQ(notes.size(), 2u) << fmt::format("{}", fmt::join(notes, "\n"));
+  EXPECT_EQ(notes[0], "cannot reach 127.0.0.1:1: no answer came within 3 s; it tries again");
+  EXPECT_EQ(notes[1], notes[0]);
+}
+
+TEST_F(SessionTest, ADaemonThatIsToldToStopSaysGoodbyeAndEndsOnceTheStreamIsClosed) {
+  Settle();
+  Said(Start(1));
+  const Effects left = Do(Leave{});
+  ASSERT_EQ(Sent(left).size(), 1u);
+  ASSERT_TRUE(Sent(left)[0].has_hello());
+  EXPECT_EQ(Sent(left)[0].hello().incarnation(), 5u);
+  EXPECT_EQ(Sent(left)[0].hello().devices_size(), 0);
+  EXPECT_TRUE(All<EndDaemon>(left).empty());
+  EXPECT_TRUE(All<KillProcess>(left).empty()) << "peers must not notice before the coordinator";
+  const auto ended = All<EndDaemon>(Do(StreamClosed{state_.stream, "ended by the coordinator"}));
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].exit_code, 0);
+}
+
+TEST_F(SessionTest, AGoodbyeWithoutAnAnswerOrAStreamEndsTheDaemonAllTheSame) {
+  Settle();
+  Do(Leave{});
+  EXPECT_EQ(NextDeadline(state_), now_ + std::chrono::seconds(1));
+  EXPECT_EQ(All<EndDaemon>(After(std::chrono::seconds(1))).size(), 1u);
+  state_ = MakeState(state_.config, now_);
+  Do(Tick{});
+  EXPECT_EQ(All<EndDaemon>(Do(Leave{})).size(), 1u);
 }
 
 TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {

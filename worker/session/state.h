@@ -93,7 +93,9 @@ struct State {
   uint64_t stream = 0;  // the stream in use; each dial has a new number
   MonotonicTime dial_at;
   int failed_dials = 0;
-  std::string noted;  // the last logged reason without a stream, so that each is logged once
+  // The last logged reason without a stream, which is not logged again before `note_again_at`.
+  std::string noted;
+  MonotonicTime note_again_at;
   uint64_t leader_epoch = 0;
   TimeLimits limits = MakeTimeLimits(3);
   MonotonicTime heard_at;
@@ -113,6 +115,9 @@ struct State {
   // that begin report it as a fall-back. Empty: they can.
   std::string core_table_fault;
   bool cores_stale = false;  // a rank has begun or ended since cores were divided
+  // The daemon was told to stop and has said goodbye; it ends once the coordinator has closed the
+  // stream, and then at the latest.
+  std::optional<MonotonicTime> leave_by;
   bool ended = false;
 };
 

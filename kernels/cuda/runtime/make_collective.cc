@@ -24,7 +24,7 @@ Command Collective(Call call) {
 // kControlReduce may lack the attributes of a collective.
 Purpose PurposeOfOp(const Op& op) {
   const model::CollectiveAttributes* const attributes = model::FindCollective(op.attributes);
-  return attributes == nullptr ? Purpose::kControl : PurposeOf(attributes->purpose);
+  return attributes == nullptr ? Purpose::kControl : attributes->purpose;
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ Status Preparation::MakeAllReduce(const Making& making) {
     }
     return AddCopiesOfOne(making, copies);
   }
-  const Purpose purpose = PurposeOf(attributes.purpose);
+  const Purpose purpose = attributes.purpose;
   const DeviceReduction reduction =
       attributes.reduce == model::ReduceKind::kMax ? DeviceReduction::kMax : DeviceReduction::kSum;
   TROUPE_ASSIGN_OR_RETURN(const ElementType type,
@@ -120,13 +120,13 @@ Status Preparation::MakeReduceScatter(const Making& making) {
   }
   const model::Value& x = program_.value(op.inputs[0]);
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
-  return AddCommunication(
-      making.commands, op,
-      {Collective([=, input = making.in(0), output = making.out(0),
-                   counts = BlockElements(x, attributes.cut, group->size()),
-                   purpose = PurposeOf(attributes.purpose)](DeviceStream stream) {
-        return group->ReduceScatter(input, output, counts, type, purpose, stream);
-      })});
+  return AddCommunication(making.commands, op,
+                          {Collective([=, input = making.in(0), output = making.out(0),
+                                       counts = BlockElements(x, attributes.cut, group->size()),
+                                       purpose = attributes.purpose](DeviceStream stream) {
+                            return group->ReduceScatter(input, output, counts, type, purpose,
+                                                        stream);
+                          })});
 }
 
 Status Preparation::MakeAllGather(const Making& making) {
@@ -137,12 +137,11 @@ Status Preparation::MakeAllGather(const Making& making) {
   const model::Value& whole = program_.value(op.outputs[0]);
   std::vector<size_t> bytes = BlockElements(whole, attributes.cut, group->size());
   for (size_t& block : bytes) block *= static_cast<size_t>(model::SizeOf(whole.dtype));
-  return AddCommunication(
-      making.commands, op,
-      {Collective([=, input = making.in(0), output = making.out(0),
-                   purpose = PurposeOf(attributes.purpose)](DeviceStream stream) {
-        return group->AllGather(input, output, bytes, purpose, stream);
-      })});
+  return AddCommunication(making.commands, op,
+                          {Collective([=, input = making.in(0), output = making.out(0),
+                                       purpose = attributes.purpose](DeviceStream stream) {
+                            return group->AllGather(input, output, bytes, purpose, stream);
+                          })});
 }
 
 Status Preparation::MakeShift(const Making& making) {
@@ -152,13 +151,12 @@ Status Preparation::MakeShift(const Making& making) {
   const auto& attributes = std::get<model::ShiftAttributes>(op.attributes);
   const RingShift shift(group->size(), group->rank(), attributes.shift,
                         static_cast<size_t>(program_.value(op.inputs[0]).bytes()));
-  return AddCommunication(
-      making.commands, op,
-      {Collective([=, input = making.in(0), output = making.out(0),
-                   purpose = PurposeOf(attributes.purpose)](DeviceStream stream) {
-        return group->AllToAll(input, output, shift.send_bytes, shift.receive_bytes, purpose,
-                               stream);
-      })});
+  return AddCommunication(making.commands, op,
+                          {Collective([=, input = making.in(0), output = making.out(0),
+                                       purpose = attributes.purpose](DeviceStream stream) {
+                            return group->AllToAll(input, output, shift.send_bytes,
+                                                   shift.receive_bytes, purpose, stream);
+                          })});
 }
 
 Status Preparation::MakeAllToAll(const Making& making) {

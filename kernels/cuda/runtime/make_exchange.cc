@@ -20,7 +20,7 @@ Status Preparation::AddRowExchange(const Making& making, const RowMoves& moves) 
   const Op& op = making.op;
   DeviceCommunicator* const group = GroupOf(op);
   if (group == nullptr) return AddCopyOfOne(making);
-  const Purpose purpose = PurposeOf(model::CollectiveOf(op).purpose);
+  const Purpose purpose = model::CollectiveOf(op).purpose;
   const char* const input = making.in(0);
   char* const output = making.out(0);
   char* const send = AllocateBytesForCommunication(program_.value(op.inputs[0]).bytes());
@@ -76,7 +76,7 @@ StatusOr<Preparation::HostCounts*> Preparation::HostCountsOf(const Op& op, int64
 Status Preparation::AddRoutedExchange(const Making& making, DeviceCommunicator* group) {
   const Op& op = making.op;
   const model::Value& x = program_.value(op.inputs[0]);
-  const Purpose purpose = PurposeOf(model::CollectiveOf(op).purpose);
+  const Purpose purpose = model::CollectiveOf(op).purpose;
   const char* const input = making.in(0);
   char* const output = making.out(0);
   const int64_t count = Extent(op.inputs[1], 0);

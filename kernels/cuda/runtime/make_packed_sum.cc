@@ -89,7 +89,7 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
     return InvalidArgument("a reduction of {} that is sent as {} is not supported",
                            model::Name(x.dtype), model::Name(WireOf(op)));
   }
-  const Purpose purpose = PurposeOf(model::CollectiveOf(op).purpose);
+  const Purpose purpose = model::CollectiveOf(op).purpose;
   const int ranks = group->size();
   const auto floats = [](char* address) { return reinterpret_cast<float*>(address); };
   Commands communication;

@@ -31,7 +31,7 @@ Status GatherRouted(const Operation& operation) {
   }
   for (size_t& count : bytes) count *= sizeof(double);
   return operation.communicator->AllGather(operation.inputs[0], operation.outputs[0], bytes,
-                                           PurposeOf(attributes.purpose));
+                                           attributes.purpose);
 }
 
 Status ScatterRouted(const Operation& operation) {
@@ -44,7 +44,7 @@ Status ScatterRouted(const Operation& operation) {
   std::vector<double> data(operation.inputs[0],
                            operation.inputs[0] + operation.Input(0).elements());
   return operation.communicator->ReduceScatter(data.data(), operation.outputs[0], numbers,
-                                               SumFloat64(), PurposeOf(attributes.purpose));
+                                               SumFloat64(), attributes.purpose);
 }
 
 }  // namespace troupe::kernels::reference

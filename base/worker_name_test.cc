@@ -1,0 +1,21 @@
+#include "base/worker_name.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace troupe {
+namespace {
+
+TEST(WorkerName, HasLettersDigitsAndThreeSignsOnly) {
+  for (const char* good : {"worker-0", "a", "Rack_7.node-3"})
+    EXPECT_TRUE(CheckWorkerName(good).ok());
+  EXPECT_TRUE(CheckWorkerName(std::string(253, 'a')).ok());
+  for (const std::string& bad : {std::string("a b"), std::string(), std::string("a/b"),
+                                 std::string("a\n"), std::string(254, 'a')}) {
+    EXPECT_EQ(CheckWorkerName(bad).code(), StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace troupe

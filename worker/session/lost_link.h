@@ -1,0 +1,34 @@
+// The session without its stream: when it dials again, what it logs of it, and how it takes leave.
+// Part of worker/session/session.h.
+#ifndef TROUPE_WORKER_SESSION_LOST_LINK_H_
+#define TROUPE_WORKER_SESSION_LOST_LINK_H_
+
+#include <string>
+
+#include "base/clock.h"
+#include "worker/session/effect.h"
+#include "worker/session/state.h"
+
+namespace troupe::session {
+
+// The longest pause between dials, which the detection time shortens.
+inline constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
+// The same for a worker without ranks that the coordinator refuses, for example because its name is
+// in use.
+inline constexpr Duration kLongestRefusedBackoff = std::chrono::seconds(10);
+
+// The stream is gone; the next dial follows after a pause that grows with each failure.
+void GoDown(State& state, MonotonicTime now, Duration longest = kLongestDialBackoff);
+
+// Logs why there is no stream: each reason at once, and again at intervals while it lasts.
+void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effects);
+
+// Ends the daemon with exit code 0.
+void EndAsTold(State& state, Effects& effects);
+
+// Says goodbye with a Hello without devices; ends at once if there is no stream to say it on.
+void OnLeave(State& state, MonotonicTime now, Effects& effects);
+
+}  // namespace troupe::session
+
+#endif  // TROUPE_WORKER_SESSION_LOST_LINK_H_
