@@ -60,11 +60,13 @@ static_assert(kIdentical<GetVersion, decltype(ncclGetVersion)> &&
               kIdentical<CommDestroy, decltype(ncclCommDestroy)> &&
               kIdentical<CommAbort, decltype(ncclCommAbort)> &&
               kIdentical<CommGetAsyncError, decltype(ncclCommGetAsyncError)> &&
-              kIdentical<AllReduce, decltype(ncclAllReduce)> && kIdentical<Reduce, decltype(ncclReduce)> &&
+              kIdentical<AllReduce, decltype(ncclAllReduce)> &&
+              kIdentical<Reduce, decltype(ncclReduce)> &&
               kIdentical<ReduceScatter, decltype(ncclReduceScatter)> &&
               kIdentical<AllGather, decltype(ncclAllGather)> &&
-              kIdentical<Broadcast, decltype(ncclBroadcast)> && kIdentical<Send, decltype(ncclSend)> &&
-              kIdentical<Recv, decltype(ncclRecv)> && kIdentical<GroupStart, decltype(ncclGroupStart)> &&
+              kIdentical<Broadcast, decltype(ncclBroadcast)> &&
+              kIdentical<Send, decltype(ncclSend)> && kIdentical<Recv, decltype(ncclRecv)> &&
+              kIdentical<GroupStart, decltype(ncclGroupStart)> &&
               kIdentical<GroupEnd, decltype(ncclGroupEnd)>);
 
 #else
