@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "base/version.h"
-
 namespace troupe {
 namespace {
 
@@ -151,6 +149,21 @@ StatusOr<Number> ParseNumber(std::string_view flag, std::string_view text,
   }
   return number;
 }
+
+Status CheckHostPort(std::string_view flag, std::string_view text, int least_port) {
+  const size_t colon = text.rfind(':');
+  if (colon != std::string_view::npos) {
+    const char* const last = text.data() + text.size();
+    int port = -1;
+    const auto [end, error] = std::from_chars(text.data() + colon + 1, last, port);
+    if (error == std::errc() && end == last && port >= least_port && port <= 65535)
+      return OkStatus();
+  }
+  return InvalidArgument("{} {} is not HOST:PORT, with a port from {} to 65535", flag, text,
+                         least_port);
+}
+
+const char* const kVersion = TROUPE_VERSION;
 
 FlagParser::FlagParser(Program program)
     : program_(std::move(program)), library_(std::make_unique<Library>(program_)) {

@@ -41,6 +41,13 @@ template <typename Number>
 StatusOr<Number> ParseNumber(std::string_view flag, std::string_view text,
                              NumberRange<std::type_identity_t<Number>> range);
 
+// INVALID_ARGUMENT, with `flag` and `text`, unless `text` is HOST:PORT with a port from
+// `least_port` to 65535. The host may be empty, a name, an IPv4 address or [an IPv6 address].
+Status CheckHostPort(std::string_view flag, std::string_view text, int least_port);
+
+// The version of the project, "1.2.3", which --version prints.
+extern const char* const kVersion;
+
 // Not thread-safe.
 class FlagParser {
  public:

@@ -123,6 +123,20 @@ TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
   }
 }
 
+TEST(FlagParserTest, AnAddressHasAHostAndAPort) {
+  for (const char* good : {"127.0.0.1:7000", "host.example:65535", "[::1]:1", ":80"}) {
+    EXPECT_TRUE(CheckHostPort("--listen", good, 1).ok()) << good;
+  }
+  for (const char* bad :
+       {"", "nonsense", "host", "host:", "host:x", "host:80x", "host:-1", "host:65536", "host:0"}) {
+    const Status refused = CheckHostPort("--listen", bad, 1);
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << bad;
+    EXPECT_EQ(Message(refused),
+              fmt::format("--listen {} is not HOST:PORT, with a port from 1 to 65535", bad));
+  }
+  EXPECT_TRUE(CheckHostPort("--listen", "127.0.0.1:0", 0).ok());
+}
+
 TEST(FlagParserTest, ARequiredFlagIsNamedWhenItIsAbsent) {
   const auto parsed = [](const std::vector<std::string>& arguments) {
     std::string wall;

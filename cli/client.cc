@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/host_port.h"
+#include "base/flag_parser.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/running_clusters.h"

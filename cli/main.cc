@@ -1,7 +1,7 @@
 // The `troupe` command: data on stdout, messages on stderr, exit codes of cli/exit_code.h.
 #include <fmt/format.h>
 
-#include "base/version.h"
+#include "base/flag_parser.h"
 #include "cli/commands.h"
 
 namespace troupe {

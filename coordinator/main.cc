@@ -14,7 +14,6 @@
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
 #include "base/flag_parser.h"
-#include "base/host_port.h"
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"

@@ -21,7 +21,6 @@
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/flag_parser.h"
-#include "base/host_port.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "base/worker_name.h"

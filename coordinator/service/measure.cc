@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/flag_parser.h"
 #include "base/metrics/metric_list.h"
-#include "base/version.h"
 #include "coordinator/state/job_state.h"
 
 namespace troupe {

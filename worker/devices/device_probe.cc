@@ -12,7 +12,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/version.h"
+#include "base/flag_parser.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/matmul.h"
 #include "worker/rank/affinity.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "base/version.h"
+#include "base/flag_parser.h"
 #include "collective/nccl/nccl_library.h"
 #include "collective/nccl/nccl_network.h"
 #include "kernels/cuda/libraries/cublaslt_functions.h"
