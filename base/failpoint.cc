@@ -35,7 +35,7 @@ constexpr FailpointName kNames[] = {
     {"catalog.intent.recorded", "coordinator: checkpoint intent durable, not sent"},
     {"catalog.votes.complete", "coordinator: last vote received, WriteManifest not sent"},
     {"catalog.commit.before", "coordinator: ManifestDone received, commit not written"},
-    {"catalog.commit.after", "coordinator: commit durable, CheckpointSettled not sent"},
+    {"catalog.commit.after", "coordinator: commit durable, CheckpointFinalized not sent"},
     {"catalog.job.recorded", "coordinator: job durable, CreateJob not acknowledged"},
     {"catalog.ticket.recorded", "coordinator: ticket recorded, not sent to all ranks"},
     {"catalog.epoch.recorded", "coordinator: group epoch durable, StartRanks not sent"},

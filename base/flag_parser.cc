@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/version.h"
+
 namespace troupe {
 namespace {
 
@@ -97,6 +99,8 @@ class FlagParser::Library {
     return option != nullptr && option->get_items_expected_max() > 0;
   }
 
+  bool IsGiven(const std::string& name) const { return app_.get_option(name)->count() > 0; }
+
   // Appends to `others` the arguments that are not flags.
   Status Parse(const std::vector<std::string>& arguments, std::vector<std::string>* others) {
     // The library wants the arguments in reverse, and reads an empty value after '=' as none.
@@ -170,7 +174,9 @@ void FlagParser::AddParsed(const Flag& flag,
     for (const std::string& value : values) TROUPE_RETURN_IF_ERROR(parse(value));
     return OkStatus();
   };
-  CLI::Option* const option = library_->Add(flag.name, flag.help, set);
+  if (flag.required) required_.push_back(flag);
+  CLI::Option* const option =
+      library_->Add(flag.name, flag.required ? flag.help + "; required" : flag.help, set);
   if (flag.help.empty()) option->group("");
   if (has_value) {
     option->option_text(flag.value);
@@ -242,15 +248,21 @@ Status FlagParser::Parse(const std::vector<std::string>& arguments) {
   if (count < least_arguments_ || count > most_arguments_) {
     return InvalidArgument("usage: {}", program_.usage);
   }
+  for (const Flag& flag : required_) {
+    if (!library_->IsGiven(flag.name))
+      return InvalidArgument("{} {} is required", flag.name, flag.value);
+  }
   if (arguments_ != nullptr) *arguments_ = std::move(others);
   return OkStatus();
 }
 
 std::optional<int> FlagParser::ParseMain(int argc, char** argv,
                                          const std::function<Status()>& check) {
+  bool wants_version = false;
+  AddSwitch({"--version", "", "print the version"}, &wants_version);
   Status status = Parse({argv + 1, argv + argc});
-  if (wants_help_) {
-    fmt::print("{}", Help());
+  if (wants_help_ || wants_version) {
+    fmt::print("{}", wants_help_ ? Help() : fmt::format("{} {}\n", program_.name, kVersion));
     return 0;
   }
   if (status.ok() && check) status = check();

@@ -22,6 +22,7 @@ struct Flag {
   std::string value;  // name of its value in the help text, "N"; empty: the flag has no value
   std::string help;   // with the unit of the value; empty: the help text leaves the flag out
   bool repeated = false;
+  bool required = false;  // the help text says so
 };
 
 // The numbers from `least` to `most`.
@@ -73,13 +74,14 @@ class FlagParser {
   void AddArguments(int least, int most, std::vector<std::string>* arguments);
 
   // Sets the variables. INVALID_ARGUMENT names an unknown flag, a flag that lacks its value or is
-  // given twice, a value outside its range, or a wrong number of arguments.
+  // given twice, a value outside its range, or a required flag that is absent; or it states the
+  // usage, if the number of arguments is wrong.
   // REQUIRES: called once.
   Status Parse(const std::vector<std::string>& arguments);
 
   // Parses the arguments of main() and then calls `check`, which tests relations among flags.
-  // Returns the exit code if the program ends here: 0 after it has printed the help text, 2 after
-  // it has printed an error.
+  // Returns the exit code if the program ends here: 0 after it has printed the help text or, for
+  // --version, its name and version; 2 after it has printed an error.
   std::optional<int> ParseMain(int argc, char** argv, const std::function<Status()>& check = {});
 
   bool wants_help() const { return wants_help_; }
@@ -90,6 +92,7 @@ class FlagParser {
 
   const Program program_;
   const std::unique_ptr<Library> library_;
+  std::vector<Flag> required_;
   std::vector<std::string>* arguments_ = nullptr;
   int least_arguments_ = 0;
   int most_arguments_ = 0;

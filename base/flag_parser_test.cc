@@ -123,6 +123,20 @@ TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
   }
 }
 
+TEST(FlagParserTest, ARequiredFlagIsNamedWhenItIsAbsent) {
+  const auto parsed = [](const std::vector<std::string>& arguments) {
+    std::string wall;
+    FlagParser parser({.name = "paint"});
+    parser.AddText({.name = "--wall", .value = "NAME", .help = "the wall", .required = true},
+                   &wall);
+    const Status status = parser.Parse(arguments);
+    return parser.wants_help() ? parser.Help() : std::string(Message(status));
+  };
+  EXPECT_EQ(parsed({"--wall", "east"}), "");
+  EXPECT_EQ(parsed({}), "--wall NAME is required");
+  EXPECT_THAT(parsed({"--help"}), HasSubstr("the wall; required"));
+}
+
 TEST(FlagParserTest, MainEndsWith0AfterHelpAndWith2AfterAnError) {
   const auto main = [](std::vector<std::string> arguments, const Status& checked) {
     std::vector<char*> argv;
@@ -132,6 +146,7 @@ TEST(FlagParserTest, MainEndsWith0AfterHelpAndWith2AfterAnError) {
   };
   EXPECT_EQ(main({"paint", "a"}, OkStatus()), std::nullopt);
   EXPECT_EQ(main({"paint", "a", "--help"}, InvalidArgument("not called")), 0);
+  EXPECT_EQ(main({"paint", "a", "--version"}, InvalidArgument("not called")), 0);
   EXPECT_EQ(main({"paint", "--nothing"}, OkStatus()), 2);
   EXPECT_EQ(main({"paint", "a"}, InvalidArgument("--wall is required")), 2);
 }

@@ -25,7 +25,7 @@ struct TimeLimits {
   Duration abort;
   // The time after a secondary failure in which a primary failure may still arrive and become the
   // recorded cause.
-  Duration settle;
+  Duration drain;
   // The time from StartRanks until every rank is ready.
   Duration start;
   // The time from the first vote of a checkpoint attempt until its commit.
@@ -79,7 +79,7 @@ inline TimeLimits MakeTimeLimits(double detection_seconds) {
   limits.lease = d;
   limits.reconnect_grace = d;
   limits.abort = d / 2;
-  limits.settle = d / 6;
+  limits.drain = d / 6;
   limits.start = std::max<Duration>(std::chrono::seconds(120), 40 * d);
   limits.checkpoint_attempt = std::max<Duration>(std::chrono::seconds(600), 40 * d);
   limits.report_flush = std::min<Duration>(std::chrono::milliseconds(200), d / 6);

@@ -11,6 +11,7 @@
 #include "checkpoint/read/diff.h"
 #include "checkpoint/read/survey.h"
 #include "cli/absolute_path.h"
+#include "cli/checkpoint_folder.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
@@ -28,6 +29,7 @@ StatusOr<ExitCode> Diff(const CommandLine& line) {
   PosixFileSystem files;
   const std::string& a = line.positional()[0];
   const std::string& b = line.positional()[1];
+  for (const std::string& path : {a, b}) TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest_a, ReadManifest(files, a, ""));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest_b, ReadManifest(files, b, ""));
   TROUPE_ASSIGN_OR_RETURN(const CheckpointDifference difference,
@@ -202,6 +204,7 @@ std::vector<Command> CatalogCommands() {
        .most_positionals = 2,
        .summary = "Lists the tensors in which two checkpoints differ, and by how much. The exit "
                   "code is 1 if there are any.",
+       .cluster = ClusterUse::kNone,
        .run = Diff},
       {.name = "checkpoints pin",
        .positionals = "JOB STEP-or-PATH",

@@ -6,6 +6,7 @@
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/verify.h"
 #include "cli/absolute_path.h"
+#include "cli/checkpoint_folder.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
@@ -74,6 +75,7 @@ StatusOr<ExitCode> Create(const CommandLine& line) {
 StatusOr<ExitCode> ShowCheckpoint(const CommandLine& line) {
   PosixFileSystem files;
   const std::string& path = line.positional()[0];
+  TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ReadManifest(files, path, ""));
   if (line.wants_json()) {
     fmt::print("{}\n", Dump(ManifestToSummaryJson(manifest, path)));
@@ -127,7 +129,7 @@ StatusOr<std::string> DigestOfManifest(FileSystem& files, const CommandLine& lin
 StatusOr<ExitCode> Verify(const CommandLine& line) {
   PosixFileSystem files;
   const std::string& path = line.positional()[0];
-  TROUPE_RETURN_IF_ERROR(files.Stat(path, SymbolicLinks::kFollow).status());
+  TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
   TROUPE_ASSIGN_OR_RETURN(const std::string digest, DigestOfManifest(files, line, path));
   const VerifyReport report = VerifyCheckpoint(files, path, digest);
   Json failures = Json::array();
@@ -173,6 +175,7 @@ std::vector<Command> CheckpointCommands() {
       one("checkpoints verify", "PATH",
           "Reads every byte of a checkpoint; names the file and tensor that fail.", Verify),
   };
+  commands[2].cluster = ClusterUse::kNone;
   commands.front().flags = {{"--all", "", "also lists quarantined checkpoints, with the reason"}};
   commands.back().flags = {
       {"--digest", "DIGEST", "expected digest of the manifest, from `checkpoints list`"},

@@ -6,9 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/host_port.h"
 #include "cli/cluster/cluster_file.h"
+#include "cli/cluster/process.h"
 #include "cli/cluster/running_clusters.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -19,25 +22,36 @@ namespace {
 StatusOr<std::string> AddressOfCluster(const std::string& folder) {
   const auto cluster = ReadClusterFile(folder);
   if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
-    return Unavailable("no cluster is running in {}", folder);
+    return OfCoordinator(Unavailable("no cluster is running in {}", folder));
   }
   TROUPE_RETURN_IF_ERROR(cluster.status());
+  if (!IsAlive(cluster->supervisor)) {
+    fmt::print(
+        stderr,
+        "the supervisor of the cluster in {} has died: `troupe up --data-dir {}` repairs the "
+        "cluster\n",
+        folder, folder);
+  }
   return cluster->coordinator_address;
 }
 
 }  // namespace
 
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
-  if (const auto address = line.Get("--coordinator")) return *address;
+  if (const auto address = line.Get("--coordinator")) {
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", *address, 1));
+    return *address;
+  }
   if (const auto folder = line.Get("--data-dir")) return AddressOfCluster(*folder);
   if (const char* address = std::getenv("TROUPE_COORDINATOR"); address != nullptr && *address) {
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("TROUPE_COORDINATOR", address, 1));
     return std::string(address);
   }
   const std::vector<std::string> running = RunningClusters();
   if (running.empty()) {
-    return InvalidArgument(
-        "no coordinator is given and no local cluster is running: give --coordinator ADDRESS or "
-        "--data-dir DIR, set TROUPE_COORDINATOR, or start a cluster with `troupe up`");
+    return OfCoordinator(Unavailable(
+        "no coordinator is given and no local cluster is running: give --coordinator HOST:PORT or "
+        "--data-dir DIR, set TROUPE_COORDINATOR, or start a cluster with `troupe up`"));
   }
   if (running.size() > 1) {
     fmt::print(stderr, "{} local clusters are running; this command uses the newest, in {}\n",
@@ -47,7 +61,7 @@ StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
 }
 
 bool IsLocalAddress(const std::string& address) {
-  for (const char* prefix : {"127.", "localhost:", "[::1]:", "unix:", "ipv4:127."}) {
+  for (const char* prefix : {"127.", "localhost:", "[::1]:", "ipv4:127."}) {
     if (address.starts_with(prefix)) return true;
   }
   return false;
@@ -63,7 +77,7 @@ Status FromGrpcStatus(const grpc::Status& status) {
                       absl::Cord(detail.value()));
     }
   }
-  return ours;
+  return OfCoordinator(std::move(ours));
 }
 
 StatusOr<Client> Client::Make(const CommandLine& line) {
@@ -88,7 +102,7 @@ StatusOr<Client> Client::Make(const CommandLine& line) {
 
 Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
   if (channel_->WaitForConnected(std::chrono::system_clock::now() + limit)) return OkStatus();
-  return Unavailable("cannot reach the coordinator at {}", address_);
+  return OfCoordinator(Unavailable("cannot reach the coordinator at {}", address_));
 }
 
 void Client::PauseBeforeRepeat() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }

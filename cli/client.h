@@ -18,8 +18,8 @@
 namespace troupe {
 
 // Returns the address of the coordinator: --coordinator, else that of the cluster in --data-dir,
-// else TROUPE_COORDINATOR, else that of this user's newest local cluster. INVALID_ARGUMENT if there
-// is none of these, UNAVAILABLE if no cluster is up in --data-dir.
+// else TROUPE_COORDINATOR, else that of this user's newest local cluster. UNAVAILABLE if there is
+// none of these or no cluster is up in --data-dir, INVALID_ARGUMENT if it is not HOST:PORT.
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line);
 
 // Returns whether `address` is this machine, so that paths in a request refer to its files.

@@ -1,8 +1,6 @@
 // The commands up, down, and supervise, which `up` starts.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include "cli/client.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
+#include "cli/cluster/folder_lock.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/supervisor.h"
 #include "cli/commands.h"
@@ -37,48 +36,29 @@ constexpr milliseconds kPoll{20};
 constexpr int kMostWorkers = 256;
 
 StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
-  const auto folder = line.Get("--data-dir");
-  if (!folder.has_value() || folder->empty()) return InvalidArgument("--data-dir DIR is required");
+  const std::string folder = line.GetOr("--data-dir", "");
+  if (folder.empty()) return InvalidArgument("--data-dir is empty");
   std::error_code error;
-  const auto absolute = std::filesystem::absolute(*folder, error);
-  if (error) return ErrnoStatus(error.value(), *folder);
+  const auto absolute = std::filesystem::absolute(folder, error);
+  if (error) return ErrnoStatus(error.value(), folder);
   return absolute.lexically_normal().string();
 }
 
-// Makes a second `up` or `down` of the same folder wait; the destructor releases the lock.
-class FolderLock {
- public:
-  static StatusOr<FolderLock> Acquire(const std::string& folder) {
-    const std::string path = JoinPath(folder, "up.lock");
-    FolderLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    if (lock.descriptor_ < 0) return ErrnoStatus(errno, path);
-    const auto end = steady_clock::now() + kUpLimit;
-    while (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      if (steady_clock::now() > end) {
-        return DeadlineExceeded("{}: another `troupe up` or `troupe down` has locked it for {} s",
-                                path, kUpLimit.count());
-      }
-      std::this_thread::sleep_for(kPoll);
+// Returns cluster.json. A new supervisor writes it shortly after its start: if one is alive, waits
+// until the file names it. NOT_FOUND if no cluster is running.
+StatusOr<ClusterFile> ReadCurrentFile(const std::string& folder) {
+  const auto end = steady_clock::now() + kDownLimit;
+  while (true) {
+    StatusOr<ClusterFile> cluster = ReadClusterFile(folder);
+    const bool awaited = cluster.ok() ? !IsAlive(cluster->supervisor)
+                                      : cluster.status().code() == StatusCode::kNotFound;
+    if (!awaited || !SupervisorLives(folder)) return cluster;
+    if (steady_clock::now() > end) {
+      return Internal("a supervisor holds {}, but within {} s it did not write cluster.json",
+                      SupervisorLockPath(folder), kDownLimit.count());
     }
-    return lock;
+    std::this_thread::sleep_for(kPoll);
   }
-  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  ~FolderLock() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-
- private:
-  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
-};
-
-// Returns whether a supervisor is alive: it holds its lock while it is.
-bool SupervisorLives(const std::string& folder) {
-  const int descriptor = open(SupervisorLockPath(folder).c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
-  close(descriptor);
-  return held;
 }
 
 // Returns the devices from --devices KIND:N, or --devices-per-worker N for CPU devices; `otherwise`
@@ -88,7 +68,8 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
   const std::string stated = line.GetOr("--devices", "");
   const std::string number = line.GetOr("--devices-per-worker", "");
   if (stated.empty() && number.empty()) return otherwise;
-  TROUPE_ASSIGN_OR_RETURN(const int64_t count, line.Integer("--devices-per-worker", 1, 1, 64));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t count,
+                          line.Integer("--devices-per-worker", 1, 1, kWorkerDevicesMax));
   const WorkerDevices processors{.kind = "cpu", .count = static_cast<int>(count)};
   if (stated.empty()) return processors;
   StatusOr<WorkerDevices> devices = ParseWorkerDevices(stated);
@@ -120,15 +101,30 @@ Status WantKeepEnded(const CommandLine& line, const std::string& folder, bool ru
   return OkStatus();
 }
 
+// Returns the number of workers from --workers; without the flag, that of the former run.
+StatusOr<int64_t> WantedWorkers(const CommandLine& line, const std::string& folder, bool runs,
+                                const ClusterSettings& settings) {
+  TROUPE_ASSIGN_OR_RETURN(
+      const int64_t workers,
+      line.Integer("--workers", std::max(settings.workers(), 1), 1, kMostWorkers));
+  if (runs && workers < settings.workers()) {
+    return FailedPrecondition(
+        "the cluster in {} runs with --workers {}: a running cluster can only grow; run `troupe "
+        "down` first to start fewer",
+        folder, settings.workers());
+  }
+  return workers;
+}
+
 // The settings of the folder's cluster once this `up` is done. A running cluster keeps those that
 // cannot change under it.
 StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
                                          bool runs) {
-  TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 1, 1, kMostWorkers));
   TROUPE_ASSIGN_OR_RETURN(const int64_t port, line.Integer("--port", 0, 0, 65535));
   auto former = ReadClusterSettings(folder);
   if (!former.ok() && former.status().code() != StatusCode::kNotFound) return former.status();
   ClusterSettings settings = former.ok() ? *former : ClusterSettings{};
+  TROUPE_ASSIGN_OR_RETURN(const int64_t workers, WantedWorkers(line, folder, runs, settings));
   TROUPE_ASSIGN_OR_RETURN(const WorkerDevices devices,
                           WantedDevices(line, workers, settings.devices));
   TROUPE_ASSIGN_OR_RETURN(const double detection_seconds,
@@ -334,7 +330,7 @@ bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
 
 // Stops every process of the cluster in `folder`. NOT_FOUND if none is running.
 Status StopCluster(const std::string& folder) {
-  auto cluster = ReadClusterFile(folder);
+  auto cluster = ReadCurrentFile(folder);
   TROUPE_RETURN_IF_ERROR(cluster.status());
   // A supervisor suspended by SIGSTOP handles SIGTERM only after SIGCONT.
   SignalProcess(cluster->supervisor, SIGTERM);
@@ -365,27 +361,22 @@ Status StopCluster(const std::string& folder) {
 
 StatusOr<ExitCode> Up(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (line.Has("--coordinator"))
-    return InvalidArgument("--coordinator: `troupe up` starts its own coordinator");
   PosixFileSystem files;
   for (const char* name : {"logs", "workers"}) {
     const Status made = MakeDirectories(files, JoinPath(folder, name));
-    // A file is on the way to it, or its name is too long: it takes another --data-dir.
-    if (made.code() == StatusCode::kUnavailable)
-      return InvalidArgument("--data-dir {}: {}", folder, Message(made));
-    TROUPE_RETURN_IF_ERROR(made);
+    if (!made.ok()) return Annotate(made, fmt::format("--data-dir {}", folder));
   }
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder));
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
   const Status former = ReadClusterFile(folder).status();
   if (former.code() == StatusCode::kFailedPrecondition) return former;
   const bool runs = SupervisorLives(folder);
-  TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, runs));
   const bool fresh = !runs && !AnySurvivor(folder);
+  TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, !fresh));
   if (!runs) TROUPE_RETURN_IF_ERROR(LeaveTakenPorts(line, folder, &settings));
   TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
   if (runs) {
-    TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadClusterFile(folder));
+    TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadCurrentFile(folder));
     SignalProcess(cluster.supervisor, SIGHUP);
   } else {
     TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
@@ -419,8 +410,9 @@ ExitCode Stopped(const CommandLine& line) {
 
 StatusOr<ExitCode> Down(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: there is no such folder", folder);
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder));
+  if (access(folder.c_str(), F_OK) != 0)
+    return NotFound("--data-dir {}: there is no such folder", folder);
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
   const Status stopped = StopCluster(folder);
   if (stopped.code() == StatusCode::kNotFound) {
     fmt::print(stderr, "no cluster is running in {}\n", folder);
@@ -444,7 +436,9 @@ std::vector<Command> ClusterCommands() {
       {.name = "up",
        .summary = "Starts a local cluster in --data-dir, or its missing processes; returns when "
                   "all workers are ready.",
-       .flags = {{"--workers", "N", "number of worker daemons (default: 1)"},
+       .flags = {{"--workers", "N",
+                  "number of worker daemons; a running cluster can only grow (default: that of the "
+                  "former run, else 1)"},
                  {"--devices", "KIND:N",
                   "devices of each worker, cpu:N or cuda:N (default: cpu:1)"},
                  {"--devices-per-worker", "N", "the same as --devices cpu:N"},
@@ -459,11 +453,16 @@ std::vector<Command> ClusterCommands() {
                  {"--log-bytes", "BYTES",
                   "size at which a log is rotated; 0: never (default: 67108864)"},
                  {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"}},
+       .cluster = ClusterUse::kFolder,
        .run = Up},
-      {.name = "down", .summary = "Stops the local cluster in --data-dir.", .run = Down},
+      {.name = "down",
+       .summary = "Stops the local cluster in --data-dir.",
+       .cluster = ClusterUse::kFolder,
+       .run = Down},
       {.name = "supervise",
        .summary = "Runs the supervisor of the cluster in --data-dir in the foreground (`up` starts "
                   "it in the background).",
+       .cluster = ClusterUse::kFolder,
        .run = Supervise},
   };
 }

@@ -2,26 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace troupe {
 namespace {
 
-const std::vector<Flag>& CommonFlags() {
-  static const auto* flags = new std::vector<Flag>{
-      {"--coordinator", "ADDRESS",
-       "the coordinator, HOST:PORT (default: TROUPE_COORDINATOR, else the newest local cluster)"},
-      {"--data-dir", "DIR", "the coordinator of the local cluster in DIR (`troupe up`)"},
-  };
-  return *flags;
+std::vector<Flag> ClusterFlags(ClusterUse use) {
+  switch (use) {
+    case ClusterUse::kCoordinator:
+      return {{"--coordinator", "HOST:PORT",
+               "the coordinator (default: TROUPE_COORDINATOR, else the newest local cluster)"},
+              {"--data-dir", "DIR", "the coordinator of the local cluster in DIR (`troupe up`)"}};
+    case ClusterUse::kFolder:
+      return {{.name = "--data-dir",
+               .value = "DIR",
+               .help = "folder of the local cluster",
+               .required = true}};
+    case ClusterUse::kNone:
+      return {};
+  }
+  return {};
 }
 
-std::string Usage(const Command& command) {
-  std::string usage = "troupe " + command.name;
-  for (const Flag& flag : command.flags) {
-    usage += fmt::format(" [{}{}{}]{}", flag.name, flag.value.empty() ? "" : " ", flag.value,
-                         flag.repeated ? "…" : "");
+// The required flags come first.
+std::string Usage(const Command& command, const std::vector<Flag>& flags) {
+  std::string required, optional;
+  for (const Flag& flag : flags) {
+    const std::string text =
+        fmt::format("{}{}{}", flag.name, flag.value.empty() ? "" : " ", flag.value);
+    if (flag.required) {
+      required += " " + text;
+    } else {
+      optional += fmt::format(" [{}]{}", text, flag.repeated ? "…" : "");
+    }
   }
-  if (!command.positionals.empty()) usage += " " + command.positionals;
-  return usage;
+  return "troupe " + command.name + required + optional +
+         (command.positionals.empty() ? "" : " " + command.positionals);
 }
 
 }  // namespace
@@ -57,14 +73,14 @@ StatusOr<double> CommandLine::Number(const std::string& flag, double otherwise,
 
 StatusOr<CommandLine> Command::Parse(const std::vector<std::string>& arguments) const {
   CommandLine line;
-  FlagParser parser({.name = "troupe " + name, .usage = Usage(*this), .summary = summary});
-  for (const std::vector<Flag>* list : {&flags, &CommonFlags()}) {
-    for (const Flag& flag : *list) {
-      parser.AddParsed(flag, [&line, &flag](const std::string& value) {
-        line.flags_[flag.name].push_back(value);
-        return OkStatus();
-      });
-    }
+  std::vector<Flag> all = flags;
+  for (Flag& flag : ClusterFlags(cluster)) all.push_back(std::move(flag));
+  FlagParser parser({.name = "troupe " + name, .usage = Usage(*this, all), .summary = summary});
+  for (const Flag& flag : all) {
+    parser.AddParsed(flag, [&line, name = flag.name](const std::string& value) {
+      line.flags_[name].push_back(value);
+      return OkStatus();
+    });
   }
   std::string format = "text";
   parser.AddWord({"-o", "FORMAT", "format of the output, json or text"}, {"json", "text"}, &format);

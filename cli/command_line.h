@@ -39,13 +39,21 @@ class CommandLine {
   std::optional<std::string> help_;
 };
 
+// The part of a cluster that a command needs.
+enum class ClusterUse {
+  kCoordinator,  // it calls the coordinator, which --coordinator or --data-dir may name
+  kFolder,       // it works on the local cluster in --data-dir
+  kNone,
+};
+
 struct Command {
   std::string name;         // "checkpoints list"
   std::string positionals;  // "JOB", for help
   int least_positionals = 0;
   int most_positionals = 0;
   std::string summary;      // one sentence
-  std::vector<Flag> flags;  // in addition to those that every command has
+  std::vector<Flag> flags;  // in addition to -o and the flags of its cluster use
+  ClusterUse cluster = ClusterUse::kCoordinator;
   StatusOr<ExitCode> (*run)(const CommandLine& line) = nullptr;
 
   // Returns the errors of FlagParser::Parse.

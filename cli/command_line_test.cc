@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "cli/commands.h"
 
 namespace troupe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Command TestCommand() {
   return {.name = "paint",
@@ -63,9 +66,25 @@ TEST(CommandLineTest, NumbersAreCheckedAgainstTheirRange) {
 TEST(CommandLineTest, HelpNamesEveryFlag) {
   const std::string help = TestCommand().Parse({"--help"})->help().value();
   for (const char* part : {"usage: troupe paint", "--colour NAME", "--wet", "--set KEY=VALUE",
-                           "--coordinator ADDRESS", "-o FORMAT", "(default: text)"}) {
+                           "--coordinator HOST:PORT", "-o FORMAT", "(default: text)"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
+}
+
+TEST(CommandLineTest, UsageShowsWhatIsRequiredAndHelpHidesFlagsWithoutUse) {
+  Command command = TestCommand();
+  command.flags.push_back({.name = "--to", .value = "PATH", .help = "where", .required = true});
+  command.cluster = ClusterUse::kNone;
+  const std::string help = command.Parse({"--help"})->help().value();
+  EXPECT_THAT(help, HasSubstr("usage: troupe paint --to PATH [--colour NAME] [--wet] "
+                              "[--set KEY=VALUE]… WALL\n"));
+  EXPECT_THAT(help, Not(HasSubstr("--coordinator")));
+  EXPECT_THAT(help, Not(HasSubstr("--data-dir")));
+  command.cluster = ClusterUse::kFolder;
+  EXPECT_THAT(command.Parse({"--help"})->help().value(),
+              HasSubstr("usage: troupe paint --to PATH --data-dir DIR ["));
+  EXPECT_THAT(std::string(Message(command.Parse({"a", "--to", "b"}).status())),
+              HasSubstr("--data-dir DIR is required"));
 }
 
 TEST(ExitCodeTest, FollowsTheContract) {
@@ -75,9 +94,15 @@ TEST(ExitCodeTest, FollowsTheContract) {
   // The failure is the other side's: the coordinator was reached, and it ended the call.
   EXPECT_EQ(ExitCodeOf(DeadlineExceeded("x")), ExitCode::kFailed);
   EXPECT_EQ(ExitCodeOf(Cancelled("x")), ExitCode::kFailed);
-  EXPECT_EQ(ExitCodeOf(Unavailable("x")), ExitCode::kUnreachable);
-  EXPECT_EQ(ExitCodeOf(NotFound("x")), ExitCode::kNotFound);
+  EXPECT_EQ(ExitCodeOf(OfCoordinator(Unavailable("x"))), ExitCode::kUnreachable);
+  EXPECT_EQ(ExitCodeOf(OfCoordinator(NotFound("x"))), ExitCode::kNotFound);
+  EXPECT_EQ(ExitCodeOf(Annotate(OfCoordinator(NotFound("x")), "y")), ExitCode::kNotFound);
   EXPECT_EQ(ExitCodeOf(FailedPrecondition("x")), ExitCode::kFailed);
+  // A file that is missing or cannot be used is bad input, whatever the command does with it.
+  for (int error : {ENOENT, ENOTDIR, EISDIR, EACCES, EROFS, EEXIST}) {
+    EXPECT_EQ(ExitCodeOf(ErrnoStatus(error, "open /x")), ExitCode::kUsage) << error;
+  }
+  EXPECT_EQ(ExitCodeOf(ErrnoStatus(ENOSPC, "write /x")), ExitCode::kFailed);
 }
 
 TEST(CommandsTest, EveryCommandHasASummaryAndRuns) {

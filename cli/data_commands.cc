@@ -15,9 +15,7 @@ namespace troupe {
 namespace {
 
 StatusOr<ExitCode> Prepare(const CommandLine& line) {
-  const auto output = line.Get("--output");
-  if (!output.has_value()) return InvalidArgument("--output PREFIX is required");
-  PrepareOptions options{.output_prefix = *output,
+  PrepareOptions options{.output_prefix = line.GetOr("--output", ""),
                          .tokenizer = line.GetOr("--tokenizer", "bytes"),
                          .paths = line.positional()};
   if (line.Has("--eod-id")) {
@@ -55,7 +53,6 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
 
 StatusOr<ExitCode> ShowData(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
-  if (!line.Has("--step")) return InvalidArgument("--step S is required");
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, line.Integer("--step", 1, 1, int64_t{1} << 40));
   // The name does not affect the samples, so any name will do.
   if (!spec.has_name()) spec.set_name("data");
@@ -106,21 +103,26 @@ std::vector<Command> DataCommands() {
        .least_positionals = 1,
        .most_positionals = 1 << 20,
        .summary = "Tokenizes text files and folders into Megatron's indexed format.",
-       .flags = {{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx; required"},
+       .flags = {{.name = "--output",
+                  .value = "PREFIX",
+                  .help = "writes PREFIX.bin and PREFIX.idx",
+                  .required = true},
                  {"--tokenizer", "NAME",
                   "bytes: ids 0-255, and 256 ends a document; or PATH/tokenizer.json: byte-level "
                   "BPE as in GPT-2 and Llama 3 (default: bytes)"},
                  {"--eod-id", "ID",
                   "token that ends a document (default: eos_token of the tokenizer_config.json "
                   "next to the tokenizer.json, <|endoftext|> or <|end_of_text|>)"}},
+       .cluster = ClusterUse::kNone,
        .run = Prepare},
       {.name = "data show",
        .positionals = "JOB.yaml",
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Prints exactly the samples that training reads at a step.",
-       .flags = {{"--step", "STEP", "step, from 1; required"},
+       .flags = {{.name = "--step", .value = "STEP", .help = "step, from 1", .required = true},
                  {"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true}},
+       .cluster = ClusterUse::kNone,
        .run = ShowData}};
 }
 

@@ -2,7 +2,19 @@
 
 namespace troupe {
 
+namespace {
+
+constexpr char kMark[] = "troupe/coordinator";  // the URL of an empty payload
+
+}  // namespace
+
+Status OfCoordinator(Status status) {
+  status.SetPayload(kMark, absl::Cord());
+  return status;
+}
+
 ExitCode ExitCodeOf(const Status& status) {
+  const bool of_coordinator = status.GetPayload(kMark).has_value();
   switch (status.code()) {
     case StatusCode::kOk:
       return ExitCode::kDone;
@@ -11,9 +23,11 @@ ExitCode ExitCodeOf(const Status& status) {
     case StatusCode::kAlreadyExists:
       return ExitCode::kUsage;
     case StatusCode::kUnavailable:
-      return ExitCode::kUnreachable;
+      return of_coordinator ? ExitCode::kUnreachable : ExitCode::kUsage;
     case StatusCode::kNotFound:
-      return ExitCode::kNotFound;
+      return of_coordinator ? ExitCode::kNotFound : ExitCode::kUsage;
+    case StatusCode::kPermissionDenied:
+      return of_coordinator ? ExitCode::kFailed : ExitCode::kUsage;
     default:
       return ExitCode::kFailed;
   }

@@ -9,11 +9,15 @@ namespace troupe {
 enum class ExitCode : int {
   kDone = 0,
   kFailed = 1,       // the job or check failed
-  kUsage = 2,        // usage or bad input
+  kUsage = 2,        // usage or bad input, such as a file or folder that is missing or unusable
   kUnreachable = 3,  // no coordinator
-  kNotFound = 4,
+  kNotFound = 4,     // the coordinator knows no such job, checkpoint, …
   kInterrupted = 130,
 };
+
+// Marks an error as one of the coordinator: it is not reached, or it has refused the call. Without
+// the mark, an error that something is unavailable or not found is about this machine's files.
+Status OfCoordinator(Status status);
 
 // Returns the exit code of a command that ends with `status`.
 ExitCode ExitCodeOf(const Status& status);

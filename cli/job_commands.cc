@@ -1,6 +1,5 @@
 // The commands submit, list, describe, watch, cancel, delete, resume, logs and workers.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -11,6 +10,7 @@
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "cli/watch.h"
+#include "cli/worker_text.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/job/job_file.h"
 
@@ -157,7 +157,11 @@ StatusOr<ExitCode> Delete(const CommandLine& line) {
                               [&](auto* context, auto* response) {
                                 return client.jobs().DeleteJob(context, request, response);
                               }));
-  PrintNameAndState(line, deleted.job());
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"name", deleted.job().name()}, {"deleted", true}}));
+  } else {
+    fmt::print("{} deleted\n", deleted.job().name());
+  }
   return ExitCode::kDone;
 }
 
@@ -207,18 +211,6 @@ StatusOr<ExitCode> Logs(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-// Returns "; rank 0 of jobs/a on cores 0,1 (shared by 2 ranks)" for each rank.
-std::string CoresText(const v1::WorkerStatus& worker) {
-  std::string text;
-  for (const auto& rank : worker.ranks()) {
-    const auto& cores = rank.cores();
-    text += fmt::format("; rank {} of {} on cores {}", rank.rank(), rank.job(),
-                        fmt::join(cores.cores(), ","));
-    if (cores.shared_by() > 1) text += fmt::format(" (shared by {} ranks)", cores.shared_by());
-  }
-  return text;
-}
-
 StatusOr<ExitCode> Workers(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   Json workers = Json::array();
@@ -234,22 +226,9 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
     for (const auto& worker : page.workers()) {
       if (line.wants_json()) {
         workers.push_back(WorkerToJson(worker));
-        continue;
+      } else {
+        fmt::print("{}\n", WorkerText(worker));
       }
-      std::string jobs;
-      for (const auto& job : worker.jobs()) jobs += " " + job;
-      std::string condemned;
-      for (const auto& device : worker.devices()) {
-        if (device.condemned().empty()) continue;
-        condemned +=
-            fmt::format("; device {} is condemned: {}", device.index(), device.condemned());
-      }
-      std::string set_aside;
-      for (const auto& part : worker.set_aside()) set_aside += "; " + SetAsideText(part);
-      fmt::print("{:<20} {:<6} {} devices, island {}, pid {} on {}{}{}{}{}\n", worker.name(),
-                 worker.state(), worker.devices_size(), worker.island(), worker.pid(),
-                 worker.host(), jobs.empty() ? "" : ", runs" + jobs, CoresText(worker), condemned,
-                 set_aside);
     }
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());

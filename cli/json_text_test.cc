@@ -105,7 +105,7 @@ TEST(ClientTest, ViolationsCrossGrpcUnchanged) {
   detail->set_value(std::string(*sent.GetPayload(kBadRequestTypeUrl)));
   const Status received = FromGrpcStatus(grpc::Status(
       grpc::StatusCode::INVALID_ARGUMENT, "training.steps is 0", details.SerializeAsString()));
-  EXPECT_EQ(received, sent);
+  EXPECT_EQ(received, OfCoordinator(sent));
   EXPECT_EQ(ViolationsOf(received)[0].field, "training.steps");
 }
 

@@ -30,7 +30,7 @@ StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
     for (const KeyRow& row : rows) keys.push_back(RowToJson(row));
     fmt::print("{}\n", Dump({{"keys", std::move(keys)}}));
   } else {
-    fmt::print("{}", KeyTableToMarkdown(rows));
+    fmt::print("{}", line.Has("--markdown") ? KeyTableToMarkdown(rows) : KeyTableToText(rows));
   }
   return ExitCode::kDone;
 }
@@ -43,6 +43,8 @@ std::vector<Command> KeyCommands() {
            .most_positionals = 1,
            .summary = "Prints all keys of the job file, or those below PREFIX, with type, default, "
                       "values and meaning. Needs no cluster.",
+           .flags = {{"--markdown", "", "prints the page docs/job-keys.md"}},
+           .cluster = ClusterUse::kNone,
            .run = KeysCommand}};
 }
 

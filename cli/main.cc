@@ -1,6 +1,7 @@
 // The `troupe` command: data on stdout, messages on stderr, exit codes of cli/exit_code.h.
 #include <fmt/format.h>
 
+#include "base/version.h"
 #include "cli/commands.h"
 
 namespace troupe {
@@ -21,9 +22,13 @@ std::string Overview(const std::vector<Command>& commands) {
     text += fmt::format("  {:<20} {}\n", command.name, command.summary);
   }
   return text +
-         "\ntroupe COMMAND --help prints the flags of a command. Exit codes: 0 done, 1 the job or "
-         "check failed, 2 usage or bad\ninput, 3 the coordinator cannot be reached, 4 not found, "
-         "130 interrupted.\n";
+         "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. "
+         "With -o "
+         "json, the result is JSON on\nstandard output; an error is always a sentence on standard "
+         "error.\n\nExit codes: 0 done, 1 the job or check failed, 2 usage or bad input (also a "
+         "file "
+         "or folder that is missing or cannot be\nused), 3 the coordinator cannot be reached, 4 it "
+         "knows no such job or checkpoint, 130 interrupted.\n";
 }
 
 // Returns the help lines of the two-word commands that begin with `word`; empty if there are none.
@@ -52,6 +57,10 @@ ExitCode Run(const std::vector<std::string>& arguments) {
     fmt::print("{}", Overview(commands));
     return ExitCode::kDone;
   }
+  if (arguments[0] == "--version") {
+    fmt::print("troupe {}\n", kVersion);
+    return ExitCode::kDone;
+  }
   // A command has one or two words.
   for (const Command& command : commands) {
     const bool two_words = command.name.find(' ') != std::string::npos;
@@ -72,7 +81,7 @@ ExitCode Run(const std::vector<std::string>& arguments) {
         arguments.size() < 2 ? arguments[0] : arguments[0] + " " + arguments[1];
     const bool help = arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
     if (help) {
-      fmt::print("{}", with);
+      fmt::print("usage: troupe {} COMMAND …\n\n{}", arguments[0], with);
       return ExitCode::kDone;
     }
     fmt::print(stderr, "troupe: {}: there is no such command; the commands of {} are\n\n{}", typed,

@@ -104,18 +104,15 @@ StatusOr<v1::TraceJobRequest> ParseSteps(const std::string& text) {
                                         : std::from_chars_result{end, std::errc::invalid_argument};
     ok = rest.ec == std::errc() && rest.ptr == end;
   }
-  if (!ok) return InvalidArgument("--steps: \"{}\" is not FIRST:LAST", text);
+  if (!ok) return InvalidArgument("--steps: \"{}\" is not FIRST:LAST or FIRST", text);
   request.set_first_step(first);
   request.set_last_step(last);
   return request;
 }
 
 StatusOr<ExitCode> Trace(const CommandLine& line) {
-  const auto steps = line.Get("--steps");
-  const auto output = line.Get("--output");
-  if (!steps || !output)
-    return InvalidArgument("--steps FIRST:LAST and --output FILE are required");
-  TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*steps));
+  const std::string output = line.GetOr("--output", "");
+  TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(line.GetOr("--steps", "")));
   request.set_name(JobName(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   v1::GetJobRequest named;
@@ -133,10 +130,10 @@ StatusOr<ExitCode> Trace(const CommandLine& line) {
                                           return client.jobs().TraceJob(context, request, response);
                                         }));
   const Json json = TraceToJson(trace, found.job());
-  std::ofstream file(*output, std::ios::binary | std::ios::trunc);
+  std::ofstream file(output, std::ios::binary | std::ios::trunc);
   file << Dump(json) << '\n';
   file.close();
-  if (!file) return ErrnoStatus(errno, *output);
+  if (!file) return ErrnoStatus(errno, output);
   int64_t dropped = 0;
   for (const v1::RankTrace& rank : trace.ranks()) dropped += rank.dropped_operations();
   if (dropped > 0)
@@ -145,11 +142,11 @@ StatusOr<ExitCode> Trace(const CommandLine& line) {
         "warning: {} operations are missing, because the ranks' buffers for operations were full\n",
         dropped);
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"output", *output},
+    fmt::print("{}\n", Dump({{"output", output},
                              {"ranks", trace.ranks_size()},
                              {"events", json["traceEvents"].size()}}));
   } else {
-    fmt::print("{}: {} events of {} ranks\n", *output, json["traceEvents"].size(),
+    fmt::print("{}: {} events of {} ranks\n", output, json["traceEvents"].size(),
                trace.ranks_size());
   }
   return ExitCode::kDone;
@@ -173,8 +170,12 @@ std::vector<Command> MeasureCommands() {
        .most_positionals = 1,
        .summary = "Writes a timeline of each rank for Chrome's tracing or Perfetto; waits for "
                   "future steps.",
-       .flags = {{"--steps", "FIRST:LAST", "steps of the newest group epoch; required"},
-                 {"--output", "FILE", "file for the JSON; required"}},
+       .flags =
+           {{.name = "--steps",
+             .value = "FIRST:LAST",
+             .help = "steps of the newest group epoch; FIRST alone is one step",
+             .required = true},
+            {.name = "--output", .value = "FILE", .help = "file for the JSON", .required = true}},
        .run = Trace},
   };
 }

@@ -98,7 +98,7 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
       json["checkpoints"] = CheckpointsToJson(plan->spec);
       fmt::print("{}\n", Dump(json));
     } else {
-      fmt::print("{}\ncheckpoints: {}\n", PlanToText(plan->plan, time), FaultCost(plan->spec));
+      fmt::print("{}", PlanToText(plan->plan, time, FaultCost(plan->spec)));
     }
     return ExitCode::kDone;
   }
@@ -134,6 +134,7 @@ std::vector<Command> PlanCommands() {
             {"--profile", "FILE",
              "device profile (docs/planning.md), from which step time and MFU are estimated and "
              "the schedule is chosen where it is auto"}},
+       .cluster = ClusterUse::kNone,
        .run = PlanCommand}};
 }
 

@@ -61,8 +61,8 @@ class Watch {
         progress_.PrintLine("the coordinator cannot be reached; waiting for it");
       }
       if (steady_clock::now() - away_since > kAwayLimit) {
-        return Unavailable("{}: not reached for more than {} s", client_->address(),
-                           kAwayLimit.count());
+        return OfCoordinator(Unavailable("{}: not reached for more than {} s", client_->address(),
+                                         kAwayLimit.count()));
       }
       std::this_thread::sleep_for(kPauseBetweenTries);
     }

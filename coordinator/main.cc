@@ -14,6 +14,7 @@
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
 #include "base/flag_parser.h"
+#include "base/host_port.h"
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
@@ -34,12 +35,16 @@ Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has th
 or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen on an address.)";
 
 void AddFlags(FlagParser& parser, ServerOptions* options, LogLimit* log) {
-  parser.AddText({"--listen", "HOST:PORT",
-                  "address of the API and of the workers' sessions; port 0 selects a free one; "
-                  "required"},
+  parser.AddText({.name = "--listen",
+                  .value = "HOST:PORT",
+                  .help = "address of the API and of the workers' sessions; port 0 selects a free "
+                          "one",
+                  .required = true},
                  &options->listen);
-  parser.AddText({"--data-dir", "DIR",
-                  "directory of the catalog, which one coordinator at a time may use; required"},
+  parser.AddText({.name = "--data-dir",
+                  .value = "DIR",
+                  .help = "directory of the catalog, which one coordinator at a time may use",
+                  .required = true},
                  &options->data_directory);
   parser.AddText({"--metrics-listen", "HOST:PORT",
                   "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
@@ -77,8 +82,10 @@ int Main(int argc, char** argv) {
                      .footer = kFooter});
   AddFlags(parser, &options, &log);
   const std::optional<int> ended = parser.ParseMain(argc, argv, [&]() -> Status {
-    if (options.listen.empty()) return InvalidArgument("--listen is required");
-    if (options.data_directory.empty()) return InvalidArgument("--data-dir is required");
+    if (options.data_directory.empty()) return InvalidArgument("--data-dir is empty");
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--listen", options.listen, 0));
+    if (!options.metrics_listen.empty())
+      TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", options.metrics_listen, 0));
     return ArmFailpointsFromEnvironment();
   });
   if (ended) return *ended;

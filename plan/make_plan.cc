@@ -23,6 +23,7 @@
 #include "plan/schedules/simulator.h"
 #include "plan/text/cannot_fix.h"
 #include "plan/text/plan_words.h"
+#include "plan/text/scaled.h"
 #include "plan/validate/read_channels.h"
 #include "plan/validate/reshard.h"
 #include "plan/validate/stage_inputs.h"
@@ -173,8 +174,6 @@ const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView&
   return nullptr;
 }
 
-constexpr double kGibibyte = 1 << 30;
-
 // Warns of the stages of `placed` that need more memory than a GPU of their ranks has.
 std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
   std::map<std::pair<std::string, int>, int64_t> of_device;
@@ -193,11 +192,11 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
   }
   std::vector<std::string> warnings;
   for (const auto& [pipe, lacking] : stages) {
-    warnings.push_back(fmt::format(
-        "stage {}: a rank needs {:.1f} GiB of its GPU, but {} of the stage's GPUs {} less, the "
-        "smallest only {:.1f} GiB",
-        pipe, static_cast<double>(placed.memory(pipe).total_bytes()) / kGibibyte, lacking.first,
-        lacking.first == 1 ? "has" : "have", static_cast<double>(lacking.second) / kGibibyte));
+    warnings.push_back(
+        fmt::format("stage {}: a rank needs {} of its GPU, but {} of the stage's GPUs {} less, the "
+                    "smallest only {}",
+                    pipe, Gigabytes(placed.memory(pipe).total_bytes()), lacking.first,
+                    lacking.first == 1 ? "has" : "have", Gigabytes(lacking.second)));
   }
   return warnings;
 }
@@ -223,10 +222,9 @@ std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterVie
   for (const auto& [host, need] : needed) {
     const int64_t memory = there[host];
     if (memory == 0 || need.first <= memory) continue;
-    warnings.push_back(fmt::format(
-        "host {}: its {} ranks need {:.1f} GiB of memory, but its free devices have {:.1f} GiB",
-        host, need.second, static_cast<double>(need.first) / kGibibyte,
-        static_cast<double>(memory) / kGibibyte));
+    warnings.push_back(
+        fmt::format("host {}: its {} ranks need {} of memory, but its free devices have {}", host,
+                    need.second, Gigabytes(need.first), Gigabytes(memory)));
   }
   return warnings;
 }

@@ -21,6 +21,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -275,6 +276,21 @@ TEST(MakePlanTest, AGpuHasTwoGibibytesOfTheHeadsLogitsAtOnce) {
   EXPECT_EQ(head_rows("cuda", "llama-124m", "float32", 1), 8192);
   EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 1), 8192);
   EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 4), 32768);
+}
+
+TEST(MakePlanTest, TheTextListsFewRanksAndEndsWithTheWarnings) {
+  auto plan =
+      PlanWith({"parallelism.data_parallel_replicate_degree=16", "training.global_batch_size=16"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->add_warnings("this is the last line");
+  const std::string text = PlanToText(*plan, nullptr, "a fault costs a step");
+  EXPECT_THAT(text, HasSubstr("\n  7: pipe 0"));
+  EXPECT_THAT(text, Not(HasSubstr("\n  8: pipe 0")));
+  EXPECT_THAT(text, HasSubstr("\n  … and 8 more (-o json lists all)\n"));
+  EXPECT_THAT(text, HasSubstr("\ncheckpoints: a fault costs a step\n\nwarnings:\n"));
+  EXPECT_THAT(text, EndsWith("\n  this is the last line\n"));
+  // Every size has a decimal prefix.
+  EXPECT_THAT(text, Not(HasSubstr("iB")));
 }
 
 TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
@@ -546,7 +562,7 @@ TEST(MakePlanTest, ARankThatNeedsMoreMemoryThanItsHostHasIsWarnedOfOnce) {
   int said = 0;
   for (const std::string& warning : again->warnings()) {
     if (warning.find("host h: its 1 ranks need ") == std::string::npos) continue;
-    EXPECT_THAT(warning, HasSubstr("its free devices have 0.0 GiB"));
+    EXPECT_THAT(warning, HasSubstr("its free devices have 0.00 GB"));
     ++said;
   }
   EXPECT_EQ(said, 1);

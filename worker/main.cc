@@ -7,14 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,11 +21,13 @@
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/flag_parser.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "base/worker_name.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
+#include "plan/device/worker_devices.h"
 #include "worker/daemon/core_table.h"
 #include "worker/daemon/core_topology.h"
 #include "worker/daemon/daemon.h"
@@ -55,7 +55,6 @@ constexpr char kFooter[] =
 
 constexpr int kFailed = 1;
 constexpr int kUsageError = 2;
-constexpr int kDevicesMax = 64;
 constexpr int kBurnInMaxSeconds = 7 * 24 * 3600;
 
 struct Flags {
@@ -78,23 +77,6 @@ struct Flags {
   std::optional<RankDescriptors> rank_process;
 };
 
-// Parses `text` into `flags`.
-Status ParseDevices(std::string_view text, Flags* flags) {
-  const size_t colon = text.find(':');
-  const std::string_view kind = text.substr(0, colon);
-  if (colon != std::string_view::npos && (kind == "cpu" || kind == "cuda")) {
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data() + colon + 1, last, flags->devices);
-    if (error == std::errc() && end == last && flags->devices >= 1 &&
-        flags->devices <= kDevicesMax) {
-      flags->device_kind = kind;
-      return OkStatus();
-    }
-  }
-  return InvalidArgument("--devices is \"{}\", must be cpu:N or cuda:N with N from 1 to {}", text,
-                         kDevicesMax);
-}
-
 void AddDaemonFlags(FlagParser& parser, Flags* flags) {
   parser.AddText({"--coordinator", "HOST:PORT",
                   "address of the coordinator, which the worker dials until it answers"},
@@ -104,7 +86,12 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
   parser.AddParsed(
       {"--devices", "cpu:N|cuda:N",
        "cpu:N: N devices that share the cores of this host; cuda:N: the first N GPUs of this host"},
-      [flags](const std::string& value) { return ParseDevices(value, flags); });
+      [flags](const std::string& value) -> Status {
+        TROUPE_ASSIGN_OR_RETURN(const WorkerDevices stated, ParseWorkerDevices(value));
+        flags->device_kind = stated.kind;
+        flags->devices = stated.count;
+        return OkStatus();
+      });
   parser.AddText({"--island", "NAME",
                   "workers joined by the fastest fabric have the same island (default: the host)"},
                  &flags->island);
@@ -188,6 +175,9 @@ Status CompleteFlags(Flags* flags) {
   if (const Status good = CheckWorkerName(flags->name); !good.ok())
     return InvalidArgument("--name is \"{}\": the {}", flags->name, Message(good));
   if (flags->devices == 0) return InvalidArgument("--devices is required");
+  TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", flags->coordinator, 1));
+  if (!flags->metrics_listen.empty())
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", flags->metrics_listen, 0));
   return OkStatus();
 }
 

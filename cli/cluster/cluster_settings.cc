@@ -1,6 +1,5 @@
 #include "cli/cluster/cluster_settings.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/file_system.h"
@@ -12,23 +11,7 @@ using Json = nlohmann::ordered_json;
 
 std::string SettingsPath(const std::string& folder) { return JoinPath(folder, "settings.json"); }
 
-constexpr int kDevicesMax = 64;
-
 }  // namespace
-
-StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text) {
-  WorkerDevices devices;
-  const size_t colon = text.find(':');
-  devices.kind = text.substr(0, colon);
-  const char* const last = text.data() + text.size();
-  if (colon != std::string_view::npos && (devices.kind == "cpu" || devices.kind == "cuda")) {
-    const auto [end, error] = std::from_chars(text.data() + colon + 1, last, devices.count);
-    if (error == std::errc() && end == last && devices.count >= 1 && devices.count <= kDevicesMax)
-      return devices;
-  }
-  return InvalidArgument("--devices is \"{}\", must be cpu:N or cuda:N with N from 1 to {}", text,
-                         kDevicesMax);
-}
 
 StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
   PosixFileSystem files;

@@ -5,27 +5,15 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "plan/device/worker_devices.h"
 
 namespace troupe {
 
-// The devices of each worker, in the form of troupe-worker's --devices.
-struct WorkerDevices {
-  std::string kind = "cpu";
-  int count = 1;
-
-  std::string ToText() const { return fmt::format("{}:{}", kind, count); }
-  bool operator==(const WorkerDevices&) const = default;
-};
-
-// Parses a text such as "cuda:2". INVALID_ARGUMENT names --devices, the value and the valid form.
-StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text);
-
 struct ClusterSettings {
-  WorkerDevices devices;
+  WorkerDevices devices;  // each worker has these
   double detection_seconds = 3;
   int64_t log_bytes = 64 << 20;    // a log of this size is moved aside
   int log_files = 4;               // the number of old logs that are kept

@@ -107,20 +107,6 @@ TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
   EXPECT_EQ(read->keep_ended, "all");
 }
 
-TEST(ClusterSettingsTest, DevicesAreAKindAndANumber) {
-  for (const char* good : {"cpu:1", "cuda:8", "cpu:64"}) {
-    const auto devices = ParseWorkerDevices(good);
-    ASSERT_TRUE(devices.ok()) << devices.status();
-    EXPECT_EQ(devices->ToText(), good);
-  }
-  for (const char* bad : {"", "cuda", "cuda:", "cuda:0", "cpu:65", "gpu:1", "cuda:1x", "cuda:-1"}) {
-    const auto devices = ParseWorkerDevices(bad);
-    EXPECT_EQ(devices.status().code(), StatusCode::kInvalidArgument) << bad;
-    EXPECT_NE(Message(devices.status()).find(fmt::format("--devices is \"{}\"", bad)),
-              std::string_view::npos);
-  }
-}
-
 TEST(ProcessTest, ThisProcessLivesAndARecycledNumberDoesNot) {
   const auto self = FindProcess(getpid());
   ASSERT_TRUE(self.has_value());

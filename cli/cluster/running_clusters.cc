@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
 
 namespace troupe {
@@ -21,19 +22,44 @@ bool IsOfThisUser(const std::string& process_folder) {
   return stat(process_folder.c_str(), &status) == 0 && status.st_uid == geteuid();
 }
 
-}  // namespace
-
-std::optional<std::string> SupervisedFolder(std::string_view command_line) {
+std::vector<std::string_view> ArgumentsOf(std::string_view command_line) {
   std::vector<std::string_view> arguments;
   for (size_t end; (end = command_line.find('\0')) != std::string_view::npos;) {
     arguments.push_back(command_line.substr(0, end));
     command_line.remove_prefix(end + 1);
   }
-  if (arguments.size() != 4 || arguments[1] != "supervise" || arguments[2] != "--data-dir") {
+  return arguments;
+}
+
+std::string_view BinaryOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Another coordinator may have a data directory of that name too.
+bool IsCoordinatorOf(const std::string& folder, const ProcessId& process) {
+  const auto cluster = ReadClusterFile(folder);
+  return cluster.ok() && cluster->coordinator == process;
+}
+
+}  // namespace
+
+std::optional<std::string> SupervisedFolder(std::string_view command_line) {
+  const std::vector<std::string_view> arguments = ArgumentsOf(command_line);
+  if (arguments.size() != 4 || BinaryOf(arguments[0]) != "troupe" || arguments[1] != "supervise" ||
+      arguments[2] != "--data-dir") {
     return std::nullopt;
   }
-  const std::string_view binary = arguments[0].substr(arguments[0].rfind('/') + 1);
-  return binary == "troupe" ? std::optional<std::string>(arguments[3]) : std::nullopt;
+  return std::string(arguments[3]);
+}
+
+std::optional<std::string> CoordinatedFolder(std::string_view command_line) {
+  constexpr std::string_view kFolder = "/coordinator";
+  const std::vector<std::string_view> arguments = ArgumentsOf(command_line);
+  if (arguments.empty() || BinaryOf(arguments[0]) != "troupe-coordinator") return std::nullopt;
+  const auto flag = std::find(arguments.begin(), arguments.end(), "--data-dir");
+  if (flag == arguments.end() || flag + 1 == arguments.end()) return std::nullopt;
+  std::string_view folder = *(flag + 1);
+  if (!folder.ends_with(kFolder)) return std::nullopt;
+  folder.remove_suffix(kFolder.size());
+  return std::string(folder);
 }
 
 std::vector<std::string> RunningClusters() {
@@ -50,13 +76,22 @@ std::vector<std::string> RunningClusters() {
     // The process may end at any time.
     const StatusOr<std::string> command_line = ReadTextFile(process_folder + "/cmdline");
     if (!command_line.ok()) continue;
-    const std::optional<std::string> folder = SupervisedFolder(*command_line);
     const std::optional<ProcessId> process = FindProcess(pid);
-    if (folder && process) found.emplace_back(process->start_ticks, *folder);
+    if (!process) continue;
+    if (const auto supervised = SupervisedFolder(*command_line)) {
+      found.emplace_back(process->start_ticks, *supervised);
+    } else if (const auto folder = CoordinatedFolder(*command_line);
+               folder && IsCoordinatorOf(*folder, *process)) {
+      found.emplace_back(process->start_ticks, *folder);
+    }
   }
   std::sort(found.rbegin(), found.rend());
+  // A cluster is as new as its newest process.
   std::vector<std::string> folders;
-  for (auto& [start_ticks, folder] : found) folders.push_back(std::move(folder));
+  for (auto& [start_ticks, folder] : found) {
+    if (std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(std::move(folder));
+  }
   return folders;
 }
 

@@ -13,7 +13,12 @@ namespace troupe {
 // DIR`, as `troupe up` starts it; absent otherwise.
 std::optional<std::string> SupervisedFolder(std::string_view command_line);
 
-// Returns the data directories of the clusters whose supervisors this user runs, newest first.
+// Returns DIR if `command_line` is that of a coordinator with --data-dir DIR/coordinator, as the
+// supervisor of DIR starts it; absent otherwise.
+std::optional<std::string> CoordinatedFolder(std::string_view command_line);
+
+// Returns the data directories of the clusters that this user runs, newest first: those that have a
+// supervisor, and those whose coordinator has outlived it.
 std::vector<std::string> RunningClusters();
 
 }  // namespace troupe

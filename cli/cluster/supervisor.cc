@@ -53,6 +53,14 @@ std::string SupervisorLockPath(const std::string& folder) {
   return JoinPath(folder, "supervisor.lock");
 }
 
+bool SupervisorLives(const std::string& folder) {
+  const int descriptor = open(SupervisorLockPath(folder).c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
+  close(descriptor);
+  return held;
+}
+
 std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
                                             const ClusterSettings& settings) {
   return {JoinPath(binaries, "troupe-coordinator"),
@@ -90,10 +98,13 @@ Status Supervisor::Run() {
   TROUPE_RETURN_IF_ERROR(ReadSettings());
   TakeOverSurvivors();
   looked_at_ = steady_clock::now();
+  bool changed = true;  // the file names the former supervisor, even if all its processes survive
   while (true) {
     NoticeHangs();
     NoticeDeaths();
-    if (StartMissing()) WriteFile();
+    changed |= StartMissing();
+    if (changed) WriteFile();
+    changed = false;
     const timespec limit{.tv_sec = 0, .tv_nsec = kPollNanoseconds};
     const int signal = sigtimedwait(&signals, nullptr, &limit);
     if (signal == SIGTERM || signal == SIGINT) break;

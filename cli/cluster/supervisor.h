@@ -38,6 +38,9 @@ std::string SupervisorLockPath(const std::string& folder);
 std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
                                             const ClusterSettings& settings);
 
+// Returns whether a supervisor of `folder` is alive.
+bool SupervisorLives(const std::string& folder);
+
 class Supervisor {
  public:
   // REQUIRES: `folder` is absolute and has settings; `binaries` contains troupe-coordinator and

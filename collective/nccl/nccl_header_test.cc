@@ -48,24 +48,26 @@ TEST(NcclHeader, AnUnsetConfigIsTheHeadersOwn) {
 
 // Compares parameters one by one: the header's enums are ints here, its pointers void*.
 template <typename Ours, typename Theirs>
-constexpr bool kAlike = false;
+constexpr bool kIdentical = false;
 template <typename... Ours, typename... Theirs>
-constexpr bool kAlike<Result(Ours...), ncclResult_t(Theirs...)> =
+constexpr bool kIdentical<Result(Ours...), ncclResult_t(Theirs...)> =
     sizeof...(Ours) == sizeof...(Theirs) && ((sizeof(Ours) == sizeof(Theirs)) && ...);
 
-static_assert(kAlike<GetVersion, decltype(ncclGetVersion)> &&
-              kAlike<GetUniqueId, decltype(ncclGetUniqueId)> &&
-              kAlike<CommInitRankConfig, decltype(ncclCommInitRankConfig)> &&
-              kAlike<CommFinalize, decltype(ncclCommFinalize)> &&
-              kAlike<CommDestroy, decltype(ncclCommDestroy)> &&
-              kAlike<CommAbort, decltype(ncclCommAbort)> &&
-              kAlike<CommGetAsyncError, decltype(ncclCommGetAsyncError)> &&
-              kAlike<AllReduce, decltype(ncclAllReduce)> && kAlike<Reduce, decltype(ncclReduce)> &&
-              kAlike<ReduceScatter, decltype(ncclReduceScatter)> &&
-              kAlike<AllGather, decltype(ncclAllGather)> &&
-              kAlike<Broadcast, decltype(ncclBroadcast)> && kAlike<Send, decltype(ncclSend)> &&
-              kAlike<Recv, decltype(ncclRecv)> && kAlike<GroupStart, decltype(ncclGroupStart)> &&
-              kAlike<GroupEnd, decltype(ncclGroupEnd)>);
+static_assert(kIdentical<GetVersion, decltype(ncclGetVersion)> &&
+              kIdentical<GetUniqueId, decltype(ncclGetUniqueId)> &&
+              kIdentical<CommInitRankConfig, decltype(ncclCommInitRankConfig)> &&
+              kIdentical<CommFinalize, decltype(ncclCommFinalize)> &&
+              kIdentical<CommDestroy, decltype(ncclCommDestroy)> &&
+              kIdentical<CommAbort, decltype(ncclCommAbort)> &&
+              kIdentical<CommGetAsyncError, decltype(ncclCommGetAsyncError)> &&
+              kIdentical<AllReduce, decltype(ncclAllReduce)> &&
+              kIdentical<Reduce, decltype(ncclReduce)> &&
+              kIdentical<ReduceScatter, decltype(ncclReduceScatter)> &&
+              kIdentical<AllGather, decltype(ncclAllGather)> &&
+              kIdentical<Broadcast, decltype(ncclBroadcast)> &&
+              kIdentical<Send, decltype(ncclSend)> && kIdentical<Recv, decltype(ncclRecv)> &&
+              kIdentical<GroupStart, decltype(ncclGroupStart)> &&
+              kIdentical<GroupEnd, decltype(ncclGroupEnd)>);
 
 #else
 

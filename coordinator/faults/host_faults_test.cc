@@ -146,7 +146,7 @@ TEST(HostFaults, ACollectiveFailureWithoutAFailedLinkBlamesNobody) {
   message.mutable_rank_failed()->set_secondary(true);
   message.mutable_rank_failed()->set_cause("COLLECTIVE");
   cluster.SendFrom("worker-0", message);
-  cluster.Pass(kHostLimits.settle);
+  cluster.Pass(kHostLimits.drain);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(cluster.state().fleet.blame, IsEmpty());
 }

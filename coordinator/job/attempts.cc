@@ -37,23 +37,23 @@ bool AllVoted(const Job& job, const Attempt& attempt) {
   return attempt.votes.size() == static_cast<size_t>(job.plan.ranks_size());
 }
 
-v1::CoordinatorMessage SettledMessage(const Job& job, uint64_t group_epoch, int64_t attempt,
-                                      bool committed) {
+v1::CoordinatorMessage FinalizedMessage(const Job& job, uint64_t group_epoch, int64_t attempt,
+                                        bool committed) {
   v1::CoordinatorMessage message;
-  v1::CheckpointSettled* const settled = message.mutable_checkpoint_settled();
-  settled->set_job(job.id());
-  settled->set_group_epoch(group_epoch);
-  settled->set_attempt(attempt);
-  settled->set_committed(committed);
+  v1::CheckpointFinalized* const finalized = message.mutable_checkpoint_finalized();
+  finalized->set_job(job.id());
+  finalized->set_group_epoch(group_epoch);
+  finalized->set_attempt(attempt);
+  finalized->set_committed(committed);
   return message;
 }
 
 // Answers a vote or manifest for a closed attempt with the attempt's result.
-void SendSettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
+void SendFinalized(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
   const auto record = job.checkpoints.find(attempt);
   const bool committed =
       record != job.checkpoints.end() && record->second.state() != v1::CHECKPOINT_STATE_ABORTED;
-  SendToWorker(worker, SettledMessage(job, job.group->epoch, attempt, committed), turn);
+  SendToWorker(worker, FinalizedMessage(job, job.group->epoch, attempt, committed), turn);
 }
 
 void Begin(Job& job, Attempt& attempt, Turn& turn) {
@@ -100,7 +100,7 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
     Attempt replaced = MarkAborted(job, lower, fmt::format("attempt {} replaced it", number), turn);
     std::vector<CallId>& callers = job.attempts.at(number).callers;
     callers.insert(callers.end(), replaced.callers.begin(), replaced.callers.end());
-    SendToGroup(job, SettledMessage(job, job.group->epoch, lower, false), turn);
+    SendToGroup(job, FinalizedMessage(job, job.group->epoch, lower, false), turn);
   }
 }
 
@@ -199,7 +199,7 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   const auto found = job.attempts.find(vote.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, vote.attempt(), vote.rank(), turn);
-    SendSettled(job, vote.attempt(), worker, turn);
+    SendFinalized(job, vote.attempt(), worker, turn);
     return;
   }
   Attempt& attempt = found->second;
@@ -250,7 +250,7 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, message.attempt(), message.rank(), turn);
-    SendSettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
+    SendFinalized(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
     return {};
   }
   Begin(job, found->second, turn);
@@ -269,12 +269,12 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
 Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
-    SendSettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
+    SendFinalized(job, message.attempt(), job.plan.ranks(0).worker(), turn);
     return {};
   }
   // A manifest without all votes must be one of a former leader. The votes will be resent, and then
   // the manifest is requested again.
-  if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kSettling) return {};
+  if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kDraining) return {};
   Attempt attempt = std::move(found->second);
   const bool stops = attempt.record.attempt() == job.record.stop_attempt();
   job.attempts.erase(found);
@@ -299,7 +299,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   RecordEvent(
       job, "CHECKPOINT_COMMITTED",
       fmt::format("step {}, attempt {}: {}", record.step(), record.attempt(), record.path()), turn);
-  SendToGroup(job, SettledMessage(job, job.group->epoch, record.attempt(), true), turn);
+  SendToGroup(job, FinalizedMessage(job, job.group->epoch, record.attempt(), true), turn);
   SendDeletions(job, turn);
   SendVerifications(job, Occasion::kCommit, turn);
   CheckpointMeasured measured{record};
@@ -326,7 +326,7 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
   const bool stops = number == job.record.stop_attempt();
   RecordAbort(job, number, reason, turn);
   PostponeTimedCheckpoint(job, turn);
-  SendToGroup(job, SettledMessage(job, job.group->epoch, number, false), turn);
+  SendToGroup(job, FinalizedMessage(job, job.group->epoch, number, false), turn);
   // Deletes at once to free space. Files that a slower rank writes later are deleted once it can no
   // longer write.
   SendDeletion(job, job.checkpoints.at(number), turn);

@@ -319,7 +319,7 @@ TEST(FinalAttempt, OfARankThatNeverGotThereEnds) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
 
-TEST(Failures, OfASettledAttemptAreSettledTooSoThatNobodySaysThemAgain) {
+TEST(Failures, OfAFinalizedAttemptAreAnsweredSoThatNobodyVotesAgain) {
   TestCluster cluster;
   RunJob(cluster, 2, 2, 30);
   AllReportUpTo(cluster, 1, 10);
@@ -327,10 +327,11 @@ TEST(Failures, OfASettledAttemptAreSettledTooSoThatNobodySaysThemAgain) {
   Fail(cluster, attempt, 0);
   cluster.worker("worker-1").inbox.clear();
   Fail(cluster, attempt, 1);
-  const v1::CoordinatorMessage* const settled = cluster.Last("worker-1", Kind::kCheckpointSettled);
-  ASSERT_NE(settled, nullptr);
-  EXPECT_EQ(settled->checkpoint_settled().attempt(), attempt);
-  EXPECT_FALSE(settled->checkpoint_settled().committed());
+  const v1::CoordinatorMessage* const finalized =
+      cluster.Last("worker-1", Kind::kCheckpointFinalized);
+  ASSERT_NE(finalized, nullptr);
+  EXPECT_EQ(finalized->checkpoint_finalized().attempt(), attempt);
+  EXPECT_FALSE(finalized->checkpoint_finalized().committed());
 }
 
 TEST(CancelWithCheckpoint, ThatCannotSaveSaysSoAndSavesLater) {

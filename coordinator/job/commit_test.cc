@@ -46,7 +46,8 @@ TEST(Commit, ACommitNeedsEveryRanksVoteOnceAndTheManifest) {
   // A late vote for a finalised attempt is answered with the attempt's result.
   cluster.worker("worker-1").inbox.clear();
   cluster.Vote("a", attempt, 10, 1);
-  EXPECT_TRUE(cluster.Last("worker-1", Kind::kCheckpointSettled)->checkpoint_settled().committed());
+  EXPECT_TRUE(
+      cluster.Last("worker-1", Kind::kCheckpointFinalized)->checkpoint_finalized().committed());
 }
 
 TEST(Commit, AVoteOfAnotherLifeOrEpochCountsForNothing) {
@@ -73,7 +74,7 @@ TEST(Commit, VotesForDifferentStepsAbortTheAttemptAndTrainingGoesOn) {
   cluster.Vote("a", attempt, 4, 1);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_FALSE(
-      cluster.Last("worker-1", Kind::kCheckpointSettled)->checkpoint_settled().committed());
+      cluster.Last("worker-1", Kind::kCheckpointFinalized)->checkpoint_finalized().committed());
   ASSERT_EQ(cluster.replies.back().call, 77u);
   EXPECT_EQ(cluster.replies.back().status.code(), StatusCode::kAborted);
   // The files are deleted at once, the record only when no rank may write any more.

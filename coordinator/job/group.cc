@@ -318,7 +318,7 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
     case GroupPhase::kRunning:
       SendRunningState(job, worker, turn);
       return {};
-    case GroupPhase::kSettling: {
+    case GroupPhase::kDraining: {
       v1::CoordinatorMessage stop;
       stop.mutable_stop_ranks()->set_job(job.id());
       stop.mutable_stop_ranks()->set_group_epoch(group.epoch);

@@ -237,8 +237,8 @@ void OnJobTime(Job& job, Turn& turn) {
     case GroupPhase::kBooked:
       BreakGroup(job, {LateStart(job), false, false}, turn);
       return;
-    case GroupPhase::kSettling:
-      FinalizeBreakdown(job, {SettledFailure(job), true, false}, turn);
+    case GroupPhase::kDraining:
+      FinalizeBreakdown(job, {FinalFailure(job), true, false}, turn);
       return;
     case GroupPhase::kRunning:
       return;

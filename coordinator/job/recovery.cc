@@ -159,7 +159,7 @@ int64_t FaultStep(const Job& job) {
 Duration CauseWait(const Job& job, const v1::Failure& failure, const Turn& turn) {
   v1::JobRecord after = job.record;
   const int64_t spent = ChargeFault(CulpritOf(failure).charged, FaultStep(job), &after);
-  if (spent <= job.spec.fault_tolerance().max_restarts()) return turn.limits().settle;
+  if (spent <= job.spec.fault_tolerance().max_restarts()) return turn.limits().drain;
   return turn.limits().lease + turn.limits().reconnect_grace;
 }
 
@@ -190,15 +190,15 @@ namespace {
 // Waits for the flight reports of all ranks, which show the rank that the others waited for.
 void AwaitFlightReports(Job& job, v1::Failure failure, Turn& turn) {
   Group& group = *job.group;
-  if (group.phase == GroupPhase::kSettling && group.failure.cause() == kHang) return;
-  group.phase = GroupPhase::kSettling;
+  if (group.phase == GroupPhase::kDraining && group.failure.cause() == kHang) return;
+  group.phase = GroupPhase::kDraining;
   group.deadline = turn.now + turn.limits().abort;
   group.failure = std::move(failure);
 }
 
 }  // namespace
 
-v1::Failure SettledFailure(const Job& job) {
+v1::Failure FinalFailure(const Job& job) {
   v1::Failure failure = job.group->failure;
   if (failure.cause() != kHang) return failure;
   std::vector<std::optional<v1::RankFlight>> flights(job.group->ranks.size());
@@ -215,14 +215,14 @@ v1::Failure SettledFailure(const Job& job) {
 void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
   Group& group = *job.group;
   group.flights.try_emplace(message.rank(), message);
-  const bool settles = group.phase == GroupPhase::kSettling && group.failure.cause() == kHang;
-  if (settles && group.flights.size() == group.ranks.size())
-    FinalizeBreakdown(job, {SettledFailure(job), true, false}, turn);
+  const bool is_draining = group.phase == GroupPhase::kDraining && group.failure.cause() == kHang;
+  if (is_draining && group.flights.size() == group.ranks.size())
+    FinalizeBreakdown(job, {FinalFailure(job), true, false}, turn);
 }
 
 void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
   if (!job.group) return;
-  const bool first = job.group->phase != GroupPhase::kSettling;
+  const bool first = job.group->phase != GroupPhase::kDraining;
   const bool hangs = breakdown.failure.cause() == kHang;
   if (first) StopGroup(job, FailureText(breakdown.failure), hangs, turn);
   if (hangs) return AwaitFlightReports(job, std::move(breakdown.failure), turn);
@@ -231,7 +231,7 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
     const std::string gone = DisconnectedWorker(job, turn);
     if (gone.empty()) {
       if (!first) return;
-      job.group->phase = GroupPhase::kSettling;
+      job.group->phase = GroupPhase::kDraining;
       job.group->deadline = turn.now + CauseWait(job, breakdown.failure, turn);
       job.group->failure = std::move(breakdown.failure);
       job.group->link_suspects = std::move(breakdown.link_suspects);
@@ -373,7 +373,7 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
     const bool leaving =
         std::any_of(job.attempts.begin(), job.attempts.end(),
                     [&](const auto& entry) { return ThenStop(job, entry.second); });
-    if (leaving || job.group->phase == GroupPhase::kSettling) return;
+    if (leaving || job.group->phase == GroupPhase::kDraining) return;
     BreakGroup(job,
                {MakeFailure(kRankLost, "it stopped without an order", message.rank(), worker), true,
                 false},

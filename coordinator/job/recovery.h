@@ -15,15 +15,15 @@ namespace troupe {
 // after a short wait for the primary. Without a group nothing happens.
 void BreakGroup(Job& job, Breakdown breakdown, Turn& turn);
 
-// Ends kSettling and records the cause. The job becomes RECOVERING, FAILED (budget spent or fatal),
+// Ends kDraining and records the cause. The job becomes RECOVERING, FAILED (budget spent or fatal),
 // CANCELLED if it was to be cancelled, or SUCCEEDED if its last step was committed.
 void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn);
 
-// kSettling: the failure that is recorded if no primary one arrives. A hang is blamed on the rank
+// kDraining: the failure that is recorded if no primary one arrives. A hang is blamed on the rank
 // that the flight reports of all ranks point to.
-v1::Failure SettledFailure(const Job& job);
+v1::Failure FinalFailure(const Job& job);
 
-// Handles the report of what a rank was doing when the job hung. kSettling ends once every rank has
+// Handles the report of what a rank was doing when the job hung. kDraining ends once every rank has
 // reported.
 void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn);
 

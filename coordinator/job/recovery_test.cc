@@ -178,7 +178,7 @@ TEST(Recovery, ASecondaryFailureAloneIsTheCauseOnceTheWaitIsOver) {
   message.mutable_rank_failed()->set_group_epoch(1);
   message.mutable_rank_failed()->set_secondary(true);
   cluster.SendFrom("worker-0", message);
-  cluster.Pass(MakeTimeLimits(3).settle);
+  cluster.Pass(MakeTimeLimits(3).drain);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
 
@@ -192,7 +192,7 @@ TEST(Recovery, ASecondaryFailureThatWouldEndTheJobWaitsForAHostThatIsFoundLostLa
   message.mutable_rank_failed()->set_secondary(true);
   message.mutable_rank_failed()->set_cause("COLLECTIVE");
   cluster.SendFrom("worker-0", message);
-  cluster.Pass(MakeTimeLimits(3).settle);
+  cluster.Pass(MakeTimeLimits(3).drain);
   EXPECT_FALSE(HasEnded(cluster.job("a")));
   cluster.Disconnect("worker-1");
   EXPECT_FALSE(HasEnded(cluster.job("a")));

@@ -27,7 +27,7 @@ struct Player {
   int64_t ticket_end = 0;
   int64_t durable = 0;
   std::map<int64_t, v1::CheckpointIntent> intents;  // by step
-  std::map<int64_t, v1::ShardDone> unsettled;       // by attempt
+  std::map<int64_t, v1::ShardDone> open_votes;      // by attempt
   std::map<int64_t, v1::ManifestDone> manifests;    // by attempt
 };
 
@@ -95,7 +95,7 @@ class Play {
     if (player.booked && !player.ticketed) SayReady(rank);
     for (int64_t step = player.durable + 1; rank == 0 && step <= player.step; ++step)
       SayReport(rank, step);
-    for (const auto& [attempt, vote] : player.unsettled) SayVote(rank, vote);
+    for (const auto& [attempt, vote] : player.open_votes) SayVote(rank, vote);
     for (const auto& [attempt, manifest] : player.manifests) SayManifest(rank, manifest);
   }
 
@@ -171,9 +171,9 @@ class Play {
       Fill(rank, &done);
       done.set_attempt(message.write_manifest().manifest().attempt());
       SayManifest(rank, v1::ManifestDone(done));
-    } else if (message.has_checkpoint_settled()) {
-      player.unsettled.erase(message.checkpoint_settled().attempt());
-      player.manifests.erase(message.checkpoint_settled().attempt());
+    } else if (message.has_checkpoint_finalized()) {
+      player.open_votes.erase(message.checkpoint_finalized().attempt());
+      player.manifests.erase(message.checkpoint_finalized().attempt());
     } else if (message.has_reports_durable() &&
                message.reports_durable().group_epoch() == player.epoch) {
       player.durable = message.reports_durable().step();
@@ -199,7 +199,7 @@ class Play {
       SayReport(rank, step);
       if (!due || players_[rank].epoch != epoch) continue;
       const int64_t attempt = players_[rank].intents.at(step).attempt();
-      v1::ShardDone& vote = players_[rank].unsettled[attempt];
+      v1::ShardDone& vote = players_[rank].open_votes[attempt];
       Fill(rank, &vote);
       vote.set_rank(rank);
       vote.set_attempt(attempt);

@@ -69,7 +69,7 @@ class Stepper {
     // The worker's ranks may continue until the reconnect grace is over, unless their epoch is
     // failing anyway.
     ForEachGroupOn(worker, [&](Job& job) {
-      if (job.group->phase == GroupPhase::kSettling) {
+      if (job.group->phase == GroupPhase::kDraining) {
         OnWorkerLost(job, worker,
                      "its stream closed, and the other ranks lost their connection to it", turn_);
       }

@@ -80,7 +80,8 @@ TEST(Machine, AJobRunsFromSubmitToItsFinalCommit) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   cluster.Commit("a", 1, 3);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_SUCCEEDED);
-  EXPECT_TRUE(cluster.Last("worker-1", Kind::kCheckpointSettled)->checkpoint_settled().committed());
+  EXPECT_TRUE(
+      cluster.Last("worker-1", Kind::kCheckpointFinalized)->checkpoint_finalized().committed());
   EXPECT_TRUE(cluster.Last("worker-1", Kind::kStopRanks)->stop_ranks().finished());
   EXPECT_THAT(cluster.Events("a"),
               ElementsAre("QUEUED", "STARTED", "CHECKPOINT_COMMITTED", "SUCCEEDED"));

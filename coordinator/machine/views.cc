@@ -147,9 +147,9 @@ Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsR
 Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
                       v1::GetCheckpointResponse* response) {
   TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "job", request.job()));
-  const auto settled = job->checkpoints.find(request.attempt());
-  if (settled != job->checkpoints.end()) {
-    *response->mutable_checkpoint() = settled->second;
+  const auto finalized = job->checkpoints.find(request.attempt());
+  if (finalized != job->checkpoints.end()) {
+    *response->mutable_checkpoint() = finalized->second;
     return OkStatus();
   }
   const auto open = job->attempts.find(request.attempt());

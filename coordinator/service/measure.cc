@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/metrics/metric_list.h"
+#include "base/version.h"
 #include "coordinator/state/job_state.h"
 
 namespace troupe {
@@ -132,7 +133,7 @@ void Record(const RecoveredJob& found, Metrics& metrics) {
 }  // namespace
 
 Status MetricsActor::Start(Context& context) {
-  metrics_.Set(metric::kBuildInfo, 1, label::Version(TROUPE_VERSION), label::Worker(""),
+  metrics_.Set(metric::kBuildInfo, 1, label::Version(kVersion), label::Worker(""),
                label::Device(""), label::KernelLevel(""), label::Versions(""));
   metrics_.Add(metric::kMeasurementsDropped, 0);
   return OkStatus();

@@ -45,7 +45,7 @@ bool HasQuarantined(const Job& job) {
 }
 
 v1::JobState ShownState(const Job& job) {
-  if (job.group && job.group->phase == GroupPhase::kSettling) return v1::JOB_STATE_RECOVERING;
+  if (job.group && job.group->phase == GroupPhase::kDraining) return v1::JOB_STATE_RECOVERING;
   if (job.record.state() != v1::JOB_STATE_RUNNING) return job.record.state();
   const bool open = std::any_of(job.attempts.begin(), job.attempts.end(), [](const auto& entry) {
     return entry.second.begun || entry.second.asked;

@@ -30,7 +30,7 @@ enum class GroupPhase {
   kStarting,  // StartRanks sent: waits for addresses
   kBooked,    // AddressBook sent: waits for ranks to be ready
   kRunning,   // tickets granted
-  kSettling,  // failed, ranks asked to stop: waits for the primary cause
+  kDraining,  // failed, ranks asked to stop: waits for the primary cause
 };
 
 struct RankState {
@@ -90,8 +90,8 @@ struct Group {
   std::optional<ImageTaking> image_taking;
   // Images of an abandoned try, as path → worker; no job is restored from them.
   std::map<std::string, std::string> left_images;
-  v1::Failure failure;                  // kSettling: the secondary failure
-  std::set<std::string> link_suspects;  // kSettling: workers whose broken link may be its cause
+  v1::Failure failure;                  // kDraining: the secondary failure
+  std::set<std::string> link_suspects;  // kDraining: workers whose broken link may be its cause
 };
 
 // A recorded intent that is not finalised.
@@ -190,7 +190,7 @@ const v1::CheckpointRecord* NewestCommit(const Job& job);
 bool HasQuarantined(const Job& job);
 
 // The state that users see: RUNNING with an open checkpoint is shown as CHECKPOINTING, a group in
-// kSettling as RECOVERING.
+// kDraining as RECOVERING.
 v1::JobState ShownState(const Job& job);
 
 // For example "RUNNING".

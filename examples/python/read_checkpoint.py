@@ -68,6 +68,10 @@ def read(path):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__[__doc__.index("usage:"):].rstrip())
+    if not (pathlib.Path(sys.argv[1]) / "manifest.json").is_file():
+        sys.exit(f"{sys.argv[1]}: is not the folder of a checkpoint: it has no manifest.json")
     state, found = read(sys.argv[1])
     print(f"job {state['job']}, step {state['state']['step']}, "
           f"{state['state']['consumed_samples']} samples")

@@ -14,8 +14,12 @@ import sys
 import tempfile
 import uuid
 
-import grpc
-from grpc_tools import protoc
+try:
+    import grpc
+    from grpc_tools import protoc
+except ImportError as lacking:
+    sys.exit(f"{lacking}: install the packages of "
+             f"{pathlib.Path(__file__).with_name('requirements.txt')}: pip install -r it")
 
 PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto"
 

@@ -43,7 +43,7 @@ void Dequantize(const DequantizeArgs& args, int thread, int threads) {
   }
   const int64_t across = (args.columns + kBlock - 1) / kBlock;
   auto* const y = static_cast<BFloat16*>(args.y);
-  BFloat16 turned[kBlock][kBlock];  // a transposed block, so that y is written in rows
+  BFloat16 transposed[kBlock][kBlock];  // a transposed block, so that y is written in rows
   for (int64_t begin = thread * kBlock; begin < args.rows; begin += threads * kBlock) {
     const int64_t end = std::min(begin + kBlock, args.rows);
     for (int64_t first = 0; first < args.columns; first += kBlock) {
@@ -53,14 +53,14 @@ void Dequantize(const DequantizeArgs& args, int thread, int threads) {
         const float scale =
             args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * across + first / kBlock];
         BFloat16* const to =
-            args.transpose ? &turned[0][row - begin] : y + row * args.columns + first;
+            args.transpose ? &transposed[0][row - begin] : y + row * args.columns + first;
         const int64_t step = args.transpose ? kBlock : 1;
         // Exact: an FP8 number times a power of two.
         for (int64_t c = 0; c < width; ++c) to[c * step] = ToBFloat16(numbers[q[c]] * scale);
       }
       if (!args.transpose) continue;
       for (int64_t c = 0; c < width; ++c) {
-        std::memcpy(y + (first + c) * args.rows + begin, turned[c],
+        std::memcpy(y + (first + c) * args.rows + begin, transposed[c],
                     static_cast<size_t>(end - begin) * sizeof(BFloat16));
       }
     }

@@ -36,6 +36,14 @@ const DeviceTraits* FindDeviceTraits(std::string_view kind) {
   return nullptr;
 }
 
+std::vector<std::string_view> BuiltDeviceKinds() {
+  std::vector<std::string_view> kinds;
+  for (const DeviceTraits& traits : kTraits) {
+    if (traits.is_built) kinds.push_back(traits.kind);
+  }
+  return kinds;
+}
+
 const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
   if (devices.empty()) return kTraits[0];
   const DeviceTraits* const traits = FindDeviceTraits(devices);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "model/program/program.h"
 #include "troupe/v1/plan.pb.h"
@@ -46,6 +47,9 @@ struct DeviceTraits {
 
 // The traits of `kind`, built or not; null if there is no such kind. Pure.
 const DeviceTraits* FindDeviceTraits(std::string_view kind);
+
+// The kinds of devices that this build has. Pure.
+std::vector<std::string_view> BuiltDeviceKinds();
 
 // The traits of a job's `devices`; absent it is the default, cpu. Pure. REQUIRES: ValidateJobSpec
 // accepts the kind.

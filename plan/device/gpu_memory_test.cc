@@ -190,12 +190,12 @@ TEST(GpuMemoryTest, EachRankHasAGpuToItself) {
     return text;
   };
   // A GiB, two groups of half a GiB, 32 MiB and values of some 50 MB.
-  EXPECT_THAT(warned(80 * kGibibyte, 80 * kGibibyte), Not(HasSubstr("GiB")));
+  EXPECT_THAT(warned(80 * kGibibyte, 80 * kGibibyte), Not(HasSubstr("a rank needs")));
   EXPECT_THAT(warned(80 * kGibibyte, kGibibyte),
-              HasSubstr("stage 0: a rank needs 2.1 GiB of its GPU, but 1 of the stage's GPUs "
-                        "has less, the smallest only 1.0 GiB"));
+              HasSubstr("stage 0: a rank needs 2.25 GB of its GPU, but 1 of the stage's GPUs "
+                        "has less, the smallest only 1.07 GB"));
   EXPECT_THAT(warned(2 * kGibibyte, kGibibyte),
-              HasSubstr("2 of the stage's GPUs have less, the smallest only 1.0 GiB"));
+              HasSubstr("2 of the stage's GPUs have less, the smallest only 1.07 GB"));
 }
 
 }  // namespace

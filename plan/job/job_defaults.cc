@@ -6,6 +6,7 @@
 
 #include "model/pattern.h"
 #include "plan/job/fill_defaults.h"
+#include "plan/job/key_blocks.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/key_schema.h"
 #include "plan/schedules/schedules.h"
@@ -85,7 +86,7 @@ bool HasModelDefaults(const v1::ModelSpec& model) {
 // Whether the default of a field applies to the job. Reads the pattern each time, because the
 // pattern has a default itself.
 bool Applies(const v1::JobSpec& spec, const FieldDescriptor& field) {
-  if (spec.model().pattern().find(KeyOptionsOf(field).block()) == std::string::npos) return false;
+  if (!HasBlockThatReads(KeyOptionsOf(field), spec.model().pattern())) return false;
   return field.containing_type() != v1::ModelSpec::descriptor() || HasModelDefaults(spec.model()) ||
          field.number() == v1::ModelSpec::kExportDtypeFieldNumber;
 }

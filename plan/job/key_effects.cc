@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
-#include <vector>
+
 #include "model/pattern.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"
 
 namespace troupe {
@@ -20,12 +21,8 @@ bool HasBlock(const v1::JobSpec& spec, bool BlockKind::*trait) {
 // Returns why a key of blocks with `trait` has no effect; empty where the pattern has such a block.
 std::string Without(const v1::JobSpec& spec, bool BlockKind::*trait) {
   if (HasBlock(spec, trait)) return "";
-  std::vector<char> letters;
-  for (const BlockKind* kind : model::BlockKinds()) {
-    if (kind->*trait) letters.push_back(kind->letter);
-  }
   return fmt::format("model.pattern = \"{}\" has no block {}",
-                     spec.model().pattern().substr(0, 200), fmt::join(letters, " or "));
+                     spec.model().pattern().substr(0, 200), BlocksWith(trait));
 }
 
 std::string OfAttention(const v1::JobSpec& spec) { return Without(spec, &BlockKind::attends); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plan/job/job_defaults.h"
+#include "plan/job/key_blocks.h"
 #include "plan/job/key_schema.h"
 #include "plan/schedules/schedules.h"
 #include "troupe/v1/job.pb.h"
@@ -21,8 +22,9 @@ constexpr char kPageHead[] =
     "\n"
     "This page is for everybody who writes a job file. It lists every key with its type, its "
     "default and its allowed\n"
-    "values. It is printed by `troupe keys` from the schema, `proto/troupe/v1/job.proto`; `troupe "
-    "keys PREFIX` prints a part.\n"
+    "values. `troupe keys --markdown` prints it from the schema, `proto/troupe/v1/job.proto`; "
+    "`troupe keys PREFIX` prints the\n"
+    "keys of a part.\n"
     "\n"
     "An interval such as `(0, 1]` excludes 0 and includes 1. Relations between keys are on the "
     "pages of the\n"
@@ -65,7 +67,8 @@ std::vector<std::string> NamesInCode(std::string_view key) {
 KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
   const v1::KeyOptions& options = KeyOptionsOf(field);
   KeyRow row{.key = key, .type = TypeOf(field), .doc = options.doc()};
-  if (!options.block().empty()) row.doc += fmt::format(" Only with block {}.", options.block());
+  if (options.blocks() != v1::BLOCK_TRAIT_ANY)
+    row.doc += fmt::format(" Only with block {}.", BlocksThatRead(options));
   row.default_value = options.default_();
   row.absent = options.required()               ? "required"
                : !options.default_key().empty() ? options.default_key()
@@ -101,6 +104,22 @@ std::vector<KeyRow> KeyTable(std::string_view prefix) {
   std::vector<KeyRow> rows;
   AddRows(*v1::JobSpec::descriptor(), "", prefix, &rows);
   return rows;
+}
+
+std::string KeyTableToText(const std::vector<KeyRow>& rows) {
+  std::string text;
+  for (const KeyRow& row : rows) {
+    text += fmt::format("{}: {}", row.key, row.type);
+    if (!row.words.empty()) {
+      text += fmt::format(", one of {}", fmt::join(row.words, " "));
+    } else if (!row.range.empty()) {
+      text += " in " + row.range;
+    }
+    const std::string& initial = row.default_value.empty() ? row.absent : row.default_value;
+    if (!initial.empty()) text += (initial == "required" ? ", " : ", default ") + initial;
+    text += fmt::format("\n    {}\n", row.doc);
+  }
+  return text;
 }
 
 std::string KeyTableToMarkdown(const std::vector<KeyRow>& rows) {

@@ -23,6 +23,12 @@ struct KeyRow {
 // for an empty prefix.
 std::vector<KeyRow> KeyTable(std::string_view prefix);
 
+// Two lines for each key, such as
+//
+//   training.steps: integer in [1, 2^40], default 1000
+//       Steps of the job.
+std::string KeyTableToText(const std::vector<KeyRow>& rows);
+
 // A Markdown page with `rows` as a table.
 std::string KeyTableToMarkdown(const std::vector<KeyRow>& rows);
 

@@ -39,13 +39,22 @@ TEST(KeyTableTest, NamesOfPresetsAndSchedulesAreThoseOfTheCode) {
               testing::Contains("Interleaved1F1B"));
 }
 
+TEST(KeyTableTest, TheTextOfAKeyIsPlain) {
+  EXPECT_EQ(KeyTableToText(KeyTable("training.steps")),
+            "training.steps: integer in [1, 2^40], default 1000\n    Steps of the job.\n");
+  EXPECT_THAT(KeyTableToText(KeyTable("training.float8.recipe")),
+              testing::StartsWith("training.float8.recipe: text, one of none delayed current "
+                                  "blockwise, default none\n    "));
+  EXPECT_THAT(KeyTableToText(KeyTable("data.blend[].path")), testing::HasSubstr("text, required"));
+}
+
 // Tests run in the root of the source tree.
 TEST(KeyTableTest, ThePageOfTheDocumentationIsThisTable) {
   std::ifstream file("docs/job-keys.md");
   std::ostringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), KeyTableToMarkdown(KeyTable("")))
-      << "make it again: troupe keys > docs/job-keys.md";
+      << "make it again: troupe keys --markdown > docs/job-keys.md";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"
 #include "plan/job/key_schema.h"
 
@@ -53,11 +54,9 @@ class KeyValidator {
       if (options.required()) violations_->Add(path, "is required");
       return;
     }
-    const bool lacks_block = spec_.model().has_pattern() &&
-                             spec_.model().pattern().find(options.block()) == std::string::npos;
-    if (lacks_block) {
+    if (spec_.model().has_pattern() && !HasBlockThatReads(options, spec_.model().pattern())) {
       violations_->Add(path, "is set, but model.pattern = \"{}\" has no block {}",
-                       spec_.model().pattern().substr(0, kShownBytes), options.block());
+                       spec_.model().pattern().substr(0, kShownBytes), BlocksThatRead(options));
       return;
     }
     if (HasValueOfDefaultKey(options, path)) return;

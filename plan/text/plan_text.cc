@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-constexpr int kMostRanksListed = 64;
+constexpr int kMostRanksListed = 8;
 constexpr int kMostActionsListed = 40;
 
 // Whether the rank is one of a GPU: no other device has a reserve.
@@ -222,7 +222,8 @@ std::string RanksText(const v1::Plan& plan) {
     text += '\n';
   }
   if (plan.ranks_size() > kMostRanksListed) {
-    text += fmt::format("  … {} more\n", plan.ranks_size() - kMostRanksListed);
+    text +=
+        fmt::format("  … and {} more (-o json lists all)\n", plan.ranks_size() - kMostRanksListed);
   }
   return text;
 }
@@ -262,10 +263,11 @@ std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
+std::string PlanToText(const v1::Plan& plan, const StepTime* time, const std::string& fault_cost) {
   return FiguresText(plan, time) + StagesText(plan) + MemoryText(plan) + TrafficText(plan) +
          ScheduleText(plan) + RanksText(plan) + SectionText("owners", plan.ownership()) +
          SectionText("what each axis leaves unsharded", plan.cannot_fix()) +
+         (fault_cost.empty() ? "" : fmt::format("\ncheckpoints: {}\n", fault_cost)) +
          SectionText("warnings", plan.warnings());
 }
 

@@ -13,8 +13,10 @@ namespace troupe {
 // schedule, cannot_fix, ownership, warnings; if `time` is given, estimate.
 std::string PlanToJson(const v1::Plan& plan, const StepTime* time = nullptr);
 
-// One page of text. Ranks after the first 64 are counted, not listed.
-std::string PlanToText(const v1::Plan& plan, const StepTime* time = nullptr);
+// One page of text. Ranks after the first 8 are counted, not listed; warnings come last. If
+// `fault_cost` is given, the page states it.
+std::string PlanToText(const v1::Plan& plan, const StepTime* time = nullptr,
+                       const std::string& fault_cost = "");
 
 }  // namespace troupe
 

@@ -9,9 +9,10 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import unittest
 
-from harness import BIN, Cluster, ClusterCase, alive, run, training_data
+from harness import BIN, ROOT, Cluster, ClusterCase, alive, run, training_data
 
 GOOD = """
 name: good
@@ -159,7 +160,37 @@ class BadJobs(ClusterCase):
                 for command in commands:
                     self.assertIn(command, err)
                 self.assertNotIn("submit", err)
+        for address in ("nonsense", "127.0.0.1:x"):
+            code, _, err = run("list", "--coordinator", address)
+            self.assertEqual(code, 2, err)
+            self.assertIn(f"--coordinator {address} is not HOST:PORT", err)
+            done = subprocess.run([BIN / "troupe-coordinator", "--listen", address, "--data-dir",
+                                   "/proc/x"], capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"--listen {address} is not HOST:PORT", done.stderr)
         code, _, err = run("list", "--coordinator", "127.0.0.1:1")
+        self.assertEqual(code, 3, err)
+
+    def test_a_file_or_folder_that_is_missing_is_bad_input(self):
+        lacking = "/no/such/place"
+        for arguments in (["plan", lacking], ["plan", self.job, "--profile", lacking],
+                          ["checkpoints", "verify", lacking], ["checkpoints", "show", lacking],
+                          ["checkpoints", "diff", lacking, lacking],
+                          ["checkpoints", "export", lacking, "--to", f"{self.cluster.home}/out"],
+                          ["up", "--data-dir", "/proc/x"], ["down", "--data-dir", lacking],
+                          ["data", "prepare", "--output", f"{self.cluster.home}/out", lacking]):
+            with self.subTest(arguments):
+                code, _, err = run(*arguments)
+                self.assertEqual(code, 2, err)
+                self.assertTrue(lacking in err or "/proc/x" in err, err)
+        # A checkpoint is its folder, not a file of it.
+        for command in ("show", "verify", "diff", "export"):
+            code, _, err = run("checkpoints", command, self.job,
+                               *{"diff": [self.job], "export": ["--to", "/tmp"]}.get(command, []))
+            self.assertEqual(code, 2, err)
+            self.assertIn(f"name the folder of the checkpoint, {self.job.parent}", err)
+        # No cluster is another matter.
+        code, _, err = run("list", "--data-dir", lacking)
         self.assertEqual(code, 3, err)
 
 
@@ -275,6 +306,22 @@ class Strangers(ClusterCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("lock", done.stderr.lower())
             self.assertEqual(cluster.troupe("list")[0], 0)
+
+
+class Examples(unittest.TestCase):
+    def test_an_example_that_lacks_something_says_so_in_a_sentence(self):
+        for script, arguments, words in (
+                ("submit_and_watch.py", [], "pip install -r"),
+                ("read_checkpoint.py", [], "usage: read_checkpoint.py DIR"),
+                ("read_checkpoint.py", ["/no/such/place"], "no manifest.json")):
+            with self.subTest(script, arguments=arguments):
+                # -S: without the packages that are installed here.
+                done = subprocess.run([sys.executable, "-I", "-S", "-B",
+                                       ROOT / "examples/python" / script, *arguments],
+                                      capture_output=True, text=True, timeout=30)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import BIN, Cluster, alive, run, wait_until
+from harness import BIN, TROUPE, Cluster, alive, kill, run, wait_until
 
 
 def listening_addresses(pid):
@@ -71,6 +71,65 @@ class UpTest(unittest.TestCase):
         note.unlink()
         with cluster:
             pass
+
+
+    def pids(self, info):
+        return [info["supervisor"]["pid"], info["coordinator"]["pid"],
+                *(worker["pid"] for worker in info["workers"])]
+
+    def lose_supervisor(self, cluster):
+        info = cluster.info()
+        kill(info["supervisor"]["pid"])
+        wait_until(lambda: not alive(info["supervisor"]["pid"]), "the supervisor gone")
+        return info
+
+    def test_a_cluster_whose_supervisor_died_serves_and_is_repaired_by_up(self):
+        with Cluster(workers=1, directory=self.home) as cluster:
+            before = self.lose_supervisor(cluster)
+            code, _, err = cluster.troupe("list")
+            self.assertEqual(code, 0, err)
+            self.assertIn(f"`troupe up --data-dir {cluster.directory}` repairs the cluster", err)
+            # The survivors are a running cluster, which keeps its settings.
+            code, _, err = cluster.troupe("up", "--detection-seconds", 7)
+            self.assertEqual(code, 1, err)
+            self.assertIn("troupe down", err)
+            code, _, err = cluster.troupe("up")
+            self.assertEqual(code, 0, err)
+            after = cluster.info()
+            self.assertTrue(alive(after["supervisor"]["pid"]))
+            self.assertEqual(self.pids(after)[1:], self.pids(before)[1:])
+            self.assertEqual(cluster.troupe("list")[2], "")
+            code, _, err = cluster.down()
+            self.assertEqual(code, 0, err)
+            self.assertFalse(any(map(alive, self.pids(after))))
+
+    def test_down_stops_a_supervisor_that_has_just_replaced_a_dead_one(self):
+        with Cluster(workers=1, directory=self.home) as cluster:
+            left = self.lose_supervisor(cluster)
+            successor = subprocess.Popen([TROUPE, "supervise", "--data-dir", cluster.directory],
+                                         stderr=subprocess.PIPE, text=True)
+            try:
+                self.assertIn("is still running as process", successor.stderr.readline())
+                code, _, err = cluster.down()
+                self.assertEqual(code, 0, err)
+                self.assertEqual(successor.wait(timeout=5), 0)
+            finally:
+                successor.kill()
+                successor.communicate()
+            self.assertFalse(any(map(alive, self.pids(left))))
+
+    def test_the_number_of_workers_is_kept_and_can_only_grow_while_they_run(self):
+        with Cluster(workers=2, directory=self.home) as cluster:
+            code, _, err = cluster.troupe("up", "--workers", 1)
+            self.assertEqual(code, 1, err)
+            self.assertIn("--workers 2", err)
+            self.assertIn("troupe down", err)
+            cluster.down()
+            self.assertEqual(cluster.troupe("up")[0], 0)
+            self.assertEqual(len(cluster.info()["workers"]), 2)
+            cluster.down()
+            self.assertEqual(cluster.troupe("up", "--workers", 1)[0], 0)
+            self.assertEqual(len(cluster.info()["workers"]), 1)
 
 
 class LoopbackTest(unittest.TestCase):
@@ -175,8 +234,11 @@ class GrowthTest(unittest.TestCase):
             paths = [pathlib.Path(checkpoint["path"]) for checkpoint in cluster.checkpoints("a")]
             self.assertTrue(paths and all(path.exists() for path in paths))
             # The daemons may not have reported yet that the ranks of "a" are gone.
-            wait_until(lambda: cluster.troupe("delete", "a", "--checkpoints")[0] == 0,
-                       "a is deleted")
+            def deleted():
+                code, out, _ = cluster.troupe("delete", "a", "--checkpoints")
+                return out if code == 0 else None
+
+            self.assertEqual(wait_until(deleted, "a is deleted"), "jobs/a deleted\n")
             self.assertEqual(self.names("--data-dir", cluster.directory), {"jobs/b"})
             wait_until(lambda: not self.series(url, "a"), "the series of a are gone")
             self.assertEqual(len(self.series(url, "b")), len(before))

@@ -59,6 +59,8 @@ TEST(Prose, CommentsAfterCodeBeginWithTheirSubject) {
 
 // Retired phrases, with the field's words for them.
 const std::map<std::string, std::string> kRetired = {
+    {"settled", "drained, finalised"},
+    {"settles", "drains, is finalised"},
     {"alike", "identical, identically"},
     {"beside", "next to, in addition to, with"},
     {"by turns", "alternately"},

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/version.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/matmul.h"
 #include "worker/rank/affinity.h"
@@ -205,7 +206,7 @@ StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& pea
     device.mutable_kind()->set_kernel_level(cpu::Name(level));
     device.mutable_kind()->set_versions(
         fmt::format("oneDNN {}.{}.{}; UCX {}.{}; troupe {}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR,
-                    DNNL_VERSION_PATCH, UCP_API_MAJOR, UCP_API_MINOR, TROUPE_VERSION));
+                    DNNL_VERSION_PATCH, UCP_API_MAJOR, UCP_API_MINOR, kVersion));
     device.set_memory_bytes(memory / count);
     device.set_cores(Cores());
     device.set_peak_flops_float32(peak.float32);

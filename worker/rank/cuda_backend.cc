@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/version.h"
 #include "collective/nccl/nccl_library.h"
 #include "collective/nccl/nccl_network.h"
 #include "kernels/cuda/libraries/cublaslt_functions.h"
@@ -146,7 +147,7 @@ StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {
         fmt::format("driver for CUDA {}; CUDA {}; cuBLASLt {}; {}; troupe {}",
                     kernels::cuda::CudaVersion(facts.driver_version),
                     kernels::cuda::CudaVersion(facts.runtime_version),
-                    kernels::cuda::CublasLtVersion(), kernels::cuda::CudnnInUse(), TROUPE_VERSION));
+                    kernels::cuda::CublasLtVersion(), kernels::cuda::CudnnInUse(), kVersion));
     device.mutable_kind()->set_nccl(nccl);
     device.set_memory_bytes(facts.memory_bytes);
     const kernels::cuda::GpuPeak peak = kernels::cuda::KnownGpuPeak(facts.name);

@@ -74,13 +74,13 @@ void OnWriteManifest(State& state, const CoordinatorMessage& message, Effects& e
   Forward(state, *group, message, effects, 0);
 }
 
-void OnCheckpointSettled(State& state, const CoordinatorMessage& message, Effects& effects) {
-  const v1::CheckpointSettled& settled = message.checkpoint_settled();
-  Group* const group = FindGroup(state, settled.job(), settled.group_epoch());
+void OnCheckpointFinalized(State& state, const CoordinatorMessage& message, Effects& effects) {
+  const v1::CheckpointFinalized& finalized = message.checkpoint_finalized();
+  Group* const group = FindGroup(state, finalized.job(), finalized.group_epoch());
   if (group == nullptr) return;
   std::erase_if(group->votes,
-                [&](const auto& vote) { return vote.first.first == settled.attempt(); });
-  group->manifests.erase(settled.attempt());
+                [&](const auto& vote) { return vote.first.first == finalized.attempt(); });
+  group->manifests.erase(finalized.attempt());
   Forward(state, *group, message, effects);
 }
 
@@ -147,8 +147,8 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       return ForwardToGroup(state, message.checkpoint_request(), message, effects);
     case CoordinatorMessage::kWriteManifest:
       return OnWriteManifest(state, message, effects);
-    case CoordinatorMessage::kCheckpointSettled:
-      return OnCheckpointSettled(state, message, effects);
+    case CoordinatorMessage::kCheckpointFinalized:
+      return OnCheckpointFinalized(state, message, effects);
     case CoordinatorMessage::kReportsDurable:
       return OnReportsDurable(state, message.reports_durable(), effects);
     case CoordinatorMessage::kDeleteCheckpoint:

@@ -73,7 +73,7 @@ class SessionTest : public ::testing::Test {
     return Do(RankSaid{device, report});
   }
   // Connects the stream; both processes become idle.
-  void Settle() {
+  void ConnectIdle() {
     Do(Tick{});
     Welcome(1);
     Idle(0);
@@ -140,7 +140,7 @@ TEST_F(SessionTest, StartsAProcessForEachDeviceAndDialsAtOnce) {
 }
 
 TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
-  Settle();
+  ConnectIdle();
   const auto begun = All<SendToRank>(Said(Start(1)));
   ASSERT_EQ(begun.size(), 2u);
   EXPECT_EQ(begun[1].device, 1);
@@ -153,7 +153,7 @@ TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
 }
 
 TEST_F(SessionTest, RanksOfOneHostAreCountedWhateverTheirIsland) {
-  Settle();
+  ConnectIdle();
   CoordinatorMessage start = Start(1);
   v1::Plan& plan = *start.mutable_start_ranks()->mutable_plan();
   // One rank on the same host in another island, one in the same island on another host.
@@ -173,7 +173,7 @@ class CoresTest : public SessionTest {
     state_.config.cluster = "coordinator:1";
     state_.config.host_cores = {{0}, {1}};
     state_.config.allowed_cores = {0, 1};
-    Settle();
+    ConnectIdle();
   }
   CoordinatorMessage StartOn(int device, const std::string& job, int threads) {
     CoordinatorMessage message = Start(1, {0}, job);
@@ -258,7 +258,7 @@ TEST_F(CoresTest, ANewStreamIsToldTheCoresAgain) {
 }
 
 TEST_F(SessionTest, TheRanksWatchdogComesBeforeTheCoordinatorsUnlessStepsMayBeLong) {
-  Settle();
+  ConnectIdle();
   EXPECT_DOUBLE_EQ(All<SendToRank>(Said(Start(1)))[0].command.begin().hang_seconds(), 54);
   CoordinatorMessage large = Start(2);
   large.mutable_start_ranks()->mutable_plan()->set_model_flops_per_step(1e12);
@@ -268,7 +268,7 @@ TEST_F(SessionTest, TheRanksWatchdogComesBeforeTheCoordinatorsUnlessStepsMayBeLo
 }
 
 TEST_F(SessionTest, TheRanksWatchdogWaitsForAnotherToWriteACheckpoint) {
-  Settle();
+  ConnectIdle();
   CoordinatorMessage start = Start(1);
   v1::RankMemory* const memory = start.mutable_start_ranks()->mutable_plan()->add_memory();
   memory->set_parameter_bytes(2'000'000'000);
@@ -287,14 +287,14 @@ TEST_F(SessionTest, ARankThatArrivesBeforeItsProcessIsBegunWhenTheProcessIsIdle)
 }
 
 TEST_F(SessionTest, ARepeatedOrOlderStartHasNoEffect) {
-  Settle();
+  ConnectIdle();
   Said(Start(2));
   EXPECT_TRUE(Said(Start(2)).empty());
   EXPECT_TRUE(Said(Start(1)).empty());
 }
 
 TEST_F(SessionTest, AForgottenJobLosesItsLogsAndItsGroupEpochs) {
-  Settle();
+  ConnectIdle();
   Said(Start(2));
   Said(Stop(2));
   CoordinatorMessage forget;
@@ -310,7 +310,7 @@ TEST_F(SessionTest, AForgottenJobLosesItsLogsAndItsGroupEpochs) {
 }
 
 TEST_F(SessionTest, ANewStreamForgetsTheGroupEpochsOfJobsWithoutARankHere) {
-  Settle();
+  ConnectIdle();
   for (int job = 0; job < 1000; ++job) Said(Start(3, {}, fmt::format("jobs/{}", job)));
   Said(Start(2));
   Do(StreamClosed{state_.stream, "test"});
@@ -330,7 +330,7 @@ TEST_F(SessionTest, MessagesOfALowerLeaderEpochHaveNoEffect) {
 }
 
 TEST_F(SessionTest, AWelcomeOfALowerLeaderEpochIsHungUpOn) {
-  Settle();
+  ConnectIdle();
   Welcome(1);
   Do(StreamClosed{state_.stream, "gone"});
   After(std::chrono::seconds(1));
@@ -340,7 +340,7 @@ TEST_F(SessionTest, AWelcomeOfALowerLeaderEpochIsHungUpOn) {
 }
 
 TEST_F(SessionTest, TicketsOfAnotherGroupEpochAreNotPassedOn) {
-  Settle();
+  ConnectIdle();
   Said(Start(2));
   EXPECT_TRUE(All<SendToRank>(Said(TicketTo(1, 50))).empty());
   EXPECT_TRUE(All<SendToRank>(Said(TicketTo(3, 50))).empty());
@@ -348,7 +348,7 @@ TEST_F(SessionTest, TicketsOfAnotherGroupEpochAreNotPassedOn) {
 }
 
 TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledged) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   Said(TicketTo(1, 40));
   for (int64_t step = 1; step <= 3; ++step) FromRank(0, Report(1, 0, step));
@@ -390,7 +390,7 @@ TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledge
 }
 
 TEST_F(SessionTest, ManyReportsAreSaidAPartAtATimeAndInOrder) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
   for (int64_t step = 1; step <= 10000; ++step) FromRank(0, Report(1, 0, step));
@@ -428,7 +428,7 @@ TEST_F(SessionTest, ManyReportsAreSaidAPartAtATimeAndInOrder) {
 }
 
 TEST_F(SessionTest, DialsSeveralTimesWithinTheTimeForWhichItsRanksAreKept) {
-  Settle();
+  ConnectIdle();
   CoordinatorMessage welcome;
   welcome.mutable_welcome()->set_leader_epoch(2);
   welcome.mutable_welcome()->set_lease_seconds(0.6);
@@ -442,8 +442,8 @@ TEST_F(SessionTest, DialsSeveralTimesWithinTheTimeForWhichItsRanksAreKept) {
   }
 }
 
-TEST_F(SessionTest, ASettledAttemptIsNotVotedForAgain) {
-  Settle();
+TEST_F(SessionTest, AFinalizedAttemptIsNotVotedForAgain) {
+  ConnectIdle();
   Said(Start(1));
   WorkerMessage vote;
   vote.mutable_shard_failed()->set_job("jobs/a");
@@ -451,18 +451,18 @@ TEST_F(SessionTest, ASettledAttemptIsNotVotedForAgain) {
   vote.mutable_shard_failed()->set_rank(1);
   vote.mutable_shard_failed()->set_attempt(4);
   FromRank(1, vote);
-  CoordinatorMessage settled;
-  settled.mutable_checkpoint_settled()->set_job("jobs/a");
-  settled.mutable_checkpoint_settled()->set_group_epoch(1);
-  settled.mutable_checkpoint_settled()->set_attempt(4);
-  EXPECT_EQ(All<SendToRank>(Said(settled)).size(), 2u);
+  CoordinatorMessage finalized;
+  finalized.mutable_checkpoint_finalized()->set_job("jobs/a");
+  finalized.mutable_checkpoint_finalized()->set_group_epoch(1);
+  finalized.mutable_checkpoint_finalized()->set_attempt(4);
+  EXPECT_EQ(All<SendToRank>(Said(finalized)).size(), 2u);
   Do(StreamClosed{state_.stream, "gone"});
   After(std::chrono::seconds(1));
   EXPECT_TRUE(Sent(Welcome(1)).empty());
 }
 
 TEST_F(SessionTest, AManifestThatIsWrittenIsNotWrittenTwice) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   CoordinatorMessage write;
   write.mutable_write_manifest()->set_job("jobs/a");
@@ -482,7 +482,7 @@ TEST_F(SessionTest, AManifestThatIsWrittenIsNotWrittenTwice) {
 }
 
 TEST_F(SessionTest, ACrashIsToldAtOnceWithItsCauseAndTheProcessIsReplaced) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const Effects effects = Do(RankExited{0, 0, 11, "step 3: forward", ""});
   ASSERT_EQ(Sent(effects).size(), 1u);
@@ -494,7 +494,7 @@ TEST_F(SessionTest, ACrashIsToldAtOnceWithItsCauseAndTheProcessIsReplaced) {
 }
 
 TEST_F(SessionTest, AStopIsPassedOnAndAnsweredByTheRankWhoseProcessStaysWarm) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   EXPECT_EQ(All<SendToRank>(Said(Stop(1))).size(), 2u);
   const auto sent = Sent(FromRank(0, Stopped(1, 0)));
@@ -510,7 +510,7 @@ TEST_F(SessionTest, AStopIsPassedOnAndAnsweredByTheRankWhoseProcessStaysWarm) {
 }
 
 TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndTold) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   Said(Stop(1));
   FromRank(1, Stopped(1, 1));
@@ -525,7 +525,7 @@ TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndTold) {
 }
 
 TEST_F(SessionTest, ANewerGroupEpochKillsTheOlderRanksAndBeginsOnceTheyAreGone) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const Effects effects = Said(Start(2));
   EXPECT_EQ(All<KillProcess>(effects).size(), 2u);
@@ -541,7 +541,7 @@ TEST_F(SessionTest, ANewerGroupEpochKillsTheOlderRanksAndBeginsOnceTheyAreGone) 
 }
 
 TEST_F(SessionTest, ADeviceIsNeverGivenTwoRanks) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const auto sent = Sent(Said(Start(1, {0}, "jobs/b")));
   ASSERT_EQ(sent.size(), 1u);
@@ -562,7 +562,7 @@ TEST_F(SessionTest, AStopBeforeTheRankBeganNeedsNoProcess) {
 }
 
 TEST_F(SessionTest, TheEndOfARankWithoutAStreamIsToldOnTheNextOne) {
-  Settle();
+  ConnectIdle();
   Said(Start(1, {0}));
   Do(StreamClosed{state_.stream, "gone"});
   EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", ""})).empty());
@@ -585,7 +585,7 @@ TEST_F(SessionTest, DialsAgainWithGrowingBoundedWaits) {
 }
 
 TEST_F(SessionTest, ASilentCoordinatorIsDialledAgainAndRanksAreLeftAlone) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const Effects effects = After(std::chrono::seconds(3));
   EXPECT_EQ(All<HangUp>(effects).size(), 1u);
@@ -594,7 +594,7 @@ TEST_F(SessionTest, ASilentCoordinatorIsDialledAgainAndRanksAreLeftAlone) {
 }
 
 TEST_F(SessionTest, HeartbeatsAreSentSixTimesALease) {
-  Settle();
+  ConnectIdle();
   EXPECT_TRUE(All<SendHeartbeat>(After(std::chrono::milliseconds(499))).empty());
   EXPECT_EQ(All<SendHeartbeat>(After(std::chrono::milliseconds(1))).size(), 1u);
 }
@@ -640,7 +640,7 @@ TEST_F(SessionTest, AWrongAddressIsNamedAndNamedAgainWhileNothingAnswers) {
 }
 
 TEST_F(SessionTest, ADaemonThatIsToldToStopSaysGoodbyeAndEndsOnceTheStreamIsClosed) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const Effects left = Do(Leave{});
   ASSERT_EQ(Sent(left).size(), 1u);
@@ -655,7 +655,7 @@ TEST_F(SessionTest, ADaemonThatIsToldToStopSaysGoodbyeAndEndsOnceTheStreamIsClos
 }
 
 TEST_F(SessionTest, AGoodbyeWithoutAnAnswerOrAStreamEndsTheDaemonAllTheSame) {
-  Settle();
+  ConnectIdle();
   Do(Leave{});
   EXPECT_EQ(NextDeadline(state_), now_ + std::chrono::seconds(1));
   EXPECT_EQ(All<EndDaemon>(After(std::chrono::seconds(1))).size(), 1u);
@@ -665,7 +665,7 @@ TEST_F(SessionTest, AGoodbyeWithoutAnAnswerOrAStreamEndsTheDaemonAllTheSame) {
 }
 
 TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {
-  Settle();
+  ConnectIdle();
   Said(Start(2));
   CoordinatorMessage order;
   order.mutable_save_images()->set_job("jobs/a");
@@ -724,7 +724,7 @@ TEST_F(SessionTest, AHelloNamesTheImagesThatAreHereUntilTheyAreDeleted) {
 }
 
 TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
-  Settle();
+  ConnectIdle();
   CoordinatorMessage message;
   message.mutable_verify_checkpoint()->set_job("jobs/a");
   message.mutable_verify_checkpoint()->set_attempt(3);
@@ -754,7 +754,7 @@ TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
 }
 
 TEST_F(SessionTest, ABurnInIsAnsweredAndStopsWhereRanksAreWanted) {
-  Settle();
+  ConnectIdle();
   CoordinatorMessage message;
   message.mutable_burn_in()->set_request(7);
   message.mutable_burn_in()->set_seconds(30);
@@ -813,7 +813,7 @@ TEST_F(SessionTest, ARankWhoseProcessCannotStartThreeTimesCountsAsCrashed) {
 }
 
 TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const std::string cause = "Xid 31 (memory page fault) on GPU-a";
   const Effects effects = Do(DeviceFault{1, false, cause});
@@ -846,7 +846,7 @@ TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess
 }
 
 TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
   EXPECT_TRUE(Sent(Do(DeviceFault{0, false, "Xid 94"})).empty());
@@ -860,7 +860,7 @@ TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
 }
 
 TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeToldAgain) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
   Do(DeviceFault{0, true, "Xid 119"});
@@ -874,7 +874,7 @@ TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeToldAgain) {
 }
 
 TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
-  Settle();
+  ConnectIdle();
   Said(Start(1));
   const Effects effects = Do(DeviceFault{1, true, "Xid 79"});
   ASSERT_EQ(Sent(effects).size(), 2u);
@@ -914,7 +914,7 @@ TEST_F(SessionTest, ARankThatWaitsForACondemnedDeviceIsRefused) {
 }
 
 TEST_F(SessionTest, AnIdleProcessOnAFaultyDeviceIsReplacedAndAStartingOneStays) {
-  Settle();
+  ConnectIdle();
   const Effects idle = Do(DeviceFault{0, false, "Xid 13"});
   EXPECT_EQ(All<KillProcess>(idle).size(), 1u);
   EXPECT_TRUE(Sent(idle).empty());

@@ -21,17 +21,17 @@ TROUPE_DEVICE Float8Format FormatOf(bool e5m2) {
 }
 
 // Dequantises one tile of an operand to bfloat16, transposed if requested.
-constexpr int kTurned = 64;
+constexpr int kTransposed = 64;
 
 TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
-  TROUPE_SHARED BFloat16 tile[kTurned * (kTurned + 2)];
-  const int64_t across = (args.columns + kTurned - 1) / kTurned;
-  const int64_t first_row = int64_t{BlockIndex().x} / across * kTurned;
-  const int64_t first_column = int64_t{BlockIndex().x} % across * kTurned;
+  TROUPE_SHARED BFloat16 tile[kTransposed * (kTransposed + 2)];
+  const int64_t across = (args.columns + kTransposed - 1) / kTransposed;
+  const int64_t first_row = int64_t{BlockIndex().x} / across * kTransposed;
+  const int64_t first_column = int64_t{BlockIndex().x} % across * kTransposed;
   const int64_t scales_across = (args.columns + kBlock - 1) / kBlock;
   auto* const y = static_cast<BFloat16*>(args.y);
-  for (int i = static_cast<int>(ThreadIndex()); i < kTurned * kTurned; i += kThreads) {
-    const int64_t row = first_row + i / kTurned, column = first_column + i % kTurned;
+  for (int i = static_cast<int>(ThreadIndex()); i < kTransposed * kTransposed; i += kThreads) {
+    const int64_t row = first_row + i / kTransposed, column = first_column + i % kTransposed;
     if (row >= args.rows || column >= args.columns) continue;
     const float scale =
         args.scale[args.block_rows == 0 ? 0
@@ -40,17 +40,17 @@ TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
     const auto number = Narrow<BFloat16>(
         FromFloat8(FormatOf(args.e5m2), args.q[row * args.columns + column]) * scale);
     if (args.transpose) {
-      tile[i / kTurned * (kTurned + 2) + i % kTurned] = number;
+      tile[i / kTransposed * (kTransposed + 2) + i % kTransposed] = number;
     } else {
       y[row * args.columns + column] = number;
     }
   }
   if (!args.transpose) return;
   SyncBlock();
-  for (int i = static_cast<int>(ThreadIndex()); i < kTurned * kTurned; i += kThreads) {
-    const int64_t column = first_column + i / kTurned, row = first_row + i % kTurned;
+  for (int i = static_cast<int>(ThreadIndex()); i < kTransposed * kTransposed; i += kThreads) {
+    const int64_t column = first_column + i / kTransposed, row = first_row + i % kTransposed;
     if (row < args.rows && column < args.columns) {
-      y[column * args.rows + row] = tile[i % kTurned * (kTurned + 2) + i / kTurned];
+      y[column * args.rows + row] = tile[i % kTransposed * (kTransposed + 2) + i / kTransposed];
     }
   }
 }
@@ -92,7 +92,7 @@ int64_t Tiles(int64_t extent, int64_t size) { return (extent + size - 1) / size;
 
 KernelLaunch Dequantize(const DequantizeArgs& args) {
   const auto blocks =
-      static_cast<unsigned>(Tiles(args.rows, kTurned) * Tiles(args.columns, kTurned));
+      static_cast<unsigned>(Tiles(args.rows, kTransposed) * Tiles(args.columns, kTransposed));
   return MakeLaunch("dequantize", &DequantizeKernel, {.blocks_x = blocks, .threads = kThreads},
                     args);
 }

@@ -158,7 +158,7 @@ void SourceAmaxKernel(QuantizeLaunchArgs args) {
 // Each column has its own line; the words of a line are permuted by groups of columns, so that
 // neither writes nor reads have bank conflicts.
 constexpr int kWordsOfLine = kTile / 4;
-TROUPE_DEVICE int TurnedWord(int column, int word) {
+TROUPE_DEVICE int TransposedWord(int column, int word) {
   return column * kWordsOfLine + (word ^ column / kAcross * 2);
 }
 
@@ -183,7 +183,7 @@ TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, const uint32_t
 template <bool kLines>
 struct TileShared {
   static constexpr int kWarps = kThreads / kWarp;
-  Pack<uint32_t, 4> turned[kTile * kWordsOfLine / 4];
+  Pack<uint32_t, 4> transposed[kTile * kWordsOfLine / 4];
   // Maxima of rows, and of columns per warp.
   uint32_t most_of_lines[kLines ? (1 + kWarps) * kTile : 1];
   // Inverse scales of rows, then of columns.
@@ -266,8 +266,8 @@ TROUPE_DEVICE void TransposeRows(const Neighbours* x, const uint32_t (&codes)[kD
                                  int row, TileShared<kLines>& shared) {
   const int column = ColumnOfThread(static_cast<int>(ThreadIndex()));
   const auto turn = [&](int k, uint32_t word) {
-    const int at = TurnedWord(column + k, row / 4);
-    shared.turned[at / 4].values[at % 4] = word;
+    const int at = TransposedWord(column + k, row / 4);
+    shared.transposed[at / 4].values[at % 4] = word;
   };
   if constexpr (kLines) {
     TROUPE_UNROLL
@@ -304,7 +304,7 @@ TROUPE_DEVICE void StoreTransposed(const QuantizeLaunchArgs& args, const TilePla
   for (int i = thread; i < kTile * kTile / 16; i += kThreads) {
     const int line = i / (kTile / 16), along = i % (kTile / 16) * 16;
     if (line >= place.columns || along >= place.rows) continue;
-    const auto four = shared.turned[TurnedWord(line, along / 4) / 4];
+    const auto four = shared.transposed[TransposedWord(line, along / 4) / 4];
     const bool swapped = line / kAcross % 2 != 0;
     const uint32_t words[4] = {
         swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],

@@ -40,14 +40,14 @@ TROUPE_KERNEL void RopeKernel(RopeArgs args) {
       const auto first = Pack<T, N>::Load(x + at), second = Pack<T, N>::Load(x + at + half);
       const auto cosine = Pack<float, N>::Load(cosines + i),
                  sine = Pack<float, N>::Load(cosines + half + i);
-      Pack<T, N> turned_first, turned_second;
+      Pack<T, N> rotated_first, rotated_second;
       for (int k = 0; k < N; ++k) {
         const float signed_sine = sine[k] * sign;
-        turned_first.Set(k, first[k] * cosine[k] - second[k] * signed_sine);
-        turned_second.Set(k, second[k] * cosine[k] + first[k] * signed_sine);
+        rotated_first.Set(k, first[k] * cosine[k] - second[k] * signed_sine);
+        rotated_second.Set(k, second[k] * cosine[k] + first[k] * signed_sine);
       }
-      turned_first.Store(y + at);
-      turned_second.Store(y + at + half);
+      rotated_first.Store(y + at);
+      rotated_second.Store(y + at + half);
     }
   } else {
     for (unsigned pair = ThreadIndex(); pair < pairs; pair += BlockThreads()) {
