@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/purpose.h"
+#include "base/metrics/purpose.h"
 
 namespace troupe {
 

@@ -51,9 +51,8 @@ TEST(Recovery, ACrashedRankCostsOneRestartAndTheNewestCommitIsRestored) {
   ASSERT_EQ(rows->size(), 14u);
   EXPECT_EQ((*rows)[11].group_epoch(), 2u);
   EXPECT_EQ((*rows)[13].group_epoch(), 1u);
-  EXPECT_THAT(cluster.Events("a"),
-              ElementsAre("QUEUED", "STARTED", "CHECKPOINT_COMMITTED", "RANK_LOST", "RECOVERING",
-                          "WAITING_FOR_CAPACITY", "RECOVERED"));
+  EXPECT_THAT(cluster.Events("a"), ElementsAre("QUEUED", "STARTED", "CHECKPOINT_COMMITTED",
+                                               "RANK_LOST", "RECOVERING", "RECOVERED"));
 }
 
 TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {

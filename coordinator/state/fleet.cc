@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/worker_name.h"
 #include "plan/device/device_profile.h"
+#include "plan/layout/worker_name.h"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/purpose.h"
+#include "base/metrics/purpose.h"
 #include "model/program/collective_group.h"
 #include "model/program/context_rows.h"
 #include "model/program/value.h"

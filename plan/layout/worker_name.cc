@@ -1,4 +1,4 @@
-#include "base/worker_name.h"
+#include "plan/layout/worker_name.h"
 
 #include <algorithm>
 

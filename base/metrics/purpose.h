@@ -1,6 +1,6 @@
 // The purpose of a collective. Every operation carries one.
-#ifndef TROUPE_BASE_PURPOSE_H_
-#define TROUPE_BASE_PURPOSE_H_
+#ifndef TROUPE_BASE_METRICS_PURPOSE_H_
+#define TROUPE_BASE_METRICS_PURPOSE_H_
 
 #include <cstdint>
 #include <iterator>
@@ -12,12 +12,12 @@ namespace troupe {
 
 enum class Purpose : uint8_t {
 #define TROUPE_PURPOSE(Kind, name) k##Kind,
-#include "base/purposes.def"
+#include "base/metrics/purposes.def"
 };
 
 inline constexpr std::string_view kPurposeNames[] = {
 #define TROUPE_PURPOSE(Kind, name) #name,
-#include "base/purposes.def"
+#include "base/metrics/purposes.def"
 };
 
 inline constexpr int kPurposes = std::size(kPurposeNames);
@@ -31,4 +31,4 @@ inline std::string_view Name(Purpose purpose) {
 
 }  // namespace troupe
 
-#endif  // TROUPE_BASE_PURPOSE_H_
+#endif  // TROUPE_BASE_METRICS_PURPOSE_H_

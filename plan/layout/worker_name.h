@@ -1,6 +1,6 @@
 // The names of workers.
-#ifndef TROUPE_BASE_WORKER_NAME_H_
-#define TROUPE_BASE_WORKER_NAME_H_
+#ifndef TROUPE_PLAN_LAYOUT_WORKER_NAME_H_
+#define TROUPE_PLAN_LAYOUT_WORKER_NAME_H_
 
 #include <string_view>
 
@@ -13,4 +13,4 @@ Status CheckWorkerName(std::string_view name);
 
 }  // namespace troupe
 
-#endif  // TROUPE_BASE_WORKER_NAME_H_
+#endif  // TROUPE_PLAN_LAYOUT_WORKER_NAME_H_
