@@ -5,6 +5,7 @@
 
 #include "model/build.h"
 #include "model/program/storage.h"
+#include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 #include "plan/validate/stage_inputs.h"
 
@@ -14,6 +15,9 @@ namespace {
 using model::Piece;
 using model::Program;
 using model::ValueId;
+
+// The most context ranks whose ring is measured as a whole.
+constexpr int kLongRing = 8;
 
 // The bytes that are in use at the end of F and are read, written or sent later.
 double SavedBytes(const Program& program, const std::vector<ValueId>& roots, int chunk_index) {
@@ -45,13 +49,14 @@ double SavedBytes(const Program& program, const std::vector<ValueId>& roots, int
   return bytes;
 }
 
-std::vector<ChunkCosts> CostsByChunkIndex(const Program& program, const LeastSeconds& seconds) {
+std::vector<ChunkCosts> CostsByChunkIndex(const Program& program, const Mesh& mesh,
+                                          const LeastSeconds& seconds) {
   const std::vector<ValueId> roots = model::StorageRoots(program);
   std::vector<ChunkCosts> costs(program.chunks.size());
   for (size_t c = 0; c < costs.size(); ++c) {
     const int index = static_cast<int>(c);
-    seconds.Add(program, program.Ops(index, Piece::kForward), &costs[c].forward);
-    seconds.Add(program, program.Ops(index, Piece::kBackward), &costs[c].backward);
+    seconds.Add(program, mesh, program.Ops(index, Piece::kForward), &costs[c].forward);
+    seconds.Add(program, mesh, program.Ops(index, Piece::kBackward), &costs[c].backward);
     costs[c].saved_bytes = SavedBytes(program, roots, index);
   }
   for (const model::ParameterEntry& entry : program.parameters) {
@@ -73,12 +78,40 @@ ChunkCosts& ChunkCosts::operator+=(const ChunkCosts& other) {
   return *this;
 }
 
+ChunkCosts ChunkCosts::operator*(double factor) const {
+  return {forward * factor, backward * factor, saved_bytes * factor, elements * factor,
+          tensors * factor};
+}
+
 ChunkCosts ChunkCosts::operator-(const ChunkCosts& other) const {
   return {forward - other.forward, backward - other.backward, saved_bytes - other.saved_bytes,
           elements - other.elements, tensors - other.tensors};
 }
 
 StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSeconds& seconds) {
+  const int64_t context = spec.parallelism().context_parallel_degree();
+  if (ChoicesOf(spec).context_method != v1::CONTEXT_METHOD_RING || context <= kLongRing)
+    return MeasureWhole(spec, static_cast<int>(context), seconds);
+  // A program has the operations of every step of a ring, and all steps after the first are equal:
+  // two short rings of ranks with as many tokens tell the costs of a long one.
+  const auto of_ring = [&](int ranks) {
+    v1::JobSpec shorter = spec;
+    shorter.mutable_parallelism()->set_context_parallel_degree(ranks);
+    shorter.mutable_training()->set_sequence_length(spec.training().sequence_length() / context *
+                                                    ranks);
+    return MeasureWhole(shorter, static_cast<int>(context), seconds);
+  };
+  TROUPE_ASSIGN_OR_RETURN(const BlockCosts half, of_ring(kLongRing / 2));
+  TROUPE_ASSIGN_OR_RETURN(BlockCosts costs, of_ring(kLongRing));
+  const double further = static_cast<double>(context - kLongRing) / (kLongRing / 2);
+  for (auto& [kind, chunk] : costs.alone_) chunk += (chunk - half.alone_.at(kind)) * further;
+  for (auto& [kinds, chunk] : costs.junctions_)
+    chunk += (chunk - half.junctions_.at(kinds)) * further;
+  return costs;
+}
+
+StatusOr<BlockCosts> BlockCosts::MeasureWhole(const v1::JobSpec& spec, int context,
+                                              const LeastSeconds& seconds) {
   // The planner's options for one stage of unsharded parameters without replicas.
   v1::Plan plan;
   *plan.mutable_mesh() = Mesh(spec.parallelism()).ToProto();
@@ -116,7 +149,9 @@ StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSec
     options.model.blocks += chunks[c];
   }
   TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
-  const std::vector<ChunkCosts> costs = CostsByChunkIndex(program, seconds);
+  model::PerAxis degrees = program.mesh.degrees;
+  degrees[model::Axis::kContext] = context;
+  const std::vector<ChunkCosts> costs = CostsByChunkIndex(program, Mesh(degrees), seconds);
 
   BlockCosts measured;
   size_t next = 1;

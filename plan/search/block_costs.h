@@ -29,6 +29,7 @@ struct ChunkCosts {
   double tensors = 0;      // parameters that are gathered and reduced one by one
   ChunkCosts& operator+=(const ChunkCosts& other);
   ChunkCosts operator-(const ChunkCosts& other) const;
+  ChunkCosts operator*(double factor) const;
 };
 
 class BlockCosts {
@@ -42,6 +43,10 @@ class BlockCosts {
   ChunkCosts Of(std::string_view letters, bool has_embedding, bool has_head) const;
 
  private:
+  // The same from one program. `context`: the ranks of context among which it communicates.
+  static StatusOr<BlockCosts> MeasureWhole(const v1::JobSpec& spec, int context,
+                                           const LeastSeconds& seconds);
+
   std::map<char, ChunkCosts> alone_;
   // The costs of a chunk of two blocks less those of two chunks of one; mostly below 0.
   std::map<std::pair<char, char>, ChunkCosts> junctions_;

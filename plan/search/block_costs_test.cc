@@ -52,8 +52,9 @@ void Compare(const v1::JobSpec& spec) {
     ASSERT_TRUE(program.ok()) << program.status();
     ASSERT_EQ(program->chunks.size(), 1u);
     Work forward, backward;
-    seconds.Add(*program, program->Ops(0, model::Piece::kForward), &forward);
-    seconds.Add(*program, program->Ops(0, model::Piece::kBackward), &backward);
+    const Mesh mesh(program->mesh.degrees);
+    seconds.Add(*program, mesh, program->Ops(0, model::Piece::kForward), &forward);
+    seconds.Add(*program, mesh, program->Ops(0, model::Piece::kBackward), &backward);
     const ChunkCosts found = costs->Of(chunk.blocks(), chunk.has_embedding(), chunk.has_head());
     SCOPED_TRACE(chunk.blocks());
     for (const auto& [of_blocks, of_program] :
@@ -89,6 +90,20 @@ TEST(BlockCosts, AreThoseOfThePrograms) {
     SCOPED_TRACE(layout);
     Compare(BlockJob({std::string("parallelism=") + layout}));
   }
+}
+
+TEST(BlockCosts, OfALongRingAreThoseOfThePrograms) {
+  for (const char* context : {"16", "64"}) {
+    for (const char* mode : {"none", "selective", "full"}) {
+      SCOPED_TRACE(std::string(context) + " " + mode);
+      Compare(BlockJob({"training.sequence_length=1024", "model.pattern=AAD",
+                        std::string("parallelism.context_parallel_degree=") + context,
+                        std::string("activation_recomputation.mode=") + mode}));
+    }
+  }
+  Compare(BlockJob({"training.sequence_length=1024", "model.pattern=AADD",
+                    "parallelism={context_parallel_degree: 32, tensor_parallel_degree: 2, "
+                    "sequence_parallel: true}"}));
 }
 
 }  // namespace

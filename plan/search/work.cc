@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "model/cost.h"
-#include "plan/layout/mesh.h"
 
 namespace troupe {
 
@@ -23,14 +22,17 @@ Work Work::operator-(const Work& other) const {
           across - other.across};
 }
 
+Work Work::operator*(double factor) const {
+  return {compute * factor, waits * factor, within * factor, across * factor};
+}
+
 double Work::seconds() const { return std::max({compute + waits, within, across}); }
 
 LeastSeconds::LeastSeconds(const v1::DeviceProfile& profile, double peak, bool is_aligned)
     : profile_(profile), compute_(profile, peak), is_aligned_(is_aligned) {}
 
-void LeastSeconds::Add(const model::Program& program, const std::vector<model::Op>& ops,
-                       Work* work) const {
-  const Mesh mesh(program.mesh.degrees);
+void LeastSeconds::Add(const model::Program& program, const Mesh& mesh,
+                       const std::vector<model::Op>& ops, Work* work) const {
   struct Extent {
     CollectiveGroup group;
     int ranks;

@@ -7,6 +7,7 @@
 
 #include "model/program/program.h"
 #include "plan/cost/op_seconds.h"
+#include "plan/layout/mesh.h"
 #include "troupe/v1/device_profile.pb.h"
 
 namespace troupe {
@@ -18,6 +19,7 @@ struct Work {
   double across = 0;
   Work& operator+=(const Work& other);
   Work operator-(const Work& other) const;
+  Work operator*(double factor) const;
   // The least time from the first operation to the end of the last.
   double seconds() const;
 };
@@ -29,8 +31,10 @@ class LeastSeconds {
   // beginning of an island. Keeps a reference to `profile`.
   LeastSeconds(const v1::DeviceProfile& profile, double peak, bool is_aligned);
 
-  // Adds the operations of a piece, except those that only the last microbatch has.
-  void Add(const model::Program& program, const std::vector<model::Op>& ops, Work* work) const;
+  // Adds the operations of a piece, except those that only the last microbatch has. `mesh` has the
+  // ranks among which they communicate.
+  void Add(const model::Program& program, const Mesh& mesh, const std::vector<model::Op>& ops,
+           Work* work) const;
   // Adds a transfer in a group of ranks; `span` is its last rank number minus its first.
   void Add(const LinkUse& use, int64_t span, bool asynchronous, Work* work) const;
   // Seconds of the transfer on the best link that the group may have.
