@@ -1,5 +1,6 @@
 #include "plan/search/block_costs.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -18,6 +19,8 @@ using model::ValueId;
 
 // The most context ranks whose ring is measured as a whole.
 constexpr int kLongRing = 8;
+// The most groups of rows of the head that are measured.
+constexpr int64_t kHeadGroups = 32;
 
 // The bytes that are in use at the end of F and are read, written or sent later.
 double SavedBytes(const Program& program, const std::vector<ValueId>& roots, int chunk_index) {
@@ -126,6 +129,11 @@ StatusOr<BlockCosts> BlockCosts::MeasureWhole(const v1::JobSpec& spec, int conte
   options.whole_matrices = false;
   options.no_weight_decay.clear();
   options.verify = false;
+  // The head of a large microbatch would have thousands of groups of rows. Fewer groups take fewer
+  // launches and read the table less often.
+  const int64_t rows = options.micro_batch_size * options.sequence_length /
+                       options.mesh.degrees[model::Axis::kContext];
+  options.head_rows = std::max(options.head_rows, (rows + kHeadGroups - 1) / kHeadGroups);
   options.model.tie_word_embeddings = false;
   const std::string letters = std::move(options.model.blocks);
   const std::set<char> kinds(letters.begin(), letters.end());

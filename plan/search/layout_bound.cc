@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/blocks/block_kind.h"
-#include "model/pattern.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
-#include "plan/cost/estimate.h"
-#include "plan/device/device_profile.h"
 #include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 #include "plan/schedules/schedules.h"
@@ -127,25 +123,6 @@ const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeco
     if (costs.ok()) measured.costs = *std::move(costs);
   });
   return measured.costs ? &*measured.costs : nullptr;
-}
-
-double LayoutBounds::Roofline(const v1::JobSpec& spec) const {
-  const Mesh mesh(spec.parallelism());
-  const double rate =
-      peak_ * std::max(profile_.product_efficiency(), AttentionEfficiency(profile_));
-  // Experts may drop tokens.
-  const double flops = model::HasExperts(model_.blocks)
-                           ? 0
-                           : ModelFlops(model_, spec.training().global_batch_size(),
-                                        spec.training().sequence_length());
-  double steps = 0;  // of the rings of a rank, forward and backward
-  if (ChoicesOf(spec).context_method == v1::CONTEXT_METHOD_RING) {
-    const auto attends = [](char letter) { return model::BlockKindOf(letter).attends; };
-    steps = 2.0 * (mesh.degree(Axis::kContext) - 1) *
-            static_cast<double>(std::ranges::count_if(model_.blocks, attends)) /
-            mesh.degree(Axis::kPipe) * MakeBatchGeometry(spec.training(), mesh).microbatches();
-  }
-  return kRounding * (flops / mesh.ranks() / rate + steps * profile_.launch_seconds());
 }
 
 LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {

@@ -36,9 +36,6 @@ class LayoutBounds {
   LayoutBounds(const model::ModelConfig& model, const v1::DeviceProfile& profile, double peak)
       : model_(model), profile_(profile), peak_(peak) {}
 
-  // A lower bound on StepTime::seconds that needs no program: the model's FLOPs, evenly divided,
-  // and the launches of ring attention. REQUIRES: as Of.
-  double Roofline(const v1::JobSpec& spec) const;
   // The bound of a layout; 0 for one that cannot be planned. REQUIRES: `spec` is a valid job with
   // this model, its defaults are filled in; it differs from those of other calls in parallelism,
   // micro_batch_size and the mode of recomputation only.

@@ -31,7 +31,6 @@ struct Candidate {
   v1::JobSpec spec;               // with this mode of recomputation
   std::vector<std::string> keys;  // without it
   size_t mode = 0;                // index into kModes
-  bool is_bounded = false;        // the next two are LayoutBounds::Of, not the roofline
   double seconds_at_least = 0;
   int64_t bytes_at_least = 0;
   std::optional<StatusOr<LayoutEstimate>> estimate;
@@ -39,8 +38,6 @@ struct Candidate {
 
 // The number of layouts that are estimated at once.
 constexpr unsigned kWave = 8;
-// The number of layouts whose bounds are computed at once.
-constexpr size_t kBoundsAtOnce = 64;
 
 // pipe, context, expert, tensor, data_shard, data_replicate.
 using Degrees = std::array<int, 6>;
@@ -95,19 +92,14 @@ class Search {
 
   SearchResult Run() {
     Enumerate();
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      candidates_[i].seconds_at_least = bounds_.Roofline(candidates_[i].spec);
-      queue_.emplace(candidates_[i].seconds_at_least, i);
-    }
+    OnAllCores(candidates_.size(), [&](size_t i) { Bound(&candidates_[i]); });
+    for (size_t i = 0; i < candidates_.size(); ++i) EnqueueOrReject(i);
     int plans = 0;
     while (!queue_.empty()) {
       const size_t next = queue_.begin()->second;
       Candidate& candidate = candidates_[next];
       if (candidate.seconds_at_least >= TooSlowSeconds()) {
         RejectSlow(candidate, candidate.seconds_at_least);
-      } else if (!candidate.is_bounded) {
-        BoundWave();
-        continue;
       } else if (plans == options_.plans_max) {
         RejectModes(candidate, candidate.mode,
                     fmt::format("was not evaluated: the limit of {} layouts was reached",
@@ -258,21 +250,6 @@ class Search {
     candidate->bytes_at_least = bound.bytes;
     // More recomputation takes no less time; rounding may not put it before less of it.
     candidate->seconds_at_least = std::max(candidate->seconds_at_least, bound.seconds);
-    candidate->is_bounded = true;
-  }
-
-  // Bounds the first candidates of the queue, up to one that has a bound, on all cores.
-  void BoundWave() {
-    std::vector<size_t> wave;
-    const double too_slow_seconds = TooSlowSeconds();
-    while (!queue_.empty() && wave.size() < kBoundsAtOnce) {
-      const auto [seconds_at_least, index] = *queue_.begin();
-      if (seconds_at_least >= too_slow_seconds || candidates_[index].is_bounded) break;
-      wave.push_back(index);
-      queue_.erase(queue_.begin());
-    }
-    OnAllCores(wave.size(), [&](size_t i) { Bound(&candidates_[wave[i]]); });
-    for (const size_t index : wave) EnqueueOrReject(index);
   }
 
   void EnqueueOrReject(size_t index) {
@@ -299,7 +276,7 @@ class Search {
     for (const auto& [seconds_at_least, index] : queue_) {
       if (seconds_at_least >= too_slow_seconds || wave.size() == kWave) break;
       Candidate& candidate = candidates_[index];
-      if (candidate.is_bounded && !candidate.estimate.has_value()) wave.push_back(&candidate);
+      if (!candidate.estimate.has_value()) wave.push_back(&candidate);
     }
     OnAllCores(wave.size(), [&](size_t i) {
       wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds,

@@ -10,9 +10,6 @@
 
 namespace troupe {
 
-// The rounding error of a sum depends on the order of its terms.
-inline constexpr double kRounding = 1 - 1e-9;
-
 class StepBound {
  public:
   StepBound(int microbatches, bool split_backward)
@@ -36,6 +33,9 @@ class StepBound {
   double seconds() const { return kRounding * longest_; }
 
  private:
+  // The rounding error of a sum depends on the order of its terms.
+  static constexpr double kRounding = 1 - 1e-9;
+
   const int microbatches_;
   const bool split_backward_;
   double waits_ = 0;
