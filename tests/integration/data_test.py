@@ -74,7 +74,7 @@ class Data(ClusterCase):
             code, _, err = cluster.troupe("submit", self.blended(cluster, "small", 6),
                                           "--set=model.vocab_size=1456")
             self.assertEqual(code, 2)
-            self.assertIn("model.vocab_size is 1456: model.vocab_size 1456 is below the 1457", err)
+            self.assertIn("model.vocab_size is 1456, which is below the 1457", err)
 
 
 if __name__ == "__main__":
