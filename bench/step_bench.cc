@@ -212,8 +212,8 @@ void PrintOperations(kernels::CpuBackend& backend, Training& training) {
   }
   for (const model::Op& op : training.program().update) ++kinds[op.kind];
   for (const auto& [kind, count] : kinds) {
-    const double seconds =
-        training.SecondsOf(backend, 3, [&](const model::Op& op) { return op.kind == kind; });
+    const double seconds = training.SecondsOf(
+        backend, 3, [kind = kind](const model::Op& op) { return op.kind == kind; });
     fmt::print(
         "{{\"bench\": \"step_operations\", \"kind\": \"{}\", \"ops\": {}, \"seconds\": {:.5f}}}\n",
         model::Name(kind), count, seconds);

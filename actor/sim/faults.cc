@@ -47,7 +47,7 @@ Duration FaultInjector::Length() {
 
 NodeId FaultInjector::Leaf() { return leaves_[random_.Below(leaves_.size())]; }
 
-void FaultInjector::Log(std::string line) {
+void FaultInjector::Log(const std::string& line) {
   log_.push_back(fmt::format("{:.6f} {}", ToSeconds(system_.Now().time_since_epoch()), line));
 }
 

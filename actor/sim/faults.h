@@ -67,7 +67,7 @@ class FaultInjector {
   // The injected faults, oldest first, for example "12.500000 crash worker-3 process".
   const std::vector<std::string>& log() const { return log_; }
   // Adds a fault that the caller injects itself, so that one log holds all faults.
-  void Log(std::string line);
+  void Log(const std::string& line);
 
  private:
   void DrawNext();
