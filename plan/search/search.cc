@@ -98,6 +98,7 @@ class Search {
     while (!queue_.empty()) {
       const size_t next = queue_.begin()->second;
       Candidate& candidate = candidates_[next];
+      queue_.erase(queue_.begin());
       if (candidate.seconds_at_least >= TooSlowSeconds()) {
         RejectSlow(candidate, candidate.seconds_at_least);
       } else if (plans == options_.plans_max) {
@@ -106,12 +107,9 @@ class Search {
                                 options_.plans_max));
       } else {
         ++plans;
-        if (!candidate.estimate.has_value()) EstimateWave();
-        queue_.erase(queue_.begin());
+        if (!candidate.estimate.has_value()) EstimateWave(&candidate);
         Consider(next);
-        continue;
       }
-      queue_.erase(queue_.begin());
     }
     VaryBest();
     while (result_.best.size() > static_cast<size_t>(options_.best)) DropLast();
@@ -268,10 +266,10 @@ class Search {
                                          : std::numeric_limits<double>::infinity();
   }
 
-  // Estimates the next candidates that may be needed, on all cores. The result does not depend on
-  // the number of cores.
-  void EstimateWave() {
-    std::vector<Candidate*> wave;
+  // Estimates `first` and the next candidates that may be needed, on all cores. The result does not
+  // depend on the number of cores.
+  void EstimateWave(Candidate* first) {
+    std::vector<Candidate*> wave = {first};
     const double too_slow_seconds = TooSlowSeconds();
     for (const auto& [seconds_at_least, index] : queue_) {
       if (seconds_at_least >= too_slow_seconds || wave.size() == kWave) break;
