@@ -154,15 +154,22 @@ TEST(Machine, TheLogsOfAJobThatNeverRanAreEmptyAndOfOneWhoseWorkerIsAwayAreRefus
   EXPECT_THAT(std::string(Message(effects.logs[0].status)), HasSubstr("worker-0, worker-1"));
 }
 
-TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
-  TestCluster cluster;
-  ConnectWorkers(cluster, 1);
+// The greeting of another process that has the name of worker-0.
+WorkerSaid TwinOfWorker0(const std::string& host) {
   WorkerSaid twin{77, {}};
   v1::Hello* const hello = twin.message.mutable_hello();
   hello->set_protocol_version(2);
   hello->set_name("worker-0");
-  hello->set_host("elsewhere\nforged");
+  hello->set_host(host);
   hello->set_incarnation(99);
+  return twin;
+}
+
+TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  WorkerSaid twin = TwinOfWorker0("elsewhere\nforged");
+  v1::Hello* const hello = twin.message.mutable_hello();
   EXPECT_THAT(cluster.Do(twin).notes,
               ElementsAre(AllOf(HasSubstr("worker-0"), HasSubstr("elsewhere?forged"),
                                 HasSubstr("99"), HasSubstr("still alive as incarnation 1"))));
@@ -176,12 +183,7 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
 TEST(Machine, AWorkerThatIsRefusedAgainAndAgainIsNotedEverLessOften) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
-  WorkerSaid twin{77, {}};
-  v1::Hello* const hello = twin.message.mutable_hello();
-  hello->set_protocol_version(2);
-  hello->set_name("worker-0");
-  hello->set_host("elsewhere");
-  hello->set_incarnation(99);
+  WorkerSaid twin = TwinOfWorker0("elsewhere");
   std::vector<std::string> notes;
   for (int time = 0; time < 100; ++time) {
     ++twin.session;
