@@ -15,6 +15,7 @@ struct Interval {
 
 // One call, which lives until gRPC has answered it.
 struct Call {
+  std::shared_ptr<void> open;  // released after the context, which refers to the channel
   grpc::ClientContext context;
   v1::ListWorkersRequest request;
   v1::ListWorkersResponse response;
@@ -42,6 +43,7 @@ Status SelfCall::Handle(AnyMessage message, Context& context) {
   context.SetTimer(interval_, AnyMessage(Interval{}));
   if (record_->in_flight.exchange(true)) return OkStatus();
   const auto call = std::make_shared<Call>();
+  call->open = record_->calls.Begin();
   call->context.set_deadline(std::chrono::system_clock::now() + kLimit);
   call->request.set_page_size(1);
   stub_->async()->ListWorkers(

@@ -16,6 +16,7 @@
 #include "actor/actor.h"
 #include "base/clock.h"
 #include "base/last_sign.h"
+#include "base/open_calls.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -25,6 +26,7 @@ struct SelfCallRecord {
   LastSign answered;
   std::atomic<bool> in_flight{false};
   std::atomic<bool> complained{false};
+  OpenCalls calls;  // for as long as one is open, another pointer to the channel must be kept
 };
 
 class SelfCall final : public Actor {

@@ -51,14 +51,14 @@ TEST(SelfCallTest, MakesOneCallAtATimeHoweverLongItTakes) {
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
+  const std::shared_ptr<grpc::Channel> channel =
+      server->InProcessChannel(grpc::ChannelArguments());
   const auto record = std::make_shared<SelfCallRecord>();
   {
     // The intervals pass in virtual time, the calls in real time.
     SimulatedSystem system({});
     const NodeId node = system.AddNode("coordinator", [&](NodeContext& context) {
-      context.Spawn("self call",
-                    std::make_unique<SelfCall>(server->InProcessChannel(grpc::ChannelArguments()),
-                                               seconds(1), record));
+      context.Spawn("self call", std::make_unique<SelfCall>(channel, seconds(1), record));
     });
     system.Start(node);
     system.RunFor(seconds(20));
@@ -68,9 +68,10 @@ TEST(SelfCallTest, MakesOneCallAtATimeHoweverLongItTakes) {
     while (record->in_flight) std::this_thread::yield();  // the call has a deadline
     system.RunFor(seconds(2));
     EXPECT_EQ(service.WaitForCalls(2), 2);
+    EXPECT_FALSE(record->calls.Wait(Duration::zero()));
     service.LetGo();
   }
-  while (record->in_flight) std::this_thread::yield();
+  EXPECT_TRUE(record->calls.Wait(seconds(30)));
   server->Shutdown();
 }
 

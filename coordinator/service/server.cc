@@ -29,6 +29,7 @@ namespace troupe {
 namespace {
 
 constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
+constexpr auto kSelfCallLimit = std::chrono::seconds(10);
 // Workers ping at their heartbeat; a server with a longer minimum interval would end their streams.
 constexpr int kMinPingIntervalMs = 100;
 
@@ -113,9 +114,30 @@ struct Server::Parts {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
+  std::shared_ptr<grpc::Channel> self_channel;  // released by none of gRPC's threads
   Address self_call;
   const std::shared_ptr<SelfCallRecord> self_calls = std::make_shared<SelfCallRecord>();
   std::unique_ptr<MetricsServer> metrics_server;  // reads the ages of acceptor and self_calls
+
+  ~Parts() { Stop(); }
+
+  void Stop() {
+    if (grpc == nullptr) return;
+    actors->Stop(self_call, OkStatus()).IgnoreError();  // it may have ended
+    acceptor->Stop();
+    grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
+    grpc->Wait();
+    grpc.reset();
+    actors.reset();
+    if (self_calls->calls.Wait(kSelfCallLimit)) {
+      self_channel.reset();
+    } else {
+      LogWarning("coordinator", "a call to this server has not ended; its channel is kept");
+      new std::shared_ptr<grpc::Channel>(std::move(self_channel));
+    }
+    engine.reset();
+    store.reset();
+  }
 
   // Supervises the root actors: the process ends with the first one that fails.
   void StartActors(const std::function<void(const Status&)>& on_failure) {
@@ -192,6 +214,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   builder.RegisterService(parts->sessions.get());
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
+  parts->self_channel = parts->grpc->InProcessChannel(grpc::ChannelArguments());
   parts->acceptor->Start(
       {.accepted =
            [connections = parts->connections.get()](int listener, int connection) {
@@ -205,8 +228,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_ASSIGN_OR_RETURN(
       parts->self_call,
       parts->actors->Spawn("self call", std::make_unique<SelfCall>(
-                                            parts->grpc->InProcessChannel(grpc::ChannelArguments()),
-                                            SelfCallInterval(options), parts->self_calls)));
+                                            parts->self_channel, SelfCallInterval(options),
+                                            parts->self_calls)));
   if (!options.metrics_listen.empty()) {
     TROUPE_ASSIGN_OR_RETURN(
         parts->metrics_server,
@@ -218,19 +241,9 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-Server::~Server() { Stop(); }
+Server::~Server() = default;
 
-void Server::Stop() {
-  if (parts_->grpc == nullptr) return;
-  parts_->actors->Stop(parts_->self_call, OkStatus()).IgnoreError();  // it may have ended
-  parts_->acceptor->Stop();
-  parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
-  parts_->grpc->Wait();
-  parts_->grpc.reset();
-  parts_->actors.reset();
-  parts_->engine.reset();
-  parts_->store.reset();
-}
+void Server::Stop() { parts_->Stop(); }
 
 std::string Server::address() const { return fmt::format("{}:{}", parts_->host, port()); }
 int Server::port() const { return parts_->acceptor->port(); }

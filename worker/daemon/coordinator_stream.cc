@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/log.h"
+#include "base/open_calls.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -14,12 +16,16 @@ namespace {
 // If this many messages wait, the coordinator does not read any more.
 constexpr size_t kQueuedMax = 65536;
 constexpr int kReceiveBytesMax = 64 << 20;
+// A call that is cancelled ends at once unless gRPC's threads do not run.
+constexpr auto kEndLimit = std::chrono::seconds(10);
 
 // Lives from its call's start until OnDone, independently of other pointers to it.
 class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
                       public std::enable_shared_from_this<Reactor> {
  public:
-  explicit Reactor(StreamCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  // `open` is released after everything that refers to the channel.
+  Reactor(StreamCallbacks callbacks, std::shared_ptr<void> open)
+      : open_(std::move(open)), callbacks_(std::move(callbacks)) {}
 
   void Start(v1::WorkerService::Stub& stub) {
     self_ = shared_from_this();
@@ -100,6 +106,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
     RemoveHold();
   }
 
+  const std::shared_ptr<void> open_;  // destroyed last
   StreamCallbacks callbacks_;
   grpc::ClientContext context_;
   v1::CoordinatorMessage incoming_;
@@ -126,6 +133,7 @@ class Stream final : public CoordinatorStream {
 struct CoordinatorDialer::Channel {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::WorkerService::Stub> stub;
+  OpenCalls streams;
 };
 
 CoordinatorDialer::CoordinatorDialer(const std::string& address)
@@ -144,10 +152,16 @@ CoordinatorDialer::CoordinatorDialer(const std::string& address)
   channel_->stub = v1::WorkerService::NewStub(channel_->channel);
 }
 
-CoordinatorDialer::~CoordinatorDialer() = default;
+// gRPC joins its threads when its last channel is destroyed, and one of these threads cannot join
+// itself (measured: a double free). So the channel must not be released last by a stream's end.
+CoordinatorDialer::~CoordinatorDialer() {
+  if (channel_->streams.Wait(kEndLimit)) return;
+  LogWarning("worker", "a stream to the coordinator has not ended; its channel is not released");
+  channel_.release();
+}
 
 std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
-  auto reactor = std::make_shared<Reactor>(std::move(callbacks));
+  auto reactor = std::make_shared<Reactor>(std::move(callbacks), channel_->streams.Begin());
   reactor->Start(*channel_->stub);
   return std::make_unique<Stream>(std::move(reactor));
 }

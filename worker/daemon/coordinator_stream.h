@@ -35,6 +35,8 @@ class CoordinatorStream {
 class CoordinatorDialer {
  public:
   explicit CoordinatorDialer(const std::string& address);
+  // Waits until its streams have ended and no turn of theirs is held, at most 10 seconds.
+  // REQUIRES: its streams are destroyed, and this is none of gRPC's threads.
   ~CoordinatorDialer();
 
   // Begins a stream; a failure to connect is reported by on_closed.
@@ -42,7 +44,7 @@ class CoordinatorDialer {
 
  private:
   struct Channel;
-  const std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Channel> channel_;
 };
 
 }  // namespace troupe

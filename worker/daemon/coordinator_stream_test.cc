@@ -52,7 +52,7 @@ class CoordinatorStreamTest : public ::testing::Test {
                 [this](v1::CoordinatorMessage message, std::shared_ptr<void> turn) {
                   const std::lock_guard lock(mutex_);
                   numbers_.push_back(message.leader_epoch());
-                  turns_.push_back(std::move(turn));
+                  if (turns_are_kept_) turns_.push_back(std::move(turn));
                   changed_.notify_all();
                   return answer_;
                 },
@@ -90,6 +90,7 @@ class CoordinatorStreamTest : public ::testing::Test {
   Status answer_;
   std::vector<uint64_t> numbers_;
   std::vector<std::shared_ptr<void>> turns_;
+  bool turns_are_kept_ = true;
   bool is_closed_ = false;
 };
 
@@ -112,6 +113,22 @@ TEST_F(CoordinatorStreamTest, EndsWhileItIsNotRead) {
   stream.reset();
   EXPECT_TRUE(AwaitClose());
   ReleaseTurns();
+}
+
+// gRPC frees memory twice if one of its own threads releases its last channel.
+TEST_F(CoordinatorStreamTest, EndsBeforeItsDialer) {
+  auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(1));
+  ReleaseTurns();
+  stream.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    turns_are_kept_ = false;
+  }
+  ReleaseTurns();
+  dialer_.reset();
+  const std::lock_guard lock(mutex_);
+  EXPECT_TRUE(is_closed_);
 }
 
 TEST_F(CoordinatorStreamTest, AMessageThatIsRefusedEndsTheStream) {
