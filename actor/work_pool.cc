@@ -104,16 +104,17 @@ StatusOr<WorkPool> WorkPool::Spawn(ActorSystem& system, const WorkPoolOptions& o
                           system.Spawn(options.name, std::make_unique<Pool>(options),
                                        {.mailbox_capacity = options.max_waiting +
                                                             static_cast<size_t>(options.workers)}));
-  return WorkPool(system, address, options.name);
+  return WorkPool(system, address, options);
 }
 
 void WorkPool::Run(Work work) const {
   const auto shared = std::make_shared<Work>(std::move(work));
   const Status sent = system_->Send(address_, AnyMessage(Request{shared}));
   if (sent.ok()) return;
-  (*shared)(sent.code() == StatusCode::kResourceExhausted
-                ? ResourceExhausted("too many {} wait: try again", name_)
-                : sent);
+  (*shared)(
+      sent.code() == StatusCode::kResourceExhausted
+          ? ResourceExhausted("too many {} wait, at most {} may: try again", name_, max_waiting_)
+          : sent);
 }
 
 }  // namespace troupe

@@ -30,8 +30,9 @@ struct WorkPoolOptions {
 class WorkPool {
  public:
   // `turn` is OK when the work may be done, on a thread of the actor system where it may block.
-  // Otherwise it says why not (RESOURCE_EXHAUSTED: too much work waits; DEADLINE_EXCEEDED: it
-  // waited longer than `limit`; NOT_FOUND: the pool has ended), and the function must not block.
+  // Otherwise it says why not (RESOURCE_EXHAUSTED, with name and limit: too much work waits;
+  // DEADLINE_EXCEEDED: it waited longer than `limit`; NOT_FOUND: the pool has ended), and the
+  // function must not block.
   using Work = std::function<void(const Status& turn)>;
 
   // Spawns the pool as a root actor. The system needs a thread for each worker, next to those for
@@ -44,12 +45,16 @@ class WorkPool {
   Address address() const { return address_; }
 
  private:
-  WorkPool(ActorSystem& system, Address address, std::string name)
-      : system_(&system), address_(address), name_(std::move(name)) {}
+  WorkPool(ActorSystem& system, Address address, const WorkPoolOptions& options)
+      : system_(&system),
+        address_(address),
+        name_(options.name),
+        max_waiting_(options.max_waiting) {}
 
   ActorSystem* system_;
   Address address_;
   std::string name_;
+  size_t max_waiting_;
 };
 
 }  // namespace troupe

@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/file_system.h"
 #include "coordinator/job/resume.h"
 #include "coordinator/machine/views.h"
 #include "coordinator/service/call_reactor.h"
@@ -71,14 +70,12 @@ struct Rebuilding {
 constexpr Duration kLookLimit = std::chrono::seconds(20);
 
 // Checks the data of a job that has a valid plan. The machine reports all other errors.
-void CheckData(const Creation& call, bool must_be_here, const WorkPool& data_checks,
-               LimitedCalls& looks, const std::function<void(Status)>& done) {
+void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be_here,
+               const WorkPool& data_checks, LimitedCalls& looks,
+               const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
-  const auto look = [prepared = call.prepared, must_be_here]() -> Status {
-    PosixFileSystem files;
-    TROUPE_RETURN_IF_ERROR(CheckJobData(files, *prepared->spec, must_be_here));
-    TROUPE_RETURN_IF_ERROR(CheckInitialLoad(files, *prepared->spec, must_be_here));
-    return CheckCheckpointFolder(files, *prepared->spec, must_be_here);
+  const auto look = [prepared = call.prepared, check_files, must_be_here] {
+    return check_files(*prepared->spec, must_be_here);
   };
   data_checks.Run([name = call.request.job().name(), look, &looks, done](const Status& turn) {
     if (!turn.ok()) return done(turn);
@@ -183,8 +180,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   const auto call = std::make_shared<Creation>();
   call->request = *request;
   reactor->CallAfter(
-      [call, pools = pools_, &looks = limited_looks_](const CoordinatorState& state,
-                                                      std::function<void(Status)> done) {
+      [call, pools = pools_, check_files = check_files_, &looks = limited_looks_](
+          const CoordinatorState& state, std::function<void(Status)> done) {
         // The machine answers repeated requests and taken names itself, so nothing is planned for
         // them.
         const std::string& id = call->request.request_id();
@@ -194,12 +191,12 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         }
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
-        pools.plans.Run([call, data_checks = pools.data_checks, &looks, stated,
+        pools.plans.Run([call, check_files, data_checks = pools.data_checks, &looks, stated,
                          planner = state.options.planner,
                          must_be_here = AllWorkersAreHere(state.fleet), done](const Status& turn) {
           if (!turn.ok()) return done(turn);
           call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
-          CheckData(*call, must_be_here, data_checks, looks, done);
+          CheckData(*call, check_files, must_be_here, data_checks, looks, done);
         });
       },
       [call](CallId id) {

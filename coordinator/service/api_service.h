@@ -11,23 +11,22 @@
 #include "base/limited_calls.h"
 #include "base/store/store.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/data_check.h"
+#include "coordinator/service/service_pools.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
 
-// The pools of actors for work that blocks. Each refuses work beyond its limit with
-// RESOURCE_EXHAUSTED, which ends the call or the stream that asked for it.
-struct ServicePools {
-  WorkPool plans;
-  WorkPool data_checks;
-  WorkPool history;
-};
-
 // All services are thread-safe. `engine` and `store` must outlive them and their calls.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
-  JobServiceShell(Engine& engine, const Store& store, ServicePools pools)
-      : engine_(engine), store_(store), pools_(std::move(pools)) {}
+  // `check_files` is called for each new job, on a thread on which it may block.
+  JobServiceShell(Engine& engine, const Store& store, ServicePools pools,
+                  CheckFiles check_files = CheckJobFiles)
+      : engine_(engine),
+        store_(store),
+        pools_(std::move(pools)),
+        check_files_(std::move(check_files)) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -62,6 +61,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   Engine& engine_;
   const Store& store_;
   const ServicePools pools_;
+  const CheckFiles check_files_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };

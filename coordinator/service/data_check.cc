@@ -70,6 +70,13 @@ Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, boo
                      "is {}, which cannot be made: {}", folder, Message(made));
 }
 
+Status CheckJobFiles(const v1::JobSpec& complete, bool must_be_here) {
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(CheckJobData(files, complete, must_be_here));
+  TROUPE_RETURN_IF_ERROR(CheckInitialLoad(files, complete, must_be_here));
+  return CheckCheckpointFolder(files, complete, must_be_here);
+}
+
 bool AllWorkersAreHere(const Fleet& fleet) {
   utsname host{};
   if (uname(&host) != 0) return false;

@@ -3,6 +3,8 @@
 #ifndef TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
 #define TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
 
+#include <functional>
+
 #include "base/file_system.h"
 #include "base/status.h"
 #include "coordinator/state/fleet.h"
@@ -23,6 +25,12 @@ Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool mus
 // Returns INVALID_ARGUMENT with checkpoint.folder if it does not exist and cannot be made here.
 // Passes unless it `must_be_here`. The folder is not left behind.
 Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
+
+// Makes all of these checks, in this order, with the files of this host.
+Status CheckJobFiles(const v1::JobSpec& complete, bool must_be_here);
+
+// The signature of CheckJobFiles, for who replaces it.
+using CheckFiles = std::function<Status(const v1::JobSpec& complete, bool must_be_here)>;
 
 // Returns true if there are workers and all of them run on this host, so that data missing here
 // exists nowhere.

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "actor/system.h"
-#include "actor/work_pool.h"
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/log.h"
@@ -23,6 +22,7 @@
 #include "coordinator/service/connection_acceptor.h"
 #include "coordinator/service/measure.h"
 #include "coordinator/service/self_call.h"
+#include "coordinator/service/service_pools.h"
 #include "coordinator/service/session_service.h"
 
 namespace troupe {
@@ -35,17 +35,8 @@ constexpr int kMinPingIntervalMs = 100;
 
 // The actors of this process that block have a thread each: the engine, which waits for synced
 // writes, and the workers of the pools. One more thread runs the actors that never block.
-constexpr int kPlanWorkers = 2;
-constexpr int kDataCheckWorkers = 1;
-constexpr int kHistoryWorkers = 1;
-constexpr int kActorThreads = 1 + kPlanWorkers + kDataCheckWorkers + kHistoryWorkers + 1;
+constexpr int kActorThreads = 1 + kPoolWorkers + 1;
 constexpr size_t kMostActors = 16;
-// Work that waits for the pools. The memory of each plan is bounded (plan/validate/).
-constexpr size_t kMostWaitingPlans = 64;
-constexpr size_t kMostWaitingDataChecks = 256;
-constexpr size_t kMostWaitingWatchers = 1024;
-// The longest time that a person's plan waits for its turn.
-constexpr Duration kPlanTurnLimit = std::chrono::seconds(30);
 
 // Calls and streams of one connection at a time.
 constexpr int kMaxStreams = 256;
@@ -77,22 +68,6 @@ void SetLimits(const TimeLimits& limits, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(limits.keepalive));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(limits.keepalive_answer));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-}
-
-StatusOr<ServicePools> SpawnPools(ActorSystem& actors) {
-  TROUPE_ASSIGN_OR_RETURN(WorkPool plans, WorkPool::Spawn(actors, {.name = "plans",
-                                                                   .workers = kPlanWorkers,
-                                                                   .max_waiting = kMostWaitingPlans,
-                                                                   .limit = kPlanTurnLimit}));
-  TROUPE_ASSIGN_OR_RETURN(WorkPool checks,
-                          WorkPool::Spawn(actors, {.name = "data checks",
-                                                   .workers = kDataCheckWorkers,
-                                                   .max_waiting = kMostWaitingDataChecks}));
-  TROUPE_ASSIGN_OR_RETURN(WorkPool history,
-                          WorkPool::Spawn(actors, {.name = "new watchers",
-                                                   .workers = kHistoryWorkers,
-                                                   .max_waiting = kMostWaitingWatchers}));
-  return ServicePools{std::move(plans), std::move(checks), std::move(history)};
 }
 
 }  // namespace
@@ -188,7 +163,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
   parts->StartActors(options.on_failure);
-  TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnPools(*parts->actors));
+  TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnServicePools(*parts->actors));
   TimeLimits limits = MakeTimeLimits(options.detection_seconds);
   if (options.blame_half_life_seconds)
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
@@ -227,9 +202,9 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
       FirstRefusedDescriptor(options.descriptor_limit));
   TROUPE_ASSIGN_OR_RETURN(
       parts->self_call,
-      parts->actors->Spawn("self call", std::make_unique<SelfCall>(
-                                            parts->self_channel, SelfCallInterval(options),
-                                            parts->self_calls)));
+      parts->actors->Spawn(
+          "self call", std::make_unique<SelfCall>(parts->self_channel, SelfCallInterval(options),
+                                                  parts->self_calls)));
   if (!options.metrics_listen.empty()) {
     TROUPE_ASSIGN_OR_RETURN(
         parts->metrics_server,

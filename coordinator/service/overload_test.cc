@@ -1,0 +1,296 @@
+// The service under overload, through its own calls: what exceeds a limit is refused by the name of
+// the limit, nothing else waits, and all is served again once there is room.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actor/system.h"
+#include "base/store/memory_store.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/service/api_service.h"
+#include "coordinator/service/service_pools.h"
+#include "coordinator/service/session_service.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+// The longest wait for something that happens soon.
+constexpr auto kLimit = seconds(60);
+
+// Holds up who passes while it is closed.
+class Gate {
+ public:
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    is_open_ = false;
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kLimit, [this] { return is_open_; }));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_open_ = true;
+};
+
+// A MemoryStore that is read through a gate.
+class GatedStore final : public Store {
+ public:
+  explicit GatedStore(Gate& gate) : gate_(gate) {}
+  StatusOr<std::string> Get(std::string_view key) const override { return store_.Get(key); }
+  Status Scan(std::string_view begin, std::string_view end,
+              const std::function<bool(std::string_view key, std::string_view value)>& visit)
+      const override {
+    gate_.Pass();
+    return store_.Scan(begin, end, visit);
+  }
+  Status Write(const WriteBatch& batch, Durability durability) override {
+    return store_.Write(batch, durability);
+  }
+
+ private:
+  Gate& gate_;
+  MemoryStore store_;
+};
+
+// Calls that are made at the same time, and the ends of those that have ended.
+class Calls {
+ public:
+  using Call = std::function<grpc::Status()>;
+
+  void Begin(const Call& call) {
+    running_.push_back(std::async(std::launch::async, [this, call] {
+      const grpc::Status end = call();
+      const std::lock_guard lock(mutex_);
+      ends_.push_back(end);
+      changed_.notify_all();
+    }));
+  }
+  // Waits until `ended` calls have ended, and returns the ends of all that have.
+  std::vector<grpc::Status> WaitFor(size_t ended) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kLimit, [&] { return ends_.size() >= ended; }));
+    return ends_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<grpc::Status> ends_;
+  std::vector<std::future<void>> running_;  // destroyed first: each waits for its call
+};
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() + kLimit);
+  context->set_wait_for_ready(true);
+}
+
+// The coordinator's services on an engine of their own.
+class OverloadTest : public testing::Test {
+ protected:
+  ~OverloadTest() override {
+    for (Gate* const gate : {&plans_, &checks_, &store_reads_}) gate->Open();
+    if (server_ == nullptr) return;
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    server_.reset();
+    actors_.reset();
+  }
+
+  void StartServer(const MostWaiting& most_waiting) {
+    actors_ = std::make_unique<ActorSystem>(
+        clock_, ActorSystemOptions{.threads = 1 + kPoolWorkers + 1, .max_actors = 16});
+    const StatusOr<ServicePools> pools = SpawnServicePools(*actors_, most_waiting);
+    ASSERT_TRUE(pools.ok()) << pools.status();
+    EngineOptions options{.system = actors_.get(), .store = &store_, .clock = &clock_};
+    options.machine.limits = MakeTimeLimits(ToSeconds(kLimit));
+    options.machine.planner = GatedPlanner();
+    auto engine = Engine::Start(std::move(options));
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+    jobs_service_ = std::make_unique<JobServiceShell>(*engine_, store_, *pools,
+                                                      [this](const v1::JobSpec&, bool) {
+                                                        checks_.Pass();
+                                                        return OkStatus();
+                                                      });
+    plans_service_ = std::make_unique<PlanServiceShell>(*engine_, pools->plans);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(jobs_service_.get());
+    builder.RegisterService(plans_service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    const auto channel =
+        grpc::CreateChannel(fmt::format("127.0.0.1:{}", port), grpc::InsecureChannelCredentials());
+    jobs_ = v1::JobService::NewStub(channel);
+    planner_ = v1::PlanService::NewStub(channel);
+  }
+
+  grpc::Status Plan() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::PlanJobResponse response;
+    return planner_->PlanJob(&context, {}, &response);
+  }
+  grpc::Status Create(const std::string& name) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::CreateJobRequest request;
+    request.mutable_job()->set_name(name);
+    request.mutable_job()->mutable_checkpoint()->set_folder("");
+    v1::CreateJobResponse response;
+    return jobs_->CreateJob(&context, request, &response);
+  }
+  // Watches job a until the first update arrives.
+  grpc::Status Watch() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::WatchJobRequest request;
+    request.set_name("a");
+    const auto watch = jobs_->WatchJob(&context, request);
+    v1::WatchJobResponse update;
+    if (!watch->Read(&update)) return watch->Finish();
+    context.TryCancel();
+    EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    return grpc::Status::OK;
+  }
+  // Returns -1 if the jobs cannot be listed.
+  int Jobs() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::ListJobsResponse listed;
+    return jobs_->ListJobs(&context, {}, &listed).ok() ? listed.jobs_size() : -1;
+  }
+
+  // Begins two more calls than a blocked pool admits, and waits until two are refused. The others
+  // stay in the pool.
+  void Fill(size_t admitted, const std::string& refusal,
+            const std::function<Calls::Call(int)>& make) {
+    for (size_t i = 0; i < admitted + 2; ++i) calls_.Begin(make(static_cast<int>(i)));
+    ExpectRefusals(calls_.WaitFor(2), 2, refusal);
+  }
+  // Waits for the end of all calls that Fill began: those in the pool succeed.
+  void Drain(size_t admitted, const std::string& refusal) {
+    ExpectRefusals(calls_.WaitFor(admitted + 2), 2, refusal);
+  }
+  static void ExpectRefused(const grpc::Status& end, const std::string& refusal) {
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << end.error_message();
+    EXPECT_THAT(end.error_message(), HasSubstr(refusal));
+  }
+  static void ExpectRefusals(const std::vector<grpc::Status>& ends, size_t refusals,
+                             const std::string& refusal) {
+    size_t refused = 0;
+    for (const grpc::Status& end : ends) {
+      if (end.ok()) continue;
+      ++refused;
+      ExpectRefused(end, refusal);
+    }
+    EXPECT_EQ(refused, refusals) << "of " << ends.size();
+  }
+
+  Gate plans_, checks_, store_reads_;
+
+ private:
+  Planner GatedPlanner() {
+    return {
+        .complete = [](const v1::JobSpec& spec) -> StatusOr<v1::JobSpec> { return spec; },
+        .make_plan = [this](const v1::JobSpec&, const v1::DeviceProfile*) -> StatusOr<v1::Plan> {
+          plans_.Pass();
+          v1::Plan plan;
+          plan.add_ranks();
+          plan.set_digest("gated");
+          return plan;
+        },
+        .place = [](const v1::JobSpec&, const v1::Plan&, const ClusterView&) -> StatusOr<v1::Plan> {
+          return FailedPrecondition("there is no device");
+        },
+        .smaller_layout = [](const v1::JobSpec&, int) -> std::optional<v1::JobSpec> { return {}; }};
+  }
+
+  SystemClock clock_;
+  GatedStore store_{store_reads_};
+  std::unique_ptr<ActorSystem> actors_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<JobServiceShell> jobs_service_;
+  std::unique_ptr<PlanServiceShell> plans_service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::PlanService::Stub> planner_;
+  Calls calls_;
+};
+
+TEST_F(OverloadTest, PlansBeyondTheirLimitAreRefusedAndNothingElseWaits) {
+  constexpr size_t kAdmitted = kPlanWorkers + 3;
+  const std::string refusal = "plans wait, at most 3 may";
+  StartServer({.plans = 3});
+  ASSERT_TRUE(Create("a").ok());
+  plans_.Close();
+  Fill(kAdmitted, refusal, [this](int) { return [this] { return Plan(); }; });
+  // A new job needs a plan, too.
+  ExpectRefused(Create("b"), refusal);
+  EXPECT_TRUE(Watch().ok());
+  EXPECT_EQ(Jobs(), 1);
+  plans_.Open();
+  Drain(kAdmitted, refusal);
+  EXPECT_TRUE(Plan().ok());
+  EXPECT_TRUE(Create("b").ok());
+}
+
+TEST_F(OverloadTest, NewJobsWhoseDataWaitForACheckBeyondTheLimitAreRefusedAndNothingElseWaits) {
+  constexpr size_t kAdmitted = kDataCheckWorkers + 3;
+  const std::string refusal = "data checks wait, at most 3 may";
+  StartServer({.data_checks = 3});
+  ASSERT_TRUE(Create("a").ok());
+  checks_.Close();
+  Fill(kAdmitted, refusal,
+       [this](int i) { return [this, i] { return Create(fmt::format("job-{}", i)); }; });
+  ExpectRefused(Create("b"), refusal);
+  EXPECT_TRUE(Plan().ok());
+  EXPECT_TRUE(Watch().ok());
+  EXPECT_EQ(Jobs(), 1);
+  checks_.Open();
+  Drain(kAdmitted, refusal);
+  EXPECT_EQ(Jobs(), 1 + static_cast<int>(kAdmitted)) << "a refused job leaves nothing";
+  EXPECT_TRUE(Create("b").ok());
+}
+
+TEST_F(OverloadTest, NewWatchersBeyondTheirLimitAreRefusedAndNothingElseWaits) {
+  constexpr size_t kAdmitted = kHistoryWorkers + 3;
+  const std::string refusal = "new watchers wait, at most 3 may";
+  StartServer({.new_watchers = 3});
+  ASSERT_TRUE(Create("a").ok());
+  store_reads_.Close();
+  Fill(kAdmitted, refusal, [this](int) { return [this] { return Watch(); }; });
+  ExpectRefused(Watch(), refusal);
+  EXPECT_TRUE(Plan().ok());
+  EXPECT_TRUE(Create("b").ok());
+  EXPECT_EQ(Jobs(), 2);
+  store_reads_.Open();
+  Drain(kAdmitted, refusal);
+  EXPECT_TRUE(Watch().ok());
+}
+
+}  // namespace
+}  // namespace troupe
