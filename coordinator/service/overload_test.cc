@@ -118,7 +118,8 @@ class OverloadTest : public testing::Test {
     actors_.reset();
   }
 
-  void StartServer(const MostWaiting& most_waiting) {
+  void StartServer(const MostWaiting& most_waiting,
+                   size_t most_waiting_messages = kMostWaitingMessages) {
     actors_ = std::make_unique<ActorSystem>(
         clock_, ActorSystemOptions{.threads = 1 + kPoolWorkers + 1, .max_actors = 16});
     const StatusOr<ServicePools> pools = SpawnServicePools(*actors_, most_waiting);
@@ -135,17 +136,22 @@ class OverloadTest : public testing::Test {
                                                         return OkStatus();
                                                       });
     plans_service_ = std::make_unique<PlanServiceShell>(*engine_, pools->plans);
+    cluster_service_ = std::make_unique<ClusterServiceShell>(*engine_);
+    sessions_service_ = std::make_unique<SessionService>(*engine_, most_waiting_messages);
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(jobs_service_.get());
     builder.RegisterService(plans_service_.get());
+    builder.RegisterService(cluster_service_.get());
+    builder.RegisterService(sessions_service_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    const auto channel =
-        grpc::CreateChannel(fmt::format("127.0.0.1:{}", port), grpc::InsecureChannelCredentials());
+    address_ = fmt::format("127.0.0.1:{}", port);
+    const auto channel = grpc::CreateChannel(address_, grpc::InsecureChannelCredentials());
     jobs_ = v1::JobService::NewStub(channel);
     planner_ = v1::PlanService::NewStub(channel);
+    cluster_ = v1::ClusterService::NewStub(channel);
   }
 
   grpc::Status Plan() {
@@ -183,6 +189,19 @@ class OverloadTest : public testing::Test {
     v1::ListJobsResponse listed;
     return jobs_->ListJobs(&context, {}, &listed).ok() ? listed.jobs_size() : -1;
   }
+
+  // The state of the worker; empty if it is unknown.
+  std::string StateOf(const std::string& worker) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::ListWorkersResponse listed;
+    EXPECT_TRUE(cluster_->ListWorkers(&context, {}, &listed).ok());
+    for (const v1::WorkerStatus& status : listed.workers()) {
+      if (status.name() == worker) return status.state();
+    }
+    return "";
+  }
+  const std::string& address() const { return address_; }
 
   // Begins two more calls than a blocked pool admits, and waits until two are refused. The others
   // stay in the pool.
@@ -235,9 +254,13 @@ class OverloadTest : public testing::Test {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<JobServiceShell> jobs_service_;
   std::unique_ptr<PlanServiceShell> plans_service_;
+  std::unique_ptr<ClusterServiceShell> cluster_service_;
+  std::unique_ptr<SessionService> sessions_service_;
   std::unique_ptr<grpc::Server> server_;
+  std::string address_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PlanService::Stub> planner_;
+  std::unique_ptr<v1::ClusterService::Stub> cluster_;
   Calls calls_;
 };
 
@@ -290,6 +313,73 @@ TEST_F(OverloadTest, NewWatchersBeyondTheirLimitAreRefusedAndNothingElseWaits) {
   store_reads_.Open();
   Drain(kAdmitted, refusal);
   EXPECT_TRUE(Watch().ok());
+}
+
+// A worker's stream, on a connection of its own that buffers little ahead of its reader.
+class Worker {
+ public:
+  Worker(const std::string& address, const std::string& name) {
+    grpc::ChannelArguments small;
+    small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
+    small.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = v1::WorkerService::NewStub(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), small));
+    SetDeadline(&context_);
+    stream_ = stub_->Session(&context_);
+    v1::WorkerMessage message;
+    message.mutable_hello()->set_protocol_version(2);
+    message.mutable_hello()->set_name(name);
+    message.mutable_hello()->set_incarnation(1);
+    stream_->Write(message);
+    v1::CoordinatorMessage welcome;
+    EXPECT_TRUE(stream_->Read(&welcome) && welcome.has_welcome()) << welcome.ShortDebugString();
+  }
+  ~Worker() { context_.TryCancel(); }
+
+  // Each heartbeat is answered.
+  void WriteHeartbeats(int count) {
+    v1::WorkerMessage message;
+    message.mutable_heartbeat();
+    for (int i = 0; i < count; ++i) stream_->Write(message);
+  }
+  // Reads to the end of the stream and returns the number of messages.
+  int ReadAll() {
+    v1::CoordinatorMessage message;
+    int read = 0;
+    while (stream_->Read(&message)) ++read;
+    return read;
+  }
+  grpc::Status Finish() { return stream_->Finish(); }
+
+ private:
+  std::unique_ptr<v1::WorkerService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
+};
+
+TEST_F(OverloadTest, AWorkerThatDoesNotReadLosesItsSessionAndStreamAlone) {
+  constexpr int kTogether = 256;
+  constexpr int kMostWritten = 1 << 16;  // far more than connection and queue hold
+  StartServer({}, /*most_waiting_messages=*/16);
+  Worker deaf(address(), "deaf");
+  Worker other(address(), "other");
+  ASSERT_EQ(StateOf("deaf"), "READY");
+  int written = 0;
+  for (; written < kMostWritten && StateOf("deaf") == "READY"; written += kTogether) {
+    deaf.WriteHeartbeats(kTogether);
+  }
+  // It has read nothing yet, and the others are served.
+  EXPECT_EQ(StateOf("deaf"), "LOST");
+  EXPECT_EQ(StateOf("other"), "READY");
+  EXPECT_TRUE(Create("a").ok());
+  // The answers that waited were dropped with the session.
+  EXPECT_LT(deaf.ReadAll(), written);
+  const grpc::Status end = deaf.Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(end.error_message(), "16 messages wait for this worker");
+  const Worker again(address(), "deaf");
+  EXPECT_EQ(StateOf("deaf"), "READY");
 }
 
 }  // namespace

@@ -11,20 +11,22 @@
 namespace troupe {
 namespace {
 
-// A worker that reads so slowly that its queue exceeds this has to reconnect.
-constexpr size_t kMaxQueued = 8192;
-
 class SessionReactor;
 
 // The engine's end of the stream; outlives the reactor.
 class StreamSink final : public SessionSink {
  public:
-  explicit StreamSink(SessionReactor* reactor) : reactor_(reactor) {}
+  StreamSink(SessionReactor* reactor, size_t most_waiting)
+      : reactor_(reactor), most_waiting_(most_waiting) {}
 
   void Send(v1::CoordinatorMessage message, bool then_close) override;
   void OnWritten(bool ok);
   // Returns false if it had already ended.
   bool FinishOnce(const Status& status);
+  bool HasFinished() {
+    const std::lock_guard lock(mutex_);
+    return finished_;
+  }
   // Called when the reactor is about to be destroyed.
   void Detach() {
     const std::lock_guard lock(mutex_);
@@ -35,7 +37,8 @@ class StreamSink final : public SessionSink {
   bool FinishLocked(const Status& status);
 
   std::mutex mutex_;
-  SessionReactor* const reactor_;             // used only until finished_
+  SessionReactor* const reactor_;  // used only until finished_
+  const size_t most_waiting_;
   std::deque<v1::CoordinatorMessage> queue_;  // its front is being written
   bool close_after_ = false;
   bool finished_ = false;
@@ -44,8 +47,10 @@ class StreamSink final : public SessionSink {
 class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(Engine& engine, grpc::CallbackServerContext* context)
-      : engine_(engine), peer_(context->peer()), sink_(std::make_shared<StreamSink>(this)) {
+  SessionReactor(Engine& engine, size_t most_waiting, grpc::CallbackServerContext* context)
+      : engine_(engine),
+        peer_(context->peer()),
+        sink_(std::make_shared<StreamSink>(this, most_waiting)) {
     const StatusOr<SessionId> session = engine.OpenSession(sink_);
     if (session.ok()) {
       session_ = *session;
@@ -62,6 +67,8 @@ class SessionReactor final
       End(OkStatus());
       return;
     }
+    // What the peer still sends has no effect, and gRPC holds it back if it is not read.
+    if (sink_->HasFinished()) return;
     const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
     first_ = false;
     const Status said =
@@ -82,8 +89,13 @@ class SessionReactor final
 
   void OnDone() override {
     sink_->Detach();
-    if (session_ != 0) engine_.CloseSession(session_);
+    CloseSession();
     delete this;
+  }
+
+  // Idempotent.
+  void CloseSession() {
+    if (session_ != 0) engine_.CloseSession(session_);
   }
 
  private:
@@ -108,10 +120,14 @@ class SessionReactor final
 void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
   const std::lock_guard lock(mutex_);
   if (finished_ || close_after_) return;
-  if (queue_.size() >= kMaxQueued) {
+  if (queue_.size() >= most_waiting_) {
     LogWarning("coordinator", "the stream to a worker is closed, because {} messages wait for it",
-               queue_.size());
-    FinishLocked(ResourceExhausted("{} messages wait for this worker", queue_.size()));
+               most_waiting_);
+    // gRPC ends the stream only once the peer has read the message that is being written. Until
+    // then, the worker must not count as connected, and the other messages must not stay.
+    reactor_->CloseSession();
+    queue_.erase(queue_.begin() + 1, queue_.end());
+    FinishLocked(ResourceExhausted("{} messages wait for this worker", most_waiting_));
     return;
   }
   close_after_ = then_close;
@@ -150,7 +166,7 @@ bool StreamSink::FinishLocked(const Status& status) {
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* SessionService::Session(
     grpc::CallbackServerContext* context) {
-  return new SessionReactor(engine_, context);
+  return new SessionReactor(engine_, most_waiting_, context);
 }
 
 }  // namespace troupe

@@ -1,8 +1,13 @@
 // WorkerService: each worker's stream is a sink of the engine and a source of its events.
+//
+// Overload: a worker that reads so slowly that kMostWaitingMessages wait for it loses its session,
+// and its stream ends with RESOURCE_EXHAUSTED. It may dial again.
 #ifndef TROUPE_COORDINATOR_SERVICE_SESSION_SERVICE_H_
 #define TROUPE_COORDINATOR_SERVICE_SESSION_SERVICE_H_
 
 #include <grpcpp/grpcpp.h>
+
+#include <cstddef>
 
 #include "coordinator/engine/engine.h"
 #include "troupe/v1/service.grpc.pb.h"
@@ -16,16 +21,21 @@ inline constexpr int kMaxReceiveBytes = 64 << 20;
 // Maximum size of a request, and of the first message of a stream, whose sender is still unknown.
 inline constexpr size_t kMaxRequestBytes = 4 << 20;
 
+// The most messages that wait for one worker, with the one that is being written.
+inline constexpr size_t kMostWaitingMessages = 8192;
+
 // Thread-safe. `engine` outlives the service and its streams.
 class SessionService final : public v1::WorkerService::CallbackService {
  public:
-  explicit SessionService(Engine& engine) : engine_(engine) {}
+  explicit SessionService(Engine& engine, size_t most_waiting = kMostWaitingMessages)
+      : engine_(engine), most_waiting_(most_waiting) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
       grpc::CallbackServerContext* context) override;
 
  private:
   Engine& engine_;
+  const size_t most_waiting_;
 };
 
 }  // namespace troupe
