@@ -13,8 +13,6 @@
 namespace troupe {
 namespace {
 
-// If this many messages wait, the coordinator does not read any more.
-constexpr size_t kQueuedMax = 65536;
 constexpr int kReceiveBytesMax = 64 << 20;
 // A call that is cancelled ends at once unless gRPC's threads do not run.
 constexpr auto kEndLimit = std::chrono::seconds(10);
@@ -24,8 +22,8 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
                       public std::enable_shared_from_this<Reactor> {
  public:
   // `open` is released after everything that refers to the channel.
-  Reactor(StreamCallbacks callbacks, std::shared_ptr<void> open)
-      : open_(std::move(open)), callbacks_(std::move(callbacks)) {}
+  Reactor(StreamCallbacks callbacks, size_t most_unwritten, std::shared_ptr<void> open)
+      : open_(std::move(open)), callbacks_(std::move(callbacks)), most_unwritten_(most_unwritten) {}
 
   void Start(v1::WorkerService::Stub& stub) {
     self_ = shared_from_this();
@@ -39,14 +37,17 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   }
 
   void Send(v1::WorkerMessage message) {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
-    if (queue_.size() >= kQueuedMax) {
-      context_.TryCancel();
-      return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_ || !overflow_.empty()) return;
+      if (queue_.size() < most_unwritten_) {
+        queue_.push_back(std::move(message));
+        if (queue_.size() == 1) StartWrite(&queue_.front());
+        return;
+      }
+      overflow_ = fmt::format("the coordinator does not read: {} messages wait", queue_.size());
     }
-    queue_.push_back(std::move(message));
-    if (queue_.size() == 1) StartWrite(&queue_.front());
+    Cancel();
   }
 
   void Cancel() {
@@ -82,11 +83,17 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   }
 
   void OnDone(const grpc::Status& status) override {
-    callbacks_.on_closed(status.ok() ? "ended by the coordinator" : status.error_message());
+    callbacks_.on_closed(EndReason(status));
     self_.reset();
   }
 
  private:
+  std::string EndReason(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (!overflow_.empty()) return overflow_;
+    return status.ok() ? "ended by the coordinator" : status.error_message();
+  }
+
   void Handled() {
     {
       const std::lock_guard lock(mutex_);
@@ -108,6 +115,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
 
   const std::shared_ptr<void> open_;  // destroyed last
   StreamCallbacks callbacks_;
+  const size_t most_unwritten_;
   grpc::ClientContext context_;
   v1::CoordinatorMessage incoming_;
   std::mutex mutex_;                     // guards the members below
@@ -115,6 +123,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   int unhandled_ = 0;                    // messages whose turns are not released
   bool is_paused_ = false;  // no read is in progress until one of them is, or until Cancel
   bool ended_ = false;
+  std::string overflow_;  // says that too many messages waited; empty: they did not
   std::shared_ptr<Reactor> self_;
 };
 
@@ -136,8 +145,8 @@ struct CoordinatorDialer::Channel {
   OpenCalls streams;
 };
 
-CoordinatorDialer::CoordinatorDialer(const std::string& address)
-    : channel_(std::make_unique<Channel>()) {
+CoordinatorDialer::CoordinatorDialer(const std::string& address, size_t most_unwritten)
+    : channel_(std::make_unique<Channel>()), most_unwritten_(most_unwritten) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // Despite its name this limits how long one attempt to connect may take.
@@ -161,7 +170,8 @@ CoordinatorDialer::~CoordinatorDialer() {
 }
 
 std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
-  auto reactor = std::make_shared<Reactor>(std::move(callbacks), channel_->streams.Begin());
+  auto reactor =
+      std::make_shared<Reactor>(std::move(callbacks), most_unwritten_, channel_->streams.Begin());
   reactor->Start(*channel_->stub);
   return std::make_unique<Stream>(std::move(reactor));
 }

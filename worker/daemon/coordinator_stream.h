@@ -1,7 +1,11 @@
 // One connection attempt and stream of the session to the coordinator, over gRPC.
+//
+// Overload: if the coordinator reads so slowly that kMostUnwrittenMessages wait, the stream is
+// cancelled, and on_closed says why.
 #ifndef TROUPE_WORKER_DAEMON_COORDINATOR_STREAM_H_
 #define TROUPE_WORKER_DAEMON_COORDINATOR_STREAM_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,14 +31,18 @@ struct StreamCallbacks {
 class CoordinatorStream {
  public:
   virtual ~CoordinatorStream() = default;
-  // Queues a message; drops it once the stream has ended.
+  // Queues a message; drops it once the stream has ended or is cancelled.
   virtual void Send(v1::WorkerMessage message) = 0;
 };
+
+// The most messages that wait to be written on a stream, with the one that is being written.
+inline constexpr size_t kMostUnwrittenMessages = 65536;
 
 // Opens streams to one coordinator. Thread-safe.
 class CoordinatorDialer {
  public:
-  explicit CoordinatorDialer(const std::string& address);
+  explicit CoordinatorDialer(const std::string& address,
+                             size_t most_unwritten = kMostUnwrittenMessages);
   // Waits until its streams have ended and no turn of theirs is held, at most 10 seconds.
   // REQUIRES: its streams are destroyed, and this is none of gRPC's threads.
   ~CoordinatorDialer();
@@ -45,6 +53,7 @@ class CoordinatorDialer {
  private:
   struct Channel;
   std::unique_ptr<Channel> channel_;
+  const size_t most_unwritten_;
 };
 
 }  // namespace troupe

@@ -3,8 +3,10 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <condition_variable>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,9 +19,23 @@ namespace {
 
 constexpr auto kLimit = std::chrono::seconds(60);
 constexpr int kMessages = 3 * StreamCallbacks::kUnhandledMax;
+constexpr size_t kMostUnwritten = 8;
 
-// Writes kMessages numbered messages to each worker, then waits for the end of its stream.
+// Writes kMessages numbered messages to each worker, then reads to the end of its stream.
 class Coordinator final : public v1::WorkerService::Service {
+ public:
+  // It reads nothing until LetRead.
+  void HoldReads() {
+    const std::lock_guard lock(mutex_);
+    reads_ = false;
+  }
+  void LetRead() {
+    const std::lock_guard lock(mutex_);
+    reads_ = true;
+    changed_.notify_all();
+  }
+
+ private:
   grpc::Status Session(
       grpc::ServerContext*,
       grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
@@ -28,12 +44,33 @@ class Coordinator final : public v1::WorkerService::Service {
       message.set_leader_epoch(static_cast<uint64_t>(i));
       stream->Write(message);
     }
+    {
+      std::unique_lock lock(mutex_);
+      EXPECT_TRUE(changed_.wait_for(lock, kLimit, [this] { return reads_; }));
+    }
     v1::WorkerMessage ignored;
     while (stream->Read(&ignored)) {
     }
     return grpc::Status::OK;
   }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reads_ = true;
 };
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  EXPECT_TRUE(file >> all >> resident);
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+v1::WorkerMessage MessageOf(size_t bytes) {
+  v1::WorkerMessage message;
+  message.mutable_log_lines()->add_lines(std::string(bytes, 'x'));
+  return message;
+}
 
 class CoordinatorStreamTest : public ::testing::Test {
  protected:
@@ -43,9 +80,13 @@ class CoordinatorStreamTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&coordinator_);
     server_ = builder.BuildAndStart();
-    dialer_ = std::make_unique<CoordinatorDialer>(fmt::format("127.0.0.1:{}", port));
+    dialer_ =
+        std::make_unique<CoordinatorDialer>(fmt::format("127.0.0.1:{}", port), kMostUnwritten);
   }
-  ~CoordinatorStreamTest() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~CoordinatorStreamTest() override {
+    coordinator_.LetRead();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
 
   StreamCallbacks Callbacks() {
     return {.on_message =
@@ -57,9 +98,10 @@ class CoordinatorStreamTest : public ::testing::Test {
                   return answer_;
                 },
             .on_closed =
-                [this](std::string) {
+                [this](std::string reason) {
                   const std::lock_guard lock(mutex_);
                   is_closed_ = true;
+                  reason_ = std::move(reason);
                   changed_.notify_all();
                 }};
   }
@@ -92,6 +134,7 @@ class CoordinatorStreamTest : public ::testing::Test {
   std::vector<std::shared_ptr<void>> turns_;
   bool turns_are_kept_ = true;
   bool is_closed_ = false;
+  std::string reason_;
 };
 
 TEST_F(CoordinatorStreamTest, IsReadNoFurtherThanItsMessagesAreHandled) {
@@ -135,6 +178,34 @@ TEST_F(CoordinatorStreamTest, AMessageThatIsRefusedEndsTheStream) {
   answer_ = ResourceExhausted("full");
   const auto stream = dialer_->Dial(Callbacks());
   EXPECT_TRUE(AwaitClose());
+}
+
+TEST_F(CoordinatorStreamTest, IsCancelledWhenTooManyMessagesWaitForACoordinatorThatDoesNotRead) {
+  constexpr int64_t kBytes = 1 << 20;
+  constexpr int64_t kSent = 1000;  // far more than gRPC buffers
+  coordinator_.HoldReads();
+  turns_are_kept_ = false;
+  const auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(kMessages));
+  const v1::WorkerMessage message = MessageOf(kBytes);
+  const int64_t before = ResidentBytes();
+  for (int64_t i = 0; i < kSent; ++i) stream->Send(message);
+  EXPECT_LT(ResidentBytes() - before, kSent * kBytes / 2) << "what exceeds the limit is dropped";
+  ASSERT_TRUE(AwaitClose());
+  EXPECT_EQ(reason_, "the coordinator does not read: 8 messages wait");
+}
+
+// No read is in progress that could learn of the end.
+TEST_F(CoordinatorStreamTest, IsCancelledForThatAlsoWhileNobodyHandlesItsMessages) {
+  constexpr int kSent = 100;
+  coordinator_.HoldReads();
+  const auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(StreamCallbacks::kUnhandledMax));
+  const v1::WorkerMessage message = MessageOf(1 << 20);
+  for (int i = 0; i < kSent; ++i) stream->Send(message);
+  ASSERT_TRUE(AwaitClose());
+  EXPECT_EQ(reason_, "the coordinator does not read: 8 messages wait");
+  ReleaseTurns();
 }
 
 }  // namespace
