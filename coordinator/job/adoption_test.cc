@@ -1,4 +1,5 @@
 // Tests what a restarted coordinator does with groups that kept running meanwhile.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "coordinator/job/group.h"
@@ -9,6 +10,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::HasSubstr;
 using Kind = v1::CoordinatorMessage;
 
 TEST(Adoption, AGroupWhoseRanksAreAllHeldGoesOnWithoutARestart) {
@@ -65,6 +67,59 @@ TEST(Adoption, AWorkerThatDiedMeanwhileBreaksTheGroupWithItsHello) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   cluster.StopRanks("a", 1, {"worker-0"});
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+}
+
+// The failure that the job has survived, if no host is blamed for it.
+std::string FailureOfNobody(TestCluster& cluster) {
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+  const v1::Failure& failure = cluster.job("a").record.last_failure();
+  EXPECT_EQ(failure.cause(), "WORKER_LOST");
+  EXPECT_EQ(failure.worker(), "");
+  return failure.message();
+}
+
+TEST(Adoption, AWorkerThatEndedMeanwhileIsNotBlamedBecauseItMayHaveBeenToldToStop) {
+  {
+    TestCluster cluster;
+    RunJob(cluster, 2, 2);
+    cluster.Restart();
+    cluster.Reconnect("worker-0");
+    cluster.Connect("worker-1");
+    EXPECT_EQ(FailureOfNobody(cluster),
+              "worker-1, while the coordinator was away: it ended and reconnected as a new "
+              "incarnation");
+  }
+  {
+    TestCluster cluster;
+    RunJob(cluster, 2, 2);
+    cluster.Restart();
+    cluster.Reconnect("worker-0");
+    cluster.Pass(std::chrono::milliseconds(3100));
+    EXPECT_THAT(FailureOfNobody(cluster), HasSubstr("did not come back"));
+  }
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(1);
+  failed.set_cause("COLLECTIVE");
+  failed.set_secondary(true);
+  cluster.SendFrom("worker-0", message);
+  EXPECT_THAT(FailureOfNobody(cluster), HasSubstr("worker-1, while the coordinator was away"));
+}
+
+TEST(Adoption, AWorkerThatCameBackAndIsLostWhileOthersAreAwaitedIsBlamed) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  cluster.Disconnect("worker-0");
+  cluster.Connect("worker-0");
+  EXPECT_EQ(cluster.job("a").record.last_failure().worker(), "worker-0");
+  EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-0"));
 }
 
 TEST(Adoption, ASlowJobThatIsHealthyKeepsItsPaceOverTheRestart) {

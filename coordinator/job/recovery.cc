@@ -147,6 +147,24 @@ bool HasRankOn(const Job& job, const std::string& worker) {
                      });
 }
 
+// Whether a restarted coordinator has not heard from `worker` yet.
+bool IsAwaited(const Job& job, const std::string& worker) {
+  if (job.group->phase != GroupPhase::kAdopting) return false;
+  return std::any_of(job.plan.ranks().begin(), job.plan.ranks().end(),
+                     [&](const v1::RankPlacement& placement) {
+                       const auto rank = static_cast<size_t>(placement.rank());
+                       return placement.worker() == worker && !job.group->ranks[rank].held;
+                     });
+}
+
+// The loss of `worker`, which `reason` describes. A worker that ended while the coordinator was
+// away may have been told to stop, so its host is not blamed.
+v1::Failure LossOf(const Job& job, const std::string& worker, const std::string& reason) {
+  if (!IsAwaited(job, worker)) return MakeFailure(kWorkerLost, reason, -1, worker);
+  return MakeFailure(kWorkerLost,
+                     fmt::format("{}, while the coordinator was away: {}", worker, reason));
+}
+
 // The step after which the group failed, or from which it was to start.
 int64_t FaultStep(const Job& job) {
   if (job.record.state() != v1::JOB_STATE_STARTING) return job.record.step();
@@ -238,8 +256,7 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
       return;
     }
     breakdown.failure =
-        MakeFailure(kWorkerLost,
-                    "its stream closed, and the other ranks lost their connection to it", -1, gone);
+        LossOf(job, gone, "its stream closed, and the other ranks lost their connection to it");
   }
   FinalizeBreakdown(job, breakdown, turn);
 }
@@ -391,7 +408,7 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
 
 void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason, Turn& turn) {
   if (!job.group || !HasRankOn(job, worker)) return;
-  BreakGroup(job, {MakeFailure(kWorkerLost, reason, -1, worker), false, false}, turn);
+  BreakGroup(job, {LossOf(job, worker, reason), false, false}, turn);
 }
 
 void OnWorkerStopped(Job& job, const std::string& worker, Turn& turn) {
