@@ -462,9 +462,7 @@ TEST(HostFaults, AWorkerThatIsToldToStopIsNotBlamedAndOneThatCrashesIs) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);
   v1::WorkerMessage goodbye;
-  v1::Hello& hello = *goodbye.mutable_hello();
-  hello = cluster.state().fleet.workers.at("worker-1").hello;
-  hello.clear_devices();
+  goodbye.mutable_goodbye();
   const SessionId session = cluster.worker("worker-1").session;
   const Effects left = cluster.SendFrom("worker-1", goodbye);
   const bool closes = std::any_of(

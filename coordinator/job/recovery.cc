@@ -413,8 +413,8 @@ void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason
 
 void OnWorkerStopped(Job& job, const std::string& worker, Turn& turn) {
   if (!job.group || !HasRankOn(job, worker)) return;
-  BreakGroup(job, {MakeFailure(kWorkerStopped, "it was told to stop", -1, worker), false, false},
-             turn);
+  const char* const cause = turn.options.bugs.blame_stopped_workers ? kWorkerLost : kWorkerStopped;
+  BreakGroup(job, {MakeFailure(cause, "it was told to stop", -1, worker), false, false}, turn);
 }
 
 }  // namespace troupe

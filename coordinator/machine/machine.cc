@@ -78,12 +78,11 @@ class Stepper {
 
   void operator()(const WorkerSaid& event) {
     const v1::WorkerMessage& message = event.message;
-    Worker* const worker = FindBySession(event.session, &state_.fleet);
     if (message.has_hello()) {
-      const bool leaves = worker != nullptr && IsGoodbye(message.hello(), *worker);
-      return leaves ? OnGoodbye(worker->name, event.session)
-                    : OnHello(message.hello(), event.session);
+      OnHello(message.hello(), event.session);
+      return;
     }
+    Worker* const worker = FindBySession(event.session, &state_.fleet);
     // Ignores messages before Hello, after another stream replaced this one, and for a former
     // leader.
     if (worker == nullptr) return;
@@ -289,6 +288,8 @@ class Stepper {
         ack.mutable_heartbeat_ack();
         return SendToWorker(name, std::move(ack), turn_);
       }
+      case v1::WorkerMessage::kGoodbye:
+        return OnGoodbye(name, worker.session);
       case v1::WorkerMessage::kRankAddress:
         return OfJob(message.rank_address(), OnRankAddress);
       case v1::WorkerMessage::kRankCores:
@@ -430,7 +431,7 @@ class Stepper {
     turn_.reschedule = true;
   }
 
-  void OnGoodbye(std::string name, SessionId session) {
+  void OnGoodbye(const std::string& name, SessionId session) {
     turn_.effects.notes.push_back(fmt::format("worker \"{}\" leaves: it was told to stop", name));
     v1::CoordinatorMessage answer;
     answer.set_leader_epoch(state_.leader_epoch);

@@ -193,6 +193,36 @@ TEST(Machine, AWorkerThatIsRefusedAgainAndAgainIsNotedEverLessOften) {
   EXPECT_THAT(notes.back(), HasSubstr("is refused (64 times so far)"));
 }
 
+TEST(Machine, AWorkerThatLeavesIsNotConnectedAnyMore) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  v1::WorkerMessage goodbye;
+  goodbye.mutable_goodbye();
+  goodbye.set_leader_epoch(cluster.state().leader_epoch + 1);
+  EXPECT_THAT(cluster.SendFrom("worker-0", goodbye).messages, IsEmpty()) << "of another leader";
+  goodbye.set_leader_epoch(cluster.state().leader_epoch);
+  const Effects left = cluster.SendFrom("worker-0", goodbye);
+  ASSERT_EQ(left.messages.size(), 1u);
+  EXPECT_TRUE(left.messages[0].then_close);
+  EXPECT_EQ(cluster.state().fleet.workers.at("worker-0").session, 0u);
+  // On a stream without a worker it has no effect.
+  EXPECT_THAT(cluster.Do(WorkerSaid{99, goodbye}).messages, IsEmpty());
+}
+
+TEST(Machine, AHelloWithoutDevicesIsNoGoodbye) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  v1::WorkerMessage hello;
+  *hello.mutable_hello() = cluster.state().fleet.workers.at("worker-0").hello;
+  hello.mutable_hello()->clear_devices();
+  const Effects welcomed = cluster.SendFrom("worker-0", hello);
+  ASSERT_EQ(welcomed.messages.size(), 1u);
+  EXPECT_TRUE(welcomed.messages[0].message.has_welcome());
+  EXPECT_FALSE(welcomed.messages[0].then_close);
+  EXPECT_EQ(cluster.state().fleet.workers.at("worker-0").session,
+            cluster.worker("worker-0").session);
+}
+
 TEST(Machine, AJobBehindAnotherSaysForWhichItWaits) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);

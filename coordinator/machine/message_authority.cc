@@ -166,6 +166,7 @@ Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
   };
   switch (message.message_case()) {
     case v1::WorkerMessage::kHeartbeat:
+    case v1::WorkerMessage::kGoodbye:
     case v1::WorkerMessage::kDeviceCondemned:
       return {};
     case v1::WorkerMessage::kRankAddress:

@@ -1,7 +1,7 @@
 // Message authority: decides, for each kind of worker message, whether its sender may send it.
 // Pure.
 //
-//   heartbeat, device_condemned            any worker: they concern only itself
+//   heartbeat, goodbye, device_condemned   any worker: they concern only itself
 //   rank_address, rank_ready, step_report,
 //   shard_done, shard_failed, rank_failed,
 //   rank_cores, rank_flight, image_saved   the worker on which the job's current group has the rank

@@ -158,7 +158,7 @@ TEST_F(MessageAuthority, EachKindIsJudged) {
   // Messages that no worker may send about a job are stale or denied; a kind that JudgeMessage
   // forgot would be accepted or stale for its rightful sender too.
   const auto* const kinds = v1::WorkerMessage::descriptor()->FindOneofByName("message");
-  std::set<std::string> judged = {"hello", "heartbeat", "device_condemned"};
+  std::set<std::string> judged = {"hello", "heartbeat", "goodbye", "device_condemned"};
   for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
     judged.insert(KindOf(message));
     EXPECT_NE(Judge(message, "stranger").verdict, Verdict::kAccepted) << message.ShortDebugString();

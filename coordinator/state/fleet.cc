@@ -106,11 +106,6 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   return outcome;
 }
 
-bool IsGoodbye(const v1::Hello& hello, const Worker& worker) {
-  return hello.devices().empty() && !worker.hello.devices().empty() &&
-         LifeOf(worker) == WorkerLife{hello.name(), hello.incarnation()};
-}
-
 Worker* FindBySession(SessionId session, Fleet* fleet) {
   const auto name = fleet->sessions.find(session);
   return name == fleet->sessions.end() ? nullptr : &fleet->workers.at(name->second);

@@ -71,9 +71,6 @@ struct HelloOutcome {
 HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t leader_epoch,
                          const TimeLimits& limits, MonotonicTime now, Fleet* fleet);
 
-// Whether a Hello on the stream of `worker` says that its daemon was told to stop (worker.proto).
-bool IsGoodbye(const v1::Hello& hello, const Worker& worker);
-
 // Returns the worker bound to `session`; null if there is none (the stream never sent a Hello, was
 // replaced or has ended).
 Worker* FindBySession(SessionId session, Fleet* fleet);

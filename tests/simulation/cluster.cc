@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -72,11 +73,16 @@ class Cluster {
          .weights = mix_.weights,
          .max_leavers = mix_.max_leavers,
          .write_prefixes = {"", "request/", "lease/", "group/", "checkpoint/", "history/"}});
-    Mishaps mishaps(world_, catalog_, faults, coordinator_, workers_, mix_, options_.seed,
-                    [this](std::vector<PlannedCall> calls) {
-                      TROUPE_CHECK_OK(system_.Send(client_address_,
-                                                   AnyMessage(FurtherCalls{std::move(calls)})));
-                    });
+    Mishaps mishaps(
+        world_, catalog_, faults, coordinator_, workers_, mix_, options_.seed,
+        [this](std::vector<PlannedCall> calls) {
+          TROUPE_CHECK_OK(
+              system_.Send(client_address_, AnyMessage(FurtherCalls{std::move(calls)})));
+        },
+        [this](const std::string& worker) {
+          // NOT_FOUND: it is down.
+          system_.Send(daemons_.at(worker), AnyMessage(StopDaemon{})).IgnoreError();
+        });
     mishaps_ = &mishaps;
     Verdict verdict(world_, catalog_, mishaps, load_, outcomes_, mix_.keep_ended);
     system_.Start(coordinator_);
@@ -136,10 +142,11 @@ class Cluster {
       devices_.push_back(mix_.workers < 20 ? 2 : drawn);
       workers_.push_back(
           system_.AddNode(name, [this, name, devices = devices_.back()](NodeContext& node) {
-            node.Spawn("worker",
-                       std::make_unique<WorkerProcess>(world_, node.node(), node.store(), name,
-                                                       devices, coordinator_),
-                       {.mailbox_capacity = 4096});
+            daemons_[name] =
+                node.Spawn("worker",
+                           std::make_unique<WorkerProcess>(world_, node.node(), node.store(), name,
+                                                           devices, coordinator_),
+                           {.mailbox_capacity = 4096});
           }));
     }
   }
@@ -162,12 +169,12 @@ class Cluster {
     return left;
   }
 
-  // A supervisor restarts a process that ends by itself, as after a crash. Only daemons that have
-  // followed a coordinator with a lost catalog may end.
+  // A supervisor restarts a process that ends by itself, as after a crash. Only daemons may end:
+  // those that were told to stop, and those that have followed a coordinator with a lost catalog.
   void OnProcessEnd(NodeId node, const Status& cause) {
     if (!system_.IsUp(node)) return;
     world_.truth.Check(
-        mishaps_->lost_catalog() && node != coordinator_, 16,
+        cause.ok() || (mishaps_->lost_catalog() && node != coordinator_), 16,
         fmt::format("{} ended by itself: {}", system_.NodeName(node), ToString(cause)));
     system_.Crash(node, CrashKind::kProcess);
     system_.Schedule(std::chrono::seconds(1), [this, node] { system_.Start(node); });
@@ -196,6 +203,7 @@ class Cluster {
     result.shrinks = hosts_.shrinks();
     result.growths = hosts_.growths();
     result.strikes = hosts_.strikes();
+    result.goodbyes = hosts_.goodbyes();
     for (const auto& [id, job] : catalog_.jobs()) {
       const int64_t budget = catalog_.submitted(id).fault_tolerance().max_restarts();
       const bool ended_well = job.state() == v1::JOB_STATE_SUCCEEDED;
@@ -259,7 +267,8 @@ class Cluster {
   Address client_address_;
   std::optional<NodeId> stranger_;
   std::vector<NodeId> workers_;
-  std::vector<int> devices_;  // by worker
+  std::map<std::string, Address> daemons_;  // by worker: the actor of its newest life
+  std::vector<int> devices_;                // by worker
   const Mishaps* mishaps_ = nullptr;
 };
 

@@ -24,6 +24,26 @@ std::optional<std::pair<std::string, uint64_t>> FailureIn(const v1::WorkerMessag
   return std::nullopt;
 }
 
+uint64_t GroupsOn(const std::string& worker, const CoordinatorState& state) {
+  return static_cast<uint64_t>(
+      std::count_if(state.jobs.begin(), state.jobs.end(), [&](const auto& entry) {
+        const Job& job = entry.second;
+        return job.group &&
+               std::any_of(job.plan.ranks().begin(), job.plan.ranks().end(),
+                           [&](const v1::RankPlacement& rank) { return rank.worker() == worker; });
+      }));
+}
+
+// The times that the worker is blamed for its loss.
+int64_t LossesOf(const std::string& worker, const Fleet& fleet) {
+  const auto blame = fleet.blame.find(worker);
+  if (blame == fleet.blame.end()) return 0;
+  const auto& faults = blame->second.faults;
+  return std::count_if(faults.begin(), faults.end(), [](const troupe::HostFault& fault) {
+    return fault.text.starts_with("WORKER_LOST");
+  });
+}
+
 int HealthyFreeDevices(const CoordinatorState& state, const std::set<std::string>& known_bad) {
   int free = 0;
   for (const ClusterDevice& device : ListDevices(state.fleet, true).free_devices) {
@@ -36,13 +56,19 @@ int HealthyFreeDevices(const CoordinatorState& state, const std::set<std::string
 
 void HostObserver::CoordinatorStarts() {
   for (auto& [id, view] : jobs_) view.could_grow_since.reset();
+  stops_.clear();  // a goodbye is not durable
 }
 
 void HostObserver::Hears(const v1::WorkerMessage& message, SessionId session,
                          const CoordinatorState& state) {
   const auto failure = FailureIn(message);
   const auto worker = state.fleet.sessions.find(session);
-  if (!failure || worker == state.fleet.sessions.end()) return;
+  if (worker == state.fleet.sessions.end()) return;
+  if (message.has_goodbye() && message.leader_epoch() == state.leader_epoch) {
+    stops_[worker->second] = LossesOf(worker->second, state.fleet);
+    goodbyes_ += GroupsOn(worker->second, state);
+  }
+  if (!failure) return;
   const auto job = state.jobs.find(failure->first);
   if (job == state.jobs.end() || !job->second.group ||
       job->second.group->epoch != failure->second) {
@@ -70,8 +96,20 @@ void HostObserver::CheckBlame(const Fleet& fleet) {
   }
 }
 
+void HostObserver::CheckStops(const Fleet& fleet) {
+  for (const auto& [worker, losses] : stops_) {
+    world_.truth.Check(LossesOf(worker, fleet) <= losses, kBlamedStop,
+                       fmt::format("{} is blamed as lost after its goodbye", worker));
+  }
+  std::erase_if(stops_, [&](const auto& stop) {
+    const Worker* const worker = FindWorker(stop.first, fleet);
+    return worker == nullptr || worker->session != 0;
+  });
+}
+
 void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
   CheckBlame(state.fleet);
+  CheckStops(state.fleet);
   std::optional<int> free_devices;
   for (const std::string& id : state.active) {
     const Job& job = state.jobs.at(id);

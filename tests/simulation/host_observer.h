@@ -30,6 +30,8 @@ class HostObserver {
   uint64_t growths() const { return growths_; }
   // Number of groups that failed because of a bad host.
   uint64_t strikes() const;
+  // Number of groups that ended because a worker said goodbye.
+  uint64_t goodbyes() const { return goodbyes_; }
 
  private:
   struct JobView {
@@ -43,6 +45,8 @@ class HostObserver {
   bool IsOutranked(const Job& job, const CoordinatorState& state) const;
   // Checks that no host is blamed for a write that neither failed nor hung there.
   void CheckBlame(const Fleet& fleet);
+  // Checks that no worker is blamed as lost between its goodbye and its next Hello.
+  void CheckStops(const Fleet& fleet);
   void CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view);
   int SubmittedRanks(const std::string& job) const;
 
@@ -51,6 +55,9 @@ class HostObserver {
   std::map<std::string, JobView> jobs_;
   // By worker: the group epochs in which a rank there failed by itself.
   std::map<std::string, std::set<std::pair<std::string, uint64_t>>> strikes_;
+  // The workers that have said goodbye and are not back, with the losses blamed on them before.
+  std::map<std::string, int64_t> stops_;
+  uint64_t goodbyes_ = 0;
   uint64_t shrinks_ = 0;
   uint64_t growths_ = 0;
 };

@@ -77,6 +77,13 @@ TEST(KnownBugs, LostHostsThatSpendTheBudgetAreCaught) {
   EXPECT_EQ(caught.invariant, kBudget) << caught.what;
 }
 
+TEST(KnownBugs, AGoodbyeThatCountsAsALossIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("planned-stops"), .machine_bugs = {.blame_stopped_workers = true}});
+  EXPECT_GE(caught.seeds, 5);
+  EXPECT_EQ(caught.invariant, kBlamedStop) << caught.what;
+}
+
 TEST(KnownBugs, ABadHostThatIsChosenAgainIsCaught) {
   const Caught caught =
       Catch({.mix = MixOf("bad-hosts"), .machine_bugs = {.choose_bad_hosts = true}});

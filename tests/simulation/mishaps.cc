@@ -41,6 +41,9 @@ void Mishaps::Begin(Duration phase, Duration unit) {
   for (int i = 0; i < mix_.hung_writes; ++i) {
     world_.system.Schedule(hangs_.Between(unit, phase), [this, unit] { HangWrites(unit); });
   }
+  for (int i = 0; i < mix_.planned_stops; ++i) {
+    world_.system.Schedule(stops_.Between(unit, phase), [this] { StopAWorker(); });
+  }
   if (mix_.catalog_loss) at(unit * 2, [this, unit] { LoseCatalog(unit); });
   // Which hosts are bad shows once they are used: those that jobs are given first.
   // One host at most of each of the last two kinds: two that read wrongly confirm each other, and
@@ -99,6 +102,13 @@ void Mishaps::HangWrites(Duration unit) {
   blocked = {world_.system.Now() + length, hangs_.Chance(0.5)};
   faults_.Log(fmt::format("the writes of {} hang for {:.3f} s, {}", worker, ToSeconds(length),
                           blocked.killable ? "and can be killed" : "and cannot be killed"));
+}
+
+void Mishaps::StopAWorker() {
+  const std::string worker = LeasedHost(stops_);
+  if (worker.empty()) return;
+  faults_.Log(fmt::format("{} is told to stop", worker));
+  stop_(worker);
 }
 
 std::string Mishaps::LeasedHost(SeededRandom& random) const {

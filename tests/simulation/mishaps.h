@@ -1,6 +1,6 @@
 // Faults of a run in addition to crashes and links: commits that rot, lost mounts, writes that
-// hang, bad hosts, and a lost disk of the coordinator, after which its operator rebuilds the
-// catalog.
+// hang, bad hosts, workers that are told to stop, and a lost disk of the coordinator, after which
+// its operator rebuilds the catalog.
 #ifndef TROUPE_TESTS_SIMULATION_MISHAPS_H_
 #define TROUPE_TESTS_SIMULATION_MISHAPS_H_
 
@@ -21,10 +21,12 @@ namespace troupe::simulation {
 
 class Mishaps {
  public:
-  // `ask` gives the client further calls. All arguments outlive the system's last event.
+  // `ask` gives the client further calls, `stop` tells a worker to stop. All arguments outlive the
+  // system's last event.
   Mishaps(World& world, CatalogObserver& catalog, FaultInjector& faults, NodeId coordinator,
           std::vector<NodeId> workers, const Mix& mix, uint64_t seed,
-          std::function<void(std::vector<PlannedCall>)> ask)
+          std::function<void(std::vector<PlannedCall>)> ask,
+          std::function<void(const std::string& worker)> stop)
       : world_(world),
         catalog_(catalog),
         faults_(faults),
@@ -33,7 +35,9 @@ class Mishaps {
         mix_(mix),
         random_(seed, "mishaps"),
         hangs_(seed, "hung writes"),
-        ask_(std::move(ask)) {}
+        stops_(seed, "planned stops"),
+        ask_(std::move(ask)),
+        stop_(std::move(stop)) {}
 
   // Draws all faults for the next `phase`.
   void Begin(Duration phase, Duration unit);
@@ -52,6 +56,7 @@ class Mishaps {
   void CorruptACommit();
   void LoseAMount(Duration unit);
   void HangWrites(Duration unit);
+  void StopAWorker();
   // A random worker with a leased device; empty if there is none.
   std::string LeasedHost(SeededRandom& random) const;
   void LoseCatalog(Duration unit);
@@ -64,9 +69,12 @@ class Mishaps {
   const std::vector<NodeId> workers_;
   const Mix mix_;
   SeededRandom random_;
-  SeededRandom hangs_;  // a stream of their own, so that hung writes change nothing else of a seed
+  // Streams of their own, so that these faults change nothing else of a seed.
+  SeededRandom hangs_;
+  SeededRandom stops_;
   bool hangs_for_ever_ = false;  // the writes of one host do
   const std::function<void(std::vector<PlannedCall>)> ask_;
+  const std::function<void(const std::string& worker)> stop_;
   bool lost_catalog_ = false;
   bool is_rebuilt_ = false;
   size_t further_calls_ = 0;

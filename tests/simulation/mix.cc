@@ -56,9 +56,11 @@ Mix DrawMix(uint64_t seed) {
   if (mix.small_budgets) LoseHostsAlone(mix);
   mix.lost_mounts = random.Chance(0.25) ? 1 + static_cast<int>(random.Below(4)) : 0;
   mix.private_folders = random.Chance(0.15);
-  // Drawn apart, so that it changes nothing else of a seed.
+  // Drawn apart, so that they change nothing else of a seed.
   SeededRandom hangs(seed, "hung writes of the mix");
   if (hangs.Chance(0.15)) mix.hung_writes = 1 + static_cast<int>(hangs.Below(4));
+  SeededRandom stops(seed, "planned stops of the mix");
+  if (stops.Chance(0.25)) mix.planned_stops = 1 + static_cast<int>(stops.Below(8));
   // Deleting a job forgets its request ids, and its data in the folder stay.
   if (mix.catalog_loss || mix.altered_requests) return mix;
   mix.deletions = random.Chance(0.2);
@@ -79,6 +81,8 @@ std::optional<Mix> MixOf(std::string_view trait) {
     mix.hung_writes = 6;
     mix.shard_failure = 0;
     LoseHostsAlone(mix);
+  } else if (trait == "planned-stops") {
+    mix.planned_stops = 8;
   } else if (trait == "private-folders") {
     mix.private_folders = true;
   } else if (trait == "stranger") {
@@ -125,6 +129,7 @@ std::string Mix::Text() const {
   also(bad_hosts > 0, fmt::format("{} bad hosts", bad_hosts));
   also(lost_mounts > 0, fmt::format("{} lost mounts", lost_mounts));
   also(hung_writes > 0, fmt::format("{} hung writes", hung_writes));
+  also(planned_stops > 0, fmt::format("{} planned stops", planned_stops));
   also(private_folders, "private folders");
   also(stranger, "a stranger");
   also(layout_changes, "layout changes");

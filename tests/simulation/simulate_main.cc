@@ -20,6 +20,7 @@ std::map<std::string, bool*> BugSwitches(ClusterOptions* options) {
       {"accept-stale-epochs", &options->machine_bugs.accept_stale_epochs},
       {"accept-unasked-answers", &options->machine_bugs.accept_unasked_answers},
       {"ack-before-durable", &options->shell_bugs.ack_before_durable},
+      {"blame-stopped-workers", &options->machine_bugs.blame_stopped_workers},
       {"charge-lost-hosts", &options->machine_bugs.charge_lost_hosts},
       {"choose-bad-hosts", &options->machine_bugs.choose_bad_hosts},
       {"forget-leader-epoch", &options->shell_bugs.forget_leader_epoch},

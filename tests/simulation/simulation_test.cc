@@ -90,6 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TraitCase{"bad-hosts", &ClusterResult::strikes},
                     TraitCase{"lost-mounts", &ClusterResult::lost_mounts},
                     TraitCase{"hung-writes", &ClusterResult::hung_saves},
+                    TraitCase{"planned-stops", &ClusterResult::goodbyes},
                     TraitCase{"private-folders", &ClusterResult::refused_folders},
                     TraitCase{"layout-changes", &ClusterResult::growths, kRareTraitSeeds},
                     TraitCase{"small-budgets", &ClusterResult::saved_by_budget},
@@ -118,9 +119,16 @@ Mix DeletionsWith(int lost_mounts) {
   return mix;
 }
 
-// The mix that the seed drew before writes could hang.
-Mix WithoutHungWrites(uint64_t seed) {
+// The mix that the seed drew before workers could be told to stop.
+Mix WithoutStops(uint64_t seed) {
   Mix mix = DrawMix(seed);
+  mix.planned_stops = 0;
+  return mix;
+}
+
+// The mix that the seed drew before writes could hang, too.
+Mix WithoutHungWrites(uint64_t seed) {
+  Mix mix = WithoutStops(seed);
   mix.hung_writes = 0;
   return mix;
 }
@@ -143,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
         FormerFailure{"FolderOnOneHost21", 21, DeletionsWith(8)},
         FormerFailure{"FolderOnOneHost137", 137, DeletionsWith(8)},
         // A rank was blamed that wrote one attempt after the other.
-        FormerFailure{"WritesInTurn204", 204, DrawMix(204)},
+        FormerFailure{"WritesInTurn204", 204, WithoutStops(204)},
         FormerFailure{"WritesInTurn473", 473, WithoutHungWrites(473)},
         // The run ended while a job with a private folder still trained.
         FormerFailure{"PrivateFolder582", 582, WithoutHungWrites(582)},

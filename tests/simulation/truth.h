@@ -46,6 +46,8 @@ enum Invariant : int {
   // A host is blamed for a write only if a rank on it reported a failed write, or a write hung
   // there.
   kBlamedWrite = 35,
+  // A worker that has said goodbye is not blamed for the end of its ranks.
+  kBlamedStop = 36,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.

@@ -92,6 +92,7 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
     alarm_time_ = MonotonicTime::max();
     return Run(session::Tick{}, context);
   }
+  if (message.As<StopDaemon>()) return Run(session::Leave{}, context);
   if (const auto* opened = message.As<StreamOpened>()) {
     if (opened->stream == stream_) {
       // UNAVAILABLE: the stream is over and StreamClosed is in flight.
@@ -256,7 +257,8 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
         FromSeconds(burn->request.seconds()),
         AnyMessage(BurntIn{burn->request.request(), burn->request.folders_size() > 0}));
   } else if (const auto* end = std::get_if<session::EndDaemon>(&effect)) {
-    return Internal("the daemon ends itself: {}", end->message);
+    if (end->exit_code != 0) return Internal("the daemon ends itself: {}", end->message);
+    context.Stop();
   }
   return OkStatus();
 }

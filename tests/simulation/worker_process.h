@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actor/actor.h"
@@ -20,6 +21,11 @@
 #include "worker/session/session.h"
 
 namespace troupe::simulation {
+
+// Tells a daemon to stop, as a signal does. The daemon's actor then ends with OK.
+struct StopDaemon {
+  static constexpr std::string_view kMessageName = "worker.stop_daemon";
+};
 
 class WorkerProcess final : public Actor {
  public:

@@ -40,8 +40,7 @@ void OnLeave(State& state, MonotonicTime now, Effects& effects) {
   if (state.link != Link::kUp) return EndAsTold(state, effects);
   v1::WorkerMessage goodbye;
   goodbye.set_leader_epoch(state.leader_epoch);
-  *goodbye.mutable_hello() = state.config.identity;
-  goodbye.mutable_hello()->clear_devices();
+  goodbye.mutable_goodbye();
   effects.push_back(SendToCoordinator{std::move(goodbye)});
   state.leave_by = now + kLeaveLimit;
 }

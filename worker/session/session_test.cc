@@ -644,9 +644,8 @@ TEST_F(SessionTest, ADaemonThatIsToldToStopSaysGoodbyeAndEndsOnceTheStreamIsClos
   Said(Start(1));
   const Effects left = Do(Leave{});
   ASSERT_EQ(Sent(left).size(), 1u);
-  ASSERT_TRUE(Sent(left)[0].has_hello());
-  EXPECT_EQ(Sent(left)[0].hello().incarnation(), 5u);
-  EXPECT_EQ(Sent(left)[0].hello().devices_size(), 0);
+  EXPECT_TRUE(Sent(left)[0].has_goodbye());
+  EXPECT_EQ(Sent(left)[0].leader_epoch(), state_.leader_epoch);
   EXPECT_TRUE(All<EndDaemon>(left).empty());
   EXPECT_TRUE(All<KillProcess>(left).empty()) << "peers must not notice before the coordinator";
   const auto ended = All<EndDaemon>(Do(StreamClosed{state_.stream, "ended by the coordinator"}));
