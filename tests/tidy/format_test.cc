@@ -31,6 +31,44 @@ TEST(Format, NoLineIsLongerThanAHundredColumns) {
   }
 }
 
+// Whether a line of a page may be longer, because Markdown cannot break it: a row of a table, an
+// image, or code that is indented.
+bool MayBeLong(const std::string& line) {
+  const size_t start = line.find_first_not_of(' ');
+  if (start == std::string::npos) return true;
+  const std::string text = line.substr(start);
+  return start >= 4 || text.starts_with("|") || text.starts_with("![");
+}
+
+// Returns the numbers of the lines of prose that are too long. Those between fences are a program's
+// output, or code.
+std::vector<size_t> LongLinesOfProse(const std::vector<std::string>& lines) {
+  std::vector<size_t> found;
+  bool is_fenced = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find("```") == lines[i].find_first_not_of(' ') && !lines[i].empty())
+      is_fenced = !is_fenced;
+    else if (!is_fenced && Columns(lines[i]) > kMostColumns && !MayBeLong(lines[i]))
+      found.push_back(i + 1);
+  }
+  return found;
+}
+
+TEST(Format, NoLineOfAPagesProseIsLongerThanAHundredColumns) {
+  ASSERT_FALSE(Pages().empty()) << "run in the root of the repository";
+  for (const SourceFile& page : Pages()) {
+    EXPECT_EQ(LongLinesOfProse(page.lines), std::vector<size_t>()) << page.path;
+  }
+}
+
+TEST(Format, LongLinesOfProseAreFound) {
+  const std::string words(kMostColumns + 1, 'a');
+  EXPECT_EQ(LongLinesOfProse({words, "short", "- " + words}), (std::vector<size_t>{1, 3}));
+  EXPECT_EQ(LongLinesOfProse({"```", words, "```", words}), (std::vector<size_t>{4}));
+  EXPECT_EQ(LongLinesOfProse({"| " + words + " |", "![" + words + "](a.svg)", "    " + words}),
+            std::vector<size_t>());
+}
+
 TEST(Format, ColumnsAreCharacters) {
   EXPECT_EQ(Columns("a → b"), 5u);
   EXPECT_EQ(Columns(""), 0u);
