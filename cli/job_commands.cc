@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/describe_text.h"
 #include "cli/interrupt.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
@@ -131,9 +133,16 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
                                                             return client.jobs().GetJob(
                                                                 context, request, response);
                                                           }));
-  const Json json = JobToJson(found.job());
-  fmt::print("{}\n", line.wants_json() ? Dump(json)
-                                       : json.dump(2, ' ', false, Json::error_handler_t::replace));
+  const v1::Job& job = found.job();
+  const Json json = JobToJson(job);
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(json));
+    return ExitCode::kDone;
+  }
+  std::optional<v1::StepEvent> last_step;
+  if (job.step() > 0) last_step = ReadStep(&client, job.name(), job.step());
+  fmt::print("{}\n{}\n", DescribeText(job, last_step),
+             json.dump(2, ' ', false, Json::error_handler_t::replace));
   return ExitCode::kDone;
 }
 
