@@ -17,6 +17,14 @@ namespace {
 constexpr int kPageSize = 100;
 constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
 
+constexpr SwitchFlag kAllFlag{"--all", "", "also lists quarantined checkpoints, with the reason"};
+constexpr TextFlag kDigestFlag{"--digest", "DIGEST",
+                               "expected digest of the manifest, from `checkpoints list`"};
+constexpr SwitchFlag kLiftFlag{
+    "--lift", "",
+    "ends the quarantine of an intact checkpoint, or the doubt about it, so that its job may be "
+    "restored from it"};
+
 void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
   fmt::print("step {:<8} {:>14} bytes  {}  {}{}\n", checkpoint.step(), checkpoint.bytes(),
              checkpoint.path(), checkpoint.digest(), checkpoint.pinned() ? "  pinned" : "");
@@ -39,7 +47,7 @@ StatusOr<ExitCode> ListCheckpoints(const CommandLine& line) {
               return client.checkpoints().ListCheckpoints(context, request, response);
             }));
     for (const auto& checkpoint : page.checkpoints()) {
-      if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED && !line.Has("--all")) continue;
+      if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED && !line.Get(kAllFlag)) continue;
       if (line.wants_json()) {
         checkpoints.push_back(CheckpointToJson(checkpoint));
       } else {
@@ -118,7 +126,7 @@ Status Lift(const CommandLine& line, const std::string& path, const std::string&
 // verified checkpoint is lifted.
 StatusOr<std::string> DigestOfManifest(FileSystem& files, const CommandLine& line,
                                        const std::string& path) {
-  if (const auto asked = line.Get("--digest"); asked || !line.Has("--lift"))
+  if (const auto& asked = line.Get(kDigestFlag); asked || !line.Get(kLiftFlag))
     return asked.value_or("");
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax,
@@ -149,7 +157,7 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
                report.bytes);
   }
   if (!report.failures.empty()) return ExitCode::kFailed;
-  if (line.Has("--lift")) TROUPE_RETURN_IF_ERROR(Lift(line, path, digest));
+  if (line.Get(kLiftFlag)) TROUPE_RETURN_IF_ERROR(Lift(line, path, digest));
   return ExitCode::kDone;
 }
 
@@ -176,12 +184,8 @@ std::vector<Command> CheckpointCommands() {
           "Reads every byte of a checkpoint; names the file and tensor that fail.", Verify),
   };
   commands[2].cluster = ClusterUse::kNone;
-  commands.front().flags = {{"--all", "", "also lists quarantined checkpoints, with the reason"}};
-  commands.back().flags = {
-      {"--digest", "DIGEST", "expected digest of the manifest, from `checkpoints list`"},
-      {"--lift", "",
-       "ends the quarantine of an intact checkpoint, or the doubt about it, so that its job may be "
-       "restored from it"}};
+  commands.front().flags = {&kAllFlag};
+  commands.back().flags = {&kDigestFlag, &kLiftFlag};
   return commands;
 }
 

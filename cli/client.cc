@@ -38,11 +38,11 @@ StatusOr<std::string> AddressOfCluster(const std::string& folder) {
 }  // namespace
 
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
-  if (const auto address = line.Get("--coordinator")) {
-    TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", *address, 1));
+  if (const auto& address = line.Get(kCoordinatorFlag)) {
+    TROUPE_RETURN_IF_ERROR(CheckHostPort(kCoordinatorFlag.name, *address, 1));
     return *address;
   }
-  if (const auto folder = line.Get("--data-dir")) return AddressOfCluster(*folder);
+  if (const auto& folder = line.Get(kLocalClusterFlag)) return AddressOfCluster(*folder);
   if (const char* address = std::getenv("TROUPE_COORDINATOR"); address != nullptr && *address) {
     TROUPE_RETURN_IF_ERROR(CheckHostPort("TROUPE_COORDINATOR", address, 1));
     return std::string(address);
@@ -81,8 +81,13 @@ Status FromGrpcStatus(const grpc::Status& status) {
 }
 
 StatusOr<Client> Client::Make(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(std::string address, CoordinatorAddress(line));
+  return At(std::move(address));
+}
+
+Client Client::At(std::string address) {
   Client client;
-  TROUPE_ASSIGN_OR_RETURN(client.address_, CoordinatorAddress(line));
+  client.address_ = std::move(address);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);

@@ -39,7 +39,10 @@ class Client {
   // A supervised coordinator is back within a second; an unsupervised one gets this long.
   static constexpr std::chrono::seconds kReconnectLimit{5};
 
+  // Makes a client of CoordinatorAddress(line), with its errors.
   static StatusOr<Client> Make(const CommandLine& line);
+  // Makes a client of the coordinator at `address`, HOST:PORT.
+  static Client At(std::string address);
 
   const std::string& address() const { return address_; }
   v1::JobService::Stub& jobs() { return *jobs_; }

@@ -35,9 +35,37 @@ constexpr seconds kDownLimit{20};
 constexpr milliseconds kPoll{20};
 constexpr int kMostWorkers = 256;
 
+constexpr NumberFlag<int> kWorkersFlag{
+    {"--workers", "N",
+     "number of worker daemons; a running cluster can only grow (default: that of the former run, "
+     "else 1)"},
+    {1, kMostWorkers}};
+constexpr TextFlag kDevicesFlag{"--devices", "KIND:N",
+                                "devices of each worker, cpu:N or cuda:N (default: cpu:1)"};
+constexpr NumberFlag<int> kDevicesPerWorkerFlag{
+    {"--devices-per-worker", "N", "the same as --devices cpu:N"}, {1, kWorkerDevicesMax}};
+constexpr NumberFlag<int> kPortFlag{
+    {"--port", "PORT", "port of the coordinator (default: a free one, which later runs keep)"},
+    {0, 65535}};
+constexpr NumberFlag<double> kDetectionSecondsFlag{
+    {"--detection-seconds", "SECONDS",
+     "time after which a silent worker is lost; all time limits of the cluster derive from it "
+     "(default: 3)"},
+    {kLeastDetectionSeconds, kMostDetectionSeconds}};
+constexpr TextFlag kKeepEndedFlag{
+    "--keep-ended", "N|TIME|all",
+    "ended jobs that are kept in the catalog: the newest N, or each for a time such as 36h (s, m, "
+    "h or d) (default: all)"};
+constexpr NumberFlag<int64_t> kLogBytesFlag{
+    {"--log-bytes", "BYTES", "size at which a log is rotated; 0: never (default: 67108864)"},
+    {0, kMostLogBytes}};
+constexpr NumberFlag<int> kLogFilesFlag{
+    {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"},
+    {0, kMostLogFiles}};
+
 StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
-  const std::string folder = line.GetOr("--data-dir", "");
-  if (folder.empty()) return InvalidArgument("--data-dir is empty");
+  const std::string& folder = *line.Get(kDataDirFlag);
+  if (folder.empty()) return InvalidArgument("{} is empty", kDataDirFlag.name);
   std::error_code error;
   const auto absolute = std::filesystem::absolute(folder, error);
   if (error) return ErrnoStatus(error.value(), folder);
@@ -63,20 +91,18 @@ StatusOr<ClusterFile> ReadCurrentFile(const std::string& folder) {
 
 // Returns the devices from --devices KIND:N, or --devices-per-worker N for CPU devices; `otherwise`
 // if neither is given.
-StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
+StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int workers,
                                       const WorkerDevices& otherwise) {
-  const std::string stated = line.GetOr("--devices", "");
-  const std::string number = line.GetOr("--devices-per-worker", "");
-  if (stated.empty() && number.empty()) return otherwise;
-  TROUPE_ASSIGN_OR_RETURN(const int64_t count,
-                          line.Integer("--devices-per-worker", 1, 1, kWorkerDevicesMax));
-  const WorkerDevices processors{.kind = "cpu", .count = static_cast<int>(count)};
+  const std::string stated = line.Get(kDevicesFlag).value_or("");
+  const std::optional<int> number = line.Get(kDevicesPerWorkerFlag);
+  if (stated.empty() && !number) return otherwise;
+  const WorkerDevices processors{.kind = "cpu", .count = number.value_or(1)};
   if (stated.empty()) return processors;
   StatusOr<WorkerDevices> devices = ParseWorkerDevices(stated);
   if (!devices.ok()) return devices.status();
-  if (!number.empty() && *devices != processors) {
+  if (number && *devices != processors) {
     return InvalidArgument("--devices is {} but --devices-per-worker is {}, which means cpu:{}",
-                           stated, number, number);
+                           stated, *number, *number);
   }
   // Each worker uses the first devices of its host.
   if (devices->kind == "cuda" && workers > 1) {
@@ -90,8 +116,8 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
 
 Status WantKeepEnded(const CommandLine& line, const std::string& folder, bool runs,
                      ClusterSettings* settings) {
-  const std::string wanted = line.GetOr("--keep-ended", settings->keep_ended);
-  TROUPE_RETURN_IF_ERROR(ParseKeepEnded("--keep-ended", wanted).status());
+  const std::string wanted = line.Get(kKeepEndedFlag).value_or(settings->keep_ended);
+  TROUPE_RETURN_IF_ERROR(ParseKeepEnded(kKeepEndedFlag.name, wanted).status());
   if (runs && wanted != settings->keep_ended) {
     return FailedPrecondition(
         "the cluster in {} runs with --keep-ended {}: run `troupe down` first to change it", folder,
@@ -102,11 +128,9 @@ Status WantKeepEnded(const CommandLine& line, const std::string& folder, bool ru
 }
 
 // Returns the number of workers from --workers; without the flag, that of the former run.
-StatusOr<int64_t> WantedWorkers(const CommandLine& line, const std::string& folder, bool runs,
-                                const ClusterSettings& settings) {
-  TROUPE_ASSIGN_OR_RETURN(
-      const int64_t workers,
-      line.Integer("--workers", std::max(settings.workers(), 1), 1, kMostWorkers));
+StatusOr<int> WantedWorkers(const CommandLine& line, const std::string& folder, bool runs,
+                            const ClusterSettings& settings) {
+  const int workers = line.Get(kWorkersFlag).value_or(std::max(settings.workers(), 1));
   if (runs && workers < settings.workers()) {
     return FailedPrecondition(
         "the cluster in {} runs with --workers {}: a running cluster can only grow; run `troupe "
@@ -120,20 +144,17 @@ StatusOr<int64_t> WantedWorkers(const CommandLine& line, const std::string& fold
 // cannot change under it.
 StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
                                          bool runs) {
-  TROUPE_ASSIGN_OR_RETURN(const int64_t port, line.Integer("--port", 0, 0, 65535));
+  const int port = line.Get(kPortFlag).value_or(0);
   auto former = ReadClusterSettings(folder);
   if (!former.ok() && former.status().code() != StatusCode::kNotFound) return former.status();
   ClusterSettings settings = former.ok() ? *former : ClusterSettings{};
-  TROUPE_ASSIGN_OR_RETURN(const int64_t workers, WantedWorkers(line, folder, runs, settings));
+  TROUPE_ASSIGN_OR_RETURN(const int workers, WantedWorkers(line, folder, runs, settings));
   TROUPE_ASSIGN_OR_RETURN(const WorkerDevices devices,
                           WantedDevices(line, workers, settings.devices));
-  TROUPE_ASSIGN_OR_RETURN(const double detection_seconds,
-                          line.Number("--detection-seconds", settings.detection_seconds,
-                                      {kLeastDetectionSeconds, kMostDetectionSeconds}));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t log_bytes,
-                          line.Integer("--log-bytes", settings.log_bytes, 0, kMostLogBytes));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t log_files,
-                          line.Integer("--log-files", settings.log_files, 0, kMostLogFiles));
+  const double detection_seconds =
+      line.Get(kDetectionSecondsFlag).value_or(settings.detection_seconds);
+  const int64_t log_bytes = line.Get(kLogBytesFlag).value_or(settings.log_bytes);
+  const int log_files = line.Get(kLogFilesFlag).value_or(settings.log_files);
   if (runs && (log_bytes != settings.log_bytes || log_files != settings.log_files)) {
     return FailedPrecondition(
         "the cluster in {} runs with --log-bytes {} --log-files {}: run `troupe down` first to "
@@ -141,7 +162,7 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
         folder, settings.log_bytes, settings.log_files);
   }
   settings.log_bytes = log_bytes;
-  settings.log_files = static_cast<int>(log_files);
+  settings.log_files = log_files;
   TROUPE_RETURN_IF_ERROR(WantKeepEnded(line, folder, runs, &settings));
   if (runs) {
     if ((port != 0 && port != settings.coordinator_port) || devices != settings.devices ||
@@ -154,12 +175,12 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   } else {
     settings.devices = devices;
     settings.detection_seconds = detection_seconds;
-    if (port != 0) settings.coordinator_port = static_cast<int>(port);
+    if (port != 0) settings.coordinator_port = port;
   }
   if (!runs && settings.workers() > workers) {
     settings.worker_metrics_ports.resize(static_cast<size_t>(workers));
   }
-  const int missing = static_cast<int>(std::max<int64_t>(workers - settings.workers(), 0));
+  const int missing = std::max(workers - settings.workers(), 0);
   TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FindFreePorts(missing + 2));
   const auto take = [&] {
     const int taken = ports.back();
@@ -192,7 +213,7 @@ Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
     const Status taken =
         InvalidArgument("--port {}: another process listens on 127.0.0.1:{}; choose another --port",
                         settings->coordinator_port, settings->coordinator_port);
-    if (line.Has("--port")) return taken;
+    if (line.Get(kPortFlag)) return taken;
     return FailedPrecondition("{} (the cluster in {} used this one before)", Message(taken),
                               folder);
   }
@@ -226,7 +247,7 @@ Status StartSupervisor(const std::string& folder, const std::string& binaries) {
                                 binaries);
     }
   }
-  return StartDetached({JoinPath(binaries, "troupe"), "supervise", "--data-dir", folder},
+  return StartDetached({JoinPath(binaries, "troupe"), "supervise", kDataDirFlag.name, folder},
                        JoinPath(JoinPath(folder, "logs"), "supervisor.log"))
       .status();
 }
@@ -292,8 +313,7 @@ class DeathCount {
   std::map<std::string, std::set<pid_t>> seen_;
 };
 
-StatusOr<ClusterFile> WaitUntilReady(const CommandLine& line, const std::string& folder,
-                                     int workers) {
+StatusOr<ClusterFile> WaitUntilReady(const std::string& folder, int workers) {
   const auto end = steady_clock::now() + kUpLimit;
   std::string lacking = "the supervisor";
   DeathCount deaths(folder);
@@ -303,7 +323,7 @@ StatusOr<ClusterFile> WaitUntilReady(const CommandLine& line, const std::string&
     TROUPE_RETURN_IF_ERROR(deaths.Look(*cluster));
     if (!AllRun(*cluster, workers)) continue;
     lacking = "the coordinator";
-    TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+    Client client = Client::At(cluster->coordinator_address);
     if (!client.WaitUntilConnected(milliseconds(500)).ok()) continue;
     const auto ready = ReadyWorkers(&client);
     if (!ready.ok()) continue;
@@ -364,7 +384,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   PosixFileSystem files;
   for (const char* name : {"logs", "workers"}) {
     const Status made = MakeDirectories(files, JoinPath(folder, name));
-    if (!made.ok()) return Annotate(made, fmt::format("--data-dir {}", folder));
+    if (!made.ok()) return Annotate(made, fmt::format("{} {}", kDataDirFlag.name, folder));
   }
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
@@ -381,7 +401,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   } else {
     TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
   }
-  const StatusOr<ClusterFile> ready = WaitUntilReady(line, folder, settings.workers());
+  const StatusOr<ClusterFile> ready = WaitUntilReady(folder, settings.workers());
   if (!ready.ok()) {
     // If the processes of a new cluster do not become ready, they are stopped, so that they are not
     // restarted forever.
@@ -411,7 +431,7 @@ ExitCode Stopped(const CommandLine& line) {
 StatusOr<ExitCode> Down(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   if (access(folder.c_str(), F_OK) != 0)
-    return NotFound("--data-dir {}: there is no such folder", folder);
+    return NotFound("{} {}: there is no such folder", kDataDirFlag.name, folder);
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
   const Status stopped = StopCluster(folder);
   if (stopped.code() == StatusCode::kNotFound) {
@@ -436,23 +456,8 @@ std::vector<Command> ClusterCommands() {
       {.name = "up",
        .summary = "Starts a local cluster in --data-dir, or its missing processes; returns when "
                   "all workers are ready.",
-       .flags = {{"--workers", "N",
-                  "number of worker daemons; a running cluster can only grow (default: that of the "
-                  "former run, else 1)"},
-                 {"--devices", "KIND:N",
-                  "devices of each worker, cpu:N or cuda:N (default: cpu:1)"},
-                 {"--devices-per-worker", "N", "the same as --devices cpu:N"},
-                 {"--port", "PORT",
-                  "port of the coordinator (default: a free one, which later runs keep)"},
-                 {"--detection-seconds", "SECONDS",
-                  "time after which a silent worker is lost; all time limits of the cluster derive "
-                  "from it (default: 3)"},
-                 {"--keep-ended", "N|TIME|all",
-                  "ended jobs that are kept in the catalog: the newest N, or each for a time such "
-                  "as 36h (s, m, h or d) (default: all)"},
-                 {"--log-bytes", "BYTES",
-                  "size at which a log is rotated; 0: never (default: 67108864)"},
-                 {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"}},
+       .flags = {&kWorkersFlag, &kDevicesFlag, &kDevicesPerWorkerFlag, &kPortFlag,
+                 &kDetectionSecondsFlag, &kKeepEndedFlag, &kLogBytesFlag, &kLogFilesFlag},
        .cluster = ClusterUse::kFolder,
        .run = Up},
       {.name = "down",

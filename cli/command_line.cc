@@ -2,32 +2,59 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <type_traits>
+#include <variant>
 
 namespace troupe {
 namespace {
 
-std::vector<Flag> ClusterFlags(ClusterUse use) {
+std::vector<AnyFlag> ClusterFlags(ClusterUse use) {
   switch (use) {
     case ClusterUse::kCoordinator:
-      return {{"--coordinator", "HOST:PORT",
-               "the coordinator (default: TROUPE_COORDINATOR, else the newest local cluster)"},
-              {"--data-dir", "DIR", "the coordinator of the local cluster in DIR (`troupe up`)"}};
+      return {&kCoordinatorFlag, &kLocalClusterFlag};
     case ClusterUse::kFolder:
-      return {{.name = "--data-dir",
-               .value = "DIR",
-               .help = "folder of the local cluster",
-               .required = true}};
+      return {&kDataDirFlag};
     case ClusterUse::kNone:
       return {};
   }
   return {};
 }
 
+template <typename Value>
+Flag ToFlag(const CommandFlag<Value>& flag) {
+  constexpr bool kRepeated = std::is_same_v<CommandFlag<Value>, RepeatedFlag>;
+  return {flag.name, flag.value, flag.help, kRepeated, flag.required};
+}
+
+// Each of these declares a flag that sets `value`.
+void Declare(const SwitchFlag& flag, bool* value, FlagParser* parser) {
+  parser->AddSwitch(ToFlag(flag), value);
+}
+
+void Declare(const TextFlag& flag, std::optional<std::string>* value, FlagParser* parser) {
+  parser->AddParsed(ToFlag(flag), [value](const std::string& text) {
+    *value = text;
+    return OkStatus();
+  });
+}
+
+void Declare(const RepeatedFlag& flag, std::vector<std::string>* value, FlagParser* parser) {
+  parser->AddParsed(ToFlag(flag), [value](const std::string& text) {
+    value->push_back(text);
+    return OkStatus();
+  });
+}
+
+template <typename Number>
+void Declare(const NumberFlag<Number>& flag, std::optional<Number>* value, FlagParser* parser) {
+  parser->AddOptionalNumber(ToFlag(flag), flag.range, value);
+}
+
 // The required flags come first.
-std::string Usage(const Command& command, const std::vector<Flag>& flags) {
+std::string Usage(const Command& command, const std::vector<AnyFlag>& flags) {
   std::string required, optional;
-  for (const Flag& flag : flags) {
+  for (const AnyFlag& any : flags) {
+    const Flag flag = std::visit([](const auto* listed) { return ToFlag(*listed); }, any);
     const std::string text =
         fmt::format("{}{}{}", flag.name, flag.value.empty() ? "" : " ", flag.value);
     if (flag.required) {
@@ -42,51 +69,18 @@ std::string Usage(const Command& command, const std::vector<Flag>& flags) {
 
 }  // namespace
 
-std::optional<std::string> CommandLine::Get(const std::string& flag) const {
-  const auto entry = flags_.find(flag);
-  if (entry == flags_.end()) return std::nullopt;
-  return entry->second.back();
-}
-
-std::string CommandLine::GetOr(const std::string& flag, const std::string& otherwise) const {
-  return Get(flag).value_or(otherwise);
-}
-
-std::vector<std::string> CommandLine::GetAll(const std::string& flag) const {
-  const auto entry = flags_.find(flag);
-  return entry == flags_.end() ? std::vector<std::string>() : entry->second;
-}
-
-StatusOr<int64_t> CommandLine::Integer(const std::string& flag, int64_t otherwise, int64_t least,
-                                       int64_t most) const {
-  const auto text = Get(flag);
-  if (!text.has_value()) return otherwise;
-  return ParseNumber<int64_t>(flag, *text, {least, most});
-}
-
-StatusOr<double> CommandLine::Number(const std::string& flag, double otherwise,
-                                     NumberRange<double> range) const {
-  const auto text = Get(flag);
-  if (!text.has_value()) return otherwise;
-  return ParseNumber<double>(flag, *text, range);
-}
-
 StatusOr<CommandLine> Command::Parse(const std::vector<std::string>& arguments) const {
   CommandLine line;
-  std::vector<Flag> all = flags;
-  for (Flag& flag : ClusterFlags(cluster)) all.push_back(std::move(flag));
+  std::vector<AnyFlag> all = flags;
+  for (const AnyFlag& flag : ClusterFlags(cluster)) all.push_back(flag);
   FlagParser parser({.name = "troupe " + name, .usage = Usage(*this, all), .summary = summary});
-  for (const Flag& flag : all) {
-    parser.AddParsed(flag, [&line, name = flag.name](const std::string& value) {
-      line.flags_[name].push_back(value);
-      return OkStatus();
-    });
+  for (const AnyFlag& any : all) {
+    std::visit([&](const auto* flag) { Declare(*flag, line.Add(*flag), &parser); }, any);
   }
-  std::string format = "text";
-  parser.AddWord({"-o", "FORMAT", "format of the output, json or text"}, {"json", "text"}, &format);
+  parser.AddWord({"-o", "FORMAT", "format of the output, json or text"}, {"json", "text"},
+                 &line.format_);
   parser.AddArguments(least_positionals, most_positionals, &line.positional_);
   TROUPE_RETURN_IF_ERROR(parser.Parse(arguments));
-  line.flags_["-o"] = {format};
   if (parser.wants_help()) line.help_ = parser.Help();
   return line;
 }

@@ -1,58 +1,98 @@
 // The arguments after `troupe COMMAND`: flags and positional arguments, checked against the
-// command's own list. Pure.
+// command's own list. Each flag is declared once, as a constant: the command lists it, and the
+// command's code reads its value through it. Pure.
 #ifndef TROUPE_CLI_COMMAND_LINE_H_
 #define TROUPE_CLI_COMMAND_LINE_H_
 
+#include <any>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "base/check.h"
 #include "base/flag_parser.h"
 #include "base/status.h"
 #include "cli/exit_code.h"
 
 namespace troupe {
 
+// A flag that is read as a `Value`. Its address identifies it, so it has static storage.
+template <typename Value>
+struct CommandFlag {
+  const char* name;   // "--workers"
+  const char* value;  // name of its value in the help text, "N"; empty for a switch
+  const char* help;
+  bool required = false;
+};
+
+using SwitchFlag = CommandFlag<bool>;  // true if it is given
+using TextFlag = CommandFlag<std::optional<std::string>>;
+using RepeatedFlag = CommandFlag<std::vector<std::string>>;  // all values, in order
+
+// Numbers outside of `range` are refused.
+template <typename Number>
+struct NumberFlag : CommandFlag<std::optional<Number>> {
+  NumberRange<Number> range;
+};
+
+// An entry of a command's list.
+using AnyFlag =
+    std::variant<const SwitchFlag*, const TextFlag*, const RepeatedFlag*, const NumberFlag<int>*,
+                 const NumberFlag<int64_t>*, const NumberFlag<double>*>;
+
 class CommandLine {
  public:
   const std::vector<std::string>& positional() const { return positional_; }
-  bool Has(const std::string& flag) const { return flags_.contains(flag); }
-  // Returns the value of a flag that is given at most once.
-  std::optional<std::string> Get(const std::string& flag) const;
-  std::string GetOr(const std::string& flag, const std::string& otherwise) const;
-  std::vector<std::string> GetAll(const std::string& flag) const;
-  // INVALID_ARGUMENT names flag, value and range unless it is an integer within [least, most].
-  StatusOr<int64_t> Integer(const std::string& flag, int64_t otherwise, int64_t least,
-                            int64_t most) const;
-  StatusOr<double> Number(const std::string& flag, double otherwise,
-                          NumberRange<double> range) const;
-  bool wants_json() const { return GetOr("-o", "text") == "json"; }
+  // Returns the value of a flag, which is empty if the flag is not given. REQUIRES: the command
+  // lists the flag.
+  template <typename Value>
+  const Value& Get(const CommandFlag<Value>& flag) const {
+    const auto entry = values_.find(&flag);
+    TROUPE_CHECK(entry != values_.end(), "the command does not list {}", flag.name);
+    return *std::any_cast<Value>(&entry->second);
+  }
+  bool wants_json() const { return format_ == "json"; }
   // If set, the rest may be incomplete.
   const std::optional<std::string>& help() const { return help_; }
 
  private:
   friend struct Command;
+
+  template <typename Value>
+  Value* Add(const CommandFlag<Value>& flag) {
+    return &values_[&flag].template emplace<Value>();
+  }
+
   std::vector<std::string> positional_;
-  std::map<std::string, std::vector<std::string>> flags_;
+  std::map<const void*, std::any> values_;  // by address of the flag
+  std::string format_ = "text";
   std::optional<std::string> help_;
 };
 
-// The part of a cluster that a command needs.
+// The part of a cluster that a command needs, which adds flags to its list.
 enum class ClusterUse {
-  kCoordinator,  // it calls the coordinator, which --coordinator or --data-dir may name
-  kFolder,       // it works on the local cluster in --data-dir
+  kCoordinator,  // it calls the coordinator: kCoordinatorFlag, kLocalClusterFlag
+  kFolder,       // it works on a local cluster: kDataDirFlag
   kNone,
 };
+
+inline constexpr TextFlag kCoordinatorFlag{
+    "--coordinator", "HOST:PORT",
+    "the coordinator (default: TROUPE_COORDINATOR, else the newest local cluster)"};
+inline constexpr TextFlag kLocalClusterFlag{
+    "--data-dir", "DIR", "the coordinator of the local cluster in DIR (`troupe up`)"};
+inline constexpr TextFlag kDataDirFlag{"--data-dir", "DIR", "folder of the local cluster", true};
 
 struct Command {
   std::string name;         // "checkpoints list"
   std::string positionals;  // "JOB", for help
   int least_positionals = 0;
   int most_positionals = 0;
-  std::string summary;      // one sentence
-  std::vector<Flag> flags;  // in addition to -o and the flags of its cluster use
+  std::string summary;         // one sentence
+  std::vector<AnyFlag> flags;  // in addition to -o and the flags of its cluster use
   ClusterUse cluster = ClusterUse::kCoordinator;
   StatusOr<ExitCode> (*run)(const CommandLine& line) = nullptr;
 

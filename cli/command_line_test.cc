@@ -13,14 +13,19 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr TextFlag kColourFlag{"--colour", "NAME", "its colour"};
+constexpr SwitchFlag kWetFlag{"--wet", "", "do not wait"};
+constexpr RepeatedFlag kSetFlag{"--set", "KEY=VALUE", "anything"};
+constexpr NumberFlag<int64_t> kCoatsFlag{{"--coats", "N", "coats"}, {0, 9}};
+constexpr NumberFlag<double> kLitresFlag{{"--litres", "LITRES", "paint"}, {.least = kAboveZero}};
+constexpr TextFlag kToFlag{"--to", "PATH", "where", true};
+
 Command TestCommand() {
   return {.name = "paint",
           .positionals = "WALL",
           .least_positionals = 1,
           .most_positionals = 2,
-          .flags = {{"--colour", "NAME", "its colour"},
-                    {"--wet", "", "do not wait"},
-                    {"--set", "KEY=VALUE", "anything", true}}};
+          .flags = {&kColourFlag, &kWetFlag, &kSetFlag, &kCoatsFlag, &kLitresFlag}};
 }
 
 TEST(CommandLineTest, ReadsFlagsBeforeBetweenAndAfterArguments) {
@@ -28,11 +33,28 @@ TEST(CommandLineTest, ReadsFlagsBeforeBetweenAndAfterArguments) {
       {"--colour", "red", "north", "--wet", "--set=a=1", "south", "--set", "b=2", "-o", "json"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->positional(), (std::vector<std::string>{"north", "south"}));
-  EXPECT_EQ(line->Get("--colour"), "red");
-  EXPECT_TRUE(line->Has("--wet"));
-  EXPECT_EQ(line->GetAll("--set"), (std::vector<std::string>{"a=1", "b=2"}));
+  EXPECT_EQ(line->Get(kColourFlag), "red");
+  EXPECT_TRUE(line->Get(kWetFlag));
+  EXPECT_EQ(line->Get(kSetFlag), (std::vector<std::string>{"a=1", "b=2"}));
   EXPECT_TRUE(line->wants_json());
   EXPECT_EQ(TestCommand().Parse({"--", "--wet"})->positional()[0], "--wet");
+}
+
+TEST(CommandLineTest, AFlagThatIsNotGivenIsEmpty) {
+  const auto line = TestCommand().Parse({"north"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->Get(kColourFlag), std::nullopt);
+  EXPECT_FALSE(line->Get(kWetFlag));
+  EXPECT_TRUE(line->Get(kSetFlag).empty());
+  EXPECT_EQ(line->Get(kCoatsFlag), std::nullopt);
+  EXPECT_EQ(line->Get(kCoordinatorFlag), std::nullopt);
+  EXPECT_FALSE(line->wants_json());
+}
+
+TEST(CommandLineDeathTest, AFlagThatTheCommandDoesNotListIsNotRead) {
+  const auto line = TestCommand().Parse({"north"});
+  EXPECT_DEATH(line->Get(kToFlag), "the command does not list --to");
+  EXPECT_DEATH(line->Get(kDataDirFlag), "the command does not list --data-dir");
 }
 
 TEST(CommandLineTest, RefusesWhatItDoesNotKnow) {
@@ -51,29 +73,28 @@ TEST(CommandLineTest, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(CommandLineTest, NumbersAreCheckedAgainstTheirRange) {
-  const auto line = TestCommand().Parse({"a", "--colour", "12x"});
-  EXPECT_THAT(std::string(Message(line->Integer("--colour", 0, 0, 9).status())),
-              HasSubstr("--colour 12x: not a whole number from 0 to 9"));
-  EXPECT_EQ(*line->Integer("--missing", 5, 0, 9), 5);
-  const NumberRange<double> positive{.least = kAboveZero};
-  EXPECT_THAT(
-      std::string(Message(
-          TestCommand().Parse({"a", "--colour=nan"})->Number("--colour", 1, positive).status())),
-      HasSubstr("--colour nan: not a number above 0"));
-  EXPECT_EQ(*TestCommand().Parse({"a", "--colour=0.5"})->Number("--colour", 1, positive), 0.5);
+  const auto line = TestCommand().Parse({"a", "--coats", "9", "--litres=0.5"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->Get(kCoatsFlag), 9);
+  EXPECT_EQ(line->Get(kLitresFlag), 0.5);
+  EXPECT_THAT(std::string(Message(TestCommand().Parse({"a", "--coats", "12x"}).status())),
+              HasSubstr("--coats 12x: not a whole number from 0 to 9"));
+  EXPECT_THAT(std::string(Message(TestCommand().Parse({"a", "--litres=nan"}).status())),
+              HasSubstr("--litres nan: not a number above 0"));
 }
 
 TEST(CommandLineTest, HelpNamesEveryFlag) {
   const std::string help = TestCommand().Parse({"--help"})->help().value();
-  for (const char* part : {"usage: troupe paint", "--colour NAME", "--wet", "--set KEY=VALUE",
-                           "--coordinator HOST:PORT", "-o FORMAT", "(default: text)"}) {
+  for (const char* part :
+       {"usage: troupe paint", "--colour NAME", "--wet", "--set KEY=VALUE", "--coats N",
+        "--coordinator HOST:PORT", "-o FORMAT", "(default: text)"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
 }
 
 TEST(CommandLineTest, UsageShowsWhatIsRequiredAndHelpHidesFlagsWithoutUse) {
   Command command = TestCommand();
-  command.flags.push_back({.name = "--to", .value = "PATH", .help = "where", .required = true});
+  command.flags = {&kColourFlag, &kToFlag, &kWetFlag, &kSetFlag};
   command.cluster = ClusterUse::kNone;
   const std::string help = command.Parse({"--help"})->help().value();
   EXPECT_THAT(help, HasSubstr("usage: troupe paint --to PATH [--colour NAME] [--wet] "
@@ -106,7 +127,8 @@ TEST(ExitCodeTest, FollowsTheContract) {
 }
 
 TEST(CommandsTest, EveryCommandHasASummaryAndRuns) {
-  for (auto list : {ClusterCommands, JobCommands, PlanCommands, DataCommands, CheckpointCommands}) {
+  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands,
+                    DataCommands, CheckpointCommands, CatalogCommands, InteropCommands}) {
     for (const Command& command : list()) {
       EXPECT_FALSE(command.summary.empty()) << command.name;
       EXPECT_NE(command.run, nullptr) << command.name;

@@ -14,14 +14,24 @@
 namespace troupe {
 namespace {
 
+constexpr TextFlag kOutputFlag{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx", true};
+constexpr TextFlag kTokenizerFlag{
+    "--tokenizer", "NAME",
+    "bytes: ids 0-255, and 256 ends a document; or PATH/tokenizer.json: byte-level BPE as in GPT-2 "
+    "and Llama 3 (default: bytes)"};
+constexpr NumberFlag<int64_t> kEodIdFlag{
+    {"--eod-id", "ID",
+     "token that ends a document (default: eos_token of the tokenizer_config.json next to the "
+     "tokenizer.json, <|endoftext|> or <|end_of_text|>)"},
+    {0, std::numeric_limits<int32_t>::max()}};
+constexpr NumberFlag<int64_t> kStepFlag{{"--step", "STEP", "step, from 1", true},
+                                        {1, int64_t{1} << 40}};
+
 StatusOr<ExitCode> Prepare(const CommandLine& line) {
-  PrepareOptions options{.output_prefix = line.GetOr("--output", ""),
-                         .tokenizer = line.GetOr("--tokenizer", "bytes"),
-                         .paths = line.positional()};
-  if (line.Has("--eod-id")) {
-    TROUPE_ASSIGN_OR_RETURN(options.end_of_document,
-                            line.Integer("--eod-id", 0, 0, std::numeric_limits<int32_t>::max()));
-  }
+  const PrepareOptions options{.output_prefix = *line.Get(kOutputFlag),
+                               .tokenizer = line.Get(kTokenizerFlag).value_or("bytes"),
+                               .end_of_document = line.Get(kEodIdFlag),
+                               .paths = line.positional()};
   PosixFileSystem files;
   TROUPE_ASSIGN_OR_RETURN(const PrepareResult result, PrepareDataset(files, options));
   const int64_t skipped = result.skipped_binary + result.skipped_unreadable + result.skipped_empty +
@@ -53,7 +63,7 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
 
 StatusOr<ExitCode> ShowData(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t step, line.Integer("--step", 1, 1, int64_t{1} << 40));
+  const int64_t step = *line.Get(kStepFlag);
   // The name does not affect the samples, so any name will do.
   if (!spec.has_name()) spec.set_name("data");
   ApplyDefaults(&spec);
@@ -103,16 +113,7 @@ std::vector<Command> DataCommands() {
        .least_positionals = 1,
        .most_positionals = 1 << 20,
        .summary = "Tokenizes text files and folders into Megatron's indexed format.",
-       .flags = {{.name = "--output",
-                  .value = "PREFIX",
-                  .help = "writes PREFIX.bin and PREFIX.idx",
-                  .required = true},
-                 {"--tokenizer", "NAME",
-                  "bytes: ids 0-255, and 256 ends a document; or PATH/tokenizer.json: byte-level "
-                  "BPE as in GPT-2 and Llama 3 (default: bytes)"},
-                 {"--eod-id", "ID",
-                  "token that ends a document (default: eos_token of the tokenizer_config.json "
-                  "next to the tokenizer.json, <|endoftext|> or <|end_of_text|>)"}},
+       .flags = {&kOutputFlag, &kTokenizerFlag, &kEodIdFlag},
        .cluster = ClusterUse::kNone,
        .run = Prepare},
       {.name = "data show",
@@ -120,10 +121,10 @@ std::vector<Command> DataCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Prints exactly the samples that training reads at a step.",
-       .flags = {{.name = "--step", .value = "STEP", .help = "step, from 1", .required = true},
-                 {"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true}},
+       .flags = {&kStepFlag, &kSetFlag},
        .cluster = ClusterUse::kNone,
-       .run = ShowData}};
+       .run = ShowData},
+  };
 }
 
 }  // namespace troupe

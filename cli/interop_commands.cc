@@ -11,8 +11,19 @@
 namespace troupe {
 namespace {
 
+constexpr TextFlag kImportToFlag{"--to", "PATH",
+                                 "a new directory, which checkpoint.initial_load can name", true};
+constexpr TextFlag kExportToFlag{"--to", "HF_DIR", "a new directory", true};
+constexpr TextFlag kDtypeFlag{
+    "--dtype", "DTYPE", "float32, bfloat16 or float16 (default: the imported dtype, else float32)"};
+constexpr NumberFlag<int64_t> kMaxShardBytesFlag{
+    {"--max-shard-bytes", "BYTES",
+     "largest total of the tensors of one file; more tensors give several files and an index "
+     "(default: 5 GiB)"},
+    {1, int64_t{1} << 60}};
+
 StatusOr<ExitCode> Import(const CommandLine& line) {
-  const std::string path = line.GetOr("--to", "");
+  const std::string& path = *line.Get(kImportToFlag);
   PosixFileSystem files;
   TROUPE_ASSIGN_OR_RETURN(const ImportResult result,
                           ImportHfModel(files, line.positional()[0], path));
@@ -30,16 +41,14 @@ StatusOr<ExitCode> Import(const CommandLine& line) {
 }
 
 StatusOr<ExitCode> Export(const CommandLine& line) {
-  const std::string directory = line.GetOr("--to", "");
+  const std::string& directory = *line.Get(kExportToFlag);
   ExportOptions options;
-  if (const auto name = line.Get("--dtype")) {
+  if (const auto& name = line.Get(kDtypeFlag)) {
     const auto format = FormatOfName(*name);
-    if (!format.ok()) return Annotate(format.status(), "--dtype");
+    if (!format.ok()) return Annotate(format.status(), kDtypeFlag.name);
     options.format = *format;
   }
-  TROUPE_ASSIGN_OR_RETURN(
-      options.file_bytes_max,
-      line.Integer("--max-shard-bytes", options.file_bytes_max, 1, int64_t{1} << 60));
+  options.file_bytes_max = line.Get(kMaxShardBytesFlag).value_or(options.file_bytes_max);
   PosixFileSystem files;
   TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(const ExportResult result,
@@ -67,10 +76,7 @@ std::vector<Command> InteropCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Converts a Hugging Face directory of the Llama family to a checkpoint.",
-       .flags = {{.name = "--to",
-                  .value = "PATH",
-                  .help = "a new directory, which checkpoint.initial_load can name",
-                  .required = true}},
+       .flags = {&kImportToFlag},
        .cluster = ClusterUse::kNone,
        .run = Import},
       {.name = "checkpoints export",
@@ -78,14 +84,10 @@ std::vector<Command> InteropCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Writes a checkpoint's weights as a Hugging Face directory.",
-       .flags = {{.name = "--to", .value = "HF_DIR", .help = "a new directory", .required = true},
-                 {"--dtype", "DTYPE",
-                  "float32, bfloat16 or float16 (default: the imported dtype, else float32)"},
-                 {"--max-shard-bytes", "BYTES",
-                  "largest total of the tensors of one file; more tensors give several files "
-                  "and an index (default: 5 GiB)"}},
+       .flags = {&kExportToFlag, &kDtypeFlag, &kMaxShardBytesFlag},
        .cluster = ClusterUse::kNone,
-       .run = Export}};
+       .run = Export},
+  };
 }
 
 }  // namespace troupe

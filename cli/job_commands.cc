@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/describe_text.h"
 #include "cli/interrupt.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
@@ -16,6 +18,24 @@
 
 namespace troupe {
 namespace {
+
+constexpr TextFlag kNameFlag{"--name", "NAME", "name of the job (default: the file's)"};
+constexpr TextFlag kRequestIdFlag{
+    "--request-id", "ID",
+    "id of this request: if it was used before, the command returns the job of the first request"};
+constexpr SwitchFlag kWaitFlag{
+    "--wait", "", "follows the job to its end; Ctrl-C detaches, and the job continues"};
+constexpr NumberFlag<int64_t> kFromStepFlag{
+    {"--from-step", "STEP", "first step of the history to print (default: 0, the whole history)"},
+    {0, int64_t{1} << 40}};
+constexpr SwitchFlag kCheckpointFlag{"--checkpoint", "",
+                                     "stops at a step, after committing a checkpoint"};
+constexpr SwitchFlag kCheckpointsFlag{"--checkpoints", "",
+                                      "also removes the directories of its checkpoints"};
+constexpr SwitchFlag kDiscardImagesFlag{
+    "--discard-images", "",
+    "continues from the newest commit, even if the ranks' images are newer"};
+constexpr NumberFlag<int32_t> kRankFlag{{"--rank", "R", "only this rank"}, {0, 1 << 20}};
 
 // Small enough for gRPC's message limit.
 constexpr int kJobsOfPage = 100;
@@ -43,14 +63,14 @@ void PrintNameAndState(const CommandLine& line, const v1::Job& job) {
 StatusOr<ExitCode> Submit(const CommandLine& line) {
   InterruptWatch interrupt;
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
-  if (const auto name = line.Get("--name")) spec.set_name(*name);
+  if (const auto& name = line.Get(kNameFlag)) spec.set_name(*name);
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteAndCheck(spec));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   // With a remote coordinator, the ranks check the data at start.
   if (IsLocalAddress(client.address())) TROUPE_RETURN_IF_ERROR(CheckData(complete));
   v1::CreateJobRequest request;
   *request.mutable_job() = spec;
-  if (const auto id = line.Get("--request-id")) {
+  if (const auto& id = line.Get(kRequestIdFlag)) {
     request.set_request_id(*id);
   } else {
     TROUPE_ASSIGN_OR_RETURN(*request.mutable_request_id(), MakeRequestId());
@@ -72,7 +92,7 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
     fmt::print("{}\n", name);
   }
   std::fflush(stdout);
-  if (!line.Has("--wait")) return ExitCode::kDone;
+  if (!line.Get(kWaitFlag)) return ExitCode::kDone;
   return WatchJob(&client, &interrupt,
                   {.job = name, .json = line.wants_json(), .lines = !line.wants_json()});
 }
@@ -113,27 +133,33 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
                                                             return client.jobs().GetJob(
                                                                 context, request, response);
                                                           }));
-  const Json json = JobToJson(found.job());
-  fmt::print("{}\n", line.wants_json() ? Dump(json)
-                                       : json.dump(2, ' ', false, Json::error_handler_t::replace));
+  const v1::Job& job = found.job();
+  const Json json = JobToJson(job);
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(json));
+    return ExitCode::kDone;
+  }
+  std::optional<v1::StepEvent> last_step;
+  if (job.step() > 0) last_step = ReadStep(&client, job.name(), job.step());
+  fmt::print("{}\n{}\n", DescribeText(job, last_step),
+             json.dump(2, ' ', false, Json::error_handler_t::replace));
   return ExitCode::kDone;
 }
 
 StatusOr<ExitCode> WatchJob(const CommandLine& line) {
   InterruptWatch interrupt;
-  TROUPE_ASSIGN_OR_RETURN(const int64_t from_step,
-                          line.Integer("--from-step", 0, 0, int64_t{1} << 40));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  return WatchJob(
-      &client, &interrupt,
-      {.job = JobName(line.positional()[0]), .from_step = from_step, .json = line.wants_json()});
+  return WatchJob(&client, &interrupt,
+                  {.job = JobName(line.positional()[0]),
+                   .from_step = line.Get(kFromStepFlag).value_or(0),
+                   .json = line.wants_json()});
 }
 
 StatusOr<ExitCode> Cancel(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   v1::CancelJobRequest request;
   request.set_name(JobName(line.positional()[0]));
-  request.set_checkpoint(line.Has("--checkpoint"));
+  request.set_checkpoint(line.Get(kCheckpointFlag));
   TROUPE_ASSIGN_OR_RETURN(const v1::CancelJobResponse cancelled,
                           client.Call<v1::CancelJobResponse>(
                               Client::Repeat::kSafe,
@@ -149,7 +175,7 @@ StatusOr<ExitCode> Delete(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   v1::DeleteJobRequest request;
   request.set_name(JobName(line.positional()[0]));
-  request.set_checkpoints(line.Has("--checkpoints"));
+  request.set_checkpoints(line.Get(kCheckpointsFlag));
   TROUPE_ASSIGN_OR_RETURN(const v1::DeleteJobResponse deleted,
                           client.Call<v1::DeleteJobResponse>(
                               Client::Repeat::kNever,
@@ -168,10 +194,10 @@ StatusOr<ExitCode> Delete(const CommandLine& line) {
 StatusOr<ExitCode> Resume(const CommandLine& line) {
   v1::ResumeJobRequest request;
   request.set_name(JobName(line.positional()[0]));
-  for (const std::string& setting : line.GetAll("--set")) {
+  for (const std::string& setting : line.Get(kSetFlag)) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(setting, request.mutable_overrides()));
   }
-  request.set_discard_images(line.Has("--discard-images"));
+  request.set_discard_images(line.Get(kDiscardImagesFlag));
   // There is no job file here: relative paths are relative to the shell's directory.
   TROUPE_RETURN_IF_ERROR(ResolvePathsHere(request.mutable_overrides()));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
@@ -186,12 +212,11 @@ StatusOr<ExitCode> Resume(const CommandLine& line) {
 }
 
 StatusOr<ExitCode> Logs(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(const int64_t rank, line.Integer("--rank", -1, 0, 1 << 20));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_RETURN_IF_ERROR(client.WaitUntilConnected(Client::kReconnectLimit));
   v1::ReadJobLogsRequest request;
   request.set_name(JobName(line.positional()[0]));
-  if (rank >= 0) request.set_rank(static_cast<int32_t>(rank));
+  if (const auto& rank = line.Get(kRankFlag)) request.set_rank(*rank);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + Client::kCallLimit);
   auto reader = client.jobs().ReadJobLogs(&context, request);
@@ -236,8 +261,6 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-const Flag kSet{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true};
-
 }  // namespace
 
 std::vector<Command> JobCommands() {
@@ -247,13 +270,7 @@ std::vector<Command> JobCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Submits a job; returns when it is durable, with --wait when it has ended.",
-       .flags = {{"--name", "NAME", "name of the job (default: the file's)"},
-                 {"--request-id", "ID",
-                  "id of this request: if it was used before, the command returns the job of the "
-                  "first request"},
-                 kSet,
-                 {"--wait", "",
-                  "follows the job to its end; Ctrl-C detaches, and the job continues"}},
+       .flags = {&kNameFlag, &kRequestIdFlag, &kSetFlag, &kWaitFlag},
        .run = Submit},
       {.name = "list", .summary = "Lists all jobs.", .run = ListJobs},
       {.name = "describe",
@@ -267,15 +284,14 @@ std::vector<Command> JobCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Follows a job's steps and events to its end.",
-       .flags = {{"--from-step", "STEP",
-                  "first step of the history to print (default: 0, the whole history)"}},
+       .flags = {&kFromStepFlag},
        .run = WatchJob},
       {.name = "cancel",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Stops a job.",
-       .flags = {{"--checkpoint", "", "stops at a step, after committing a checkpoint"}},
+       .flags = {&kCheckpointFlag},
        .run = Cancel},
       {.name = "delete",
        .positionals = "JOB",
@@ -283,7 +299,7 @@ std::vector<Command> JobCommands() {
        .most_positionals = 1,
        .summary =
            "Removes a job that has ended from the catalog, with its history, events and metrics.",
-       .flags = {{"--checkpoints", "", "also removes the directories of its checkpoints"}},
+       .flags = {&kCheckpointsFlag},
        .run = Delete},
       {.name = "resume",
        .positionals = "JOB",
@@ -291,16 +307,14 @@ std::vector<Command> JobCommands() {
        .most_positionals = 1,
        .summary =
            "Queues a cancelled or failed job again; it continues from its newest checkpoint.",
-       .flags = {kSet,
-                 {"--discard-images", "",
-                  "continues from the newest commit, even if the ranks' images are newer"}},
+       .flags = {&kSetFlag, &kDiscardImagesFlag},
        .run = Resume},
       {.name = "logs",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Prints the logs of a job's ranks.",
-       .flags = {{"--rank", "R", "only this rank"}},
+       .flags = {&kRankFlag},
        .run = Logs},
       {.name = "workers", .summary = "Lists the cluster's workers.", .run = Workers},
   };

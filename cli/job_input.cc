@@ -12,8 +12,7 @@
 namespace troupe {
 
 StatusOr<v1::JobSpec> LoadJob(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
-                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJobFile(line.positional()[0], line.Get(kSetFlag)));
   if (spec.model().has_from()) {
     PosixFileSystem files;
     TROUPE_RETURN_IF_ERROR(InlineHfModel(files, spec.mutable_model()));

@@ -10,8 +10,12 @@
 
 namespace troupe {
 
-// Loads the command's job file with its --set values (LoadJobFile) and inlines the configuration of
-// model.from.
+// Every command that loads a job file lists this flag.
+inline constexpr RepeatedFlag kSetFlag{"--set", "KEY=VALUE",
+                                       "sets any key of the job file; the value is YAML"};
+
+// Loads the command's job file with its kSetFlag values (LoadJobFile) and inlines the configuration
+// of model.from.
 StatusOr<v1::JobSpec> LoadJob(const CommandLine& line);
 
 // Returns `spec` with its defaults, or an error with every relation that failed.

@@ -8,6 +8,8 @@
 namespace troupe {
 namespace {
 
+constexpr SwitchFlag kMarkdownFlag{"--markdown", "", "prints the page docs/job-keys.md"};
+
 Json RowToJson(const KeyRow& row) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
@@ -30,7 +32,7 @@ StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
     for (const KeyRow& row : rows) keys.push_back(RowToJson(row));
     fmt::print("{}\n", Dump({{"keys", std::move(keys)}}));
   } else {
-    fmt::print("{}", line.Has("--markdown") ? KeyTableToMarkdown(rows) : KeyTableToText(rows));
+    fmt::print("{}", line.Get(kMarkdownFlag) ? KeyTableToMarkdown(rows) : KeyTableToText(rows));
   }
   return ExitCode::kDone;
 }
@@ -43,7 +45,7 @@ std::vector<Command> KeyCommands() {
            .most_positionals = 1,
            .summary = "Prints all keys of the job file, or those below PREFIX, with type, default, "
                       "values and meaning. Needs no cluster.",
-           .flags = {{"--markdown", "", "prints the page docs/job-keys.md"}},
+           .flags = {&kMarkdownFlag},
            .cluster = ClusterUse::kNone,
            .run = KeysCommand}};
 }

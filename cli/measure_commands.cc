@@ -14,6 +14,12 @@
 namespace troupe {
 namespace {
 
+constexpr TextFlag kCompareFlag{
+    "--compare", "OTHER", "ranks both jobs by tokens per second, if their conditions are equal"};
+constexpr TextFlag kStepsFlag{"--steps", "FIRST:LAST",
+                              "steps of the newest group epoch; FIRST alone is one step", true};
+constexpr TextFlag kOutputFlag{"--output", "FILE", "file for the JSON", true};
+
 StatusOr<Json> FetchReceipt(Client* client, const std::string& job) {
   v1::GetJobReceiptRequest request;
   request.set_name(JobName(job));
@@ -83,7 +89,7 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
 StatusOr<ExitCode> Receipt(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(const Json receipt, FetchReceipt(&client, line.positional()[0]));
-  if (const auto other = line.Get("--compare")) {
+  if (const auto& other = line.Get(kCompareFlag)) {
     TROUPE_ASSIGN_OR_RETURN(const Json compared, FetchReceipt(&client, *other));
     return Compare(receipt, compared, line.wants_json());
   }
@@ -104,15 +110,15 @@ StatusOr<v1::TraceJobRequest> ParseSteps(const std::string& text) {
                                         : std::from_chars_result{end, std::errc::invalid_argument};
     ok = rest.ec == std::errc() && rest.ptr == end;
   }
-  if (!ok) return InvalidArgument("--steps: \"{}\" is not FIRST:LAST or FIRST", text);
+  if (!ok) return InvalidArgument("{}: \"{}\" is not FIRST:LAST or FIRST", kStepsFlag.name, text);
   request.set_first_step(first);
   request.set_last_step(last);
   return request;
 }
 
 StatusOr<ExitCode> Trace(const CommandLine& line) {
-  const std::string output = line.GetOr("--output", "");
-  TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(line.GetOr("--steps", "")));
+  const std::string& output = *line.Get(kOutputFlag);
+  TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*line.Get(kStepsFlag)));
   request.set_name(JobName(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   v1::GetJobRequest named;
@@ -161,8 +167,7 @@ std::vector<Command> MeasureCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Prints what a job measured, and under which conditions.",
-       .flags = {{"--compare", "OTHER",
-                  "ranks both jobs by tokens per second, if their conditions are equal"}},
+       .flags = {&kCompareFlag},
        .run = Receipt},
       {.name = "trace",
        .positionals = "JOB",
@@ -170,12 +175,7 @@ std::vector<Command> MeasureCommands() {
        .most_positionals = 1,
        .summary = "Writes a timeline of each rank for Chrome's tracing or Perfetto; waits for "
                   "future steps.",
-       .flags =
-           {{.name = "--steps",
-             .value = "FIRST:LAST",
-             .help = "steps of the newest group epoch; FIRST alone is one step",
-             .required = true},
-            {.name = "--output", .value = "FILE", .help = "file for the JSON", .required = true}},
+       .flags = {&kStepsFlag, &kOutputFlag},
        .run = Trace},
   };
 }

@@ -21,6 +21,20 @@
 namespace troupe {
 namespace {
 
+constexpr NumberFlag<int> kWorkersFlag{
+    {"--workers", "N", "expected number of ranks; another product of the degrees is refused"},
+    {1, 1 << 20}};
+constexpr SwitchFlag kSearchFlag{
+    "--search", "",
+    "proposes the fastest layouts for --workers devices of --profile, with the reasons against the "
+    "others"};
+constexpr TextFlag kProfileFlag{
+    "--profile", "FILE",
+    "device profile (docs/planning.md), from which step time and MFU are estimated and the "
+    "schedule is chosen where it is auto"};
+
+constexpr int kMostDevicesOfSearch = 1 << 16;
+
 struct Planned {
   v1::JobSpec spec;  // with defaults
   v1::Plan plan;
@@ -36,44 +50,45 @@ StatusOr<v1::DeviceProfile> LoadProfile(const std::string& path) {
 
 StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, LoadJob(line));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t devices, line.Integer("--workers", 0, 1, 1 << 16));
-  const std::string path = line.GetOr("--profile", "");
-  if (devices == 0 || path.empty()) {
+  const std::optional<int> workers = line.Get(kWorkersFlag);
+  const std::string path = line.Get(kProfileFlag).value_or("");
+  if (!workers || path.empty()) {
     return InvalidArgument("--search needs --workers N and --profile FILE");
   }
+  TROUPE_ASSIGN_OR_RETURN(
+      const int devices,
+      ParseNumber<int>(kWorkersFlag.name, fmt::to_string(*workers), {1, kMostDevicesOfSearch}));
   TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
   TROUPE_ASSIGN_OR_RETURN(const SearchResult result,
-                          SearchLayouts(spec, profile, {.devices = static_cast<int>(devices)}));
+                          SearchLayouts(spec, profile, {.devices = devices}));
   fmt::print("{}", line.wants_json() ? SearchToJson(result) + "\n" : SearchToText(result));
   return result.best.empty() ? ExitCode::kFailed : ExitCode::kDone;
 }
 
 StatusOr<Planned> PlanOf(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 0, 1, 1 << 20));
   ApplyDefaults(&spec);
   std::optional<v1::DeviceProfile> profile;
-  if (const std::string path = line.GetOr("--profile", ""); !path.empty()) {
+  if (const std::string path = line.Get(kProfileFlag).value_or(""); !path.empty()) {
     TROUPE_ASSIGN_OR_RETURN(profile, LoadProfile(path));
   }
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan,
                           MakeUnplacedPlan(spec, profile.has_value() ? &*profile : nullptr));
-  const int64_t ranks = plan.ranks_size();
-  if (workers != 0 && workers != ranks) {
+  const int ranks = plan.ranks_size();
+  if (const auto& workers = line.Get(kWorkersFlag); workers && *workers != ranks) {
     Violations violations;
     violations.Add("parallelism",
                    "has degrees whose product is pipe {} × data_replicate {} × data_shard {} × "
                    "context {} × expert {} × tensor {} = {} ranks, but --workers asks for {}",
                    plan.mesh().pipe(), plan.mesh().data_replicate(), plan.mesh().data_shard(),
                    plan.mesh().context(), plan.mesh().expert(), plan.mesh().tensor(), ranks,
-                   workers);
+                   *workers);
     return violations.ToStatus();
   }
   Planned planned;
   planned.spec = spec;
-  TROUPE_ASSIGN_OR_RETURN(
-      planned.plan,
-      PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices())));
+  TROUPE_ASSIGN_OR_RETURN(planned.plan,
+                          PlacePlan(spec, plan, ImaginedCluster(ranks, spec.devices())));
   if (profile.has_value()) {
     TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(spec, planned.plan, *profile));
   }
@@ -89,7 +104,7 @@ Json CheckpointsToJson(const v1::JobSpec& spec) {
 }
 
 StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
-  if (line.Has("--search")) return SearchCommand(line);
+  if (line.Get(kSearchFlag)) return SearchCommand(line);
   const auto plan = PlanOf(line);
   if (plan.ok()) {
     const StepTime* const time = plan->time ? &*plan->time : nullptr;
@@ -116,26 +131,16 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
 }  // namespace
 
 std::vector<Command> PlanCommands() {
-  return {
-      {.name = "plan",
-       .positionals = "JOB.yaml",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary =
-           "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
-           "Needs no cluster.",
-       .flags =
-           {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
-            {"--workers", "N",
-             "expected number of ranks; another product of the degrees is refused"},
-            {"--search", "",
-             "proposes the fastest layouts for --workers devices of --profile, with the reasons "
-             "against the others"},
-            {"--profile", "FILE",
-             "device profile (docs/planning.md), from which step time and MFU are estimated and "
-             "the schedule is chosen where it is auto"}},
-       .cluster = ClusterUse::kNone,
-       .run = PlanCommand}};
+  return {{.name = "plan",
+           .positionals = "JOB.yaml",
+           .least_positionals = 1,
+           .most_positionals = 1,
+           .summary =
+               "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
+               "Needs no cluster.",
+           .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag},
+           .cluster = ClusterUse::kNone,
+           .run = PlanCommand}};
 }
 
 }  // namespace troupe

@@ -21,6 +21,7 @@ using std::chrono::steady_clock;
 // A watch ends if the coordinator is unreachable for longer than this.
 constexpr std::chrono::seconds kAwayLimit{60};
 constexpr std::chrono::milliseconds kPauseBetweenTries{200};
+constexpr std::chrono::seconds kStepLimit{2};
 
 class Watch {
  public:
@@ -171,6 +172,23 @@ StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt,
                                          return client->jobs().GetJob(context, request, response);
                                        }));
   return Watch(client, interrupt, options, found.job().steps()).Run();
+}
+
+std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kStepLimit);
+  v1::WatchJobRequest request;
+  request.set_name(job);
+  request.set_from_step(step);
+  auto reader = client->jobs().WatchJob(&context, request);
+  v1::WatchJobResponse response;
+  std::optional<v1::StepEvent> found;
+  while (!found && reader->Read(&response)) {
+    if (response.has_step()) found = response.step();
+  }
+  context.TryCancel();  // the stream goes on to the end of the job
+  reader->Finish();
+  return found;
 }
 
 }  // namespace troupe

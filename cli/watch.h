@@ -2,6 +2,8 @@
 #ifndef TROUPE_CLI_WATCH_H_
 #define TROUPE_CLI_WATCH_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -22,6 +24,11 @@ struct WatchOptions {
 // Prints until the job ends (kDone if it SUCCEEDED, else kFailed), until Ctrl-C (kInterrupted; the
 // job continues), or until the coordinator has been unreachable for too long (UNAVAILABLE).
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt, const WatchOptions& options);
+
+// Returns the figures of a step in the history of `job`, "jobs/x", or of the next one there.
+// Nothing if the coordinator does not return them within two seconds. REQUIRES: `step` is at
+// least 1.
+std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step);
 
 }  // namespace troupe
 

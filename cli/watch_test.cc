@@ -11,7 +11,6 @@
 #include <functional>
 #include <sstream>
 
-#include "cli/command_line.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -64,13 +63,12 @@ class WatchTest : public testing::Test {
     builder.RegisterService(&jobs_);
     server_ = builder.BuildAndStart();
   }
+  Client MakeClient() const { return Client::At(fmt::format("127.0.0.1:{}", port_)); }
   StatusOr<ExitCode> Run(const std::string& job) {
-    const Command command{.name = "watch", .most_positionals = 1};
-    auto client =
-        Client::Make(*command.Parse({"--coordinator", fmt::format("127.0.0.1:{}", port_)}));
+    Client client = MakeClient();
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    auto code = WatchJob(&*client, &interrupt_, {.job = job, .json = true});
+    auto code = WatchJob(&client, &interrupt_, {.job = job, .json = true});
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
     return code;
@@ -160,6 +158,31 @@ TEST_F(WatchTest, AJobThatFailedOrWasCancelledIsExitCodeOne) {
 TEST_F(WatchTest, AnUnknownJobIsNotFound) {
   Serve();
   EXPECT_EQ(Run("jobs/b").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(WatchTest, AStepIsReadFromAStreamThatGoesOn) {
+  jobs_.streams = {[](auto* context, auto* writer) {
+                     v1::WatchJobResponse event;
+                     event.mutable_event()->set_event("STARTED");
+                     writer->Write(event);
+                     WriteStep(writer, 3, 2);
+                     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                     while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) {
+                       sched_yield();
+                     }
+                     return grpc::Status::CANCELLED;
+                   },
+                   [](auto*, auto* writer) {
+                     WriteEnd(writer, v1::JOB_STATE_CANCELLED);
+                     return grpc::Status::OK;
+                   }};
+  Serve();
+  Client client = MakeClient();
+  const auto step = ReadStep(&client, "jobs/a", 3);
+  ASSERT_TRUE(step.has_value());
+  EXPECT_EQ(step->group_epoch(), 2u);
+  EXPECT_EQ(jobs_.from_step, 3);
+  EXPECT_FALSE(ReadStep(&client, "jobs/a", 3).has_value()) << "the history has no such step";
 }
 
 TEST_F(WatchTest, CtrlCDetachesFromAStreamThatIsSilent) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "plan/job/job_defaults.h"
 #include "plan/job/key_blocks.h"
@@ -49,12 +50,24 @@ std::string TypeOf(const FieldDescriptor& field) {
   return field.is_repeated() ? fmt::format("list of {}s", type) : type;
 }
 
+// A key whose values are named by a table of the code, and the text of all names, "A, B".
+struct NamedInCode {
+  const Descriptor* message;
+  int field_number;
+  std::string names;
+};
+
 // The names that a table of the code gives to the values of a key.
-std::vector<std::string> NamesInCode(std::string_view key) {
-  std::string known;
-  if (key == "model.preset") known = KnownPresets();
-  if (key == "parallelism.pipeline_parallel_schedule") known = KnownSchedules();
-  std::string_view names = known;
+std::vector<std::string> NamesInCode(const FieldDescriptor& field) {
+  const NamedInCode tables[] = {
+      {v1::ModelSpec::descriptor(), v1::ModelSpec::kPresetFieldNumber, KnownPresets()},
+      {v1::ParallelismSpec::descriptor(), v1::ParallelismSpec::kPipelineParallelScheduleFieldNumber,
+       KnownSchedules()}};
+  const auto table = std::ranges::find_if(tables, [&](const NamedInCode& one) {
+    return one.message->FindFieldByNumber(one.field_number) == &field;
+  });
+  if (table == std::end(tables)) return {};
+  std::string_view names = table->names;
   std::vector<std::string> list;
   while (!names.empty()) {
     const size_t comma = std::min(names.find(", "), names.size());
@@ -75,7 +88,7 @@ KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
                                                 : options.absent();
   row.range = RangeText(options);
   row.words = WordsOf(field);
-  if (row.words.empty()) row.words = NamesInCode(key);
+  if (row.words.empty()) row.words = NamesInCode(field);
   return row;
 }
 

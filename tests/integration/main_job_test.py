@@ -67,6 +67,14 @@ class MainJob(ClusterCase):
             done = cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual([c["step"] for c in done["checkpoints"]], [10, 20, 30, 40])
             self.assertEqual(done["step"], 40)
+            code, out, err = cluster.troupe("describe", job)
+            self.assertEqual(code, 0, err)
+            summary, details = out.split("\n\n")
+            self.assertEqual(json.loads(details)["name"], job)
+            self.assertIn(f"{job}: SUCCEEDED, step 40 of 40\n", summary)
+            self.assertRegex(summary, r"layout +2 ranks, tensor 2\n")
+            self.assertRegex(summary, r"speed +\d+ tokens/s, loss [\d.]+.* at step 40\n")
+            self.assertRegex(summary, r"last checkpoint +step 40, /")
 
     def test_cancel_with_checkpoint_then_resume_goes_on_from_there(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
