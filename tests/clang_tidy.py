@@ -77,13 +77,20 @@ def clang_arguments(entry):
     return arguments + ["-idirafter", GCC_HEADERS, "-Wno-everything"]
 
 
+def sources_of_batch(path):
+    """Returns the sources that a file of a unity build includes; the path itself for others."""
+    if not path.name.startswith("unity_"):
+        return [path]
+    return [pathlib.Path(source) for source in re.findall(r'#include "(.*)"', path.read_text())]
+
+
 def sources_by_path(build):
     """Returns {path relative to the root: entry of compile_commands.json}."""
     entries = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        path = pathlib.Path(entry["file"])
-        if path.is_relative_to(ROOT) and not path.is_relative_to(build):
-            entries.setdefault(path.relative_to(ROOT).as_posix(), entry)
+        for path in sources_of_batch(pathlib.Path(entry["file"])):
+            if path.is_relative_to(ROOT) and not path.is_relative_to(build):
+                entries.setdefault(path.relative_to(ROOT).as_posix(), entry)
     return entries
 
 

@@ -51,8 +51,7 @@ TEST(SelfCallTest, MakesOneCallAtATimeHoweverLongItTakes) {
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  const std::shared_ptr<grpc::Channel> channel =
-      server->InProcessChannel(grpc::ChannelArguments());
+  const std::shared_ptr<grpc::Channel> channel = server->InProcessChannel(grpc::ChannelArguments());
   const auto record = std::make_shared<SelfCallRecord>();
   {
     // The intervals pass in virtual time, the calls in real time.

@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 
 template <typename T>
 T ParseNumber(const std::string& text) {
@@ -23,7 +23,7 @@ T ParseNumber(const std::string& text) {
 }
 
 // Sets a scalar to `text`, a value as in a job file. REQUIRES: `text` has the type of `field`.
-void SetFromText(const std::string& text, const FieldDescriptor* field, Message* message) {
+void SetFromText(const std::string& text, const FieldDescriptor* field, ProtoMessage* message) {
   const auto* const reflection = message->GetReflection();
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
@@ -47,7 +47,7 @@ void SetFromText(const std::string& text, const FieldDescriptor* field, Message*
 // Calls `fill(field, message)` for each singular field below `message` to which defaults apply,
 // before it descends into the field.
 template <typename Fill>
-void VisitFields(const AppliesTo& applies, Message* message, const Fill& fill) {
+void VisitFields(const AppliesTo& applies, ProtoMessage* message, const Fill& fill) {
   const auto* const reflection = message->GetReflection();
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* const field = message->GetDescriptor()->field(i);
@@ -66,8 +66,8 @@ void VisitFields(const AppliesTo& applies, Message* message, const Fill& fill) {
 
 }  // namespace
 
-void FillDefaults(const AppliesTo& applies, Message* message) {
-  VisitFields(applies, message, [](const FieldDescriptor* field, Message* holder) {
+void FillDefaults(const AppliesTo& applies, ProtoMessage* message) {
+  VisitFields(applies, message, [](const FieldDescriptor* field, ProtoMessage* holder) {
     const v1::KeyOptions& options = KeyOptionsOf(*field);
     const auto* const reflection = holder->GetReflection();
     if (!options.has_default_() || reflection->HasField(*holder, field)) return;
@@ -79,8 +79,8 @@ void FillDefaults(const AppliesTo& applies, Message* message) {
   });
 }
 
-void CopyDefaults(const AppliesTo& applies, Message* root) {
-  VisitFields(applies, root, [root](const FieldDescriptor* field, Message* holder) {
+void CopyDefaults(const AppliesTo& applies, ProtoMessage* root) {
+  VisitFields(applies, root, [root](const FieldDescriptor* field, ProtoMessage* holder) {
     const std::string& source = KeyOptionsOf(*field).default_key();
     if (source.empty() || holder->GetReflection()->HasField(*holder, field)) return;
     if (HasKey(*root, source)) SetFromText(PlainKeyText(*root, source), field, holder);

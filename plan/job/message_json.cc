@@ -12,11 +12,11 @@ namespace {
 
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // One element of a repeated field.
-Json ElementToJson(const Message& message, const FieldDescriptor& field, int index) {
+Json ElementToJson(const ProtoMessage& message, const FieldDescriptor& field, int index) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -37,7 +37,7 @@ Json ElementToJson(const Message& message, const FieldDescriptor& field, int ind
   }
 }
 
-Json FieldToJson(const Message& message, const FieldDescriptor& field) {
+Json FieldToJson(const ProtoMessage& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
   if (field.is_repeated()) {
     Json list = Json::array();
@@ -73,7 +73,7 @@ Json FieldToJson(const Message& message, const FieldDescriptor& field) {
 
 }  // namespace
 
-Json MessageToJson(const Message& message, std::initializer_list<const char*> fields) {
+Json MessageToJson(const ProtoMessage& message, std::initializer_list<const char*> fields) {
   Json json = Json::object();
   for (const char* name : fields) {
     const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(name);
@@ -84,7 +84,7 @@ Json MessageToJson(const Message& message, std::initializer_list<const char*> fi
   return json;
 }
 
-Json MessageToJson(const Message& message) {
+Json MessageToJson(const ProtoMessage& message) {
   Json json = Json::object();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);

@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 
 constexpr size_t kShownBytes = 200;  // at most, of a text in a violation
 
@@ -24,7 +24,7 @@ class KeyValidator {
       : spec_(spec), purpose_(purpose), violations_(violations) {}
 
   // `prefix`: the path of `message`, with a dot at its end.
-  void CheckMessage(const Message& message, const std::string& prefix) {
+  void CheckMessage(const ProtoMessage& message, const std::string& prefix) {
     const auto* const reflection = message.GetReflection();
     for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
       const FieldDescriptor* const field = message.GetDescriptor()->field(i);
@@ -48,7 +48,8 @@ class KeyValidator {
   }
 
  private:
-  void CheckKey(const Message& message, const FieldDescriptor& field, const std::string& path) {
+  void CheckKey(const ProtoMessage& message, const FieldDescriptor& field,
+                const std::string& path) {
     const v1::KeyOptions& options = KeyOptionsOf(field);
     if (!message.GetReflection()->HasField(message, &field)) {
       if (options.required()) violations_->Add(path, "is required");

@@ -19,14 +19,14 @@ std::vector<std::vector<Action>> GPipe(const PipelineShape& shape) {
   return by_rank;
 }
 
-int LiveMicrobatches(const PipelineShape& shape, int /*rank*/) { return shape.microbatches; }
+int AllMicrobatches(const PipelineShape& shape, int /*rank*/) { return shape.microbatches; }
 
 }  // namespace
 
 constinit const ScheduleRecord kGPipeSchedule = {.name = "GPipe",
                                                  .default_chunks_per_stage = 1,
                                                  .has_only_default_chunks = true,
-                                                 .least_live_microbatches = LiveMicrobatches,
+                                                 .least_live_microbatches = AllMicrobatches,
                                                  .actions = GPipe};
 
 }  // namespace troupe
