@@ -68,10 +68,10 @@ class StageBuilder {
       Overlap(program);
       OverlapEnds(program);
     }
-    SplitBackward(program);
+    if (options_.runs) SplitBackward(program);
     MarkSaved(program);
     TROUPE_RETURN_IF_ERROR(BuildUpdate());
-    if (options_.verify) TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
+    if (options_.runs) TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
     TROUPE_RETURN_IF_ERROR(CheckChannels(program, schema_));
     return std::move(program);
   }
@@ -187,9 +187,10 @@ class StageBuilder {
     TROUPE_ASSIGN_OR_RETURN(
         std::vector<ValueType> types,
         InferTypes(program, OpKind::kReduceScatter, attributes, {&entry.gradient, 1}));
-    const Value whole = program.value(entry.gradient);
-    const ValueId view = AppendValue(program, whole.name + ".scattered", Role::kGradient,
-                                     whole.chunk, std::move(types[0]));
+    const ValueId view =
+        AppendValue(program, program.value(entry.gradient).name + ".scattered", Role::kGradient,
+                    program.value(entry.gradient).chunk, std::move(types[0]));
+    const Value& whole = program.value(entry.gradient);
     const Range rows =
         attributes.cut.Of(whole.dims[0].local, GroupSize(program.mesh, attributes.group),
                           IndexInGroup(program.mesh, attributes.group));

@@ -95,8 +95,9 @@ struct BuildOptions {
   bool overlap = true;
   // Off only in tests: the unfused program is the reference for the fused one.
   bool fuse = true;
-  // Off only where a search compares the costs of many programs and runs none of them.
-  bool verify = true;
+  // Off only where a search compares the costs of many programs and runs none of them: then the
+  // program is not verified, and I and W are empty (SplitBackward fills them).
+  bool runs = true;
 };
 
 }  // namespace troupe::model

@@ -2,8 +2,9 @@
 #ifndef TROUPE_MODEL_PASSES_INSERTIONS_H_
 #define TROUPE_MODEL_PASSES_INSERTIONS_H_
 
+#include <algorithm>
 #include <cstddef>
-#include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -11,17 +12,28 @@
 
 namespace troupe::model {
 
-// Keyed by the index of the operation before which they are inserted; equal keys keep the order of
-// insertion.
-using Insertions = std::multimap<size_t, Op>;
+// Operations to insert, each before the operation of a list with an index; those before the same
+// operation keep the order in which they were added.
+class Insertions {
+ public:
+  void emplace(size_t index, Op op) { before_.emplace_back(index, std::move(op)); }
+
+ private:
+  friend void Insert(std::vector<Op>& ops, Insertions insertions);
+  std::vector<std::pair<size_t, Op>> before_;
+};
 
 inline void Insert(std::vector<Op>& ops, Insertions insertions) {
+  if (insertions.before_.empty()) return;
+  std::vector<size_t> order(insertions.before_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return insertions.before_[i].first; });
   std::vector<Op> merged;
-  merged.reserve(ops.size() + insertions.size());
-  auto next = insertions.begin();
+  merged.reserve(ops.size() + order.size());
+  auto next = order.begin();
   for (size_t i = 0; i <= ops.size(); ++i) {
-    for (; next != insertions.end() && next->first == i; ++next)
-      merged.push_back(std::move(next->second));
+    for (; next != order.end() && insertions.before_[*next].first == i; ++next)
+      merged.push_back(std::move(insertions.before_[*next].second));
     if (i < ops.size()) merged.push_back(std::move(ops[i]));
   }
   ops = std::move(merged);

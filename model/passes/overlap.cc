@@ -2,6 +2,7 @@
 #include <iterator>
 #include <list>
 #include <map>
+#include <memory_resource>
 
 #include "model/passes/passes.h"
 #include "model/program/op_rules.h"
@@ -10,7 +11,7 @@
 namespace troupe::model {
 namespace {
 
-using Ops = std::list<Op>;
+using Ops = std::pmr::list<Op>;
 using At = Ops::iterator;
 
 // The number of computing operations to run between the begin of a collective and its wait, if its
@@ -32,11 +33,15 @@ class ListOverlap {
   // `layers`: for each gathered block of parameters, the layer that reads it first in F.
   ListOverlap(const Program& program, const std::vector<StorageRange>& ranges, std::vector<Op>& ops,
               const std::map<ValueId, int>& layers)
-      : program_(program), ranges_(ranges), layers_(layers), source_(ops) {
-    std::move(ops.begin(), ops.end(), std::back_inserter(ops_));
-  }
+      : program_(program), ranges_(ranges), layers_(layers), source_(ops) {}
 
   void Run() {
+    const auto sends = [this](const Op& op) {
+      return op.kind != OpKind::kCopy && FindCollective(op.attributes) != nullptr &&
+             Communicates(op);
+    };
+    if (std::ranges::none_of(source_, sends)) return;
+    std::ranges::move(source_, std::back_inserter(ops_));
     PrefetchParameters();
     DelayGradients();
     HideOthers();
@@ -68,7 +73,7 @@ class ListOverlap {
 
   // A bucket of gradients stays in flight until the next bucket is ready or the list ends.
   void DelayGradients() {
-    std::list<Op> tail;
+    Ops tail(&memory_);
     for (At at = ops_.begin(); at != ops_.end();) {
       if (!IsGradientScatter(program_, *at) || !Communicates(*at) || !at->consumes_input) {
         ++at;
@@ -181,7 +186,8 @@ class ListOverlap {
   const std::vector<StorageRange>& ranges_;
   const std::map<ValueId, int>& layers_;
   std::vector<Op>& source_;
-  Ops ops_;
+  std::pmr::monotonic_buffer_resource memory_;
+  Ops ops_{&memory_};
 };
 
 }  // namespace

@@ -32,26 +32,25 @@ struct Storage {
       for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
         const std::vector<Op>& ops = program.Ops(chunk, piece);
         for (size_t i = 0; i < ops.size(); ++i) {
-          for (const ValueId root : RootsOf(ops[i])) {
-            Use& use = uses[static_cast<size_t>(root)];
+          ForEachRoot(ops[i], [&](size_t root) {
+            Use& use = uses[root];
             use.by_several |= use.chunk >= 0 && use.chunk != chunk;
             use.chunk = chunk;
             if (piece == Piece::kBackward) use.end_in_backward = static_cast<int>(i) + 1;
-          }
+          });
         }
       }
     }
   }
 
-  // The roots of all values that `op` reads or writes.
-  std::vector<ValueId> RootsOf(const Op& op) const {
-    std::vector<ValueId> touched;
+  // Visits the roots of all values that `op` reads or writes.
+  template <typename Visit>
+  void ForEachRoot(const Op& op, const Visit& visit) const {
     for (const auto* ids : {&op.inputs, &op.outputs}) {
       for (const ValueId id : *ids) {
-        if (id != kNoValue) touched.push_back(roots[static_cast<size_t>(id)]);
+        if (id != kNoValue) visit(static_cast<size_t>(roots[static_cast<size_t>(id)]));
       }
     }
-    return touched;
   }
 
   std::vector<ValueId> roots;
@@ -70,9 +69,7 @@ class ChunkEnds {
     std::vector<Op>& forward = OpsOf(Piece::kForward);
     std::vector<size_t> first_touch(storage_.roots.size(), forward.size());  // by root
     for (size_t i = forward.size(); i-- > 0;) {
-      for (const ValueId root : storage_.RootsOf(forward[i])) {
-        first_touch[static_cast<size_t>(root)] = i;
-      }
+      storage_.ForEachRoot(forward[i], [&](size_t root) { first_touch[root] = i; });
     }
     Insertions insertions;
     std::vector<Op> unshard;
@@ -138,22 +135,21 @@ class ChunkEnds {
     std::map<size_t, size_t> wait_for;  // by root of values in flight
     size_t begun = 0, next_wait = 0;
     const auto put = [&](Op op) {
-      for (const ValueId root : storage_.RootsOf(op)) worked_on[static_cast<size_t>(root)] = true;
+      storage_.ForEachRoot(op, [&](size_t root) { worked_on[root] = true; });
       reduce.push_back(std::move(op));
     };
     for (Op& op : OpsOf(Piece::kReduce)) {
       bool reads_sum = false;
       std::set<size_t> due;
-      for (const ValueId root : storage_.RootsOf(op)) {
-        const auto wait = wait_for.find(static_cast<size_t>(root));
+      storage_.ForEachRoot(op, [&](size_t root) {
+        const auto wait = wait_for.find(root);
         if (wait != wait_for.end()) due.insert(wait->second);
-        reads_sum |= worked_on[static_cast<size_t>(root)];
-      }
+        reads_sum |= worked_on[root];
+      });
       for (const size_t number : due) {
         reads_sum = true;
         const auto wait = waits.find(number);
-        for (const ValueId root : storage_.RootsOf(wait->second))
-          wait_for.erase(static_cast<size_t>(root));
+        storage_.ForEachRoot(wait->second, [&](size_t root) { wait_for.erase(root); });
         put(std::move(wait->second));
         waits.erase(wait);
       }
@@ -170,8 +166,7 @@ class ChunkEnds {
       }
       const size_t number = next_wait++;
       Op wait = WaitOf(op);
-      for (const ValueId root : storage_.RootsOf(wait))
-        wait_for[static_cast<size_t>(root)] = number;
+      storage_.ForEachRoot(wait, [&](size_t root) { wait_for[root] = number; });
       waits.emplace(number, std::move(wait));
       if (end >= 0) {
         insertions.emplace(static_cast<size_t>(end), std::move(op));

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <iterator>
-#include <map>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "model/passes/insertions.h"
@@ -20,24 +22,43 @@ struct MicrobatchGradient {
   bool gradient_in_forward;
 };
 
+// Values and the indices of the operations of a list that use them, sorted.
+using Uses = std::vector<std::pair<ValueId, size_t>>;
+
+std::span<const Uses::value_type> UsesOf(const Uses& uses, ValueId value) {
+  return {std::ranges::lower_bound(uses, value, {}, &Uses::value_type::first),
+          std::ranges::upper_bound(uses, value, {}, &Uses::value_type::first)};
+}
+
+Uses WritersOfGradients(const Program& program, const std::vector<Op>& ops) {
+  Uses writers;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const int accumulated = RulesOf(ops[i].kind).accumulated_output;
+    if (accumulated < 0) continue;
+    const ValueId written = ops[i].outputs[accumulated];
+    if (program.value(written).role == Role::kGradient) writers.emplace_back(written, i);
+  }
+  std::ranges::sort(writers);
+  return writers;
+}
+
 // Gives each gradient that `ops` compute a value of its own to be written to; sorted by last
 // writer.
 std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std::vector<Op>& ops,
                                          const char* suffix) {
   std::vector<MicrobatchGradient> gradients;
+  const Uses writers = WritersOfGradients(program, ops);
   // Two chunks compute a tied parameter's gradient if the rank has both ends of the model.
   for (ParameterEntry& entry : program.parameters) {
     MicrobatchGradient made = {&entry, kNoValue, 0, Part::kInputGradient, false};
-    for (size_t i = 0; i < ops.size(); ++i) {
-      const int accumulated = RulesOf(ops[i].kind).accumulated_output;
-      if (accumulated < 0 || ops[i].outputs[accumulated] != entry.gradient) continue;
+    for (const auto& [written, i] : UsesOf(writers, entry.gradient)) {
       if (made.whole == kNoValue) {
         const Value& gradient = program.value(entry.gradient);
         ValueType type = {gradient.dtype, gradient.dims, gradient.placement, gradient.segments};
         made.whole = AppendValue(program, gradient.name + suffix, Role::kMicrobatchGradient,
                                  chunk_index, std::move(type));
       }
-      ops[i].outputs[accumulated] = made.whole;
+      ops[i].outputs[RulesOf(ops[i].kind).accumulated_output] = made.whole;
       made.last_writer = i;
       // If W computes any part of the gradient, it is complete only after W.
       if (ops[i].part == Part::kWeightGradient) made.part = Part::kWeightGradient;
@@ -66,16 +87,16 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduc
     attributes.cut = cut;
     TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
                             InferTypes(program, OpKind::kReduceScatter, attributes, {&block, 1}));
-    const Value whole = program.value(block);
-    block = AppendValue(program, whole.name + ".scattered", Role::kMicrobatchGradient, whole.chunk,
-                        std::move(types[0]));
-    const Range rows = cut.Of(whole.dims[0].local, GroupSize(program.mesh, group),
+    const ValueId whole = block;
+    block = AppendValue(program, program.value(whole).name + ".scattered",
+                        Role::kMicrobatchGradient, program.value(whole).chunk, std::move(types[0]));
+    const Range rows = cut.Of(program.value(whole).dims[0].local, GroupSize(program.mesh, group),
                               IndexInGroup(program.mesh, group));
-    program.values[block].view_of = whole.id;
-    program.values[block].view_offset = rows.begin * whole.row_elements();
+    program.values[block].view_of = whole;
+    program.values[block].view_offset = rows.begin * program.value(whole).row_elements();
     Op scatter = {.kind = OpKind::kReduceScatter,
                   .attributes = attributes,
-                  .inputs = {whole.id},
+                  .inputs = {whole},
                   .outputs = {block},
                   .part = gradient.part};
     // If another group continues with the block, only a part of it remains.
@@ -165,15 +186,14 @@ struct Gather {
   ValueId unsharded;
 };
 
-// Extracts from `unshard`, with which `entry` was built, the operations that gather it last,
-// convert it and copy it.
-Gather GatherOf(const ParameterEntry& entry, const std::vector<Op>& unshard) {
+// The operations with which `entry` was built that gather it last, convert it and copy it.
+// `makers`: the operations of Unshard by their output.
+Gather GatherOf(const ParameterEntry& entry, const std::vector<const Op*>& makers) {
   Gather gather = {{}, entry.unsharded};
   for (ValueId made = entry.unsharded;
        gather.ops.empty() || gather.ops[0].kind != OpKind::kAllGather;) {
-    const auto op = std::find_if(unshard.begin(), unshard.end(),
-                                 [&](const Op& other) { return other.outputs[0] == made; });
-    TROUPE_CHECK(op != unshard.end(), "nothing gathers value {}", made);
+    const Op* const op = makers[static_cast<size_t>(made)];
+    TROUPE_CHECK(op != nullptr, "nothing gathers value {}", made);
     gather.ops.insert(gather.ops.begin(), *op);
     made = op->inputs[0];
   }
@@ -184,10 +204,11 @@ Gather GatherOf(const ParameterEntry& entry, const std::vector<Op>& unshard) {
 Gather GatherAnew(Program& program, Gather gather, int chunk_index) {
   ValueId made = kNoValue;
   for (Op& op : gather.ops) {
-    const Value like = program.value(op.outputs[0]);
+    const Value& like = program.value(op.outputs[0]);
+    const bool is_view = like.view_of != kNoValue;
     const ValueId again = AppendValue(program, like.name + ".again", Role::kActivation, chunk_index,
                                       {like.dtype, like.dims, like.placement, like.segments});
-    if (like.view_of != kNoValue) program.values[again].view_of = made;
+    if (is_view) program.values[again].view_of = made;
     if (made != kNoValue) op.inputs = {made};
     op.outputs = {again};
     made = again;
@@ -201,20 +222,17 @@ bool IsAcrossRuns(const Op& op) {
          CollectiveOf(op).group.part == CollectiveGroup::Part::kAcross;
 }
 
-// ZeRO-3: gathers parameters just before their first use in F, and again in B; the gathered values
-// are freed after their last use there. If data_shard is divided into runs, these gathers start
-// from the part that the rank holds, which is still gathered across runs once per step.
-void ShardUnsharded(Program& program) {
-  std::vector<std::vector<Op>> unshards;  // by chunk index
-  for (auto& pieces : program.ops) {
-    std::vector<Op>& unshard = pieces[static_cast<int>(Piece::kUnshard)];
-    unshards.push_back(unshard);
-    std::erase_if(unshard, [](const Op& op) { return !IsAcrossRuns(op); });
+// For each parameter the operations that gather it; Unshard keeps those across runs.
+std::vector<Gather> MoveGathersOut(Program& program) {
+  std::vector<const Op*> makers(program.values.size(), nullptr);
+  for (const auto& pieces : program.ops) {
+    for (const Op& op : pieces[static_cast<int>(Piece::kUnshard)])
+      makers[static_cast<size_t>(op.outputs[0])] = &op;
   }
   std::vector<Gather> gathers;
+  gathers.reserve(program.parameters.size());
   for (ParameterEntry& entry : program.parameters) {
-    const int home = program.value(entry.value).chunk;
-    gathers.push_back(GatherOf(entry, unshards[static_cast<size_t>(home)]));
+    gathers.push_back(GatherOf(entry, makers));
     for (const Op& op : gathers.back().ops) program.values[op.outputs[0]].role = Role::kActivation;
     entry.converted = kNoValue;
     if (entry.gathered != gathers.back().ops[0].outputs[0]) continue;
@@ -223,35 +241,57 @@ void ShardUnsharded(Program& program) {
     block.view_offset = 0;
     entry.gathered = kNoValue;
   }
+  for (auto& pieces : program.ops) {
+    std::erase_if(pieces[static_cast<int>(Piece::kUnshard)],
+                  [](const Op& op) { return !IsAcrossRuns(op); });
+  }
+  return gathers;
+}
+
+Uses ReadersOfParameters(const Program& program, const std::vector<Op>& ops) {
+  std::vector<bool> is_parameter(program.values.size(), false);
+  for (const ParameterEntry& entry : program.parameters) is_parameter[entry.unsharded] = true;
+  Uses readers;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (const ValueId input : ops[i].inputs) {
+      if (input != kNoValue && is_parameter[input]) readers.emplace_back(input, i);
+    }
+  }
+  std::ranges::sort(readers);
+  return readers;
+}
+
+// ZeRO-3: gathers parameters just before their first use in F, and again in B; the gathered values
+// are freed after their last use there. If data_shard is divided into runs, these gathers start
+// from the part that the rank holds, which is still gathered across runs once per step.
+void ShardUnsharded(Program& program) {
+  const std::vector<Gather> gathers = MoveGathersOut(program);
   for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       std::vector<Op>& ops = program.ops[c][static_cast<int>(piece)];
+      const Uses all_readers = ReadersOfParameters(program, ops);
       Insertions insertions;
       auto built = gathers.begin();
       for (const ParameterEntry& entry : program.parameters) {
         const Gather& first_built = *built++;
-        const auto reads = [&](const Op& op) {
-          return std::find(op.inputs.begin(), op.inputs.end(), entry.unsharded) != op.inputs.end();
-        };
-        const auto first = std::find_if(ops.begin(), ops.end(), reads);
-        if (first == ops.end()) continue;
+        const auto readers = UsesOf(all_readers, entry.unsharded);
+        if (readers.empty()) continue;
         const int home = program.value(entry.value).chunk;
         const bool anew = piece == Piece::kBackward || home != c;
         Gather gather = anew ? GatherAnew(program, first_built, c) : first_built;
         // The gather belongs to W only if I does not need it.
-        const bool for_input_gradient = std::any_of(first, ops.end(), [&](const Op& op) {
-          return reads(op) && op.part != Part::kWeightGradient;
+        const bool for_input_gradient = std::ranges::any_of(readers, [&](const auto& reader) {
+          return ops[reader.second].part != Part::kWeightGradient;
         });
         for (Op& op : gather.ops) {
           if (piece == Piece::kBackward) {
             op.part = for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
           }
-          insertions.emplace(static_cast<size_t>(first - ops.begin()), op);
+          insertions.emplace(readers.front().second, std::move(op));
         }
         if (!anew) continue;
-        for (auto op = first; op != ops.end(); ++op) {
-          std::replace(op->inputs.begin(), op->inputs.end(), entry.unsharded, gather.unsharded);
-        }
+        for (const auto& [read, i] : readers)
+          std::ranges::replace(ops[i].inputs, entry.unsharded, gather.unsharded);
       }
       Insert(ops, std::move(insertions));
     }

@@ -312,12 +312,17 @@ ValueId ProgramBuilder::Rows(ValueId x, int64_t begin, int64_t end, std::string 
 std::vector<ValueId> ProgramBuilder::EmitAll(OpKind kind, Attributes attributes,
                                              std::vector<ValueId> inputs,
                                              const std::vector<std::string>& names) {
-  const std::vector<ValueId> none(names.size(), kNoValue);
-  if (!status_.ok()) return none;
+  return EmitNamed(kind, std::move(attributes), std::move(inputs), names);
+}
+
+std::vector<ValueId> ProgramBuilder::EmitNamed(OpKind kind, Attributes attributes,
+                                               std::vector<ValueId> inputs,
+                                               std::span<const std::string> names) {
+  if (!status_.ok()) return std::vector<ValueId>(names.size(), kNoValue);
   auto types = InferTypes(program_, kind, attributes, inputs);
   if (!types.ok()) {
     Fail(Annotate(types.status(), names[0]));
-    return none;
+    return std::vector<ValueId>(names.size(), kNoValue);
   }
   TROUPE_CHECK(types->size() == names.size(), "{} has {} outputs", Name(kind), types->size());
   Op op = {.kind = kind,
@@ -325,6 +330,7 @@ std::vector<ValueId> ProgramBuilder::EmitAll(OpKind kind, Attributes attributes,
            .inputs = std::move(inputs),
            .row_chunk = row_chunk_,
            .layer = layer_};
+  op.outputs.reserve(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     op.outputs.push_back(
         AppendValue(program_, names[i], Role::kActivation, chunk_index(), std::move((*types)[i])));
@@ -336,7 +342,7 @@ std::vector<ValueId> ProgramBuilder::EmitAll(OpKind kind, Attributes attributes,
 
 ValueId ProgramBuilder::Emit(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
                              const std::string& name) {
-  return EmitAll(kind, std::move(attributes), std::move(inputs), {name})[0];
+  return EmitNamed(kind, std::move(attributes), std::move(inputs), {&name, 1})[0];
 }
 
 void ProgramBuilder::EmitInto(ValueId output, OpKind kind, Attributes attributes,

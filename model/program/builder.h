@@ -152,6 +152,8 @@ class ProgramBuilder {
   ChunkInterface& chunk() { return program_.chunks.back(); }
 
  private:
+  std::vector<ValueId> EmitNamed(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
+                                 std::span<const std::string> names);
   // The sharding of a parameter's rows; a whole matrix is assigned to the rank with the fewest
   // elements.
   std::vector<ParameterEntry::Shards> ShardsOf(const ParameterSpec& spec);

@@ -14,16 +14,12 @@ GradientContext::GradientContext(Program& program, int chunk_index)
       gradients_(program.values.size(), kNoValue),
       forward_(program.Ops(chunk_index, Piece::kForward)),
       maker_(program.values.size(), nullptr),
-      readers_(program.values.size()),
       parameter_gradient_(program.values.size(), kNoValue),
       backward_(program.ops[chunk_index][static_cast<int>(Piece::kBackward)]) {
   for (const ParameterEntry& entry : program.parameters)
     parameter_gradient_[entry.unsharded] = entry.gradient;
   for (const Op& op : forward_) {
     for (const ValueId output : op.outputs) maker_[static_cast<size_t>(output)] = &op;
-    for (const ValueId input : op.inputs) {
-      if (input != kNoValue) readers_[static_cast<size_t>(input)].push_back(&op);
-    }
   }
 }
 
@@ -32,10 +28,13 @@ ValueId GradientContext::GradientOf(ValueId value) const {
 }
 
 const Op* GradientContext::ReaderOf(ValueId value, OpKind kind) const {
-  for (const Op* reader : readers_[static_cast<size_t>(value)]) {
-    if (reader->kind == kind) return reader;
-  }
-  return nullptr;
+  const Op* const maker = MakerOf(value);
+  const Op* const end = forward_.data() + forward_.size();
+  const Op* const reader =
+      std::find_if(maker == nullptr ? forward_.data() : maker + 1, end, [&](const Op& op) {
+        return op.kind == kind && std::ranges::find(op.inputs, value) != op.inputs.end();
+      });
+  return reader == end ? nullptr : reader;
 }
 
 const Op* GradientContext::MakerOf(ValueId value) const {
@@ -68,8 +67,8 @@ StatusOr<ValueId> GradientContext::EmitAgain(OpKind kind, const Attributes& attr
 }
 
 ValueId GradientContext::RowsOfGradient(ValueId target) {
+  if (program_.value(target).view_of == kNoValue) return kNoValue;
   const Value rows = program_.value(target);
-  if (rows.view_of == kNoValue) return kNoValue;
   TROUPE_CHECK(gradients_[target] == kNoValue, "{} has two uses", rows.name);
   const Value whole = program_.value(rows.view_of);
   if (gradients_[whole.id] == kNoValue) {

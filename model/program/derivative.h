@@ -53,10 +53,9 @@ class GradientContext {
   const int chunk_index_;
   std::vector<ValueId> gradients_;    // by value of F
   std::map<ValueId, ValueId> again_;  // values of F that B recomputes
-  const std::vector<Op> forward_;
-  std::vector<const Op*> maker_;                 // by value of F
-  std::vector<std::vector<const Op*>> readers_;  // by value of F, in order
-  std::vector<ValueId> parameter_gradient_;      // by unsharded parameter
+  const std::vector<Op>& forward_;
+  std::vector<const Op*> maker_;             // by value of F
+  std::vector<ValueId> parameter_gradient_;  // by unsharded parameter
   std::vector<Op>& backward_;
   int16_t row_chunk_ = -1;
 };

@@ -197,11 +197,11 @@ model::PerAxis FullestShard(const Program& program) {
 }  // namespace
 
 StatusOr<Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
-                             bool verify) {
+                             bool runs) {
   const Mesh mesh(plan.mesh());
   const int first = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
   TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(spec, plan, first));
-  options.verify = verify;
+  options.runs = runs;
   TROUPE_ASSIGN_OR_RETURN(Program program, model::BuildProgram(options));
   if (!options.whole_matrices) return program;
   const model::PerAxis fullest = FullestShard(program);

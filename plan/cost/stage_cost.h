@@ -21,10 +21,10 @@ struct StageCost {
 
 // Builds the program of the first of the ranks at `pipe_rank`, which has the largest slices; where
 // whole matrices are sharded, of the first rank among those with the most elements.
-// INVALID_ARGUMENT where it cannot be built. `verify`: see model::BuildOptions. REQUIRES: `plan`
-// has mesh, chunks and bucket.
+// INVALID_ARGUMENT where it cannot be built. `runs`: see model::BuildOptions. REQUIRES: `plan` has
+// mesh, chunks and bucket.
 StatusOr<model::Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
-                                    bool verify = true);
+                                    bool runs = true);
 
 // The cost of the ranks at `pipe_rank`. INVALID_ARGUMENT where the plan's schedule does not parse.
 // REQUIRES: `program` is BuildStage's.
@@ -39,7 +39,8 @@ struct StageMemory {
   int64_t bytes(const std::vector<int>& live) const;
 };
 
-// `split_backward`: some action runs I and W apart. REQUIRES: `program` is BuildStage's.
+// `split_backward`: some action runs I and W apart. REQUIRES: `program` is BuildStage's; with
+// `split_backward` its I and W are filled.
 StageMemory MemoryOfStage(const v1::JobSpec& spec, const v1::Plan& plan,
                           const model::Program& program, bool split_backward);
 

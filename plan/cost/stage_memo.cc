@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "model/passes/passes.h"
 #include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 
@@ -10,6 +11,14 @@ namespace {
 
 // The values of the programs that are kept, some 1 KB each.
 constexpr size_t kMostValues = size_t{1} << 16;
+
+// The position in an island at which the ranks of a stage begin, as far as it decides which of
+// their groups cross islands: where stages divide an island, none does.
+int PositionInIsland(const Mesh& mesh, const v1::DeviceProfile& profile, int pipe_rank) {
+  const int stage_ranks = mesh.ranks() / mesh.degree(model::Axis::kPipe);
+  if (profile.devices_per_island() % stage_ranks == 0) return 0;
+  return pipe_rank * stage_ranks % profile.devices_per_island();
+}
 
 // The properties on which a stage's program, memory and time depend.
 std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, int pipe_rank) {
@@ -25,9 +34,9 @@ std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, 
                         chunk.has_head() ? "h" : "", distance(chunk.chunk() - 1),
                         distance(chunk.chunk() + 1));
   }
-  const int first = Mesh(plan.mesh()).RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
   return fmt::format("{}{} {} {}", kind, plan.schedule().interleaves_pairs(),
-                     plan.tensor_parallel_parts(), first % profile.devices_per_island());
+                     plan.tensor_parallel_parts(),
+                     PositionInIsland(Mesh(plan.mesh()), profile, pipe_rank));
 }
 
 // Gives the chunks of `program`, which was built for a stage of the same kind, the numbers that
@@ -59,7 +68,7 @@ StatusOr<StageMemo::Stage*> StageMemo::StageOf(const v1::Plan& plan, const Stage
     return &known->second;
   }
   TROUPE_ASSIGN_OR_RETURN(model::Program program,
-                          BuildStage(spec_, plan, run.pipe_rank, /*verify=*/false));
+                          BuildStage(spec_, plan, run.pipe_rank, /*runs=*/false));
   if (values_ + program.values.size() > kMostValues) {
     stages_.clear();
     values_ = 0;
@@ -73,7 +82,12 @@ StatusOr<StageMemo::Stage*> StageMemo::StageOf(const v1::Plan& plan, const Stage
 StatusOr<const StageMemory*> StageMemo::MemoryOf(const v1::Plan& plan, const StageRun& run) {
   TROUPE_ASSIGN_OR_RETURN(Stage* const stage, StageOf(plan, run));
   std::optional<StageMemory>& memory = stage->memory[run.split_backward ? 1 : 0];
-  if (!memory) memory = MemoryOfStage(spec_, plan, stage->program, run.split_backward);
+  if (memory) return &*memory;
+  if (run.split_backward && !stage->is_split) {
+    model::SplitBackward(stage->program);
+    stage->is_split = true;
+  }
+  memory = MemoryOfStage(spec_, plan, stage->program, run.split_backward);
   return &*memory;
 }
 

@@ -2,8 +2,8 @@
 //
 // A planner compares many plans of one job, and the ranks of a pipeline are mostly equal. Two
 // stages are of one kind if their chunks hold the same blocks, have the same neighbours on their
-// rank, and begin at the same position in an island; then their programs and times are equal.
-// The memory that it takes is bounded. Not thread-safe.
+// rank, and begin at the same position in an island or divide islands; then their programs and
+// times are equal. The memory that it takes is bounded. Not thread-safe.
 #ifndef TROUPE_PLAN_COST_STAGE_MEMO_H_
 #define TROUPE_PLAN_COST_STAGE_MEMO_H_
 
@@ -44,6 +44,7 @@ class StageMemo {
  private:
   struct Stage {
     model::Program program;
+    bool is_split = false;  // I and W are filled
     // By whether the schedule runs I and W apart; computed at the first request.
     std::optional<StageMemory> memory[2];
     std::optional<StageTime> time[2];

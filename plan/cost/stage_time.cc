@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <map>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -40,23 +40,35 @@ struct TimedOp {
   bool crosses = false;       // the group of a transfer spans islands
   bool asynchronous = false;  // a transfer that something waits for later
   bool last_microbatch = false;
+  bool weight_gradient = false;  // belongs to W
   double seconds = 0;
   model::ValueId value = model::kNoValue;  // the first output of a transfer, or the input of a wait
 };
 using TimedOps = std::vector<TimedOp>;
 
+// Those of B that belong to I, or to W.
+TimedOps PartOf(const TimedOps& backward, bool weight_gradient) {
+  TimedOps part;
+  part.reserve(backward.size());
+  std::ranges::copy_if(backward, std::back_inserter(part),
+                       [&](const TimedOp& op) { return op.weight_gradient == weight_gradient; });
+  return part;
+}
+
 class Clock {
  public:
   // `peak`: FLOPs per second.
-  Clock(const v1::DeviceProfile& profile, double peak, const Mesh& mesh, int rank)
-      : profile_(profile), compute_(profile, peak), mesh_(mesh), rank_(rank) {}
+  Clock(const v1::DeviceProfile& profile, double peak, const Mesh& mesh, int rank,
+        const Program& program)
+      : profile_(profile), compute_(profile, peak), mesh_(mesh), rank_(rank), program_(program) {}
 
-  TimedOps TimesOf(const Program& program, const std::vector<Op>& ops) {
+  TimedOps TimesOf(const std::vector<Op>& ops) {
     TimedOps times;
     times.reserve(ops.size());
     for (const Op& op : ops) {
-      TimedOp timed = TimeOf(program, op);
+      TimedOp timed = TimeOf(op);
       timed.last_microbatch = op.last_microbatch;
+      timed.weight_gradient = op.part == model::Part::kWeightGradient;
       times.push_back(timed);
     }
     return times;
@@ -66,13 +78,13 @@ class Clock {
   // transfers one after another on the links of their kind; an asynchronous transfer costs only the
   // part that the operations before its wait do not hide. `last_microbatch`: includes the
   // operations that only the last microbatch has.
-  static Time Of(std::initializer_list<const TimedOps*> lists, bool last_microbatch = false) {
+  Time Of(std::initializer_list<const TimedOps*> lists, bool last_microbatch = false) const {
     Time time;
     // The time, in seconds after the first operation, at which the links are free; transfers within
     // an island do not wait for those across islands.
     double links_free[2] = {};
     // End times of asynchronous collectives, by first output.
-    std::map<model::ValueId, double> ends;
+    std::vector<double> ends(program_.values.size());
     const auto wait_until = [&time](double end) {
       time.communication += std::max(0.0, end - time.total());
     };
@@ -80,12 +92,12 @@ class Clock {
       for (const TimedOp& op : *ops) {
         if (op.last_microbatch && !last_microbatch) continue;
         if (op.kind == TimedOp::Kind::kCompute) time.compute += op.seconds;
-        if (op.kind == TimedOp::Kind::kWait) wait_until(ends[op.value]);
+        if (op.kind == TimedOp::Kind::kWait) wait_until(ends[static_cast<size_t>(op.value)]);
         if (op.kind != TimedOp::Kind::kTransfer) continue;
         double& free = links_free[op.crosses ? 1 : 0];
         free = std::max(free, time.total()) + op.seconds;
         if (op.asynchronous) {
-          ends[op.value] = free;
+          ends[static_cast<size_t>(op.value)] = free;
         } else {
           wait_until(free);
         }
@@ -102,16 +114,16 @@ class Clock {
   }
 
  private:
-  TimedOp TimeOf(const Program& program, const Op& op) {
+  TimedOp TimeOf(const Op& op) {
     TimedOp timed;
     // A copy is a view.
     if (op.kind == model::OpKind::kCopy) return timed;
     if (op.kind == model::OpKind::kWait) {
       return {.kind = TimedOp::Kind::kWait, .value = op.inputs[0]};
     }
-    const std::optional<model::CollectiveCost> collective = model::CollectiveCostOf(program, op);
+    const std::optional<model::CollectiveCost> collective = model::CollectiveCostOf(program_, op);
     if (!collective) {
-      return {.kind = TimedOp::Kind::kCompute, .seconds = compute_.Of(op, program)};
+      return {.kind = TimedOp::Kind::kCompute, .seconds = compute_.Of(op, program_)};
     }
     timed.kind = TimedOp::Kind::kTransfer;
     timed.crosses = Crosses(collective->group);
@@ -147,6 +159,7 @@ class Clock {
   const ComputeSeconds compute_;
   const Mesh& mesh_;
   const int rank_;
+  const Program& program_;
   std::vector<std::pair<CollectiveGroup, bool>>
       crosses_;  // whether each group seen so far crosses islands
 };
@@ -161,26 +174,26 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, do
                       const StageRun& run, const Program& program) {
   const Mesh mesh(plan.mesh());
   const int rank = mesh.RankOf({{run.pipe_rank, 0, 0, 0, 0, 0}});
-  Clock clock(profile, peak, mesh, rank);
+  Clock clock(profile, peak, mesh, rank, program);
   StageTime stage;
-  const TimedOps update = clock.TimesOf(program, program.update);
-  Time in_schedule, once = Clock::Of({&update});
+  const TimedOps update = clock.TimesOf(program.update);
+  Time in_schedule, once = clock.Of({&update});
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     const model::ChunkInterface& chunk = program.chunks[c];
     const auto times_of = [&](Piece piece) {
-      return clock.TimesOf(program, program.Ops(static_cast<int>(c), piece));
+      return clock.TimesOf(program.Ops(static_cast<int>(c), piece));
     };
     const TimedOps forward_ops = times_of(Piece::kForward);
     const TimedOps backward_ops = times_of(Piece::kBackward);
-    const Time forward_alone = Clock::Of({&forward_ops});
-    const Time backward_alone = Clock::Of({&backward_ops});
-    const TimedOps input_gradient_ops = times_of(Piece::kInputGradient);
-    Time forward = forward_alone, input_gradient = Clock::Of({&input_gradient_ops});
+    const Time forward_alone = clock.Of({&forward_ops});
+    const Time backward_alone = clock.Of({&backward_ops});
+    const TimedOps input_gradient_ops = PartOf(backward_ops, /*weight_gradient=*/false);
+    Time forward = forward_alone, input_gradient = clock.Of({&input_gradient_ops});
     // In B the asynchronous transfers of I may overlap with W.
     Time weight_gradient = backward_alone - input_gradient;
     if (run.split_backward) {
-      const TimedOps weight_gradient_ops = times_of(Piece::kWeightGradient);
-      weight_gradient = Clock::Of({&weight_gradient_ops});
+      const TimedOps weight_gradient_ops = PartOf(backward_ops, /*weight_gradient=*/true);
+      weight_gradient = clock.Of({&weight_gradient_ops});
     }
     // Neighbouring chunks of one rank exchange data in the rank's memory.
     const auto is_elsewhere = [&](int other) {
@@ -200,8 +213,8 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, do
     // The parts of Unshard and Reduce that the first forward and the last backward do not hide.
     const TimedOps unshard_ops = times_of(Piece::kUnshard);
     const TimedOps reduce_ops = times_of(Piece::kReduce);
-    once += Clock::Of({&unshard_ops, &forward_ops}) - forward_alone;
-    once += Clock::Of({&backward_ops, &reduce_ops}, true) - backward_alone;
+    once += clock.Of({&unshard_ops, &forward_ops}) - forward_alone;
+    once += clock.Of({&backward_ops, &reduce_ops}, true) - backward_alone;
   }
   stage.outside_schedule = once.total();
   stage.compute = in_schedule.compute + once.compute;

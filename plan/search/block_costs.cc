@@ -128,7 +128,7 @@ StatusOr<BlockCosts> BlockCosts::MeasureWhole(const v1::JobSpec& spec, int conte
   options.shard_run = 0;
   options.whole_matrices = false;
   options.no_weight_decay.clear();
-  options.verify = false;
+  options.runs = false;
   // The head of a large microbatch would have thousands of groups of rows. Fewer groups take fewer
   // launches and read the table less often.
   const int64_t rows = options.micro_batch_size * options.sequence_length /

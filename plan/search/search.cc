@@ -285,16 +285,17 @@ class Search {
   // Varies the other keys of the best layouts, and sorts these again.
   void VaryBest() {
     std::vector<FoundLayout>& best = result_.best;
-    OnAllCores(
-        std::min(best.size(), static_cast<size_t>(std::max(options_.varied, 0))), [&](size_t i) {
-          FoundLayout& found = best[i];
-          VariedLayout varied = Vary(spec_, profile_, {found.spec, found.keys},
-                                     {.memory_bytes = found.memory_bytes, .time = found.time});
-          if (varied.layout.keys == found.keys) return;
-          found = {std::move(varied.layout.spec), std::move(varied.layout.keys),
-                   *varied.estimate.time,         varied.estimate.memory_bytes,
-                   varied.bound.seconds,          varied.bound.bytes};
-        });
+    OnAllCores(std::min(best.size(), static_cast<size_t>(std::max(options_.varied, 0))),
+               [&](size_t i) {
+                 FoundLayout& found = best[i];
+                 VariedLayout varied =
+                     Vary(spec_, profile_, {found.spec, found.keys},
+                          {.memory_bytes = found.memory_bytes, .time = found.time}, bounds_);
+                 if (varied.layout.keys == found.keys) return;
+                 found = {std::move(varied.layout.spec), std::move(varied.layout.keys),
+                          *varied.estimate.time,         varied.estimate.memory_bytes,
+                          varied.bound.seconds,          varied.bound.bytes};
+               });
     std::stable_sort(best.begin(), best.end(), IsFaster);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -206,17 +207,16 @@ std::vector<Layout> VariantsOf(const v1::JobSpec& stated, const Layout& layout,
 }
 
 VariedLayout Vary(const v1::JobSpec& stated, const v1::DeviceProfile& profile, Layout layout,
-                  const LayoutEstimate& estimate) {
+                  const LayoutEstimate& estimate, LayoutBounds& bounds) {
   VariedLayout varied = {std::move(layout), estimate, {}};
-  const auto model = MakeModelConfig(varied.layout.spec.model());
-  const auto peak = PeakFor(varied.layout.spec, profile);
-  if (!model.ok() || !peak.ok()) return varied;
-  LayoutBounds bounds(*model, profile, *peak);
+  // The limit only falls: a layout that was not worth its keys once never is.
+  std::set<std::string> seen = {varied.layout.spec.SerializeAsString()};
   for (int round = 0; round < kRounds; ++round) {
     const double before = varied.estimate.time->seconds;
     for (const VariedKey key : kVariedKeys) {
       for (Layout& variant : VariantsOf(stated, varied.layout, profile, key)) {
         const double limit = kWorthAKey * varied.estimate.time->seconds;
+        if (!seen.insert(variant.spec.SerializeAsString()).second) continue;
         if (!IsValid(variant.spec)) continue;
         if (bounds.Of(variant.spec).seconds >= limit) continue;
         const auto found = EstimateLayout(variant.spec, profile, limit,

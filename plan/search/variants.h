@@ -41,9 +41,9 @@ struct VariedLayout {
 };
 
 // Varies one key after the other while a step gets shorter and the memory suffices. `estimate` is
-// that of `layout`, and has a time.
+// that of `layout`, and has a time; `bounds` are of the same model and profile.
 VariedLayout Vary(const v1::JobSpec& stated, const v1::DeviceProfile& profile, Layout layout,
-                  const LayoutEstimate& estimate);
+                  const LayoutEstimate& estimate, LayoutBounds& bounds);
 
 }  // namespace troupe
 

@@ -10,6 +10,7 @@
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/search/search.h"
+#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 namespace {
@@ -53,7 +54,10 @@ std::vector<std::string> VariedKeys(const v1::JobSpec& stated, const v1::DeviceP
   EXPECT_TRUE(layout.ok()) << layout.status();
   const auto estimate = EstimateLayout(layout->spec, profile);
   EXPECT_TRUE(estimate.ok() && estimate->time.has_value()) << estimate.status();
-  const VariedLayout varied = Vary(stated, profile, *layout, *estimate);
+  const auto model = MakeModelConfig(layout->spec.model());
+  EXPECT_TRUE(model.ok()) << model.status();
+  LayoutBounds bounds(*model, profile, profile.float32_flops_per_second());
+  const VariedLayout varied = Vary(stated, profile, *layout, *estimate, bounds);
   EXPECT_LT(varied.estimate.time->seconds, estimate->time->seconds);
   EXPECT_LE(varied.bound.seconds, varied.estimate.time->seconds);
   EXPECT_LE(varied.bound.bytes, varied.estimate.memory_bytes);
