@@ -29,10 +29,10 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 // The longest wait for something that happens soon.
-constexpr auto kLimit = seconds(60);
+constexpr auto kLongestWait = seconds(60);
 
 // Holds up who passes while it is closed.
-class Gate {
+class WorkGate {
  public:
   void Close() {
     const std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ class Gate {
   }
   void Pass() {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, kLimit, [this] { return is_open_; }));
+    EXPECT_TRUE(changed_.wait_for(lock, kLongestWait, [this] { return is_open_; }));
   }
 
  private:
@@ -57,7 +57,7 @@ class Gate {
 // A MemoryStore that is read through a gate.
 class GatedStore final : public Store {
  public:
-  explicit GatedStore(Gate& gate) : gate_(gate) {}
+  explicit GatedStore(WorkGate& gate) : gate_(gate) {}
   StatusOr<std::string> Get(std::string_view key) const override { return store_.Get(key); }
   Status Scan(std::string_view begin, std::string_view end,
               const std::function<bool(std::string_view key, std::string_view value)>& visit)
@@ -70,7 +70,7 @@ class GatedStore final : public Store {
   }
 
  private:
-  Gate& gate_;
+  WorkGate& gate_;
   MemoryStore store_;
 };
 
@@ -90,7 +90,7 @@ class Calls {
   // Waits until `ended` calls have ended, and returns the ends of all that have.
   std::vector<grpc::Status> WaitFor(size_t ended) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, kLimit, [&] { return ends_.size() >= ended; }));
+    EXPECT_TRUE(changed_.wait_for(lock, kLongestWait, [&] { return ends_.size() >= ended; }));
     return ends_;
   }
 
@@ -102,7 +102,7 @@ class Calls {
 };
 
 void SetDeadline(grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() + kLimit);
+  context->set_deadline(std::chrono::system_clock::now() + kLongestWait);
   context->set_wait_for_ready(true);
 }
 
@@ -110,7 +110,7 @@ void SetDeadline(grpc::ClientContext* context) {
 class OverloadTest : public testing::Test {
  protected:
   ~OverloadTest() override {
-    for (Gate* const gate : {&plans_, &checks_, &store_reads_}) gate->Open();
+    for (WorkGate* const gate : {&plans_, &checks_, &store_reads_}) gate->Open();
     if (server_ == nullptr) return;
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
@@ -125,7 +125,7 @@ class OverloadTest : public testing::Test {
     const StatusOr<ServicePools> pools = SpawnServicePools(*actors_, most_waiting);
     ASSERT_TRUE(pools.ok()) << pools.status();
     EngineOptions options{.system = actors_.get(), .store = &store_, .clock = &clock_};
-    options.machine.limits = MakeTimeLimits(ToSeconds(kLimit));
+    options.machine.limits = MakeTimeLimits(ToSeconds(kLongestWait));
     options.machine.planner = GatedPlanner();
     auto engine = Engine::Start(std::move(options));
     ASSERT_TRUE(engine.ok()) << engine.status();
@@ -229,7 +229,7 @@ class OverloadTest : public testing::Test {
     EXPECT_EQ(refused, refusals) << "of " << ends.size();
   }
 
-  Gate plans_, checks_, store_reads_;
+  WorkGate plans_, checks_, store_reads_;
 
  private:
   Planner GatedPlanner() {
@@ -316,9 +316,9 @@ TEST_F(OverloadTest, NewWatchersBeyondTheirLimitAreRefusedAndNothingElseWaits) {
 }
 
 // A worker's stream, on a connection of its own that buffers little ahead of its reader.
-class Worker {
+class ConnectedWorker {
  public:
-  Worker(const std::string& address, const std::string& name) {
+  ConnectedWorker(const std::string& address, const std::string& name) {
     grpc::ChannelArguments small;
     small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
@@ -335,7 +335,7 @@ class Worker {
     v1::CoordinatorMessage welcome;
     EXPECT_TRUE(stream_->Read(&welcome) && welcome.has_welcome()) << welcome.ShortDebugString();
   }
-  ~Worker() { context_.TryCancel(); }
+  ~ConnectedWorker() { context_.TryCancel(); }
 
   // Each heartbeat is answered.
   void WriteHeartbeats(int count) {
@@ -362,8 +362,8 @@ TEST_F(OverloadTest, AWorkerThatDoesNotReadLosesItsSessionAndStreamAlone) {
   constexpr int kTogether = 256;
   constexpr int kMostWritten = 1 << 16;  // far more than connection and queue hold
   StartServer({}, /*most_waiting_messages=*/16);
-  Worker deaf(address(), "deaf");
-  Worker other(address(), "other");
+  ConnectedWorker deaf(address(), "deaf");
+  ConnectedWorker other(address(), "other");
   ASSERT_EQ(StateOf("deaf"), "READY");
   int written = 0;
   for (; written < kMostWritten && StateOf("deaf") == "READY"; written += kTogether) {
@@ -378,7 +378,7 @@ TEST_F(OverloadTest, AWorkerThatDoesNotReadLosesItsSessionAndStreamAlone) {
   const grpc::Status end = deaf.Finish();
   EXPECT_EQ(end.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(end.error_message(), "16 messages wait for this worker");
-  const Worker again(address(), "deaf");
+  const ConnectedWorker again(address(), "deaf");
   EXPECT_EQ(StateOf("deaf"), "READY");
 }
 

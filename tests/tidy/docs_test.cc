@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
@@ -17,28 +15,6 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string TextOf(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::vector<std::string> Matches(const std::string& text, const std::regex& pattern) {
-  std::vector<std::string> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
-    found.push_back((*it)[1]);
-  }
-  return found;
-}
-
-std::vector<fs::path> Pages() {
-  std::vector<fs::path> pages = {"README.md", "CONTRIBUTING.md", "bench/README.md",
-                                 "examples/README.md"};
-  for (const fs::directory_entry& entry : fs::directory_iterator("docs")) {
-    if (entry.path().extension() == ".md") pages.push_back(entry.path());
-  }
-  return pages;
-}
 
 // The texts between backticks within a line.
 std::vector<std::string> Quoted(const std::string& text) {
@@ -62,15 +38,16 @@ std::set<std::string> Anchors(const std::string& text) {
 
 TEST(Docs, LinksLeadToFilesAndHeadings) {
   const std::regex link(R"(\]\(([^)\s]+)\))");
-  for (const fs::path& page : Pages()) {
+  for (const SourceFile& file : Pages()) {
+    const fs::path page = file.path;
     for (const std::string& target : Matches(TextOf(page), link)) {
       if (target.starts_with("http") || target.find('[') != std::string::npos) continue;
       const size_t hash = std::min(target.find('#'), target.size());
-      const fs::path file =
+      const fs::path linked =
           hash == 0 ? page : (page.parent_path() / target.substr(0, hash)).lexically_normal();
-      EXPECT_TRUE(fs::exists(file)) << page << " links to " << target;
-      if (hash == target.size() || file.extension() != ".md") continue;
-      EXPECT_TRUE(Anchors("\n" + TextOf(file)).contains(target.substr(hash + 1)))
+      EXPECT_TRUE(fs::exists(linked)) << page << " links to " << target;
+      if (hash == target.size() || linked.extension() != ".md") continue;
+      EXPECT_TRUE(Anchors("\n" + TextOf(linked)).contains(target.substr(hash + 1)))
           << page << " links to " << target;
     }
   }
@@ -88,7 +65,8 @@ TEST(Docs, PathsExist) {
   top_folders.insert(SourceFolders().begin(), SourceFolders().end());
   const std::regex path("[\\w./-]+");
   size_t paths = 0;
-  for (const fs::path& page : Pages()) {
+  for (const SourceFile& file : Pages()) {
+    const fs::path page = file.path;
     for (const std::string& text : Quoted(TextOf(page))) {
       if (!std::regex_match(text, path) || IsOfAnExample(text)) continue;
       if (text.find('/') == std::string::npos || !top_folders.contains(TopFolder(text))) continue;
@@ -121,7 +99,8 @@ TEST(Docs, EveryFolderOfSourcesIsDescribed) {
 
 TEST(Docs, EveryPageIsInTheIndex) {
   const std::string index = TextOf("docs/README.md");
-  for (const fs::path& page : Pages()) {
+  for (const SourceFile& file : Pages()) {
+    const fs::path page = file.path;
     const std::string name = page.filename();
     if (page.parent_path() != "docs" || name == "README.md") continue;
     EXPECT_NE(index.find("](" + name + ")"), std::string::npos) << name;
@@ -142,7 +121,8 @@ TEST(Docs, KeysAreThoseOfTheJobFile) {
   const std::set<std::string> others = {"model.embed_tokens.weight", "model.safetensors",
                                         "model.safetensors.index.json", "optimizer.applied_steps",
                                         "lr_schedule.cooldown_steps"};
-  for (const fs::path& page : Pages()) {
+  for (const SourceFile& file : Pages()) {
+    const fs::path page = file.path;
     for (const std::string& text : Quoted(TextOf(page))) {
       const std::string key = text.substr(0, text.find(": "));
       if (!std::regex_match(key, std::regex("[a-z_]+(\\.[a-z_]+)+")) || others.contains(key))

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -11,25 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "tests/tidy/sources.h"
+
 namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr char kList[] = "base/metrics/metric_list.h";
-
-std::string TextOf(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::vector<std::string> Matches(const std::string& text, const std::regex& pattern) {
-  std::vector<std::string> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
-    found.push_back((*it)[1]);
-  }
-  return found;
-}
 
 struct DeclaredMetric {
   std::string kind;      // "Counter", "Gauge" or "Histogram"

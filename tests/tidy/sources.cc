@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <regex>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -77,6 +79,19 @@ const std::vector<SourceFile>& ProgramFiles() {
 const std::vector<SourceFile>& Pages() {
   static const std::vector<SourceFile> kPages = ReadPages();
   return kPages;
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> Matches(const std::string& text, const std::regex& pattern) {
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
 }
 
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }

@@ -3,6 +3,7 @@
 #define TROUPE_TESTS_TIDY_SOURCES_H_
 
 #include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,12 @@ const std::vector<SourceFile>& ProgramFiles();
 
 // Returns all Markdown pages. REQUIRES: as of Sources().
 const std::vector<SourceFile>& Pages();
+
+// Returns the text of a file; empty if it cannot be read.
+std::string TextOf(const std::string& path);
+
+// Returns the first group of each match of `pattern` in `text`.
+std::vector<std::string> Matches(const std::string& text, const std::regex& pattern);
 
 // Returns "checkpoint" for "checkpoint/format/manifest.h".
 std::string TopFolder(const std::string& path);

@@ -17,7 +17,7 @@
 namespace troupe {
 namespace {
 
-constexpr auto kLimit = std::chrono::seconds(60);
+constexpr auto kEndLimit = std::chrono::seconds(60);
 constexpr int kMessages = 3 * StreamCallbacks::kUnhandledMax;
 constexpr size_t kMostUnwritten = 8;
 
@@ -46,7 +46,7 @@ class Coordinator final : public v1::WorkerService::Service {
     }
     {
       std::unique_lock lock(mutex_);
-      EXPECT_TRUE(changed_.wait_for(lock, kLimit, [this] { return reads_; }));
+      EXPECT_TRUE(changed_.wait_for(lock, kEndLimit, [this] { return reads_; }));
     }
     v1::WorkerMessage ignored;
     while (stream->Read(&ignored)) {
@@ -107,11 +107,11 @@ class CoordinatorStreamTest : public ::testing::Test {
   }
   bool AwaitMessages(size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kLimit, [&] { return numbers_.size() >= count; });
+    return changed_.wait_for(lock, kEndLimit, [&] { return numbers_.size() >= count; });
   }
   bool AwaitClose() {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kLimit, [&] { return is_closed_; });
+    return changed_.wait_for(lock, kEndLimit, [&] { return is_closed_; });
   }
   size_t count() {
     const std::lock_guard lock(mutex_);

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-constexpr Duration kLimit = std::chrono::seconds(20);
+constexpr Duration kWaitLimit = std::chrono::seconds(20);
 
 class DescriptorWatchTest : public ::testing::Test {
  protected:
@@ -40,13 +40,13 @@ TEST_F(DescriptorWatchTest, ReportsOnceUntilArmedAgain) {
   Look();
   EXPECT_TRUE(reports_.empty()) << "nothing is armed";
   watch_.Arm(token, DescriptorWatch::kReadable);
-  watch_.Wait(kLimit);
+  watch_.Wait(kWaitLimit);
   EXPECT_EQ(reports_, std::vector<unsigned>{DescriptorWatch::kReadable});
   Fill();
   Look();
   EXPECT_EQ(reports_.size(), 1u) << "its owner has not read yet";
   watch_.Arm(token, DescriptorWatch::kReadable);
-  watch_.Wait(kLimit);
+  watch_.Wait(kWaitLimit);
   EXPECT_EQ(reports_.size(), 2u);
 }
 
@@ -54,8 +54,8 @@ TEST_F(DescriptorWatchTest, AReportThatItsOwnerHasNoRoomForIsRepeated) {
   watch_.Arm(Add(ends_[0]), DescriptorWatch::kReadable);
   Fill();
   room_ = false;
-  watch_.Wait(kLimit);
-  watch_.Wait(kLimit);
+  watch_.Wait(kWaitLimit);
+  watch_.Wait(kWaitLimit);
   EXPECT_EQ(reports_.size(), 2u);
   room_ = true;
   watch_.Wait(Duration::zero());
@@ -78,7 +78,7 @@ TEST_F(DescriptorWatchTest, TheEndOfTheOtherSideIsReportedAsWhatIsArmed) {
   watch_.Arm(Add(ends_[0]), DescriptorWatch::kReadable);
   close(ends_[1]);
   ends_[1] = dup(ends_[0]);
-  watch_.Wait(kLimit);
+  watch_.Wait(kWaitLimit);
   EXPECT_EQ(reports_, std::vector<unsigned>{DescriptorWatch::kReadable});
   Look();
   EXPECT_EQ(reports_.size(), 1u);

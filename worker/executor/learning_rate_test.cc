@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-LearningRateSchedule Schedule(v1::DecayType type) {
+LearningRateSchedule RateSchedule(v1::DecayType type) {
   LearningRateSchedule schedule;
   schedule.peak = 2.0;
   schedule.warmup_steps = 10;
@@ -24,35 +24,35 @@ LearningRateSchedule Schedule(v1::DecayType type) {
 TEST(LearningRate, RisesInALineFromTheFirstStepAndReachesThePeakAtTheLastWarmUpStep) {
   for (v1::DecayType type : {v1::DECAY_TYPE_CONSTANT, v1::DECAY_TYPE_LINEAR, v1::DECAY_TYPE_COSINE,
                              v1::DECAY_TYPE_WSD, v1::DECAY_TYPE_INVERSE_SQRT}) {
-    EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 1), 0.2);
-    EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 5), 1.0);
-    EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 10), 2.0);
+    EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(type), 1), 0.2);
+    EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(type), 5), 1.0);
+    EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(type), 10), 2.0);
   }
 }
 
 TEST(LearningRate, WithoutWarmUpStartsAtThePeak) {
-  LearningRateSchedule schedule = Schedule(v1::DECAY_TYPE_CONSTANT);
+  LearningRateSchedule schedule = RateSchedule(v1::DECAY_TYPE_CONSTANT);
   schedule.warmup_steps = 0;
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 1), 2.0);
 }
 
 TEST(LearningRate, EachDecayPassesItsMiddleAndEndsAtTheMinimum) {
-  EXPECT_DOUBLE_EQ(LearningRate(Schedule(v1::DECAY_TYPE_CONSTANT), 1000), 2.0);
-  EXPECT_DOUBLE_EQ(LearningRate(Schedule(v1::DECAY_TYPE_LINEAR), 60), 2.0 * 0.55);
-  EXPECT_DOUBLE_EQ(LearningRate(Schedule(v1::DECAY_TYPE_COSINE), 60), 2.0 * 0.55);
-  EXPECT_NEAR(LearningRate(Schedule(v1::DECAY_TYPE_COSINE), 35),
+  EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(v1::DECAY_TYPE_CONSTANT), 1000), 2.0);
+  EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(v1::DECAY_TYPE_LINEAR), 60), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(v1::DECAY_TYPE_COSINE), 60), 2.0 * 0.55);
+  EXPECT_NEAR(LearningRate(RateSchedule(v1::DECAY_TYPE_COSINE), 35),
               2.0 * (0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5))), 1e-15);
   // Constant until 110 · 0.8 = 88, then 22 steps of decay.
-  EXPECT_DOUBLE_EQ(LearningRate(Schedule(v1::DECAY_TYPE_WSD), 88), 2.0);
-  EXPECT_DOUBLE_EQ(LearningRate(Schedule(v1::DECAY_TYPE_WSD), 99), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(v1::DECAY_TYPE_WSD), 88), 2.0);
+  EXPECT_DOUBLE_EQ(LearningRate(RateSchedule(v1::DECAY_TYPE_WSD), 99), 2.0 * 0.55);
   for (v1::DecayType type : {v1::DECAY_TYPE_LINEAR, v1::DECAY_TYPE_COSINE, v1::DECAY_TYPE_WSD}) {
-    EXPECT_NEAR(LearningRate(Schedule(type), 110), 0.2, 1e-15);
-    EXPECT_NEAR(LearningRate(Schedule(type), 500), 0.2, 1e-15);
+    EXPECT_NEAR(LearningRate(RateSchedule(type), 110), 0.2, 1e-15);
+    EXPECT_NEAR(LearningRate(RateSchedule(type), 500), 0.2, 1e-15);
   }
 }
 
 TEST(LearningRate, InverseSquareRootFallsWithTheStepDownToTheMinimum) {
-  const LearningRateSchedule schedule = Schedule(v1::DECAY_TYPE_INVERSE_SQRT);
+  const LearningRateSchedule schedule = RateSchedule(v1::DECAY_TYPE_INVERSE_SQRT);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 40), 1.0);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 1000), 0.2);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 100000), 0.2);
@@ -70,7 +70,7 @@ TEST(LearningRate, KeysThatAreSaidToHaveNoEffectHaveNone) {
     SCOPED_TRACE(type);
     v1::JobSpec spec;
     spec.mutable_lr_schedule()->set_decay_type(type);
-    const LearningRateSchedule schedule = Schedule(FindWord<v1::DecayType>(type).value());
+    const LearningRateSchedule schedule = RateSchedule(FindWord<v1::DecayType>(type).value());
     LearningRateSchedule steps = schedule, ratio = schedule, factor = schedule;
     steps.decay_steps *= 2;
     ratio.decay_ratio *= 2;
