@@ -94,7 +94,9 @@ TEST(Adoption, AWorkerThatEndedMeanwhileIsNotBlamedBecauseItMayHaveBeenToldToSto
     RunJob(cluster, 2, 2);
     cluster.Restart();
     cluster.Reconnect("worker-0");
-    cluster.Pass(std::chrono::milliseconds(3100));
+    cluster.Pass(std::chrono::seconds(2));
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::milliseconds(1100));
     EXPECT_THAT(FailureOfNobody(cluster), HasSubstr("did not come back"));
   }
   TestCluster cluster;

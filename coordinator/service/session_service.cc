@@ -67,7 +67,7 @@ class SessionReactor final
       End(OkStatus());
       return;
     }
-    // What the peer still sends has no effect, and gRPC holds it back if it is not read.
+    // Later messages of the peer have no effect, and gRPC holds them back if they are not read.
     if (sink_->HasFinished()) return;
     const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
     first_ = false;

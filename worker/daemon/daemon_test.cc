@@ -48,7 +48,8 @@ TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
     device.set_index(options.session.identity.devices_size() - 1);
     device.set_id(id);
   }
-  std::thread hand([this] {
+  const pthread_t main_thread = pthread_self();
+  std::thread hand([this, main_thread] {
     // Checks the condition whenever the daemon calls the library.
     const auto eventually = [this](const std::function<bool()>& holds) {
       return WaitFor([&](const FakeNvml&) { return holds(); });
@@ -74,7 +75,9 @@ TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
       }
       EXPECT_TRUE(replaced);
     }
-    kill(getpid(), SIGTERM);
+    // Only the main thread is sure to block the signal: other tests may have left threads of
+    // libraries.
+    pthread_kill(main_thread, SIGTERM);
   });
   const StatusOr<int> code = RunDaemon(std::move(options));
   hand.join();
