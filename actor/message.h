@@ -19,9 +19,13 @@
 namespace troupe {
 
 template <typename T>
-concept MessageBody = std::movable<T> && requires {
+concept HasMessageName = requires {
   { T::kMessageName } -> std::convertible_to<std::string_view>;
 };
+
+// The name is asked for first, because whether AnyMessage is movable depends on this concept.
+template <typename T>
+concept MessageBody = HasMessageName<T> && std::movable<T>;
 
 class AnyMessage {
  public:
