@@ -21,6 +21,7 @@
 #include "base/store/memory_store.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/measure.h"
+#include "coordinator/unplaced_planner.h"
 
 namespace troupe {
 namespace {
@@ -28,21 +29,6 @@ namespace {
 // As many as the coordinator has.
 constexpr int kActorThreads = 6;
 constexpr int kWarmup = 200;
-
-Planner FixedPlanner() {
-  return {
-      .complete = [](const v1::JobSpec& spec) -> StatusOr<v1::JobSpec> { return spec; },
-      .make_plan = [](const v1::JobSpec&, const v1::DeviceProfile*) -> StatusOr<v1::Plan> {
-        v1::Plan plan;
-        plan.add_ranks();
-        plan.set_digest("fixed");
-        return plan;
-      },
-      .place = [](const v1::JobSpec&, const v1::Plan&, const ClusterView&) -> StatusOr<v1::Plan> {
-        return FailedPrecondition("there is no device");
-      },
-      .smaller_layout = [](const v1::JobSpec&, int) -> std::optional<v1::JobSpec> { return {}; }};
-}
 
 class Coordinator {
  public:
@@ -52,7 +38,7 @@ class Coordinator {
     TROUPE_CHECK_OK(metrics.status());
     EngineOptions options{
         .system = &actors_, .store = &store_, .clock = &clock_, .metrics = *metrics};
-    options.machine.planner = FixedPlanner();
+    options.machine.planner = MakeUnplacedPlanner();
     options.machine.keep_ended.count = 16;
     StatusOr<std::unique_ptr<Engine>> engine = Engine::Start(std::move(options));
     TROUPE_CHECK_OK(engine.status());

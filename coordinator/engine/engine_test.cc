@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/store/memory_store.h"
+#include "coordinator/unplaced_planner.h"
 
 namespace troupe {
 namespace {
@@ -119,21 +120,6 @@ class FakeMetrics final : public Actor {
   Gate* const gate_;
 };
 
-Planner FakePlanner() {
-  return {
-      .complete = [](const v1::JobSpec& spec) -> StatusOr<v1::JobSpec> { return spec; },
-      .make_plan = [](const v1::JobSpec&, const v1::DeviceProfile*) -> StatusOr<v1::Plan> {
-        v1::Plan plan;
-        plan.add_ranks();
-        plan.set_digest("fake");
-        return plan;
-      },
-      .place = [](const v1::JobSpec&, const v1::Plan&, const ClusterView&) -> StatusOr<v1::Plan> {
-        return FailedPrecondition("there is no device");
-      },
-      .smaller_layout = [](const v1::JobSpec&, int) -> std::optional<v1::JobSpec> { return {}; }};
-}
-
 class EngineTest : public testing::Test {
  protected:
   void StartEngine(size_t most_waiting_events = kMostWaitingEvents,
@@ -144,7 +130,7 @@ class EngineTest : public testing::Test {
                           .metrics = metrics,
                           .most_waiting_events = most_waiting_events,
                           .most_waiting_updates = most_waiting_updates};
-    options.machine.planner = FakePlanner();
+    options.machine.planner = MakeUnplacedPlanner();
     auto engine = Engine::Start(std::move(options));
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);

@@ -20,6 +20,7 @@
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/service_pools.h"
 #include "coordinator/service/session_service.h"
+#include "coordinator/unplaced_planner.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -126,7 +127,7 @@ class OverloadTest : public testing::Test {
     ASSERT_TRUE(pools.ok()) << pools.status();
     EngineOptions options{.system = actors_.get(), .store = &store_, .clock = &clock_};
     options.machine.limits = MakeTimeLimits(ToSeconds(kLongestWait));
-    options.machine.planner = GatedPlanner();
+    options.machine.planner = MakeUnplacedPlanner([this] { plans_.Pass(); });
     auto engine = Engine::Start(std::move(options));
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
@@ -232,22 +233,6 @@ class OverloadTest : public testing::Test {
   WorkGate plans_, checks_, store_reads_;
 
  private:
-  Planner GatedPlanner() {
-    return {
-        .complete = [](const v1::JobSpec& spec) -> StatusOr<v1::JobSpec> { return spec; },
-        .make_plan = [this](const v1::JobSpec&, const v1::DeviceProfile*) -> StatusOr<v1::Plan> {
-          plans_.Pass();
-          v1::Plan plan;
-          plan.add_ranks();
-          plan.set_digest("gated");
-          return plan;
-        },
-        .place = [](const v1::JobSpec&, const v1::Plan&, const ClusterView&) -> StatusOr<v1::Plan> {
-          return FailedPrecondition("there is no device");
-        },
-        .smaller_layout = [](const v1::JobSpec&, int) -> std::optional<v1::JobSpec> { return {}; }};
-  }
-
   SystemClock clock_;
   GatedStore store_{store_reads_};
   std::unique_ptr<ActorSystem> actors_;

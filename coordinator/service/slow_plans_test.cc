@@ -12,6 +12,7 @@
 #include "base/temporary_directory.h"
 #include "checkpoint/format/attempt.h"
 #include "coordinator/service/server.h"
+#include "coordinator/unplaced_planner.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -37,20 +38,10 @@ class SlowPlans : public testing::Test {
     ServerOptions options;
     options.listen = "127.0.0.1:0";
     options.data_directory = directory_.path() + "/catalog";
-    options.planner = {
-        .complete = [](const v1::JobSpec& spec) -> StatusOr<v1::JobSpec> { return spec; },
-        .make_plan = [this](const v1::JobSpec&, const v1::DeviceProfile*) -> StatusOr<v1::Plan> {
-          ++begun_;
-          EXPECT_TRUE(!slow_ || gate_.Wait());
-          v1::Plan plan;
-          plan.add_ranks();
-          plan.set_digest("slow");
-          return plan;
-        },
-        .place = [](const v1::JobSpec&, const v1::Plan&, const ClusterView&) -> StatusOr<v1::Plan> {
-          return FailedPrecondition("there is no device");
-        },
-        .smaller_layout = [](const v1::JobSpec&, int) -> std::optional<v1::JobSpec> { return {}; }};
+    options.planner = MakeUnplacedPlanner([this] {
+      ++begun_;
+      EXPECT_TRUE(!slow_ || gate_.Wait());
+    });
     auto server = Server::Start(options);
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);

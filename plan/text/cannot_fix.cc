@@ -5,11 +5,16 @@
 #include <algorithm>
 
 #include "model/pattern.h"
+#include "model/program/placement.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/reshard.h"
 
 namespace troupe {
 namespace {
+
+using model::Axis;
+
+bool Is(const std::string& axis, Axis which) { return axis == model::Name(which); }
 
 std::string Bytes(int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); }
 
@@ -34,13 +39,14 @@ std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std
                            : "reshard_after_forward: true",
                        ShardAxes(plan));
   }
-  return axis == "data_shard" ? "reshard_after_forward: true keeps less of it"
-                              : fmt::format("more ranks of {} shard it further", ShardAxes(plan));
+  return Is(axis, Axis::kDataShard)
+             ? "reshard_after_forward: true keeps less of it"
+             : fmt::format("more ranks of {} shard it further", ShardAxes(plan));
 }
 
 // The setting that would shard the saved activations which an axis replicates.
 std::string SavedRemedy(const v1::JobSpec& spec, const std::string& axis) {
-  if (axis == "tensor" && !spec.parallelism().sequence_parallel()) {
+  if (Is(axis, Axis::kTensor) && !spec.parallelism().sequence_parallel()) {
     return "sequence_parallel shards those between matmuls over tensor";
   }
   return "context shards them";
@@ -84,19 +90,19 @@ std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan&
   std::vector<std::string> lines;
   for (const v1::AxisReplication& entry : plan.replication()) {
     const std::string& axis = entry.axis();
-    if (axis == "pipe") {
+    if (Is(axis, Axis::kPipe)) {
       lines.push_back(PipeLine(entry, plan));
       continue;
     }
     const bool used = entry.degree() > 1;
     // An axis of degree 1 has no shards to inspect; under zero_stage 3 it would replicate no state.
-    const bool would_shard = axis == "data_shard" && !used && !Shards(spec);
+    const bool would_shard = Is(axis, Axis::kDataShard) && !used && !Shards(spec);
     const int64_t state = would_shard ? 0 : entry.state_bytes();
     std::string line = fmt::format(
         "{} {} {} {} of a rank's {} of state and {} of its {} of saved activations unsharded", axis,
         entry.degree(), used ? "leaves" : "would, with more ranks, leave", Bytes(state),
         Bytes(entry.all_state_bytes()), Bytes(entry.saved_bytes()), Bytes(entry.all_saved_bytes()));
-    if (state > 0 && axis == "data_replicate" && used && !Shards(spec)) {
+    if (state > 0 && Is(axis, Axis::kDataReplicate) && used && !Shards(spec)) {
       line += fmt::format(": data_shard {} in its place, with zero_stage 3, leaves {}",
                           entry.degree(), Bytes(state / entry.degree()));
     } else if (state > 0) {
@@ -104,7 +110,8 @@ std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan&
     }
     if (entry.saved_bytes() > 0) {
       line += fmt::format("; of the activations, {}", SavedRemedy(spec, axis));
-    } else if (axis != "tensor" && axis != "context" && entry.all_saved_bytes() > 0) {
+    } else if (!Is(axis, Axis::kTensor) && !Is(axis, Axis::kContext) &&
+               entry.all_saved_bytes() > 0) {
       line += fmt::format(
           "; those of one microbatch's samples it cannot shard: tensor with sequence_parallel, "
           "context and activation_recomputation do");

@@ -81,7 +81,10 @@ class Cluster {
         },
         [this](const std::string& worker) {
           // NOT_FOUND: it is down.
-          system_.Send(daemons_.at(worker), AnyMessage(StopDaemon{})).IgnoreError();
+          auto events = std::make_shared<std::vector<SessionEvent>>();
+          events->push_back({session::Leave{}, nullptr});
+          system_.Send(daemons_.at(worker), AnyMessage(SessionEvents{std::move(events)}))
+              .IgnoreError();
         });
     mishaps_ = &mishaps;
     Verdict verdict(world_, catalog_, mishaps, load_, outcomes_, mix_.keep_ended);
@@ -146,7 +149,7 @@ class Cluster {
                 node.Spawn("worker",
                            std::make_unique<WorkerProcess>(world_, node.node(), node.store(), name,
                                                            devices, coordinator_),
-                           {.mailbox_capacity = 4096});
+                           {.mailbox_capacity = kSessionCapacity});
           }));
     }
   }

@@ -1,7 +1,12 @@
 #include "tests/simulation/rank_model.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "base/check.h"
+#include "worker/daemon/rank_actor.h"
 
 namespace troupe::simulation {
 namespace {
@@ -10,28 +15,100 @@ using std::chrono::milliseconds;
 
 constexpr Duration kPeerLossLimit = milliseconds(100);
 
+struct ProcessUp {
+  static constexpr std::string_view kMessageName = "rank.process_up";
+};
+struct ProcessGone {
+  static constexpr std::string_view kMessageName = "rank.process_gone";
+};
 struct RankAlarm {
   static constexpr std::string_view kMessageName = "rank.alarm";
-  uint64_t number = 0;
+  uint64_t rank = 0;
   uint64_t wake = 0;
 };
 struct TicketOver {
   static constexpr std::string_view kMessageName = "rank.ticket_over";
-  uint64_t number = 0;
+  uint64_t rank = 0;
 };
 struct StopNow {
   static constexpr std::string_view kMessageName = "rank.stop_now";
-  uint64_t number = 0;
+  uint64_t rank = 0;
 };
 
 }  // namespace
 
+Status RankModel::Start(Context& context) {
+  events_ = MakeEventSender(world_, context);
+  context.SetTimer(DrawDuration(context, milliseconds(5), milliseconds(100)),
+                   AnyMessage(ProcessUp{}));
+  return OkStatus();
+}
+
+Status RankModel::Handle(AnyMessage message, Context& context) {
+  if (const auto* command = message.As<CommandRank>()) {
+    OnCommand(command->command, context);
+  } else if (message.As<KillRank>()) {
+    Kill(context);
+  } else if (message.As<ProcessUp>()) {
+    Up(context);
+  } else if (message.As<ProcessGone>()) {
+    Gone(context);
+  } else if (message.As<OfferAgain>()) {
+    TROUPE_RETURN_IF_ERROR(events_->OfferLater(context));
+  } else {
+    OnMessage(message, context);
+  }
+  if (phase_ == Phase::kGone && events_->done()) context.Stop();
+  return OkStatus();
+}
+
+void RankModel::Up(Context& context) {
+  if (phase_ != Phase::kStarting) return;
+  phase_ = Phase::kIdle;
+  ReportIdle(context);
+}
+
+void RankModel::Kill(Context& context) {
+  if (phase_ == Phase::kDead || phase_ == Phase::kGone) return;
+  context.SetTimer(EndRank() + DrawDuration(context, milliseconds(1), milliseconds(20)),
+                   AnyMessage(ProcessGone{}));
+}
+
+Duration RankModel::EndRank() {
+  world_.End(number_, kPeerLossLimit);
+  phase_ = Phase::kDead;
+  const bool outlives = is_blocked_ && !world_.blocked_writes.at(worker_).killable;
+  return outlives ? world_.BlockedFor(worker_) : Duration::zero();
+}
+
+void RankModel::Gone(Context& context) {
+  v1::ShardDone unsent;
+  if (is_blocked_ && world_.BlockedFor(worker_) == Duration::zero())
+    WriteShard(unsent).IgnoreError();
+  Exit(SIGKILL, context);
+}
+
+void RankModel::Exit(int signal, Context& context) {
+  phase_ = Phase::kGone;
+  Report(session::RankExited{.device = device_, .signal = signal}, context);
+}
+
 void RankModel::ReportToDaemon(v1::WorkerMessage message, Context& context) {
   v1::RankReport report;
   *report.mutable_worker() = std::move(message);
-  // RESOURCE_EXHAUSTED would be a daemon flooded with its ranks' messages.
-  const Status sent =
-      context.Send(context.self(), AnyMessage(RankReported{device_, life_, std::move(report)}));
+  Report(session::RankSaid{device_, std::move(report)}, context);
+}
+
+void RankModel::ReportIdle(Context& context) {
+  v1::RankReport idle;
+  idle.mutable_idle();
+  Report(session::RankSaid{device_, std::move(idle)}, context);
+}
+
+template <typename What>
+void RankModel::Report(What what, Context& context) {
+  // An error would be a daemon flooded with its ranks' reports.
+  const Status sent = events_->Report(std::move(what), context);
   world_.truth.Check(sent.ok(), 15, ToString(sent));
 }
 
@@ -40,7 +117,7 @@ void RankModel::Wake(Duration delay, Context& context) {
 }
 
 void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
-  if (phase_ == Phase::kDead) return;
+  if (phase_ == Phase::kDead || phase_ == Phase::kGone) return;
   if (command.has_begin()) {
     Begin(command.begin(), context);
     return;
@@ -94,60 +171,54 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
   }
 }
 
-bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
+void RankModel::OnMessage(const AnyMessage& message, Context& context) {
   if (const auto* alarm = message.As<RankAlarm>()) {
-    if (alarm->number != number_) return false;
-    if (alarm->wake == wake_) OnAlarm(context);
+    if (alarm->rank == number_ && alarm->wake == wake_) OnAlarm(context);
   } else if (const auto* saved = message.As<SaveOver>()) {
-    if (saved->rank != number_) return false;
-    const bool ended =
-        phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead;
-    if (!ended && save_ && saved->save == save_number_) EndSave(context);
+    const bool is_current = saved->rank == number_ && saved->save == save_number_;
+    if (is_current && !HasEnded() && save_) EndSave(context);
   } else if (const auto* over = message.As<TicketOver>()) {
-    if (over->number != number_) return false;
-    if (phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead) return true;
-    if (is_blocked_ && context.Now() >= ticket_deadline_) {
-      context.SetTimer(world_.limits.abort, AnyMessage(TicketOver{number_}));
-    } else if (context.Now() >= ticket_deadline_) {
-      Stopped("the ticket has expired", context);
-    } else {
-      context.SetTimer(ticket_deadline_ - context.Now(), AnyMessage(TicketOver{number_}));
-    }
+    if (over->rank == number_ && !HasEnded()) OnTicketOver(context);
   } else if (const auto* stop = message.As<StopNow>()) {
-    if (stop->number != number_) return false;
     // A rank that is blocked in a write does not end by itself.
-    if (phase_ == Phase::kStopping && !is_blocked_) Stopped("stopped", context);
+    if (stop->rank == number_ && phase_ == Phase::kStopping && !is_blocked_)
+      Stopped("stopped", context);
   } else if (const auto* formed = message.As<GroupFormed>()) {
-    if (formed->rank != number_) return false;
-    if (phase_ == Phase::kJoining) {
-      phase_ = Phase::kLoading;
-      Wake(DrawDuration(context, milliseconds(20), milliseconds(300)), context);
-    }
+    if (formed->rank != number_ || phase_ != Phase::kJoining) return;
+    phase_ = Phase::kLoading;
+    Wake(DrawDuration(context, milliseconds(20), milliseconds(300)), context);
   } else if (const auto* reduced = message.As<Reduced>()) {
-    if (reduced->rank != number_) return false;
-    if (phase_ == Phase::kReducing) OnReduced(reduced->word, context);
+    if (reduced->rank == number_ && phase_ == Phase::kReducing) OnReduced(reduced->word, context);
   } else if (const auto* broken = message.As<GroupBroken>()) {
-    if (broken->rank != number_) return false;
-    OnPeerLost(context);
+    if (broken->rank == number_) OnPeerLost(context);
   } else if (const auto* lost = message.As<PeerLost>()) {
-    if (lost->rank != number_) return false;
-    OnPeerLost(context);
+    if (lost->rank == number_) OnPeerLost(context);
   } else if (const auto* manifest = message.As<ManifestAgain>()) {
-    if (manifest->rank != number_) return false;
-    const bool ended =
-        phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead;
-    if (!ended) WriteManifest(manifest->write, context);
+    if (manifest->rank == number_ && !HasEnded()) WriteManifest(manifest->write, context);
   } else {
-    return false;
+    TROUPE_CHECK(false, "a rank received {}", message.name());
   }
-  return true;
+}
+
+void RankModel::OnTicketOver(Context& context) {
+  if (context.Now() < ticket_deadline_) {
+    context.SetTimer(ticket_deadline_ - context.Now(), AnyMessage(TicketOver{number_}));
+  } else if (is_blocked_) {
+    context.SetTimer(world_.limits.abort, AnyMessage(TicketOver{number_}));
+  } else {
+    Stopped("the ticket has expired", context);
+  }
+}
+
+bool RankModel::HasEnded() const {
+  return phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead ||
+         phase_ == Phase::kGone;
 }
 
 void RankModel::OnPeerLost(Context& context) {
   if (IsHeldUp() && Blocks(AnyMessage(PeerLost{number_}), context)) return;
   // The word may come after the end of the rank, when its process is idle.
-  const bool ended = phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead;
-  if (ended || phase_ == Phase::kFailed) return;
+  if (HasEnded() || phase_ == Phase::kFailed) return;
   Fail(Unavailable("a peer is gone"), true, "", context);
 }
 
@@ -293,17 +364,15 @@ bool RankModel::Breaks(Context& context) {
   const bool early = steps_done_ < 3 && world_.random.Chance(0.5);
   if (early && host == HostFault::kDevice) {
     phase_ = Phase::kFailed;
-    const Status sent = context.Send(context.self(), AnyMessage(DeviceFailed{device_, life_}));
-    world_.truth.Check(sent.ok(), 15, ToString(sent));
+    Report(session::DeviceFault{.device = device_, .cause = "Xid 94 (contained error)"}, context);
     return true;
   }
   const bool crashes = world_.random.Chance(world_.faults.crash_per_step) ||
                        (nature.crash_at_step == step_ + 1 && rank_ == 0) ||
                        (early && host == HostFault::kCrash);
   if (!crashes) return false;
-  Killed();
-  const Status sent = context.Send(context.self(), AnyMessage(RankCrashed{device_, life_}));
-  world_.truth.Check(sent.ok(), 15, ToString(sent));
+  EndRank();
+  Exit(SIGSEGV, context);
   return true;
 }
 
@@ -396,24 +465,7 @@ void RankModel::Stopped(const std::string& why, Context& context) {
   v1::WorkerMessage message;
   Sign(*message.mutable_rank_stopped()).set_message(why);
   ReportToDaemon(std::move(message), context);
-  v1::RankReport idle;
-  idle.mutable_idle();
-  const Status sent =
-      context.Send(context.self(), AnyMessage(RankReported{device_, life_, std::move(idle)}));
-  world_.truth.Check(sent.ok(), 15, ToString(sent));
-}
-
-Duration RankModel::Killed() {
-  world_.End(number_, kPeerLossLimit);
-  phase_ = Phase::kDead;
-  const bool outlives = is_blocked_ && !world_.blocked_writes.at(worker_).killable;
-  return outlives ? world_.BlockedFor(worker_) : Duration::zero();
-}
-
-void RankModel::Gone() {
-  v1::ShardDone unsent;
-  if (is_blocked_ && world_.BlockedFor(worker_) == Duration::zero())
-    WriteShard(unsent).IgnoreError();
+  ReportIdle(context);
 }
 
 }  // namespace troupe::simulation

@@ -1,6 +1,7 @@
-// A model of a rank process that follows the protocol of rank processes (rank.proto): it joins its
-// group, loads or restores, runs steps as far as its ticket allows, takes part in checkpoints as
-// the control word says, and stops when told to.
+// A model of a rank process and of the actor that owns it (worker/daemon/rank_actor.h). It follows
+// the protocol of rank processes (rank.proto): it joins its group, loads or restores, runs steps as
+// far as its ticket allows, takes part in checkpoints as the control word says, and stops when told
+// to.
 //
 // It "trains" the state of truth.h and checks itself against it.
 #ifndef TROUPE_TESTS_SIMULATION_RANK_MODEL_H_
@@ -9,27 +10,17 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "actor/actor.h"
 #include "tests/simulation/world.h"
 #include "troupe/v1/rank.pb.h"
+#include "worker/daemon/event_sender.h"
 
 namespace troupe::simulation {
 
-// A message to its daemon's actor.
-struct RankReported {
-  static constexpr std::string_view kMessageName = "rank.reported";
-  int device = 0;
-  uint64_t life = 0;
-  v1::RankReport report;
-};
-struct RankCrashed {
-  static constexpr std::string_view kMessageName = "rank.crashed";
-  int device = 0;
-  uint64_t life = 0;
-};
 // A message to itself: a save is complete.
 struct SaveOver {
   static constexpr std::string_view kMessageName = "rank.save_over";
@@ -46,33 +37,19 @@ struct PeerLost {
   static constexpr std::string_view kMessageName = "rank.peer_lost";
   uint64_t rank = 0;
 };
-struct DeviceFailed {
-  static constexpr std::string_view kMessageName = "rank.device_failed";
-  int device = 0;
-  uint64_t life = 0;
-};
-
-inline Duration DrawDuration(Context& context, Duration low, Duration high) {
-  return low + Duration(static_cast<int64_t>(context.RandomBits() %
-                                             (static_cast<uint64_t>((high - low).count()) + 1)));
-}
-
-class RankModel {
+// Handles CommandRank and KillRank, and reports RankSaid, DeviceFault and one RankExited to its
+// owner.
+class RankModel final : public Actor {
  public:
-  RankModel(World& world, NodeId node, std::string worker, int device, uint64_t life)
-      : world_(world), node_(node), worker_(std::move(worker)), device_(device), life_(life) {}
+  RankModel(World& world, NodeId node, std::string worker, int device)
+      : world_(world), node_(node), worker_(std::move(worker)), device_(device) {}
 
-  void OnCommand(const v1::RankCommand& command, Context& context);
-  // Handles an alarm or a message about a group; returns false if it is not for this rank.
-  bool OnMessage(const AnyMessage& message, Context& context);
-  // The process is being killed: it does nothing more. Returns how long it outlives that, blocked
-  // in a write.
-  Duration Killed();
-  // The process ends: a write in which it was blocked takes effect.
-  void Gone();
+  Status Start(Context& context) override;
+  Status Handle(AnyMessage message, Context& context) override;
 
  private:
   enum class Phase {
+    kStarting,  // the process starts
     kIdle,
     kLaunching,
     kAddressed,  // waits for the address book
@@ -84,9 +61,25 @@ class RankModel {
     kWriting,   // writes a shard between two steps, or waits for the save in flight
     kFailed,    // waits to be stopped
     kStopping,
-    kDead,
+    kDead,  // killed, or about to exit
+    kGone,  // has reported its exit
   };
 
+  // The process runs now, unless it has been killed.
+  void Up(Context& context);
+  // Begins the end of the process; it does nothing more.
+  void Kill(Context& context);
+  // Ends its rank and returns how long the process outlives that, blocked in a write.
+  Duration EndRank();
+  // The process has ended; a write in which it was blocked takes effect.
+  void Gone(Context& context);
+  void Exit(int signal, Context& context);
+
+  void OnCommand(const v1::RankCommand& command, Context& context);
+  // Handles a message to the rank `number`, unless that has ended.
+  void OnMessage(const AnyMessage& message, Context& context);
+  void OnTicketOver(Context& context);
+  bool HasEnded() const;
   void Begin(const v1::BeginRank& begin, Context& context);
   void OnTicket(const v1::Ticket& ticket, Context& context);
   void OnAlarm(Context& context);
@@ -128,6 +121,9 @@ class RankModel {
   void Stopped(const std::string& why, Context& context);
   void Wake(Duration delay, Context& context);
   void ReportToDaemon(v1::WorkerMessage message, Context& context);
+  void ReportIdle(Context& context);
+  template <typename What>
+  void Report(What what, Context& context);
   // Sets the identity of the sender.
   template <typename Body>
   Body& Sign(Body& body) const {
@@ -141,9 +137,9 @@ class RankModel {
   const NodeId node_;
   const std::string worker_;
   const int device_;
-  const uint64_t life_;
+  std::unique_ptr<EventSender> events_;
 
-  Phase phase_ = Phase::kIdle;
+  Phase phase_ = Phase::kStarting;
   v1::BeginRank begin_;
   GroupName group_;
   int rank_ = 0;

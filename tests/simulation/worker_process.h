@@ -1,6 +1,6 @@
-// A worker daemon as a simulated process: the product's session machine (worker/session) in a shell
-// that does what the daemon's shell does, with models of ranks (rank_model.h) in place of rank
-// processes.
+// A worker daemon as a simulated process: the product's session actor
+// (worker/daemon/session_actor.h) on virtual time, with models of its parts (link_model.h,
+// disk_model.h, burn_in_model.h) and of rank processes (rank_model.h).
 //
 // Its state is volatile except the number of its last life: a crash of its node ends both the
 // daemon and its ranks.
@@ -10,23 +10,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "actor/actor.h"
-#include "actor/sim/network.h"
+#include "base/last_sign.h"
 #include "base/store/store.h"
-#include "tests/simulation/rank_model.h"
 #include "tests/simulation/world.h"
-#include "worker/session/session.h"
+#include "worker/daemon/session_actor.h"
 
 namespace troupe::simulation {
 
-// Tells a daemon to stop, as a signal does. The daemon's actor then ends with OK.
-struct StopDaemon {
-  static constexpr std::string_view kMessageName = "worker.stop_daemon";
-};
-
+// Its mailbox has kSessionCapacity. It ends with OK after session::Leave.
 class WorkerProcess final : public Actor {
  public:
   WorkerProcess(World& world, NodeId node, Store& store, std::string name, int devices,
@@ -40,21 +33,20 @@ class WorkerProcess final : public Actor {
 
   Status Start(Context& context) override;
   Status Handle(AnyMessage message, Context& context) override;
+  Status HandleEnd(Address child, const Status& cause, Context& context) override;
 
  private:
+  // The ranks' metrics are not modelled.
+  class NoTotals final : public RankTotals {
+   public:
+    void Restart(int) override {}
+    void Add(int, const v1::RankMetrics&) override {}
+  };
+
+  v1::Hello Identity(uint64_t incarnation) const;
   StatusOr<uint64_t> NextIncarnation(Context& context);
-  // Handles a message about a rank or its process.
-  Status HandleRank(AnyMessage message, Context& context);
-  // Performs the coordinator's request on a checkpoint, after the time that this takes.
-  Status Remove(const v1::DeleteCheckpoint& request, Context& context);
-  Status ReadCheckpoint(const v1::VerifyCheckpoint& request, Context& context);
-  // Passes one event to the machine and performs its effects in order.
-  template <typename What>
-  Status Run(What what, Context& context);
-  Status Perform(session::Effect& effect, Context& context);
-  void SetAlarm(Context& context);
-  // The rank process of that life on that device; null if it is gone.
-  RankModel* FindProcess(int device, uint64_t life);
+  // Checks what the session has done; returns the cause with which it ends the daemon, if it does.
+  Status Observe() const;
 
   World& world_;
   const NodeId node_;
@@ -62,18 +54,10 @@ class WorkerProcess final : public Actor {
   const std::string name_;
   const int devices_;
   const NodeId coordinator_;
-  session::State state_;
-  TimerId alarm_;
-  MonotonicTime alarm_time_ = MonotonicTime::max();
-  // The stream in use: the machine's number and the network's.
-  uint64_t stream_number_ = 0;
-  StreamId stream_;
-  v1::WorkerMessage hello_;
-  struct Process {
-    uint64_t life = 0;
-    std::unique_ptr<RankModel> rank;  // null: not running
-  };
-  std::vector<Process> processes_;  // by device
+  NoTotals totals_;
+  LastSign works_;
+  int exit_code_ = 0;
+  std::unique_ptr<SessionActor> session_;
 };
 
 }  // namespace troupe::simulation

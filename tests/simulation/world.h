@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "tests/simulation/storage.h"
 #include "tests/simulation/truth.h"
 #include "troupe/v1/job.pb.h"
+#include "worker/daemon/event_sender.h"
 
 namespace troupe::simulation {
 
@@ -148,6 +150,20 @@ class World {
   std::map<uint64_t, RankLife> lives_;
   uint64_t last_number_ = 0;
 };
+
+// Returns a duration in [low, high], drawn from the actor's own stream.
+inline Duration DrawDuration(Context& context, Duration low, Duration high) {
+  return low + Duration(static_cast<int64_t>(context.RandomBits() %
+                                             (static_cast<uint64_t>((high - low).count()) + 1)));
+}
+
+// Makes the sender of events to the session that owns this actor, a part of a simulated daemon.
+inline std::unique_ptr<EventSender> MakeEventSender(World& world, Context& context) {
+  return std::make_unique<EventSender>(
+      [&system = world.system, session = context.owner()](AnyMessage message) {
+        return system.Send(session, std::move(message));
+      });
+}
 
 }  // namespace troupe::simulation
 

@@ -22,6 +22,7 @@
 #include "worker/daemon/descriptor_watch.h"
 #include "worker/daemon/device_actor.h"
 #include "worker/daemon/event_sender.h"
+#include "worker/daemon/file_tasks.h"
 #include "worker/daemon/rank_actor.h"
 #include "worker/daemon/rank_child.h"
 #include "worker/daemon/session_actor.h"
@@ -98,10 +99,22 @@ class Daemon {
   SessionActorOptions SessionOptions(WorkerMetrics& metrics, LastSign& works) {
     SessionActorOptions session{.config = options_.session,
                                 .core_table = options_.core_table,
-                                .gate = gate_,
-                                .metrics = &metrics,
+                                .memory_bytes = ProcessMemoryBytes,
+                                .totals = &metrics,
                                 .works = &works,
                                 .exit = [this](int code) { End(code); }};
+    session.send = [gate = gate_](Address to, AnyMessage message) {
+      return gate->Send(to, std::move(message));
+    };
+    // These are actors of other systems, so a message tells of their end.
+    session.open_files = [gate = gate_, config = options_.session](Address self) {
+      return std::make_unique<FileTasks>(FileTasksOptions{
+          .config = config,
+          .send = [gate, self](AnyMessage message) { return gate->Send(self, std::move(message)); },
+          .on_end = [gate, self](std::string_view name,
+                                 const Status& cause) { gate->Stop(self, PartEnded(name, cause)); },
+      });
+    };
     session.link = MakeCoordinatorLink(
         [this](StreamCallbacks callbacks) { return dialer_.Dial(std::move(callbacks)); }, gate_);
     session.burn_in = MakeBurnInActor({.executable = options_.executable,

@@ -190,18 +190,6 @@ int64_t WallNanoseconds() {
 
 }  // namespace
 
-session::CheckpointReadBack ReadBackAnswer(const v1::VerifyCheckpoint& request,
-                                           const Status& found) {
-  session::CheckpointReadBack read;
-  read.verified.set_job(request.job());
-  read.verified.set_attempt(request.attempt());
-  read.verified.set_path(request.path());
-  read.verified.set_ok(found.ok());
-  read.verified.set_damaged(found.code() == StatusCode::kDataLoss);
-  read.verified.set_reason(std::string(Message(found)));
-  return read;
-}
-
 FileTasks::FileTasks(FileTasksOptions options)
     : shared_(std::make_shared<Shared>(std::move(options))),
       reader_("reader of files", std::make_unique<FileReader<Shared>>(shared_),

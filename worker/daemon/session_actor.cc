@@ -15,7 +15,6 @@
 #include "worker/daemon/coordinator_link.h"
 #include "worker/daemon/core_table.h"
 #include "worker/daemon/event_sender.h"
-#include "worker/daemon/file_tasks.h"
 #include "worker/daemon/rank_actor.h"
 
 namespace troupe {
@@ -30,9 +29,9 @@ struct Alarm {
   static constexpr std::string_view kMessageName = "session.alarm";
 };
 
-class SessionActor final : public Actor {
+class SessionShell final : public SessionActor {
  public:
-  explicit SessionActor(SessionActorOptions options) : options_(std::move(options)) {}
+  explicit SessionShell(SessionActorOptions options) : options_(std::move(options)) {}
 
   Status Start(Context& context) override {
     state_ = session::MakeState(options_.config, context.Now());
@@ -46,15 +45,7 @@ class SessionActor final : public Actor {
                                        options_.devices_capacity, context)
                                  .status());
     }
-    // These are actors of other systems, so a message tells of their end.
-    files_ = std::make_unique<FileTasks>(FileTasksOptions{
-        .config = options_.config,
-        .send = [gate = options_.gate, self = context.self()](
-                    AnyMessage message) { return gate->Send(self, std::move(message)); },
-        .on_end = [gate = options_.gate, self = context.self()](
-                      std::string_view name,
-                      const Status& cause) { gate->Stop(self, PartEnded(name, cause)); },
-    });
+    files_ = options_.open_files(context.self());
     OpenCoreTable(context);
     HandleEvent(session::Tick{}, context);
     return Finish(context);
@@ -77,6 +68,8 @@ class SessionActor final : public Actor {
     return Finish(context);
   }
 
+  const session::State& state() const override { return state_; }
+
   Status HandleEnd(Address child, const Status& cause, Context& context) override {
     if (const auto part = parts_.find(child); part != parts_.end())
       return PartEnded(part->second, cause);
@@ -98,10 +91,6 @@ class SessionActor final : public Actor {
     Address actor;
     pid_t pid = 0;
   };
-
-  static Status PartEnded(std::string_view name, const Status& cause) {
-    return cause.ok() ? Internal("{} ended by itself", name) : Annotate(cause, std::string(name));
-  }
 
   StatusOr<Address> SpawnPart(const std::string& name, std::unique_ptr<Actor> actor,
                               size_t capacity, Context& context) {
@@ -133,7 +122,7 @@ class SessionActor final : public Actor {
 
   void Receive(session::RankSaid said, Context& context) {
     if (said.report.has_metrics()) {
-      options_.metrics->Add(said.device, said.report.metrics());
+      options_.totals->Add(said.device, said.report.metrics());
     } else {
       HandleEvent(std::move(said), context);
     }
@@ -213,9 +202,9 @@ class SessionActor final : public Actor {
     to_coordinator_.push_back(std::move(send.message));
   }
   void Perform(session::SendHeartbeat& heartbeat, Context&) {
-    int64_t bytes = ProcessMemoryBytes(getpid());
+    int64_t bytes = options_.memory_bytes(getpid());
     for (const Rank& rank : ranks_) {
-      if (rank.pid > 0) bytes += ProcessMemoryBytes(rank.pid);
+      if (rank.pid > 0) bytes += options_.memory_bytes(rank.pid);
     }
     v1::WorkerMessage message;
     message.set_leader_epoch(heartbeat.leader_epoch);
@@ -238,14 +227,14 @@ class SessionActor final : public Actor {
                   context);
       return;
     }
-    options_.metrics->Restart(start.device);
+    options_.totals->Restart(start.device);
     ranks_[static_cast<size_t>(start.device)] = *rank;
   }
   void Perform(session::KillProcess& kill, Context& context) {
     SendToRank(kill.device, KillRank{std::move(kill.reason)}, context);
   }
   void Perform(session::SendToRank& send, Context& context) {
-    if (send.command.has_begin()) options_.metrics->Restart(send.device);
+    if (send.command.has_begin()) options_.totals->Restart(send.device);
     SendToRank(send.device, CommandRank{std::move(send.command)}, context);
   }
 
@@ -268,9 +257,9 @@ class SessionActor final : public Actor {
 
   // Passes messages to the stream of now; if it is gone by then, they are dropped.
   AnswerCoordinator Answer() const {
-    return [gate = options_.gate, link = link_,
+    return [send = options_.send, link = link_,
             stream = state_.stream](std::vector<v1::WorkerMessage> messages) {
-      return gate->Send(link, AnyMessage(SendOnStream{stream, std::move(messages)}));
+      return send(link, AnyMessage(SendOnStream{stream, std::move(messages)}));
     };
   }
 
@@ -332,13 +321,17 @@ class SessionActor final : public Actor {
   MonotonicTime claims_due_;
   std::string others_claim_;  // the claims that the session got last
   std::string table_complaint_;
-  std::unique_ptr<FileTasks> files_;
+  std::unique_ptr<SessionFiles> files_;
 };
 
 }  // namespace
 
-std::unique_ptr<Actor> MakeSessionActor(SessionActorOptions options) {
-  return std::make_unique<SessionActor>(std::move(options));
+std::unique_ptr<SessionActor> MakeSessionActor(SessionActorOptions options) {
+  return std::make_unique<SessionShell>(std::move(options));
+}
+
+Status PartEnded(std::string_view name, const Status& cause) {
+  return cause.ok() ? Internal("{} ended by itself", name) : Annotate(cause, std::string(name));
 }
 
 }  // namespace troupe

@@ -3,8 +3,7 @@
 // and supervises:
 //
 //   - An end of a rank's actor that did not report the end of its process ends the rank: the
-//   machine
-//     gets RankExited with the cause.
+//     machine gets RankExited with the cause.
 //   - The end of any other part ends this actor with its cause, and with it the daemon.
 //
 // A command for a rank whose mailbox is full ends that rank's process. If the link's mailbox is
@@ -15,14 +14,16 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "actor/actor.h"
 #include "base/last_sign.h"
-#include "worker/daemon/actor_gate.h"
-#include "worker/daemon/worker_metrics.h"
+#include "troupe/v1/rank.pb.h"
+#include "worker/daemon/session_files.h"
 #include "worker/session/session.h"
 
 namespace troupe {
@@ -33,15 +34,29 @@ struct StartedRank {
   pid_t pid = 0;
 };
 
+// Receives the running totals of the ranks' metrics.
+class RankTotals {
+ public:
+  virtual ~RankTotals() = default;
+  // The ranks of `device` restarted: their totals start from 0.
+  virtual void Restart(int device) = 0;
+  // Adds the increase since the last totals of `device`.
+  virtual void Add(int device, const v1::RankMetrics& totals) = 0;
+};
+
 struct SessionActorOptions {
   session::Config config;
-  std::string core_table;           // directory of the host's core table (CoreTable); empty: none
-  std::shared_ptr<ActorGate> gate;  // to this actor's system
-  std::unique_ptr<Actor> link;      // a CoordinatorLink
-  std::unique_ptr<Actor> burn_in;   // a BurnInActor
-  std::unique_ptr<Actor> devices;   // a DeviceActor; null: there is no device to watch
+  std::string core_table;  // directory of the host's core table (CoreTable); empty: none
+  // Passes a message to an actor of this actor's system. Thread-safe.
+  std::function<Status(Address to, AnyMessage message)> send;
+  // Makes the files of the session actor `session`, which they send SessionEvents to.
+  std::function<std::unique_ptr<SessionFiles>(Address session)> open_files;
+  std::unique_ptr<Actor> link;     // a CoordinatorLink
+  std::unique_ptr<Actor> burn_in;  // a BurnInActor
+  std::unique_ptr<Actor> devices;  // a DeviceActor; null: there is no device to watch
   std::function<StatusOr<StartedRank>(int device)> start_rank;
-  WorkerMetrics* metrics = nullptr;         // outlives the actor
+  std::function<int64_t(pid_t)> memory_bytes;  // memory that a process occupies
+  RankTotals* totals = nullptr;                // outlives the actor
   LastSign* works = nullptr;                // touched with each message and at least once a second
   std::function<void(int exit_code)> exit;  // the daemon is to end
   // Mailboxes of the children.
@@ -55,7 +70,15 @@ struct SessionActorOptions {
 // some hundreds for 64 devices; when it is full they keep their events (EventSender).
 inline constexpr size_t kSessionCapacity = 1024;
 
-std::unique_ptr<Actor> MakeSessionActor(SessionActorOptions options);
+class SessionActor : public Actor {
+ public:
+  virtual const session::State& state() const = 0;
+};
+
+std::unique_ptr<SessionActor> MakeSessionActor(SessionActorOptions options);
+
+// The cause with which the session actor ends if its part `name` ended with `cause`.
+Status PartEnded(std::string_view name, const Status& cause);
 
 }  // namespace troupe
 

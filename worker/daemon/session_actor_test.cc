@@ -15,7 +15,9 @@
 #include "worker/daemon/burn_in_actor.h"
 #include "worker/daemon/coordinator_link.h"
 #include "worker/daemon/event_sender.h"
+#include "worker/daemon/file_tasks.h"
 #include "worker/daemon/rank_actor.h"
+#include "worker/daemon/worker_metrics.h"
 
 namespace troupe {
 namespace {
@@ -100,7 +102,17 @@ class SessionActorTest : public ::testing::Test {
   }
 
   SessionActorOptions Options() {
-    SessionActorOptions options{.gate = gate_, .metrics = &metrics_, .works = &works_};
+    SessionActorOptions options{
+        .memory_bytes = ProcessMemoryBytes, .totals = &metrics_, .works = &works_};
+    options.send = [gate = gate_](Address to, AnyMessage message) {
+      return gate->Send(to, std::move(message));
+    };
+    options.open_files = [gate = gate_, config = options.config](Address self) {
+      return std::make_unique<FileTasks>(FileTasksOptions{
+          .config = config,
+          .send = [gate, self](AnyMessage message) { return gate->Send(self, std::move(message)); },
+      });
+    };
     options.config.identity.set_name("worker-0");
     options.config.identity.add_devices();
     options.link = link_.MakeStub();

@@ -11,18 +11,17 @@
 #include "base/metrics/metrics.h"
 #include "troupe/v1/rank.pb.h"
 #include "troupe/v1/worker.pb.h"
+#include "worker/daemon/session_actor.h"
 
 namespace troupe {
 
 // Not thread-safe, except `metrics`, to which others add too.
-class WorkerMetrics {
+class WorkerMetrics final : public RankTotals {
  public:
   explicit WorkerMetrics(const v1::Hello& identity);
 
-  // Resets `device` after its ranks restarted: their totals start from 0.
-  void Restart(int device) { reported_.erase(device); }
-  // Adds the increase since the last totals of `device`.
-  void Add(int device, const v1::RankMetrics& totals);
+  void Restart(int device) override { reported_.erase(device); }
+  void Add(int device, const v1::RankMetrics& totals) override;
 
   const Metrics& metrics() const { return metrics_; }
   Metrics& metrics() { return metrics_; }
