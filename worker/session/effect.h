@@ -1,5 +1,7 @@
 // The effects of the session machine (worker/session/session.h), which its shell performs in order.
-// Data only.
+// Data only. They are one list because the order of different kinds matters (HangUp, then Dial);
+// the coordinator's are lists by kind (coordinator/state/event.h), because each of its events has
+// one durable write that precedes everything else.
 #ifndef TROUPE_WORKER_SESSION_EFFECT_H_
 #define TROUPE_WORKER_SESSION_EFFECT_H_
 
