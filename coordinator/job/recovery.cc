@@ -201,10 +201,6 @@ void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   turn.reschedule = true;
 }
 
-}  // namespace
-
-namespace {
-
 // Waits for the flight reports of all ranks, which show the rank that the others waited for.
 void AwaitFlightReports(Job& job, v1::Failure failure, Turn& turn) {
   Group& group = *job.group;
