@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "collective/algorithm/operation.h"
 #include "collective/algorithm/steps.h"
 #include "collective/group.h"
-#include "collective/operation.h"
 #include "collective/reduction.h"
 #include "collective/transport.h"
 

@@ -42,7 +42,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 #include "collective/reduction.h"
 
 namespace troupe {

@@ -14,7 +14,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 
 namespace troupe {
 

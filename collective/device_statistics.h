@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 
 namespace troupe {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 
 namespace troupe {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "collective/algorithm/operation.h"
 #include "collective/group.h"
-#include "collective/operation.h"
 
 namespace troupe::collective_internal {
 

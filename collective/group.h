@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "collective/algorithm/choice.h"
+#include "collective/algorithm/operation.h"
 #include "collective/digest.h"
-#include "collective/operation.h"
 #include "collective/statistics.h"
 
 namespace troupe::collective_internal {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 
 namespace troupe {
 

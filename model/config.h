@@ -8,17 +8,10 @@
 #include <cstdint>
 #include <string>
 
-#include "model/router_score.h"
+#include "model/program/rope_scaling.h"
+#include "model/program/router_score.h"
 
 namespace troupe::model {
-
-// RoPE frequency scaling of Llama 3; factor 1 means none.
-struct RopeScaling {
-  double factor = 1.0;
-  double low_freq_factor = 1.0;
-  double high_freq_factor = 4.0;
-  int64_t original_max_position_embeddings = 8192;
-};
 
 // Configuration of block E.
 struct ExpertConfig {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collective/algorithm/operation.h"
 #include "collective/algorithm/steps.h"
-#include "collective/operation.h"
 
 namespace troupe {
 

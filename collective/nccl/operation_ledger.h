@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "collective/algorithm/operation.h"
 #include "collective/communicator.h"
 #include "collective/device_statistics.h"
 #include "collective/nccl/nccl_device.h"
-#include "collective/operation.h"
 #include "collective/statistics.h"
 
 namespace troupe {

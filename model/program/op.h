@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "model/config.h"
 #include "model/program/collective_attributes.h"
 #include "model/program/context_rows.h"
 #include "model/program/float8.h"
+#include "model/program/rope_scaling.h"
 #include "model/program/router_attributes.h"
 #include "model/program/value.h"
 

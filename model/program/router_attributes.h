@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "model/program/collective_group.h"
+#include "model/program/router_score.h"
 #include "model/program/value.h"
-#include "model/router_score.h"
 
 namespace troupe::model {
 

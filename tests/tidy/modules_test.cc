@@ -170,10 +170,6 @@ const std::map<std::string, std::vector<std::set<std::string>>> kLayers = {
       {"worker"}}},
 };
 
-// Headers of plain types that lower folders may include too.
-const std::set<std::string> kTypesOfAllLayers = {"collective/operation.h", "model/config.h",
-                                                 "model/router_score.h"};
-
 TEST(Modules, FoldersIncludeLowerLayersOnly) {
   for (const SourceFile& file : Sources()) {
     if (IsTest(file.path)) continue;
@@ -189,7 +185,7 @@ TEST(Modules, FoldersIncludeLowerLayersOnly) {
     ASSERT_LT(own, std::ssize(layers->second)) << FolderOf(file.path) << " is in no layer";
     for (const std::string& line : file.lines) {
       const std::string header = IncludedHeader(line);
-      if (TopFolder(header) != layers->first || kTypesOfAllLayers.contains(header)) continue;
+      if (TopFolder(header) != layers->first) continue;
       EXPECT_LE(layer_of(header), own) << file.path << " includes " << header;
     }
   }

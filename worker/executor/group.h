@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 #include "model/program/op.h"
 #include "model/program/program.h"
 #include "plan/layout/mesh.h"

@@ -1,4 +1,4 @@
-#include "collective/operation.h"
+#include "collective/algorithm/operation.h"
 
 #include "base/check.h"
 

@@ -1,6 +1,6 @@
 // The kinds of collective operations, and their names in metrics, watchdog and flight recorder.
-#ifndef TROUPE_COLLECTIVE_OPERATION_H_
-#define TROUPE_COLLECTIVE_OPERATION_H_
+#ifndef TROUPE_COLLECTIVE_ALGORITHM_OPERATION_H_
+#define TROUPE_COLLECTIVE_ALGORITHM_OPERATION_H_
 
 #include <cstdint>
 #include <string_view>
@@ -26,4 +26,4 @@ std::string_view Name(CollectiveOperation operation);
 
 }  // namespace troupe
 
-#endif  // TROUPE_COLLECTIVE_OPERATION_H_
+#endif  // TROUPE_COLLECTIVE_ALGORITHM_OPERATION_H_

@@ -1,6 +1,6 @@
 // The functions that compute a router's scores from its logits.
-#ifndef TROUPE_MODEL_ROUTER_SCORE_H_
-#define TROUPE_MODEL_ROUTER_SCORE_H_
+#ifndef TROUPE_MODEL_PROGRAM_ROUTER_SCORE_H_
+#define TROUPE_MODEL_PROGRAM_ROUTER_SCORE_H_
 
 #include <cstdint>
 
@@ -10,4 +10,4 @@ enum class RouterScore : uint8_t { kSoftmax, kSigmoid };
 
 }  // namespace troupe::model
 
-#endif  // TROUPE_MODEL_ROUTER_SCORE_H_
+#endif  // TROUPE_MODEL_PROGRAM_ROUTER_SCORE_H_
