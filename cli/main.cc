@@ -25,7 +25,8 @@ std::string Overview(const std::vector<Command>& commands) {
          "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. "
          "With -o "
          "json, the result is JSON on\nstandard output; an error is always a sentence on standard "
-         "error.\n\nExit codes: 0 done, 1 the job or check failed, 2 usage or bad input (also a "
+         "error.\n\nExit codes: 0 done, 1 the job or check failed or the command cannot be done "
+         "now, 2 usage or bad input (also a "
          "file "
          "or folder that is missing or cannot be\nused), 3 the coordinator cannot be reached, 4 it "
          "knows no such job or checkpoint, 130 interrupted.\n";

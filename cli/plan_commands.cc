@@ -22,7 +22,8 @@ namespace troupe {
 namespace {
 
 constexpr NumberFlag<int> kWorkersFlag{
-    {"--workers", "N", "expected number of ranks; another product of the degrees is refused"},
+    {"--workers", "N",
+     "expected number of ranks; a job whose degrees multiply to another number is refused"},
     {1, 1 << 20}};
 constexpr SwitchFlag kSearchFlag{
     "--search", "",

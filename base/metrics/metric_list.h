@@ -54,7 +54,8 @@ inline constexpr Counter<label::JobName> kJobModelFlops{
 inline constexpr Counter<label::JobName> kJobPeakFlops{
     "troupe_job_peak_flops_total", kNone,
     "Floating-point operations that the job's devices could have performed in the same time; "
-    "absent if the peak of a device is unknown. The ratio of both rates is the MFU"};
+    "absent if the peak of a device is unknown. MFU is the rate of "
+    "troupe_job_model_flops_total divided by the rate of this counter"};
 inline constexpr Histogram<label::JobName> kJobStepDuration{"troupe_job_step_duration_seconds",
                                                             kSeconds, "Duration of a step"};
 inline constexpr Counter<label::JobName> kJobRestarts{"troupe_job_restarts_total", kNone,

@@ -187,10 +187,11 @@ v1::Failure LateStart(const Job& job) {
     late.push_back(static_cast<int>(rank));
     workers.insert(job.plan.ranks(late.back()).worker());
   }
-  const std::string text =
-      fmt::format("not every rank was ready within {:.0f} s: rank {} {}",
-                  ToSeconds(job.group->start_limit), fmt::join(late, ", "),
-                  starts ? "had not loaded its state" : "had loaded its state but was not ready");
+  const std::string text = fmt::format(
+      "not every rank was ready within {:.0f} s: these ranks {}: {}",
+      ToSeconds(job.group->start_limit),
+      starts ? "had not loaded their state" : "had loaded their state but were not ready",
+      fmt::join(late, ", "));
   return MakeFailure("START_TIMEOUT", text, late.size() == 1 ? late.front() : -1,
                      workers.size() == 1 ? *workers.begin() : std::string());
 }

@@ -287,7 +287,8 @@ class Validator {
     const auto& checkpoint = spec_.checkpoint();
     if (!IsRefused("checkpoint.interval") && checkpoint.interval() > 0 &&
         checkpoint.folder().empty()) {
-      violations_.Add("checkpoint.interval", "is {}, but checkpoint.folder is not set",
+      violations_.Add("checkpoint.interval",
+                      "is {}, but checkpoint.folder is \"\": there are no checkpoints",
                       checkpoint.interval());
     }
   }

@@ -4,7 +4,7 @@
 namespace troupe {
 namespace {
 
-Status Absent() { return Unimplemented("this build has no CUDA (cmake --preset cuda has it)"); }
+Status Absent() { return Unimplemented("this build has no CUDA; ./run build cuda makes one that has it"); }
 
 }  // namespace
 
