@@ -22,14 +22,13 @@ std::string Overview(const std::vector<Command>& commands) {
     text += fmt::format("  {:<20} {}\n", command.name, command.summary);
   }
   return text +
-         "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. "
-         "With -o "
-         "json, the result is JSON on\nstandard output; an error is always a sentence on standard "
-         "error.\n\nExit codes: 0 done, 1 the job or check failed or the command cannot be done "
-         "now, 2 usage or bad input (also a "
-         "file "
-         "or folder that is missing or cannot be\nused), 3 the coordinator cannot be reached, 4 it "
-         "knows no such job or checkpoint, 130 interrupted.\n";
+         "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. With "
+         "-o json,\nthe result is JSON on standard output; an error is always a sentence on "
+         "standard error.\n\n"
+         "Exit codes: 0 done, 1 the job or check failed or the command cannot be done now,\n"
+         "2 usage or bad input (also a file or folder that is missing or cannot be used),\n"
+         "3 the coordinator cannot be reached, 4 it knows no such job or checkpoint, "
+         "130 interrupted.\n";
 }
 
 // Returns the help lines of the two-word commands that begin with `word`; empty if there are none.
