@@ -22,7 +22,8 @@ std::string Overview(const std::vector<Command>& commands) {
     text += fmt::format("  {:<20} {}\n", command.name, command.summary);
   }
   return text +
-         "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. With "
+         "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. "
+         "With "
          "-o json,\nthe result is JSON on standard output; an error is always a sentence on "
          "standard error.\n\n"
          "Exit codes: 0 done, 1 the job or check failed or the command cannot be done now,\n"
