@@ -12,9 +12,9 @@
 
 namespace troupe {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kNone };
 
-// Drops records below `level`. The initial level is info.
+// Drops records below `level`; kNone drops all. The initial level is info.
 void SetLogLevel(LogLevel level);
 
 // Sets the text that follows the level on every line of this process, such as "worker=worker-0

@@ -278,7 +278,7 @@ class Cluster {
 }  // namespace
 
 ClusterResult RunCluster(const ClusterOptions& options) {
-  SetLogLevel(LogLevel::kError);  // the engine logs the events of every job
+  SetLogLevel(LogLevel::kNone);  // the product's actors log what their jobs and faults do
   return Cluster(options).Run();
 }
 
