@@ -109,7 +109,7 @@ class RankRun {
   Status TakeSteps();
   Status AgreeOnTicket(StepOrder* order);
   Status SubmitStep();
-  Status CollectStep(StepOrder* order);
+  Status CompleteStep(StepOrder* order);
   // Schedules `intent` to be taken once the state is that after `step`.
   void ScheduleCheckpoint(v1::CheckpointIntent intent, int64_t step, StepOrder* order);
   void StartCheckpoint(const v1::CheckpointIntent& intent, int64_t step);

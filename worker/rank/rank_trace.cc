@@ -66,7 +66,7 @@ std::string NameOf(const TracedInterval& interval) {
       return "wait for checkpoint";
     case Phase::kSaving:
       return "write checkpoint";
-    case Phase::kCollect:
+    case Phase::kWaitResult:
       return "wait for result";
     case Phase::kBuild:
     case Phase::kConnect:
