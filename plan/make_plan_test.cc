@@ -559,13 +559,13 @@ TEST(MakePlanTest, ARankThatNeedsMoreMemoryThanItsHostHasIsWarnedOfOnce) {
   cluster.free_devices[0].device.set_memory_bytes(int64_t{1} << 20);
   const auto small = PlacePlan(spec, *MakeUnplacedPlan(spec), cluster);
   const auto again = PlacePlan(spec, *small, cluster);
-  int said = 0;
+  int warned = 0;
   for (const std::string& warning : again->warnings()) {
     if (warning.find("host h: its 1 ranks need ") == std::string::npos) continue;
     EXPECT_THAT(warning, HasSubstr("its free devices have 0.00 GB"));
-    ++said;
+    ++warned;
   }
-  EXPECT_EQ(said, 1);
+  EXPECT_EQ(warned, 1);
   EXPECT_EQ(again->ranks(0).host(), "h");
   cluster.free_devices[0].device.set_memory_bytes(int64_t{1} << 40);
   EXPECT_EQ(PlacePlan(spec, *MakeUnplacedPlan(spec), cluster)->warnings_size(),

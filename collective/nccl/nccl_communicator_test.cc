@@ -399,16 +399,16 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
 }
 
 TEST_F(NcclCommunicatorTest, AnAbortDoesNotStandWhereGraphsHoldCalls) {
-  std::atomic<int> told = 0;
+  std::atomic<int> aborted = 0;
   RunConnected(2, [&](const Rank& rank) {
     ++fake_->graphs;
     rank.network.Abort(Cancelled("the epoch ends"));
     EXPECT_FALSE(rank.network.status().ok());
-    ++told;
-    while (told < 2) std::this_thread::yield();
+    ++aborted;
+    while (aborted < 2) std::this_thread::yield();
     EXPECT_EQ(fake_->aborts, 0) << "it ended before its graphs";
-    ++told;
-    while (told < 4) std::this_thread::yield();
+    ++aborted;
+    while (aborted < 4) std::this_thread::yield();
     --fake_->graphs;  // by the thread that captured the graphs, once it is notified
   });
   EXPECT_EQ(fake_->aborts, 2);

@@ -64,7 +64,7 @@ TEST(Hang, IsNoticedByThePaceOnceFiveStepsAreSeen) {
     RunJob(cluster, 2, 2);
     ReportUpTo(cluster, 1, steps);  // half a second each
     EXPECT_EQ(SecondsUntilStopped(cluster, 100), seconds) << steps << " steps";
-    EXPECT_TRUE(cluster.Last("worker-1", Kind::kStopRanks)->stop_ranks().tell_flight());
+    EXPECT_TRUE(cluster.Last("worker-1", Kind::kStopRanks)->stop_ranks().report_flight());
   }
 }
 
@@ -87,7 +87,7 @@ TEST(Hang, IsNoticedLaterWhereValidationIsDue) {
   EXPECT_EQ(SecondsUntilStopped(cluster, 100), 6 + 20) << "eight steps' worth of samples";
 }
 
-TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveSaidWhereTheyAre) {
+TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveReportedWhereTheyAre) {
   TestCluster cluster;
   RunJob(cluster, 3, 3);
   ReportUpTo(cluster, 1, 7);

@@ -316,7 +316,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
           "; in flight on the device: all_gather of axis tensor, purpose sequence, group tensor/0 "
           "(NCCL), 64 bytes, operation 12 of the group, for 3.0 s"));
   v1::CoordinatorMessage stop = Stop(1, false);
-  stop.mutable_stop_ranks()->set_tell_flight(true);
+  stop.mutable_stop_ranks()->set_report_flight(true);
   run.Handle(stop);
   const v1::RankReport flight = Next();
   ASSERT_TRUE(flight.worker().has_rank_flight()) << flight.ShortDebugString();
@@ -357,7 +357,7 @@ TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
               "the device memory of this rank cannot be released");
 }
 
-TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
+TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereAskedAndResumesFromIt) {
   std::vector<double> losses;
   const v1::CheckpointIntent intent = Intent(1, 4, true);
   const std::string digest = CommitAtStep4(intent, &losses);
@@ -710,11 +710,13 @@ TEST_F(RankRunAheadTest, CommitsWhatIsDueOfThatStepAlsoOfTheFirstAfterAResume) {
       votes.push_back(report.worker().shard_done().step());
       continue;
     }
-    const v1::StepReport& told = report.worker().step_report();
-    steps.push_back(told.step());
-    EXPECT_EQ(told.event().loss(),
-              whole.steps[0][static_cast<size_t>(told.step() - 1)].event.loss());
-    EXPECT_EQ(told.checkpoint_attempt(), told.step() == 5 ? 2 : told.step() == 7 ? 3 : 0);
+    const v1::StepReport& reported = report.worker().step_report();
+    steps.push_back(reported.step());
+    EXPECT_EQ(reported.event().loss(),
+              whole.steps[0][static_cast<size_t>(reported.step() - 1)].event.loss());
+    EXPECT_EQ(reported.checkpoint_attempt(), reported.step() == 5   ? 2
+                                             : reported.step() == 7 ? 3
+                                                                    : 0);
   }
   EXPECT_EQ(steps, (std::vector<int64_t>{5, 6, 7}));
   EXPECT_EQ(votes, (std::vector<int64_t>{5, 7}));

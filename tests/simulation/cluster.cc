@@ -173,7 +173,7 @@ class Cluster {
   }
 
   // A supervisor restarts a process that ends by itself, as after a crash. Only daemons may end:
-  // those that were told to stop, and those that have followed a coordinator with a lost catalog.
+  // those that were asked to stop, and those that have followed a coordinator with a lost catalog.
   void OnProcessEnd(NodeId node, const Status& cause) {
     if (!system_.IsUp(node)) return;
     world_.truth.Check(

@@ -41,7 +41,7 @@ struct ClusterResult {
   uint64_t shrinks = 0;  // groups that began on fewer ranks than submitted
   uint64_t growths = 0;
   uint64_t strikes = 0;          // groups that failed because of a bad host
-  uint64_t goodbyes = 0;         // groups that ended because a worker was told to stop
+  uint64_t goodbyes = 0;         // groups that ended because a worker was asked to stop
   uint64_t lost_mounts = 0;      // workers that lost the shared folder
   uint64_t refused_folders = 0;  // jobs that ended because their hosts do not share the folder
   // Jobs that succeeded after more restarts than their budget, because lost hosts do not count.

@@ -107,7 +107,7 @@ void Mishaps::HangWrites(Duration unit) {
 void Mishaps::StopAWorker() {
   const std::string worker = LeasedHost(stops_);
   if (worker.empty()) return;
-  faults_.Log(fmt::format("{} is told to stop", worker));
+  faults_.Log(fmt::format("{} is asked to stop", worker));
   stop_(worker);
 }
 

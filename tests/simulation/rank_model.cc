@@ -96,13 +96,13 @@ void RankModel::Exit(int signal, Context& context) {
 void RankModel::ReportToDaemon(v1::WorkerMessage message, Context& context) {
   v1::RankReport report;
   *report.mutable_worker() = std::move(message);
-  Report(session::RankSaid{device_, std::move(report)}, context);
+  Report(session::RankReported{device_, std::move(report)}, context);
 }
 
 void RankModel::ReportIdle(Context& context) {
   v1::RankReport idle;
   idle.mutable_idle();
-  Report(session::RankSaid{device_, std::move(idle)}, context);
+  Report(session::RankReported{device_, std::move(idle)}, context);
 }
 
 template <typename What>

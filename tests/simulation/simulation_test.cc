@@ -119,7 +119,7 @@ Mix DeletionsWith(int lost_mounts) {
   return mix;
 }
 
-// The mix that the seed drew before workers could be told to stop.
+// The mix that the seed drew before workers could be asked to stop.
 Mix WithoutStops(uint64_t seed) {
   Mix mix = DrawMix(seed);
   mix.planned_stops = 0;
