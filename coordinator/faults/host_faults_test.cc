@@ -434,7 +434,7 @@ TEST(HostFaults, AFolderThatNoHostHasEndsTheJobAndIsNoHostsFault) {
   EXPECT_THAT(SetAsideOf(cluster, "worker-1"), IsEmpty());
 }
 
-TEST(HostFaults, AFolderThatThreeHostsFailAlikeEndsTheJobThoughOthersAreFree) {
+TEST(HostFaults, AFolderThatFailsOnThreeHostsEndsTheJobThoughOthersAreFree) {
   TestCluster cluster;
   for (int i = 0; i < 6; ++i) cluster.Connect(fmt::format("worker-{}", i));
   cluster.Submit(TestSpec("a", 1, 100));

@@ -78,7 +78,7 @@ bool IsOfFolder(const v1::RankFailed& message) {
 
 // Whether the folders of enough workers, now also that of `worker`, failed the job that no host is
 // to blame.
-bool HostsFailAlike(const Job& job, const std::string& worker, const Turn& turn) {
+bool EnoughHostsFailed(const Job& job, const std::string& worker, const Turn& turn) {
   const auto failed = [&](const auto& entry) {
     const auto& faults = entry.second.faults;
     return entry.first != worker &&
@@ -287,7 +287,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     RecordEvent(job, kRankLost, FailureTextUnder(kRankLost, failure), turn);
   }
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal || (breakdown.of_folder && (HostsFailAlike(job, failure.worker(), turn) ||
+  if (breakdown.fatal || (breakdown.of_folder && (EnoughHostsFailed(job, failure.worker(), turn) ||
                                                   !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);

@@ -88,7 +88,7 @@ void ExpectFollows(const std::vector<StepResult>& actual, const std::vector<Step
   }
 }
 
-TEST(GatheredDtype, InBfloat16BesideFloat32RoundsWeightsAlikeUnderEveryLayout) {
+TEST(GatheredDtype, InBfloat16WithFloat32RoundsWeightsTheSameUnderEveryLayout) {
   const Dtypes dtypes = {"float32", "bfloat16"};
   const std::vector<StepResult> single = StepsOf(Job({}, dtypes));
   const std::vector<StepResult> exact = StepsOf(Job({}, {"float32", "float32"}));
@@ -115,7 +115,7 @@ TEST(GatheredDtype, IsThatOfTheProcessorOnADeviceToo) {
   }
 }
 
-TEST(BufferDtype, RoundsSinesAndCosinesAlikeUnderEveryLayout) {
+TEST(BufferDtype, RoundsSinesAndCosinesTheSameUnderEveryLayout) {
   const Dtypes dtypes = {"float32", "float32", "bfloat16"};
   const std::vector<StepResult> single = StepsOf(Job({}, dtypes));
   EXPECT_NE(single[0].event.loss(), StepsOf(Job({}, {}))[0].event.loss());

@@ -294,7 +294,7 @@ class WaitingBackend : public kernels::EmulatedBackend {
   std::string FlightRecorderJson() const override { return R"({"status":"OK","groups":[]})"; }
 };
 
-TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
+TEST_F(RankRunTest, ARankReportsInWhichCollectiveItsDeviceIsBlocked) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
@@ -335,10 +335,10 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
 // A backend with a device that cannot release everything that ran on it.
 class HoldingBackend : public kernels::EmulatedBackend {
  public:
-  bool gives_back() const override { return false; }
+  bool releases_device() const override { return false; }
 };
 
-TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
+TEST_F(RankRunTest, AProcessThatCannotReleaseItsDeviceEnds) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
@@ -725,7 +725,7 @@ TEST_F(RankRunAheadTest, CommitsWhatIsDueOfThatStepAlsoOfTheFirstAfterAResume) {
   ExpectStoppedAndIdle();
 }
 
-TEST_F(RankRunAheadTest, AnAskedForCheckpointIsOfTheStepThatWasOnItsWay) {
+TEST_F(RankRunAheadTest, AnAskedForCheckpointIsOfTheStepThatWasInFlight) {
   RankRun run(Begin(1), around_);
   StartUp(run, 1);
   v1::CoordinatorMessage request;
@@ -750,7 +750,7 @@ TEST_F(RankRunAheadTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
   ExpectThatALossThatIsNotFiniteEndsTheRank();
 }
 
-TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsOnItsWayEndsTheRankWithItsOwnCause) {
+TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsInFlightEndsTheRankWithItsOwnCause) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
@@ -765,7 +765,7 @@ TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsOnItsWayEndsTheRankWithItsOwnCause
   EXPECT_THAT(failed.message(), HasSubstr("step.before_update"));
 }
 
-TEST_F(RankRunAheadTest, AStopFindsAStepOnItsWayAndEndsIt) {
+TEST_F(RankRunAheadTest, AStopFindsAStepInFlightAndEndsIt) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif

@@ -54,8 +54,8 @@ struct ClusterResult {
   uint64_t left = 0;  // workers that never returned
   // Lives of daemons that began with a clock behind their previous life's.
   uint64_t clocks_set_back = 0;
-  uint64_t saves_beside_steps = 0;  // reports of a step during which a save was in flight
-  uint64_t hung_saves = 0;          // saves that blocked
+  uint64_t reports_during_saves = 0;  // reports of a step during which a save was in flight
+  uint64_t hung_saves = 0;            // saves that blocked
   std::vector<Violation> violations;
   std::vector<std::string> faults;
   std::string story;  // jobs, violations, faults and the last events, for debugging

@@ -441,7 +441,7 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
-  if (backend_ && !backend_->gives_back())
+  if (backend_ && !backend_->releases_device())
     return Internal("the device memory of this rank cannot be released");
   backend_.reset();
   network_.reset();
@@ -461,16 +461,16 @@ StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_
 void RankRun::WriteTrace() {
   const StatusOr<v1::RankTrace> trace = traces_.TakeAll();
   if (!trace.ok() || trace->last_held_step() == 0) return;
-  WriteBesideLog(RankTracePath(begin_.log_path()), trace->SerializeAsString());
+  WriteNextToLog(RankTracePath(begin_.log_path()), trace->SerializeAsString());
 }
 
 void RankRun::WriteFlightRecord() {
-  WriteBesideLog(FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()),
+  WriteNextToLog(FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()),
                  network_->FlightRecorderJson(backend_ ? backend_->FlightRecorderJson() : ""));
   DropFlightRecords(*around_.files, begin_.log_path());
 }
 
-void RankRun::WriteBesideLog(const std::string& path, const std::string& bytes) {
+void RankRun::WriteNextToLog(const std::string& path, const std::string& bytes) {
   const auto file = around_.files->Create(path, CreateMode::kTruncate);
   const Status status = file.ok() ? (*file)->Append(AsBytes(bytes)) : file.status();
   if (!status.ok()) LogWarning("rank", "{}: {}", path, ToString(status));

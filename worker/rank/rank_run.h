@@ -142,7 +142,7 @@ class RankRun {
   StatusOr<v1::RankTrace> Remember(const StepTrace& trace, int64_t first_step, int64_t last_step);
   // Writes the trace for requests that come after this rank's end.
   void WriteTrace();
-  void WriteBesideLog(const std::string& path, const std::string& bytes);
+  void WriteNextToLog(const std::string& path, const std::string& bytes);
   void Send(v1::WorkerMessage message);
 
   static constexpr size_t kManifestsWaitingMax = 64;

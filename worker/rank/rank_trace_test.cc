@@ -72,7 +72,7 @@ TEST(RankTraceTest, ARankThatMadeNoStepRemembersNone) {
   EXPECT_THAT(std::string(Message(CheckHeld(made, 1, 5))), HasSubstr("has no record of steps"));
 }
 
-TEST(RankTraceTest, WhatAnEndedRankRemembersLiesBesideItsLog) {
+TEST(RankTraceTest, WhatAnEndedRankRemembersIsStoredNextToItsLog) {
   EXPECT_EQ(RankTracePath("/logs/a/rank-3.worker-0.log"), "/logs/a/rank-3.worker-0.trace");
 }
 

@@ -240,7 +240,7 @@ TEST_F(CoresTest, RanksOfOtherDaemonsOfTheHostAreCountedWithTheirOwn) {
   EXPECT_EQ(Moves(Do(OthersClaim{})), (Lines{"move 0: 0", "sent jobs/a/0: 0"}));
 }
 
-TEST_F(CoresTest, RanksThatBeginAreToldThatOtherDaemonsAreNotKnown) {
+TEST_F(CoresTest, RanksThatBeginLearnThatOtherDaemonsAreNotKnown) {
   const auto fault = [this](const Effects& effects) -> std::string {
     for (const SendToRank& send : All<SendToRank>(effects)) {
       if (send.command.has_begin()) return send.command.begin().core_table_fault();
@@ -252,7 +252,7 @@ TEST_F(CoresTest, RanksThatBeginAreToldThatOtherDaemonsAreNotKnown) {
   EXPECT_EQ(fault(Received(StartOn(1, "jobs/b", 1))), "mkdir /nowhere: denied");
 }
 
-TEST_F(CoresTest, ANewStreamIsToldTheCoresAgain) {
+TEST_F(CoresTest, ANewStreamIsSentTheCoresAgain) {
   Received(StartOn(0, "jobs/a", 2));
   Do(StreamClosed{state_.stream, "gone"});
   After(std::chrono::seconds(1));
@@ -391,7 +391,7 @@ TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledge
   EXPECT_EQ(votes, 1);
 }
 
-TEST_F(SessionTest, ManyReportsAreSaidAPartAtATimeAndInOrder) {
+TEST_F(SessionTest, ManyReportsAreSentAPartAtATimeAndInOrder) {
   ConnectIdle();
   Received(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
@@ -483,7 +483,7 @@ TEST_F(SessionTest, AManifestThatIsWrittenIsNotWrittenTwice) {
   EXPECT_EQ(Sent(again)[0].manifest_done().digest(), "sha256:x");
 }
 
-TEST_F(SessionTest, ACrashIsToldAtOnceWithItsCauseAndTheProcessIsReplaced) {
+TEST_F(SessionTest, ACrashIsReportedAtOnceWithItsCauseAndTheProcessIsReplaced) {
   ConnectIdle();
   Received(Start(1));
   const Effects effects = Do(RankExited{0, 0, 11, "step 3: forward", ""});
@@ -511,7 +511,7 @@ TEST_F(SessionTest, AStopIsPassedOnAndAnsweredByTheRankWhoseProcessStaysWarm) {
   EXPECT_EQ(All<SendToRank>(next).size(), 2u);
 }
 
-TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndTold) {
+TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndReported) {
   ConnectIdle();
   Received(Start(1));
   Received(Stop(1));
@@ -563,7 +563,7 @@ TEST_F(SessionTest, AStopBeforeTheRankBeganNeedsNoProcess) {
   EXPECT_TRUE(All<SendToRank>(Idle(0)).empty());
 }
 
-TEST_F(SessionTest, TheEndOfARankWithoutAStreamIsToldOnTheNextOne) {
+TEST_F(SessionTest, TheEndOfARankWithoutAStreamIsReportedOnTheNextOne) {
   ConnectIdle();
   Received(Start(1, {0}));
   Do(StreamClosed{state_.stream, "gone"});
@@ -642,7 +642,7 @@ TEST_F(SessionTest, AWrongAddressIsNamedAndNamedAgainWhileNothingAnswers) {
   EXPECT_EQ(notes[1], notes[0]);
 }
 
-TEST_F(SessionTest, ADaemonThatIsToldToStopSaysGoodbyeAndEndsOnceTheStreamIsClosed) {
+TEST_F(SessionTest, ADaemonThatIsAskedToStopSendsAGoodbyeAndEndsOnceTheStreamIsClosed) {
   ConnectIdle();
   Received(Start(1));
   const Effects left = Do(Leave{});
@@ -847,7 +847,7 @@ TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess
   EXPECT_EQ(Sent(Do(RankExited{1, 3, 0, "", ""}))[0].rank_stopped().cause(), "");
 }
 
-TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
+TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsReportedOnTheNextOne) {
   ConnectIdle();
   Received(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
@@ -861,7 +861,7 @@ TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
   EXPECT_TRUE(sent[0].rank_stopped().crashed());
 }
 
-TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeToldAgain) {
+TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeReportedAgain) {
   ConnectIdle();
   Received(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
