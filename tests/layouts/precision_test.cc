@@ -62,7 +62,7 @@ const Case kSharded[] = {{{.shard = 2, .zero_stage = 1}},
                          {{.pipe = 2, .shard = 2, .zero_stage = 3}},
                          {{.shard = 4, .zero_stage = 3}, 2}};
 
-TEST(GatheredDtype, InFloat32BesideBfloat16HasTheBitsOfBfloat16) {
+TEST(GatheredDtype, InFloat32WithBfloat16HasTheBitsOfBfloat16) {
   for (const auto& [layout, run] : kSharded) {
     SCOPED_TRACE(fmt::format("zero {} run {}", layout.zero_stage, run));
     ExpectIdentical(StepsOf(Job(layout, {"bfloat16", "float32"}, run)),
