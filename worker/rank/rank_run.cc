@@ -293,7 +293,7 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   environment_.mutable_implementations()->Assign(backend_->implementations().begin(),
                                                  backend_->implementations().end());
   const kernels::PreparationCounts counts = backend_->preparation_counts();
-  if (counts.tuning_cache_hits) environment_.set_choices_found(*counts.tuning_cache_hits);
+  if (counts.tuning_cache_hits) environment_.set_tuning_cache_hits(*counts.tuning_cache_hits);
   host_fallbacks_ =
       LinkFallbacks(network_->links(), begin_.start().plan(), begin_.rank(), HasRdmaDevices());
   if (!begin_.core_table_fault().empty())
