@@ -266,7 +266,7 @@ void Supervisor::WriteFile() {
 
 void Supervisor::StopAll() {
   LogInfo("supervisor", "stopping");
-  // The coordinator is there while the workers say goodbye, so that nobody is blamed for their end.
+  // The coordinator runs while the workers send their Goodbyes, so nobody is blamed for their end.
   std::vector<Child*> workers;
   for (size_t i = 1; i < children_.size(); ++i) workers.push_back(&children_[i]);
   StopChildren(workers, kWorkerStopLimit);
