@@ -1,4 +1,4 @@
-// Which jobs stay in a coordinator's catalog once they have ended.
+// The rule for which jobs stay in a coordinator's catalog once they have ended.
 #ifndef TROUPE_BASE_KEEP_ENDED_H_
 #define TROUPE_BASE_KEEP_ENDED_H_
 
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-// Which ended jobs stay in the catalog; the others are removed, except for their checkpoints. With
+// Limits of the ended jobs in the catalog; others are removed, except for their checkpoints. With
 // neither field all stay.
 struct KeepEnded {
   std::optional<int64_t> count;             // the newest `count`

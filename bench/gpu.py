@@ -2,7 +2,8 @@
 and our build/cuda-kernels/bin (docs/cuda.md). Prints one JSON line per result.
 
   python3 bench/gpu.py [train] [float8] [kernels]     default: all three; each takes minutes
-      [--bin DIR] [--python PYTHON] [--models llama-124m,llama-1b] [--choices DIRECTORY] [--quick]
+      [--bin DIR] [--python PYTHON] [--models llama-124m,llama-1b] [--tuning-cache DIRECTORY]
+      [--quick]
 
 Both sides use PyTorch's own cuBLASLt and cuDNN if these came with it as packages. Ours and the
 peers run alternately, since memory holds one at a time; ours runs first and last. Exits with 77 and
@@ -54,8 +55,8 @@ def environment(python):
 
 def ours(a, *arguments):
     """Returns the JSON lines of one run of our bench."""
-    command = [str(a.bin / "troupe-kernels-bench"), *map(str, arguments), "--choices",
-               str(a.choices)]
+    command = [str(a.bin / "troupe-kernels-bench"), *map(str, arguments), "--tuning-cache",
+               str(a.tuning_cache)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS,
                           env=a.environment)
     if done.returncode == SKIPPED:
@@ -186,7 +187,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/cuda-kernels/bin")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS))
-    parser.add_argument("--choices", type=pathlib.Path, default=ROOT / "build/gpu-choices")
+    parser.add_argument("--tuning-cache", type=pathlib.Path, default=ROOT / "build/gpu-tuning")
     parser.add_argument("--quick", action="store_true", help="fewer steps and peers")
     a = parser.parse_args()
     parts = {"train": train, "float8": float8, "kernels": kernels}
@@ -197,7 +198,7 @@ def main():
         if model not in MODELS:
             sys.exit(f"gpu: no model '{model}': one of {', '.join(MODELS)}")
     a.environment = environment(a.python)
-    a.choices.mkdir(parents=True, exist_ok=True)
+    a.tuning_cache.mkdir(parents=True, exist_ok=True)
     for part in a.parts:
         parts[part](a)
 

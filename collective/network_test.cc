@@ -250,7 +250,7 @@ TEST(NetworkTest, ARankThatRunsFarAheadWaitsForItsPeers) {
   });
 }
 
-TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbort) {
+TEST(NetworkTest, AFlightTellsWhatWasEnteredAndWhatBlocksTheRankAlsoAfterAnAbort) {
   LoopbackCluster cluster(2, {.hang_limit = milliseconds(80)});
   const std::vector<Communicator*> groups = Connected(cluster);
   std::vector<float> data(8, 1.0f);
@@ -321,7 +321,7 @@ TEST(NetworkTest, TheProgressThreadFinishesOperationsWhileNobodyWaits) {
   EXPECT_EQ(data[0], data[1]);
 }
 
-TEST(NetworkTest, ManyOperationsUnderWayAtOnceAllGiveTheirOwnResult) {
+TEST(NetworkTest, ManyOperationsInFlightAtOnceAllGiveTheirOwnResult) {
   LoopbackCluster cluster(3);
   const std::vector<Communicator*> groups = Connected(cluster);
   cluster.Run([&](int rank) {

@@ -161,7 +161,7 @@ void TestCluster::Reconnect(const std::string& name) {
   }
   for (const v1::HeldGroup& held : worker.held) *hello->add_held() = held;
   for (const v1::HeldImage& image : worker.images) *hello->add_images() = image;
-  Do(WorkerSaid{worker.session, std::move(message)});
+  Do(WorkerReported{worker.session, std::move(message)});
 }
 
 void TestCluster::Disconnect(const std::string& name) {
@@ -170,7 +170,7 @@ void TestCluster::Disconnect(const std::string& name) {
 }
 
 Effects TestCluster::SendFrom(const std::string& worker, v1::WorkerMessage message) {
-  return Do(WorkerSaid{workers_.at(worker).session, std::move(message)});
+  return Do(WorkerReported{workers_.at(worker).session, std::move(message)});
 }
 
 void TestCluster::Heartbeat() {

@@ -77,7 +77,7 @@ TEST_F(LlmcTokenFileTest, DocumentsAreFoundInALongFile) {
   EXPECT_EQ(file->DocumentEnds(), expected);
 }
 
-TEST_F(LlmcTokenFileTest, RefusesWhatTheHeaderAndTheSizeDoNotSayAlike) {
+TEST_F(LlmcTokenFileTest, RefusesAHeaderThatDisagreesWithTheFile) {
   using Gpt2 = std::vector<uint16_t>;
   EXPECT_THAT(Refusal(Write(20240521, 1, 2, Gpt2{1, 2})), HasSubstr("magic 20240521 is neither"));
   EXPECT_THAT(Refusal(Write(20240520, 7, 2, Gpt2{1, 2})), HasSubstr("version 7 is not 1"));

@@ -101,7 +101,7 @@ TEST_F(PrepareTest, RefusesWhatItCannotDoAndLeavesNothing) {
   EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
 }
 
-TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndSaysTheVocabularyBesideIt) {
+TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndDescribesTheVocabulary) {
   const std::string tokenizer_path = "data/testdata/llama3_tokenizer.json";
   const auto tokenizer = OpenTokenizerFile(files_, tokenizer_path, {});
   ASSERT_TRUE(tokenizer.ok());

@@ -189,7 +189,7 @@ TEST_P(PublishedSplitRules, CutTextsAsTheTokenizersPackageDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, PublishedSplitRules, ::testing::Values("gpt2", "llama3"));
 
-TEST(PublishedSplitRules, OfGpt2IsTheOneThatByteLevelStandsFor) {
+TEST(PublishedSplitRules, OfGpt2IsTheOneThatByteLevelMeans) {
   EXPECT_EQ(
       ReadJson(kFolder + std::string("splits.json"))["rules"]["gpt2"]["pattern"].get<std::string>(),
       kGpt2Pattern);
@@ -323,7 +323,7 @@ TEST_F(ChangedFileTest, WithoutAnyEndOfDocumentItIsAskedFor) {
   EXPECT_THAT(std::string(Message(Open(root_, {}).status())), HasSubstr("state its id"));
 }
 
-TEST_F(ChangedFileTest, APrefixSpaceStandsBeforeEveryStretchOfText) {
+TEST_F(ChangedFileTest, APrefixSpacePrecedesEveryStretchOfText) {
   root_ = ReadJson("data/testdata/gpt2_tokenizer.json");
   const auto ids = [&](bool prefix, std::string_view text) {
     root_["pre_tokenizer"]["add_prefix_space"] = prefix;

@@ -177,19 +177,19 @@ Status ReadRope(const Keys& config, v1::ModelSpec* model) {
     TROUPE_ASSIGN_OR_RETURN(rope, ParseRope(*older, "rope_scaling", theta, config));
   }
   if (newer != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(const Rope said, ParseRope(*newer, "rope_parameters", theta, config));
+    TROUPE_ASSIGN_OR_RETURN(const Rope stated, ParseRope(*newer, "rope_parameters", theta, config));
     const auto text = [](const Rope& from) {
       return from.scaling ? from.scaling->ShortDebugString() : "none";
     };
-    if (older != nullptr && text(said) != text(rope)) {
-      return InvalidArgument("rope_parameters is {} but rope_scaling is {}", text(said),
+    if (older != nullptr && text(stated) != text(rope)) {
+      return InvalidArgument("rope_parameters is {} but rope_scaling is {}", text(stated),
                              text(rope));
     }
-    if (theta_key != nullptr && said.theta != theta) {
-      return InvalidArgument("rope_parameters.rope_theta is {} but rope_theta is {}", said.theta,
+    if (theta_key != nullptr && stated.theta != theta) {
+      return InvalidArgument("rope_parameters.rope_theta is {} but rope_theta is {}", stated.theta,
                              theta);
     }
-    rope = said;
+    rope = stated;
   }
   if (!(rope.theta > 0)) return InvalidArgument("rope_theta is {}, not above 0", rope.theta);
   model->set_rope_theta(rope.theta);

@@ -68,7 +68,7 @@ TEST(HfConfigTest, KeysThatAreLeftOutAreThoseOfTransformers) {
 }
 
 TEST(HfConfigTest, OlderAndNewerRopeKeysSayTheSame) {
-  Json older = Small(), newer = Small(), older_type = Small(), beside = Small();
+  Json older = Small(), newer = Small(), older_type = Small(), sibling = Small();
   older["rope_theta"] = 500000.0;
   older["rope_scaling"] = Llama3();
   newer["rope_parameters"] = Llama3();
@@ -76,10 +76,10 @@ TEST(HfConfigTest, OlderAndNewerRopeKeysSayTheSame) {
   older_type = older;
   older_type["rope_scaling"].erase("rope_type");
   older_type["rope_scaling"]["type"] = "llama3";
-  beside = older;
-  beside["rope_scaling"].erase("original_max_position_embeddings");
-  beside["original_max_position_embeddings"] = 32;
-  for (const Json& config : {older, newer, older_type, beside}) {
+  sibling = older;
+  sibling["rope_scaling"].erase("original_max_position_embeddings");
+  sibling["original_max_position_embeddings"] = 32;
+  for (const Json& config : {older, newer, older_type, sibling}) {
     const auto model = Parse(config);
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ(model->rope_theta(), 500000.0);

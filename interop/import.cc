@@ -104,7 +104,7 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
   if (!model->has_from()) return OkStatus();
   const auto source = OpenHfModel(files, model->from());
   if (!source.ok()) return InvalidArgument("model.from: {}", Message(source.status()));
-  const v1::ModelSpec& said = source->model;
+  const v1::ModelSpec& stated = source->model;
   const auto* descriptor = v1::ModelSpec::descriptor();
   const auto* reflection = model->GetReflection();
   for (int i = 0; i < descriptor->field_count(); ++i) {
@@ -120,12 +120,12 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
       }
       return one.ShortDebugString();
     };
-    if (only(*model) == only(said)) continue;
+    if (only(*model) == only(stated)) continue;
     return InvalidArgument("model.{} is stated in addition to model.from: {}, but {} has {}",
                            field->name(), only(*model), model->from(),
-                           reflection->HasField(said, field) ? only(said) : "none");
+                           reflection->HasField(stated, field) ? only(stated) : "none");
   }
-  v1::ModelSpec complete = said;
+  v1::ModelSpec complete = stated;
   complete.MergeFrom(*model);
   *model = std::move(complete);
   return OkStatus();

@@ -322,7 +322,7 @@ TEST(Float8Programs, HistoriesAreSlicesOfCheckpointsWithTheSameNamesOnEveryLayou
   EXPECT_EQ(names(Degrees(2, 1, 2, 2)), one);
 }
 
-TEST(Float8Programs, AreRefusedBesideFloat32) {
+TEST(Float8Programs, AreRefusedWithFloat32) {
   BuildOptions options = Float8Options(Float8Recipe::kCurrent);
   options.compute_dtype = DType::kFloat32;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),

@@ -261,7 +261,7 @@ TEST(ShardRuns, GatherAcrossOnceAStepAndWithinForEachPass) {
   }
 }
 
-TEST(ShardRuns, HoldsAShareOfTheParametersBesideWhatZeroThreeKeeps) {
+TEST(ShardRuns, HoldsAShareOfTheParametersInAdditionToWhatZeroThreeKeeps) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     const auto persistent = [&](int run) {
       MeshView mesh;

@@ -1,4 +1,4 @@
-// Which rows of which parameters have weight decay.
+// Checks which rows of which parameters have weight decay.
 #include "model/program/weight_decay.h"
 
 #include <gmock/gmock.h>

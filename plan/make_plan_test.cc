@@ -166,7 +166,7 @@ TEST(MakePlanTest, TheSnapshotOfAsynchronousSavesIsPartOfTheMemory) {
   EXPECT_EQ(shared.snapshot_bytes(), with.snapshot_bytes() / 2);
 }
 
-TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
+TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsWarnedOf) {
   const auto warned = [](const char* override) {
     const auto plan = PlanWith({override, "checkpoint.folder=/c"});
     return plan.ok() && plan->warnings_size() == 1 ? plan->warnings(0) : std::string();
@@ -180,7 +180,7 @@ TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
   EXPECT_EQ(warned("training.steps=3"), "");
 }
 
-TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreSaidToBeInherited) {
+TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreReportedAsInherited) {
   const auto of_buckets = [](std::vector<std::string> overrides) {
     overrides.push_back("training.global_batch_size=12");
     const auto plan = PlanWith(overrides);
@@ -202,7 +202,7 @@ TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreSaidToBeInherited) {
                         "reduce a bucket"));
 }
 
-TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
+TEST(MakePlanTest, TheSharesOfTheDataAreReported) {
   const auto blend = PlanWith({"data.blend=[{path: /a, weight: 3}, {path: /b}]"});
   ASSERT_TRUE(blend.ok()) << blend.status();
   EXPECT_EQ(Json::parse(PlanToJson(*blend))["data"].dump(),
@@ -478,7 +478,7 @@ TEST(MakePlanTest, FewerMicrobatchesThanStagesArePlannedAndMentioned) {
   EXPECT_THAT(plan->warnings(0), HasSubstr("2 microbatches are fewer than 4 stages"));
 }
 
-TEST(MakePlanTest, AHangLimitBelowTheDefaultIsSaidToHaveNoEffect) {
+TEST(MakePlanTest, AHangLimitBelowTheDefaultIsReportedToHaveNoEffect) {
   const auto warnings = [](const std::string& seconds) {
     const auto plan = PlanWith({"fault_tolerance.hang_seconds=" + seconds});
     EXPECT_TRUE(plan.ok());
@@ -559,13 +559,13 @@ TEST(MakePlanTest, ARankThatNeedsMoreMemoryThanItsHostHasIsWarnedOfOnce) {
   cluster.free_devices[0].device.set_memory_bytes(int64_t{1} << 20);
   const auto small = PlacePlan(spec, *MakeUnplacedPlan(spec), cluster);
   const auto again = PlacePlan(spec, *small, cluster);
-  int said = 0;
+  int warned = 0;
   for (const std::string& warning : again->warnings()) {
     if (warning.find("host h: its 1 ranks need ") == std::string::npos) continue;
     EXPECT_THAT(warning, HasSubstr("its free devices have 0.00 GB"));
-    ++said;
+    ++warned;
   }
-  EXPECT_EQ(said, 1);
+  EXPECT_EQ(warned, 1);
   EXPECT_EQ(again->ranks(0).host(), "h");
   cluster.free_devices[0].device.set_memory_bytes(int64_t{1} << 40);
   EXPECT_EQ(PlacePlan(spec, *MakeUnplacedPlan(spec), cluster)->warnings_size(),

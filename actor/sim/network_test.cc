@@ -165,7 +165,7 @@ TEST(SimulatedNetwork, TellsThePeerOfAKilledProcessSoonAndOfALostHostLate) {
   EXPECT_FALSE(silent.closes.empty());
 }
 
-TEST(SimulatedNetwork, DoublesMessagesInPlaceWhenToldTo) {
+TEST(SimulatedNetwork, DoublesMessagesInPlaceWhenAskedTo) {
   Star star(6);
   star.system.network().SetDuplication(1);
   star.system.RunFor(seconds(1));

@@ -13,7 +13,7 @@ WriteBatch Put(std::string key, std::string value) {
   return batch;
 }
 
-TEST(MemoryStore, ScansPrefixesInOrderAndStopsWhenTold) {
+TEST(MemoryStore, ScansPrefixesInOrderAndStopsWhenAsked) {
   MemoryStore store;
   for (const char* key : {"b/2", "a/1", "b/1", "c", "b0"}) {
     ASSERT_TRUE(store.Write(Put(key, "v"), Durability::kUnsynced).ok());

@@ -85,7 +85,7 @@ void AddRunFlags(FlagParser& parser, Arguments* arguments) {
       {"--only", "KIND", "without --train: only this kind of operation, such as attention_grad"},
       &arguments->only);
   parser.AddNumber({"--device", "N", "index of the GPU"}, {.least = 0}, &arguments->device);
-  parser.AddText({"--choices", "DIRECTORY",
+  parser.AddText({"--tuning-cache", "DIRECTORY",
                   "tuning cache for matmuls and attention (default: tunes in each run)"},
                  &arguments->matmuls.tuning_cache_folder);
   parser.AddParsed({"--no-tuning", "", "uses the libraries' first proposals"},

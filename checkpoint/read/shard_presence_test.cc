@@ -58,7 +58,7 @@ TEST_F(ShardPresenceTest, WaitsForAFileThatIsSeenLate) {
   EXPECT_EQ(pauses, 3);
 }
 
-TEST_F(ShardPresenceTest, GivesUpAtItsLimitOrWhenTold) {
+TEST_F(ShardPresenceTest, GivesUpAtItsLimitOrWhenAsked) {
   TROUPE_CHECK_OK(files_.Remove(ShardPath(1)));
   int pauses = 0;
   const auto pause = [&](Duration) { return ++pauses < 2; };

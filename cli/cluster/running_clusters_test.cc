@@ -103,7 +103,7 @@ void Await(const std::string& folder) {
   while (!Runs(folder) && std::chrono::steady_clock::now() < end) sched_yield();
 }
 
-TEST(RunningClustersTest, ACoordinatorThatOutlivedItsSupervisorStandsForItsCluster) {
+TEST(RunningClustersTest, ACoordinatorThatOutlivedItsSupervisorRepresentsItsCluster) {
   const TemporaryDirectory folder;
   PretendedProcess coordinator(folder.path(), {"/pretended/troupe-coordinator", "serve",
                                                "--data-dir", folder.Child("coordinator")});

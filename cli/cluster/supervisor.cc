@@ -35,7 +35,7 @@ constexpr milliseconds kLongestWait{800};
 constexpr milliseconds kProbeInterval{500};
 constexpr seconds kProbeLimit{5};
 // A supervisor that has not polled for this long was itself suspended.
-constexpr seconds kStoodStill{2};
+constexpr seconds kSuspensionGap{2};
 // The time between SIGTERM and SIGKILL.
 constexpr seconds kCoordinatorStopLimit{3};
 constexpr seconds kWorkerStopLimit{5};
@@ -207,7 +207,7 @@ void Supervisor::NoticeHangs() {
   const auto gap = now - std::exchange(looked_at_, now);
   for (Child& child : children_) {
     if (child.process.pid == 0) continue;
-    if (gap > kStoodStill) child.liveness.Excuse(gap);
+    if (gap > kSuspensionGap) child.liveness.Excuse(gap);
     const auto state = child.probe ? child.probe->Turn() : HealthProbe::State::kFailed;
     if (state == HealthProbe::State::kAnswered) {
       child.liveness.Answered(now,
@@ -228,7 +228,7 @@ void Supervisor::NoticeHangs() {
                std::chrono::duration<double>(child.liveness.Silence(now)).count());
     SignalProcess(child.process, SIGKILL);
     // Does not repeat the kill at every turn if the process takes long to die.
-    child.liveness.Excuse(kStoodStill + Liveness::Limit(settings_.detection_seconds));
+    child.liveness.Excuse(kSuspensionGap + Liveness::Limit(settings_.detection_seconds));
   }
 }
 
@@ -266,7 +266,7 @@ void Supervisor::WriteFile() {
 
 void Supervisor::StopAll() {
   LogInfo("supervisor", "stopping");
-  // The coordinator is there while the workers say goodbye, so that nobody is blamed for their end.
+  // The coordinator runs while the workers send their Goodbyes, so nobody is blamed for their end.
   std::vector<Child*> workers;
   for (size_t i = 1; i < children_.size(); ++i) workers.push_back(&children_[i]);
   StopChildren(workers, kWorkerStopLimit);

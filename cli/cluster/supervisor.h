@@ -1,7 +1,7 @@
 // Keeps the processes of a local cluster running. It restarts a dead worker (same name) or
 // coordinator (same port) within a second, kills and restarts one that no longer answers
-// (cli/cluster/liveness.h), and keeps cluster.json current. On SIGTERM it stops everything, the
-// coordinator first, so that it records no failure of jobs when their workers stop.
+// (cli/cluster/liveness.h), and keeps cluster.json current. On SIGTERM it stops the workers first,
+// then the coordinator, which receives their goodbyes and so blames nobody for their end.
 //
 // It starts them as
 //

@@ -41,7 +41,7 @@ struct PostedReceive {
 // Messages sent to one rank and the receives that it has posted.
 struct Mailbox {
   std::mutex mutex;
-  std::list<std::shared_ptr<Message>> under_way;  // in a fabric with delay, by due time
+  std::list<std::shared_ptr<Message>> in_flight;  // in a fabric with delay, by due time
   std::list<std::shared_ptr<Message>> unexpected;
   std::list<PostedReceive> posted;
   std::vector<PostedReceive> completed;  // filled by senders; the owner's Progress completes them
@@ -173,7 +173,7 @@ class LoopbackTransport final : public Transport {
     std::vector<PostedReceive> completed;
     {
       std::lock_guard lock(own_.mutex);
-      if (!own_.under_way.empty()) DeliverDue();
+      if (!own_.in_flight.empty()) DeliverDue();
       completed.swap(own_.completed);
     }
     for (PostedReceive& receive : completed) {
@@ -193,7 +193,7 @@ class LoopbackTransport final : public Transport {
   bool Arm() override {
     std::lock_guard lock(own_.mutex);
     // No event is signalled when a delayed message becomes due, so the owner must poll.
-    if (!own_.completed.empty() || !own_.under_way.empty()) return false;
+    if (!own_.completed.empty() || !own_.in_flight.empty()) return false;
     for (const auto& message : sending_) {
       if (message->delivered.load(std::memory_order_acquire)) return false;
     }
@@ -220,16 +220,16 @@ class LoopbackTransport final : public Transport {
     message->due = std::chrono::steady_clock::now() + delay_;
     std::lock_guard lock(box.mutex);
     if (box.closed) return;
-    box.under_way.push_back(std::move(message));
+    box.in_flight.push_back(std::move(message));
     box.Notify();
   }
 
   // Delivers the messages to this rank that are due. REQUIRES: own_.mutex is held.
   void DeliverDue() {
     const MonotonicTime now = std::chrono::steady_clock::now();
-    while (!own_.under_way.empty() && own_.under_way.front()->due <= now) {
-      const std::shared_ptr<Message> message = std::move(own_.under_way.front());
-      own_.under_way.pop_front();
+    while (!own_.in_flight.empty() && own_.in_flight.front()->due <= now) {
+      const std::shared_ptr<Message> message = std::move(own_.in_flight.front());
+      own_.in_flight.pop_front();
       const auto match =
           std::find_if(own_.posted.begin(), own_.posted.end(), [&](const PostedReceive& posted) {
             return posted.from == message->from && posted.tag == message->tag;
@@ -259,7 +259,7 @@ class LoopbackTransport final : public Transport {
     own_.posted.clear();
     own_.completed.clear();
     own_.unexpected.clear();
-    own_.under_way.clear();
+    own_.in_flight.clear();
   }
 
   const int rank_;

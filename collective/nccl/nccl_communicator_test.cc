@@ -318,7 +318,7 @@ TEST_F(NcclCommunicatorTest, AnAsynchronousErrorAbortsEveryRankWithNcclsWords) {
   EXPECT_EQ(fake_->destroys, 0);
 }
 
-TEST_F(NcclCommunicatorTest, ACallThatStandsEndsWhenTheHostsNetworkIsAborted) {
+TEST_F(NcclCommunicatorTest, ABlockedCallEndsWhenTheHostsNetworkIsAborted) {
   RunConnected(2, [&](const Rank& rank) {
     if (rank.rank == 1) {
       // Rank 1 does not join the sum. A failure on one rank aborts the hosts' networks of all.
@@ -326,8 +326,8 @@ TEST_F(NcclCommunicatorTest, ACallThatStandsEndsWhenTheHostsNetworkIsAborted) {
       while (rank.network.status().ok()) std::this_thread::yield();
       return;
     }
-    std::thread failure([&, stood = fake_->in_progress + 5] {
-      while (fake_->in_progress < stood) std::this_thread::yield();
+    std::thread failure([&, blocked = fake_->in_progress + 5] {
+      while (fake_->in_progress < blocked) std::this_thread::yield();
       rank.host.Abort(Cancelled("the epoch ends"));
     });
     float number = 0;
@@ -398,23 +398,23 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
   EXPECT_EQ(fake_->aborts, 2);
 }
 
-TEST_F(NcclCommunicatorTest, AnAbortDoesNotStandWhereGraphsHoldCalls) {
-  std::atomic<int> told = 0;
+TEST_F(NcclCommunicatorTest, AnAbortDoesNotBlockWhereGraphsHoldCalls) {
+  std::atomic<int> aborted = 0;
   RunConnected(2, [&](const Rank& rank) {
     ++fake_->graphs;
     rank.network.Abort(Cancelled("the epoch ends"));
     EXPECT_FALSE(rank.network.status().ok());
-    ++told;
-    while (told < 2) std::this_thread::yield();
+    ++aborted;
+    while (aborted < 2) std::this_thread::yield();
     EXPECT_EQ(fake_->aborts, 0) << "it ended before its graphs";
-    ++told;
-    while (told < 4) std::this_thread::yield();
+    ++aborted;
+    while (aborted < 4) std::this_thread::yield();
     --fake_->graphs;  // by the thread that captured the graphs, once it is notified
   });
   EXPECT_EQ(fake_->aborts, 2);
 }
 
-TEST_F(NcclCommunicatorTest, WhatDoesNotEndIsLeftBehindAndToldOf) {
+TEST_F(NcclCommunicatorTest, WhatDoesNotEndIsLeftBehindAndReported) {
   options_.close_limit = milliseconds(50);
   std::atomic<int> left = 0;
   LoopbackCluster cluster(2);

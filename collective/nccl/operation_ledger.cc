@@ -73,7 +73,7 @@ CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
   flight.group = group_.name() + " (NCCL)";
   flight.axis = group_.axis();
   flight.ranks.assign(ranks.begin(), ranks.end());
-  bool stands = false;
+  bool blocked = false;
   for (const auto& [key, entry] : entries_) {
     const auto& [operation, purpose, bytes] = key;
     const NcclDevice::Progress progress = device_.Read(entry.mark);
@@ -84,10 +84,10 @@ CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
     flight.purpose = purpose;
     flight.bytes = bytes;
     flight.waited = seen ? now - entry.since : Duration::zero();
-    stands = true;
+    blocked = true;
   }
   // Operations run one after another, so the one in flight is the last begun.
-  if (stands) flight.blocked_in = flight.entered;
+  if (blocked) flight.blocked_in = flight.entered;
   return flight;
 }
 

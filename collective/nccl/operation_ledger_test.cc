@@ -66,7 +66,7 @@ TEST_F(OperationLedgerTest, WhatRunsAgainAndAgainDoesNotHang) {
   }
 }
 
-TEST_F(OperationLedgerTest, WhatIsInFlightIsToldWithHowLongItIsKnownToBe) {
+TEST_F(OperationLedgerTest, WhatIsInFlightIsReportedWithHowLongItIsKnownToBe) {
   Run(CollectiveOperation::kAllReduce, 8, Purpose::kTensor);
   EXPECT_EQ(ledger_.Flight(MonotonicTime(seconds(1))).blocked_in, 0u);
   device_.hangs = true;

@@ -22,7 +22,7 @@ TEST(EndpointLanes, TheLaneOfEagerMessagesIsTheLink) {
             "RDMA (mlx5_0:1)");
 }
 
-TEST(EndpointLanes, WhatIsNotKnownIsSaid) {
+TEST(EndpointLanes, WhatIsNotKnownIsNamedAsFarAsPossible) {
   EXPECT_EQ(LinkText(""), "unknown");
   EXPECT_EQ(LinkText("# lane[0]: 3:sysv/memory.0 md[2] -> x am_bw#0\n"), "unknown");
   EXPECT_EQ(LinkText("# lane[0]: 3:pigeon/loft.0 md[2] -> x am\n"), "pigeon");

@@ -66,7 +66,7 @@ StatusOr<SessionId> Engine::OpenSession(std::shared_ptr<SessionSink> sink) {
 }
 
 Status Engine::Receive(SessionId session, v1::WorkerMessage message) {
-  return Send(AnyMessage(EngineEvent{WorkerSaid{session, std::move(message)}}));
+  return Send(AnyMessage(EngineEvent{WorkerReported{session, std::move(message)}}));
 }
 
 void Engine::CloseSession(SessionId session) {

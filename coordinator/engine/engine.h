@@ -51,7 +51,7 @@ class Engine {
   void CloseSession(SessionId session);
 
   // `make(call)` creates the event. `done` is called once with its reply, unless the call is
-  // abandoned first. Returns 0 if the event was refused, which `done` has been told.
+  // abandoned first. Returns 0 if the event was refused; `done` was then called with the error.
   using MakeCall = std::function<decltype(Event::what)(CallId)>;
   CallId Call(const MakeCall& make, std::function<void(Reply)> done);
   CallId ReadLogs(const v1::ReadJobLogsRequest& request, std::function<void(LogChunk)> chunk);

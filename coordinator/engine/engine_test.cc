@@ -227,7 +227,7 @@ TEST_F(EngineTest, RefusesWhatFindsNoRoomAndLosesNothingThatItTook) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(engine_->Query([&](const CoordinatorState&) { read.Add(true); }).ok());
   }
-  // The mailbox is full: each kind of sender is told.
+  // The mailbox is full: each kind of sender gets an error.
   const auto refused = StatusCode::kResourceExhausted;
   EXPECT_EQ(engine_->Query([&](const CoordinatorState&) { read.Add(true); }).code(), refused);
   EXPECT_EQ(engine_->Receive(*opened, {}).code(), refused);
@@ -297,7 +297,7 @@ TEST_F(EngineTest, UpdatesThatFindNoRoomEndTheWatchersAndDoNotHoldUpTheEngine) {
     Create(fmt::format("job-{}", i));
     ASSERT_THAT(replies_.WaitFor(3 + i), SizeIs(3 + i));
   }
-  // A new watcher finds no room either, and is told.
+  // A new watcher finds no room either and gets an error.
   const auto late = std::make_shared<FakeWatcher>();
   engine_->Watch("other", late);
   EXPECT_THAT(late->calls.WaitFor(1)[0], HasSubstr("ended RESOURCE_EXHAUSTED"));

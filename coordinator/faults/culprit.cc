@@ -33,7 +33,7 @@ constexpr Rule kRules[] = {
     // Faults of hosts and their disks.
     {"WORKER_LOST", {Charged::kNever, Blamed::kHost}},
     {"RANK_LOST", {Charged::kNever, Blamed::kHost}},
-    // A daemon that was told to stop has said goodbye.
+    // A daemon that was asked to stop has sent a Goodbye.
     {"WORKER_STOPPED", {Charged::kNever, Blamed::kNobody}},
     {"CHECKPOINT_FAILED", {Charged::kDelayed, Blamed::kHost}},
     {"STORAGE", {Charged::kDelayed, Blamed::kHost}},

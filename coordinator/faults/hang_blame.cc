@@ -75,14 +75,14 @@ HangBlame BlameOne(const Flights& flights, const std::vector<BlockedRank>& block
     if (longest == nullptr || one.group->waited_seconds() > longest->group->waited_seconds())
       longest = &one;
   }
-  const auto& said = flights[static_cast<size_t>(rank)];
+  const auto& flight = flights[static_cast<size_t>(rank)];
   return {rank,
           fmt::format("rank {} did not enter {}, in which {} {} {} been blocked for {:.1f} s; {}",
                       rank, OperationText(*longest->group), waiting.size() == 1 ? "rank" : "ranks",
                       fmt::join(waiting, ", "), waiting.size() == 1 ? "has" : "have",
                       longest->group->waited_seconds(),
-                      said ? "it was at " + said->activity()
-                           : "it does not answer: its process or host is suspended"),
+                      flight ? "it was at " + flight->activity()
+                             : "it does not answer: its process or host is suspended"),
           {}};
 }
 

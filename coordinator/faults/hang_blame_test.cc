@@ -24,15 +24,15 @@ std::optional<v1::RankFlight> Flight(const std::vector<GroupOfRank>& groups) {
   v1::RankFlight flight;
   flight.set_activity("step 7: forward of chunk 0, microbatch 1");
   for (const GroupOfRank& group : groups) {
-    v1::GroupFlight& told = *flight.add_groups();
-    told.set_group(group.name);
-    told.set_axis(group.name.substr(0, group.name.find('/')));
-    told.mutable_ranks()->Assign(group.ranks.begin(), group.ranks.end());
-    told.set_entered(group.entered);
-    told.set_blocked_in(group.blocked_in);
-    told.set_operation("all_reduce");
-    told.set_purpose("grad_reduce");
-    told.set_waited_seconds(group.waited);
+    v1::GroupFlight& entry = *flight.add_groups();
+    entry.set_group(group.name);
+    entry.set_axis(group.name.substr(0, group.name.find('/')));
+    entry.mutable_ranks()->Assign(group.ranks.begin(), group.ranks.end());
+    entry.set_entered(group.entered);
+    entry.set_blocked_in(group.blocked_in);
+    entry.set_operation("all_reduce");
+    entry.set_purpose("grad_reduce");
+    entry.set_waited_seconds(group.waited);
   }
   return flight;
 }

@@ -434,7 +434,7 @@ TEST(HostFaults, AFolderThatNoHostHasEndsTheJobAndIsNoHostsFault) {
   EXPECT_THAT(SetAsideOf(cluster, "worker-1"), IsEmpty());
 }
 
-TEST(HostFaults, AFolderThatThreeHostsFailAlikeEndsTheJobThoughOthersAreFree) {
+TEST(HostFaults, AFolderThatFailsOnThreeHostsEndsTheJobThoughOthersAreFree) {
   TestCluster cluster;
   for (int i = 0; i < 6; ++i) cluster.Connect(fmt::format("worker-{}", i));
   cluster.Submit(TestSpec("a", 1, 100));
@@ -458,7 +458,7 @@ TEST(HostFaults, AnotherDaemonOfTheSameHostIsNoSpareForItsFolder) {
   EXPECT_THAT(notes, IsEmpty()) << "no host is set aside, not even for a moment";
 }
 
-TEST(HostFaults, AWorkerThatIsToldToStopIsNotBlamedAndOneThatCrashesIs) {
+TEST(HostFaults, AWorkerThatIsAskedToStopIsNotBlamedAndOneThatCrashesIs) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);
   v1::WorkerMessage goodbye;
@@ -471,14 +471,14 @@ TEST(HostFaults, AWorkerThatIsToldToStopIsNotBlamedAndOneThatCrashesIs) {
   EXPECT_TRUE(closes);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
   EXPECT_EQ(cluster.job("a").record.last_failure().cause(), "WORKER_STOPPED");
-  std::vector<std::string> told;
+  std::vector<std::string> events;
   for (const JobUpdate& update : cluster.updates) {
     const v1::JobEvent& event = update.update.event();
     if (event.event() == "WORKER_STOPPED" || event.event() == "RANK_LOST")
-      told.push_back(fmt::format("{} {}", event.event(), event.message()));
+      events.push_back(fmt::format("{} {}", event.event(), event.message()));
   }
-  EXPECT_THAT(told, testing::ElementsAre("WORKER_STOPPED worker-1: it was told to stop",
-                                         "RANK_LOST rank 1 on worker-1"));
+  EXPECT_THAT(events, testing::ElementsAre("WORKER_STOPPED worker-1: it was asked to stop",
+                                           "RANK_LOST rank 1 on worker-1"));
   cluster.Disconnect("worker-1");
   cluster.Connect("worker-1");
   EXPECT_TRUE(cluster.state().fleet.blame.empty());

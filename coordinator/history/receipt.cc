@@ -86,7 +86,7 @@ void FillCompile(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   compile->set_count(tally.programs());
   compile->set_seconds(tally.build_seconds() + tally.epoch_build_seconds());
   compile->set_load_seconds(tally.load_seconds() + tally.epoch_load_seconds());
-  if (tally.has_choices_found()) compile->set_cache_hits(tally.choices_found());
+  if (tally.has_tuning_cache_hits()) compile->set_cache_hits(tally.tuning_cache_hits());
   if (tally.has_graph_recaptures()) compile->set_recaptures(tally.graph_recaptures());
 }
 

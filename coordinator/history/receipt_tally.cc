@@ -23,7 +23,7 @@ void MoveCommonFigures(v1::ReceiptTally* from, v1::ReceiptTally* to) {
   to->set_epoch_build_seconds(from->epoch_build_seconds());
   to->set_epoch_load_seconds(from->epoch_load_seconds());
   to->set_first_epoch(from->first_epoch());
-  if (from->has_choices_found()) to->set_choices_found(from->choices_found());
+  if (from->has_tuning_cache_hits()) to->set_tuning_cache_hits(from->tuning_cache_hits());
   if (from->has_graph_recaptures()) to->set_graph_recaptures(from->graph_recaptures());
   to->mutable_environments()->Swap(from->mutable_environments());
   to->mutable_checkpoint_writes()->Swap(from->mutable_checkpoint_writes());
@@ -87,8 +87,8 @@ void TallyReady(uint64_t epoch, int32_t rank, const v1::RankEnvironment& environ
   v1::RankEnvironment& known = *tally->mutable_environments(rank);
   if (known.programs() > 0) return;  // resent
   known = environment;
-  if (environment.has_choices_found()) {
-    tally->set_choices_found(tally->choices_found() + environment.choices_found());
+  if (environment.has_tuning_cache_hits()) {
+    tally->set_tuning_cache_hits(tally->tuning_cache_hits() + environment.tuning_cache_hits());
   }
   tally->set_programs(tally->programs() + environment.programs());
   tally->set_epoch_build_seconds(

@@ -78,7 +78,7 @@ std::string FailureOfNobody(TestCluster& cluster) {
   return failure.message();
 }
 
-TEST(Adoption, AWorkerThatEndedMeanwhileIsNotBlamedBecauseItMayHaveBeenToldToStop) {
+TEST(Adoption, AWorkerThatEndedMeanwhileIsNotBlamedBecauseItMayHaveBeenAskedToStop) {
   {
     TestCluster cluster;
     RunJob(cluster, 2, 2);

@@ -102,7 +102,7 @@ TEST_F(Doubts, OneHostsWordQuarantinesNothingAndTheJobWaitsForAnotherHostsReadin
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
   EXPECT_FALSE(job().group) << "it is not restored from what may be damaged";
   EXPECT_THAT(job().waiting_for, HasSubstr("worker-0 reads back"));
-  EXPECT_EQ(Reader(2), "worker-0") << "worker-1 had said so";
+  EXPECT_EQ(Reader(2), "worker-0") << "worker-1 had reported it";
   Answer("worker-0", 2, true, false);
   EXPECT_EQ(commit(2).state(), v1::CHECKPOINT_STATE_COMMITTED);
   EXPECT_EQ(commit(2).doubted_by(), "");
@@ -214,7 +214,7 @@ TEST_F(Doubts, ACommitThatRetentionLetsGoIsReadNoMore) {
     cluster_.Commit("a", AttemptOf(cluster_, step), step);
     if (step == 30) {
       cluster_.Verified("a", 2, false, true);
-      ASSERT_EQ(Reader(2), "worker-1") << "worker-0 had said so";
+      ASSERT_EQ(Reader(2), "worker-1") << "worker-0 had reported it";
     }
     if (step > 30) cluster_.VerifyAll("a");
   }

@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using Kind = v1::CoordinatorMessage;
 
 // Returns rank `rank`'s report of job `a`: it has entered `entered` operations of its only group,
-// that of all ranks, and is blocked in the last of them if `stands`.
-v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entered, bool stands) {
+// that of all ranks, and is blocked in the last of them if `blocked`.
+v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entered, bool blocked) {
   const Job& job = cluster.job("a");
   v1::WorkerMessage message;
   v1::RankFlight& flight = *message.mutable_rank_flight();
@@ -31,7 +31,7 @@ v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entere
   group.set_axis("data");
   for (int other = 0; other < job.plan.ranks_size(); ++other) group.add_ranks(other);
   group.set_entered(entered);
-  if (!stands) return message;
+  if (!blocked) return message;
   group.set_blocked_in(entered);
   group.set_operation("all_reduce");
   group.set_waited_seconds(5.5);
@@ -64,7 +64,7 @@ TEST(Hang, IsNoticedByThePaceOnceFiveStepsAreSeen) {
     RunJob(cluster, 2, 2);
     ReportUpTo(cluster, 1, steps);  // half a second each
     EXPECT_EQ(SecondsUntilStopped(cluster, 100), seconds) << steps << " steps";
-    EXPECT_TRUE(cluster.Last("worker-1", Kind::kStopRanks)->stop_ranks().tell_flight());
+    EXPECT_TRUE(cluster.Last("worker-1", Kind::kStopRanks)->stop_ranks().report_flight());
   }
 }
 
@@ -87,7 +87,7 @@ TEST(Hang, IsNoticedLaterWhereValidationIsDue) {
   EXPECT_EQ(SecondsUntilStopped(cluster, 100), 6 + 20) << "eight steps' worth of samples";
 }
 
-TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveSaidWhereTheyAre) {
+TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveReportedWhereTheyAre) {
   TestCluster cluster;
   RunJob(cluster, 3, 3);
   ReportUpTo(cluster, 1, 7);

@@ -299,7 +299,7 @@ TEST_F(Images, OfATryThatWasGivenUpBeforeARestartAreRemovedWhenTheJobEnds) {
   EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 1);
 }
 
-TEST_F(Images, OfATryThatIsUnderWayAreRemovedWhenTheGroupFails) {
+TEST_F(Images, OfATryInProgressAreRemovedWhenTheGroupFails) {
   ASSERT_TRUE(FailFor(110));
   SayImage(1);
   cluster_.Crash("a", 0);

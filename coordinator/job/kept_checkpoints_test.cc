@@ -135,7 +135,7 @@ TEST_F(Retention, ADamagedCommitIsQuarantinedAndTheOlderOnesStay) {
   EXPECT_EQ(Record(20).state(), v1::CHECKPOINT_STATE_QUARANTINED) << "it is kept for a look at it";
 }
 
-TEST_F(Retention, AnOlderCommitStandsInForADamagedOne) {
+TEST_F(Retention, AnOlderCommitReplacesADamagedOne) {
   CommitUpTo(40);  // nothing was answered so far
   DamagedTwice(40);
   EXPECT_EQ(Record(40).state(), v1::CHECKPOINT_STATE_QUARANTINED);

@@ -41,7 +41,7 @@ void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn
   stop->set_job(job.id());
   stop->set_group_epoch(job.group->epoch);
   stop->set_reason(reason);
-  stop->set_tell_flight(hangs);
+  stop->set_report_flight(hangs);
   SendToGroup(job, message, turn);
 }
 
@@ -78,7 +78,7 @@ bool IsOfFolder(const v1::RankFailed& message) {
 
 // Whether the folders of enough workers, now also that of `worker`, failed the job that no host is
 // to blame.
-bool HostsFailAlike(const Job& job, const std::string& worker, const Turn& turn) {
+bool EnoughHostsFailed(const Job& job, const std::string& worker, const Turn& turn) {
   const auto failed = [&](const auto& entry) {
     const auto& faults = entry.second.faults;
     return entry.first != worker &&
@@ -158,7 +158,7 @@ bool IsAwaited(const Job& job, const std::string& worker) {
 }
 
 // The loss of `worker`, which `reason` describes. A worker that ended while the coordinator was
-// away may have been told to stop, so its host is not blamed.
+// away may have been asked to stop, so its host is not blamed.
 v1::Failure LossOf(const Job& job, const std::string& worker, const std::string& reason) {
   if (!IsAwaited(job, worker)) return MakeFailure(kWorkerLost, reason, -1, worker);
   return MakeFailure(kWorkerLost,
@@ -287,7 +287,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     RecordEvent(job, kRankLost, FailureTextUnder(kRankLost, failure), turn);
   }
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal || (breakdown.of_folder && (HostsFailAlike(job, failure.worker(), turn) ||
+  if (breakdown.fatal || (breakdown.of_folder && (EnoughHostsFailed(job, failure.worker(), turn) ||
                                                   !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
@@ -410,7 +410,7 @@ void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason
 void OnWorkerStopped(Job& job, const std::string& worker, Turn& turn) {
   if (!job.group || !HasRankOn(job, worker)) return;
   const char* const cause = turn.options.bugs.blame_stopped_workers ? kWorkerLost : kWorkerStopped;
-  BreakGroup(job, {MakeFailure(cause, "it was told to stop", -1, worker), false, false}, turn);
+  BreakGroup(job, {MakeFailure(cause, "it was asked to stop", -1, worker), false, false}, turn);
 }
 
 }  // namespace troupe

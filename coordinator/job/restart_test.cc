@@ -74,7 +74,7 @@ class Play {
   }
 
   void Say(int rank, v1::WorkerMessage message) {
-    Do(WorkerSaid{cluster_.worker(WorkerOf(rank)).session, std::move(message)});
+    Do(WorkerReported{cluster_.worker(WorkerOf(rank)).session, std::move(message)});
   }
 
   void Redial(int rank) {

@@ -76,7 +76,7 @@ class Stepper {
     });
   }
 
-  void operator()(const WorkerSaid& event) {
+  void operator()(const WorkerReported& event) {
     const v1::WorkerMessage& message = event.message;
     if (message.has_hello()) {
       OnHello(message.hello(), event.session);
@@ -432,7 +432,7 @@ class Stepper {
   }
 
   void OnGoodbye(const std::string& name, SessionId session) {
-    turn_.effects.notes.push_back(fmt::format("worker \"{}\" leaves: it was told to stop", name));
+    turn_.effects.notes.push_back(fmt::format("worker \"{}\" leaves: it was asked to stop", name));
     v1::CoordinatorMessage answer;
     answer.set_leader_epoch(state_.leader_epoch);
     answer.mutable_heartbeat_ack();

@@ -155,8 +155,8 @@ TEST(Machine, TheLogsOfAJobThatNeverRanAreEmptyAndOfOneWhoseWorkerIsAwayAreRefus
 }
 
 // The greeting of another process that has the name of worker-0.
-WorkerSaid TwinOfWorker0(const std::string& host) {
-  WorkerSaid twin{77, {}};
+WorkerReported TwinOfWorker0(const std::string& host) {
+  WorkerReported twin{77, {}};
   v1::Hello* const hello = twin.message.mutable_hello();
   hello->set_protocol_version(2);
   hello->set_name("worker-0");
@@ -168,7 +168,7 @@ WorkerSaid TwinOfWorker0(const std::string& host) {
 TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
-  WorkerSaid twin = TwinOfWorker0("elsewhere\nforged");
+  WorkerReported twin = TwinOfWorker0("elsewhere\nforged");
   v1::Hello* const hello = twin.message.mutable_hello();
   EXPECT_THAT(cluster.Do(twin).notes,
               ElementsAre(AllOf(HasSubstr("worker-0"), HasSubstr("elsewhere?forged"),
@@ -183,7 +183,7 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
 TEST(Machine, AWorkerThatIsRefusedAgainAndAgainIsNotedEverLessOften) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
-  WorkerSaid twin = TwinOfWorker0("elsewhere");
+  WorkerReported twin = TwinOfWorker0("elsewhere");
   std::vector<std::string> notes;
   for (int time = 0; time < 100; ++time) {
     ++twin.session;
@@ -206,7 +206,7 @@ TEST(Machine, AWorkerThatLeavesIsNotConnectedAnyMore) {
   EXPECT_TRUE(left.messages[0].then_close);
   EXPECT_EQ(cluster.state().fleet.workers.at("worker-0").session, 0u);
   // On a stream without a worker it has no effect.
-  EXPECT_THAT(cluster.Do(WorkerSaid{99, goodbye}).messages, IsEmpty());
+  EXPECT_THAT(cluster.Do(WorkerReported{99, goodbye}).messages, IsEmpty());
 }
 
 TEST(Machine, AHelloWithoutDevicesIsNoGoodbye) {

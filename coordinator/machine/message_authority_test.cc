@@ -226,7 +226,7 @@ TEST_F(MessageAuthority, AnAnswerCountsFromTheOneThatWasAskedAndForWhatItWasAske
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
 }
 
-TEST_F(MessageAuthority, ADeletionIsConfirmedByTheOneThatWasToldToDelete) {
+TEST_F(MessageAuthority, ADeletionIsConfirmedByTheOneThatWasAskedToDelete) {
   cluster_.VerifyAll("a");
   const int64_t oldest = job().checkpoints.begin()->first;
   ASSERT_EQ(job().checkpoints.at(oldest).state(), v1::CHECKPOINT_STATE_DELETING);
@@ -264,13 +264,13 @@ TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss
   const SessionId session = cluster_.worker("stranger").session;
   v1::WorkerMessage hello;
   *hello.mutable_hello() = cluster_.state().fleet.workers.at("worker-0").hello;
-  Effects effects = cluster_.Do(WorkerSaid{session, hello});
+  Effects effects = cluster_.Do(WorkerReported{session, hello});
   ASSERT_THAT(effects.messages, SizeIs(1));
   EXPECT_EQ(effects.messages[0].message.refused().code(),
             static_cast<int>(StatusCode::kInvalidArgument));
   // Another process claims to be the life that is connected.
   hello.mutable_hello()->set_pid(4711);
-  effects = cluster_.Do(WorkerSaid{9999, hello});
+  effects = cluster_.Do(WorkerReported{9999, hello});
   ASSERT_THAT(effects.messages, SizeIs(1));
   EXPECT_EQ(effects.messages[0].message.refused().code(),
             static_cast<int>(StatusCode::kAlreadyExists));

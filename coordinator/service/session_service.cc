@@ -71,13 +71,14 @@ class SessionReactor final
     if (sink_->HasFinished()) return;
     const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
     first_ = false;
-    const Status said =
+    const Status received =
         too_large ? InvalidArgument("the first message has {} bytes, above the limit of {}",
                                     incoming_.ByteSizeLong(), kMaxRequestBytes)
                   : engine_.Receive(session_, std::move(incoming_));
-    if (!said.ok()) {
-      LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
-      sink_->FinishOnce(said);
+    if (!received.ok()) {
+      LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_,
+                 ToString(received));
+      sink_->FinishOnce(received);
       return;
     }
     incoming_ = {};

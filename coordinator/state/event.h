@@ -30,7 +30,7 @@ using SessionId = uint64_t;
 // One unanswered API call; never 0, never reused within a coordinator's life.
 using CallId = uint64_t;
 
-struct WorkerSaid {
+struct WorkerReported {
   SessionId session = 0;
   v1::WorkerMessage message;
 };
@@ -101,7 +101,7 @@ struct CallAbandoned {
 struct Event {
   MonotonicTime now;
   int64_t wall_ns = 0;  // for records only
-  std::variant<Tick, WorkerSaid, SessionClosed, CreateJobCall, CancelJobCall, DeleteJobCall,
+  std::variant<Tick, WorkerReported, SessionClosed, CreateJobCall, CancelJobCall, DeleteJobCall,
                ResumeJobCall, CreateCheckpointCall, PinCheckpointCall, LiftQuarantineCall,
                RebuildJobCall, ReadLogsCall, TraceJobCall, CallAbandoned>
       what;

@@ -52,7 +52,7 @@ class Backend {
   // Whether the process can make another backend on this device after this one is destroyed; false
   // if it holds a device resource that cannot be released. Call it after its executables are
   // destroyed.
-  virtual bool gives_back() const { return true; }
+  virtual bool releases_device() const { return true; }
   // The implementation chosen for each operation that has several: "OPERATION: IMPLEMENTATION",
   // without duplicates.
   virtual const std::vector<std::string>& implementations() const = 0;

@@ -108,28 +108,28 @@ void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales
 }
 
 // Quantise `count` adjacent numbers, each with its own scale. These are the hot loops.
-TROUPE_CPU_CLONES void CodesOfE4M3(const float* x, const float* inverse, int64_t count,
-                                   uint8_t* codes) {
-  for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE4M3, x[i], inverse[i]);
+TROUPE_CPU_CLONES void QuantizeToE4M3(const float* x, const float* inverse, int64_t count,
+                                      uint8_t* values) {
+  for (int64_t i = 0; i < count; ++i) values[i] = Quantized(Float8Format::kE4M3, x[i], inverse[i]);
 }
-TROUPE_CPU_CLONES void CodesOfE5M2(const float* x, const float* inverse, int64_t count,
-                                   uint8_t* codes) {
-  for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE5M2, x[i], inverse[i]);
+TROUPE_CPU_CLONES void QuantizeToE5M2(const float* x, const float* inverse, int64_t count,
+                                      uint8_t* values) {
+  for (int64_t i = 0; i < count; ++i) values[i] = Quantized(Float8Format::kE5M2, x[i], inverse[i]);
 }
 
-using Codes = uint8_t[kBlock][kBlock];
+using Fp8Values = uint8_t[kBlock][kBlock];
 
 void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format format,
                 const Scales& of_rows, const Scales& of_columns) {
-  const auto codes_of = format == Float8Format::kE4M3 ? &CodesOfE4M3 : &CodesOfE5M2;
-  Codes codes;
+  const auto quantize = format == Float8Format::kE4M3 ? &QuantizeToE4M3 : &QuantizeToE5M2;
+  Fp8Values values;
   Scales inverse;
   if (args.rows_form != nullptr) {
     for (int64_t r = 0; r < piece.rows; ++r) {
       inverse.fill(1.0f / of_rows[r]);
-      codes_of(piece.at[r], inverse.data(), piece.columns, codes[r]);
+      quantize(piece.at[r], inverse.data(), piece.columns, values[r]);
       std::memcpy(args.rows_form + (piece.first_row + r) * args.columns + piece.first_column,
-                  codes[r], static_cast<size_t>(piece.columns));
+                  values[r], static_cast<size_t>(piece.columns));
     }
   }
   if (args.columns_form == nullptr) return;
@@ -137,11 +137,11 @@ void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format forma
   if (args.rows_form == nullptr || args.block_rows == 1) {
     for (int64_t c = 0; c < kBlock; ++c) inverse[c] = 1.0f / of_columns[c];
     for (int64_t r = 0; r < piece.rows; ++r)
-      codes_of(piece.at[r], inverse.data(), piece.columns, codes[r]);
+      quantize(piece.at[r], inverse.data(), piece.columns, values[r]);
   }
   for (int64_t c = 0; c < piece.columns; ++c) {
     uint8_t* to = args.columns_form + (piece.first_column + c) * args.rows + piece.first_row;
-    for (int64_t r = 0; r < piece.rows; ++r) to[r] = codes[r][c];
+    for (int64_t r = 0; r < piece.rows; ++r) to[r] = values[r][c];
   }
 }
 

@@ -58,7 +58,7 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
 
 // Weights that are quantised once per step: all gathers are in flight before the first wait, and
 // each is quantised before the wait for the next.
-TEST(OverlapEndsTest, WhatUnshardQuantizesIsOnItsWayWhileTheOneBeforeIsQuantized) {
+TEST(OverlapEndsTest, WhatUnshardQuantizesIsInFlightWhileTheOneBeforeIsQuantized) {
   BuildOptions options = OverlapEndsOptions(Axis::kDataShard, 2);
   options.compute_dtype = DType::kBFloat16;
   options.float8 = Float8Recipe::kCurrent;

@@ -30,7 +30,7 @@ Status QuantizeMatmuls(Program& program, Float8Recipe recipe, int zero_stage);
 // bits.
 void QuantizeAtSource(Program& program);
 
-// Which activations the backward pass recomputes instead of reading saved ones.
+// The activations that the backward pass recomputes instead of reading saved ones.
 struct Recomputation {
   enum class Mode : uint8_t {
     kNone,

@@ -11,7 +11,7 @@ struct Level {
   std::vector<const Lifetime*> placed;  // by time
 
   // The end in space of those that overlap `lifetime` in time; -1: none does.
-  int64_t TopBeside(const Lifetime& lifetime) const {
+  int64_t TopOfOverlapping(const Lifetime& lifetime) const {
     auto other = std::partition_point(placed.begin(), placed.end(), [&](const Lifetime* earlier) {
       return earlier->end < lifetime.begin;
     });
@@ -41,7 +41,7 @@ bool HaveAnOperationInCommon(const std::vector<Lifetime*>& lifetimes) {
 int64_t LowestFreeOffset(const std::vector<Level>& levels, const Lifetime& lifetime) {
   int64_t offset = 0;
   for (const Level& level : levels) {
-    const int64_t top = level.TopBeside(lifetime);
+    const int64_t top = level.TopOfOverlapping(lifetime);
     if (top < 0) continue;
     if (offset + lifetime.bytes <= level.offset) break;
     offset = std::max(offset, top);

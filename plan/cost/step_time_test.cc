@@ -90,7 +90,7 @@ TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
   EXPECT_LT(again.mfu, kept.mfu / 1.15);
 }
 
-TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
+TEST(StepTime, AVShapedScheduleIdlesLessAndTransfersForFreeWithinARank) {
   const auto plan_of = [](const char* schedule) {
     return PlannedWith({"parallelism.pipeline_parallel_degree=2",
                         std::string("parallelism.pipeline_parallel_schedule=") + schedule});

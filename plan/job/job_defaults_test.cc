@@ -71,7 +71,7 @@ TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
   EXPECT_GT(compared, 50);
 }
 
-TEST(JobDefaultsTest, ConstantsThatStandForAnAbsentKeyAreItsDefault) {
+TEST(JobDefaultsTest, ConstantsForAnAbsentKeyAreItsDefault) {
   v1::JobSpec spec;
   ApplyDefaults(&spec);
   EXPECT_EQ(spec.fault_tolerance().hang_seconds(), kDefaultHangSeconds);
@@ -88,7 +88,7 @@ TEST(JobDefaultsTest, AnImportedModelGetsNoDefaults) {
   EXPECT_EQ(spec.model().SerializeAsString(), expected.SerializeAsString());
 }
 
-TEST(JobDefaultsTest, ExpertsHaveDefaultsBesideTheirBlockAlone) {
+TEST(JobDefaultsTest, ExpertsHaveDefaultsOnlyWithTheirBlock) {
   v1::JobSpec dense;
   ApplyDefaults(&dense);
   EXPECT_FALSE(dense.model().has_num_experts_per_tok());

@@ -265,7 +265,8 @@ void TryKey(const v1::JobSpec& job, const std::string& path, const FieldDescript
     if (!after.has_value()) continue;
     const bool named = Names(warnings, path);
     if (*after != *before) {
-      EXPECT_FALSE(named) << path << " = " << value << " has an effect and is said to have none";
+      EXPECT_FALSE(named) << path << " = " << value
+                          << " has an effect but is reported to have none";
       return;
     }
     if (!named && !IsDefault(spec, path) && KeyText(spec, path) != KeyText(Completed(job), path)) {

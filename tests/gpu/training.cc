@@ -136,8 +136,8 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
       order.Submitted(executor->DrainsAfter(executor->submitted_step()));
       continue;
     }
-    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->Collect());
-    order.Collected(options.steps);
+    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->Complete());
+    order.Completed(options.steps);
     report({.step = result.step,
             .loss = result.event.loss(),
             .grad_norm = result.event.grad_norm(),

@@ -35,7 +35,7 @@ TEST(BareTraining, LearnsSyntheticTokens) {
   EXPECT_GT(steps[0].flops, 0);
 }
 
-TEST(BareTraining, HasTheSameLossesWhereStepsAreHandedOverAhead) {
+TEST(BareTraining, HasTheSameLossesWhereStepsAreSubmittedAhead) {
   PosixFileSystem files;
   std::vector<double> losses[2];
   for (const std::string devices : {"cpu", "cuda"}) {

@@ -87,9 +87,10 @@ class Catalog(ClusterCase):
                     self.assertEqual(self.metric(cluster, "troupe_checkpoint_quarantined_total",
                                                  name), 1)
                     events = [e for e in cluster.watched(job) if e["type"] == "event"]
-                    said = [e["message"] for e in events if e["event"] == "CHECKPOINT_QUARANTINED"]
-                    self.assertEqual(len(said), 1)
-                    self.assertIn(bad["path"], said[0])
+                    reasons = [e["message"] for e in events
+                               if e["event"] == "CHECKPOINT_QUARANTINED"]
+                    self.assertEqual(len(reasons), 1)
+                    self.assertIn(bad["path"], reasons[0])
                     recovered = [e["message"] for e in events if e["event"] == "RECOVERED"]
                     self.assertIn("run from step 5", recovered[-1])
                     self.assertEqual(cluster.losses(job), cluster.losses("whole"))

@@ -45,9 +45,9 @@ class Cores(ClusterCase):
         `expected`, in any order."""
         def divided():
             ranks = self.ranks(cluster, *jobs)
-            as_told = all(told == real for told, _, real in ranks)
-            found = sorted((told, shared) for told, shared, _ in ranks)
-            return as_told and found == sorted(expected)
+            as_assigned = all(assigned == real for assigned, _, real in ranks)
+            found = sorted((assigned, shared) for assigned, shared, _ in ranks)
+            return as_assigned and found == sorted(expected)
 
         wait_until(divided, f"{jobs} on {expected}; now {self.ranks(cluster, *jobs)}", 20)
 

@@ -68,14 +68,14 @@ class CudaTest(ClusterCase):
             code, _, err = cluster.troupe("up", "--devices-per-worker", "2")
             self.assertEqual(code, 1, err)
             self.assertIn("--devices cuda:2", err)
-            for flags, said in ((("--devices", "gpu:2"), 'must be cpu:N or cuda:N'),
+            for flags, text in ((("--devices", "gpu:2"), 'must be cpu:N or cuda:N'),
                                 (("--devices", "cuda:1", "--workers", "2"),
                                  "all workers would have the same GPUs"),
                                 (("--devices", "cuda:1", "--devices-per-worker", "1"),
                                  "which means cpu:1")):
                 code, _, err = harness.run("up", *flags, "--data-dir", self.home / "other")
                 self.assertEqual(code, 2, err)
-                self.assertIn(said, err)
+                self.assertIn(text, err)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Data(ClusterCase):
         job.write_text(text.replace("vocab_size: 259", "vocab_size: 1457"))
         return job
 
-    def test_a_blended_job_says_its_shares_and_goes_on_alike_on_another_layout(self):
+    def test_a_blended_job_reports_its_shares_and_continues_the_same_on_another_layout(self):
         with Cluster(workers=2) as cluster:
             decay = "--set=lr_schedule.decay_steps=12"
             whole = cluster.json("submit", self.blended(cluster, "whole", 12), decay)["name"]

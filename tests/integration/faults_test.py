@@ -90,9 +90,9 @@ class Faults(ClusterCase):
             self.assertEqual(cluster.checkpoints(job), [])
             disk.grow("64m")
             self.finish(cluster, job)
-            said = self.events(cluster, job, "CHECKPOINT_ABORTED")
+            messages = self.events(cluster, job, "CHECKPOINT_ABORTED")
             self.assertTrue(any("manifest" in message and "No space" in message
-                                for message in said), said)
+                                for message in messages), messages)
 
     def test_a_disk_that_is_full_when_the_catalog_is_written(self):
         # Less than a log reserves.

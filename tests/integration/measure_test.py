@@ -67,9 +67,9 @@ class Traces(ClusterCase):
 
     def read(self, cluster, job, steps):
         path = cluster.home / "trace.json"
-        said = cluster.json("trace", job, "--steps", steps, "--output", path)
+        summary = cluster.json("trace", job, "--steps", steps, "--output", path)
         trace = json.loads(path.read_text())
-        self.assertEqual(said["events"], len(trace["traceEvents"]))
+        self.assertEqual(summary["events"], len(trace["traceEvents"]))
         return trace
 
     def test_steps_that_were_made_are_shown_with_their_actions_collectives_and_saves(self):

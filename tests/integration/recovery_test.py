@@ -221,10 +221,10 @@ class Recovery(ClusterCase):
             self.assertEqual([(s["step"], s.get("skipped", False)) for s in steps],
                              [(1, False), (2, True), (3, True), (4, True), (5, True), (6, True)])
             self.assertEqual(steps[1]["grad_norm"], "NaN")
-            told = [e["message"] for e in cluster.watched("skips")
-                    if e.get("event") == "STEP_SKIPPED"]
-            self.assertEqual(len(told), 1)  # one message for five skips within ten seconds
-            self.assertRegex(told[0], r"^step 2: rank [01]: .* is not finite$")
+            messages = [e["message"] for e in cluster.watched("skips")
+                        if e.get("event") == "STEP_SKIPPED"]
+            self.assertEqual(len(messages), 1)  # one message for five skips within ten seconds
+            self.assertRegex(messages[0], r"^step 2: rank [01]: .* is not finite$")
             # The skipped updates were not applied: the weights are those after step 1, so every
             # loss is finite.
             for step in steps:

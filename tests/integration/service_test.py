@@ -172,8 +172,8 @@ class DescriptorsTest(unittest.TestCase):
              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             preexec_fn=limited(100, self.HARD))
         self.addCleanup(self.stop)
-        told = json.loads(self.coordinator.stdout.readline())
-        self.address, self.metrics = told["address"], told["metrics"]
+        started = json.loads(self.coordinator.stdout.readline())
+        self.address, self.metrics = started["address"], started["metrics"]
 
     def stop(self):
         self.coordinator.kill()
@@ -258,18 +258,18 @@ class GrowthTest(unittest.TestCase):
         with subprocess.Popen([*command, "--keep-ended", "1"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as coordinator:
             self.addCleanup(coordinator.kill)
-            told = json.loads(coordinator.stdout.readline())
-            address = ("--coordinator", told["address"])
+            started = json.loads(coordinator.stdout.readline())
+            address = ("--coordinator", started["address"])
             writer = Cluster(directory=home)
             for name in ("a", "b", "c"):
                 code, _, err = run("submit", writer.write_job(name), *address)
                 self.assertEqual(code, 0, err)
-                self.assertTrue(self.series(told["metrics"], name), name)
+                self.assertTrue(self.series(started["metrics"], name), name)
             for name in ("a", "b"):
                 self.assertEqual(run("cancel", name, *address)[0], 0)
             self.assertEqual(self.names(*address), {"jobs/b", "jobs/c"})
-            wait_until(lambda: not self.series(told["metrics"], "a"), "the series of a are gone")
-            self.assertTrue(self.series(told["metrics"], "b"))
+            wait_until(lambda: not self.series(started["metrics"], "a"), "the series of a are gone")
+            self.assertTrue(self.series(started["metrics"], "b"))
             coordinator.terminate()
 
     def test_a_full_log_is_moved_aside_and_read_across(self):

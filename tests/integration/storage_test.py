@@ -81,7 +81,7 @@ class Storage(ClusterCase):
                              "another state than the undisturbed one's")
             wait_until(lambda: not any(image.exists() for image in images), "the images to go")
 
-    def test_a_checkpoint_by_time_is_taken_and_said_beforehand(self):
+    def test_a_checkpoint_by_time_is_taken_and_announced(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
             path = cluster.write_job("timed", steps=3000, interval=0)
             code, out, err = cluster.troupe("submit", path, "--set=checkpoint.interval_seconds=2")

@@ -81,7 +81,7 @@ TEST(CudaLane, LaunchesTwoGraphsAStepAndNothingElse) {
     for (int step = 3; step <= 5; ++step) {
       ASSERT_TRUE(executor.SubmitGradients().ok());
       ASSERT_TRUE(executor.SubmitUpdate({}).ok());
-      ASSERT_TRUE(executor.Collect().ok());
+      ASSERT_TRUE(executor.Complete().ok());
     }
     EXPECT_EQ(device->launches(), launches);
     EXPECT_EQ(device->graph_launches(), graphs + 3 * 2);

@@ -173,7 +173,7 @@ TEST(Dropout, InBfloat16IsCloseToFloat32) {
 
 // --- The z-loss of the head.
 
-TEST(ZLoss, MovesGradientsAndNotTheReportedLossAlikeUnderEveryLayout) {
+TEST(ZLoss, MovesGradientsAndNotTheReportedLossTheSameUnderEveryLayout) {
   const auto job = [](const Layout& layout, double coef) {
     v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
     spec.mutable_training()->set_z_loss_coef(coef);

@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Spread{.context = 2, .shard = 2, .ring = true}),
     kName);
 
-TEST(Experts, SigmoidRoutersWithoutSharedExpertsAreSpreadAlike) {
+TEST(Experts, SigmoidRoutersWithoutSharedExpertsHaveTheSameResultsUnderEverySpread) {
   const auto job = [](const Spread& spread) {
     v1::JobSpec spec = Mixture(spread);
     v1::ModelSpec& model = *spec.mutable_model();

@@ -62,7 +62,7 @@ const Case kSharded[] = {{{.shard = 2, .zero_stage = 1}},
                          {{.pipe = 2, .shard = 2, .zero_stage = 3}},
                          {{.shard = 4, .zero_stage = 3}, 2}};
 
-TEST(GatheredDtype, InFloat32BesideBfloat16HasTheBitsOfBfloat16) {
+TEST(GatheredDtype, InFloat32WithBfloat16HasTheBitsOfBfloat16) {
   for (const auto& [layout, run] : kSharded) {
     SCOPED_TRACE(fmt::format("zero {} run {}", layout.zero_stage, run));
     ExpectIdentical(StepsOf(Job(layout, {"bfloat16", "float32"}, run)),
@@ -88,7 +88,7 @@ void ExpectFollows(const std::vector<StepResult>& actual, const std::vector<Step
   }
 }
 
-TEST(GatheredDtype, InBfloat16BesideFloat32RoundsWeightsAlikeUnderEveryLayout) {
+TEST(GatheredDtype, InBfloat16WithFloat32RoundsWeightsTheSameUnderEveryLayout) {
   const Dtypes dtypes = {"float32", "bfloat16"};
   const std::vector<StepResult> single = StepsOf(Job({}, dtypes));
   const std::vector<StepResult> exact = StepsOf(Job({}, {"float32", "float32"}));
@@ -115,7 +115,7 @@ TEST(GatheredDtype, IsThatOfTheProcessorOnADeviceToo) {
   }
 }
 
-TEST(BufferDtype, RoundsSinesAndCosinesAlikeUnderEveryLayout) {
+TEST(BufferDtype, RoundsSinesAndCosinesTheSameUnderEveryLayout) {
   const Dtypes dtypes = {"float32", "float32", "bfloat16"};
   const std::vector<StepResult> single = StepsOf(Job({}, dtypes));
   EXPECT_NE(single[0].event.loss(), StepsOf(Job({}, {}))[0].event.loss());

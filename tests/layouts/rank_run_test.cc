@@ -294,7 +294,7 @@ class WaitingBackend : public kernels::EmulatedBackend {
   std::string FlightRecorderJson() const override { return R"({"status":"OK","groups":[]})"; }
 };
 
-TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
+TEST_F(RankRunTest, ARankReportsInWhichCollectiveItsDeviceIsBlocked) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
@@ -316,7 +316,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
           "; in flight on the device: all_gather of axis tensor, purpose sequence, group tensor/0 "
           "(NCCL), 64 bytes, operation 12 of the group, for 3.0 s"));
   v1::CoordinatorMessage stop = Stop(1, false);
-  stop.mutable_stop_ranks()->set_tell_flight(true);
+  stop.mutable_stop_ranks()->set_report_flight(true);
   run.Handle(stop);
   const v1::RankReport flight = Next();
   ASSERT_TRUE(flight.worker().has_rank_flight()) << flight.ShortDebugString();
@@ -335,10 +335,10 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
 // A backend with a device that cannot release everything that ran on it.
 class HoldingBackend : public kernels::EmulatedBackend {
  public:
-  bool gives_back() const override { return false; }
+  bool releases_device() const override { return false; }
 };
 
-TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
+TEST_F(RankRunTest, AProcessThatCannotReleaseItsDeviceEnds) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
@@ -357,7 +357,7 @@ TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
               "the device memory of this rank cannot be released");
 }
 
-TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
+TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereAskedAndResumesFromIt) {
   std::vector<double> losses;
   const v1::CheckpointIntent intent = Intent(1, 4, true);
   const std::string digest = CommitAtStep4(intent, &losses);
@@ -710,11 +710,13 @@ TEST_F(RankRunAheadTest, CommitsWhatIsDueOfThatStepAlsoOfTheFirstAfterAResume) {
       votes.push_back(report.worker().shard_done().step());
       continue;
     }
-    const v1::StepReport& told = report.worker().step_report();
-    steps.push_back(told.step());
-    EXPECT_EQ(told.event().loss(),
-              whole.steps[0][static_cast<size_t>(told.step() - 1)].event.loss());
-    EXPECT_EQ(told.checkpoint_attempt(), told.step() == 5 ? 2 : told.step() == 7 ? 3 : 0);
+    const v1::StepReport& reported = report.worker().step_report();
+    steps.push_back(reported.step());
+    EXPECT_EQ(reported.event().loss(),
+              whole.steps[0][static_cast<size_t>(reported.step() - 1)].event.loss());
+    EXPECT_EQ(reported.checkpoint_attempt(), reported.step() == 5   ? 2
+                                             : reported.step() == 7 ? 3
+                                                                    : 0);
   }
   EXPECT_EQ(steps, (std::vector<int64_t>{5, 6, 7}));
   EXPECT_EQ(votes, (std::vector<int64_t>{5, 7}));
@@ -723,7 +725,7 @@ TEST_F(RankRunAheadTest, CommitsWhatIsDueOfThatStepAlsoOfTheFirstAfterAResume) {
   ExpectStoppedAndIdle();
 }
 
-TEST_F(RankRunAheadTest, AnAskedForCheckpointIsOfTheStepThatWasOnItsWay) {
+TEST_F(RankRunAheadTest, AnAskedForCheckpointIsOfTheStepThatWasInFlight) {
   RankRun run(Begin(1), around_);
   StartUp(run, 1);
   v1::CoordinatorMessage request;
@@ -748,7 +750,7 @@ TEST_F(RankRunAheadTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
   ExpectThatALossThatIsNotFiniteEndsTheRank();
 }
 
-TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsOnItsWayEndsTheRankWithItsOwnCause) {
+TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsInFlightEndsTheRankWithItsOwnCause) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
@@ -763,7 +765,7 @@ TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsOnItsWayEndsTheRankWithItsOwnCause
   EXPECT_THAT(failed.message(), HasSubstr("step.before_update"));
 }
 
-TEST_F(RankRunAheadTest, AStopFindsAStepOnItsWayAndEndsIt) {
+TEST_F(RankRunAheadTest, AStopFindsAStepInFlightAndEndsIt) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif

@@ -150,7 +150,7 @@ TEST_P(RunAhead, ValidatesAndMeasuresTheStateOfTheStepItSays) {
   }
 }
 
-TEST_P(RunAhead, AStopThatOneRankKnowsEndsAllAfterTheStepOnItsWay) {
+TEST_P(RunAhead, AStopThatOneRankKnowsEndsAllAfterTheStepInFlight) {
   for (const int64_t lag : {0, 1}) {
     States states, expected_states;
     TrainOptions options = Options(lag, &states);
@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, RunAhead,
                                          Setting{"ComputeLast", true, StreamOrder::kComputeLast}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsOnItsWay) {
+TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsInFlight) {
   constexpr int64_t kMore = 8;
   EmulatedDevice* device = nullptr;
   TrainOptions options;
@@ -285,10 +285,10 @@ TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsOnItsWay) {
   int64_t waits = -1, graphs = 0;
   options.after_step = [&](int, Executor& executor, const StepResult& result) {
     SCOPED_TRACE(result.step);
-    const int64_t on_its_way = executor.submitted_step() - result.step;
-    EXPECT_EQ(on_its_way, result.step < kMore ? 1 : 0);
+    const int64_t in_flight = executor.submitted_step() - result.step;
+    EXPECT_EQ(in_flight, result.step < kMore ? 1 : 0);
     // Two graphs per step: no result of a step in flight was needed yet.
-    EXPECT_EQ(device->graphs_in_flight(), 2 * on_its_way);
+    EXPECT_EQ(device->graphs_in_flight(), 2 * in_flight);
     // The host waits once per step, for the completed one.
     if (waits >= 0) {
       EXPECT_EQ(device->host_waits(), waits + 1);

@@ -139,7 +139,7 @@ TEST_P(MixedSchedules, RecomputedActivationsChangeNothing) {
   }
 }
 
-TEST_P(MixedSchedules, OneStageHandsOverToItself) {
+TEST_P(MixedSchedules, OneStageSendsToItself) {
   const Pipeline& pipeline = GetParam();
   ExpectClose(RunOrDie(Job(1, pipeline, 4, true), {.steps = kSteps}), SingleRank(4, true, kSteps));
 }

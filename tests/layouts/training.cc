@@ -88,9 +88,9 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
       if (options.before_update) options.before_update(rank, executor);
       TROUPE_RETURN_IF_ERROR(executor.SubmitUpdate(inputs));
       order.Submitted(executor.DrainsAfter(next));
-    } else if (move == Move::kCollect) {
-      TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Collect());
-      order.Collected(result.ticket_end);
+    } else if (move == Move::kComplete) {
+      TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Complete());
+      order.Completed(result.ticket_end);
       if (result.stop || result.request_attempt > requested) order.ActAfter(order.submitted());
       requested = result.request_attempt;
       stops |= result.stop;

@@ -173,7 +173,7 @@ class Cluster {
   }
 
   // A supervisor restarts a process that ends by itself, as after a crash. Only daemons may end:
-  // those that were told to stop, and those that have followed a coordinator with a lost catalog.
+  // those that were asked to stop, and those that have followed a coordinator with a lost catalog.
   void OnProcessEnd(NodeId node, const Status& cause) {
     if (!system_.IsUp(node)) return;
     world_.truth.Check(
@@ -225,7 +225,7 @@ class Cluster {
     }
     result.deleted_jobs = catalog_.deleted_jobs();
     result.clocks_set_back = world_.clocks_set_back;
-    result.saves_beside_steps = world_.saves_beside_steps;
+    result.reports_during_saves = world_.reports_during_saves;
     result.hung_saves = world_.hung_saves;
     for (const NodeId worker : workers_) result.left += !system_.IsUp(worker);
     for (const auto& [id, job] : catalog_.jobs()) result.restarts += job.restarts();

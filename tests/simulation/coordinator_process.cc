@@ -148,19 +148,21 @@ Status CoordinatorProcess::HandleClosed(StreamId stream, Context& context) {
 Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes,
                                        Context& context) {
   if (!bytes.empty() && bytes[0] == kClientMark) return HandleCall(stream, bytes, context);
-  WorkerSaid said{stream.value, {}};
-  if (!said.message.ParseFromString(bytes)) return Internal("a worker's message does not parse");
+  WorkerReported reported{stream.value, {}};
+  if (!reported.message.ParseFromString(bytes))
+    return Internal("a worker's message does not parse");
   const CoordinatorState& state = engine_->state();
-  if (said.message.has_hello() && IsStranger(said.message.hello().name())) {
+  if (reported.message.has_hello() && IsStranger(reported.message.hello().name())) {
     strangers_.insert(stream);
   } else if (strangers_.contains(stream)) {
-    if (!WasAsked(said.message, state)) return HearStranger(std::move(said), context);
+    if (!WasAsked(reported.message, state)) return HearStranger(std::move(reported), context);
   }
-  hosts_.Hears(said.message, said.session, state);
-  const std::optional<std::pair<std::string, uint64_t>> stale = StaleGroupOf(said.message, state);
-  if (!stale) return Tell(EngineEvent{std::move(said)}, context);
+  hosts_.Hears(reported.message, reported.session, state);
+  const std::optional<std::pair<std::string, uint64_t>> stale =
+      StaleGroupOf(reported.message, state);
+  if (!stale) return Tell(EngineEvent{std::move(reported)}, context);
   const std::string before = Fingerprint(state.jobs.at(stale->first));
-  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(said)}, context));
+  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(reported)}, context));
   const std::string after = Fingerprint(state.jobs.at(stale->first));
   world_.truth.Check(before == after, 3,
                      fmt::format("{}: a message of group epoch {} changes {} to {}", stale->first,
@@ -169,11 +171,11 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
 }
 
 // A message of a worker without a part in any job must have no effect.
-Status CoordinatorProcess::HearStranger(WorkerSaid said, Context& context) {
-  const StreamId stream{said.session};
-  const std::string what = said.message.ShortDebugString();
-  const bool beats = said.message.has_heartbeat();
-  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(said)}, context));
+Status CoordinatorProcess::HearStranger(WorkerReported reported, Context& context) {
+  const StreamId stream{reported.session};
+  const std::string what = reported.message.ShortDebugString();
+  const bool beats = reported.message.has_heartbeat();
+  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(reported)}, context));
   // A batch is far smaller than the number of events after which the engine writes.
   TROUPE_CHECK(!engine_->pending().empty());
   const Effects& effects = engine_->pending().back();

@@ -55,7 +55,7 @@ class CoordinatorProcess final : public Actor {
   Status HandleCall(StreamId stream, const std::string& bytes, Context& context);
   template <typename Call>
   Status RunCall(CallId id, const std::string& payload, Context& context);
-  Status HearStranger(WorkerSaid said, Context& context);
+  Status HearStranger(WorkerReported reported, Context& context);
   // Passes a message to the engine.
   template <typename Message>
   Status Tell(Message message, Context& context);

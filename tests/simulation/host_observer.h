@@ -30,7 +30,7 @@ class HostObserver {
   uint64_t growths() const { return growths_; }
   // Number of groups that failed because of a bad host.
   uint64_t strikes() const;
-  // Number of groups that ended because a worker said goodbye.
+  // Number of groups that ended because a worker sent a Goodbye.
   uint64_t goodbyes() const { return goodbyes_; }
 
  private:
@@ -55,7 +55,7 @@ class HostObserver {
   std::map<std::string, JobView> jobs_;
   // By worker: the group epochs in which a rank there failed by itself.
   std::map<std::string, std::set<std::pair<std::string, uint64_t>>> strikes_;
-  // The workers that have said goodbye and are not back, with the losses blamed on them before.
+  // The workers that have sent a Goodbye and are not back, with the losses blamed on them before.
   std::map<std::string, int64_t> stops_;
   uint64_t goodbyes_ = 0;
   uint64_t shrinks_ = 0;

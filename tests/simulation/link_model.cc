@@ -36,10 +36,10 @@ Status LinkModel::Handle(AnyMessage message, Context& context) {
   }
   if (const auto* data = message.As<StreamData>()) {
     if (data->stream != stream_) return OkStatus();
-    session::StreamMessage said{number_, {}};
-    if (!said.message.ParseFromString(data->bytes))
+    session::StreamMessage received{number_, {}};
+    if (!received.message.ParseFromString(data->bytes))
       return Internal("the coordinator's message does not parse");
-    return events_->Report(std::move(said), context);
+    return events_->Report(std::move(received), context);
   }
   if (const auto* closed = message.As<StreamClosed>()) {
     if (closed->stream != stream_) return OkStatus();

@@ -45,7 +45,7 @@ void Mishaps::Begin(Duration phase, Duration unit) {
     world_.system.Schedule(stops_.Between(unit, phase), [this] { StopAWorker(); });
   }
   if (mix_.catalog_loss) at(unit * 2, [this, unit] { LoseCatalog(unit); });
-  // Which hosts are bad shows once they are used: those that jobs are given first.
+  // Bad hosts show once they are used: those that jobs are given first.
   // One host at most of each of the last two kinds: two that read wrongly confirm each other, and
   // where two are awaited nobody is to blame alone.
   std::vector<HostFault> kinds = {HostFault::kCrash, HostFault::kDevice, HostFault::kCannotWrite,
@@ -107,7 +107,7 @@ void Mishaps::HangWrites(Duration unit) {
 void Mishaps::StopAWorker() {
   const std::string worker = LeasedHost(stops_);
   if (worker.empty()) return;
-  faults_.Log(fmt::format("{} is told to stop", worker));
+  faults_.Log(fmt::format("{} is asked to stop", worker));
   stop_(worker);
 }
 

@@ -1,5 +1,5 @@
 // Faults of a run in addition to crashes and links: commits that rot, lost mounts, writes that
-// hang, bad hosts, workers that are told to stop, and a lost disk of the coordinator, after which
+// hang, bad hosts, workers that are asked to stop, and a lost disk of the coordinator, after which
 // its operator rebuilds the catalog.
 #ifndef TROUPE_TESTS_SIMULATION_MISHAPS_H_
 #define TROUPE_TESTS_SIMULATION_MISHAPS_H_

@@ -96,13 +96,13 @@ void RankModel::Exit(int signal, Context& context) {
 void RankModel::ReportToDaemon(v1::WorkerMessage message, Context& context) {
   v1::RankReport report;
   *report.mutable_worker() = std::move(message);
-  Report(session::RankSaid{device_, std::move(report)}, context);
+  Report(session::RankReported{device_, std::move(report)}, context);
 }
 
 void RankModel::ReportIdle(Context& context) {
   v1::RankReport idle;
   idle.mutable_idle();
-  Report(session::RankSaid{device_, std::move(idle)}, context);
+  Report(session::RankReported{device_, std::move(idle)}, context);
 }
 
 template <typename What>
@@ -418,7 +418,7 @@ void RankModel::OnReduced(const Word& word, Context& context) {
   v1::StepReport& report = Sign(*message.mutable_step_report());
   report.set_step(step_);
   report.set_step_seconds(ToSeconds(world_.natures.at(group_.job).step_time));
-  world_.saves_beside_steps += save_.has_value();
+  world_.reports_during_saves += save_.has_value();
   report.set_writing_attempt(save_ && IsAsync() ? save_->intent.attempt() : 0);
   if (rank_ == 0) {
     v1::StepEvent& event = *report.mutable_event();

@@ -1,7 +1,7 @@
 // A model of a rank process and of the actor that owns it (worker/daemon/rank_actor.h). It follows
 // the protocol of rank processes (rank.proto): it joins its group, loads or restores, runs steps as
-// far as its ticket allows, takes part in checkpoints as the control word says, and stops when told
-// to.
+// far as its ticket allows, takes part in checkpoints as the control word says, and stops when
+// asked to.
 //
 // It "trains" the state of truth.h and checks itself against it.
 #ifndef TROUPE_TESTS_SIMULATION_RANK_MODEL_H_
@@ -37,7 +37,7 @@ struct PeerLost {
   static constexpr std::string_view kMessageName = "rank.peer_lost";
   uint64_t rank = 0;
 };
-// Handles CommandRank and KillRank, and reports RankSaid, DeviceFault and one RankExited to its
+// Handles CommandRank and KillRank, and reports RankReported, DeviceFault and one RankExited to its
 // owner.
 class RankModel final : public Actor {
  public:

@@ -83,7 +83,7 @@ TEST_P(Traits, ShowAndBreakNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Traits,
-    testing::Values(TraitCase{"asynchronous-saves", &ClusterResult::saves_beside_steps},
+    testing::Values(TraitCase{"asynchronous-saves", &ClusterResult::reports_during_saves},
                     TraitCase{"resumes", &ClusterResult::resumed},
                     TraitCase{"catalog-loss", &ClusterResult::rebuilt},
                     TraitCase{"stranger", &ClusterResult::lies},
@@ -119,7 +119,7 @@ Mix DeletionsWith(int lost_mounts) {
   return mix;
 }
 
-// The mix that the seed drew before workers could be told to stop.
+// The mix that the seed drew before workers could be asked to stop.
 Mix WithoutStops(uint64_t seed) {
   Mix mix = DrawMix(seed);
   mix.planned_stops = 0;
@@ -312,7 +312,7 @@ TEST_F(Retention, OfWhatLostCommitsSupersedeIsCaught) {
   EXPECT_EQ(Broken(), std::vector<int>{12});
 }
 
-TEST_F(Retention, ByACommitThatIsSaidToBeVerifiedAndWasNotIsCaught) {
+TEST_F(Retention, ByACommitThatIsReportedAsVerifiedAndWasNotIsCaught) {
   Commit(1, true, true);
   EXPECT_EQ(Broken(), std::vector<int>{12});
 }

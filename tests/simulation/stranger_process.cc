@@ -37,13 +37,13 @@ Status StrangerProcess::Handle(AnyMessage message, Context& context) {
     hello.mutable_hello()->set_host(kStrangerName);
     WriteToCoordinator(std::move(hello), context);
   } else if (const auto* data = message.As<StreamData>()) {
-    v1::CoordinatorMessage said;
-    if (data->stream != stream_ || !said.ParseFromString(data->bytes)) return OkStatus();
-    if (said.has_welcome()) {
+    v1::CoordinatorMessage received;
+    if (data->stream != stream_ || !received.ParseFromString(data->bytes)) return OkStatus();
+    if (received.has_welcome()) {
       welcome_ = true;
-      leader_epoch_ = said.welcome().leader_epoch();
-    } else if (said.has_verify_checkpoint()) {
-      Answer(said.verify_checkpoint(), context);
+      leader_epoch_ = received.welcome().leader_epoch();
+    } else if (received.has_verify_checkpoint()) {
+      Answer(received.verify_checkpoint(), context);
     }
   } else if (const auto* closed = message.As<StreamClosed>()) {
     if (closed->stream != stream_) return OkStatus();

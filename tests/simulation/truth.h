@@ -46,7 +46,7 @@ enum Invariant : int {
   // A host is blamed for a write only if a rank on it reported a failed write, or a write hung
   // there.
   kBlamedWrite = 35,
-  // A worker that has said goodbye is not blamed for the end of its ranks.
+  // A worker that has sent a Goodbye is not blamed for the end of its ranks.
   kBlamedStop = 36,
 };
 

@@ -129,7 +129,7 @@ class World {
   std::set<std::string> failed_writers;                 // workers where a write ever failed or hung
   std::map<std::string, Restored> images;  // images of ranks' states on their workers, by path
   uint64_t steps_applied = 0;              // by all ranks
-  uint64_t saves_beside_steps = 0;
+  uint64_t reports_during_saves = 0;
   uint64_t hung_saves = 0;  // saves that blocked
   uint64_t clocks_set_back = 0;
   uint64_t lies = 0;

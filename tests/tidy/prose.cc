@@ -3,6 +3,7 @@
 #include <cctype>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <utility>
 
 namespace troupe {
@@ -56,6 +57,28 @@ bool IsWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
+// Returns the words of an identifier: "StaysIn8Bits" and "stays_in_8_bits" are "Stays In 8 Bits"
+// and "stays in 8 bits".
+std::string WordsOf(std::string_view identifier) {
+  std::string words;
+  for (size_t i = 0; i < identifier.size(); ++i) {
+    const auto c = static_cast<unsigned char>(identifier[i]);
+    const bool after_digit = i > 0 && std::isdigit(static_cast<unsigned char>(identifier[i - 1]));
+    if (std::isupper(c) != 0 || (std::isdigit(c) != 0 && !after_digit)) words += ' ';
+    words += c == '_' ? ' ' : identifier[i];
+  }
+  return words;
+}
+
+// Returns the words of the test's name if a test begins in this line; else an empty text.
+std::string WordsOfTestName(const std::string& line) {
+  static const std::regex begin("(?:TEST(?:_F|_P)?\\(\\w+, |    def test_)(\\w+)");
+  std::smatch match;
+  const auto at_begin = std::regex_constants::match_continuous;
+  if (!std::regex_search(line, match, begin, at_begin)) return {};
+  return WordsOf(match[1].str());
+}
+
 }  // namespace
 
 std::vector<ProseLine> ProseOf(const SourceFile& file) {
@@ -63,7 +86,8 @@ std::vector<ProseLine> ProseOf(const SourceFile& file) {
   std::vector<ProseLine> prose;
   for (size_t i = 0; i < file.lines.size(); ++i) {
     const std::string& line = file.lines[i];
-    prose.push_back({i + 1, Normalized(has_comments ? CommentAndStrings(line) : line)});
+    const std::string text = has_comments ? CommentAndStrings(line) : line;
+    prose.push_back({i + 1, Normalized(text + " " + WordsOfTestName(line))});
   }
   return prose;
 }

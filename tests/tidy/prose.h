@@ -1,5 +1,5 @@
-// The prose of a file: its comments and string literals, or all of a page. Phrases are found also
-// where they go on in the next line.
+// The prose of a file: its comments, string literals and names of tests, or all of a page. Phrases
+// are found also where they go on in the next line.
 #ifndef TROUPE_TESTS_TIDY_PROSE_H_
 #define TROUPE_TESTS_TIDY_PROSE_H_
 
@@ -16,8 +16,8 @@ struct ProseLine {
   std::string text;   // lower case
 };
 
-// Returns the comments and string literals of a C++, CUDA or protobuf file, line by line; of other
-// files all lines.
+// Returns the comments, string literals and words of test names of a C++, CUDA or protobuf file,
+// line by line; of other files all lines, with the words of test names at the ends of theirs.
 std::vector<ProseLine> ProseOf(const SourceFile& file);
 
 // Returns the numbers of the lines in which `phrase` begins. It is found as whole words only, and

@@ -23,10 +23,10 @@ std::string CommentText(const std::string& line) {
   return {};
 }
 
-// Whether a comment block begins with "Of" or "What", so that its subject is missing. A question is
-// a sentence.
+// Whether a comment block begins with "Of", "What" or the like, so that its subject is missing. A
+// question is a sentence.
 bool HasBareOpener(const std::string& first_line, const std::string& whole) {
-  static const std::regex opener("^(Of|What|How|Why)\\b");
+  static const std::regex opener("^(Of|What|Which|How|Why)\\b");
   return std::regex_search(first_line, opener) && whole.find('?') == std::string::npos;
 }
 
@@ -76,11 +76,11 @@ const std::map<std::string, std::string> kRetired = {
     {"on its way", "in flight"},
     {"on their way", "in flight"},
     {"onto a stream", "enqueued"},
-    {"said again", "resent"},
+    {"said", "reported, sent, stated"},
     {"so long", "for at most `limit`"},
     {"so many", "n"},
     {"stood", "was blocked, stopped"},
-    {"told of", "informed, reported"},
+    {"told", "informed, reported, asked"},
     {"under way", "in flight, in progress"},
 };
 
@@ -116,9 +116,22 @@ TEST(Prose, PhrasesAreFoundInCommentsAndStringsAlone) {
   EXPECT_EQ(LinesWith(prose, "way"), std::vector<size_t>({3}));
 }
 
+TEST(Prose, PhrasesAreFoundInNamesOfTests) {
+  const SourceFile file{"a.cc",
+                        {"TEST(A, IsHandedOverOnce) {", "TEST_F(B, StaysIn8Bits) {",
+                         "TEST_P(C, TheRowsAreBeside16Others) {", "int HandedOver = 1;"}};
+  const std::vector<ProseLine> prose = ProseOf(file);
+  EXPECT_EQ(LinesWith(prose, "handed over"), std::vector<size_t>({1}));
+  EXPECT_EQ(LinesWith(prose, "in 8 bits"), std::vector<size_t>({2}));
+  EXPECT_EQ(LinesWith(prose, "beside"), std::vector<size_t>({3}));
+  const SourceFile script{"a.py", {"    def test_a_row_is_handed_over(self):"}};
+  EXPECT_EQ(LinesWith(ProseOf(script), "handed over"), std::vector<size_t>({1}));
+}
+
 TEST(Prose, BareOpenersAreFound) {
   EXPECT_TRUE(HasBareOpener("Of the job's own.", "Of the job's own."));
   EXPECT_TRUE(HasBareOpener("What a rank has.", "What a rank has."));
+  EXPECT_TRUE(HasBareOpener("Which ranks wait.", "Which ranks wait."));
   EXPECT_FALSE(HasBareOpener("Often called.", "Often called."));
   EXPECT_FALSE(HasBareOpener("The bytes of a value.", "The bytes of a value."));
 }

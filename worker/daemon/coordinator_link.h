@@ -1,4 +1,4 @@
-// The daemon's link to its coordinator as an actor: dials when told to, sends, and reports what
+// The daemon's link to its coordinator as an actor: dials when asked to, sends, and reports what
 // arrives. It has one stream at a time, which its session numbers.
 //
 // A stream delivers no further message while StreamCallbacks::kUnhandledMax of its messages wait

@@ -69,7 +69,7 @@ class Daemon {
     sigaddset(&signals, SIGINT);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     const DescriptorWatch::Token token = descriptors_.Add(signals_, [this](unsigned) {
-      LogInfo("worker", "stops: told to by a signal");
+      LogInfo("worker", "was asked to stop by a signal");
       return Leave();
     });
     descriptors_.Arm(token, DescriptorWatch::kReadable);

@@ -70,14 +70,14 @@ class FileTasksTest : public testing::Test {
   std::unique_ptr<FileTasks> tasks_ = std::make_unique<FileTasks>(Options());
 };
 
-TEST_F(FileTasksTest, ACommitThatIsWholeIsSaidToBe) {
+TEST_F(FileTasksTest, AWholeCommitIsReportedAsWhole) {
   const v1::CheckpointVerified verified = Verify();
   EXPECT_TRUE(verified.ok()) << verified.reason();
   EXPECT_FALSE(verified.damaged());
   EXPECT_EQ(verified.reason(), "");
 }
 
-TEST_F(FileTasksTest, DamageIsToldApartFromWhatCannotBeRead) {
+TEST_F(FileTasksTest, DamageIsDistinguishedFromWhatCannotBeRead) {
   struct Case {
     std::string what;
     std::function<void()> spoil;

@@ -26,19 +26,19 @@ StatusOr<v1::RankTrace> Read(FileSystem& files, const std::string& path,
 v1::WorkerMessage ReadLeftTrace(FileSystem& files, const session::Config& config,
                                 const v1::TraceRequest& request, int rank) {
   v1::WorkerMessage message;
-  v1::RankTrace& told = *message.mutable_rank_trace();
+  v1::RankTrace& answer = *message.mutable_rank_trace();
   StatusOr<v1::RankTrace> trace =
       Read(files, RankTracePath(session::RankLogPath(config, request.job(), rank)), request, rank);
   if (trace.ok()) {
-    told = *std::move(trace);
+    answer = *std::move(trace);
   } else {
-    told.set_code(static_cast<int>(trace.status().code()));
-    told.set_message(std::string(Message(trace.status())));
+    answer.set_code(static_cast<int>(trace.status().code()));
+    answer.set_message(std::string(Message(trace.status())));
   }
-  told.set_request(request.request());
-  told.set_job(request.job());
-  told.set_group_epoch(request.group_epoch());
-  told.set_rank(rank);
+  answer.set_request(request.request());
+  answer.set_job(request.job());
+  answer.set_group_epoch(request.group_epoch());
+  answer.set_rank(rank);
   return message;
 }
 

@@ -85,7 +85,7 @@ class RankActor final : public Actor {
           descriptors->Arm(token, DescriptorWatch::kReadable);
         });
     for (v1::RankReport& report : reports)
-      events_->Add(session::RankSaid{options_.device, std::move(report)}, turn);
+      events_->Add(session::RankReported{options_.device, std::move(report)}, turn);
     return events_->Offer(context);
   }
 
@@ -93,7 +93,7 @@ class RankActor final : public Actor {
   Status End(Context& context) {
     do {
       for (v1::RankReport& report : child().Read())
-        events_->Add(session::RankSaid{options_.device, std::move(report)});
+        events_->Add(session::RankReported{options_.device, std::move(report)});
     } while (child().has_more());
     const ChildEnd end = child().Reap();
     has_ended_ = true;

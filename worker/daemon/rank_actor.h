@@ -36,7 +36,7 @@ struct RankActorOptions {
   std::shared_ptr<ActorGate> gate;         // to this actor's system
 };
 
-// Reports RankSaid, then one RankExited, to its owner.
+// Reports RankReported, then one RankExited, to its owner.
 std::unique_ptr<Actor> MakeRankActor(RankActorOptions options);
 
 }  // namespace troupe

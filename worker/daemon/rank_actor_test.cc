@@ -35,9 +35,9 @@ class RankActorTest : public ::testing::Test {
     EXPECT_TRUE(Next().has_idle());
   }
   v1::RankReport Next() {
-    session::RankSaid said = probe_.log().NextOf<session::RankSaid>();
-    EXPECT_EQ(said.device, 3);
-    return std::move(said.report);
+    session::RankReported reported = probe_.log().NextOf<session::RankReported>();
+    EXPECT_EQ(reported.device, 3);
+    return std::move(reported.report);
   }
 
   std::atomic<bool> ends_ = false;

@@ -73,7 +73,7 @@ TEST(RankChild, SaysThatItIsIdleAndWhatDoesNotWorkInAJob) {
   ASSERT_TRUE(report && report->has_idle()) << "the process is not warm for the next job";
 }
 
-TEST(RankChild, ItsDeathIsToldWithSignalAndLastOperation) {
+TEST(RankChild, ItsDeathIsReportedWithSignalAndLastOperation) {
   const auto child = StartIdle();
   ASSERT_TRUE(NextReport(*child));
   kill(child->pid(), SIGSEGV);

@@ -77,7 +77,7 @@ TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
   EXPECT_EQ(Read(0), (std::vector<std::string>{"a?b"}));
 }
 
-TEST_F(RankLogsTest, OfAJobThatIsGoneGoWithAllThatLiesBesideThem) {
+TEST_F(RankLogsTest, OfAJobThatIsGoneGoWithAllThatIsNextToThem) {
   constexpr int64_t kLater = int64_t{1} << 62;
   for (const char* name : {"rank-2.worker-0.log", "rank-2.worker-0.log.1", "rank-2.worker-0.trace",
                            "rank-12.worker-0.epoch-3.flight.json"}) {

@@ -120,11 +120,11 @@ class SessionShell final : public SessionActor {
     return OkStatus();
   }
 
-  void Receive(session::RankSaid said, Context& context) {
-    if (said.report.has_metrics()) {
-      options_.totals->Add(said.device, said.report.metrics());
+  void Receive(session::RankReported reported, Context& context) {
+    if (reported.report.has_metrics()) {
+      options_.totals->Add(reported.device, reported.report.metrics());
     } else {
-      HandleEvent(std::move(said), context);
+      HandleEvent(std::move(reported), context);
     }
   }
   void Receive(session::RankExited exited, Context& context) {

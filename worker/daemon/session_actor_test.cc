@@ -178,10 +178,10 @@ class SessionActorTest : public ::testing::Test {
     ended.done.set_request(request);
     return ended;
   }
-  static session::RankSaid Idle() {
-    session::RankSaid said;
-    said.report.mutable_idle();
-    return said;
+  static session::RankReported Idle() {
+    session::RankReported idle;
+    idle.report.mutable_idle();
+    return idle;
   }
   // Returns the end of a rank that is reported to the coordinator next.
   v1::RankStopped NextStopped() {

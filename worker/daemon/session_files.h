@@ -1,4 +1,4 @@
-// What the session actor needs from files: slow work that must not block it. FileTasks does it on
+// The file work of the session actor that is slow and must not block it. FileTasks does it on
 // threads; the simulation models it.
 #ifndef TROUPE_WORKER_DAEMON_SESSION_FILES_H_
 #define TROUPE_WORKER_DAEMON_SESSION_FILES_H_

@@ -21,7 +21,7 @@ DeviceObservation Observed(uint64_t corrected, uint32_t reasons = 0) {
   return observation;
 }
 
-TEST(DeviceMetrics, TellWhatADeviceToldLast) {
+TEST(DeviceMetrics, ShowWhatADeviceReportedLast) {
   Metrics metrics;
   DeviceMetrics devices(metrics);
   devices.Record(Observed(0), 1'500'000'000);
@@ -84,7 +84,7 @@ TEST(DeviceMetrics, AddUpTheTimeOfEachReasonForLowClocks) {
   EXPECT_THAT(text, HasSubstr(series + "\"power_brake\"} 0\n"));
 }
 
-TEST(DeviceMetrics, WhatADeviceDoesNotTellHasNoSeries) {
+TEST(DeviceMetrics, WhatADeviceDoesNotReportHasNoSeries) {
   Metrics metrics;
   DeviceMetrics devices(metrics);
   DeviceObservation observation = Observed(0);

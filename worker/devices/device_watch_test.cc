@@ -90,7 +90,7 @@ TEST_F(DeviceWatchTest, SamplesEveryDeviceAgainAndAgain) {
   EXPECT_EQ(Next([](const auto& one) { return one.sample.temperature_celsius == 70; }).index, 4);
 }
 
-TEST_F(DeviceWatchTest, AnXidIsToldOfAtOnceWithItsDevice) {
+TEST_F(DeviceWatchTest, AnXidIsReportedAtOnceWithItsDevice) {
   Watch(std::chrono::hours(1));
   NextOf(4);
   Happen(kSecondGpu, 79);

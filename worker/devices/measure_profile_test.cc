@@ -42,7 +42,7 @@ TEST(MeasureProfile, KeepsTheSmallestShares) {
   EXPECT_NE(text.find("attention_efficiency: 3e-05\n"), std::string::npos) << text;
 }
 
-TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
+TEST(MeasureProfile, IsFoundForAsManyDevicesNextToThePeakOfThisProcessor) {
   const TemporaryDirectory folder;
   PosixFileSystem files;
   v1::DeviceProfile profile;

@@ -142,12 +142,12 @@ StatusOr<std::string> Nvml::Name(nvml::Device device) const {
 
 StatusOr<DeviceSample> Nvml::Sample(nvml::Device device) const {
   DeviceSample sample;
-  int told = 0;
+  int values = 0;
   Status failed;
   // A value that the device does not have is absent; one that cannot be read this time is absent
   // from this sample.
   const auto read = [&](nvml::Return result, const char* what) {
-    if (result == nvml::kSuccess) ++told;
+    if (result == nvml::kSuccess) ++values;
     if (result == nvml::kSuccess || result == nvml::kNotSupported) {
       return result == nvml::kSuccess;
     }
@@ -181,7 +181,7 @@ StatusOr<DeviceSample> Nvml::Sample(nvml::Device device) const {
   if (read(asked == nvml::kSuccess ? field.result : asked, "recovery action")) {
     sample.recovery_action = RecoveryActionOf(field.value.as_unsigned);
   }
-  if (told == 0 && sample.lost.empty() && !failed.ok()) return failed;
+  if (values == 0 && sample.lost.empty() && !failed.ok()) return failed;
   return sample;
 }
 

@@ -40,7 +40,7 @@ TEST(Nvml, ALibraryThatIsNotNvmlIsRefusedWithTheFunctionThatItLacks) {
   EXPECT_THAT(std::string(Message(loaded.status())), HasSubstr("nvmlInit_v2"));
 }
 
-TEST_F(NvmlTest, ADriverThatIsNotLoadedIsSaidInItsOwnWords) {
+TEST_F(NvmlTest, ADriverThatIsNotLoadedIsReportedInItsOwnWords) {
   Change([](FakeNvml& fake) { fake.init_fails = 9; });
   const auto loaded = Nvml::Load(TROUPE_FAKE_NVML);
   Change([](FakeNvml& fake) { fake.init_fails = 0; });
@@ -85,7 +85,7 @@ TEST_F(NvmlTest, SamplesInBaseUnits) {
   EXPECT_EQ(sample->lost, "");
 }
 
-TEST_F(NvmlTest, EachReasonForLowClocksIsToldApart) {
+TEST_F(NvmlTest, EachReasonForLowClocksIsDistinguished) {
   const std::pair<unsigned long long, uint32_t> reasons[] = {
       {0x1, 0},
       {0x4, kThrottlePowerCap},

@@ -251,13 +251,13 @@ std::array<double, model::kControlLanes> Executor::ControlWordOf(
   return control;
 }
 
-StatusOr<StepResult> Executor::Collect() {
+StatusOr<StepResult> Executor::Complete() {
   TROUPE_CHECK(applied_step_ < submitted_step_, "no step is in flight");
   Flight& flight = FlightOf(applied_step_ + 1);
   StepResult& result = flight.result;
   if (options_.control_lag_steps > 0) {
     progress_->step.store(result.step, std::memory_order_relaxed);
-    Enter(Phase::kCollect);
+    Enter(Phase::kWaitResult);
   }
   if (executable_->device_calls().host_waits && result.step == submitted_step_) {
     result.figures.set_host_syncs_per_step(result.figures.host_syncs_per_step() + 1);
@@ -288,8 +288,8 @@ StatusOr<StepResult> Executor::Collect() {
   }
   applied_step_ = result.step;
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
-  result.step_seconds = SecondsSince(std::max(flight.begin, collected_at_));
-  collected_at_ = std::chrono::steady_clock::now();
+  result.step_seconds = SecondsSince(std::max(flight.begin, completed_at_));
+  completed_at_ = std::chrono::steady_clock::now();
   if (MeasuresNormsOf(result.step)) {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::BlockNorm> norms,
                             MeasureBlockNorms(program_, *executable_, options_.block_letters,

@@ -6,7 +6,7 @@
 //   3. Start: compares digests.
 //   4. The caller loads initial weights or a checkpoint (worker/executor/shards.h), then calls
 //      FinishLoading.
-//   5. SubmitGradients, SubmitUpdate and Collect, once each per step, in the order of
+//   5. SubmitGradients, SubmitUpdate and Complete, once each per step, in the order of
 //      worker/executor/step_order.h. Between the first two the caller may wait for whatever must
 //      precede a change of the parameters, and learn the newest control inputs.
 // The program is prepared exactly once, whatever the number of steps.
@@ -62,7 +62,7 @@ struct ExecutorOptions {
   int64_t validation_samples = 0;   // at most, spread over the held-out samples; 0: none
   std::string block_letters;        // letters of the whole model's blocks, in order
   int64_t norms_interval = 0;       // steps between block norms; 0: none
-  int64_t control_lag_steps = 0;    // steps that may be submitted before one is collected
+  int64_t control_lag_steps = 0;    // steps that may be submitted before one completes
 };
 
 // The state of this rank when a step's control word is made.
@@ -116,9 +116,9 @@ class Executor {
   // it names step, rank, tensor and, if running the step again finds it, the operation. Then
   // neither this step nor any step submitted after it is applied. Errors of collectives are
   // UNAVAILABLE and the like.
-  StatusOr<StepResult> Collect();
+  StatusOr<StepResult> Complete();
 
-  // Whether `step` must be collected before the next step is submitted, because validation and
+  // Whether `step` must be completed before the next step is submitted, because validation and
   // block norms read the state after it.
   bool DrainsAfter(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
 
@@ -155,7 +155,7 @@ class Executor {
   void Enter(Phase phase, int chunk = 0, int microbatch = 0);
   Flight& FlightOf(int64_t step) { return flights_[static_cast<size_t>(step) % flights_.size()]; }
   Status MakeFlights();
-  // Returns the device's stalls since the last collected step. REQUIRES: the read of `flight` is
+  // Returns the device's stalls since the last completed step. REQUIRES: the read of `flight` is
   // finished.
   std::optional<kernels::DeviceStalls> ConsumeStalls(const Flight& flight);
   // Excludes the stalls of work that the device has done between steps.
@@ -209,8 +209,8 @@ class Executor {
   const SampleBatch* batch_ = nullptr;           // batch of the last submitted step
   std::vector<model::ValueId> reported_totals_;  // ReportedRouterTotals
   std::vector<Flight> flights_;
-  std::chrono::steady_clock::time_point collected_at_;
-  kernels::DeviceStalls stalls_;  // up to the last collected step
+  std::chrono::steady_clock::time_point completed_at_;
+  kernels::DeviceStalls stalls_;  // up to the last completed step
   bool has_gradients_ = false;    // gradients of step submitted_step_ + 1
   int64_t submitted_step_ = 0;
   int64_t applied_step_ = 0;

@@ -65,7 +65,7 @@ bool Differ(const LearningRateSchedule& a, const LearningRateSchedule& b) {
   return false;
 }
 
-TEST(LearningRate, KeysThatAreSaidToHaveNoEffectHaveNone) {
+TEST(LearningRate, KeysThatAreReportedToHaveNoEffectHaveNone) {
   for (const char* const type : {"constant", "linear", "cosine", "wsd", "inverse_sqrt"}) {
     SCOPED_TRACE(type);
     v1::JobSpec spec;

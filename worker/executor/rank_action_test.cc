@@ -79,7 +79,7 @@ TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {
   refused({"F0.0", "B0.0", "F0.1"}, "does not finish microbatch 1");
 }
 
-TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
+TEST(Actions, NeighbouringChunksOfARankTransferInItsMemory) {
   // The last rank of a V-shaped schedule of two stages has chunks 1 and 2 of 4.
   const auto list = MakeActions({"F1.0", "F1.1", "F2.0", "I2.0", "W2.0", "F2.1", "I1.0", "I2.1",
                                  "W2.1", "I1.1", "W1.0", "W1.1"},

@@ -7,13 +7,13 @@
 namespace troupe {
 
 StepOrder::Move StepOrder::Next() const {
-  const bool all_collected = collected_ == submitted_;
+  const bool all_completed = completed_ == submitted_;
   const bool acts = act_after_.contains(submitted_);
   const bool is_over = stops_ || submitted_ == last_step_;
-  if (!all_collected) {
+  if (!all_completed) {
     const bool submits = !acts && !is_over && !drains_ && submitted_ < ticket_end_ &&
-                         submitted_ - collected_ <= lag_steps_;
-    return submits ? Move::kSubmit : Move::kCollect;
+                         submitted_ - completed_ <= lag_steps_;
+    return submits ? Move::kSubmit : Move::kComplete;
   }
   if (acts) return Move::kAct;
   if (is_over) return Move::kEnd;
@@ -26,12 +26,12 @@ void StepOrder::Submitted(bool drains) {
   drains_ = drains;
 }
 
-void StepOrder::Collected(int64_t ticket_end) {
-  TROUPE_CHECK(Next() == Move::kCollect, "step {} was completed out of order", collected_ + 1);
-  ++collected_;
+void StepOrder::Completed(int64_t ticket_end) {
+  TROUPE_CHECK(Next() == Move::kComplete, "step {} was completed out of order", completed_ + 1);
+  ++completed_;
   // An older control word may have an end before the one already known; ends never move back.
   ticket_end_ = std::max(ticket_end_, ticket_end);
-  if (collected_ == submitted_) drains_ = false;
+  if (completed_ == submitted_) drains_ = false;
 }
 
 void StepOrder::Acted(bool stops) {

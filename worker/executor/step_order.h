@@ -1,11 +1,11 @@
-// The order in which a rank submits the steps of a group epoch to its device, collects their
+// The order in which a rank submits the steps of a group epoch to its device, waits for their
 // results, and acts on them.
 //
-// A step is submitted while up to `lag_steps` earlier steps are not collected: the device queues
+// A step is submitted while up to `lag_steps` earlier steps are not completed: the device queues
 // it, and the rank waits only for the steps before those. So the control word of step s, which all
 // ranks share, is read when step s + lag_steps is in flight, and takes effect at a boundary: after
 // the last step then in flight, or after a step that was known beforehand. A rank acts on a
-// boundary once it has collected every step up to it, before it submits another.
+// boundary once it has completed every step up to it, before it submits another.
 //
 // Pure: all ranks get the same results of their steps, so they take the same actions after the same
 // step.
@@ -20,10 +20,10 @@ namespace troupe {
 class StepOrder {
  public:
   enum class Move {
-    kAgree,    // agree on a ticket's end: every step is collected and none may follow
-    kSubmit,   // submit step submitted() + 1
-    kCollect,  // collect step collected() + 1
-    kAct,      // do what is due after step submitted(); every step up to it is collected
+    kAgree,     // agree on a ticket's end: every step is completed and none may follow
+    kSubmit,    // submit step submitted() + 1
+    kComplete,  // wait for the results of step completed() + 1
+    kAct,       // do what is due after step submitted(); every step up to it is completed
     kEnd,
   };
 
@@ -32,18 +32,18 @@ class StepOrder {
       : lag_steps_(lag_steps),
         last_step_(last_step),
         submitted_(applied_step),
-        collected_(applied_step) {}
+        completed_(applied_step) {}
 
   Move Next() const;
   int64_t submitted() const { return submitted_; }
-  int64_t collected() const { return collected_; }
+  int64_t completed() const { return completed_; }
 
   // Each of these REQUIRES that Next() is the corresponding move.
   void Agreed(int64_t ticket_end) { ticket_end_ = ticket_end; }
-  // `drains`: every step up to it must be collected before another is submitted.
+  // `drains`: every step up to it must be completed before another is submitted.
   void Submitted(bool drains);
   // `ticket_end` comes from the step's control word.
-  void Collected(int64_t ticket_end);
+  void Completed(int64_t ticket_end);
   // The work due after submitted() is done; `stops`: no step follows.
   void Acted(bool stops);
 
@@ -54,7 +54,7 @@ class StepOrder {
   const int64_t lag_steps_;
   const int64_t last_step_;
   int64_t submitted_;
-  int64_t collected_;
+  int64_t completed_;
   int64_t ticket_end_ = 0;  // known to all ranks
   bool drains_ = false;
   bool stops_ = false;

@@ -10,10 +10,10 @@ namespace {
 
 using Move = StepOrder::Move;
 
-// The moves of a rank, such as "s1 s2 c1 s3 …"; s: submits, c: collects, !: acts after, a: agrees
+// The moves of a rank, such as "s1 s2 c1 s3 …"; s: submits, c: completes, !: acts after, a: agrees
 // on a ticket's end.
 struct Results {
-  std::function<void(StepOrder&, int64_t collected)> after = [](StepOrder&, int64_t) {};
+  std::function<void(StepOrder&, int64_t completed)> after = [](StepOrder&, int64_t) {};
   std::function<bool(int64_t step)> drains = [](int64_t) { return false; };
   std::function<bool(int64_t step)> stops = [](int64_t) { return false; };
   // The ticket end in a step's control word, and the one that ranks agree on when none is left.
@@ -34,10 +34,10 @@ std::string OrderOf(StepOrder order, const Results& results) {
         order.Submitted(results.drains(order.submitted() + 1));
         text += "s" + std::to_string(order.submitted());
         break;
-      case Move::kCollect:
-        order.Collected(results.ticket_end(order.collected() + 1));
-        text += "c" + std::to_string(order.collected());
-        results.after(order, order.collected());
+      case Move::kComplete:
+        order.Completed(results.ticket_end(order.completed() + 1));
+        text += "c" + std::to_string(order.completed());
+        results.after(order, order.completed());
         break;
       case Move::kAct:
         text += "!" + std::to_string(order.submitted());
@@ -50,17 +50,17 @@ std::string OrderOf(StepOrder order, const Results& results) {
   return text + "…";
 }
 
-TEST(StepOrderTest, WithoutALagEveryStepIsCollectedBeforeTheNext) {
+TEST(StepOrderTest, WithoutALagEveryStepCompletesBeforeTheNext) {
   EXPECT_EQ(OrderOf(StepOrder(0, 0, 3), {}), "a s1 c1 s2 c2 s3 c3 end");
 }
 
-TEST(StepOrderTest, WithALagSoManyStepsMoreAreHandedOver) {
+TEST(StepOrderTest, WithALagStepsAreSubmittedAhead) {
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), {}), "a s1 s2 c1 s3 c2 s4 c3 c4 end");
   EXPECT_EQ(OrderOf(StepOrder(2, 6, 10), {}), "a s7 s8 s9 c7 s10 c8 c9 c10 end");
   EXPECT_EQ(OrderOf(StepOrder(1, 4, 4), {}), "end");
 }
 
-TEST(StepOrderTest, WhatAStepAsksForIsDoneAfterTheLastOneOnItsWay) {
+TEST(StepOrderTest, WhatAStepAsksForIsDoneAfterTheLastStepInFlight) {
   Results results;
   results.after = [](StepOrder& order, int64_t step) {
     if (step == 2) order.ActAfter(order.submitted());
@@ -81,13 +81,13 @@ TEST(StepOrderTest, WhatIsDueAfterAStepWaitsForItsResultAndHoldsTheNextBack) {
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), results), "a s1 s2 c1 s3 c2 s4 c3 c4 !4 s5 s6 c5 c6 end");
 }
 
-TEST(StepOrderTest, AStepThatDrainsIsCollectedAtOnce) {
+TEST(StepOrderTest, AStepThatDrainsCompletesBeforeTheNext) {
   Results results;
   results.drains = [](int64_t step) { return step == 2; };
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), results), "a s1 s2 c1 c2 s3 s4 c3 c4 end");
 }
 
-TEST(StepOrderTest, NoStepIsHandedOverBeyondTheTicketThatAllRanksKnow) {
+TEST(StepOrderTest, NoStepIsSubmittedBeyondTheTicketThatAllRanksKnow) {
   Results results;
   results.agreed = [](int64_t submitted) { return submitted + 2; };
   results.ticket_end = [](int64_t step) { return step < 3 ? 2 : 6; };

@@ -52,7 +52,7 @@ PhaseText TextOf(Phase phase) {
       return {"gathering parameters", true, false};
     case Phase::kSaving:
       return {"writing a checkpoint", true, false};
-    case Phase::kCollect:
+    case Phase::kWaitResult:
       return {"waiting for its result", true, false};
   }
   return {"unknown", false, false};

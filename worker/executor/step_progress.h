@@ -30,8 +30,8 @@ enum class Phase : int32_t {
   kValidate,
   kCheckpoint,
   kUnshard,
-  kSaving,   // a checkpoint is written in the background; only in traces
-  kCollect,  // waits for a step's results if steps are submitted ahead
+  kSaving,      // a checkpoint is written in the background; only in traces
+  kWaitResult,  // for a step's results if steps are submitted ahead
 };
 
 struct StepProgress {

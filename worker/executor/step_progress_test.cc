@@ -22,7 +22,7 @@ TEST(StepProgress, NamesStepPieceAndKernel) {
   progress.operation[0] = '\0';
   progress.Enter(Phase::kUpdate);
   EXPECT_EQ(Describe(progress), "step 12: update");
-  progress.Enter(Phase::kCollect);
+  progress.Enter(Phase::kWaitResult);
   EXPECT_EQ(Describe(progress), "step 12: waiting for its result");
 }
 

@@ -190,7 +190,7 @@ TEST_F(CheckpointSaverTest, AnotherSaveWaitsForTheOneInFlightAndItsStallIsCounte
   EXPECT_GT(sent()[1].shard_done().stall_seconds(), 0);
 }
 
-TEST_F(CheckpointSaverTest, AFaultInTheBackgroundIsToldAndTheNextSaveSucceeds) {
+TEST_F(CheckpointSaverTest, AFaultInTheBackgroundIsReportedAndTheNextSaveSucceeds) {
   int64_t attempt = 0;
   for (const int error : {EIO, ENOSPC}) {
     for (const FileOperation operation :

@@ -98,7 +98,7 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
         matmuls->tuning_cache_hits() + (attention == nullptr ? 0 : attention->tuning_cache_hits());
     return counts;
   }
-  bool gives_back() const override { return !device->is_gone() && !groups->leaves_behind(); }
+  bool releases_device() const override { return !device->is_gone() && !groups->leaves_behind(); }
 };
 
 }  // namespace

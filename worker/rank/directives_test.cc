@@ -86,7 +86,7 @@ TEST(Directives, ADueCheckpointIsTakenOnlyIfEveryRankKnowsOfIt) {
   EXPECT_EQ(taken[0].attempt(), 2);
 }
 
-TEST(Directives, WhatIsDueALagAfterAStepIsToldByItsWordOrAgreedOnLater) {
+TEST(Directives, WhatIsDueALagAfterAStepComesWithItsWordOrIsAgreedOnLater) {
   Directives directives;
   directives.AddTicket(Ticket(50, {Intent(1, 10), Intent(2, 11), Intent(3, 12)}), kNow);
   const auto taken = directives.CheckpointsAfter(Result(9, true, 0), 1);
@@ -111,7 +111,7 @@ TEST(Directives, AnAskedForCheckpointIsTakenOnceWhenAllRanksKnowIt) {
   EXPECT_TRUE(directives.CheckpointsAfter(Result(9, false, 3)).empty());
 }
 
-TEST(Directives, AnAttemptThatThisRankWasNotToldOfHasNoPath) {
+TEST(Directives, AnAttemptThatThisRankDoesNotKnowHasNoPath) {
   Directives directives;
   directives.AddTicket(Ticket(50), kNow);
   directives.AddRequest(Intent(4, 0));

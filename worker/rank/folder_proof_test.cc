@@ -175,7 +175,7 @@ TEST_F(FolderProofTest, RankZeroIsToBlameWhereItIsTheOddOne) {
   EXPECT_EQ(proofs_[1]->blamed_worker(), "worker-0");
 }
 
-TEST_F(FolderProofTest, AHostThatLostTheMountIsToldFromOneWithoutCommits) {
+TEST_F(FolderProofTest, AHostThatLostTheMountIsDistinguishedFromOneWithoutCommits) {
   AddHost("shared");
   AddHost("local");
   TROUPE_CHECK_OK(MakeDirectories(files_, directory_.Child("shared")));

@@ -76,7 +76,7 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheMatmulsThatTheBackendMakes) {
             "float32, gradients sent as bfloat16");
 }
 
-TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
+TEST(RankEnvironmentTest, Float8IsReportedByOperationAndWhatItWasMultipliedAs) {
   const model::Program program = ProgramOf(DType::kFloat8E4M3);
   const ExecutedMatmul plain = Matmuls(1, DType::kBFloat16);
   const ExecutedMatmul forward = Matmuls(2, DType::kFloat8E4M3);

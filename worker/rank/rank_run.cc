@@ -36,18 +36,18 @@ bool FollowsFromAnother(const Status& status) {
 }
 
 v1::GroupFlight ToProto(const CollectiveFlight& flight) {
-  v1::GroupFlight told;
-  told.set_group(flight.group);
-  told.set_axis(flight.axis);
-  told.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
-  told.set_entered(flight.entered);
-  if (flight.blocked_in == 0) return told;
-  told.set_blocked_in(flight.blocked_in);
-  told.set_operation(std::string(Name(flight.operation)));
-  told.set_purpose(std::string(Name(flight.purpose)));
-  told.set_bytes(flight.bytes);
-  told.set_waited_seconds(ToSeconds(flight.waited));
-  return told;
+  v1::GroupFlight message;
+  message.set_group(flight.group);
+  message.set_axis(flight.axis);
+  message.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
+  message.set_entered(flight.entered);
+  if (flight.blocked_in == 0) return message;
+  message.set_blocked_in(flight.blocked_in);
+  message.set_operation(std::string(Name(flight.operation)));
+  message.set_purpose(std::string(Name(flight.purpose)));
+  message.set_bytes(flight.bytes);
+  message.set_waited_seconds(ToSeconds(flight.waited));
+  return message;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
     if (message.stop_ranks().finished()) {
       directives_.Stop(OkStatus());
     } else {
-      if (message.stop_ranks().tell_flight()) SendFlight();
+      if (message.stop_ranks().report_flight()) SendFlight();
       Abort(Cancelled("stopped by the coordinator: {}", message.stop_ranks().reason()));
     }
     directives_.Release();
@@ -148,10 +148,10 @@ void RankRun::Run() {
   around_.progress->Enter(Phase::kIdle);
   malloc_trim(0);
   v1::WorkerMessage message;
-  v1::RankStopped& said = *message.mutable_rank_stopped();
-  said.set_job(begin_.start().job());
-  said.set_group_epoch(begin_.start().group_epoch());
-  said.set_rank(begin_.rank());
+  v1::RankStopped& report = *message.mutable_rank_stopped();
+  report.set_job(begin_.start().job());
+  report.set_group_epoch(begin_.start().group_epoch());
+  report.set_rank(begin_.rank());
   if (!closed.ok() || AttachedCause(status) == kCauseDevice) {
     // The transport may still write into this process's memory, the disk may read it, or its device
     // may refuse every call, so the process cannot run another job. The daemon sees it exit.
@@ -293,7 +293,7 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   environment_.mutable_implementations()->Assign(backend_->implementations().begin(),
                                                  backend_->implementations().end());
   const kernels::PreparationCounts counts = backend_->preparation_counts();
-  if (counts.tuning_cache_hits) environment_.set_choices_found(*counts.tuning_cache_hits);
+  if (counts.tuning_cache_hits) environment_.set_tuning_cache_hits(*counts.tuning_cache_hits);
   host_fallbacks_ =
       LinkFallbacks(network_->links(), begin_.start().plan(), begin_.rank(), HasRdmaDevices());
   if (!begin_.core_table_fault().empty())
@@ -378,13 +378,13 @@ void RankRun::SendFlight() {
   // Before the rank is ready its communicators are still being made.
   if (!network_ || !ready_) return;
   v1::WorkerMessage message;
-  v1::RankFlight& told = *message.mutable_rank_flight();
-  told.set_job(begin_.start().job());
-  told.set_group_epoch(begin_.start().group_epoch());
-  told.set_rank(begin_.rank());
-  told.set_activity(Describe(*around_.progress));
-  for (const CollectiveFlight& flight : network_->Flights()) *told.add_groups() = ToProto(flight);
-  for (const CollectiveFlight& flight : backend_->Flights()) *told.add_groups() = ToProto(flight);
+  v1::RankFlight& report = *message.mutable_rank_flight();
+  report.set_job(begin_.start().job());
+  report.set_group_epoch(begin_.start().group_epoch());
+  report.set_rank(begin_.rank());
+  report.set_activity(Describe(*around_.progress));
+  for (const CollectiveFlight& flight : network_->Flights()) *report.add_groups() = ToProto(flight);
+  for (const CollectiveFlight& flight : backend_->Flights()) *report.add_groups() = ToProto(flight);
   Send(std::move(message));
 }
 
@@ -441,7 +441,7 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
-  if (backend_ && !backend_->gives_back())
+  if (backend_ && !backend_->releases_device())
     return Internal("the device memory of this rank cannot be released");
   backend_.reset();
   network_.reset();
@@ -459,18 +459,18 @@ StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_
 }
 
 void RankRun::WriteTrace() {
-  const StatusOr<v1::RankTrace> told = traces_.TakeAll();
-  if (!told.ok() || told->last_held_step() == 0) return;
-  WriteBesideLog(RankTracePath(begin_.log_path()), told->SerializeAsString());
+  const StatusOr<v1::RankTrace> trace = traces_.TakeAll();
+  if (!trace.ok() || trace->last_held_step() == 0) return;
+  WriteNextToLog(RankTracePath(begin_.log_path()), trace->SerializeAsString());
 }
 
 void RankRun::WriteFlightRecord() {
-  WriteBesideLog(FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()),
+  WriteNextToLog(FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()),
                  network_->FlightRecorderJson(backend_ ? backend_->FlightRecorderJson() : ""));
   DropFlightRecords(*around_.files, begin_.log_path());
 }
 
-void RankRun::WriteBesideLog(const std::string& path, const std::string& bytes) {
+void RankRun::WriteNextToLog(const std::string& path, const std::string& bytes) {
   const auto file = around_.files->Create(path, CreateMode::kTruncate);
   const Status status = file.ok() ? (*file)->Append(AsBytes(bytes)) : file.status();
   if (!status.ok()) LogWarning("rank", "{}: {}", path, ToString(status));

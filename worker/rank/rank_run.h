@@ -109,7 +109,7 @@ class RankRun {
   Status TakeSteps();
   Status AgreeOnTicket(StepOrder* order);
   Status SubmitStep();
-  Status CollectStep(StepOrder* order);
+  Status CompleteStep(StepOrder* order);
   // Schedules `intent` to be taken once the state is that after `step`.
   void ScheduleCheckpoint(v1::CheckpointIntent intent, int64_t step, StepOrder* order);
   void StartCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
@@ -142,7 +142,7 @@ class RankRun {
   StatusOr<v1::RankTrace> Remember(const StepTrace& trace, int64_t first_step, int64_t last_step);
   // Writes the trace for requests that come after this rank's end.
   void WriteTrace();
-  void WriteBesideLog(const std::string& path, const std::string& bytes);
+  void WriteNextToLog(const std::string& path, const std::string& bytes);
   void Send(v1::WorkerMessage message);
 
   static constexpr size_t kManifestsWaitingMax = 64;

@@ -1,4 +1,4 @@
-// The steps of a rank: submitted, collected and acted on in the order of
+// The steps of a rank: submitted, completed and acted on in the order of
 // worker/executor/step_order.h, and reported.
 #include <algorithm>
 #include <utility>
@@ -23,8 +23,8 @@ Status RankRun::TakeSteps() {
         TROUPE_RETURN_IF_ERROR(SubmitStep());
         order.Submitted(executor_->DrainsAfter(executor_->submitted_step()));
         break;
-      case Move::kCollect:
-        TROUPE_RETURN_IF_ERROR(CollectStep(&order));
+      case Move::kComplete:
+        TROUPE_RETURN_IF_ERROR(CompleteStep(&order));
         break;
       case Move::kAct: {
         bool then_stop = false;
@@ -77,9 +77,9 @@ Status RankRun::SubmitStep() {
       executor_->submitted_step() + 1 + executor_->options().control_lag_steps, saver_->busy()));
 }
 
-Status RankRun::CollectStep(StepOrder* order) {
-  TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor_->Collect());
-  order->Collected(result.ticket_end);
+Status RankRun::CompleteStep(StepOrder* order) {
+  TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor_->Complete());
+  order->Completed(result.ticket_end);
   for (v1::CheckpointIntent& intent :
        directives_.CheckpointsAfter(result, executor_->options().control_lag_steps)) {
     const int64_t step = intent.step() > 0 ? intent.step() : order->submitted();

@@ -66,7 +66,7 @@ std::string NameOf(const TracedInterval& interval) {
       return "wait for checkpoint";
     case Phase::kSaving:
       return "write checkpoint";
-    case Phase::kCollect:
+    case Phase::kWaitResult:
       return "wait for result";
     case Phase::kBuild:
     case Phase::kConnect:
@@ -95,8 +95,8 @@ void SetTimes(MonotonicTime begin, MonotonicTime end, v1::TraceEvent* event) {
 v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& collectives,
                             int64_t first_step, int64_t last_step) {
   const StepTrace::Snapshot taken = trace.Capture(0, kEveryStep);
-  v1::RankTrace told;
-  Names names(&told);
+  v1::RankTrace result;
+  Names names(&result);
   // Steps that began before the oldest recorded collective may lack some.
   int64_t first_held = taken.first_held_step;
   if (!collectives.complete) {
@@ -109,16 +109,16 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
       }
     }
   }
-  told.set_first_held_step(first_held);
-  told.set_last_held_step(taken.last_held_step);
-  told.set_dropped_operations(taken.dropped_operations);
+  result.set_first_held_step(first_held);
+  result.set_last_held_step(taken.last_held_step);
+  result.set_dropped_operations(taken.dropped_operations);
   first_step = std::max(first_step, first_held);
   last_step = std::min(last_step, taken.last_held_step);
   std::vector<TracedInterval> steps;
   for (const TracedInterval& interval : taken.intervals) {
     if (interval.step < first_step || interval.step > last_step) continue;
     if (interval.phase == Phase::kIdle) steps.push_back(interval);
-    v1::TraceEvent* const event = told.add_events();
+    v1::TraceEvent* const event = result.add_events();
     event->set_kind(KindOf(interval.phase));
     event->set_name(names.IndexOf(NameOf(interval)));
     event->set_step(interval.step);
@@ -128,7 +128,7 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
   }
   for (const TracedOperation& operation : taken.operations) {
     if (operation.step < first_step || operation.step > last_step) continue;
-    v1::TraceEvent* const event = told.add_events();
+    v1::TraceEvent* const event = result.add_events();
     event->set_kind(v1::TraceEvent::OPERATION);
     event->set_name(names.IndexOf(operation.name));
     event->set_step(operation.step);
@@ -139,7 +139,7 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
     while (at < steps.size() && steps[at].end <= operation.issued) ++at;
     if (at == steps.size()) break;
     if (operation.issued < steps[at].begin) continue;
-    v1::TraceEvent* const event = told.add_events();
+    v1::TraceEvent* const event = result.add_events();
     event->set_kind(v1::TraceEvent::COLLECTIVE);
     event->set_name(names.IndexOf(std::string(Name(operation.operation))));
     event->set_lane(names.IndexOf(fmt::format("{} ({})", operation.axis, Name(operation.purpose))));
@@ -148,7 +148,7 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
     event->set_exposed_ns(operation.exposed.count());
     SetTimes(operation.issued, operation.finished, event);
   }
-  return told;
+  return result;
 }
 
 Status CheckHeld(const v1::RankTrace& trace, int64_t first_step, int64_t last_step) {

@@ -38,19 +38,19 @@ TEST(RankTraceTest, CollectivesBelongToTheStepInWhichTheyBegan) {
   for (int64_t step = 1; step <= 3; ++step) OneStep(trace, step);
   const TracedCollectives collectives{{Collective(BeginOf(trace, 1)), Collective(BeginOf(trace, 2)),
                                        Collective(BeginOf(trace, 3))}};
-  const v1::RankTrace told = MakeRankTrace(trace, collectives, 2, 2);
+  const v1::RankTrace made = MakeRankTrace(trace, collectives, 2, 2);
   std::vector<std::string> texts;
-  for (const v1::TraceEvent& event : told.events()) {
+  for (const v1::TraceEvent& event : made.events()) {
     EXPECT_EQ(event.step(), 2);
-    texts.push_back(told.names(event.name()));
+    texts.push_back(made.names(event.name()));
   }
   EXPECT_THAT(texts, testing::ElementsAre("F1.2", "step 2", "all_reduce"));
-  const v1::TraceEvent& collective = told.events(2);
-  EXPECT_EQ(told.names(collective.lane()), "tensor (tensor)");
+  const v1::TraceEvent& collective = made.events(2);
+  EXPECT_EQ(made.names(collective.lane()), "tensor (tensor)");
   EXPECT_EQ(collective.bytes(), 64);
   EXPECT_EQ(collective.duration_ns(), 5000);
   EXPECT_EQ(collective.exposed_ns(), 3000);
-  EXPECT_TRUE(CheckHeld(told, 1, 3).ok());
+  EXPECT_TRUE(CheckHeld(made, 1, 3).ok());
 }
 
 TEST(RankTraceTest, AStepWhoseCollectivesAreForgottenIsNotHeld) {
@@ -58,21 +58,21 @@ TEST(RankTraceTest, AStepWhoseCollectivesAreForgottenIsNotHeld) {
   for (int64_t step = 1; step <= 3; ++step) OneStep(trace, step);
   const TracedCollectives collectives{
       {Collective(BeginOf(trace, 2)), Collective(BeginOf(trace, 3))}, /*complete=*/false};
-  const v1::RankTrace told = MakeRankTrace(trace, collectives, 1, 3);
-  EXPECT_EQ(told.first_held_step(), 3);
-  const Status status = CheckHeld(told, 1, 3);
+  const v1::RankTrace made = MakeRankTrace(trace, collectives, 1, 3);
+  EXPECT_EQ(made.first_held_step(), 3);
+  const Status status = CheckHeld(made, 1, 3);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(status)),
               HasSubstr("has a record of steps 3 to 3 of group epoch 0, not of 1 to 3"));
-  EXPECT_EQ(OnlySteps(told, 4, 9).events_size(), 0);
+  EXPECT_EQ(OnlySteps(made, 4, 9).events_size(), 0);
 }
 
 TEST(RankTraceTest, ARankThatMadeNoStepRemembersNone) {
-  const v1::RankTrace told = MakeRankTrace(StepTrace(), {}, 1, 5);
-  EXPECT_THAT(std::string(Message(CheckHeld(told, 1, 5))), HasSubstr("has no record of steps"));
+  const v1::RankTrace made = MakeRankTrace(StepTrace(), {}, 1, 5);
+  EXPECT_THAT(std::string(Message(CheckHeld(made, 1, 5))), HasSubstr("has no record of steps"));
 }
 
-TEST(RankTraceTest, WhatAnEndedRankRemembersLiesBesideItsLog) {
+TEST(RankTraceTest, WhatAnEndedRankRemembersIsStoredNextToItsLog) {
   EXPECT_EQ(RankTracePath("/logs/a/rank-3.worker-0.log"), "/logs/a/rank-3.worker-0.trace");
 }
 

@@ -151,7 +151,7 @@ TEST(StepReportTest, WhereADeviceComputesItsWaitsCountAndNotItsHosts) {
   EXPECT_EQ(communication.exposed(), 0.5);
 }
 
-TEST(StepReportTest, AStepBesideACheckpointOrValidationOrOneThatIsSkippedIsDisturbed) {
+TEST(StepReportTest, AStepDuringACheckpointOrValidationOrOneThatIsSkippedIsDisturbed) {
   const StepReportMaker maker("jobs/a", 1, 3, kFlops);
   StepResult plain = Result();
   plain.event.clear_validation_loss();

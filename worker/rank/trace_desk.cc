@@ -44,29 +44,29 @@ void TraceDesk::EndSteps() {
 }
 
 StatusOr<v1::RankTrace> TraceDesk::TakeAll() {
-  return Told(1, std::numeric_limits<int64_t>::max());
+  return TraceOf(1, std::numeric_limits<int64_t>::max());
 }
 
-StatusOr<v1::RankTrace> TraceDesk::Told(int64_t first_step, int64_t last_step) {
-  TROUPE_ASSIGN_OR_RETURN(v1::RankTrace told, remember_(steps_, first_step, last_step));
-  told.set_job(identity_.job);
-  told.set_group_epoch(identity_.group_epoch);
-  told.set_rank(identity_.rank);
+StatusOr<v1::RankTrace> TraceDesk::TraceOf(int64_t first_step, int64_t last_step) {
+  TROUPE_ASSIGN_OR_RETURN(v1::RankTrace trace, remember_(steps_, first_step, last_step));
+  trace.set_job(identity_.job);
+  trace.set_group_epoch(identity_.group_epoch);
+  trace.set_rank(identity_.rank);
   using std::chrono::nanoseconds;
   const nanoseconds realtime = std::chrono::system_clock::now().time_since_epoch();
   const nanoseconds monotonic = std::chrono::steady_clock::now().time_since_epoch();
-  told.set_realtime_offset_ns((realtime - monotonic).count());
-  return told;
+  trace.set_realtime_offset_ns((realtime - monotonic).count());
+  return trace;
 }
 
 void TraceDesk::Answer(const v1::TraceRequest& request) {
-  StatusOr<v1::RankTrace> told = Told(request.first_step(), request.last_step());
-  Status status = told.status();
-  if (told.ok()) status = CheckHeld(*told, request.first_step(), request.last_step());
+  StatusOr<v1::RankTrace> trace = TraceOf(request.first_step(), request.last_step());
+  Status status = trace.status();
+  if (trace.ok()) status = CheckHeld(*trace, request.first_step(), request.last_step());
   v1::WorkerMessage message;
   v1::RankTrace& answer = *message.mutable_rank_trace();
   if (status.ok()) {
-    answer = *std::move(told);
+    answer = *std::move(trace);
   } else {
     answer.set_job(identity_.job);
     answer.set_group_epoch(identity_.group_epoch);

@@ -44,7 +44,7 @@ class TraceDesk {
 
  private:
   void Answer(const v1::TraceRequest& request);
-  StatusOr<v1::RankTrace> Told(int64_t first_step, int64_t last_step);
+  StatusOr<v1::RankTrace> TraceOf(int64_t first_step, int64_t last_step);
 
   const Identity identity_;
   const Remember remember_;

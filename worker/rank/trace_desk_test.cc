@@ -38,7 +38,7 @@ class TraceDeskTest : public testing::Test {
   TraceDesk desk_;
 };
 
-TEST_F(TraceDeskTest, StepsThatAreDoneAreToldAtOnce) {
+TEST_F(TraceDeskTest, StepsThatAreDoneAreReportedAtOnce) {
   MakeStep(1);
   MakeStep(2);
   Ask(1, 2);
@@ -50,7 +50,7 @@ TEST_F(TraceDeskTest, StepsThatAreDoneAreToldAtOnce) {
   EXPECT_GT(sent_[0].realtime_offset_ns(), 0);
 }
 
-TEST_F(TraceDeskTest, StepsToComeAreToldOnceTheyAreDoneAndTheirOperationsAreKept) {
+TEST_F(TraceDeskTest, StepsToComeAreReportedOnceTheyAreDoneAndTheirOperationsAreKept) {
   MakeStep(1);
   Ask(2, 3);
   MakeStep(2);

@@ -174,9 +174,9 @@ void DividePart(const std::vector<CoreDemand>& demands, const std::vector<size_t
   std::vector<int> threads;
   for (const size_t index : members) threads.push_back(std::max(1, demands[index].claim.threads()));
   const std::vector<int>& first = demands[members[0]].allowed;
-  const bool alike = std::all_of(members.begin(), members.end(),
-                                 [&](size_t index) { return demands[index].allowed == first; });
-  if (alike) return DivideAmong(members, threads, AllowedPart(host, first), sets);
+  const bool uniform = std::all_of(members.begin(), members.end(),
+                                   [&](size_t index) { return demands[index].allowed == first; });
+  if (uniform) return DivideAmong(members, threads, AllowedPart(host, first), sets);
   std::vector<std::vector<size_t>> cores(members.size());
   for (size_t i = 0; i < members.size(); ++i) {
     for (size_t core = 0; core < host.size(); ++core) {

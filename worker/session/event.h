@@ -22,7 +22,7 @@ struct StreamClosed {
   uint64_t stream = 0;
   std::string reason;
 };
-struct RankSaid {
+struct RankReported {
   int device = 0;
   v1::RankReport report;  // idle or worker
 };
@@ -56,12 +56,12 @@ struct OthersClaim {
 struct CoreTableFault {
   std::string reason;
 };
-// The daemon was told to stop.
+// The daemon was asked to stop.
 struct Leave {};
 struct Event {
   MonotonicTime now;
-  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, DeviceFault, CheckpointGone,
-               CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault, Leave>
+  std::variant<Tick, StreamMessage, StreamClosed, RankReported, RankExited, DeviceFault,
+               CheckpointGone, CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault, Leave>
       what;
 };
 

@@ -9,7 +9,7 @@ namespace troupe::session {
 namespace {
 
 constexpr Duration kNoteInterval = std::chrono::seconds(30);
-// The longest wait of a daemon that was told to stop for the answer to its goodbye.
+// The longest wait of a daemon that was asked to stop for the answer to its goodbye.
 constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 
 }  // namespace
@@ -31,13 +31,13 @@ void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effe
   effects.push_back(Note{std::move(text)});
 }
 
-void EndAsTold(State& state, Effects& effects) {
+void EndOnRequest(State& state, Effects& effects) {
   state.ended = true;
-  effects.push_back(EndDaemon{0, "told to stop by a signal"});
+  effects.push_back(EndDaemon{0, "asked to stop by a signal"});
 }
 
 void OnLeave(State& state, MonotonicTime now, Effects& effects) {
-  if (state.link != Link::kUp) return EndAsTold(state, effects);
+  if (state.link != Link::kUp) return EndOnRequest(state, effects);
   v1::WorkerMessage goodbye;
   goodbye.set_leader_epoch(state.leader_epoch);
   goodbye.mutable_goodbye();

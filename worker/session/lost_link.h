@@ -24,7 +24,7 @@ void GoDown(State& state, MonotonicTime now, Duration longest = kLongestDialBack
 void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effects);
 
 // Ends the daemon with exit code 0.
-void EndAsTold(State& state, Effects& effects);
+void EndOnRequest(State& state, Effects& effects);
 
 // Says goodbye, or ends the daemon at once if there is no stream to say it on.
 void OnLeave(State& state, MonotonicTime now, Effects& effects);

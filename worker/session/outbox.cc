@@ -30,22 +30,22 @@ void SendCores(State& state, Effects& effects, const std::string& job, uint64_t 
                const v1::CoreSet& cores) {
   if (cores.cores().empty()) return;
   v1::WorkerMessage message;
-  v1::RankCores& told = *message.mutable_rank_cores();
-  told.set_job(job);
-  told.set_group_epoch(epoch);
-  told.set_rank(rank);
-  *told.mutable_cores() = cores;
+  v1::RankCores& report = *message.mutable_rank_cores();
+  report.set_job(job);
+  report.set_group_epoch(epoch);
+  report.set_rank(rank);
+  *report.mutable_cores() = cores;
   Send(state, effects, std::move(message));
 }
 
 void SendReports(State& state, Group& group, Effects& effects) {
-  group.said_step.reset();
-  size_t said = 0;
+  group.sent_step.reset();
+  size_t sent = 0;
   for (const auto& [step, report] : group.reports) {
     Send(state, effects, report);
-    if (++said < kReportsTogether) continue;
+    if (++sent < kReportsTogether) continue;
     if (step == group.reports.rbegin()->first) break;
-    group.said_step = step;
+    group.sent_step = step;
     return;
   }
   // Sent after all reports, because a manifest may end the job and its history.

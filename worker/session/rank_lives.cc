@@ -225,11 +225,11 @@ void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorM
         state.cores_stale = true;
         if (group->ranks.empty()) state.groups.erase(stop.job());
       }
-      v1::WorkerMessage said;
-      said.mutable_rank_stopped()->set_job(stop.job());
-      said.mutable_rank_stopped()->set_group_epoch(begin.start().group_epoch());
-      said.mutable_rank_stopped()->set_rank(begin.rank());
-      SendOrKeep(state, effects, std::move(said));
+      v1::WorkerMessage answer;
+      answer.mutable_rank_stopped()->set_job(stop.job());
+      answer.mutable_rank_stopped()->set_group_epoch(begin.start().group_epoch());
+      answer.mutable_rank_stopped()->set_rank(begin.rank());
+      SendOrKeep(state, effects, std::move(answer));
     }
     if (device.job != stop.job() || device.process != ProcessState::kBusy) continue;
     device.process = ProcessState::kStopping;

@@ -88,7 +88,7 @@ void OnReportsDurable(State& state, const v1::ReportsDurable& durable, Effects& 
   Group* const group = FindGroup(state, durable.job(), durable.group_epoch());
   if (group == nullptr) return;
   group->reports.erase(group->reports.begin(), group->reports.upper_bound(durable.step()));
-  if (group->said_step && durable.step() >= *group->said_step) SendReports(state, *group, effects);
+  if (group->sent_step && durable.step() >= *group->sent_step) SendReports(state, *group, effects);
 }
 
 // Running ranks answer themselves; the traces of ended ranks are read from their files.
@@ -287,7 +287,7 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       group->step = std::max(group->step, message.step_report().step());
       if (device.rank != 0) break;
       group->reports[message.step_report().step()] = message;
-      if (group->said_step) return;  // sent after the reports before it
+      if (group->sent_step) return;  // sent after the reports before it
       break;
     case WorkerMessage::kShardDone:
       group->votes[{message.shard_done().attempt(), device.rank}] = message;
@@ -297,7 +297,7 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       break;
     case WorkerMessage::kManifestDone:
       group->manifests[message.manifest_done().attempt()] = message;
-      if (group->said_step) return;
+      if (group->sent_step) return;
       break;
     case WorkerMessage::kImageSaved: {
       // The entry is made even if the image could not be written completely, because a partial file
@@ -314,15 +314,15 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
   Send(state, effects, message);
 }
 
-void OnRankSaid(State& state, const RankSaid& said, Effects& effects) {
-  Device& device = state.devices[said.device];
-  if (said.report.has_worker())
-    return OnRankMessage(state, said.device, said.report.worker(), effects);
-  if (!said.report.has_idle() || device.process == ProcessState::kKilled || !device.job.empty())
+void OnRankReported(State& state, const RankReported& reported, Effects& effects) {
+  Device& device = state.devices[reported.device];
+  if (reported.report.has_worker())
+    return OnRankMessage(state, reported.device, reported.report.worker(), effects);
+  if (!reported.report.has_idle() || device.process == ProcessState::kKilled || !device.job.empty())
     return;
   device.process = ProcessState::kIdle;
   device.failed_starts = 0;
-  BeginNext(state, said.device, effects);
+  BeginNext(state, reported.device, effects);
 }
 
 void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Effects& effects) {
@@ -409,7 +409,7 @@ Effects Step(State& state, const Event& event) {
   if (state.leave_by) {
     const auto* const closed = std::get_if<StreamClosed>(&event.what);
     if ((closed != nullptr && closed->stream == state.stream) || event.now >= *state.leave_by)
-      EndAsTold(state, effects);
+      EndOnRequest(state, effects);
     return effects;
   }
   if (std::holds_alternative<Leave>(event.what)) {
@@ -424,8 +424,8 @@ Effects Step(State& state, const Event& event) {
       NoteReason(state, fmt::format("there is no stream to the coordinator: {}", closed->reason),
                  event.now, effects);
     }
-  } else if (const auto* said = std::get_if<RankSaid>(&event.what)) {
-    OnRankSaid(state, *said, effects);
+  } else if (const auto* reported = std::get_if<RankReported>(&event.what)) {
+    OnRankReported(state, *reported, effects);
   } else if (const auto* exited = std::get_if<RankExited>(&event.what)) {
     OnRankExited(state, *exited, event.now, effects);
   } else if (const auto* fault = std::get_if<DeviceFault>(&event.what)) {

@@ -51,7 +51,7 @@ class SessionTest : public ::testing::Test {
     return sent;
   }
 
-  Effects Said(CoordinatorMessage message, uint64_t leader_epoch = 0) {
+  Effects Received(CoordinatorMessage message, uint64_t leader_epoch = 0) {
     message.set_leader_epoch(leader_epoch == 0 ? leader_epoch_ : leader_epoch);
     return Do(StreamMessage{state_.stream, std::move(message)});
   }
@@ -60,17 +60,17 @@ class SessionTest : public ::testing::Test {
     CoordinatorMessage message;
     message.mutable_welcome()->set_leader_epoch(leader_epoch);
     message.mutable_welcome()->set_lease_seconds(3);
-    return Said(message);
+    return Received(message);
   }
   Effects Idle(int device) {
     v1::RankReport report;
     report.mutable_idle();
-    return Do(RankSaid{device, report});
+    return Do(RankReported{device, report});
   }
   Effects FromRank(int device, WorkerMessage message) {
     v1::RankReport report;
     *report.mutable_worker() = std::move(message);
-    return Do(RankSaid{device, report});
+    return Do(RankReported{device, report});
   }
   // Connects the stream; both processes become idle.
   void ConnectIdle() {
@@ -141,7 +141,7 @@ TEST_F(SessionTest, StartsAProcessForEachDeviceAndDialsAtOnce) {
 
 TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
   ConnectIdle();
-  const auto begun = All<SendToRank>(Said(Start(1)));
+  const auto begun = All<SendToRank>(Received(Start(1)));
   ASSERT_EQ(begun.size(), 2u);
   EXPECT_EQ(begun[1].device, 1);
   EXPECT_EQ(begun[1].command.begin().rank(), 1);
@@ -162,7 +162,7 @@ TEST_F(SessionTest, RanksOfOneHostAreCountedWhateverTheirIsland) {
   remote.set_rank(2);
   remote.set_island("rack");
   remote.set_host("other host");
-  const auto begun = All<SendToRank>(Said(start));
+  const auto begun = All<SendToRank>(Received(start));
   EXPECT_EQ(begun[1].command.begin().ranks_on_host(), 2);
 }
 
@@ -200,8 +200,9 @@ class CoresTest : public SessionTest {
     }
     for (const WorkerMessage& message : Sent(effects)) {
       if (!message.has_rank_cores()) continue;
-      const v1::RankCores& told = message.rank_cores();
-      moves.push_back(fmt::format("told {}/{}: {}", told.job(), told.rank(), text(told.cores())));
+      const v1::RankCores& report = message.rank_cores();
+      moves.push_back(
+          fmt::format("sent {}/{}: {}", report.job(), report.rank(), text(report.cores())));
     }
     std::sort(moves.begin(), moves.end());
     return moves;
@@ -210,18 +211,19 @@ class CoresTest : public SessionTest {
 };
 
 TEST_F(CoresTest, ARankGivesUpCoresWhenAnotherJobBeginsAndGetsThemBackAtItsEnd) {
-  EXPECT_EQ(Moves(Said(StartOn(0, "jobs/a", 2))), (Lines{"begin 0: 0,1", "told jobs/a/0: 0,1"}));
+  EXPECT_EQ(Moves(Received(StartOn(0, "jobs/a", 2))),
+            (Lines{"begin 0: 0,1", "sent jobs/a/0: 0,1"}));
   After(std::chrono::seconds(1));
-  EXPECT_EQ(Moves(Said(StartOn(1, "jobs/b", 2))),
-            (Lines{"begin 1: 1", "move 0: 0", "told jobs/a/0: 0", "told jobs/b/0: 1"}));
+  EXPECT_EQ(Moves(Received(StartOn(1, "jobs/b", 2))),
+            (Lines{"begin 1: 1", "move 0: 0", "sent jobs/a/0: 0", "sent jobs/b/0: 1"}));
   WorkerMessage stopped = Stopped(1, 0);
   stopped.mutable_rank_stopped()->set_job("jobs/b");
-  EXPECT_EQ(Moves(FromRank(1, stopped)), (Lines{"move 0: 0,1", "told jobs/a/0: 0,1"}));
+  EXPECT_EQ(Moves(FromRank(1, stopped)), (Lines{"move 0: 0,1", "sent jobs/a/0: 0,1"}));
 }
 
 TEST_F(CoresTest, RanksOfOtherDaemonsOfTheHostAreCountedWithTheirOwn) {
-  const Effects begun = Said(Start(1, {0}));  // rank 1 of the plan belongs to another daemon
-  EXPECT_EQ(Moves(begun), (Lines{"begin 0: 0", "told jobs/a/0: 0"}));
+  const Effects begun = Received(Start(1, {0}));  // rank 1 of the plan belongs to another daemon
+  EXPECT_EQ(Moves(begun), (Lines{"begin 0: 0", "sent jobs/a/0: 0"}));
   ASSERT_EQ(All<PublishClaims>(begun).size(), 1u);
   const v1::CoreClaims own = All<PublishClaims>(begun)[0].claims;
   ASSERT_EQ(own.claims_size(), 1);
@@ -234,35 +236,35 @@ TEST_F(CoresTest, RanksOfOtherDaemonsOfTheHostAreCountedWithTheirOwn) {
   *other.add_claims() = other.claims(0);
   other.mutable_claims(1)->set_cluster("another:1");
   other.mutable_claims(1)->set_begin_ns(other.claims(0).begin_ns() + 1);
-  EXPECT_EQ(Moves(Do(OthersClaim{{other}})), (Lines{"move 0: 0 x2", "told jobs/a/0: 0 x2"}));
-  EXPECT_EQ(Moves(Do(OthersClaim{})), (Lines{"move 0: 0", "told jobs/a/0: 0"}));
+  EXPECT_EQ(Moves(Do(OthersClaim{{other}})), (Lines{"move 0: 0 x2", "sent jobs/a/0: 0 x2"}));
+  EXPECT_EQ(Moves(Do(OthersClaim{})), (Lines{"move 0: 0", "sent jobs/a/0: 0"}));
 }
 
-TEST_F(CoresTest, RanksThatBeginAreToldThatOtherDaemonsAreNotKnown) {
+TEST_F(CoresTest, RanksThatBeginLearnThatOtherDaemonsAreNotKnown) {
   const auto fault = [this](const Effects& effects) -> std::string {
     for (const SendToRank& send : All<SendToRank>(effects)) {
       if (send.command.has_begin()) return send.command.begin().core_table_fault();
     }
     return "no rank begins";
   };
-  EXPECT_EQ(fault(Said(StartOn(0, "jobs/a", 1))), "");
+  EXPECT_EQ(fault(Received(StartOn(0, "jobs/a", 1))), "");
   Do(CoreTableFault{"mkdir /nowhere: denied"});
-  EXPECT_EQ(fault(Said(StartOn(1, "jobs/b", 1))), "mkdir /nowhere: denied");
+  EXPECT_EQ(fault(Received(StartOn(1, "jobs/b", 1))), "mkdir /nowhere: denied");
 }
 
-TEST_F(CoresTest, ANewStreamIsToldTheCoresAgain) {
-  Said(StartOn(0, "jobs/a", 2));
+TEST_F(CoresTest, ANewStreamIsSentTheCoresAgain) {
+  Received(StartOn(0, "jobs/a", 2));
   Do(StreamClosed{state_.stream, "gone"});
   After(std::chrono::seconds(1));
-  EXPECT_EQ(Moves(Welcome(2)), Lines{"told jobs/a/0: 0,1"});
+  EXPECT_EQ(Moves(Welcome(2)), Lines{"sent jobs/a/0: 0,1"});
 }
 
 TEST_F(SessionTest, TheRanksWatchdogComesBeforeTheCoordinatorsUnlessStepsMayBeLong) {
   ConnectIdle();
-  EXPECT_DOUBLE_EQ(All<SendToRank>(Said(Start(1)))[0].command.begin().hang_seconds(), 54);
+  EXPECT_DOUBLE_EQ(All<SendToRank>(Received(Start(1)))[0].command.begin().hang_seconds(), 54);
   CoordinatorMessage large = Start(2);
   large.mutable_start_ranks()->mutable_plan()->set_model_flops_per_step(1e12);
-  Said(large);
+  Received(large);
   Do(RankExited{0, 0, 9, "", ""});
   EXPECT_DOUBLE_EQ(All<SendToRank>(Idle(0))[0].command.begin().hang_seconds(), 5 * 1e12 / 2 / 2e9);
 }
@@ -274,13 +276,13 @@ TEST_F(SessionTest, TheRanksWatchdogWaitsForAnotherToWriteACheckpoint) {
   memory->set_parameter_bytes(2'000'000'000);
   memory->set_optimizer_bytes(4'000'000'000);
   start.mutable_start_ranks()->mutable_spec()->mutable_checkpoint()->set_folder("/ck");
-  EXPECT_DOUBLE_EQ(All<SendToRank>(Said(start))[0].command.begin().hang_seconds(), 54 + 120);
+  EXPECT_DOUBLE_EQ(All<SendToRank>(Received(start))[0].command.begin().hang_seconds(), 54 + 120);
 }
 
 TEST_F(SessionTest, ARankThatArrivesBeforeItsProcessIsBegunWhenTheProcessIsIdle) {
   Do(Tick{});
   Welcome(1);
-  EXPECT_TRUE(All<SendToRank>(Said(Start(1))).empty());
+  EXPECT_TRUE(All<SendToRank>(Received(Start(1))).empty());
   const auto begun = All<SendToRank>(Idle(1));
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].command.begin().rank(), 1);
@@ -288,22 +290,22 @@ TEST_F(SessionTest, ARankThatArrivesBeforeItsProcessIsBegunWhenTheProcessIsIdle)
 
 TEST_F(SessionTest, ARepeatedOrOlderStartHasNoEffect) {
   ConnectIdle();
-  Said(Start(2));
-  EXPECT_TRUE(Said(Start(2)).empty());
-  EXPECT_TRUE(Said(Start(1)).empty());
+  Received(Start(2));
+  EXPECT_TRUE(Received(Start(2)).empty());
+  EXPECT_TRUE(Received(Start(1)).empty());
 }
 
 TEST_F(SessionTest, AForgottenJobLosesItsLogsAndItsGroupEpochs) {
   ConnectIdle();
-  Said(Start(2));
-  Said(Stop(2));
+  Received(Start(2));
+  Received(Stop(2));
   CoordinatorMessage forget;
   forget.mutable_forget_job()->set_job("jobs/a");
-  Said(forget);
-  EXPECT_TRUE(Said(Start(2)).empty()) << "its ranks have not ended";
+  Received(forget);
+  EXPECT_TRUE(Received(Start(2)).empty()) << "its ranks have not ended";
   FromRank(0, Stopped(2, 0));
   FromRank(1, Stopped(2, 1));
-  const auto removed = All<RemoveRankLogs>(Said(forget));
+  const auto removed = All<RemoveRankLogs>(Received(forget));
   ASSERT_EQ(removed.size(), 1u);
   EXPECT_EQ(removed[0].request.job(), "jobs/a");
   EXPECT_TRUE(state_.highest_epoch.empty());
@@ -311,13 +313,13 @@ TEST_F(SessionTest, AForgottenJobLosesItsLogsAndItsGroupEpochs) {
 
 TEST_F(SessionTest, ANewStreamForgetsTheGroupEpochsOfJobsWithoutARankHere) {
   ConnectIdle();
-  for (int job = 0; job < 1000; ++job) Said(Start(3, {}, fmt::format("jobs/{}", job)));
-  Said(Start(2));
+  for (int job = 0; job < 1000; ++job) Received(Start(3, {}, fmt::format("jobs/{}", job)));
+  Received(Start(2));
   Do(StreamClosed{state_.stream, "test"});
   After(std::chrono::seconds(1));
   Welcome(1);
   EXPECT_THAT(state_.highest_epoch, testing::ElementsAre(testing::Pair("jobs/a", 2u)));
-  EXPECT_TRUE(Said(Start(2)).empty());
+  EXPECT_TRUE(Received(Start(2)).empty());
 }
 
 TEST_F(SessionTest, MessagesOfALowerLeaderEpochHaveNoEffect) {
@@ -325,8 +327,8 @@ TEST_F(SessionTest, MessagesOfALowerLeaderEpochHaveNoEffect) {
   Welcome(7);
   Idle(0);
   Idle(1);
-  EXPECT_TRUE(Said(Start(1), 6).empty());
-  EXPECT_FALSE(Said(Start(1), 7).empty());
+  EXPECT_TRUE(Received(Start(1), 6).empty());
+  EXPECT_FALSE(Received(Start(1), 7).empty());
 }
 
 TEST_F(SessionTest, AWelcomeOfALowerLeaderEpochIsHungUpOn) {
@@ -341,23 +343,23 @@ TEST_F(SessionTest, AWelcomeOfALowerLeaderEpochIsHungUpOn) {
 
 TEST_F(SessionTest, TicketsOfAnotherGroupEpochAreNotPassedOn) {
   ConnectIdle();
-  Said(Start(2));
-  EXPECT_TRUE(All<SendToRank>(Said(TicketTo(1, 50))).empty());
-  EXPECT_TRUE(All<SendToRank>(Said(TicketTo(3, 50))).empty());
-  EXPECT_EQ(All<SendToRank>(Said(TicketTo(2, 50))).size(), 2u);
+  Received(Start(2));
+  EXPECT_TRUE(All<SendToRank>(Received(TicketTo(1, 50))).empty());
+  EXPECT_TRUE(All<SendToRank>(Received(TicketTo(3, 50))).empty());
+  EXPECT_EQ(All<SendToRank>(Received(TicketTo(2, 50))).size(), 2u);
 }
 
 TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledged) {
   ConnectIdle();
-  Said(Start(1));
-  Said(TicketTo(1, 40));
+  Received(Start(1));
+  Received(TicketTo(1, 40));
   for (int64_t step = 1; step <= 3; ++step) FromRank(0, Report(1, 0, step));
   FromRank(1, Report(1, 1, 3));
   CoordinatorMessage durable;
   durable.mutable_reports_durable()->set_job("jobs/a");
   durable.mutable_reports_durable()->set_group_epoch(1);
   durable.mutable_reports_durable()->set_step(1);
-  Said(durable);
+  Received(durable);
   WorkerMessage vote;
   vote.mutable_shard_done()->set_job("jobs/a");
   vote.mutable_shard_done()->set_group_epoch(1);
@@ -389,9 +391,9 @@ TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledge
   EXPECT_EQ(votes, 1);
 }
 
-TEST_F(SessionTest, ManyReportsAreSaidAPartAtATimeAndInOrder) {
+TEST_F(SessionTest, ManyReportsAreSentAPartAtATimeAndInOrder) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
   for (int64_t step = 1; step <= 10000; ++step) FromRank(0, Report(1, 0, step));
   if (state_.link == Link::kDown) After(std::chrono::seconds(1));
@@ -410,10 +412,10 @@ TEST_F(SessionTest, ManyReportsAreSaidAPartAtATimeAndInOrder) {
     message.mutable_reports_durable()->set_job("jobs/a");
     message.mutable_reports_durable()->set_group_epoch(1);
     message.mutable_reports_durable()->set_step(step);
-    return Said(message);
+    return Received(message);
   };
   EXPECT_EQ(count(Welcome(2)), 4096);
-  EXPECT_EQ(count(FromRank(0, Report(1, 0, 10001))), 0) << "those before it are not said";
+  EXPECT_EQ(count(FromRank(0, Report(1, 0, 10001))), 0) << "those before it are not sent";
   EXPECT_EQ(count(durable(4000)), 0);
   EXPECT_EQ(count(durable(4096)), 4096);
   WorkerMessage done;
@@ -434,7 +436,7 @@ TEST_F(SessionTest, DialsSeveralTimesWithinTheTimeForWhichItsRanksAreKept) {
   welcome.mutable_welcome()->set_lease_seconds(0.6);
   Do(StreamClosed{state_.stream, "gone"});
   After(std::chrono::seconds(1));
-  Said(welcome, 2);
+  Received(welcome, 2);
   for (int dial = 0; dial < 8; ++dial) {
     Do(StreamClosed{state_.stream, "gone"});
     EXPECT_LE(state_.dial_at - now_, std::chrono::milliseconds(100));
@@ -444,7 +446,7 @@ TEST_F(SessionTest, DialsSeveralTimesWithinTheTimeForWhichItsRanksAreKept) {
 
 TEST_F(SessionTest, AFinalizedAttemptIsNotVotedForAgain) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   WorkerMessage vote;
   vote.mutable_shard_failed()->set_job("jobs/a");
   vote.mutable_shard_failed()->set_group_epoch(1);
@@ -455,7 +457,7 @@ TEST_F(SessionTest, AFinalizedAttemptIsNotVotedForAgain) {
   finalized.mutable_checkpoint_finalized()->set_job("jobs/a");
   finalized.mutable_checkpoint_finalized()->set_group_epoch(1);
   finalized.mutable_checkpoint_finalized()->set_attempt(4);
-  EXPECT_EQ(All<SendToRank>(Said(finalized)).size(), 2u);
+  EXPECT_EQ(All<SendToRank>(Received(finalized)).size(), 2u);
   Do(StreamClosed{state_.stream, "gone"});
   After(std::chrono::seconds(1));
   EXPECT_TRUE(Sent(Welcome(1)).empty());
@@ -463,27 +465,27 @@ TEST_F(SessionTest, AFinalizedAttemptIsNotVotedForAgain) {
 
 TEST_F(SessionTest, AManifestThatIsWrittenIsNotWrittenTwice) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   CoordinatorMessage write;
   write.mutable_write_manifest()->set_job("jobs/a");
   write.mutable_write_manifest()->set_group_epoch(1);
   write.mutable_write_manifest()->mutable_manifest()->set_attempt(4);
-  ASSERT_EQ(All<SendToRank>(Said(write)).size(), 1u);
+  ASSERT_EQ(All<SendToRank>(Received(write)).size(), 1u);
   WorkerMessage done;
   done.mutable_manifest_done()->set_job("jobs/a");
   done.mutable_manifest_done()->set_group_epoch(1);
   done.mutable_manifest_done()->set_attempt(4);
   done.mutable_manifest_done()->set_digest("sha256:x");
   FromRank(0, done);
-  const Effects again = Said(write);
+  const Effects again = Received(write);
   EXPECT_TRUE(All<SendToRank>(again).empty());
   ASSERT_EQ(Sent(again).size(), 1u);
   EXPECT_EQ(Sent(again)[0].manifest_done().digest(), "sha256:x");
 }
 
-TEST_F(SessionTest, ACrashIsToldAtOnceWithItsCauseAndTheProcessIsReplaced) {
+TEST_F(SessionTest, ACrashIsReportedAtOnceWithItsCauseAndTheProcessIsReplaced) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   const Effects effects = Do(RankExited{0, 0, 11, "step 3: forward", ""});
   ASSERT_EQ(Sent(effects).size(), 1u);
   const v1::RankStopped stopped = Sent(effects)[0].rank_stopped();
@@ -495,8 +497,8 @@ TEST_F(SessionTest, ACrashIsToldAtOnceWithItsCauseAndTheProcessIsReplaced) {
 
 TEST_F(SessionTest, AStopIsPassedOnAndAnsweredByTheRankWhoseProcessStaysWarm) {
   ConnectIdle();
-  Said(Start(1));
-  EXPECT_EQ(All<SendToRank>(Said(Stop(1))).size(), 2u);
+  Received(Start(1));
+  EXPECT_EQ(All<SendToRank>(Received(Stop(1))).size(), 2u);
   const auto sent = Sent(FromRank(0, Stopped(1, 0)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_FALSE(sent[0].rank_stopped().crashed());
@@ -504,15 +506,15 @@ TEST_F(SessionTest, AStopIsPassedOnAndAnsweredByTheRankWhoseProcessStaysWarm) {
   FromRank(1, Stopped(1, 1));
   Idle(1);
   EXPECT_TRUE(state_.groups.empty());
-  const Effects next = Said(Start(2));
+  const Effects next = Received(Start(2));
   EXPECT_TRUE(All<StartProcess>(next).empty());
   EXPECT_EQ(All<SendToRank>(next).size(), 2u);
 }
 
-TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndTold) {
+TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndReported) {
   ConnectIdle();
-  Said(Start(1));
-  Said(Stop(1));
+  Received(Start(1));
+  Received(Stop(1));
   FromRank(1, Stopped(1, 1));
   Idle(1);
   EXPECT_TRUE(All<KillProcess>(After(std::chrono::milliseconds(1400))).empty());
@@ -526,8 +528,8 @@ TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndTold) {
 
 TEST_F(SessionTest, ANewerGroupEpochKillsTheOlderRanksAndBeginsOnceTheyAreGone) {
   ConnectIdle();
-  Said(Start(1));
-  const Effects effects = Said(Start(2));
+  Received(Start(1));
+  const Effects effects = Received(Start(2));
   EXPECT_EQ(All<KillProcess>(effects).size(), 2u);
   EXPECT_TRUE(All<SendToRank>(effects).empty());
   const auto sent = Sent(Do(RankExited{0, 0, 9, "", ""}));
@@ -542,8 +544,8 @@ TEST_F(SessionTest, ANewerGroupEpochKillsTheOlderRanksAndBeginsOnceTheyAreGone) 
 
 TEST_F(SessionTest, ADeviceIsNeverGivenTwoRanks) {
   ConnectIdle();
-  Said(Start(1));
-  const auto sent = Sent(Said(Start(1, {0}, "jobs/b")));
+  Received(Start(1));
+  const auto sent = Sent(Received(Start(1, {0}, "jobs/b")));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].rank_stopped().job(), "jobs/b");
   EXPECT_TRUE(sent[0].rank_stopped().crashed());
@@ -554,16 +556,16 @@ TEST_F(SessionTest, ADeviceIsNeverGivenTwoRanks) {
 TEST_F(SessionTest, AStopBeforeTheRankBeganNeedsNoProcess) {
   Do(Tick{});
   Welcome(1);
-  Said(Start(1, {0}));
-  const auto sent = Sent(Said(Stop(1)));
+  Received(Start(1, {0}));
+  const auto sent = Sent(Received(Stop(1)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_TRUE(sent[0].has_rank_stopped());
   EXPECT_TRUE(All<SendToRank>(Idle(0)).empty());
 }
 
-TEST_F(SessionTest, TheEndOfARankWithoutAStreamIsToldOnTheNextOne) {
+TEST_F(SessionTest, TheEndOfARankWithoutAStreamIsReportedOnTheNextOne) {
   ConnectIdle();
-  Said(Start(1, {0}));
+  Received(Start(1, {0}));
   Do(StreamClosed{state_.stream, "gone"});
   EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", ""})).empty());
   EXPECT_EQ(All<Dial>(After(std::chrono::seconds(1)))[0].hello.hello().held_size(), 0);
@@ -586,7 +588,7 @@ TEST_F(SessionTest, DialsAgainWithGrowingBoundedWaits) {
 
 TEST_F(SessionTest, ASilentCoordinatorIsDialledAgainAndRanksAreLeftAlone) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   const Effects effects = After(std::chrono::seconds(3));
   EXPECT_EQ(All<HangUp>(effects).size(), 1u);
   EXPECT_TRUE(All<KillProcess>(effects).empty());
@@ -604,10 +606,10 @@ TEST_F(SessionTest, ARefusalWithoutRetryEndsTheDaemonAndOneWithRetryIsDialledAga
   CoordinatorMessage refused;
   refused.mutable_refused()->set_message("still alive");
   refused.mutable_refused()->set_retry(true);
-  EXPECT_TRUE(All<EndDaemon>(Said(refused)).empty());
+  EXPECT_TRUE(All<EndDaemon>(Received(refused)).empty());
   ASSERT_EQ(All<Dial>(After(std::chrono::seconds(1))).size(), 1u);
   refused.mutable_refused()->set_retry(false);
-  const auto ended = All<EndDaemon>(Said(refused));
+  const auto ended = All<EndDaemon>(Received(refused));
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].exit_code, 1);
   EXPECT_NE(ended[0].message.find("still alive"), std::string::npos);
@@ -621,7 +623,8 @@ TEST_F(SessionTest, ARefusedWorkerWithoutRanksDialsEverLessOftenAndSaysSoAtABoun
   int dials = 0;
   int notes = 0;
   for (int tenths = 0; tenths < 600; ++tenths) {
-    if (state_.link == Link::kDialled) notes += static_cast<int>(All<Note>(Said(refused)).size());
+    if (state_.link == Link::kDialled)
+      notes += static_cast<int>(All<Note>(Received(refused)).size());
     dials += static_cast<int>(All<Dial>(After(std::chrono::milliseconds(100))).size());
   }
   EXPECT_LE(dials, 15) << "in a minute";
@@ -639,9 +642,9 @@ TEST_F(SessionTest, AWrongAddressIsNamedAndNamedAgainWhileNothingAnswers) {
   EXPECT_EQ(notes[1], notes[0]);
 }
 
-TEST_F(SessionTest, ADaemonThatIsToldToStopSaysGoodbyeAndEndsOnceTheStreamIsClosed) {
+TEST_F(SessionTest, ADaemonThatIsAskedToStopSendsAGoodbyeAndEndsOnceTheStreamIsClosed) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   const Effects left = Do(Leave{});
   ASSERT_EQ(Sent(left).size(), 1u);
   EXPECT_TRUE(Sent(left)[0].has_goodbye());
@@ -665,14 +668,14 @@ TEST_F(SessionTest, AGoodbyeWithoutAnAnswerOrAStreamEndsTheDaemonAllTheSame) {
 
 TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {
   ConnectIdle();
-  Said(Start(2));
+  Received(Start(2));
   CoordinatorMessage order;
   order.mutable_save_images()->set_job("jobs/a");
   order.mutable_save_images()->set_group_epoch(1);
   order.mutable_save_images()->set_step(10);
-  EXPECT_TRUE(All<SendToRank>(Said(order)).empty()) << "of a former epoch";
+  EXPECT_TRUE(All<SendToRank>(Received(order)).empty()) << "of a former epoch";
   order.mutable_save_images()->set_group_epoch(2);
-  EXPECT_EQ(All<SendToRank>(Said(order)).size(), 2u);
+  EXPECT_EQ(All<SendToRank>(Received(order)).size(), 2u);
   WorkerMessage saved;
   saved.mutable_image_saved()->set_job("jobs/a");
   saved.mutable_image_saved()->set_group_epoch(2);
@@ -683,7 +686,7 @@ TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {
   EXPECT_EQ(sent[0].image_saved().path(), "/images/a/1");
   CoordinatorMessage erase;
   erase.mutable_delete_images()->add_paths("/images/a/1");
-  const auto removed = All<RemoveImages>(Said(erase));
+  const auto removed = All<RemoveImages>(Received(erase));
   ASSERT_EQ(removed.size(), 1u);
   EXPECT_EQ(removed[0].request.paths(0), "/images/a/1");
 }
@@ -696,18 +699,18 @@ TEST_F(SessionTest, AHelloNamesTheImagesThatAreHereUntilTheyAreDeleted) {
   Config config = state_.config;
   *config.identity.add_images() = former;
   state_ = MakeState(std::move(config), now_);
-  const auto images_said = [&](const Effects& effects) {
-    std::vector<std::string> said;
+  const auto images_named = [&](const Effects& effects) {
+    std::vector<std::string> images;
     for (const Dial& dial : All<Dial>(effects)) {
       for (const v1::HeldImage& image : dial.hello.hello().images())
-        said.push_back(fmt::format("{} {} {}", image.job(), image.group_epoch(), image.path()));
+        images.push_back(fmt::format("{} {} {}", image.job(), image.group_epoch(), image.path()));
     }
-    return said;
+    return images;
   };
-  EXPECT_THAT(images_said(Do(Tick{})), testing::ElementsAre("jobs/b 9 /images/b/1"));
+  EXPECT_THAT(images_named(Do(Tick{})), testing::ElementsAre("jobs/b 9 /images/b/1"));
   Welcome(1);
   Idle(0);
-  Said(Start(2));
+  Received(Start(2));
   WorkerMessage saved;
   saved.mutable_image_saved()->set_job("jobs/a");
   saved.mutable_image_saved()->set_group_epoch(2);
@@ -716,9 +719,9 @@ TEST_F(SessionTest, AHelloNamesTheImagesThatAreHereUntilTheyAreDeleted) {
   FromRank(0, saved);
   CoordinatorMessage erase;
   erase.mutable_delete_images()->add_paths("/images/b/1");
-  Said(erase);
+  Received(erase);
   Do(StreamClosed{state_.stream, "test"});
-  EXPECT_THAT(images_said(After(std::chrono::seconds(1))),
+  EXPECT_THAT(images_named(After(std::chrono::seconds(1))),
               testing::ElementsAre("jobs/a 2 /images/a/1"));
 }
 
@@ -729,7 +732,7 @@ TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
   message.mutable_verify_checkpoint()->set_attempt(3);
   message.mutable_verify_checkpoint()->set_path("/ck/a/3");
   message.mutable_verify_checkpoint()->set_digest("sha256:3");
-  const auto reads = All<ReadCheckpointBack>(Said(message));
+  const auto reads = All<ReadCheckpointBack>(Received(message));
   ASSERT_EQ(reads.size(), 1u);
   EXPECT_EQ(reads[0].request.path(), "/ck/a/3");
   EXPECT_EQ(reads[0].request.digest(), "sha256:3");
@@ -749,7 +752,7 @@ TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
   sent = Sent(Welcome(2));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].checkpoint_verified().attempt(), 3);
-  EXPECT_TRUE(All<ReadCheckpointBack>(Said(message, 1)).empty()) << "of a former leader";
+  EXPECT_TRUE(All<ReadCheckpointBack>(Received(message, 1)).empty()) << "of a former leader";
 }
 
 TEST_F(SessionTest, ABurnInIsAnsweredAndStopsWhereRanksAreWanted) {
@@ -757,22 +760,22 @@ TEST_F(SessionTest, ABurnInIsAnsweredAndStopsWhereRanksAreWanted) {
   CoordinatorMessage message;
   message.mutable_burn_in()->set_request(7);
   message.mutable_burn_in()->set_seconds(30);
-  const auto begun = All<BeginBurnIn>(Said(message));
+  const auto begun = All<BeginBurnIn>(Received(message));
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].request.seconds(), 30);
-  EXPECT_EQ(All<StopBurnIn>(Said(Start(1))).size(), 1u);
+  EXPECT_EQ(All<StopBurnIn>(Received(Start(1))).size(), 1u);
   v1::BurnInDone done;
   done.set_request(7);
   const auto sent = Sent(Do(BurnInEnded{done}));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].burn_in_done().request(), 7u);
-  EXPECT_TRUE(All<StopBurnIn>(Said(Start(2))).empty()) << "none is in progress";
+  EXPECT_TRUE(All<StopBurnIn>(Received(Start(2))).empty()) << "none is in progress";
 
-  Said(message);
+  Received(message);
   message.mutable_burn_in()->set_request(8);
-  Said(message);
+  Received(message);
   Do(BurnInEnded{done});
-  EXPECT_EQ(All<StopBurnIn>(Said(Start(3))).size(), 1u) << "the newer one is";
+  EXPECT_EQ(All<StopBurnIn>(Received(Start(3))).size(), 1u) << "the newer one is";
 }
 
 TEST_F(SessionTest, AProcessThatCannotStartIsTriedAgainWithGrowingBoundedWaits) {
@@ -792,7 +795,7 @@ TEST_F(SessionTest, AProcessThatCannotStartIsTriedAgainWithGrowingBoundedWaits) 
 TEST_F(SessionTest, ARankWhoseProcessCannotStartThreeTimesCountsAsCrashed) {
   Do(Tick{});
   Welcome(1);
-  Said(Start(1));
+  Received(Start(1));
   EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", "no memory"})).empty());
   After(std::chrono::seconds(1));
   EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", "no memory"})).empty());
@@ -813,7 +816,7 @@ TEST_F(SessionTest, ARankWhoseProcessCannotStartThreeTimesCountsAsCrashed) {
 
 TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   const std::string cause = "Xid 31 (memory page fault) on GPU-a";
   const Effects effects = Do(DeviceFault{1, false, cause});
   ASSERT_EQ(Sent(effects).size(), 1u);
@@ -840,13 +843,13 @@ TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess
   Idle(1);
   FromRank(0, Stopped(1, 0));
   Idle(0);
-  EXPECT_EQ(All<SendToRank>(Said(Start(2))).size(), 2u);
+  EXPECT_EQ(All<SendToRank>(Received(Start(2))).size(), 2u);
   EXPECT_EQ(Sent(Do(RankExited{1, 3, 0, "", ""}))[0].rank_stopped().cause(), "");
 }
 
-TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
+TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsReportedOnTheNextOne) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
   EXPECT_TRUE(Sent(Do(DeviceFault{0, false, "Xid 94"})).empty());
   Do(RankExited{0, 0, 9, "", ""});
@@ -858,9 +861,9 @@ TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
   EXPECT_TRUE(sent[0].rank_stopped().crashed());
 }
 
-TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeToldAgain) {
+TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeReportedAgain) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   Do(StreamClosed{state_.stream, "gone"});
   Do(DeviceFault{0, true, "Xid 119"});
   const auto dialled = All<Dial>(After(std::chrono::seconds(1)));
@@ -874,7 +877,7 @@ TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeToldAgain) {
 
 TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
   ConnectIdle();
-  Said(Start(1));
+  Received(Start(1));
   const Effects effects = Do(DeviceFault{1, true, "Xid 79"});
   ASSERT_EQ(Sent(effects).size(), 2u);
   EXPECT_EQ(Sent(effects)[0].device_condemned().device(), 1);
@@ -891,7 +894,7 @@ TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
 
   FromRank(0, Stopped(1, 0));
   Idle(0);
-  const Effects again = Said(Start(2));
+  const Effects again = Received(Start(2));
   ASSERT_EQ(Sent(again).size(), 1u);
   EXPECT_EQ(Sent(again)[0].rank_stopped().rank(), 1);
   EXPECT_EQ(Sent(again)[0].rank_stopped().cause(), "DEVICE_FAULT");
@@ -902,7 +905,7 @@ TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
 TEST_F(SessionTest, ARankThatWaitsForACondemnedDeviceIsRefused) {
   Do(Tick{});
   Welcome(1);
-  Said(Start(1));
+  Received(Start(1));
   const Effects effects = Do(DeviceFault{0, true, "Xid 79"});
   const auto sent = Sent(effects);
   ASSERT_EQ(sent.size(), 2u);

@@ -51,7 +51,7 @@ struct Group {
   std::map<int64_t, v1::WorkerMessage> reports;  // rank 0's, by step
   // If many reports wait: those up to this step were sent on this stream; the others follow once
   // they are durable.
-  std::optional<int64_t> said_step;
+  std::optional<int64_t> sent_step;
   std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;  // by (attempt, rank): done or failed
   std::map<int64_t, v1::WorkerMessage> manifests;              // by attempt
   int threads = 1;                                             // threads of each rank
@@ -64,7 +64,7 @@ enum class ProcessState {
   kStarting,  // has not reported that it is idle
   kIdle,
   kBusy,      // has a rank
-  kStopping,  // told to stop; killed at `kill_at`
+  kStopping,  // asked to stop; killed at `kill_at`
   kKilled,    // its end is awaited
 };
 
@@ -115,8 +115,8 @@ struct State {
   // that begin report it as a fall-back. Empty: they can.
   std::string core_table_fault;
   bool cores_stale = false;  // a rank has begun or ended since cores were divided
-  // The daemon was told to stop and has said goodbye; it ends once the coordinator has closed the
-  // stream, and then at the latest.
+  // The daemon was asked to stop and has sent a Goodbye; it ends once the coordinator has closed
+  // the stream, and then at the latest.
   std::optional<MonotonicTime> leave_by;
   bool ended = false;
 };

@@ -47,7 +47,7 @@ class FlippingDevice : public cuda::emulator::EmulatedDevice {
 constexpr int64_t kOperandBytes = 800, kResultBytes = 1600, kArray = 100;
 
 TEST(BurnIn, NamesTheElementThatIsWrong) {
-  for (const auto& [fault, said] : std::vector<std::pair<Fault, const char*>>{
+  for (const auto& [fault, text] : std::vector<std::pair<Fault, const char*>>{
            {{kResultBytes, 1, 4 * (3 * 20 + 7) + 3},
             "round 1: element [3, 7] of a matmul of 20 rows is "},
            // Row 3, column 7 of an operand: row 7 of the result is wrong.
@@ -59,7 +59,7 @@ TEST(BurnIn, NamesTheElementThatIsWrong) {
     CudaBackend backend(device, {}, nullptr);
     const auto report = BurnIn(backend, {.extent = 20, .copy_elements = kArray});
     EXPECT_EQ(report.status().code(), StatusCode::kDataLoss);
-    EXPECT_THAT(std::string(Message(report.status())), HasSubstr(said));
+    EXPECT_THAT(std::string(Message(report.status())), HasSubstr(text));
   }
 }
 

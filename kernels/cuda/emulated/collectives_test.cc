@@ -71,7 +71,7 @@ TEST(HostCollectives, ActivationsAreSentOverALinkWhenTheStreamReachesThem) {
 }
 
 // The first rank's streams reach its receive first; the other rank sends after its own receive.
-TEST(HostCollectives, AStreamThatStandsForAnotherRankHoldsUpNoOther) {
+TEST(HostCollectives, AStreamThatWaitsForAnotherRankBlocksNoOther) {
   LoopbackCluster cluster(2);
   cluster.Run([&](int rank) {
     CollectiveNetwork& network = cluster.network(rank);

@@ -43,7 +43,7 @@ struct QuantizeLaunchArgs {
 // conversion where it exists; results are identical except for the bits of a NaN. REQUIRES: no
 // value is infinite.
 template <Float8Format kFormat>
-TROUPE_DEVICE uint32_t TwoCodes(float a, float b, float inverse_scale) {
+TROUPE_DEVICE uint32_t QuantizedPair(float a, float b, float inverse_scale) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   return __nv_cvt_float2_to_fp8x2({a * inverse_scale, b * inverse_scale}, __NV_SATFINITE,
                                   kFormat == Float8Format::kE4M3 ? __NV_E4M3 : __NV_E5M2);
@@ -164,7 +164,8 @@ TROUPE_DEVICE int TransposedWord(int column, int word) {
 
 // Stores the first `count` of N FP8 values, four per word.
 template <int N>
-TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, const uint32_t (&words)[N / 4]) {
+TROUPE_DEVICE void StoreFp8Values(uint8_t* to, int count, bool packs,
+                                  const uint32_t (&words)[N / 4]) {
   if (packs && count >= N) {
     Pack<uint32_t, N / 4> pack;
     TROUPE_UNROLL
@@ -259,13 +260,14 @@ TROUPE_DEVICE void ScaleLines(const QuantizeArgs& q, const TilePlace& place,
   SyncBlock();
 }
 
-// Writes the transposed FP8 values of kDown rows from `row` on to shared memory. codes: the FP8
-// values of these rows, which both forms share unless there are 1 x 128 scales.
+// Writes the transposed FP8 values of kDown rows from `row` on to shared memory. fp8_values: the
+// FP8 values of these rows, which both forms share unless there are 1 x 128 scales.
 template <Float8Format kFormat, bool kLines>
-TROUPE_DEVICE void TransposeRows(const Neighbours* x, const uint32_t (&codes)[kDown][kAcross / 4],
-                                 int row, TileShared<kLines>& shared) {
+TROUPE_DEVICE void TransposeRows(const Neighbours* x,
+                                 const uint32_t (&fp8_values)[kDown][kAcross / 4], int row,
+                                 TileShared<kLines>& shared) {
   const int column = ColumnOfThread(static_cast<int>(ThreadIndex()));
-  const auto turn = [&](int k, uint32_t word) {
+  const auto store_word = [&](int k, uint32_t word) {
     const int at = TransposedWord(column + k, row / 4);
     shared.transposed[at / 4].values[at % 4] = word;
   };
@@ -277,19 +279,19 @@ TROUPE_DEVICE void TransposeRows(const Neighbours* x, const uint32_t (&codes)[kD
         const Pair pair = x[i].values[k / 2];
         return k % 2 == 0 ? First(pair) : Second(pair);
       };
-      turn(k, TwoCodes<kFormat>(value(0), value(1), of_column) |
-                  TwoCodes<kFormat>(value(2), value(3), of_column) << 16);
+      store_word(k, QuantizedPair<kFormat>(value(0), value(1), of_column) |
+                        QuantizedPair<kFormat>(value(2), value(3), of_column) << 16);
     }
   } else {
     TROUPE_UNROLL
     for (int w = 0; w < kAcross / 4; ++w) {
-      const uint32_t upper[2] = {BytesOf(codes[0][w], codes[1][w], 0x5140),
-                                 BytesOf(codes[0][w], codes[1][w], 0x7362)};
-      const uint32_t lower[2] = {BytesOf(codes[2][w], codes[3][w], 0x5140),
-                                 BytesOf(codes[2][w], codes[3][w], 0x7362)};
+      const uint32_t upper[2] = {BytesOf(fp8_values[0][w], fp8_values[1][w], 0x5140),
+                                 BytesOf(fp8_values[0][w], fp8_values[1][w], 0x7362)};
+      const uint32_t lower[2] = {BytesOf(fp8_values[2][w], fp8_values[3][w], 0x5140),
+                                 BytesOf(fp8_values[2][w], fp8_values[3][w], 0x7362)};
       TROUPE_UNROLL
       for (int k = 0; k < 4; ++k)
-        turn(4 * w + k, BytesOf(upper[k / 2], lower[k / 2], k % 2 == 0 ? 0x5410 : 0x7632));
+        store_word(4 * w + k, BytesOf(upper[k / 2], lower[k / 2], k % 2 == 0 ? 0x5410 : 0x7632));
     }
   }
 }
@@ -309,8 +311,8 @@ TROUPE_DEVICE void StoreTransposed(const QuantizeLaunchArgs& args, const TilePla
     const uint32_t words[4] = {
         swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],
         swapped ? four.values[0] : four.values[2], swapped ? four.values[1] : four.values[3]};
-    StoreCodes<16>(q.columns_form + (first_column + line) * q.rows + first_row + along,
-                   place.rows - along, args.columns_pack, words);
+    StoreFp8Values<16>(q.columns_form + (first_column + line) * q.rows + first_row + along,
+                       place.rows - along, args.columns_pack, words);
   }
 }
 
@@ -359,7 +361,7 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
 
   TROUPE_UNROLL
   for (int part = 0; part < kParts; ++part) {
-    uint32_t codes[kDown][kAcross / 4];  // FP8 values of rows, four per word
+    uint32_t fp8_values[kDown][kAcross / 4];  // FP8 values of rows, four per word
     TROUPE_UNROLL
     for (int i = 0; i < kDown; ++i) {
       const int at = part * kDown + i;
@@ -367,17 +369,17 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
       TROUPE_UNROLL
       for (int w = 0; w < kAcross / 4; ++w) {
         const Pair left = x[at].values[2 * w], right = x[at].values[2 * w + 1];
-        codes[i][w] = TwoCodes<kFormat>(First(left), Second(left), of_row) |
-                      TwoCodes<kFormat>(First(right), Second(right), of_row) << 16;
+        fp8_values[i][w] = QuantizedPair<kFormat>(First(left), Second(left), of_row) |
+                           QuantizedPair<kFormat>(First(right), Second(right), of_row) << 16;
       }
       if (q.rows_form != nullptr && row_of(at) < rows && column < columns) {
-        StoreCodes<kAcross>(
+        StoreFp8Values<kAcross>(
             q.rows_form + (first_row + row_of(at)) * q.columns + first_column + column,
-            columns - column, args.rows_pack, codes[i]);
+            columns - column, args.rows_pack, fp8_values[i]);
       }
     }
     if (q.columns_form == nullptr) continue;
-    TransposeRows<kFormat>(x + part * kDown, codes, row_of(part * kDown), shared);
+    TransposeRows<kFormat>(x + part * kDown, fp8_values, row_of(part * kDown), shared);
   }
   if (q.columns_form == nullptr) return;
   SyncBlock();

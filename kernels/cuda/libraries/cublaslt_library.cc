@@ -103,7 +103,7 @@ StatusOr<std::unique_ptr<LibraryMatmul>> CublasLtLibrary::Prepare(const MatmulSh
       ++cache_hits_;
       return prepared(*restored);
     }
-    LogWarning("cuda", "the saved choice for {} does not run here and is made again",
+    LogWarning("cuda", "the tuning cache entry for {} does not run here; tuning it again",
                ShapeText(shape));
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<LtAlgorithm> proposals,

@@ -41,7 +41,7 @@ std::string FormatMatmulTunings(const TuningOwner& owner, const MatmulTunings& t
 // Errors: FAILED_PRECONDITION if the entries belong to another owner, INVALID_ARGUMENT with the
 // line if the text is damaged.
 StatusOr<MatmulTunings> ParseMatmulTunings(std::string_view text, const TuningOwner& owner);
-// "matmul-choices-nvidia-h200-130100.txt".
+// "matmul-tuning-nvidia-h200-130100.txt".
 std::string TuningCacheFileName(const TuningOwner& owner);
 
 // The entries of one owner in a folder, stored like those of TuningCacheFile.

@@ -19,7 +19,7 @@ TEST(MatmulTunings, AreReadAsTheyWereWritten) {
   const std::string text = FormatMatmulTunings(kOwner, tunings);
   EXPECT_EQ(
       text,
-      "troupe matmul choices 1\ndevice NVIDIA H200\nlibrary 130100\n"
+      "troupe matmul tuning 1\ndevice NVIDIA H200\nlibrary 130100\n"
       "forward bfloat16 rows=65536 k=768 n=2304 limit=33554432: 12 0 ffffffffffffffff 3 4 5 6 7\n"
       "input_gradient float8 rows=64 k=32 n=16 limit=33554432: 1 2 3 4 5 6 7 8\n"
       "weight_gradient float32 rows=64 k=1 n=7 limit=33554432: 1 2 3 4 5 6 7 8\n");
@@ -61,13 +61,13 @@ TEST(MatmulTunings, EveryCutAndEveryStrangeLineIsRefused) {
 }
 
 TEST(MatmulTunings, AreKeptByDeviceAndLibrary) {
-  EXPECT_EQ(TuningCacheFileName(kOwner), "matmul-choices-nvidia-h200-130100.txt");
+  EXPECT_EQ(TuningCacheFileName(kOwner), "matmul-tuning-nvidia-h200-130100.txt");
 }
 
 class MatmulTuningCacheTest : public testing::Test {
  protected:
   std::string path() const { return JoinPath(folder(), TuningCacheFileName(kOwner)); }
-  std::string folder() const { return directory_.Child("choices"); }
+  std::string folder() const { return directory_.Child("tuning"); }
   std::string Text() { return ReadFile(files_, path(), 1 << 20, SymbolicLinks::kRefuse).value(); }
 
   PosixFileSystem files_;

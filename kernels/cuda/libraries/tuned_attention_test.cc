@@ -60,8 +60,8 @@ class TunedAttentionTest : public testing::Test {
     return TunedAttention(library_, timing, files_,
                           {.tuning_cache_folder = folder(), .owner = kAttentionOwner});
   }
-  std::string folder() const { return directory_.Child("choices"); }
-  std::string path() const { return JoinPath(folder(), "attention-choices-nvidia-h200-91900.txt"); }
+  std::string folder() const { return directory_.Child("tuning"); }
+  std::string path() const { return JoinPath(folder(), "attention-tuning-nvidia-h200-91900.txt"); }
   bool IsKept() { return files_.Stat(path(), SymbolicLinks::kRefuse).ok(); }
 
   BfloatLibrary library_;
@@ -76,7 +76,7 @@ TEST_F(TunedAttentionTest, IsTheQuickerOneForwardAndGradientApart) {
   EXPECT_EQ(tuned.PrepareGrad(kShape).value(), nullptr);
   EXPECT_EQ(timing_.times, 2);
   EXPECT_EQ(ReadFile(files_, path(), 1 << 20, SymbolicLinks::kRefuse).value(),
-            "troupe attention choices 1\ndevice NVIDIA H200\nlibrary 91900\n"
+            "troupe attention tuning 1\ndevice NVIDIA H200\nlibrary 91900\n"
             "forward bfloat16 samples=64 tokens=1024 queries=12 keys=12 width=64: library\n"
             "gradient bfloat16 samples=64 tokens=1024 queries=12 keys=12 width=64: own\n");
 }

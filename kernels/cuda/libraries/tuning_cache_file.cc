@@ -13,9 +13,7 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{16} << 20;
 
-std::string TitleOf(const TuningKind& kind) {
-  return fmt::format("troupe {} choices 1", kind.name);
-}
+std::string TitleOf(const TuningKind& kind) { return fmt::format("troupe {} tuning 1", kind.name); }
 
 std::string HeaderOf(const TuningKind& kind, const TuningOwner& owner) {
   return fmt::format("{}\ndevice {}\nlibrary {}\n", TitleOf(kind), owner.device, owner.library);
@@ -49,10 +47,10 @@ StatusOr<TuningEntries> ParseTuningEntries(const TuningKind& kind, const TuningO
     const size_t colon = line.find(": ");
     if (colon == std::string_view::npos ||
         !kind.is_entry(line.substr(0, colon), line.substr(colon + 2))) {
-      return InvalidArgument("line {} is not a choice", number);
+      return InvalidArgument("line {} is not an entry", number);
     }
     if (!lines.emplace(line.substr(0, colon), line.substr(colon + 2)).second) {
-      return InvalidArgument("line {} has a second choice for its shape", number);
+      return InvalidArgument("line {} has a second entry for its shape", number);
     }
   }
   return lines;
@@ -65,7 +63,7 @@ std::string TuningCacheFileName(const TuningKind& kind, const TuningOwner& owner
                   ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
                   : '-';
   }
-  return fmt::format("{}-choices-{}-{}.txt", kind.name, device, owner.library);
+  return fmt::format("{}-tuning-{}-{}.txt", kind.name, device, owner.library);
 }
 
 TuningCacheFile::TuningCacheFile(FileSystem& files, std::string folder, TuningKind kind,
@@ -100,7 +98,7 @@ void TuningCacheFile::Add(const std::string& key, const std::string& value) {
   if (folder_.empty()) return;
   Read();  // merges entries that other processes have added
   if (const Status written = Write(); !written.ok()) {
-    LogWarning("cuda", "a choice of {}s is not saved: {}", kind_.name, ToString(written));
+    LogWarning("cuda", "the tuning cache of {}s is not saved: {}", kind_.name, ToString(written));
   }
 }
 

@@ -1,7 +1,7 @@
 // The tuning cache on disk: the fastest implementation of each shape, found by timing, as text, one
 // file per device model and library version, one line per entry:
 //
-//   troupe matmul choices 1
+//   troupe matmul tuning 1
 //   device NVIDIA H200
 //   library 130100
 //   KEY: VALUE
@@ -29,7 +29,8 @@ struct TuningOwner {
   int64_t library = 0;  // library version
 };
 
-// Choices by key. Neither contains a line break, and the key does not contain ": ".
+// The fastest implementations by key. Neither contains a line break, and the key does not contain
+// ": ".
 using TuningEntries = std::map<std::string, std::string>;
 
 struct TuningKind {
@@ -43,7 +44,7 @@ std::string FormatTuningEntries(const TuningKind& kind, const TuningOwner& owner
 // line if the text is damaged.
 StatusOr<TuningEntries> ParseTuningEntries(const TuningKind& kind, const TuningOwner& owner,
                                            std::string_view text);
-// "matmul-choices-nvidia-h200-130100.txt".
+// "matmul-tuning-nvidia-h200-130100.txt".
 std::string TuningCacheFileName(const TuningKind& kind, const TuningOwner& owner);
 
 // The entries of one owner in a folder that several processes may use at once. No process reads an

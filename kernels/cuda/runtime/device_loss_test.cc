@@ -11,7 +11,7 @@ TEST(DeviceLoss, TravelsWithTheStatus) {
   EXPECT_EQ(lost.code(), StatusCode::kInternal);
 }
 
-TEST(DeviceLoss, IsNotSaidOfOtherErrors) {
+TEST(DeviceLoss, IsNotReportedForOtherErrors) {
   EXPECT_EQ(DeviceLossOf(Internal("a kernel failed")), "");
   EXPECT_TRUE(WithDeviceLoss(OkStatus(), "cudaErrorIllegalAddress").ok());
 }
