@@ -388,7 +388,7 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
                     [&](const auto& entry) { return ThenStop(job, entry.second); });
     if (leaving || job.group->phase == GroupPhase::kDraining) return;
     BreakGroup(job,
-               {MakeFailure(kRankLost, "it stopped without an order", message.rank(), worker), true,
+               {MakeFailure(kRankLost, "the rank stopped although the coordinator had not asked it to", message.rank(), worker), true,
                 false},
                turn);
     return;
