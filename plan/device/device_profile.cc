@@ -25,6 +25,15 @@ void CheckLink(const std::string& key, const v1::LinkProfile& link, Violations& 
   }
 }
 
+// Profiles of earlier versions name matmul_efficiency product_efficiency.
+std::string WithCurrentKeys(std::string_view text) {
+  constexpr std::string_view kEarlier = "\nproduct_efficiency:", kNow = "\nmatmul_efficiency:";
+  std::string lines = "\n" + std::string(text);
+  if (const size_t at = lines.find(kEarlier); at != std::string::npos)
+    lines.replace(at, kEarlier.size(), kNow);
+  return lines.substr(1);
+}
+
 }  // namespace
 
 Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
@@ -42,7 +51,7 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
     if (stated) Positive(key, true, value, violations);
   }
   for (const auto& [key, share] :
-       {std::pair("product_efficiency", profile.product_efficiency()),
+       {std::pair("matmul_efficiency", profile.matmul_efficiency()),
         std::pair("attention_efficiency", AttentionEfficiency(profile))}) {
     if (!(share > 0) || share > 1)
       violations.Add(key, "is {}, must be above 0 and at most 1", share);
@@ -61,7 +70,7 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
 
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name) {
   v1::DeviceProfile profile;
-  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &profile));
+  TROUPE_RETURN_IF_ERROR(ParseKeys(WithCurrentKeys(text), file_name, &profile));
   TROUPE_RETURN_IF_ERROR(Annotate(CheckDeviceProfile(profile), std::string(file_name)));
   return profile;
 }

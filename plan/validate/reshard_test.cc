@@ -90,7 +90,7 @@ v1::DeviceProfile EvenProfile() {
   profile.set_name("imagined");
   profile.set_memory_bytes(int64_t{80} << 30);
   profile.set_float32_flops_per_second(60e12);
-  profile.set_product_efficiency(0.7);
+  profile.set_matmul_efficiency(0.7);
   profile.set_memory_bytes_per_second(3e12);
   profile.set_launch_seconds(2e-6);
   profile.set_devices_per_island(2);
