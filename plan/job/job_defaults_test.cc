@@ -71,11 +71,12 @@ TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
   EXPECT_GT(compared, 50);
 }
 
-TEST(JobDefaultsTest, ConstantsThatStandForAnAbsentKeyAreItsDefault) {
+TEST(JobDefaultsTest, NumbersThatStandForAnAbsentKeyAreItsDefault) {
+  const double final_save_seconds = FinalSaveSeconds(v1::JobSpec());
   v1::JobSpec spec;
   ApplyDefaults(&spec);
-  EXPECT_EQ(spec.fault_tolerance().hang_seconds(), kDefaultHangSeconds);
-  EXPECT_EQ(spec.checkpoint().final_save_seconds(), kFinalSaveSeconds);
+  EXPECT_EQ(spec.fault_tolerance().hang_seconds(), DefaultHangSeconds());
+  EXPECT_EQ(spec.checkpoint().final_save_seconds(), final_save_seconds);
 }
 
 TEST(JobDefaultsTest, AnImportedModelGetsNoDefaults) {
