@@ -13,16 +13,23 @@ void Positive(const std::string& key, bool stated, double value, Violations& vio
   if (!stated) {
     violations.Add(key, "is absent");
   } else if (!(value > 0)) {
-    violations.Add(key, "is {}, must be above 0", value);
+    violations.AddOutOfRange(key, value, "(0, ∞)");
+  }
+}
+
+void NotNegative(const std::string& key, bool stated, double value, Violations& violations) {
+  if (!stated) {
+    violations.Add(key, "is absent");
+  } else if (!(value >= 0)) {
+    violations.AddOutOfRange(key, value, "[0, ∞)");
   }
 }
 
 void CheckLink(const std::string& key, const v1::LinkProfile& link, Violations& violations) {
   Positive(key + ".bytes_per_second", link.has_bytes_per_second(), link.bytes_per_second(),
            violations);
-  if (!link.has_latency_seconds() || link.latency_seconds() < 0) {
-    violations.Add(key + ".latency_seconds", "is absent or below 0");
-  }
+  NotNegative(key + ".latency_seconds", link.has_latency_seconds(), link.latency_seconds(),
+              violations);
 }
 
 // Profiles of earlier versions name matmul_efficiency product_efficiency.
@@ -53,14 +60,11 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
   for (const auto& [key, share] :
        {std::pair("matmul_efficiency", profile.matmul_efficiency()),
         std::pair("attention_efficiency", AttentionEfficiency(profile))}) {
-    if (!(share > 0) || share > 1)
-      violations.Add(key, "is {}, must be above 0 and at most 1", share);
+    if (!(share > 0) || share > 1) violations.AddOutOfRange(key, share, "(0, 1]");
   }
   Positive("memory_bytes_per_second", profile.has_memory_bytes_per_second(),
            profile.memory_bytes_per_second(), violations);
-  if (!profile.has_launch_seconds() || profile.launch_seconds() < 0) {
-    violations.Add("launch_seconds", "is absent or below 0");
-  }
+  NotNegative("launch_seconds", profile.has_launch_seconds(), profile.launch_seconds(), violations);
   Positive("devices_per_island", profile.has_devices_per_island(), profile.devices_per_island(),
            violations);
   CheckLink("island", profile.island(), violations);

@@ -61,11 +61,11 @@ TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
   refused("memory_bytes: ", "memory_byte: ", "nearest known key is memory_bytes");
   refused("memory_bytes: 80000000000", "", "memory_bytes is absent");
   refused("bfloat16_flops_per_second: 989.0e12", "", "float32_flops_per_second is absent");
-  refused("0.7", "1.7", "matmul_efficiency is 1.7, must be above 0 and at most 1");
+  refused("0.7", "1.7", "matmul_efficiency is 1.7, not in (0, 1]");
   refused("matmul_efficiency: 0.7", "matmul_efficiency: 0.7\nattention_efficiency: 0",
-          "attention_efficiency is 0, must be above 0 and at most 1");
+          "attention_efficiency is 0, not in (0, 1]");
   refused("bytes_per_second: 50.0e9", "bytes_per_second: -1",
-          "fabric.bytes_per_second is -1, must be above 0");
+          "fabric.bytes_per_second is -1, not in (0, ∞)");
   refused("latency_seconds: 3.0e-6", "latency_seconds: -1", "island.latency_seconds");
 }
 

@@ -214,10 +214,10 @@ class Search {
     const int64_t data_ranks = Mesh(spec.parallelism()).data_ranks();
     const int64_t samples = spec.training().global_batch_size() / data_ranks;
     if (samples == 0 || spec.training().global_batch_size() % data_ranks != 0) {
-      Reject(keys,
-             fmt::format("training.global_batch_size {} is not a multiple of the {} data ranks",
-                         spec.training().global_batch_size(), data_ranks));
-      return;
+      Violations violations;
+      violations.AddNotMultiple("training.global_batch_size", spec.training().global_batch_size(),
+                                fmt::format("the {} data ranks", data_ranks));
+      return Reject(keys, FirstViolation(violations.ToStatus()));
     }
     for (int64_t size = 1; size <= samples; size *= 2) {
       if (samples % size != 0) break;

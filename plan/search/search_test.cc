@@ -120,7 +120,7 @@ TEST(SearchLayouts, RejectsByNameAndNumbers) {
     return texts;
   }();
   EXPECT_THAT(reasons,
-              Contains(HasSubstr("global_batch_size 16 is not a multiple of the 6 data ranks")));
+              Contains(HasSubstr("global_batch_size is 16, not a multiple of the 6 data ranks")));
   EXPECT_THAT(reasons, Contains(HasSubstr("; a device has 0.02 GB")));
   EXPECT_THAT(SearchToText(*found), HasSubstr("rejected:"));
   EXPECT_EQ(SearchLayouts(Job({"model.preset=tiny", "training.compute_dtype=bfloat16"}),

@@ -63,7 +63,8 @@ TEST(Reshard, RefusesOthersByNameAndNumbers) {
   EXPECT_THAT(Refusals(Spec("2", 4, 2)),
               ElementsAre("is 2, but parallelism.zero_stage is 2: parameters are not sharded"));
   for (const char* text : {"", "0", "-2", "+2", "02", "2.0", " 2", "2x", "maybe", "99999999999"}) {
-    EXPECT_THAT(Refusals(Spec(text, 12)), ElementsAre(HasSubstr("must be true, false or a number")))
+    EXPECT_THAT(Refusals(Spec(text, 12)),
+                ElementsAre(HasSubstr("not one of true, false, a number")))
         << text;
     EXPECT_EQ(ShardRun(Spec(text, 12)), 0) << text;
   }
