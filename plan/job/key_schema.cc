@@ -91,8 +91,12 @@ std::vector<std::string> WordsOf(const FieldDescriptor& field) {
 }
 
 std::optional<int> FindWordIn(const EnumDescriptor& type, std::string_view word) {
+  // Searches compare many words, so none is built.
+  const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
+  const size_t prefix = PrefixLength(type.name());
   for (int i = 0; i < type.value_count(); ++i) {
-    if (WordOf(*type.value(i)) == word) return type.value(i)->number();
+    const std::string_view name = type.value(i)->name();
+    if (std::ranges::equal(name.substr(prefix), word, {}, lower)) return type.value(i)->number();
   }
   return std::nullopt;
 }

@@ -37,7 +37,7 @@ class Validator {
     Training();
     Degrees();
     Sharding();
-    ValidateAxes(spec_, &violations_);
+    ValidateAxes(spec_, choices_, &violations_);
     ValidatePipeline(spec_, &violations_);
     Checkpoint();
     if (violations_.empty()) ValidateWeightDecay(spec_, &violations_);

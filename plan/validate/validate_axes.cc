@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "model/pattern.h"
-#include "plan/job/job_choices.h"
 #include "plan/job/key_blocks.h"
 
 namespace troupe {
@@ -30,7 +29,8 @@ std::string RowsText(int64_t rows) {
   return fmt::format("the number of rows of a microbatch on a context rank, {},", rows);
 }
 
-void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
+void ValidateContextAxis(const v1::JobSpec& spec, const JobChoices& choices,
+                         Violations* violations) {
   const auto& parallelism = spec.parallelism();
   const char* field = "parallelism.context_parallel_degree";
   const int64_t context = parallelism.context_parallel_degree();
@@ -42,7 +42,7 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
         field, context, fmt::format("training.sequence_length = {}", tokens),
         fmt::format("2 × {}: every rank has a head and a tail chunk", context));
   }
-  if (ChoicesOf(spec).context_method != v1::CONTEXT_METHOD_ALL_TO_ALL) return;
+  if (choices.context_method != v1::CONTEXT_METHOD_ALL_TO_ALL) return;
   for (const auto& [name, heads] :
        {std::pair("model.num_attention_heads", spec.model().num_attention_heads()),
         std::pair("model.num_key_value_heads", spec.model().num_key_value_heads())}) {
@@ -55,7 +55,8 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
   }
 }
 
-void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
+void ValidateProgramSize(const v1::JobSpec& spec, const JobChoices& choices,
+                         Violations* violations) {
   const auto& parallelism = spec.parallelism();
   const auto pattern = model::ExpandPattern(spec.model().pattern());
   const int64_t stages = parallelism.pipeline_parallel_degree();
@@ -63,7 +64,7 @@ void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
   if (!pattern.ok() || stages < 1 || context < 1) return;
   const auto of_stage = [stages](int64_t blocks) { return (blocks + stages - 1) / stages; };
   const int64_t blocks = of_stage(static_cast<int64_t>(pattern->size()));
-  const int64_t rings = ChoicesOf(spec).context_method == v1::CONTEXT_METHOD_ALL_TO_ALL
+  const int64_t rings = choices.context_method == v1::CONTEXT_METHOD_ALL_TO_ALL
                             ? 0
                             : of_stage(model::CountBlocks(*pattern, &model::BlockKind::attends));
   if (rings == 0 || context - 1 <= (kMostStageSteps - 4 * blocks) / rings) return;
@@ -74,7 +75,8 @@ void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
       context, blocks, rings, context - 1, 4 * blocks + rings * (context - 1), kMostStageSteps);
 }
 
-void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
+void ValidateExpertAxis(const v1::JobSpec& spec, const JobChoices& choices,
+                        Violations* violations) {
   const char* field = "parallelism.expert_parallel_degree";
   const int64_t expert = spec.parallelism().expert_parallel_degree();
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
@@ -124,7 +126,7 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
               expert, tensor));
     }
     const int64_t rows = RowsOfMicrobatch(spec);
-    if (ChoicesOf(spec).expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
+    if (choices.expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
       violations->AddIndivisible(
           "parallelism.expert_dispatch", spec.parallelism().expert_dispatch(), RowsText(rows),
           fmt::format(
@@ -188,7 +190,7 @@ void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
 
 }  // namespace
 
-void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
+void ValidateAxes(const v1::JobSpec& spec, const JobChoices& choices, Violations* violations) {
   // Products of degrees out of range could overflow to 0, a divisor below.
   for (const char* const degree :
        {"tensor_parallel_degree", "context_parallel_degree", "expert_parallel_degree"}) {
@@ -202,8 +204,8 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
   ValidateKeyValueHeads(spec, violations);
   violations->AddUnlessDivides(field, tensor, "model.hidden_size", model.hidden_size());
   violations->AddUnlessDivides(field, tensor, "model.intermediate_size", model.intermediate_size());
-  ValidateContextAxis(spec, violations);
-  ValidateProgramSize(spec, violations);
+  ValidateContextAxis(spec, choices, violations);
+  ValidateProgramSize(spec, choices, violations);
   const auto& training = spec.training();
   const int64_t rows = training.micro_batch_size() * training.sequence_length();
   if (spec.parallelism().sequence_parallel() && rows > 0 && rows < tensor) {
@@ -223,7 +225,7 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
     violations->AddTooLarge(field, tensor,
                             fmt::format("model.vocab_size = {}", model.vocab_size()));
   }
-  ValidateExpertAxis(spec, violations);
+  ValidateExpertAxis(spec, choices, violations);
 }
 
 }  // namespace troupe
