@@ -32,7 +32,7 @@ void CheckLink(const std::string& key, const v1::LinkProfile& link, Violations& 
               violations);
 }
 
-// Profiles of earlier versions name matmul_efficiency product_efficiency.
+// Replaces the earlier name of matmul_efficiency, which files of earlier versions have.
 std::string WithCurrentKeys(std::string_view text) {
   constexpr std::string_view kEarlier = "\nproduct_efficiency:", kNow = "\nmatmul_efficiency:";
   std::string lines = "\n" + std::string(text);
