@@ -224,7 +224,7 @@ def bench_plan():
         profile = pathlib.Path(folder) / "profile.yaml"
         profile.write_text(
             "name: h100\nmemory_bytes: 85899345920\nfloat32_flops_per_second: 60e12\n"
-                           "bfloat16_flops_per_second: 989e12\nproduct_efficiency: 0.7\n"
+                           "bfloat16_flops_per_second: 989e12\nmatmul_efficiency: 0.7\n"
                            "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\n"
                            "devices_per_island: 8\n"
                            "island: {bytes_per_second: 450e9, latency_seconds: 3.0e-6}\n"

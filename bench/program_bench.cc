@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "model/pattern.h"
+#include "plan/job/job_defaults.h"
+#include "plan/validate/stage_inputs.h"
 
 namespace troupe::bench {
 
@@ -20,15 +21,12 @@ double Median(std::vector<double> values) {
 }
 
 StatusOr<model::ModelConfig> ConfigOf(const std::string& preset) {
-  if (preset == "llama-124m") {
-    return model::ModelConfig{
-        model::ExpandPattern("(AD)x12").value(), 768, 12, 12, 64, 2048, 50304, true};
-  }
-  if (preset == "tiny") {
-    return model::ModelConfig{
-        model::ExpandPattern("(AD)x4").value(), 256, 8, 4, 32, 704, 259, false};
-  }
-  return InvalidArgument("model is {}, must be llama-124m or tiny", preset);
+  if (!IsKnownPreset(preset))
+    return InvalidArgument("model is \"{}\", not one of {}", preset, KnownPresets());
+  v1::JobSpec spec;
+  spec.mutable_model()->set_preset(preset);
+  ApplyDefaults(&spec);
+  return MakeModelConfig(spec.model());
 }
 
 }  // namespace troupe::bench

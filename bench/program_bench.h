@@ -18,7 +18,7 @@ double Now();  // seconds on timing_clock
 
 double Median(std::vector<double> values);
 
-// Returns the configuration of llama-124m or tiny.
+// Returns the configuration of a preset of model.preset.
 StatusOr<model::ModelConfig> ConfigOf(const std::string& preset);
 
 }  // namespace troupe::bench

@@ -16,6 +16,7 @@
 #include "plan/cost/tensor_parts.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_defaults.h"
+#include "plan/job/violation.h"
 #include "plan/layout/islands.h"
 #include "plan/layout/mesh.h"
 #include "plan/plan_digest.h"
@@ -62,8 +63,10 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
   }
   const auto named = FindSchedule(parallelism.pipeline_parallel_schedule());
   if (!named) {
-    return InvalidArgument("parallelism.pipeline_parallel_schedule is \"{}\", not one of {}",
-                           parallelism.pipeline_parallel_schedule(), KnownSchedules());
+    Violations violations;
+    violations.AddUnknownWord("parallelism.pipeline_parallel_schedule",
+                              parallelism.pipeline_parallel_schedule(), KnownSchedules());
+    return violations.ToStatus();
   }
   const PipelineShape shape{pipe, chunks.value_or(named->default_chunks_per_stage), microbatches};
   TROUPE_RETURN_IF_ERROR(CheckShape(named->kind, shape));

@@ -37,7 +37,7 @@ v1::DeviceProfile IslandProfile(int devices_per_island) {
   profile.set_memory_bytes(int64_t{1} << 40);
   profile.set_float32_flops_per_second(1e12);
   profile.set_bfloat16_flops_per_second(1e12);
-  profile.set_product_efficiency(1);
+  profile.set_matmul_efficiency(1);
   profile.set_attention_efficiency(1);
   profile.set_memory_bytes_per_second(1e11);
   profile.set_devices_per_island(devices_per_island);

@@ -61,7 +61,7 @@ StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& en
 // Two blocks, embedding and head of the preset in one chunk on one rank.
 StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
   if (!IsKnownPreset(options.preset)) {
-    return InvalidArgument("preset is {}, must be one of {}", options.preset, KnownPresets());
+    return InvalidArgument("preset is \"{}\", not one of {}", options.preset, KnownPresets());
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :

@@ -15,7 +15,7 @@ Duration HangLimit(const HangInputs& inputs, const TimeLimits& limits) {
   } else {
     const double step = kHangSteps * inputs.slowest_step_seconds;
     seconds = std::max(step, 2 * ToSeconds(limits.lease)) + step * inputs.validation_steps;
-    if (inputs.stated_seconds > kDefaultHangSeconds)
+    if (inputs.stated_seconds > DefaultHangSeconds())
       seconds = std::max(seconds, inputs.stated_seconds);
   }
   return FromSeconds(std::min(seconds + inputs.save_seconds, kLongestSeconds));

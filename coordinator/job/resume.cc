@@ -78,11 +78,12 @@ Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSp
                             : reached;
   if (reached > 0 && spec.training().steps() < least) {
     // If the caller states no number of steps, the job's state is the obstacle, not the request.
-    return RefuseField(overrides.training().has_steps() ? StatusCode::kInvalidArgument
-                                                        : StatusCode::kFailedPrecondition,
-                       "training.steps",
-                       "is {}, must be above the {} steps that job {} has completed",
-                       spec.training().steps(), reached, job.id());
+    Violations violations;
+    violations.AddNotAbove(
+        "training.steps", spec.training().steps(),
+        fmt::format("the {} steps that job {} has completed", reached, job.id()));
+    return violations.ToStatus(overrides.training().has_steps() ? StatusCode::kInvalidArgument
+                                                                : StatusCode::kFailedPrecondition);
   }
   if (commit != nullptr && overrides.checkpoint().has_initial_load() &&
       overrides.checkpoint().initial_load() != job.spec.checkpoint().initial_load()) {

@@ -424,7 +424,7 @@ TEST(Machine, ResumeTakesNoFewerStepsThanAreCompletedHoweverTheJobEnded) {
   ASSERT_EQ(ViolationsOf(refused).size(), 1u) << refused;
   EXPECT_EQ(ViolationsOf(refused)[0].field, "training.steps");
   EXPECT_EQ(ViolationsOf(refused)[0].description,
-            "is 10, must be above the 10 steps that job a has completed");
+            "is 10, not above the 10 steps that job a has completed");
   overrides.mutable_training()->set_steps(11);
   EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
 }

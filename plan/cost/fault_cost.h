@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "plan/job/key_schema.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
@@ -17,10 +18,10 @@ int64_t SecondsBetweenCheckpoints(const v1::JobSpec& spec);
 
 // checkpoint.final_save_seconds; the default also holds for a job whose spec was completed before
 // this key existed.
-inline constexpr double kFinalSaveSeconds = 600;
 inline double FinalSaveSeconds(const v1::JobSpec& spec) {
   const v1::CheckpointSpec& checkpoint = spec.checkpoint();
-  return checkpoint.has_final_save_seconds() ? checkpoint.final_save_seconds() : kFinalSaveSeconds;
+  return checkpoint.has_final_save_seconds() ? checkpoint.final_save_seconds()
+                                             : DefaultNumber("checkpoint.final_save_seconds");
 }
 
 // One sentence for people: "a checkpoint every 30 min: a fault costs at most 30 min of training and

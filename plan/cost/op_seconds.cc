@@ -9,7 +9,7 @@ namespace troupe {
 
 ComputeSeconds::ComputeSeconds(const v1::DeviceProfile& profile, double peak)
     : profile_(profile),
-      matmul_flops_(peak * profile.product_efficiency()),
+      matmul_flops_(peak * profile.matmul_efficiency()),
       attention_flops_(peak * AttentionEfficiency(profile)) {}
 
 double ComputeSeconds::Of(const model::Op& op, const model::Program& program) const {

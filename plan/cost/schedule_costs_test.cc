@@ -35,7 +35,7 @@ v1::DeviceProfile LaunchProfile(const std::string& name, double launch_seconds) 
   profile.set_name(name);
   profile.set_memory_bytes(int64_t{1} << 36);
   profile.set_bfloat16_flops_per_second(60e12);
-  profile.set_product_efficiency(0.7);
+  profile.set_matmul_efficiency(0.7);
   profile.set_memory_bytes_per_second(3.35e12);
   profile.set_launch_seconds(launch_seconds);
   profile.set_devices_per_island(8);

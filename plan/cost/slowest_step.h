@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "plan/job/key_schema.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
@@ -14,7 +15,7 @@ inline constexpr double kSlowestFlops = 2e9;
 
 // The default of fault_tolerance.hang_seconds. While the pace of a job is not known, the job counts
 // as hung when it has finished no step for this time. A stated value can only lengthen the limits.
-inline constexpr double kDefaultHangSeconds = 60;
+inline double DefaultHangSeconds() { return DefaultNumber("fault_tolerance.hang_seconds"); }
 
 // Seconds of one step of `plan` if every rank had such a processor.
 inline double SlowestStepSeconds(const v1::Plan& plan) {

@@ -19,7 +19,7 @@ v1::DeviceProfile StepProfile() {
   profile.set_name("imagined");
   profile.set_memory_bytes(1 << 30);
   profile.set_float32_flops_per_second(2e9);
-  profile.set_product_efficiency(0.5);
+  profile.set_matmul_efficiency(0.5);
   profile.set_memory_bytes_per_second(1e30);
   profile.set_launch_seconds(0);
   profile.set_devices_per_island(1);
@@ -69,7 +69,7 @@ TEST(StepTime, AttentionGoesAtItsOwnRate) {
   const PlannedStep one = PlannedWith({});
   const StepTime together = TimeOf(one, StepProfile());
   v1::DeviceProfile profile = StepProfile();
-  profile.set_attention_efficiency(profile.product_efficiency());
+  profile.set_attention_efficiency(profile.matmul_efficiency());
   EXPECT_EQ(TimeOf(one, profile).seconds, together.seconds);
   // The time of attention doubles, and the rest is unchanged.
   const auto seconds_at = [&](double efficiency) {

@@ -21,7 +21,7 @@ v1::DeviceProfile PartsProfile() {
   profile.set_name("imagined");
   profile.set_memory_bytes(int64_t{1} << 40);
   profile.set_float32_flops_per_second(1e12);
-  profile.set_product_efficiency(1);
+  profile.set_matmul_efficiency(1);
   profile.set_memory_bytes_per_second(1e30);
   profile.set_launch_seconds(1e-9);
   profile.set_devices_per_island(8);

@@ -13,16 +13,32 @@ void Positive(const std::string& key, bool stated, double value, Violations& vio
   if (!stated) {
     violations.Add(key, "is absent");
   } else if (!(value > 0)) {
-    violations.Add(key, "is {}, must be above 0", value);
+    violations.AddOutOfRange(key, value, "(0, ∞)");
+  }
+}
+
+void NotNegative(const std::string& key, bool stated, double value, Violations& violations) {
+  if (!stated) {
+    violations.Add(key, "is absent");
+  } else if (!(value >= 0)) {
+    violations.AddOutOfRange(key, value, "[0, ∞)");
   }
 }
 
 void CheckLink(const std::string& key, const v1::LinkProfile& link, Violations& violations) {
   Positive(key + ".bytes_per_second", link.has_bytes_per_second(), link.bytes_per_second(),
            violations);
-  if (!link.has_latency_seconds() || link.latency_seconds() < 0) {
-    violations.Add(key + ".latency_seconds", "is absent or below 0");
-  }
+  NotNegative(key + ".latency_seconds", link.has_latency_seconds(), link.latency_seconds(),
+              violations);
+}
+
+// Replaces the earlier name of matmul_efficiency, which files of earlier versions have.
+std::string WithCurrentKeys(std::string_view text) {
+  constexpr std::string_view kEarlier = "\nproduct_efficiency:", kNow = "\nmatmul_efficiency:";
+  std::string lines = "\n" + std::string(text);
+  if (const size_t at = lines.find(kEarlier); at != std::string::npos)
+    lines.replace(at, kEarlier.size(), kNow);
+  return lines.substr(1);
 }
 
 }  // namespace
@@ -42,16 +58,13 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
     if (stated) Positive(key, true, value, violations);
   }
   for (const auto& [key, share] :
-       {std::pair("product_efficiency", profile.product_efficiency()),
+       {std::pair("matmul_efficiency", profile.matmul_efficiency()),
         std::pair("attention_efficiency", AttentionEfficiency(profile))}) {
-    if (!(share > 0) || share > 1)
-      violations.Add(key, "is {}, must be above 0 and at most 1", share);
+    if (!(share > 0) || share > 1) violations.AddOutOfRange(key, share, "(0, 1]");
   }
   Positive("memory_bytes_per_second", profile.has_memory_bytes_per_second(),
            profile.memory_bytes_per_second(), violations);
-  if (!profile.has_launch_seconds() || profile.launch_seconds() < 0) {
-    violations.Add("launch_seconds", "is absent or below 0");
-  }
+  NotNegative("launch_seconds", profile.has_launch_seconds(), profile.launch_seconds(), violations);
   Positive("devices_per_island", profile.has_devices_per_island(), profile.devices_per_island(),
            violations);
   CheckLink("island", profile.island(), violations);
@@ -61,7 +74,7 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
 
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name) {
   v1::DeviceProfile profile;
-  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &profile));
+  TROUPE_RETURN_IF_ERROR(ParseKeys(WithCurrentKeys(text), file_name, &profile));
   TROUPE_RETURN_IF_ERROR(Annotate(CheckDeviceProfile(profile), std::string(file_name)));
   return profile;
 }

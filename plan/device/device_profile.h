@@ -11,9 +11,10 @@
 namespace troupe {
 
 // Parses the YAML `text` of a profile. All keys are required except name, attention_efficiency and
-// transfers_need_cores; of the two FLOP rates at least one is required. `file_name` is used in
-// messages only. INVALID_ARGUMENT with a line "file:7: …" for every parse error, or with the errors
-// of CheckDeviceProfile.
+// transfers_need_cores; of the two FLOP rates at least one is required. product_efficiency, the
+// earlier name of matmul_efficiency, is accepted. `file_name` is used in messages only.
+// INVALID_ARGUMENT with a line "file:7: …" for every parse error, or with the errors of
+// CheckDeviceProfile.
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name);
 
 // INVALID_ARGUMENT with every key that is absent or out of range.
@@ -22,7 +23,7 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile);
 // The fraction of the peak FLOPs that attention attains.
 inline double AttentionEfficiency(const v1::DeviceProfile& profile) {
   return profile.has_attention_efficiency() ? profile.attention_efficiency()
-                                            : profile.product_efficiency();
+                                            : profile.matmul_efficiency();
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ const std::string kWhole = R"(
 name: imagined
 memory_bytes: 80000000000
 bfloat16_flops_per_second: 989.0e12
-product_efficiency: 0.7
+matmul_efficiency: 0.7
 memory_bytes_per_second: 3.35e12
 launch_seconds: 2.0e-6
 devices_per_island: 8
@@ -39,6 +39,15 @@ TEST(DeviceProfile, AWholeNumberMayHaveAnExponent) {
   EXPECT_EQ(profile->memory_bytes(), 80'000'000'000);
 }
 
+TEST(DeviceProfile, TheEarlierNameOfAKeyIsRead) {
+  std::string text = kWhole;
+  const std::string now = "matmul_efficiency";
+  const auto profile =
+      ParseDeviceProfile(text.replace(text.find(now), now.size(), "product_efficiency"), "p");
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->matmul_efficiency(), 0.7);
+}
+
 TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
   const auto refused = [](const std::string& from, const std::string& to, const char* words) {
     std::string text = kWhole;
@@ -52,11 +61,11 @@ TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
   refused("memory_bytes: ", "memory_byte: ", "nearest known key is memory_bytes");
   refused("memory_bytes: 80000000000", "", "memory_bytes is absent");
   refused("bfloat16_flops_per_second: 989.0e12", "", "float32_flops_per_second is absent");
-  refused("0.7", "1.7", "product_efficiency is 1.7, must be above 0 and at most 1");
-  refused("product_efficiency: 0.7", "product_efficiency: 0.7\nattention_efficiency: 0",
-          "attention_efficiency is 0, must be above 0 and at most 1");
+  refused("0.7", "1.7", "matmul_efficiency is 1.7, not in (0, 1]");
+  refused("matmul_efficiency: 0.7", "matmul_efficiency: 0.7\nattention_efficiency: 0",
+          "attention_efficiency is 0, not in (0, 1]");
   refused("bytes_per_second: 50.0e9", "bytes_per_second: -1",
-          "fabric.bytes_per_second is -1, must be above 0");
+          "fabric.bytes_per_second is -1, not in (0, ∞)");
   refused("latency_seconds: 3.0e-6", "latency_seconds: -1", "island.latency_seconds");
 }
 

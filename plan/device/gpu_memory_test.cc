@@ -131,7 +131,7 @@ v1::DeviceProfile ProfileWith(int64_t memory_bytes) {
   profile.set_memory_bytes(memory_bytes);
   profile.set_float32_flops_per_second(1e14);
   profile.set_bfloat16_flops_per_second(1e15);
-  profile.set_product_efficiency(0.8);
+  profile.set_matmul_efficiency(0.8);
   profile.set_memory_bytes_per_second(3e12);
   profile.set_launch_seconds(1e-6);
   profile.set_devices_per_island(8);

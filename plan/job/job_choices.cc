@@ -38,11 +38,18 @@ model::Recomputation::Mode RecomputationModeOf(const std::string& word) {
 
 }  // namespace
 
+model::RouterScore RouterScoreOf(const v1::ModelSpec& spec) {
+  return DecodeWord<v1::RouterScore>(spec.router_score()) == v1::ROUTER_SCORE_SIGMOID
+             ? model::RouterScore::kSigmoid
+             : model::RouterScore::kSoftmax;
+}
+
 JobChoices ChoicesOf(const v1::JobSpec& spec) {
   const v1::TrainingSpec& training = spec.training();
   const v1::MixedPrecision& mixed = training.mixed_precision();
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   JobChoices choices;
+  choices.router_score = RouterScoreOf(spec.model());
   choices.devices = DecodeWord<v1::Devices>(spec.devices());
   choices.compute_dtype = DTypeOf(training.compute_dtype());
   if (mixed.has_param()) choices.param_dtype = DTypeOf(mixed.param());

@@ -7,12 +7,14 @@
 
 #include "model/passes/passes.h"
 #include "model/program/float8.h"
+#include "model/program/router_score.h"
 #include "model/program/value.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
 struct JobChoices {
+  model::RouterScore router_score = model::RouterScore::kSoftmax;
   v1::Devices devices = v1::DEVICES_CPU;
   model::DType compute_dtype = model::DType::kFloat32;
   std::optional<model::DType> param_dtype;  // none: the job does not state mixed_precision
@@ -30,6 +32,9 @@ struct JobChoices {
 // Decodes the words of `spec`. An absent key, or a word that ValidateKeys refuses, has value 0 of
 // its enum. REQUIRES: defaults are filled in.
 JobChoices ChoicesOf(const v1::JobSpec& spec);
+
+// The router_score of ChoicesOf, for a model without a job.
+model::RouterScore RouterScoreOf(const v1::ModelSpec& spec);
 
 }  // namespace troupe
 

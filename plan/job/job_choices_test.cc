@@ -11,6 +11,7 @@ namespace {
 TEST(JobChoicesTest, EveryWordIsDecoded) {
   v1::JobSpec spec;
   spec.set_devices("cuda");
+  spec.mutable_model()->set_router_score("sigmoid");
   v1::TrainingSpec& training = *spec.mutable_training();
   training.set_compute_dtype("bfloat16");
   training.mutable_mixed_precision()->set_param("float32");
@@ -22,6 +23,7 @@ TEST(JobChoicesTest, EveryWordIsDecoded) {
   spec.mutable_parallelism()->set_expert_dispatch("all_gather");
   spec.mutable_checkpoint()->set_async_mode("disabled");
   const JobChoices choices = ChoicesOf(spec);
+  EXPECT_EQ(choices.router_score, model::RouterScore::kSigmoid);
   EXPECT_EQ(choices.devices, v1::DEVICES_CUDA);
   EXPECT_EQ(choices.compute_dtype, model::DType::kBFloat16);
   EXPECT_EQ(choices.param_dtype, model::DType::kFloat32);
@@ -60,6 +62,7 @@ TEST(JobChoicesTest, DefaultsOfTheStructAreThoseOfAJob) {
   v1::JobSpec spec;
   ApplyDefaults(&spec);
   const JobChoices job = ChoicesOf(spec), none;
+  EXPECT_EQ(job.router_score, none.router_score);
   EXPECT_EQ(job.devices, none.devices);
   EXPECT_EQ(job.compute_dtype, none.compute_dtype);
   EXPECT_EQ(job.param_dtype, none.param_dtype);

@@ -122,7 +122,14 @@ void ComputeParallelismDefaults(v1::ParallelismSpec* parallelism) {
 
 }  // namespace
 
-const char* KnownPresets() { return "tiny, llama-124m, llama-1b, llama-8b"; }
+std::string KnownPresets() {
+  std::string names;
+  for (const Preset& preset : kPresets) {
+    if (!names.empty()) names += ", ";
+    names += preset.name;
+  }
+  return names;
+}
 
 bool IsKnownPreset(std::string_view name) { return FindPreset(name) != nullptr; }
 

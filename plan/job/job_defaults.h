@@ -3,6 +3,7 @@
 #ifndef TROUPE_PLAN_JOB_JOB_DEFAULTS_H_
 #define TROUPE_PLAN_JOB_JOB_DEFAULTS_H_
 
+#include <string>
 #include <string_view>
 
 #include "troupe/v1/job.pb.h"
@@ -15,7 +16,7 @@ namespace troupe {
 void ApplyDefaults(v1::JobSpec* spec);
 
 // The names of the presets for messages: "tiny, llama-124m, …".
-const char* KnownPresets();
+std::string KnownPresets();
 bool IsKnownPreset(std::string_view name);
 
 }  // namespace troupe

@@ -72,10 +72,11 @@ TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
 }
 
 TEST(JobDefaultsTest, ConstantsForAnAbsentKeyAreItsDefault) {
+  const double final_save_seconds = FinalSaveSeconds(v1::JobSpec());
   v1::JobSpec spec;
   ApplyDefaults(&spec);
-  EXPECT_EQ(spec.fault_tolerance().hang_seconds(), kDefaultHangSeconds);
-  EXPECT_EQ(spec.checkpoint().final_save_seconds(), kFinalSaveSeconds);
+  EXPECT_EQ(spec.fault_tolerance().hang_seconds(), DefaultHangSeconds());
+  EXPECT_EQ(spec.checkpoint().final_save_seconds(), final_save_seconds);
 }
 
 TEST(JobDefaultsTest, AnImportedModelGetsNoDefaults) {

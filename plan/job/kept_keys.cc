@@ -60,9 +60,9 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
   const v1::TrainingSpec& training = spec.training();
   const bool trained = state.step() > 0;
   if (trained && training.steps() <= state.step()) {
-    violations.Add("training.steps",
-                   "is {}, must be above the {} steps that the checkpoint has completed",
-                   training.steps(), state.step());
+    violations.AddNotAbove(
+        "training.steps", training.steps(),
+        fmt::format("the {} steps that the checkpoint has completed", state.step()));
   }
   if (trained && training.seed() != state.seed()) {
     violations.Add("training.seed",

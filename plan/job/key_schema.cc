@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 
 #include "base/check.h"
+#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 namespace {
 
+using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::EnumValueDescriptor;
 using google::protobuf::FieldDescriptor;
@@ -42,8 +45,32 @@ std::string BoundText(double bound) {
 
 }  // namespace
 
+const FieldDescriptor& KeyField(std::string_view path) {
+  const Descriptor* message = v1::JobSpec::descriptor();
+  const FieldDescriptor* field = nullptr;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    field = message == nullptr
+                ? nullptr
+                : message->FindFieldByName(std::string(path.substr(begin, end - begin)));
+    TROUPE_CHECK(field != nullptr, "a job has no key {}", path);
+    message = field->message_type();
+    begin = end + 1;
+  }
+  return *field;
+}
+
 const v1::KeyOptions& KeyOptionsOf(const FieldDescriptor& field) {
   return field.options().GetExtension(v1::key);
+}
+
+double DefaultNumber(std::string_view path) {
+  const std::string& text = KeyOptionsOf(KeyField(path)).default_();
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  TROUPE_CHECK(error == std::errc() && end == text.data() + text.size(),
+               "the default of {} is \"{}\", not a number", path, text);
+  return number;
 }
 
 std::string WordOf(const EnumValueDescriptor& value) {
@@ -64,8 +91,12 @@ std::vector<std::string> WordsOf(const FieldDescriptor& field) {
 }
 
 std::optional<int> FindWordIn(const EnumDescriptor& type, std::string_view word) {
+  // Searches compare many words, so none is built.
+  const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
+  const size_t prefix = PrefixLength(type.name());
   for (int i = 0; i < type.value_count(); ++i) {
-    if (WordOf(*type.value(i)) == word) return type.value(i)->number();
+    const std::string_view name = type.value(i)->name();
+    if (std::ranges::equal(name.substr(prefix), word, {}, lower)) return type.value(i)->number();
   }
   return std::nullopt;
 }

@@ -15,8 +15,15 @@
 
 namespace troupe {
 
+// The field of the job file at `path`, such as "parallelism.expert_dispatch". REQUIRES: the schema
+// has the path.
+const google::protobuf::FieldDescriptor& KeyField(std::string_view path);
+
 // The option of a field; its default instance for a field without the option.
 const v1::KeyOptions& KeyOptionsOf(const google::protobuf::FieldDescriptor& field);
+
+// The default of the number at `path`. REQUIRES: its option `key` states a number.
+double DefaultNumber(std::string_view path);
 
 // The word for a value of an enum: "inverse_sqrt" for DECAY_TYPE_INVERSE_SQRT of DecayType.
 std::string WordOf(const google::protobuf::EnumValueDescriptor& value);

@@ -67,6 +67,13 @@ TEST(KeySchemaTest, WordsAreTheNamesOfTheEnumWithoutItsPrefix) {
   EXPECT_THAT(WordsOf(Key(v1::JobSpec::descriptor(), "name")), testing::IsEmpty());
 }
 
+TEST(KeySchemaTest, AKeyIsFoundByItsPath) {
+  EXPECT_EQ(&KeyField("training.float8.recipe"), &Key(v1::Float8Spec::descriptor(), "recipe"));
+  EXPECT_EQ(&KeyField("devices"), &Key(v1::JobSpec::descriptor(), "devices"));
+  EXPECT_EQ(DefaultNumber("optimizer.lr"), 3e-4);
+  EXPECT_EQ(DefaultNumber("training.steps"), 1000);
+}
+
 TEST(KeySchemaTest, AnUnknownWordIsNone) {
   EXPECT_EQ(FindWord<v1::DecayType>("wsd"), v1::DECAY_TYPE_WSD);
   EXPECT_EQ(FindWord<v1::DecayType>("exponential"), std::nullopt);

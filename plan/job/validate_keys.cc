@@ -15,7 +15,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 
-constexpr size_t kShownBytes = 200;  // at most, of a text in a violation
+constexpr size_t kShownBytes = 200;  // at most, of a pattern in a violation
 
 // Walks over the messages of a spec.
 class KeyValidator {
@@ -91,7 +91,7 @@ class KeyValidator {
 
   void CheckRange(auto value, const v1::KeyOptions& options, const std::string& path) {
     if (IsInRange(options, static_cast<double>(value))) return;
-    violations_->Add(path, "is {}, not in {}", value, RangeText(options));
+    violations_->AddOutOfRange(path, value, RangeText(options));
   }
 
   void CheckText(const std::string& text, const FieldDescriptor& field, const std::string& path) {
@@ -114,8 +114,7 @@ class KeyValidator {
     if (std::ranges::count(KeyOptionsOf(field).words_not_built(), text) > 0) {
       violations_->Add(path, "is {}, which this build does not support", text);
     } else {
-      violations_->Add(path, "is \"{}\", not one of {}", text.substr(0, kShownBytes),
-                       fmt::join(words, ", "));
+      violations_->AddUnknownWord(path, text, fmt::format("{}", fmt::join(words, ", ")));
     }
   }
 

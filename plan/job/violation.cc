@@ -3,6 +3,28 @@
 #include "google/rpc/error_details.pb.h"
 
 namespace troupe {
+namespace {
+
+constexpr size_t kShownWordBytes = 200;  // at most, of an unknown word
+
+}  // namespace
+
+void Violations::AddUnknownWord(std::string field, std::string_view word, std::string_view words) {
+  Add(std::move(field), "is \"{}\", not one of {}", word.substr(0, kShownWordBytes), words);
+}
+
+void Violations::AddProductTooLarge(std::string field, int64_t value, std::string_view factor,
+                                    std::string_view limit) {
+  Add(std::move(field), "is {}, and its product with {} is above {}", value, factor, limit);
+}
+
+void Violations::AddNotMultiple(std::string field, int64_t value, std::string_view unit) {
+  Add(std::move(field), "is {}, not a multiple of {}", value, unit);
+}
+
+void Violations::AddNotDivisor(std::string field, int64_t value, std::string_view multiple) {
+  Add(std::move(field), "is {}, which does not divide {}", value, multiple);
+}
 
 Status Violations::ToStatus(StatusCode code) const {
   if (list_.empty()) return OkStatus();

@@ -31,12 +31,55 @@ class Violations {
     list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...)});
   }
 
+  // The next functions write the texts of the kinds of violations that several fields share. The
+  // last argument names what `value` is compared with, "model.num_experts = 8", and may add a
+  // reason.
+
+  // `words` lists the allowed words, "cpu, cuda".
+  void AddUnknownWord(std::string field, std::string_view word, std::string_view words);
+
+  // `range` is an interval, "(0, 1]".
+  template <typename T>
+  void AddOutOfRange(std::string field, const T& value, std::string_view range) {
+    Add(std::move(field), "is {}, not in {}", value, range);
+  }
+
+  template <typename T>
+  void AddTooLarge(std::string field, const T& value, std::string_view limit) {
+    Add(std::move(field), "is {}, above {}", value, limit);
+  }
+
+  template <typename T>
+  void AddTooSmall(std::string field, const T& value, std::string_view limit) {
+    Add(std::move(field), "is {}, below {}", value, limit);
+  }
+
+  // `value` has to be larger than `limit`.
+  template <typename T>
+  void AddNotAbove(std::string field, const T& value, std::string_view limit) {
+    Add(std::move(field), "is {}, not above {}", value, limit);
+  }
+
+  // The product of `value` and `factor` is larger than `limit`.
+  void AddProductTooLarge(std::string field, int64_t value, std::string_view factor,
+                          std::string_view limit);
+
+  void AddNotMultiple(std::string field, int64_t value, std::string_view unit);
+
+  void AddNotDivisor(std::string field, int64_t value, std::string_view multiple);
+
+  // With this `value`, `other` has to be a multiple of `unit`.
+  template <typename T>
+  void AddIndivisible(std::string field, const T& value, std::string_view other,
+                      std::string_view unit) {
+    Add(std::move(field), "is {}, but {} is not a multiple of {}", value, other, unit);
+  }
+
   // Adds a violation of `field` if both are above 0 and `degree` does not divide `value`, the value
   // of `other`.
   void AddUnlessDivides(const char* field, int64_t degree, const char* other, int64_t value) {
-    if (degree > 0 && value > 0 && value % degree != 0) {
-      Add(field, "is {}, which does not divide {} = {}", degree, other, value);
-    }
+    if (degree > 0 && value > 0 && value % degree != 0)
+      AddNotDivisor(field, degree, fmt::format("{} = {}", other, value));
   }
 
   // Whether `field` is refused. Relations to a key that is refused by itself need no check.

@@ -5,6 +5,32 @@
 namespace troupe {
 namespace {
 
+TEST(Violations, EachKindHasOneText) {
+  Violations violations;
+  violations.AddUnknownWord("a", "x", "y, z");
+  violations.AddOutOfRange("b", 2.5, "(0, 1]");
+  violations.AddTooLarge("c", 9, "d = 8");
+  violations.AddTooSmall("c", 7, "d = 8");
+  violations.AddNotAbove("c", 8, "d = 8");
+  violations.AddProductTooLarge("e", 5, "f = 6", "29");
+  violations.AddNotMultiple("g", 3, "2: a reason");
+  violations.AddNotDivisor("g", 3, "h = 4");
+  violations.AddIndivisible("g", "ring", "h = 4", "3");
+  violations.AddUnlessDivides("g", 2, "h", 4);
+  violations.AddUnlessDivides("g", 3, "h", 5);
+  EXPECT_EQ(Message(violations.ToStatus()),
+            "a is \"x\", not one of y, z\n"
+            "b is 2.5, not in (0, 1]\n"
+            "c is 9, above d = 8\n"
+            "c is 7, below d = 8\n"
+            "c is 8, not above d = 8\n"
+            "e is 5, and its product with f = 6 is above 29\n"
+            "g is 3, not a multiple of 2: a reason\n"
+            "g is 3, which does not divide h = 4\n"
+            "g is ring, but h = 4 is not a multiple of 3\n"
+            "g is 3, which does not divide h = 5");
+}
+
 TEST(RefuseData, SaysAFieldAndItsValueOnce) {
   v1::JobSpec spec;
   spec.mutable_model()->set_vocab_size(100);

@@ -16,7 +16,7 @@ namespace {
 v1::DeviceProfile BlockProfile() {
   v1::DeviceProfile profile;
   profile.set_float32_flops_per_second(1e12);
-  profile.set_product_efficiency(0.8);
+  profile.set_matmul_efficiency(0.8);
   profile.set_memory_bytes_per_second(1e11);
   profile.set_launch_seconds(1e-6);
   profile.set_devices_per_island(2);

@@ -32,13 +32,13 @@ struct Tables {
 
 class ChunkBounds {
  public:
-  ChunkBounds(const v1::JobSpec& spec, const Mesh& mesh, const model::ModelConfig& model,
-              const LeastSeconds& seconds)
-      : shards_(spec, mesh, seconds),
+  ChunkBounds(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
+              const model::ModelConfig& model, const LeastSeconds& seconds)
+      : shards_(spec, choices, mesh, seconds),
         table_(static_cast<double>(model.hidden_size) *
                std::ceil(static_cast<double>(model.vocab_size) / mesh.degree(Axis::kTensor))),
         saves_(!spec.activation_recomputation().has_num_layers() ||
-               ChoicesOf(spec).recomputation == model::Recomputation::Mode::kNone) {}
+               choices.recomputation == model::Recomputation::Mode::kNone) {}
 
   BoundedChunk Of(ChunkCosts costs, const Tables& tables) const {
     ShardedElements of;
@@ -70,11 +70,11 @@ class ChunkBounds {
 };
 
 // Bytes of the activations of one microbatch between two stages.
-double BoundaryBytes(const v1::JobSpec& spec, const Mesh& mesh) {
+double BoundaryBytes(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh) {
   const int64_t rows = spec.training().micro_batch_size() * spec.training().sequence_length() /
                        mesh.degree(Axis::kContext);
   const int64_t shares = spec.parallelism().sequence_parallel() ? mesh.degree(Axis::kTensor) : 1;
-  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+  const bool bfloat16 = choices.compute_dtype == model::DType::kBFloat16;
   return static_cast<double>(rows / shares * spec.model().hidden_size()) * (bfloat16 ? 2 : 4);
 }
 
@@ -178,10 +178,12 @@ std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const Named
                              stages == 1 || stage_ranks % profile_.devices_per_island() == 0);
   const BlockCosts* const costs = CostsOf(spec, seconds);
   if (costs == nullptr) return std::nullopt;
-  const ChunkBounds bounds(spec, mesh, model_, seconds);
+  const JobChoices choices = ChoicesOf(spec);
+  const ChunkBounds bounds(spec, choices, mesh, model_, seconds);
   const auto placed = ChunksByRank(named.kind, shape);
   const double transfer =
-      stages == 1 ? 0 : seconds.Of({1, BoundaryBytes(spec, mesh)}, stage_ranks * (stages - 1));
+      stages == 1 ? 0
+                  : seconds.Of({1, BoundaryBytes(spec, choices, mesh)}, stage_ranks * (stages - 1));
   StepBound step(microbatches, SplitsBackward(named.kind));
   double bytes = 0;
   for (int rank = 0; rank < stages; ++rank) {

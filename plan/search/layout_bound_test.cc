@@ -99,7 +99,7 @@ class Sample {
     profile.set_memory_bytes(int64_t{1} << 50);
     profile.set_float32_flops_per_second(Magnitude(1e9, 1e13));
     profile.set_bfloat16_flops_per_second(Magnitude(1e9, 1e13));
-    profile.set_product_efficiency(0.7);
+    profile.set_matmul_efficiency(0.7);
     profile.set_attention_efficiency(One(2) ? 0.3 : 0.9);
     profile.set_memory_bytes_per_second(Magnitude(1e8, 1e12));
     profile.set_launch_seconds(One(3) ? 0 : Magnitude(1e-8, 1e-4));

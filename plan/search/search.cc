@@ -7,11 +7,13 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "model/pattern.h"
 #include "plan/job/job_defaults.h"
+#include "plan/job/key_schema.h"
 #include "plan/job/violation.h"
 #include "plan/layout/mesh.h"
 #include "plan/search/layout_bound.h"
@@ -24,13 +26,13 @@
 namespace troupe {
 namespace {
 
-constexpr std::array kModes = {"none", "selective", "full"};
+constexpr std::string_view kMode = "activation_recomputation.mode";
 
 // A layout with the least recomputation that may still fit.
 struct Candidate {
   v1::JobSpec spec;               // with this mode of recomputation
   std::vector<std::string> keys;  // without it
-  size_t mode = 0;                // index into kModes
+  size_t mode = 0;                // index into Search::modes_
   double seconds_at_least = 0;
   int64_t bytes_at_least = 0;
   std::optional<StatusOr<LayoutEstimate>> estimate;
@@ -124,9 +126,9 @@ class Search {
     result_.rejected.push_back({keys, std::move(reason)});
   }
 
-  // Rejects the layout with kModes[first] and with more recomputation.
+  // Rejects the layout with modes_[first] and with more recomputation.
   void RejectModes(const Candidate& candidate, size_t first, const std::string& reason) {
-    for (size_t mode = first; mode < kModes.size(); ++mode)
+    for (size_t mode = first; mode < modes_.size(); ++mode)
       Reject(KeysWith(candidate, mode), reason);
   }
 
@@ -142,15 +144,17 @@ class Search {
   void RejectMode(size_t index, std::string reason) {
     Candidate& candidate = candidates_[index];
     Reject(KeysWith(candidate, candidate.mode), std::move(reason));
-    if (++candidate.mode == kModes.size()) return;
+    if (++candidate.mode == modes_.size()) return;
     candidate.estimate.reset();
     Bound(&candidate);
     EnqueueOrReject(index);
   }
 
-  static std::vector<std::string> KeysWith(const Candidate& candidate, size_t mode) {
+  std::string ModeKey(size_t mode) const { return fmt::format("{}={}", kMode, modes_[mode]); }
+
+  std::vector<std::string> KeysWith(const Candidate& candidate, size_t mode) const {
     std::vector<std::string> keys = candidate.keys;
-    keys.push_back(fmt::format("activation_recomputation.mode={}", kModes[mode]));
+    keys.push_back(ModeKey(mode));
     return keys;
   }
 
@@ -210,10 +214,10 @@ class Search {
     const int64_t data_ranks = Mesh(spec.parallelism()).data_ranks();
     const int64_t samples = spec.training().global_batch_size() / data_ranks;
     if (samples == 0 || spec.training().global_batch_size() % data_ranks != 0) {
-      Reject(keys,
-             fmt::format("training.global_batch_size {} is not a multiple of the {} data ranks",
-                         spec.training().global_batch_size(), data_ranks));
-      return;
+      Violations violations;
+      violations.AddNotMultiple("training.global_batch_size", spec.training().global_batch_size(),
+                                fmt::format("the {} data ranks", data_ranks));
+      return Reject(keys, FirstViolation(violations.ToStatus()));
     }
     for (int64_t size = 1; size <= samples; size *= 2) {
       if (samples % size != 0) break;
@@ -221,9 +225,9 @@ class Search {
       std::vector<std::string> all = keys;
       all.push_back(fmt::format("training.micro_batch_size={}", size));
       // Relations do not depend on recomputation: one refusal is valid for all modes.
-      spec.mutable_activation_recomputation()->set_mode(kModes[0]);
+      spec.mutable_activation_recomputation()->set_mode(modes_[0]);
       if (const Status valid = Validate(spec); !valid.ok()) {
-        all.push_back(fmt::format("activation_recomputation.mode={}", kModes[0]));
+        all.push_back(ModeKey(0));
         Reject(all, FirstViolation(valid));
         continue;
       }
@@ -243,7 +247,7 @@ class Search {
 
   // Sets the bounds of a candidate's mode.
   void Bound(Candidate* candidate) {
-    candidate->spec.mutable_activation_recomputation()->set_mode(kModes[candidate->mode]);
+    candidate->spec.mutable_activation_recomputation()->set_mode(modes_[candidate->mode]);
     const LayoutBound bound = bounds_.Of(candidate->spec);
     candidate->bytes_at_least = bound.bytes;
     // More recomputation takes no less time; rounding may not put it before less of it.
@@ -332,6 +336,9 @@ class Search {
   const v1::DeviceProfile& profile_;
   const SearchOptions& options_;
   const model::ModelConfig model_;
+  // The modes of recomputation in the order of their enum, where each recomputes more than the one
+  // before it.
+  const std::vector<std::string> modes_ = WordsOf(KeyField(kMode));
   LayoutBounds bounds_;
   std::vector<Candidate> candidates_;
   // The candidates that are not decided yet, by the bound of their seconds; values are indices.

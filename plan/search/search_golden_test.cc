@@ -85,25 +85,25 @@ struct Topology {
 constexpr Topology kTopologies[] = {
     {"islands of eight H100",
      "name: h100\nmemory_bytes: 85899345920\nfloat32_flops_per_second: 60e12\n"
-     "bfloat16_flops_per_second: 989e12\nproduct_efficiency: 0.7\n"
+     "bfloat16_flops_per_second: 989e12\nmatmul_efficiency: 0.7\n"
      "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\ndevices_per_island: 8\n"
      "island: {bytes_per_second: 450e9, latency_seconds: 3.0e-6}\n"
      "fabric: {bytes_per_second: 50e9, latency_seconds: 6.0e-6}\n"},
     {"pairs with 24 GB on a slow fabric",
      "name: pairs\nmemory_bytes: 24000000000\nfloat32_flops_per_second: 30e12\n"
-     "bfloat16_flops_per_second: 150e12\nproduct_efficiency: 0.8\nattention_efficiency: 0.4\n"
+     "bfloat16_flops_per_second: 150e12\nmatmul_efficiency: 0.8\nattention_efficiency: 0.4\n"
      "memory_bytes_per_second: 1e12\nlaunch_seconds: 4.0e-6\ndevices_per_island: 2\n"
      "island: {bytes_per_second: 30e9, latency_seconds: 5.0e-6}\n"
      "fabric: {bytes_per_second: 3e9, latency_seconds: 3.0e-5}\n"},
     {"processors of hosts with four",
      "name: processors\nmemory_bytes: 16000000000\nfloat32_flops_per_second: 2e12\n"
-     "bfloat16_flops_per_second: 4e12\nproduct_efficiency: 0.9\nattention_efficiency: 0.3\n"
+     "bfloat16_flops_per_second: 4e12\nmatmul_efficiency: 0.9\nattention_efficiency: 0.3\n"
      "memory_bytes_per_second: 1e11\nlaunch_seconds: 2.0e-6\ndevices_per_island: 4\n"
      "island: {bytes_per_second: 6e9, latency_seconds: 1.0e-6}\n"
      "fabric: {bytes_per_second: 1e9, latency_seconds: 2.0e-5}\ntransfers_need_cores: true\n"},
     {"islands of three",
      "name: threes\nmemory_bytes: 40000000000\nfloat32_flops_per_second: 20e12\n"
-     "bfloat16_flops_per_second: 300e12\nproduct_efficiency: 0.6\n"
+     "bfloat16_flops_per_second: 300e12\nmatmul_efficiency: 0.6\n"
      "memory_bytes_per_second: 2e12\nlaunch_seconds: 0\ndevices_per_island: 3\n"
      "island: {bytes_per_second: 100e9, latency_seconds: 0}\n"
      "fabric: {bytes_per_second: 20e9, latency_seconds: 1.0e-5}\n"},

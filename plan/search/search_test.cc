@@ -28,7 +28,7 @@ v1::DeviceProfile Profile() {
   profile.set_memory_bytes(int64_t{80} << 30);
   profile.set_float32_flops_per_second(60e12);
   profile.set_bfloat16_flops_per_second(989e12);
-  profile.set_product_efficiency(0.7);
+  profile.set_matmul_efficiency(0.7);
   profile.set_memory_bytes_per_second(3.35e12);
   profile.set_launch_seconds(2e-6);
   profile.set_devices_per_island(8);
@@ -120,7 +120,7 @@ TEST(SearchLayouts, RejectsByNameAndNumbers) {
     return texts;
   }();
   EXPECT_THAT(reasons,
-              Contains(HasSubstr("global_batch_size 16 is not a multiple of the 6 data ranks")));
+              Contains(HasSubstr("global_batch_size is 16, not a multiple of the 6 data ranks")));
   EXPECT_THAT(reasons, Contains(HasSubstr("; a device has 0.02 GB")));
   EXPECT_THAT(SearchToText(*found), HasSubstr("rejected:"));
   EXPECT_EQ(SearchLayouts(Job({"model.preset=tiny", "training.compute_dtype=bfloat16"}),

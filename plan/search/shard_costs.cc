@@ -3,16 +3,15 @@
 #include <algorithm>
 
 #include "model/pattern.h"
-#include "plan/job/job_choices.h"
 #include "plan/validate/reshard.h"
 
 namespace troupe {
 
 using model::Axis;
 
-ShardCosts::ShardCosts(const v1::JobSpec& spec, const Mesh& mesh, const LeastSeconds& seconds)
+ShardCosts::ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
+                       const LeastSeconds& seconds)
     : seconds_(seconds) {
-  const JobChoices choices = ChoicesOf(spec);
   const auto bytes_of = [](model::DType dtype) { return dtype == model::DType::kBFloat16 ? 2 : 4; };
   element_ = bytes_of(choices.compute_dtype);
   reduced_ = bytes_of(choices.reduce_dtype);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 #include "plan/search/block_costs.h"
 #include "plan/search/work.h"
@@ -21,8 +22,10 @@ struct ShardedElements {
 
 class ShardCosts {
  public:
-  // Keeps a reference to `seconds`. REQUIRES: `spec` is a valid job, its defaults are filled in.
-  ShardCosts(const v1::JobSpec& spec, const Mesh& mesh, const LeastSeconds& seconds);
+  // Keeps a reference to `seconds`; `choices` are those of `spec`. REQUIRES: `spec` is a valid job,
+  // its defaults are filled in.
+  ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
+             const LeastSeconds& seconds);
 
   // Bytes of parameters, copies, gradients and moments.
   double StateBytes(double elements) const;

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "model/pattern.h"
-#include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
+#include "plan/job/key_schema.h"
 #include "plan/layout/mesh.h"
 #include "plan/layout/partition.h"
 #include "plan/schedules/schedules.h"
@@ -93,6 +93,13 @@ class Variants {
       list_.push_back(*std::move(made));
   }
 
+  // Adds a variant for each word of an enumerated key; the default needs no key.
+  void Words(std::string_view key) {
+    const google::protobuf::FieldDescriptor& field = KeyField(key);
+    for (const std::string& word : WordsOf(field))
+      Add({{key, word == KeyOptionsOf(field).default_() ? "" : word}});
+  }
+
   void Schedules() {
     const v1::ParallelismSpec& stated = stated_.parallelism();
     const bool is_free = !stated.has_pipeline_parallel_schedule();
@@ -165,7 +172,7 @@ class Variants {
   void ContextMethods() {
     if (stated_.parallelism().has_context_parallel_method() || mesh_.degree(Axis::kContext) == 1)
       return;
-    for (const char* method : {"", "all_to_all"}) Add({{kContextMethod, method}});
+    Words(kContextMethod);
   }
 
   void Dispatch() {
@@ -174,7 +181,7 @@ class Variants {
         mesh_.degree(Axis::kExpert) * mesh_.degree(Axis::kTensor) == 1) {
       return;
     }
-    for (const char* dispatch : {"", "all_gather"}) Add({{kDispatch, dispatch}});
+    Words(kDispatch);
   }
 
   const v1::JobSpec& stated_;

@@ -25,7 +25,7 @@ v1::DeviceProfile VariantsProfile() {
   profile.set_name("imagined");
   profile.set_memory_bytes(int64_t{1} << 40);
   profile.set_float32_flops_per_second(1e12);
-  profile.set_product_efficiency(1);
+  profile.set_matmul_efficiency(1);
   profile.set_memory_bytes_per_second(1e30);
   profile.set_launch_seconds(0);
   profile.set_devices_per_island(8);

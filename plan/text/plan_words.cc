@@ -139,11 +139,11 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
         spec.training().sequence_length(), spec.model().max_position_embeddings()));
   }
   const double hang_seconds = spec.fault_tolerance().hang_seconds();
-  if (spec.fault_tolerance().has_hang_seconds() && hang_seconds < kDefaultHangSeconds) {
+  if (spec.fault_tolerance().has_hang_seconds() && hang_seconds < DefaultHangSeconds()) {
     lines.push_back(
         fmt::format("fault_tolerance.hang_seconds = {} has no effect: it can only lengthen the "
                     "limit, which is {} until a job's pace is known and then follows the pace",
-                    hang_seconds, kDefaultHangSeconds));
+                    hang_seconds, DefaultHangSeconds()));
   }
   for (std::string& line : KeyWarnings(spec)) lines.push_back(std::move(line));
   for (std::string& line : IdlePrecisionLines(spec, plan)) lines.push_back(std::move(line));

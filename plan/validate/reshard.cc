@@ -31,8 +31,7 @@ void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violati
   const int run = ShardRun(parallelism);
   const int64_t shards = parallelism.data_parallel_shard_degree();
   if (text != "true" && !KeepsGathered(parallelism) && run == 0) {
-    violations->Add(field, "is \"{}\", must be true, false or a number of data_shard neighbours",
-                    text.substr(0, 200));
+    violations->AddUnknownWord(field, text, "true, false, a number of data_shard neighbours");
   }
   if (parallelism.zero_stage() != 3) {
     violations->Add(field, "is {}, but parallelism.zero_stage is {}: parameters are not sharded",
@@ -46,7 +45,7 @@ void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violati
                     "state true instead",
                     run, degree);
   } else if (run > 0 && shards > 0 && !IsCutIntoRuns(shards, run)) {
-    violations->Add(field, "is {}, which does not divide {} = {}", run, degree, shards);
+    violations->AddNotDivisor(field, run, fmt::format("{} = {}", degree, shards));
   }
 }
 

@@ -63,7 +63,8 @@ TEST(Reshard, RefusesOthersByNameAndNumbers) {
   EXPECT_THAT(Refusals(Spec("2", 4, 2)),
               ElementsAre("is 2, but parallelism.zero_stage is 2: parameters are not sharded"));
   for (const char* text : {"", "0", "-2", "+2", "02", "2.0", " 2", "2x", "maybe", "99999999999"}) {
-    EXPECT_THAT(Refusals(Spec(text, 12)), ElementsAre(HasSubstr("must be true, false or a number")))
+    EXPECT_THAT(Refusals(Spec(text, 12)),
+                ElementsAre(HasSubstr("not one of true, false, a number")))
         << text;
     EXPECT_EQ(ShardRun(Spec(text, 12)), 0) << text;
   }
@@ -90,7 +91,7 @@ v1::DeviceProfile EvenProfile() {
   profile.set_name("imagined");
   profile.set_memory_bytes(int64_t{80} << 30);
   profile.set_float32_flops_per_second(60e12);
-  profile.set_product_efficiency(0.7);
+  profile.set_matmul_efficiency(0.7);
   profile.set_memory_bytes_per_second(3e12);
   profile.set_launch_seconds(2e-6);
   profile.set_devices_per_island(2);

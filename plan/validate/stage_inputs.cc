@@ -10,7 +10,6 @@
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/key_effects.h"
-#include "plan/job/key_schema.h"
 #include "plan/schedules/schedule.h"
 #include "plan/validate/reshard.h"
 
@@ -50,13 +49,11 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
   }
   config.norm_eps = spec.norm_eps();
   config.hidden_dropout = spec.hidden_dropout();
-  const auto score = DecodeWord<v1::RouterScore>(spec.router_score());
   config.experts = {.num_experts = spec.num_experts(),
                     .num_experts_per_tok = spec.num_experts_per_tok(),
                     .moe_intermediate_size = spec.moe_intermediate_size(),
                     .num_shared_experts = spec.num_shared_experts(),
-                    .score = score == v1::ROUTER_SCORE_SIGMOID ? model::RouterScore::kSigmoid
-                                                               : model::RouterScore::kSoftmax,
+                    .score = RouterScoreOf(spec),
                     .norm_topk_prob = spec.norm_topk_prob(),
                     .aux_loss_coef = spec.router_aux_loss_coef(),
                     .z_loss_coef = spec.router_z_loss_coef(),

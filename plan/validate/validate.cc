@@ -9,6 +9,7 @@
 #include "model/program/op.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"
+#include "plan/job/key_blocks.h"
 #include "plan/job/violation.h"
 #include "plan/validate/reshard.h"
 #include "plan/validate/validate_axes.h"
@@ -36,7 +37,7 @@ class Validator {
     Training();
     Degrees();
     Sharding();
-    ValidateAxes(spec_, &violations_);
+    ValidateAxes(spec_, choices_, &violations_);
     ValidatePipeline(spec_, &violations_);
     Checkpoint();
     if (violations_.empty()) ValidateWeightDecay(spec_, &violations_);
@@ -68,7 +69,7 @@ class Validator {
   void Model() {
     const auto& model = spec_.model();
     if (model.has_preset() && !IsKnownPreset(model.preset())) {
-      violations_.Add("model.preset", "is \"{}\", not one of {}", model.preset(), KnownPresets());
+      violations_.AddUnknownWord("model.preset", model.preset(), KnownPresets());
       return;
     }
     if (model.has_from() && !From()) return;
@@ -127,27 +128,27 @@ class Validator {
     const auto& model = spec_.model();
     const int64_t head_dim = model.head_dim();
     if (!model.has_head_dim()) {
-      violations_.Add(
-          "model.num_attention_heads",
-          "is {}, which does not divide model.hidden_size = {}; state model.head_dim, or a divisor",
-          heads, model.hidden_size());
+      violations_.AddNotDivisor(
+          "model.num_attention_heads", heads,
+          fmt::format("model.hidden_size = {}; state model.head_dim, or a divisor",
+                      model.hidden_size()));
     } else if (IsRefused("model.head_dim")) {
       return;
     } else if (head_dim % 2 != 0) {
-      violations_.Add("model.head_dim", "is {}, must be even: RoPE rotates pairs", head_dim);
+      violations_.AddNotMultiple("model.head_dim", head_dim, "2: RoPE rotates pairs");
     } else if (head_dim * heads > kMaxSize) {
-      violations_.Add("model.head_dim",
-                      "is {}, and its product with model.num_attention_heads = {} is above {}",
-                      head_dim, heads, kMaxSize);
+      violations_.AddProductTooLarge("model.head_dim", head_dim,
+                                     fmt::format("model.num_attention_heads = {}", heads),
+                                     fmt::to_string(kMaxSize));
     }
   }
 
   void RopeScaling() {
     const auto& scaling = spec_.model().rope_scaling();
     if (scaling.high_freq_factor() <= scaling.low_freq_factor()) {
-      violations_.Add("model.rope_scaling.high_freq_factor",
-                      "is {}, must be above model.rope_scaling.low_freq_factor = {}",
-                      scaling.high_freq_factor(), scaling.low_freq_factor());
+      violations_.AddNotAbove(
+          "model.rope_scaling.high_freq_factor", scaling.high_freq_factor(),
+          fmt::format("model.rope_scaling.low_freq_factor = {}", scaling.low_freq_factor()));
     }
   }
 
@@ -157,19 +158,20 @@ class Validator {
     const int64_t experts = model.num_experts(), top_k = model.num_experts_per_tok();
     if (!model.has_num_experts()) {
       violations_.Add("model.num_experts",
-                      "is required, because model.pattern = \"{}\" has a block E",
-                      model.pattern().substr(0, 200));
+                      "is required, because model.pattern = \"{}\" has a block {}",
+                      model.pattern().substr(0, 200), BlocksWith(&model::BlockKind::has_experts));
     } else if (!IsRefused("model.num_experts") && !IsRefused("model.num_experts_per_tok") &&
                top_k > experts) {
-      violations_.Add("model.num_experts_per_tok", "is {}, above model.num_experts = {}", top_k,
-                      experts);
+      violations_.AddTooLarge("model.num_experts_per_tok", top_k,
+                              fmt::format("model.num_experts = {}", experts));
     }
     if (!IsRefused("model.num_shared_experts") && !IsRefused("model.moe_intermediate_size") &&
         !IsRefused("model.intermediate_size") &&
         model.num_shared_experts() * model.moe_intermediate_size() > kMaxSize) {
-      violations_.Add("model.num_shared_experts",
-                      "is {}, and its product with model.moe_intermediate_size = {} is above {}",
-                      model.num_shared_experts(), model.moe_intermediate_size(), kMaxSize);
+      violations_.AddProductTooLarge(
+          "model.num_shared_experts", model.num_shared_experts(),
+          fmt::format("model.moe_intermediate_size = {}", model.moe_intermediate_size()),
+          fmt::to_string(kMaxSize));
     }
   }
 
@@ -193,10 +195,10 @@ class Validator {
       BatchSplit();
       if (!IsRefused("training.sequence_length") &&
           training.micro_batch_size() * training.sequence_length() > (int64_t{1} << 30)) {
-        violations_.Add(
-            "training.micro_batch_size",
-            "is {}, and its product with training.sequence_length = {} is above 2^30 tokens",
-            training.micro_batch_size(), training.sequence_length());
+        violations_.AddProductTooLarge(
+            "training.micro_batch_size", training.micro_batch_size(),
+            fmt::format("training.sequence_length = {}", training.sequence_length()),
+            "2^30 tokens");
       }
     }
     Dropout();
@@ -219,9 +221,9 @@ class Validator {
     const double probability = spec_.model().hidden_dropout();
     if (!IsRefused("model.hidden_dropout") && probability > 0 &&
         spec_.training().steps() > std::numeric_limits<int32_t>::max()) {
-      violations_.Add("training.steps",
-                      "is {}, must be at most 2^31 - 1 with model.hidden_dropout = {}",
-                      spec_.training().steps(), probability);
+      violations_.AddTooLarge(
+          "training.steps", spec_.training().steps(),
+          fmt::format("2^31 - 1, the limit with model.hidden_dropout = {}", probability));
     }
   }
 
@@ -237,14 +239,13 @@ class Validator {
     const __int128 unit =
         static_cast<__int128>(replicas) * shards * experts * spec_.training().micro_batch_size();
     if (spec_.training().global_batch_size() % unit != 0) {
-      violations_.Add(
-          "training.global_batch_size",
-          "is {}, not a multiple of data_parallel_replicate_degree = {} times {}{}"
-          "micro_batch_size = {}",
-          spec_.training().global_batch_size(), replicas,
-          shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
-          experts == 1 ? "" : fmt::format("expert_parallel_degree = {} times ", experts),
-          spec_.training().micro_batch_size());
+      violations_.AddNotMultiple(
+          "training.global_batch_size", spec_.training().global_batch_size(),
+          fmt::format(
+              "data_parallel_replicate_degree = {} times {}{}micro_batch_size = {}", replicas,
+              shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
+              experts == 1 ? "" : fmt::format("expert_parallel_degree = {} times ", experts),
+              spec_.training().micro_batch_size()));
     }
   }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/pattern.h"
-#include "plan/job/job_choices.h"
+#include "plan/job/key_blocks.h"
 
 namespace troupe {
 namespace {
@@ -15,13 +15,22 @@ namespace {
 // square: some seconds at this limit.
 constexpr int64_t kMostStageSteps = int64_t{1} << 14;
 
+// The letters of the blocks with experts, "E".
+std::string ExpertBlocks() { return BlocksWith(&model::BlockKind::has_experts); }
+
 // Rows of a microbatch on one context rank.
 int64_t RowsOfMicrobatch(const v1::JobSpec& spec) {
   const int64_t context = std::max<int64_t>(1, spec.parallelism().context_parallel_degree());
   return spec.training().micro_batch_size() * spec.training().sequence_length() / context;
 }
 
-void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
+// Names this number of rows in a violation.
+std::string RowsText(int64_t rows) {
+  return fmt::format("the number of rows of a microbatch on a context rank, {},", rows);
+}
+
+void ValidateContextAxis(const v1::JobSpec& spec, const JobChoices& choices,
+                         Violations* violations) {
   const auto& parallelism = spec.parallelism();
   const char* field = "parallelism.context_parallel_degree";
   const int64_t context = parallelism.context_parallel_degree();
@@ -29,24 +38,25 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
   if (context <= 1 || tensor < 1) return;
   const int64_t tokens = spec.training().sequence_length();
   if (tokens % (2 * context) != 0) {
-    violations->Add(field,
-                    "is {}, but training.sequence_length = {} is not a multiple of 2 × {}: every "
-                    "rank has a head and a tail chunk",
-                    context, tokens, context);
+    violations->AddIndivisible(
+        field, context, fmt::format("training.sequence_length = {}", tokens),
+        fmt::format("2 × {}: every rank has a head and a tail chunk", context));
   }
-  if (ChoicesOf(spec).context_method != v1::CONTEXT_METHOD_ALL_TO_ALL) return;
+  if (choices.context_method != v1::CONTEXT_METHOD_ALL_TO_ALL) return;
   for (const auto& [name, heads] :
        {std::pair("model.num_attention_heads", spec.model().num_attention_heads()),
         std::pair("model.num_key_value_heads", spec.model().num_key_value_heads())}) {
     if (heads % (tensor * context) == 0) continue;
-    violations->Add(field,
-                    "is {}, but {} = {} is not a multiple of tensor {} × context {}: all_to_all "
-                    "gives each rank whole heads (context_parallel_method: ring does not)",
-                    context, name, heads, tensor, context);
+    violations->AddIndivisible(
+        field, context, fmt::format("{} = {}", name, heads),
+        fmt::format("tensor {} × context {}: all_to_all gives each rank whole heads "
+                    "(context_parallel_method: ring does not)",
+                    tensor, context));
   }
 }
 
-void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
+void ValidateProgramSize(const v1::JobSpec& spec, const JobChoices& choices,
+                         Violations* violations) {
   const auto& parallelism = spec.parallelism();
   const auto pattern = model::ExpandPattern(spec.model().pattern());
   const int64_t stages = parallelism.pipeline_parallel_degree();
@@ -54,7 +64,7 @@ void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
   if (!pattern.ok() || stages < 1 || context < 1) return;
   const auto of_stage = [stages](int64_t blocks) { return (blocks + stages - 1) / stages; };
   const int64_t blocks = of_stage(static_cast<int64_t>(pattern->size()));
-  const int64_t rings = ChoicesOf(spec).context_method == v1::CONTEXT_METHOD_ALL_TO_ALL
+  const int64_t rings = choices.context_method == v1::CONTEXT_METHOD_ALL_TO_ALL
                             ? 0
                             : of_stage(model::CountBlocks(*pattern, &model::BlockKind::attends));
   if (rings == 0 || context - 1 <= (kMostStageSteps - 4 * blocks) / rings) return;
@@ -65,20 +75,20 @@ void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
       context, blocks, rings, context - 1, 4 * blocks + rings * (context - 1), kMostStageSteps);
 }
 
-void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
+void ValidateExpertAxis(const v1::JobSpec& spec, const JobChoices& choices,
+                        Violations* violations) {
   const char* field = "parallelism.expert_parallel_degree";
   const int64_t expert = spec.parallelism().expert_parallel_degree();
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
   if (!model::HasExperts(spec.model().pattern())) {
-    if (expert > 1) {
-      violations->Add(field, "is {}, but model.pattern = \"{}\" has no block E", expert,
-                      spec.model().pattern().substr(0, 200));
-    }
+    const auto refuse = [&](const char* key, int64_t degree) {
+      violations->Add(key, "is {}, but model.pattern = \"{}\" has no block {}", degree,
+                      spec.model().pattern().substr(0, 200), ExpertBlocks());
+    };
+    if (expert > 1) refuse(field, expert);
     if (spec.parallelism().has_expert_tensor_parallel_degree()) {
-      violations->Add("parallelism.expert_tensor_parallel_degree",
-                      "is {}, but model.pattern = \"{}\" has no block E",
-                      spec.parallelism().expert_tensor_parallel_degree(),
-                      spec.model().pattern().substr(0, 200));
+      refuse("parallelism.expert_tensor_parallel_degree",
+             spec.parallelism().expert_tensor_parallel_degree());
     }
     return;
   }
@@ -108,25 +118,26 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
                       split, tensor);
     }
     if (expert >= 1 && spec.model().num_experts() % (expert * tensor) != 0) {
-      violations->Add(
-          split,
-          "is 1, but model.num_experts = {} is not a multiple of expert_parallel_degree {} × "
-          "tensor_parallel_degree {}, over which experts are distributed",
-          spec.model().num_experts(), expert, tensor);
+      violations->AddIndivisible(
+          split, parts, fmt::format("model.num_experts = {}", spec.model().num_experts()),
+          fmt::format(
+              "expert_parallel_degree {} × tensor_parallel_degree {}, over which experts are "
+              "distributed",
+              expert, tensor));
     }
     const int64_t rows = RowsOfMicrobatch(spec);
-    if (ChoicesOf(spec).expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
-      violations->Add(
-          "parallelism.expert_dispatch",
-          "is all_gather, but the {} rows of a microbatch on a context rank are not a multiple of "
-          "tensor_parallel_degree = {}: all_gather over expert × tensor needs equal parts",
-          rows, tensor);
+    if (choices.expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
+      violations->AddIndivisible(
+          "parallelism.expert_dispatch", spec.parallelism().expert_dispatch(), RowsText(rows),
+          fmt::format(
+              "tensor_parallel_degree = {}: all_gather over expert × tensor needs equal parts",
+              tensor));
     }
   } else if (spec.model().has_moe_intermediate_size() &&
              spec.model().moe_intermediate_size() < tensor) {
-    violations->Add("parallelism.tensor_parallel_degree",
-                    "is {}, above model.moe_intermediate_size = {}", tensor,
-                    spec.model().moe_intermediate_size());
+    violations->AddTooLarge(
+        "parallelism.tensor_parallel_degree", tensor,
+        fmt::format("model.moe_intermediate_size = {}", spec.model().moe_intermediate_size()));
   }
 }
 
@@ -146,16 +157,15 @@ void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
   if (model::HasExperts(spec.model().pattern())) {
     violations->Add(
         field,
-        "is {}, but model.pattern = \"{}\" has a block E, whose routers need all rows at once",
-        parts, spec.model().pattern().substr(0, 200));
+        "is {}, but model.pattern = \"{}\" has a block {}, whose routers need all rows at once",
+        parts, spec.model().pattern().substr(0, 200), ExpertBlocks());
   }
   const int64_t rows = RowsOfMicrobatch(spec);
   const int64_t shares = parallelism.sequence_parallel() ? tensor : 1;
   if (rows % (parts * shares) != 0) {
-    violations->Add(field,
-                    "is {}, but the {} rows of a microbatch on a context rank are not a multiple "
-                    "of {} × {}, the tensor ranks that shard them",
-                    parts, rows, parts, shares);
+    violations->AddIndivisible(
+        field, parts, RowsText(rows),
+        fmt::format("{} × {}, the tensor ranks that shard the rows", parts, shares));
   }
 }
 
@@ -166,8 +176,9 @@ void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
   const int64_t heads = spec.model().num_key_value_heads();
   if (tensor < 1 || heads < 1) return;
   if (heads % tensor != 0 && tensor % heads != 0) {
-    violations->Add(field, "is {}, must divide or be a multiple of model.num_key_value_heads = {}",
-                    tensor, heads);
+    violations->AddNotDivisor(
+        field, tensor,
+        fmt::format("model.num_key_value_heads = {} and is not a multiple of it", heads));
   }
   if (heads < tensor && spec.parallelism().shard_whole_matrices()) {
     violations->Add("parallelism.shard_whole_matrices",
@@ -179,7 +190,7 @@ void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
 
 }  // namespace
 
-void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
+void ValidateAxes(const v1::JobSpec& spec, const JobChoices& choices, Violations* violations) {
   // Products of degrees out of range could overflow to 0, a divisor below.
   for (const char* const degree :
        {"tensor_parallel_degree", "context_parallel_degree", "expert_parallel_degree"}) {
@@ -193,8 +204,8 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
   ValidateKeyValueHeads(spec, violations);
   violations->AddUnlessDivides(field, tensor, "model.hidden_size", model.hidden_size());
   violations->AddUnlessDivides(field, tensor, "model.intermediate_size", model.intermediate_size());
-  ValidateContextAxis(spec, violations);
-  ValidateProgramSize(spec, violations);
+  ValidateContextAxis(spec, choices, violations);
+  ValidateProgramSize(spec, choices, violations);
   const auto& training = spec.training();
   const int64_t rows = training.micro_batch_size() * training.sequence_length();
   if (spec.parallelism().sequence_parallel() && rows > 0 && rows < tensor) {
@@ -211,9 +222,10 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
                     "stated: no matrix is sharded");
   }
   if (tensor > model.vocab_size() && model.vocab_size() > 0) {
-    violations->Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());
+    violations->AddTooLarge(field, tensor,
+                            fmt::format("model.vocab_size = {}", model.vocab_size()));
   }
-  ValidateExpertAxis(spec, violations);
+  ValidateExpertAxis(spec, choices, violations);
 }
 
 }  // namespace troupe

@@ -44,9 +44,8 @@ void ValidateBlend(const v1::DataSpec& data, Violations* violations) {
   }
   for (int i = 0; i < data.blend_size(); ++i) {
     if (data.blend(i).weight() < sum * kLeastShare) {
-      violations->Add(fmt::format("data.blend[{}].weight", i),
-                      "is {}, below 2^-20 of the sum of all weights {}", data.blend(i).weight(),
-                      sum);
+      violations->AddTooSmall(fmt::format("data.blend[{}].weight", i), data.blend(i).weight(),
+                              fmt::format("2^-20 of the sum of all weights {}", sum));
     }
   }
 }

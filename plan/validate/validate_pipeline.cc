@@ -38,14 +38,14 @@ void ValidateSplitPoints(const v1::ParallelismSpec& parallelism, int64_t pieces,
     violations->Add(field, "has {} entries, but {} stages × chunks need {}", points.size(), pieces,
                     pieces - 1);
   }
-  int64_t before = 0;
-  for (const int64_t point : points) {
-    if (point <= before || point >= blocks) {
-      violations->Add(field, "has {}, must be above {} and below the {} blocks", point, before,
-                      blocks);
-      return;
-    }
-    before = point;
+  for (int i = 0; i < points.size(); ++i) {
+    const int64_t before = i == 0 ? 0 : points[i - 1];
+    if (points[i] > before && points[i] < blocks) continue;
+    violations->AddOutOfRange(
+        fmt::format("{}[{}]", field, i), points[i],
+        fmt::format("({}, {}): above the point before it and below the number of blocks", before,
+                    blocks));
+    return;
   }
 }
 
@@ -59,7 +59,7 @@ void ValidatePipeline(const v1::JobSpec& spec, Violations* violations) {
   const auto named = FindSchedule(name);
   const bool automatic = name == kAutoSchedule;
   if (!named && !automatic) {
-    violations->Add(field, "is \"{}\", not one of {}", name, KnownSchedules());
+    violations->AddUnknownWord(field, name, KnownSchedules());
   }
   if (violations->Has("parallelism.pipeline_parallel_degree")) return;
   // If the user states no number, auto uses as many chunks as the split points make.

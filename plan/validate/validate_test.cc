@@ -114,7 +114,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
           {"model.num_key_value_heads=3", "model.num_key_value_heads",
            "is 3, which does not divide model.num_attention_heads = 8"},
-          {"model.head_dim=31", "model.head_dim", "is 31, must be even"},
+          {"model.head_dim=31", "model.head_dim", "is 31, not a multiple of 2: RoPE rotates pairs"},
           {"model.norm_eps=0", "model.norm_eps", "is 0"},
           {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
           {"model.num_experts=8", "model.num_experts", "has no block E"},
@@ -195,7 +195,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"parallelism.pipeline_parallel_split_points=[2]",
            "parallelism.pipeline_parallel_split_points", "has 1 entries"},
           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_split_points: [4, 2]}",
-           "parallelism.pipeline_parallel_split_points", "has 2, must be above 4"},
+           "parallelism.pipeline_parallel_split_points[1]", "is 2, not in (4, 8)"},
           {"activation_recomputation.mode=some", "activation_recomputation.mode", "\"some\""},
           {"activation_recomputation={mode: full, num_layers: 0}",
            "activation_recomputation.num_layers", "0"},
@@ -335,12 +335,13 @@ TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
            {{"parallelism.tensor_parallel_parts=2"},
             "is 2, but parallelism.tensor_parallel_degree = 1"},
            {{"parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 7}"},
-            "is 7, but the 256 rows of a microbatch on a context rank are not a multiple of 7 × 1"},
+            "is 7, but the number of rows of a microbatch on a context rank, 256, is not a "
+            "multiple of 7 × 1"},
            {{"parallelism={tensor_parallel_degree: 2, sequence_parallel: true, "
              "tensor_parallel_parts: "
              "4}",
              "training.sequence_length=68"},
-            "68 rows of a microbatch on a context rank are not a multiple of 4 × 2"},
+            "rows of a microbatch on a context rank, 68, is not a multiple of 4 × 2"},
            {{"model.pattern=(AE)x2", "model.num_experts=8", "model.moe_intermediate_size=8",
              "parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 2}"},
             "whose routers need all rows at once"}}) {
@@ -371,8 +372,8 @@ TEST(ValidateTest, KeyValueHeadsAreCutOrSharedByTensorRanks) {
   for (const int heads : {1, 2, 4, 8, 24})
     EXPECT_THAT(refusals(heads, 4, none), ElementsAre()) << heads;
   const char* neither =
-      "parallelism.tensor_parallel_degree is 6, must divide or be a multiple of "
-      "model.num_key_value_heads = 4";
+      "parallelism.tensor_parallel_degree is 6, which does not divide model.num_key_value_heads = "
+      "4 and is not a multiple of it";
   EXPECT_THAT(refusals(4, 6, none), ElementsAre(neither));
   EXPECT_THAT(
       refusals(

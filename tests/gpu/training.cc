@@ -30,7 +30,7 @@ constexpr int64_t kMostIds = 4096;  // distinct synthetic ids: few enough to occ
 
 StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& data) {
   if (!IsKnownPreset(options.preset)) {
-    return InvalidArgument("preset is {}, must be one of {}", options.preset, KnownPresets());
+    return InvalidArgument("preset is \"{}\", not one of {}", options.preset, KnownPresets());
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :

@@ -47,8 +47,6 @@ const std::map<std::string, std::string> kReasons = {
     {"coordinator/engine/stall_guard.h", "floor under the heartbeat: shorter gaps are scheduling"},
     {"coordinator/job/timed_checkpoint.cc", "pause before a checkpoint by time is tried again"},
     {"kernels/cuda/runtime/cuda_device.h", "default of an option that ranks always state"},
-    {"plan/cost/fault_cost.h", "default of checkpoint.final_save_seconds, an option"},
-    {"plan/cost/slowest_step.h", "default of fault_tolerance.hang_seconds, an option"},
     {"worker/daemon/burn_in_actor.h",
      "defaults of options: what a burn-in may take beyond its own seconds"},
     {"worker/daemon/coordinator_stream.cc",

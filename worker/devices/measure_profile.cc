@@ -198,7 +198,7 @@ StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
   profile.set_memory_bytes(probed[0].memory_bytes());
   profile.set_float32_flops_per_second(peak.float32 / devices);
   profile.set_bfloat16_flops_per_second(peak.bfloat16 / devices);
-  profile.set_product_efficiency(attained.matmuls);
+  profile.set_matmul_efficiency(attained.matmuls);
   profile.set_attention_efficiency(attained.attention);
   profile.set_memory_bytes_per_second(MemoryRate() / devices);
   profile.set_launch_seconds(LaunchSeconds());
@@ -227,7 +227,7 @@ StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& 
   profile.set_float32_flops_per_second(
       known_or(device.peak_flops_float32(), rates.float32_matmuls));
   profile.set_bfloat16_flops_per_second(peak);
-  profile.set_product_efficiency(std::min(1.0, rates.bfloat16_matmuls / peak));
+  profile.set_matmul_efficiency(std::min(1.0, rates.bfloat16_matmuls / peak));
   profile.set_attention_efficiency(std::min(1.0, rates.attention / peak));
   profile.set_memory_bytes_per_second(rates.bytes);
   profile.set_launch_seconds(rates.launch_seconds);
@@ -262,14 +262,14 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
   };
   return fmt::format(
       "name: \"{}\"\nmemory_bytes: {}\nfloat32_flops_per_second: {:.4e}\n"
-      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3g}\nattention_efficiency: "
+      "bfloat16_flops_per_second: {:.4e}\nmatmul_efficiency: {:.3g}\nattention_efficiency: "
       "{:.3g}\n"
       "memory_bytes_per_second: {:.4e}\nlaunch_seconds: {:.3e}\ndevices_per_island: {}\nisland: "
       "{}\n"
       "# One host cannot measure a fabric: these are the island's figures.\nfabric: {}\n"
       "transfers_need_cores: {}\n",
       profile.name(), profile.memory_bytes(), profile.float32_flops_per_second(),
-      profile.bfloat16_flops_per_second(), profile.product_efficiency(),
+      profile.bfloat16_flops_per_second(), profile.matmul_efficiency(),
       AttentionEfficiency(profile), profile.memory_bytes_per_second(), profile.launch_seconds(),
       profile.devices_per_island(), link(profile.island()), link(profile.fabric()),
       profile.transfers_need_cores());

@@ -20,7 +20,7 @@ TEST(MeasureProfile, WritesWhatThePlannerReads) {
   EXPECT_EQ(read->float32_flops_per_second(), 5e11);
   EXPECT_EQ(read->devices_per_island(), 2);
   EXPECT_TRUE(read->transfers_need_cores());
-  for (const double share : {read->product_efficiency(), read->attention_efficiency()}) {
+  for (const double share : {read->matmul_efficiency(), read->attention_efficiency()}) {
     EXPECT_GT(share, 0);
     EXPECT_LT(share, 1);
   }
@@ -35,10 +35,10 @@ TEST(MeasureProfile, WritesWhatThePlannerReads) {
 
 TEST(MeasureProfile, KeepsTheSmallestShares) {
   v1::DeviceProfile profile;
-  profile.set_product_efficiency(2e-4);
+  profile.set_matmul_efficiency(2e-4);
   profile.set_attention_efficiency(3e-5);
   const std::string text = ToYaml(profile);
-  EXPECT_NE(text.find("product_efficiency: 0.0002\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("matmul_efficiency: 0.0002\n"), std::string::npos) << text;
   EXPECT_NE(text.find("attention_efficiency: 3e-05\n"), std::string::npos) << text;
 }
 
@@ -50,7 +50,7 @@ TEST(MeasureProfile, IsFoundForAsManyDevicesNextToThePeakOfThisProcessor) {
   profile.set_memory_bytes(1 << 30);
   profile.set_float32_flops_per_second(1e11);
   profile.set_bfloat16_flops_per_second(2e11);
-  profile.set_product_efficiency(0.9);
+  profile.set_matmul_efficiency(0.9);
   profile.set_memory_bytes_per_second(1e10);
   profile.set_launch_seconds(1e-6);
   profile.set_devices_per_island(2);
@@ -106,7 +106,7 @@ TEST(MeasureDeviceProfile, IsWhatThePlannerReadsAndIsFoundByWhatItIsOf) {
       WriteFileDurably(files, folder.Child(kDeviceProfileFile), AsBytes(ToYaml(*measured))).ok());
   const auto found = FindDeviceProfile(files, {"", folder.path()}, devices);
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_GT(found->product_efficiency(), 0);
+  EXPECT_GT(found->matmul_efficiency(), 0);
   devices[0].mutable_kind()->set_versions("driver 2");
   const auto other = FindDeviceProfile(files, {folder.path()}, devices);
   EXPECT_EQ(other.status().code(), StatusCode::kNotFound);

@@ -12,9 +12,9 @@ struct LearningRateSchedule {
   double peak = 0;  // optimizer.lr
   int64_t warmup_steps = 0;
   v1::DecayType decay_type = v1::DECAY_TYPE_CONSTANT;
-  int64_t decay_steps = 0;   // step at which linear, cosine and wsd end
-  double decay_ratio = 0.1;  // wsd: fraction of decay_steps in which the rate decays
-  double min_factor = 0;     // lower limit as a fraction of `peak`
+  int64_t decay_steps = 0;  // step at which linear, cosine and wsd end
+  double decay_ratio = 0;   // wsd: fraction of decay_steps in which the rate decays
+  double min_factor = 0;    // lower limit as a fraction of `peak`
 };
 
 // With s = step (from 1) and w = warmup_steps, the rate is `peak` times:
