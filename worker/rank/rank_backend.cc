@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/runtime/device_loss.h"
 #include "plan/job/job_choices.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/rank/cuda_backend.h"
 
 namespace troupe {
@@ -31,7 +31,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOpt
     auto made = MakeCudaRankBackend(options);
     // The device is unavailable now; no other rank is the cause.
     if (made.status().code() == StatusCode::kUnavailable)
-      return WithCause(made.status(), kCauseDevice);
+      return WithCause(made.status(), cause::kDeviceFault);
     return made;
   }
   return kernels::CpuBackend::Make({.threads = options.threads});
@@ -39,7 +39,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOpt
 
 Status WithDeviceFault(Status status) {
   const bool lost = !kernels::cuda::DeviceLossOf(status).empty();
-  return lost ? WithCause(std::move(status), kCauseDevice) : status;
+  return lost ? WithCause(std::move(status), cause::kDeviceFault) : status;
 }
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
 // none; errors of the device.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options);
 
-// Returns `status`, with the cause kCauseDevice if this process has lost its device.
+// Returns `status`, with cause::kDeviceFault attached if this process has lost its device.
 Status WithDeviceFault(Status status);
 
 }  // namespace troupe
