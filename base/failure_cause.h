@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-// The one list of causes; no other product code writes these words. A rank reports those of the
+// The one list of causes; no other product code writes these words. A worker reports those of the
 // first group, the coordinator finds those of the second.
 namespace cause {
 
