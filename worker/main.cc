@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -240,6 +241,9 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   return config;
 }
 
+// Prints one line of JSON.
+void PrintJson(const nlohmann::ordered_json& json) { fmt::print("{}\n", json.dump()); }
+
 int Fail(const Status& status) {
   fmt::print(stderr, "troupe-worker: {}\n", Message(status));
   return kFailed;
@@ -301,8 +305,10 @@ int RunBurnIn(const Flags& flags) {
     const std::string name =
         shares_cores ? flags.devices.kind : fmt::format("{}:{}", flags.devices.kind, device);
     if (const auto& report = reports[device]; report.ok()) {
-      fmt::print("{{\"device\":\"{}\",\"rounds\":{},\"flops\":{:.3e},\"bytes\":{:.3e}}}\n", name,
-                 report->rounds, report->flops, report->bytes);
+      PrintJson({{"device", name},
+                 {"rounds", report->rounds},
+                 {"flops", report->flops},
+                 {"bytes", report->bytes}});
     } else {
       code = Fail(Annotate(report.status(), name));
     }
@@ -322,7 +328,7 @@ int MeasureAndWrite(const Flags& flags) {
                             AsBytes(ToYaml(profile)));
   };
   if (const Status written = write(); !written.ok()) return Fail(written);
-  fmt::print("{{\"float32\":{:.6e},\"bfloat16\":{:.6e}}}\n", peak->float32, peak->bfloat16);
+  PrintJson({{"float32", peak->float32}, {"bfloat16", peak->bfloat16}});
   return 0;
 }
 
