@@ -22,6 +22,8 @@
 #include "cli/cluster/process.h"
 #include "cli/cluster/supervisor.h"
 #include "cli/commands.h"
+#include "plan/device/device_traits.h"
+#include "plan/device/worker_devices.h"
 
 namespace troupe {
 namespace {
@@ -40,8 +42,6 @@ constexpr NumberFlag<int> kWorkersFlag{
      "number of worker daemons; a running cluster can only grow (default: that of the former run, "
      "else 1)"},
     {1, kMostWorkers}};
-constexpr TextFlag kDevicesFlag{"--devices", "KIND:N",
-                                "devices of each worker, cpu:N or cuda:N (default: cpu:1)"};
 constexpr NumberFlag<int> kDevicesPerWorkerFlag{
     {"--devices-per-worker", "N", "the same as --devices cpu:N"}, {1, kWorkerDevicesMax}};
 constexpr NumberFlag<int> kPortFlag{
@@ -62,6 +62,15 @@ constexpr NumberFlag<int64_t> kLogBytesFlag{
 constexpr NumberFlag<int> kLogFilesFlag{
     {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"},
     {0, kMostLogFiles}};
+
+// The help text names the kinds that this build has.
+const TextFlag& DevicesFlag() {
+  static const std::string& help =
+      *new std::string(fmt::format("devices of each worker, {} (default: {})",
+                                   WorkerDevicesForms(" or "), WorkerDevices().ToText()));
+  static const TextFlag kFlag{"--devices", "KIND:N", help.c_str()};
+  return kFlag;
+}
 
 StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
   const std::string& folder = *line.Get(kDataDirFlag);
@@ -93,19 +102,19 @@ StatusOr<ClusterFile> ReadCurrentFile(const std::string& folder) {
 // if neither is given.
 StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int workers,
                                       const WorkerDevices& otherwise) {
-  const std::string stated = line.Get(kDevicesFlag).value_or("");
+  const std::string stated = line.Get(DevicesFlag()).value_or("");
   const std::optional<int> number = line.Get(kDevicesPerWorkerFlag);
   if (stated.empty() && !number) return otherwise;
-  const WorkerDevices processors{.kind = "cpu", .count = number.value_or(1)};
+  const WorkerDevices processors{.count = number.value_or(1)};
   if (stated.empty()) return processors;
   StatusOr<WorkerDevices> devices = ParseWorkerDevices(stated);
   if (!devices.ok()) return devices.status();
   if (number && *devices != processors) {
-    return InvalidArgument("--devices is {} but --devices-per-worker is {}, which means cpu:{}",
-                           stated, *number, *number);
+    return InvalidArgument("--devices is {} but --devices-per-worker is {}, which means {}", stated,
+                           *number, processors.ToText());
   }
   // Each worker uses the first devices of its host.
-  if (devices->kind == "cuda" && workers > 1) {
+  if (!DeviceTraitsOf(devices->kind).shares_host_cores && workers > 1) {
     return InvalidArgument(
         "--devices is {} and --workers is {}: all workers would have the same GPUs; start one "
         "worker, which has all of them",
@@ -456,7 +465,7 @@ std::vector<Command> ClusterCommands() {
       {.name = "up",
        .summary = "Starts a local cluster in --data-dir, or its missing processes; returns when "
                   "all workers are ready.",
-       .flags = {&kWorkersFlag, &kDevicesFlag, &kDevicesPerWorkerFlag, &kPortFlag,
+       .flags = {&kWorkersFlag, &DevicesFlag(), &kDevicesPerWorkerFlag, &kPortFlag,
                  &kDetectionSecondsFlag, &kKeepEndedFlag, &kLogBytesFlag, &kLogFilesFlag},
        .cluster = ClusterUse::kFolder,
        .run = Up},

@@ -65,18 +65,14 @@ std::string ProcessName(const v1::RankTrace& trace, const v1::Job& job) {
   std::string name = fmt::format("rank {}", trace.rank());
   for (const v1::RankStatus& rank : job.ranks()) {
     if (rank.rank() != trace.rank()) continue;
-    const auto& at = rank.coordinates();
-    const auto& mesh = job.layout();
+    const Json degrees = MessageToJson(job.layout());
+    const Json coordinates = MessageToJson(rank.coordinates());
     std::string where;
-    const auto add = [&](const char* axis, int degree, int coordinate) {
-      if (degree > 1) where += fmt::format("{}{} {}", where.empty() ? "" : ", ", axis, coordinate);
-    };
-    add("pipe", mesh.pipe(), at.pipe());
-    add("data_replicate", mesh.data_replicate(), at.data_replicate());
-    add("data_shard", mesh.data_shard(), at.data_shard());
-    add("context", mesh.context(), at.context());
-    add("expert", mesh.expert(), at.expert());
-    add("tensor", mesh.tensor(), at.tensor());
+    for (const auto& degree : degrees.items()) {  // in the order of the mesh's axes
+      if (degree.value().get<int>() <= 1) continue;
+      where += fmt::format("{}{} {}", where.empty() ? "" : ", ", degree.key(),
+                           coordinates.at(degree.key()).get<int>());
+    }
     if (!where.empty()) name += fmt::format(" ({})", where);
     name += " on " + rank.worker();
   }

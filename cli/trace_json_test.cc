@@ -80,5 +80,24 @@ TEST(TraceJsonTest, EachKindHasItsLaneAndOverlappingCollectivesLanesOfTheirOwn) 
                                           "data_shard (gradient)", "data_shard (gradient) 2"));
 }
 
+TEST(TraceJsonTest, AProcessHasTheCoordinatesOfItsRankOnAxesOfSeveralRanks) {
+  v1::TraceJobResponse trace;
+  trace.add_ranks()->set_rank(2);
+  v1::Job job;
+  v1::MeshDegrees& mesh = *job.mutable_layout();
+  mesh.set_pipe(2);
+  mesh.set_data_replicate(1);
+  mesh.set_data_shard(1);
+  mesh.set_context(1);
+  mesh.set_expert(1);
+  mesh.set_tensor(2);
+  v1::RankStatus& rank = *job.add_ranks();
+  rank.set_rank(2);
+  rank.set_worker("worker-1");
+  rank.mutable_coordinates()->set_pipe(1);
+  const Json json = TraceToJson(trace, job);
+  EXPECT_EQ(json["traceEvents"][0]["args"]["name"], "rank 2 (pipe 1, tensor 0) on worker-1");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -60,6 +60,7 @@ Communicator::Communicator(collective_internal::Engine* engine,
 Communicator::~Communicator() = default;
 
 const std::string& Communicator::axis() const { return group_->axis; }
+Purpose Communicator::purpose() const { return group_->purpose; }
 const std::string& Communicator::name() const { return group_->name; }
 std::span<const int> Communicator::global_ranks() const { return group_->global_ranks; }
 uint64_t Communicator::running_digest() const { return engine_->Digest(*group_); }

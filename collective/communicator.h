@@ -99,6 +99,7 @@ class Communicator {
   int rank() const { return rank_; }  // the caller's rank in the group
   int size() const { return size_; }
   const std::string& axis() const;  // "tensor", "pipe", …
+  Purpose purpose() const;          // the default one of its operations
   const std::string& name() const;  // unique in the network, such as "tensor/0" or "pipe/0>1"
   std::span<const int> global_ranks() const;  // in group order
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -112,8 +113,9 @@ int Main(int argc, char** argv) {
           ? std::string()
           : fmt::format("http://{}:{}/metrics", options.metrics_listen.substr(0, metrics_colon),
                         (*server)->metrics_port());
-  fmt::print("{{\"address\":\"{}\",\"metrics\":\"{}\",\"pid\":{}}}\n", (*server)->address(),
-             metrics, getpid());
+  const nlohmann::ordered_json ready = {
+      {"address", (*server)->address()}, {"metrics", metrics}, {"pid", getpid()}};
+  fmt::print("{}\n", ready.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   std::fflush(stdout);
   LogInfo("coordinator", "listens on {}", (*server)->address());
   int signal_number = 0;

@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "base/log_rotation.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
+#include "plan/device/device_traits.h"
 #include "plan/device/worker_devices.h"
 #include "plan/layout/worker_name.h"
 #include "worker/daemon/core_table.h"
@@ -36,17 +39,17 @@
 #include "worker/devices/measure_profile.h"
 #include "worker/devices/nvml.h"
 #include "worker/rank/affinity.h"
-#include "worker/rank/cuda_backend.h"
 #include "worker/rank/rank_backend.h"
 #include "worker/rank/rank_process.h"
 
 namespace troupe {
 namespace {
 
+// `{0}`: the forms of --devices.
 constexpr char kUsage[] =
-    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [FLAG …]
-       troupe-worker --measure-peak --data-dir DIR [--devices cpu:N|cuda:N]
-       troupe-worker --burn-in SECONDS --devices cpu:N|cuda:N
+    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices {0} [FLAG …]
+       troupe-worker --measure-peak --data-dir DIR [--devices {0}]
+       troupe-worker --burn-in SECONDS --devices {0}
        troupe-worker --list-failpoints)";
 constexpr char kFooter[] =
     "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 wrong "
@@ -59,8 +62,7 @@ constexpr int kBurnInMaxSeconds = 7 * 24 * 3600;
 struct Flags {
   std::string coordinator;
   std::string name;
-  std::string device_kind = "cpu";
-  int devices = 0;
+  WorkerDevices devices = {.count = 0};  // count 0: the flag is not given
   std::string island;
   std::string host;
   std::string data_directory = ".";
@@ -76,21 +78,29 @@ struct Flags {
   std::optional<RankDescriptors> rank_process;
 };
 
+// Returns "cpu:N: N devices that …; cuda:N: …".
+std::string DevicesHelp() {
+  std::string help;
+  for (const std::string_view kind : BuiltDeviceKinds()) {
+    help += fmt::format("{}{}:N: {}", help.empty() ? "" : "; ", kind,
+                        DeviceTraitsOf(kind).shares_host_cores
+                            ? "N devices that share the cores of this host"
+                            : "the first N such devices of this host");
+  }
+  return help;
+}
+
 void AddDaemonFlags(FlagParser& parser, Flags* flags) {
   parser.AddText({"--coordinator", "HOST:PORT",
                   "address of the coordinator, which the worker dials until it answers"},
                  &flags->coordinator);
   parser.AddText({"--name", "NAME", "name of this worker, unique in the cluster: [A-Za-z0-9._-]"},
                  &flags->name);
-  parser.AddParsed(
-      {"--devices", "cpu:N|cuda:N",
-       "cpu:N: N devices that share the cores of this host; cuda:N: the first N GPUs of this host"},
-      [flags](const std::string& value) -> Status {
-        TROUPE_ASSIGN_OR_RETURN(const WorkerDevices stated, ParseWorkerDevices(value));
-        flags->device_kind = stated.kind;
-        flags->devices = stated.count;
-        return OkStatus();
-      });
+  parser.AddParsed({"--devices", WorkerDevicesForms("|"), DevicesHelp()},
+                   [flags](const std::string& value) -> Status {
+                     TROUPE_ASSIGN_OR_RETURN(flags->devices, ParseWorkerDevices(value));
+                     return OkStatus();
+                   });
   parser.AddText({"--island", "NAME",
                   "workers joined by the fastest fabric have the same island (default: the host)"},
                  &flags->island);
@@ -167,13 +177,13 @@ Status CompleteFlags(Flags* flags) {
   }
   if (flags->log_directory.empty()) flags->log_directory = JoinPath(flags->data_directory, "logs");
   if (flags->measure_peak) return OkStatus();
-  if (flags->burn_in_seconds && flags->devices > 0) return OkStatus();
+  if (flags->burn_in_seconds && flags->devices.count > 0) return OkStatus();
   if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
   if (flags->coordinator.empty()) return InvalidArgument("--coordinator is required");
   if (flags->name.empty()) return InvalidArgument("--name is required");
   if (const Status good = CheckWorkerName(flags->name); !good.ok())
     return InvalidArgument("--name is \"{}\": the {}", flags->name, Message(good));
-  if (flags->devices == 0) return InvalidArgument("--devices is required");
+  if (flags->devices.count == 0) return InvalidArgument("--devices is required");
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", flags->coordinator, 1));
   if (!flags->metrics_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", flags->metrics_listen, 0));
@@ -197,11 +207,8 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   config.cluster = flags.coordinator;
   config.host_cores = ProbeHostCores();
   config.allowed_cores = AllowedCores();
-  const bool cuda = flags.device_kind == "cuda";
   const HostPeak peak = FindPeak(files, {flags.data_directory, flags.peak_directory});
-  TROUPE_ASSIGN_OR_RETURN(
-      const std::vector<v1::Device> devices,
-      cuda ? ProbeCudaDevices(flags.devices) : ProbeCpuDevices(flags.devices, peak));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, ProbeDevices(flags.devices, peak));
   v1::Hello& hello = config.identity;
   hello.set_protocol_version(session::kProtocolVersion);
   hello.set_name(flags.name);
@@ -216,8 +223,10 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
     LogWarning("worker", "images of earlier incarnations are kept: {}", ToString(images.status()));
   }
   const std::vector<std::string> measured = {flags.data_directory, flags.peak_directory};
-  const StatusOr<v1::DeviceProfile> profile = cuda ? FindDeviceProfile(files, measured, devices)
-                                                   : FindProfile(files, measured, flags.devices);
+  const StatusOr<v1::DeviceProfile> profile =
+      DeviceTraitsOf(flags.devices.kind).shares_host_cores
+          ? FindProfile(files, measured, flags.devices.count)
+          : FindDeviceProfile(files, measured, devices);
   if (!profile.ok()) LogInfo("worker", "{}", Message(profile.status()));
   for (const v1::Device& device : devices) {
     v1::Device& announced = *hello.add_devices();
@@ -232,31 +241,34 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   return config;
 }
 
+// Prints one line of JSON.
+void PrintJson(const nlohmann::ordered_json& json) { fmt::print("{}\n", json.dump()); }
+
 int Fail(const Status& status) {
   fmt::print(stderr, "troupe-worker: {}\n", Message(status));
   return kFailed;
 }
 
-// Makes the backend of one device of `flags`: a GPU, or all cores.
+// Makes the backend of one device of `flags`. Devices that share the cores of the host are one
+// device, which has all of them.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, FileSystem& files,
                                                           int device, CollectiveNetwork* network) {
   constexpr Duration kWaitLimit = std::chrono::seconds(60);
-  return MakeRankBackend(
-      {.devices = flags.device_kind == "cuda" ? v1::DEVICES_CUDA : v1::DEVICES_CPU,
-       .device = device,
-       .threads = omp_get_num_procs(),
-       .files = &files,
-       .folder = Absolute(flags.data_directory),
-       .network = network,
-       .wait_limit = kWaitLimit,
-       .connect_limit = kWaitLimit,
-       .close_limit = kWaitLimit});
+  return MakeRankBackend({.devices = flags.devices.kind,
+                          .device = device,
+                          .threads = omp_get_num_procs(),
+                          .files = &files,
+                          .folder = Absolute(flags.data_directory),
+                          .network = network,
+                          .wait_limit = kWaitLimit,
+                          .connect_limit = kWaitLimit,
+                          .close_limit = kWaitLimit});
 }
 
 int MeasureDevicesAndWrite(const Flags& flags) {
   PosixFileSystem files;
   const auto write = [&]() -> StatusOr<v1::DeviceProfile> {
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, ProbeCudaDevices(flags.devices));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, ProbeDevices(flags.devices, {}));
     TROUPE_ASSIGN_OR_RETURN(
         const v1::DeviceProfile profile,
         MeasureDeviceProfile(devices, [&](int device, CollectiveNetwork* network) {
@@ -272,14 +284,14 @@ int MeasureDevicesAndWrite(const Flags& flags) {
   return 0;
 }
 
-// Runs on all GPUs at once, as jobs do; CPU devices share their cores, so it runs on one of them.
+// Runs on all devices at once, as jobs do, or on one of those that share the cores of the host.
 int RunBurnIn(const Flags& flags) {
   PosixFileSystem files;
-  const bool cuda = flags.device_kind == "cuda";
+  const bool shares_cores = DeviceTraitsOf(flags.devices.kind).shares_host_cores;
   kernels::BurnInOptions options = {.at_least = std::chrono::seconds(*flags.burn_in_seconds)};
-  if (!cuda) options.extent = 1024;
+  if (shares_cores) options.extent = 1024;
   std::vector<StatusOr<kernels::BurnInReport>> reports(
-      static_cast<size_t>(cuda ? flags.devices : 1), kernels::BurnInReport());
+      static_cast<size_t>(shares_cores ? 1 : flags.devices.count), kernels::BurnInReport());
   std::vector<std::thread> threads;
   for (size_t device = 0; device < reports.size(); ++device) {
     threads.emplace_back([&, device] {
@@ -290,10 +302,13 @@ int RunBurnIn(const Flags& flags) {
   for (std::thread& thread : threads) thread.join();
   int code = 0;
   for (size_t device = 0; device < reports.size(); ++device) {
-    const std::string name = cuda ? fmt::format("cuda:{}", device) : "cpu";
+    const std::string name =
+        shares_cores ? flags.devices.kind : fmt::format("{}:{}", flags.devices.kind, device);
     if (const auto& report = reports[device]; report.ok()) {
-      fmt::print("{{\"device\":\"{}\",\"rounds\":{},\"flops\":{:.3e},\"bytes\":{:.3e}}}\n", name,
-                 report->rounds, report->flops, report->bytes);
+      PrintJson({{"device", name},
+                 {"rounds", report->rounds},
+                 {"flops", report->flops},
+                 {"bytes", report->bytes}});
     } else {
       code = Fail(Annotate(report.status(), name));
     }
@@ -308,19 +323,19 @@ int MeasureAndWrite(const Flags& flags) {
     TROUPE_RETURN_IF_ERROR(peak.status());
     TROUPE_RETURN_IF_ERROR(WriteMeasuredPeak(files, flags.data_directory, *peak));
     TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile,
-                            MeasureProfile(*peak, std::max(1, flags.devices)));
+                            MeasureProfile(*peak, std::max(1, flags.devices.count)));
     return WriteFileDurably(files, JoinPath(flags.data_directory, kProfileFile),
                             AsBytes(ToYaml(profile)));
   };
   if (const Status written = write(); !written.ok()) return Fail(written);
-  fmt::print("{{\"float32\":{:.6e},\"bfloat16\":{:.6e}}}\n", peak->float32, peak->bfloat16);
+  PrintJson({{"float32", peak->float32}, {"bfloat16", peak->bfloat16}});
   return 0;
 }
 
 int Main(int argc, char** argv) {
   Flags flags;
   FlagParser parser({.name = "troupe-worker",
-                     .usage = kUsage,
+                     .usage = fmt::format(kUsage, WorkerDevicesForms("|")),
                      .summary = "Owns the devices of one host and runs the ranks that the "
                                 "coordinator places there.",
                      .footer = kFooter});
@@ -336,7 +351,8 @@ int Main(int argc, char** argv) {
   if (flags.rank_process) return RunRankProcess(*flags.rank_process);
   if (flags.burn_in_seconds) return RunBurnIn(flags);
   if (flags.measure_peak) {
-    return flags.device_kind == "cuda" ? MeasureDevicesAndWrite(flags) : MeasureAndWrite(flags);
+    return DeviceTraitsOf(flags.devices.kind).shares_host_cores ? MeasureAndWrite(flags)
+                                                                : MeasureDevicesAndWrite(flags);
   }
   if (!flags.host.empty()) {
     if (const Status bound = BindRanksTo(flags.host); !bound.ok()) {

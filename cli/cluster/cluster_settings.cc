@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_system.h"
+#include "plan/device/device_kind.h"
 
 namespace troupe {
 namespace {
@@ -22,7 +23,7 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
     const Json json = Json::parse(text);
     return ClusterSettings{
         // The key is absent from files of an earlier version, which supported CPU devices only.
-        .devices = {.kind = json.value("device_kind", "cpu"),
+        .devices = {.kind = json.value("device_kind", std::string(kDefaultDeviceKind)),
                     .count = json.at("devices_per_worker").get<int>()},
         .detection_seconds = json.at("detection_seconds").get<double>(),
         .log_bytes = json.value("log_bytes", ClusterSettings{}.log_bytes),

@@ -97,7 +97,7 @@ Status NcclCommunicator::TryConnect() {
   nccl::Config config;
   config.blocking = 0;
   config.comm_name = group_.name().c_str();
-  if (group_.axis() == "pipe") config.max_ctas = kPipelineLinkBlocks;
+  if (group_.purpose() == Purpose::kPipe) config.max_ctas = kPipelineLinkBlocks;
   return Complete(
       [&](nccl::Comm) {
         return library_.comm_init_rank_config(&comm_, size(), invitation.id, rank(), &config);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "checkpoint/format/folder.h"
 #include "coordinator/faults/culprit.h"
 #include "coordinator/state/job_failure.h"
@@ -72,7 +73,7 @@ void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& 
   if (blamed == Blamed::kNobody || failure.worker().empty()) return;
   HostFault fault{
       .job = job.id(), .weight = weight, .time = turn.now, .text = FailureText(failure)};
-  if (failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED")
+  if (failure.cause() == cause::kStorage || failure.cause() == cause::kCheckpointFailed)
     fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
   const bool has_rank = failure.rank() >= 0 && failure.rank() < job.plan.ranks_size();
   if (blamed == Blamed::kDevice && has_rank) {

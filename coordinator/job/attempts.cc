@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failure_cause.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/manifest.h"
 #include "coordinator/faults/host_faults.h"
@@ -397,7 +398,7 @@ Breakdown CountHungSave(Job& job) {
         "`troupe resume` continues from the newest commit; {}",
         kHungFinalSavesMax, text);
   }
-  return {.failure = MakeFailure("CHECKPOINT_FAILED", text, -1, worker), .fatal = fatal};
+  return {.failure = MakeFailure(cause::kCheckpointFailed, text, -1, worker), .fatal = fatal};
 }
 
 void SaveAgainIfUnsaved(Job& job, Turn& turn) {

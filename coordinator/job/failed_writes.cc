@@ -1,5 +1,6 @@
 #include "coordinator/job/failed_writes.h"
 
+#include "base/failure_cause.h"
 #include "coordinator/faults/host_faults.h"
 #include "coordinator/job/images.h"
 #include "coordinator/job/running_layout.h"
@@ -33,7 +34,7 @@ Transition OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn
   }
   failed = {{}, true};
   // The failure that ends the group is also recorded against the host.
-  return Breakdown{MakeFailure("CHECKPOINT_FAILED",
+  return Breakdown{MakeFailure(cause::kCheckpointFailed,
                                fmt::format("its part of {} checkpoints since the newest commit "
                                            "could not be written, and other hosts are free: {}",
                                            count, reason),

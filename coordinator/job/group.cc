@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/failure_cause.h"
 #include "coordinator/history/receipt_tally.h"
 #include "coordinator/job/attempt_messages.h"
 #include "coordinator/job/attempts.h"
@@ -109,7 +110,7 @@ Transition BeginRunning(Job& job, Turn& turn) {
   const int64_t step = group.ranks[0].ready_step;
   for (size_t rank = 0; rank < group.ranks.size(); ++rank) {
     if (group.ranks[rank].ready_step == step) continue;
-    return Breakdown{MakeFailure("RESTORE_MISMATCH",
+    return Breakdown{MakeFailure(cause::kRestoreMismatch,
                                  fmt::format("rank {} is ready at step {}, rank 0 at step {}", rank,
                                              group.ranks[rank].ready_step, step),
                                  static_cast<int32_t>(rank))};
@@ -140,7 +141,7 @@ Transition BeginRunning(Job& job, Turn& turn) {
   } else if (step >= job.steps()) {
     return Breakdown{
         .failure = MakeFailure(
-            "NOTHING_TO_DO",
+            cause::kNothingToDo,
             fmt::format("the ranks begin at step {}, but training.steps is {}", step, job.steps())),
         .fatal = true};
   }
@@ -299,8 +300,8 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
     const bool lives = held != nullptr && std::find(held->ranks().begin(), held->ranks().end(),
                                                     placement.rank()) != held->ranks().end();
     if (!lives) {
-      return Breakdown{
-          MakeFailure("RANK_LOST", "its worker reconnected without it", placement.rank(), worker)};
+      return Breakdown{MakeFailure(cause::kRankLost, "its worker reconnected without it",
+                                   placement.rank(), worker)};
     }
     group.ranks[static_cast<size_t>(placement.rank())].held = true;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failure_cause.h"
 #include "coordinator/job/job_messages.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
@@ -47,7 +48,7 @@ Transition EndWithImages(Job& job, Turn& turn) {
   turn.effects.writes.PutImages(job.id(), job.images);
   if (job.record.grows()) return GrowthFailed{};
   const v1::Failure failure =
-      MakeFailure("FINAL_CHECKPOINT_UNWRITABLE",
+      MakeFailure(cause::kFinalCheckpointUnwritable,
                   fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
                               "(checkpoint.final_save_seconds): {}; each worker keeps the state of "
                               "its ranks, and `troupe resume` continues from there: {}; {}",

@@ -41,17 +41,17 @@ void SaveRecord(Job& job, Turn& turn) {
   turn.effects.writes.PutJob(job.record);
 }
 
-void RecordEvent(Job& job, const std::string& event, const std::string& message, Turn& turn) {
+void RecordEvent(Job& job, std::string_view event, const std::string& message, Turn& turn) {
   const uint64_t number = job.record.last_event() + 1;
   job.record.set_last_event(number);
   v1::JobEvent row;
-  row.set_event(event);
+  row.set_event(std::string(event));
   row.set_message(message);
   row.set_step(job.record.step());
   row.set_group_epoch(job.record.group_epoch());
   row.set_wall_time_ns(turn.wall_ns);
   row.set_state(ShownState(job));
-  const CountedEvent counted = CountEvent(event, number, &job.record);
+  const CountedEvent counted = CountEvent(row.event(), number, &job.record);
   row.set_count(counted.count);
   turn.effects.writes.PutEvent(job.id(), number, row);
   if (counted.dropped) turn.effects.writes.DeleteEvent(job.id(), *counted.dropped);

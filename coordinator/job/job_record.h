@@ -3,6 +3,7 @@
 #define TROUPE_COORDINATOR_JOB_JOB_RECORD_H_
 
 #include <string>
+#include <string_view>
 
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/turn.h"
@@ -11,7 +12,7 @@ namespace troupe {
 
 // Appends an event to the job's stored events, adds the record to the writes and notifies the
 // watchers.
-void RecordEvent(Job& job, const std::string& event, const std::string& message, Turn& turn);
+void RecordEvent(Job& job, std::string_view event, const std::string& message, Turn& turn);
 
 // Adds the reports that are not durable yet to the turn's writes and acknowledges them to rank 0's
 // worker.

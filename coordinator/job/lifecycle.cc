@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failure_cause.h"
 #include "coordinator/job/attempt_writers.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/deletion.h"
@@ -160,7 +161,7 @@ void OnRunningTime(Job& job, Turn& turn) {
   const Duration limit = HangLimitOf(job, turn.limits());
   if (!open && turn.now >= job.group->last_progress + limit) {
     const auto text = fmt::format("no rank reported a step for {:.1f} s", ToSeconds(limit));
-    return BreakGroup(job, {MakeFailure("HANG", text), false, false}, turn);
+    return BreakGroup(job, {MakeFailure(cause::kHang, text), false, false}, turn);
   }
   RenewTicket(job, turn);
 }
@@ -192,7 +193,7 @@ v1::Failure LateStart(const Job& job) {
       ToSeconds(job.group->start_limit),
       starts ? "had not loaded their state" : "had loaded their state but were not ready",
       fmt::join(late, ", "));
-  return MakeFailure("START_TIMEOUT", text, late.size() == 1 ? late.front() : -1,
+  return MakeFailure(cause::kStartTimeout, text, late.size() == 1 ? late.front() : -1,
                      workers.size() == 1 ? *workers.begin() : std::string());
 }
 
@@ -228,7 +229,7 @@ void OnJobTime(Job& job, Turn& turn) {
   switch (job.group->phase) {
     case GroupPhase::kAdopting:
       BreakGroup(job,
-                 {MakeFailure("WORKER_LOST",
+                 {MakeFailure(cause::kWorkerLost,
                               fmt::format("did not come back after the coordinator's restart: {}",
                                           MissingWorkers(job))),
                   false, false},

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/failure_cause.h"
 #include "coordinator/faults/culprit.h"
 #include "coordinator/faults/hang_blame.h"
 #include "coordinator/faults/host_faults.h"
@@ -26,11 +28,6 @@ namespace troupe {
 namespace {
 
 constexpr int kMaxDoublings = 16;
-constexpr char kHang[] = "HANG";
-constexpr char kCollective[] = "COLLECTIVE";
-constexpr char kRankLost[] = "RANK_LOST";
-constexpr char kWorkerLost[] = "WORKER_LOST";
-constexpr char kWorkerStopped[] = "WORKER_STOPPED";
 // Number of workers whose folders have to fail a job that never ran before the job itself is
 // blamed.
 constexpr int kMostFoldersTried = 3;
@@ -72,7 +69,7 @@ bool IsOfTheJob(int code) {
 // Whether a rank's first start failed because of its host's folder at checkpoint.folder. The host
 // is blamed while there is another host to try.
 bool IsOfFolder(const v1::RankFailed& message) {
-  return message.cause() == "STORAGE" &&
+  return message.cause() == cause::kStorage &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
 }
 
@@ -108,11 +105,16 @@ bool HasOtherHosts(const Job& job, const std::string& worker, const Turn& turn) 
          turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
 }
 
+// Returns the cause that a worker stated; `otherwise` if it stated none.
+std::string_view StatedCause(const std::string& stated, std::string_view otherwise) {
+  return stated.empty() ? otherwise : std::string_view(stated);
+}
+
 // Whether the same step would meet this error again on any placement.
 bool WouldRepeat(const v1::RankFailed& message) {
-  if (message.cause() == "NONFINITE") return true;
+  if (message.cause() == cause::kNonfinite) return true;
   const auto code = static_cast<StatusCode>(message.code());
-  return message.cause() == "DATA" &&
+  return message.cause() == cause::kData &&
          (code == StatusCode::kInvalidArgument || code == StatusCode::kOutOfRange ||
           code == StatusCode::kDataLoss);
 }
@@ -160,8 +162,8 @@ bool IsAwaited(const Job& job, const std::string& worker) {
 // The loss of `worker`, which `reason` describes. A worker that ended while the coordinator was
 // away may have been asked to stop, so its host is not blamed.
 v1::Failure LossOf(const Job& job, const std::string& worker, const std::string& reason) {
-  if (!IsAwaited(job, worker)) return MakeFailure(kWorkerLost, reason, -1, worker);
-  return MakeFailure(kWorkerLost,
+  if (!IsAwaited(job, worker)) return MakeFailure(cause::kWorkerLost, reason, -1, worker);
+  return MakeFailure(cause::kWorkerLost,
                      fmt::format("{}, while the coordinator was away: {}", worker, reason));
 }
 
@@ -204,7 +206,7 @@ void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
 // Waits for the flight reports of all ranks, which show the rank that the others waited for.
 void AwaitFlightReports(Job& job, v1::Failure failure, Turn& turn) {
   Group& group = *job.group;
-  if (group.phase == GroupPhase::kDraining && group.failure.cause() == kHang) return;
+  if (group.phase == GroupPhase::kDraining && group.failure.cause() == cause::kHang) return;
   group.phase = GroupPhase::kDraining;
   group.deadline = turn.now + turn.limits().abort;
   group.failure = std::move(failure);
@@ -214,7 +216,7 @@ void AwaitFlightReports(Job& job, v1::Failure failure, Turn& turn) {
 
 v1::Failure FinalFailure(const Job& job) {
   v1::Failure failure = job.group->failure;
-  if (failure.cause() != kHang) return failure;
+  if (failure.cause() != cause::kHang) return failure;
   std::vector<std::optional<v1::RankFlight>> flights(job.group->ranks.size());
   for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
   const HangBlame blame = BlameForHang(flights);
@@ -229,7 +231,8 @@ v1::Failure FinalFailure(const Job& job) {
 void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
   Group& group = *job.group;
   group.flights.try_emplace(message.rank(), message);
-  const bool is_draining = group.phase == GroupPhase::kDraining && group.failure.cause() == kHang;
+  const bool is_draining =
+      group.phase == GroupPhase::kDraining && group.failure.cause() == cause::kHang;
   if (is_draining && group.flights.size() == group.ranks.size())
     FinalizeBreakdown(job, {FinalFailure(job), true, false}, turn);
 }
@@ -237,7 +240,7 @@ void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
 void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
   if (!job.group) return;
   const bool first = job.group->phase != GroupPhase::kDraining;
-  const bool hangs = breakdown.failure.cause() == kHang;
+  const bool hangs = breakdown.failure.cause() == cause::kHang;
   if (first) StopGroup(job, FailureText(breakdown.failure), hangs, turn);
   if (hangs) return AwaitFlightReports(job, std::move(breakdown.failure), turn);
   if (breakdown.secondary) {
@@ -260,7 +263,8 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
 namespace {
 
 v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
-  const bool of_folder = failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED";
+  const bool of_folder =
+      failure.cause() == cause::kStorage || failure.cause() == cause::kCheckpointFailed;
   const std::string advice = of_folder ? UnwritableFolderAdvice(job) : "";
   if (!advice.empty()) failure.set_message(failure.message() + "; " + advice);
   return failure;
@@ -280,11 +284,11 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   DropLeftImages(job, turn);
   const std::set<std::string> link_suspects = std::move(job.group->link_suspects);
   job.group.reset();
-  if (failure.cause() == kWorkerLost || failure.cause() == kWorkerStopped) {
+  if (failure.cause() == cause::kWorkerLost || failure.cause() == cause::kWorkerStopped) {
     RecordEvent(job, failure.cause(), FailureTextUnder(failure.cause(), failure), turn);
-    if (!failure.worker().empty()) RecordEvent(job, kRankLost, RanksOn(job, failure), turn);
+    if (!failure.worker().empty()) RecordEvent(job, cause::kRankLost, RanksOn(job, failure), turn);
   } else if (failure.rank() >= 0) {
-    RecordEvent(job, kRankLost, FailureTextUnder(kRankLost, failure), turn);
+    RecordEvent(job, cause::kRankLost, FailureTextUnder(cause::kRankLost, failure), turn);
   }
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal || (breakdown.of_folder && (EnoughHostsFailed(job, failure.worker(), turn) ||
@@ -294,7 +298,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     return;
   }
   LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
-  if (failure.cause() == kCollective) LayBrokenLink(job, failure, link_suspects, turn);
+  if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit != nullptr && commit->step() >= job.steps()) {
     job.record.set_step(commit->step());
@@ -303,7 +307,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   }
   if (LostEveryCommit(job)) {
     v1::Failure lost = failure;
-    lost.set_cause("NO_RESTORABLE_CHECKPOINT");
+    lost.set_cause(std::string(cause::kNoRestorableCheckpoint));
     lost.set_message("every commit is quarantined; the last failure was " + text);
     EndJob(job, {v1::JOB_STATE_FAILED, lost, lost.message()}, turn);
     return;
@@ -313,7 +317,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   const int64_t spent = ChargeFault(charged, fault_step, &job.record);
   if (spent > job.spec.fault_tolerance().max_restarts()) {
     v1::Failure last = failure;
-    last.set_cause("RESTART_BUDGET");
+    last.set_cause(std::string(cause::kRestartBudget));
     last.set_message(fmt::format(
         "{} recoveries from its own faults without a step beyond {}; the last failure was {}",
         spent - 1, job.record.highest_step(), text));
@@ -335,14 +339,14 @@ void FailIfNoCommitIsLeft(Job& job, Turn& turn) {
     if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED)
       last = fmt::format("{}: {}", record.path(), record.reason());
   }
-  const v1::Failure lost = MakeFailure("NO_RESTORABLE_CHECKPOINT",
+  const v1::Failure lost = MakeFailure(cause::kNoRestorableCheckpoint,
                                        "every commit is quarantined; the last one is " + last);
   EndJob(job, {v1::JOB_STATE_FAILED, lost, lost.message()}, turn);
 }
 
 void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& worker, Turn& turn) {
   Breakdown breakdown;
-  breakdown.failure = MakeFailure(message.cause().empty() ? "RANK_FAILED" : message.cause(),
+  breakdown.failure = MakeFailure(StatedCause(message.cause(), cause::kRankFailed),
                                   message.message(), message.rank(), worker);
   breakdown.secondary = message.secondary();
   if (HasRankOn(job, message.blamed_worker()))
@@ -358,7 +362,7 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   const GroupPhase phase = job.group->phase;
   const bool starting = phase == GroupPhase::kStarting || phase == GroupPhase::kBooked;
   if (!message.bad_checkpoint_path().empty()) {
-    breakdown.failure.set_cause("BAD_CHECKPOINT");
+    breakdown.failure.set_cause(std::string(cause::kBadCheckpoint));
     breakdown.secondary = false;
     // A job that has a group does not wait to be restored.
     std::ignore = DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
@@ -366,7 +370,7 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
     // not change.
     breakdown.fatal = job.last_group.restore_attempt() == 0;
   } else if (starting && FindsImageDamaged(job, message)) {
-    breakdown.failure.set_cause("BAD_IMAGE");
+    breakdown.failure.set_cause(std::string(cause::kBadImage));
     breakdown.failure.set_message(DamagedImageText(job, message));
     breakdown.fatal = true;
   } else if (!message.secondary()) {
@@ -388,13 +392,15 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
                     [&](const auto& entry) { return ThenStop(job, entry.second); });
     if (leaving || job.group->phase == GroupPhase::kDraining) return;
     BreakGroup(job,
-               {MakeFailure(kRankLost, "the rank stopped although the coordinator had not asked it to", message.rank(), worker), true,
-                false},
+               {MakeFailure(cause::kRankLost,
+                            "the rank stopped although the coordinator had not asked it to",
+                            message.rank(), worker),
+                true, false},
                turn);
     return;
   }
   Breakdown breakdown;
-  breakdown.failure = MakeFailure(message.cause().empty() ? "RANK_CRASHED" : message.cause(),
+  breakdown.failure = MakeFailure(StatedCause(message.cause(), cause::kRankCrashed),
                                   message.message(), message.rank(), worker);
   breakdown.failure.set_exit_code(message.exit_code());
   breakdown.failure.set_signal(message.signal());
@@ -409,8 +415,9 @@ void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason
 
 void OnWorkerStopped(Job& job, const std::string& worker, Turn& turn) {
   if (!job.group || !HasRankOn(job, worker)) return;
-  const char* const cause = turn.options.bugs.blame_stopped_workers ? kWorkerLost : kWorkerStopped;
-  BreakGroup(job, {MakeFailure(cause, "it was asked to stop", -1, worker), false, false}, turn);
+  const std::string_view stopped =
+      turn.options.bugs.blame_stopped_workers ? cause::kWorkerLost : cause::kWorkerStopped;
+  BreakGroup(job, {MakeFailure(stopped, "it was asked to stop", -1, worker), false, false}, turn);
 }
 
 }  // namespace troupe

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 namespace troupe {
 
-v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank,
+v1::Failure MakeFailure(std::string_view cause, const std::string& message, int32_t rank,
                         const std::string& worker) {
   v1::Failure failure;
-  failure.set_cause(cause);
+  failure.set_cause(std::string(cause));
   failure.set_message(message);
   failure.set_rank(rank);
   failure.set_worker(worker);
@@ -36,7 +34,7 @@ std::string FailureText(const v1::Failure& failure) {
   return failure.cause() + AfterCause(failure);
 }
 
-std::string FailureTextUnder(const std::string& event, const v1::Failure& failure) {
+std::string FailureTextUnder(std::string_view event, const v1::Failure& failure) {
   if (failure.cause() != event) return FailureText(failure);
   const std::string text = AfterCause(failure);
   for (const std::string_view joint : {": ", " on ", ", "}) {

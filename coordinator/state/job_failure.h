@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "troupe/v1/service.pb.h"
 
@@ -20,13 +21,14 @@ struct Breakdown {
   std::set<std::string> link_suspects;  // secondary: workers whose broken link may be its cause
 };
 
-v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank = -1,
+// `cause`: one of base/failure_cause.h, or the one that a worker stated.
+v1::Failure MakeFailure(std::string_view cause, const std::string& message, int32_t rank = -1,
                         const std::string& worker = {});
 
 // For logs and events, for example "RANK_CRASHED: rank 2 on worker-1: …".
 std::string FailureText(const v1::Failure& failure);
 // The same for the text of `event`, without the cause if the event has its name: "rank 2 on …".
-std::string FailureTextUnder(const std::string& event, const v1::Failure& failure);
+std::string FailureTextUnder(std::string_view event, const v1::Failure& failure);
 
 }  // namespace troupe
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "model/program/gpu_working_memory.h"
+#include "plan/device/device_kind.h"
 #include "plan/device/gpu_reserve.h"
 
 namespace troupe {
@@ -45,8 +46,8 @@ std::vector<std::string_view> BuiltDeviceKinds() {
 }
 
 const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
-  if (devices.empty()) return kTraits[0];
-  const DeviceTraits* const traits = FindDeviceTraits(devices);
+  const DeviceTraits* const traits =
+      FindDeviceTraits(devices.empty() ? kDefaultDeviceKind : devices);
   TROUPE_CHECK(traits != nullptr && traits->is_built, "devices {}", devices);
   return *traits;
 }

@@ -1,6 +1,6 @@
-// The traits of a kind of device for the planner and the coordinator, keyed by the job's `devices`.
+// The traits of a kind of device, keyed by the job's `devices`.
 //
-// A kind is one row in device_traits.cc. No other file of these folders compares names of kinds.
+// A kind is one row in device_traits.cc. No other file compares names of kinds.
 #ifndef TROUPE_PLAN_DEVICE_DEVICE_TRAITS_H_
 #define TROUPE_PLAN_DEVICE_DEVICE_TRAITS_H_
 
@@ -51,8 +51,8 @@ const DeviceTraits* FindDeviceTraits(std::string_view kind);
 // The kinds of devices that this build has. Pure.
 std::vector<std::string_view> BuiltDeviceKinds();
 
-// The traits of a job's `devices`; absent it is the default, cpu. Pure. REQUIRES: ValidateJobSpec
-// accepts the kind.
+// The traits of a job's `devices`; absent it is kDefaultDeviceKind. Pure. REQUIRES: the kind is
+// built, as ValidateJobSpec and ParseWorkerDevices check.
 const DeviceTraits& DeviceTraitsOf(std::string_view devices);
 
 }  // namespace troupe

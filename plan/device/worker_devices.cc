@@ -18,12 +18,16 @@ StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text) {
       return devices;
     }
   }
+  return InvalidArgument("--devices is \"{}\", must be {} with N from 1 to {}", text,
+                         WorkerDevicesForms(" or "), kWorkerDevicesMax);
+}
+
+std::string WorkerDevicesForms(std::string_view separator) {
   std::string forms;
   for (const std::string_view kind : BuiltDeviceKinds()) {
-    forms += fmt::format("{}{}:N", forms.empty() ? "" : " or ", kind);
+    forms += fmt::format("{}{}:N", forms.empty() ? "" : separator, kind);
   }
-  return InvalidArgument("--devices is \"{}\", must be {} with N from 1 to {}", text, forms,
-                         kWorkerDevicesMax);
+  return forms;
 }
 
 }  // namespace troupe

@@ -20,5 +20,10 @@ TEST(WorkerDevicesTest, AreAKindAndANumber) {
   }
 }
 
+TEST(WorkerDevicesTest, HaveAFormForEachBuiltKind) {
+  EXPECT_EQ(WorkerDevicesForms("|"), "cpu:N|cuda:N");
+  EXPECT_EQ(WorkerDevices().ToText(), "cpu:1");
+}
+
 }  // namespace
 }  // namespace troupe

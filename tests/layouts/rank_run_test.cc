@@ -152,7 +152,7 @@ class RankRunTest : public ::testing::Test {
     spec_.mutable_training()->set_sequence_length(4);
     around_.make_backend =
         [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
-      EXPECT_EQ(options.devices, v1::DEVICES_CUDA);
+      EXPECT_EQ(options.devices, "cuda");
       return std::make_unique<kernels::EmulatedBackend>();
     };
   }

@@ -153,11 +153,26 @@ TEST(Tidy, OnlyItsRecordHasTheLetterOfABlock) {
                                "coordinator", "worker", "cli"});
 }
 
-TEST(Tidy, OnlyTheirTraitsHaveTheKindsOfDevicesOfPlanAndCoordinator) {
+TEST(Tidy, OnlyTheirTraitsHaveTheKindsOfDevices) {
   const std::string kinds =
       Alternatives("plan/device/device_traits.cc", std::regex("\\.kind = (\"[a-z]+\")"));
   ASSERT_NE(kinds, "");
-  ExpectNoneCompares(kinds, {"plan", "coordinator"});
+  ExpectNoneCompares(kinds, {"plan", "coordinator", "worker", "cli"});
+}
+
+TEST(Tidy, OnlyTheirListHasTheCausesOfFailures) {
+  const std::string list = "base/failure_cause.h";
+  const std::string causes = Alternatives(list, std::regex("= \"([A-Z_]+)\";"));
+  ASSERT_NE(causes, "");
+  const std::regex literal("\"(" + causes + ")\"");
+  const std::set<std::string> folders = {"base", "coordinator", "worker", "cli"};
+  for (const SourceFile& file : Sources()) {
+    if (!folders.contains(TopFolder(file.path)) || IsTest(file.path) || file.path == list) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(file.lines[i], literal))
+          << file.path << ":" << i + 1 << ": " << file.lines[i];
+    }
+  }
 }
 
 TEST(Tidy, NamesSayWhatAThingIs) {

@@ -16,6 +16,7 @@
 #include "base/last_sign.h"
 #include "base/log.h"
 #include "base/metrics/metrics.h"
+#include "plan/device/device_kind.h"
 #include "worker/daemon/burn_in_actor.h"
 #include "worker/daemon/coordinator_link.h"
 #include "worker/daemon/coordinator_stream.h"
@@ -49,7 +50,8 @@ std::vector<WatchedDevice> WatchedDevices(const v1::Hello& identity) {
 
 // Returns "cuda:8".
 std::string DevicesText(const v1::Hello& identity) {
-  const std::string kind = identity.devices().empty() ? "cpu" : identity.devices(0).kind().kind();
+  const std::string kind = identity.devices().empty() ? std::string(kDefaultDeviceKind)
+                                                      : identity.devices(0).kind().kind();
   return fmt::format("{}:{}", kind, std::max(1, identity.devices_size()));
 }
 

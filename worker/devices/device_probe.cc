@@ -9,13 +9,17 @@
 #include <charconv>
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
 #include "base/flag_parser.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/matmul.h"
+#include "plan/job/key_schema.h"
+#include "troupe/v1/job.pb.h"
 #include "worker/rank/affinity.h"
+#include "worker/rank/cuda_backend.h"
 
 namespace troupe {
 namespace {
@@ -190,6 +194,13 @@ int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, 
     }
   }
   return memory;
+}
+
+StatusOr<std::vector<v1::Device>> ProbeDevices(const WorkerDevices& stated, const HostPeak& peak) {
+  const std::optional<v1::Devices> devices = FindWord<v1::Devices>(stated.kind);
+  if (devices == v1::DEVICES_CPU) return ProbeCpuDevices(stated.count, peak);
+  if (devices == v1::DEVICES_CUDA) return ProbeCudaDevices(stated.count);
+  return Unimplemented("a worker cannot have devices {}", stated.ToText());
 }
 
 StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak) {

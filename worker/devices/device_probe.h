@@ -8,6 +8,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
+#include "plan/device/worker_devices.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
@@ -17,6 +18,11 @@ struct HostPeak {
   double float32 = 0;
   double bfloat16 = 0;
 };
+
+// Returns the devices of the stated kind, as the worker announces them; `peak` is that of the
+// host's cores. Has a case for each kind of device, and returns UNIMPLEMENTED for any other; errors
+// of ProbeCpuDevices and ProbeCudaDevices.
+StatusOr<std::vector<v1::Device>> ProbeDevices(const WorkerDevices& stated, const HostPeak& peak);
 
 // Returns `count` devices of kind cpu that share this host's cores and memory: each announces all
 // cores and their peak. INVALID_ARGUMENT if TROUPE_KERNEL_LEVEL requests a level that the processor

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_directory.h"
+#include "plan/device/device_traits.h"
 
 namespace troupe {
 namespace {
@@ -76,6 +77,18 @@ TEST(DeviceProbe, DevicesOfAHostAnnounceItsCoresAndVersions) {
   EXPECT_NE((*devices)[1].kind().versions().find("oneDNN"), std::string::npos);
   EXPECT_GE((*devices)[1].cores(), 1);
   EXPECT_GT((*devices)[1].memory_bytes(), 0);
+}
+
+TEST(DeviceProbe, HasACaseForEachBuiltKindAndRefusesOthers) {
+  const auto refusal = [](std::string_view kind) {
+    const WorkerDevices stated{.kind = std::string(kind)};
+    return Message(ProbeDevices(stated, {}).status()) ==
+           fmt::format("a worker cannot have devices {}", stated.ToText());
+  };
+  for (const std::string_view kind : BuiltDeviceKinds()) EXPECT_FALSE(refusal(kind)) << kind;
+  EXPECT_TRUE(refusal("xla"));
+  EXPECT_TRUE(refusal("tpu"));
+  EXPECT_EQ((*ProbeDevices({.count = 2}, {}))[1].kind().kind(), "cpu");
 }
 
 }  // namespace

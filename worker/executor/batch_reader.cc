@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "worker/executor/failure_cause.h"
+#include "base/failure_cause.h"
 
 namespace troupe {
 
@@ -30,7 +30,7 @@ StatusOr<const SampleBatch*> BatchReader::Consume(int64_t step) {
     std::swap(current_, ahead_);
   }
   if (current_.step != step) Read(step, &current_);
-  TROUPE_RETURN_IF_ERROR(WithCause(current_.status, kCauseData));
+  TROUPE_RETURN_IF_ERROR(WithCause(current_.status, cause::kData));
   {
     std::lock_guard lock(mutex_);
     wanted_ = step + 1;

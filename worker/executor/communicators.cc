@@ -119,8 +119,9 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
           up ? std::vector<int>{below, above} : std::vector<int>{above, below};
       const std::string name = fmt::format("{}[chunk {}, {}->{}]", up ? "activation" : "gradient",
                                            chunk, ranks[0], ranks[1]);
-      TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
-                              network.MakeCommunicator("pipe", Purpose::kPipe, ranks, name));
+      TROUPE_ASSIGN_OR_RETURN(
+          Communicator * communicator,
+          network.MakeCommunicator(model::Name(model::Axis::kPipe), Purpose::kPipe, ranks, name));
       made.links_.push_back({static_cast<int>(chunk), direction, name, communicator});
     }
   }

@@ -9,10 +9,10 @@
 
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "base/failure_cause.h"
 #include "kernels/backend/update_decision.h"
 #include "worker/executor/block_norms.h"
 #include "worker/executor/expert_counts.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/executor/nonfinite.h"
 #include "worker/executor/sample_rows.h"
 #include "worker/executor/validation_batch.h"
@@ -189,7 +189,7 @@ Status Executor::SubmitGradients() {
     if (is_ahead && trace_->wants_operations()) TROUPE_RETURN_IF_ERROR(executable_->Finish());
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
-  TROUPE_RETURN_IF_ERROR(WithCause(HitFailpoint("step.device_fault"), kCauseDevice));
+  TROUPE_RETURN_IF_ERROR(WithCause(HitFailpoint("step.device_fault"), cause::kDeviceFault));
   Enter(Phase::kReadBatch);
   if (reader_) {
     TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Consume(result.step));
@@ -282,7 +282,7 @@ StatusOr<StepResult> Executor::Complete() {
           "step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
           result.step, result.nonfinite, WithoutSign(result.event.loss()),
           WithoutSign(result.event.grad_norm()), weight);
-      return WithCause(failed, kCauseNonfinite);
+      return WithCause(failed, cause::kNonfinite);
     }
     result.event.set_skipped(true);
   }

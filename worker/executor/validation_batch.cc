@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "base/sample_schema.h"
-#include "worker/executor/failure_cause.h"
 
 namespace troupe {
 
@@ -21,7 +21,7 @@ StatusOr<std::optional<SampleBatch>> ReadValidationBatch(const Dataset& dataset,
     const int64_t sample = data_rank * own + row;
     const SampleRow view = read.Row(row);
     const int64_t index = (sample % samples) * dataset.validation_samples() / samples;
-    TROUPE_RETURN_IF_ERROR(WithCause(dataset.Validation(index, view), kCauseData));
+    TROUPE_RETURN_IF_ERROR(WithCause(dataset.Validation(index, view), cause::kData));
     const std::span<float> weights = view.Float32s(channels::kWeights);
     if (sample >= samples) std::fill(weights.begin(), weights.end(), 0.0f);
   }

@@ -1,8 +1,8 @@
 #include "worker/rank/folder_proof.h"
 
+#include "base/failure_cause.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
-#include "worker/executor/failure_cause.h"
 
 namespace troupe {
 
@@ -31,7 +31,7 @@ std::string FolderProof::OwnHost() const { return "host " + start_.plan().ranks(
 Status FolderProof::Begin(v1::RankAddress* address) {
   if (folder_.empty()) return OkStatus();
   const Status known = CheckFolderId(files_, folder_, start_.folder_id());
-  if (!known.ok()) return WithCause(Annotate(known, OwnHost()), kCauseStorage);
+  if (!known.ok()) return WithCause(Annotate(known, OwnHost()), cause::kStorage);
   if (!is_first_of_worker(rank_)) return OkStatus();
   const Status put = Put(address);
   const bool is_full = put.code() == StatusCode::kResourceExhausted;
@@ -40,7 +40,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
         Unavailable("{}: checkpoint.folder is {}, which is full and has no identity file yet; "
                     "hosts need that file to tell the folder from another disk in its place: {}",
                     OwnHost(), folder_, Message(put)),
-        kCauseStorage);
+        cause::kStorage);
   }
   if (is_full) {
     LogWarning("rank",
@@ -51,7 +51,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
   if (put.ok()) return put;
   return WithCause(FailedPrecondition("{}: checkpoint.folder is {}, which cannot be written: {}",
                                       OwnHost(), folder_, Message(put)),
-                   kCauseStorage);
+                   cause::kStorage);
 }
 
 Status FolderProof::Put(v1::RankAddress* address) {
@@ -110,7 +110,7 @@ Status FolderProof::Finish(const std::vector<v1::RankAddress>& addresses,
                          folder_, Whom(rank_), ToSeconds(patience.limit),
                          addresses[static_cast<size_t>(first)].folder_token(), Whom(first),
                          sees_another ? fmt::format("{} is", Whom(first)) : "either may be"),
-      kCauseStorage);
+      cause::kStorage);
 }
 
 void FolderProof::Clean() {

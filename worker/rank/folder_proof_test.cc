@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/failure_cause.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/format/folder.h"
-#include "worker/executor/failure_cause.h"
 
 namespace troupe {
 namespace {
@@ -144,7 +144,7 @@ TEST_F(FolderProofTest, TwoHostsWithFoldersOfTheirOwnBothFailAndNameEachOther) {
   const std::vector<Status> outcome = Prove();
   for (const Status& status : outcome) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-    EXPECT_EQ(AttachedCause(status), kCauseStorage);
+    EXPECT_EQ(AttachedCause(status), cause::kStorage);
     EXPECT_THAT(std::string(Message(status)), HasSubstr("worker-0 of host host-0"));
     EXPECT_THAT(std::string(Message(status)), HasSubstr("worker-1 of host host-1"));
   }
@@ -184,7 +184,7 @@ TEST_F(FolderProofTest, AHostThatLostTheMountIsDistinguishedFromOneWithoutCommit
   start_.set_folder_id(id);
   const std::vector<Status> outcome = Prove();
   EXPECT_EQ(outcome[1].code(), StatusCode::kUnavailable) << "it may come back";
-  EXPECT_EQ(AttachedCause(outcome[1]), kCauseStorage);
+  EXPECT_EQ(AttachedCause(outcome[1]), cause::kStorage);
   EXPECT_THAT(std::string(Message(outcome[1])), HasSubstr("host-1"));
   EXPECT_EQ(files_.Stat(directory_.Child("local"), SymbolicLinks::kFollow).status().code(),
             StatusCode::kNotFound)
@@ -210,7 +210,7 @@ TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
   faulty.Add({FileOperation::kCreate, "/shared/.", 1, 100, ENOSPC});
   const Status full = Prove()[0];
   EXPECT_EQ(full.code(), StatusCode::kUnavailable) << "there may be room again";
-  EXPECT_EQ(AttachedCause(full), kCauseStorage);
+  EXPECT_EQ(AttachedCause(full), cause::kStorage);
   EXPECT_THAT(std::string(Message(full)), testing::StartsWith("host host-0: "))
       << "its rank and worker stand before it";
   EXPECT_THAT(std::string(Message(full)), HasSubstr("full and has no identity file yet"));

@@ -1,19 +1,22 @@
 #include "worker/rank/rank_backend.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/runtime/device_loss.h"
-#include "plan/job/job_choices.h"
-#include "worker/executor/failure_cause.h"
+#include "plan/job/key_schema.h"
+#include "troupe/v1/job.pb.h"
 #include "worker/rank/cuda_backend.h"
 
 namespace troupe {
 
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads) {
   RankBackendOptions options;
-  options.devices = ChoicesOf(begin.start().spec()).devices;
+  const std::string& devices = begin.start().spec().devices();
+  if (!devices.empty()) options.devices = devices;
   options.device = begin.start().plan().ranks(begin.rank()).device();
   options.threads = threads;
   options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
@@ -27,19 +30,21 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
 }
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options) {
-  if (options.devices == v1::DEVICES_CUDA) {
+  const std::optional<v1::Devices> devices = FindWord<v1::Devices>(options.devices);
+  if (devices == v1::DEVICES_CPU) return kernels::CpuBackend::Make({.threads = options.threads});
+  if (devices == v1::DEVICES_CUDA) {
     auto made = MakeCudaRankBackend(options);
     // The device is unavailable now; no other rank is the cause.
     if (made.status().code() == StatusCode::kUnavailable)
-      return WithCause(made.status(), kCauseDevice);
+      return WithCause(made.status(), cause::kDeviceFault);
     return made;
   }
-  return kernels::CpuBackend::Make({.threads = options.threads});
+  return Unimplemented("ranks cannot run on devices \"{}\"", options.devices);
 }
 
 Status WithDeviceFault(Status status) {
   const bool lost = !kernels::cuda::DeviceLossOf(status).empty();
-  return lost ? WithCause(std::move(status), kCauseDevice) : status;
+  return lost ? WithCause(std::move(status), cause::kDeviceFault) : status;
 }
 
 }  // namespace troupe

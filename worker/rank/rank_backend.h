@@ -1,4 +1,4 @@
-// The device of a rank and the backend that runs programs on it, as the job's `devices` says.
+// The device of a rank and the backend that runs programs on it, by the kind of device.
 #ifndef TROUPE_WORKER_RANK_RANK_BACKEND_H_
 #define TROUPE_WORKER_RANK_RANK_BACKEND_H_
 
@@ -14,11 +14,11 @@ namespace troupe {
 // Takes the fields that `begin` has; the caller sets files, network and interruption.
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads);
 
-// Returns UNIMPLEMENTED if this build does not support such devices, UNAVAILABLE if the host has
-// none; errors of the device.
+// Has a case for each kind of device. UNIMPLEMENTED for any other kind, or if this build does not
+// support such devices, UNAVAILABLE if the host has none; errors of the device.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options);
 
-// Returns `status`, with the cause kCauseDevice if this process has lost its device.
+// Returns `status`, with cause::kDeviceFault attached if this process has lost its device.
 Status WithDeviceFault(Status status);
 
 }  // namespace troupe

@@ -9,14 +9,14 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "collective/network.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/device/device_kind.h"
 
 namespace troupe {
 
 struct RankBackendOptions {
-  v1::Devices devices = v1::DEVICES_CPU;  // the job's
-  int device = 0;                         // index on the worker
-  int threads = 1;                        // threads of the rank
+  std::string devices = std::string(kDefaultDeviceKind);  // the job's kind of devices
+  int device = 0;                                         // index on the worker
+  int threads = 1;                                        // threads of the rank
   FileSystem* files = nullptr;
   // Folder for the tuning results of device libraries, kept between jobs; empty: not kept.
   std::string folder;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
@@ -9,7 +10,6 @@
 #include "checkpoint/write/rank_image.h"
 #include "plan/job/kept_keys.h"
 #include "plan/job/violation.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/rank_run.h"
@@ -61,7 +61,7 @@ StatusOr<int64_t> RankRun::Load() {
   if (!folder.ok()) {
     load_failed_ = true;
     return WithCause(Annotate(folder, fmt::format("restore {}", start.restore_path())),
-                     kCauseStorage);
+                     cause::kStorage);
   }
   return RestoreOrDoubt();
 }
@@ -78,7 +78,7 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
     if (restored.status().code() == StatusCode::kUnavailable) {
       return WithCause(Annotate(restored.status(), fmt::format("{} cannot be read on this host",
                                                                begin_.start().restore_path())),
-                       kCauseStorage);
+                       cause::kStorage);
     }
     // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
     if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {

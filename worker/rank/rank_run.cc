@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "base/failure_cause.h"
 #include "base/log.h"
 #include "collective/flight_text.h"
 #include "data/job_data.h"
 #include "plan/job/job_choices.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
@@ -115,7 +115,7 @@ void RankRun::CheckTicket(MonotonicTime now) {
   if (end && now >= *end && !directives_.stopped()) {
     Abort(
         WithCause(DeadlineExceeded("the ticket has expired: no message came from the coordinator"),
-                  kCauseTicket));
+                  cause::kTicketExpired));
   }
 }
 
@@ -152,7 +152,7 @@ void RankRun::Run() {
   report.set_job(begin_.start().job());
   report.set_group_epoch(begin_.start().group_epoch());
   report.set_rank(begin_.rank());
-  if (!closed.ok() || AttachedCause(status) == kCauseDevice) {
+  if (!closed.ok() || AttachedCause(status) == cause::kDeviceFault) {
     // The transport may still write into this process's memory, the disk may read it, or its device
     // may refuse every call, so the process cannot run another job. The daemon sees it exit.
     LogError("rank", "cannot end: {}", ToString(closed.ok() ? status : closed));
@@ -411,9 +411,9 @@ void RankRun::ReportFailure(const Status& status) {
   if (!attached.empty()) {
     failed.set_cause(attached);
   } else if (follows) {
-    failed.set_cause(std::string(kCauseCollective));
+    failed.set_cause(std::string(cause::kCollective));
   } else if (Hung(status)) {
-    failed.set_cause(std::string(kCauseHang));
+    failed.set_cause(std::string(cause::kHang));
   }
   Send(std::move(message));
 }

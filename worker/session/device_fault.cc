@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "base/status.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
 
@@ -20,7 +20,7 @@ void ReportFailed(State& state, const Device& device, const std::string& cause, 
   failed.set_rank(device.rank);
   failed.set_code(static_cast<int>(StatusCode::kUnavailable));
   failed.set_message(cause);
-  failed.set_cause(std::string(kCauseDevice));
+  failed.set_cause(std::string(cause::kDeviceFault));
   group->ranks[device.rank].failed = message;
   Send(state, effects, std::move(message));
 }

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "base/status.h"
 #include "plan/cost/checkpoint_write.h"
 #include "plan/cost/slowest_step.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/session/cores.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_log_path.h"
@@ -171,7 +171,7 @@ void OnStartRanks(State& state, const v1::StartRanks& start, MonotonicTime now, 
     if (!device.condemned.empty()) {
       RefuseRank(state, start, rank,
                  fmt::format("device {} is condemned: {}", index, device.condemned), effects,
-                 kCauseDevice);
+                 cause::kDeviceFault);
       continue;
     }
     const bool taken =
@@ -205,7 +205,7 @@ void RefuseNext(State& state, int index, std::string why, Effects& effects) {
     if (group->ranks.empty()) state.groups.erase(start.job());
   }
   RefuseRank(state, start, begin.rank(), std::move(why), effects,
-             state.devices[index].condemned.empty() ? std::string_view() : kCauseDevice);
+             state.devices[index].condemned.empty() ? std::string_view() : cause::kDeviceFault);
 }
 
 void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failure_cause.h"
 #include "base/status.h"
-#include "worker/executor/failure_cause.h"
 #include "worker/session/cores.h"
 #include "worker/session/device_fault.h"
 #include "worker/session/lost_link.h"
@@ -339,7 +339,7 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
     stopped.set_last_operation(exited.last_operation);
     stopped.set_message(exited.message);
     if (!device.fault.empty()) {
-      stopped.set_cause(std::string(kCauseDevice));
+      stopped.set_cause(std::string(cause::kDeviceFault));
       stopped.set_message(device.fault);
     }
     EndRank(state, exited.device, std::move(stopped), effects);

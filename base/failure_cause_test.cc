@@ -1,4 +1,4 @@
-#include "worker/executor/failure_cause.h"
+#include "base/failure_cause.h"
 
 #include <gtest/gtest.h>
 
@@ -6,14 +6,14 @@ namespace troupe {
 namespace {
 
 TEST(FailureCause, TravelsWithTheStatusThroughAnnotations) {
-  const Status status = WithCause(OutOfRange("loss is nan"), kCauseNonfinite);
+  const Status status = WithCause(OutOfRange("loss is nan"), cause::kNonfinite);
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
   EXPECT_EQ(AttachedCause(Annotate(status, "step 3")), "NONFINITE");
 }
 
 TEST(FailureCause, IsEmptyWhereNothingWasAttached) {
   EXPECT_EQ(AttachedCause(OutOfRange("x")), "");
-  EXPECT_TRUE(WithCause(OkStatus(), kCauseData).ok());
+  EXPECT_TRUE(WithCause(OkStatus(), cause::kData).ok());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "worker/executor/failure_cause.h"
+#include "base/failure_cause.h"
 
 #include "absl/strings/cord.h"
 
