@@ -54,7 +54,8 @@ class Stopwatch : public kernels::OperationObserver {
     const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
     const double flops = model::ModelFlops(op, program_);
     if (flops == 0) return;
-    Work& work = (model::IsAttention(op.kind) ? attention : matmuls).back();
+    const bool is_attention = model::FindAttention(op.attributes) != nullptr;
+    Work& work = (is_attention ? attention : matmuls).back();
     work.flops += flops;
     work.seconds += seconds;
   }
