@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/violation.h"
 #include "plan/layout/mesh.h"

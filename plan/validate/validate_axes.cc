@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/job_choices.h"
 
 namespace troupe {

@@ -15,9 +15,9 @@
 
 #include "base/sample_schema.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "model/blocks/pattern.h"
 #include "model/build.h"
 #include "model/cost.h"
-#include "model/pattern.h"
 #include "model/program/memory_plan.h"
 #include "worker/executor/shards.h"
 
