@@ -1,6 +1,6 @@
-// The rules of an operation kind: types of its outputs (shape and placement), derivative, cost, and
-// in-place execution. The file in model/ops that is named for a kind defines its rules; RulesOf
-// returns them.
+// The rules of an operation kind: types of its outputs (shape and placement), derivative, cost,
+// in-place execution and, for collectives, communication. The file in model/ops that is named for a
+// kind defines its rules; RulesOf returns them.
 //
 // Pure functions; thread-safe.
 #ifndef TROUPE_MODEL_PROGRAM_OP_RULES_H_

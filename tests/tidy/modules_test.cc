@@ -110,8 +110,8 @@ TEST(Modules, AFolderHasFewEnoughToSurvey) {
   for (const auto& [folder, modules] : folders) EXPECT_LE(modules.size(), kMostModules) << folder;
 }
 
-// Families of operations. A sub-folder with such a name holds a part of its folder, cut alike on
-// every backend, and is of its folder's layer.
+// Families of operations. A sub-folder with such a name holds a part of its folder, in the same cut
+// on every backend, and is of its folder's layer.
 const std::set<std::string> kFamilies = {"experts"};
 
 // Returns the folder to whose layer the file belongs.
