@@ -1,6 +1,6 @@
 #include "interop/llama_tensors.h"
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #define TROUPE_MODEL_BUILD_H_
 
 #include "base/status.h"
-#include "model/build_options.h"
+#include "model/blocks/build_options.h"
 #include "model/program/program.h"
 
 namespace troupe::model {

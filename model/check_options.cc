@@ -1,7 +1,7 @@
 #include "model/check_options.h"
 
 #include "model/blocks/block_kind.h"
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 
 namespace troupe::model {
 namespace {

@@ -3,7 +3,7 @@
 #define TROUPE_MODEL_CHECK_OPTIONS_H_
 
 #include "base/status.h"
-#include "model/build_options.h"
+#include "model/blocks/build_options.h"
 
 namespace troupe::model {
 

@@ -17,10 +17,6 @@ namespace troupe::model {
 
 double ModelFlops(const Op& op, const Program& program);
 
-// Attention over all keys or a part of them, forward or backward; its FLOPs run at a rate of their
-// own.
-bool IsAttention(OpKind kind);
-
 struct PartFlops {
   double forward = 0, input_gradient = 0, weight_gradient = 0;
   double recomputed =

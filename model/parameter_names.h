@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/config.h"
+#include "model/blocks/config.h"
 
 namespace troupe::model {
 

@@ -1,6 +1,6 @@
 #include "model/testing.h"
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 
 namespace troupe::model {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "model/blocks/pattern.h"
 #include "model/build.h"
-#include "model/pattern.h"
 #include "model/testing.h"
 
 namespace troupe::model {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
 #include "plan/cost/estimate.h"

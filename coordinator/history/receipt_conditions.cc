@@ -10,7 +10,7 @@
 
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/operation_counts.h"
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/cost/overlapped_pairs.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"

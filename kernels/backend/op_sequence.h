@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
-#include "model/program/op.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::kernels {
 
@@ -87,13 +87,7 @@ inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator&
   if (op.kind == model::OpKind::kControlReduce) {
     return find ? find({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;
   }
-  if (op.kind != model::OpKind::kAllReduce && op.kind != model::OpKind::kReduceScatter &&
-      op.kind != model::OpKind::kAllGather && op.kind != model::OpKind::kAllToAll &&
-      op.kind != model::OpKind::kExchangeHeads && op.kind != model::OpKind::kShift &&
-      op.kind != model::OpKind::kRelayout && op.kind != model::OpKind::kGatherRouted &&
-      op.kind != model::OpKind::kScatterRouted) {
-    return nullptr;
-  }
+  if (!model::RulesOf(op.kind).collective.has_value()) return nullptr;
   return find ? find(model::CollectiveOf(op).group) : nullptr;
 }
 

@@ -96,23 +96,9 @@ int64_t BytesTouched(const model::Op& op, const model::Program& program) {
 }
 
 bool IsOfOneRank(model::OpKind kind) {
-  switch (kind) {
-    case model::OpKind::kCopy:
-    case model::OpKind::kAllReduce:
-    case model::OpKind::kReduceScatter:
-    case model::OpKind::kAllGather:
-    case model::OpKind::kExchangeHeads:
-    case model::OpKind::kShift:
-    case model::OpKind::kRelayout:
-    case model::OpKind::kWait:
-    case model::OpKind::kControlReduce:
-    case model::OpKind::kControlTotals:
-    case model::OpKind::kControlRouted:
-    case model::OpKind::kControlHalt:
-      return false;
-    default:
-      return true;
-  }
+  return !model::IsCollective(kind) && kind != model::OpKind::kWait &&
+         kind != model::OpKind::kControlTotals && kind != model::OpKind::kControlRouted &&
+         kind != model::OpKind::kControlHalt;
 }
 
 }  // namespace troupe::kernels

@@ -28,7 +28,8 @@ std::string ShapesOf(const model::Op& op, const model::Program& program);
 // tokens select.
 int64_t BytesTouched(const model::Op& op, const model::Program& program);
 
-// Whether a rank runs `op` alone: it is neither a collective nor a copy nor a wait for one.
+// Whether a rank runs such operations alone: they are neither collectives nor copies, waits or
+// operations on the control word.
 bool IsOfOneRank(model::OpKind kind);
 
 }  // namespace troupe::kernels

@@ -32,12 +32,8 @@ float InBuffer(float x, model::DType buffer) {
 int64_t LongestSample(const model::Program& program) {
   int64_t of_attention = 0, of_rows = 0;
   ForEachOp(program, [&](const Op& op) {
-    if (op.kind == OpKind::kAttention) {
-      of_attention =
-          std::max(of_attention, std::get<model::AttentionAttributes>(op.attributes).tokens);
-    } else if (op.kind == OpKind::kAttentionPart) {
-      of_attention =
-          std::max(of_attention, std::get<model::PartAttributes>(op.attributes).attention.tokens);
+    if (const auto* const attention = model::FindAttention(op.attributes)) {
+      of_attention = std::max(of_attention, attention->tokens);
     } else if (op.kind == OpKind::kRope) {
       of_rows = std::max(of_rows, program.value(op.inputs[0]).dims[0].local);
     }

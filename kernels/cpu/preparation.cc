@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "kernels/backend/op_arguments.h"
@@ -20,12 +21,6 @@ using model::ValueId;
 // Below these sizes, synchronising threads costs more than it saves.
 constexpr int64_t kSmallElements = 4096;
 constexpr int64_t kSmallMatmul = 1 << 19;  // multiply-adds
-
-// The attributes of attention, whole or in parts.
-const model::AttentionAttributes& AttentionOf(const Op& op) {
-  const auto* part = std::get_if<model::PartAttributes>(&op.attributes);
-  return part != nullptr ? part->attention : std::get<model::AttentionAttributes>(op.attributes);
-}
 
 }  // namespace
 
@@ -48,7 +43,7 @@ Status Preparation::Measure() {
 }
 
 Status Preparation::MeasureOp(const Op& op) {
-  int64_t bytes = 0;
+  int64_t bytes = AttentionBytes(op);
   switch (op.kind) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
@@ -74,20 +69,6 @@ Status Preparation::MeasureOp(const Op& op) {
         TROUPE_RETURN_IF_ERROR(MeasureMatmul(op, TileOf(op, rows)));
       }
       break;
-    case OpKind::kAttention:
-    case OpKind::kAttentionGrad:
-    case OpKind::kAttentionPart:
-    case OpKind::kAttentionPartGrad: {
-      const bool part = op.kind == OpKind::kAttentionPart || op.kind == OpKind::kAttentionPartGrad;
-      const model::AttentionAttributes& attributes = AttentionOf(op);
-      const int ranks = part ? program_.mesh.degrees[model::Axis::kContext] : 1;
-      bytes = threads_ *
-              kernels_.attention_scratch_bytes(
-                  {attributes.tokens / ranks, attributes.head_dim,
-                   program_.value(op.inputs[0]).dtype == model::DType::kBFloat16,
-                   op.kind == OpKind::kAttentionGrad || op.kind == OpKind::kAttentionPartGrad});
-      break;
-    }
     case OpKind::kRmsNormGrad:
       bytes = threads_ * Extent(op.inputs[1], 1) * static_cast<int64_t>(sizeof(float));
       break;
@@ -109,6 +90,18 @@ Status Preparation::MeasureOp(const Op& op) {
   }
   working_bytes_ = std::max(working_bytes_, bytes);
   return OkStatus();
+}
+
+int64_t Preparation::AttentionBytes(const Op& op) const {
+  const model::AttentionAttributes* const attention = model::FindAttention(op.attributes);
+  if (attention == nullptr) return 0;
+  const bool is_part = std::holds_alternative<model::PartAttributes>(op.attributes);
+  const int ranks = is_part ? program_.mesh.degrees[model::Axis::kContext] : 1;
+  return threads_ *
+         kernels_.attention_scratch_bytes(
+             {attention->tokens / ranks, attention->head_dim,
+              program_.value(op.inputs[0]).dtype == model::DType::kBFloat16,
+              op.kind == OpKind::kAttentionGrad || op.kind == OpKind::kAttentionPartGrad});
 }
 
 MatmulShape Preparation::TileOf(const Op& op, int64_t rows) const {

@@ -74,7 +74,11 @@ class Preparation {
 #define TROUPE_CPU_MADE(Kind, name) MadeInstruction Make##Kind(const Making& making);
 #include "model/program/op_kinds.def"
 
+  // Measures the working memory that `op` needs with this library and on these threads. The memory
+  // plan's number (OpRules::scratch_bytes) is an estimate, made without the library.
   Status MeasureOp(const model::Op& op);
+  // Returns 0 for operations that are not attention.
+  int64_t AttentionBytes(const model::Op& op) const;
   Status MeasureMatmul(const model::Op& op, const MatmulShape& shape);
   // The matmul of one tile of `rows` rows of a grouped matmul.
   MatmulShape TileOf(const model::Op& op, int64_t rows) const;

@@ -198,14 +198,11 @@ TEST_F(ReferenceGradient, OfSwiGlu) {
   }
 }
 
-// The loss over a vocabulary split over two tensor ranks, and its derivative through the whole
-// chain.
-TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
-  constexpr int64_t kRows = 4, kSlice = 5;
-  const TestValue targets{DType::kInt32, {kRows}, random_.Integers(kRows, 0, 2 * kSlice - 1)};
-  const TestValue weights = Doubles({kRows}, {1.0, 0.0, 0.5, 2.0});
-  std::vector<double> logits[2] = {random_.Normals(kRows * kSlice, 3),
-                                   random_.Normals(kRows * kSlice, 3)};
+// Statistics of a vocabulary split over two tensor ranks.
+class ShardedVocabulary : public ReferenceGradient {
+ protected:
+  static constexpr int64_t kRows = 4, kSlice = 5;
+
   struct Slice {
     std::vector<double> max, sums;
   };
@@ -213,13 +210,14 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
     Slice slices[2];
     std::vector<double> global_max, sums;
   };
-  const auto combine = [&](const std::vector<double>& first, const std::vector<double>& second) {
+
+  Whole Combine(const std::vector<double>& first, const std::vector<double>& second) {
     Whole whole;
     const std::vector<double>* both[2] = {&first, &second};
     for (int s = 0; s < 2; ++s) {
       const TestResult stats = Run({OpKind::kSoftmaxStats,
                                     model::VocabAttributes{s * kSlice},
-                                    {Doubles({kRows, kSlice}, *both[s]), targets},
+                                    {Doubles({kRows, kSlice}, *both[s]), targets_},
                                     {Empty({kRows}), Empty({2, kRows})}});
       whole.slices[s] = {stats.outputs[0], stats.outputs[1]};
     }
@@ -236,22 +234,33 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
       for (int i = 0; i < 2 * kRows; ++i) whole.sums[i] += rescaled.outputs[0][i];
     }
     return whole;
-  };
-  const Whole whole = combine(logits[0], logits[1]);
+  }
+
+  // With the z-loss's coefficient `z`.
+  double Loss(const Whole& of, double z) {
+    double sum = Run({OpKind::kCrossEntropy,
+                      model::LossAttributes{z},
+                      {Doubles({kRows}, of.global_max), Doubles({2, kRows}, of.sums), weights_},
+                      {Empty({2})}})
+                     .outputs[0][0];
+    for (int r = 0; r < kRows; ++r) {
+      const double lse = std::log(of.sums[r]) + of.global_max[r];
+      sum += z * weights_.numbers[r] * lse * lse;
+    }
+    return sum;
+  }
+
+  const TestValue targets_{DType::kInt32, {kRows}, random_.Integers(kRows, 0, 2 * kSlice - 1)};
+  const TestValue weights_ = Doubles({kRows}, {1.0, 0.0, 0.5, 2.0});
+};
+
+// The derivative of the loss through the whole chain.
+TEST_F(ShardedVocabulary, LossHasItsGradient) {
+  const std::vector<double> logits[2] = {random_.Normals(kRows * kSlice, 3),
+                                         random_.Normals(kRows * kSlice, 3)};
+  const Whole whole = Combine(logits[0], logits[1]);
   for (const double z : {0.0, 0.3}) {
-    const auto loss = [&](const Whole& of) {
-      double sum = Run({OpKind::kCrossEntropy,
-                        model::LossAttributes{z},
-                        {Doubles({kRows}, of.global_max), Doubles({2, kRows}, of.sums), weights},
-                        {Empty({2})}})
-                       .outputs[0][0];
-      for (int r = 0; r < kRows; ++r) {
-        const double lse = std::log(of.sums[r]) + of.global_max[r];
-        sum += z * weights.numbers[r] * lse * lse;
-      }
-      return sum;
-    };
-    std::vector<TestValue> read = {Doubles({2, kRows}, whole.sums), weights};
+    std::vector<TestValue> read = {Doubles({2, kRows}, whole.sums), weights_};
     if (z > 0) read.push_back(Doubles({kRows}, whole.global_max));
     const TestResult dsums =
         Run({OpKind::kCrossEntropyGrad, model::LossAttributes{z}, read, {Empty({2, kRows})}});
@@ -265,12 +274,12 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
       const TestResult gradient =
           Run({OpKind::kSoftmaxStatsGrad,
                model::VocabAttributes{s * kSlice},
-               {Doubles({kRows, kSlice}, logits[s]), targets, Doubles({kRows}, whole.slices[s].max),
-                Doubles({2, kRows}, rescaled.outputs[0])},
+               {Doubles({kRows, kSlice}, logits[s]), targets_,
+                Doubles({kRows}, whole.slices[s].max), Doubles({2, kRows}, rescaled.outputs[0])},
                {Empty({kRows, kSlice})}});
       const std::vector<double> differences =
           Differences(logits[s], [&](const std::vector<double>& moved) {
-            return loss(s == 0 ? combine(moved, logits[1]) : combine(logits[0], moved));
+            return Loss(s == 0 ? Combine(moved, logits[1]) : Combine(logits[0], moved), z);
           });
       EXPECT_LE(RelativeError(gradient.outputs[0], differences), 1e-6);
     }

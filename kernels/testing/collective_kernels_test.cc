@@ -356,17 +356,64 @@ TEST_P(CollectiveTest, ScatteredSumsGatheredAgainAreTheSum) {
   }
 }
 
-// A hierarchical reduce-scatter (within runs of two of four ranks, then across runs) and all-gather
-// (across, then within) must give each block of the four ranks' sum.
+constexpr int kFour = 4, kRun = 2;
+
+// The groups of runs of two of four ranks, and of the ranks at the same place of all runs.
+model::CollectiveGroup WithinRunsOfTwo() {
+  return model::WithinRun(model::GroupOf(model::Axis::kDataShard), kRun);
+}
+model::CollectiveGroup AcrossRunsOfTwo() {
+  return model::AcrossRuns(model::GroupOf(model::Axis::kDataShard), kRun);
+}
+
+// A hierarchical reduce-scatter (within runs, then across them) and all-gather (across, then
+// within) of rows.
+struct SumOverRuns {
+  model::Program program;
+  std::vector<model::ValueId> values;  // the whole, a block, a part of it, the block, the whole
+};
+
+SumOverRuns MakeSumOverRuns(int64_t rows, int rank) {
+  SumOverRuns made;
+  model::Program& program = made.program;
+  std::vector<model::ValueId>& values = made.values;
+  program.mesh = MeshOf(model::Axis::kDataShard, kFour, rank);
+  program.chunks.resize(1);
+  program.ops.resize(1);
+  program.ops[0].resize(model::kNumPieces);
+  model::ValueType type = {DType::kFloat32, {{"rows", rows, rows}, {"columns", 5, 5}}, {}, {}};
+  type.placement[model::Axis::kDataShard] = model::PartialSum();
+  values = {model::AppendValue(program, "whole", model::Role::kActivation, 0, type)};
+  const auto then = [&](OpKind kind, const model::Attributes& attributes) {
+    auto types = model::InferTypes(program, kind, attributes, {&values.back(), 1});
+    TROUPE_CHECK_OK(types.status());
+    const model::ValueId next =
+        model::AppendValue(program, "next", model::Role::kActivation, 0, (*types)[0]);
+    program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(
+        {kind, attributes, {values.back()}, {next}});
+    values.push_back(next);
+  };
+  const auto over = [](const model::CollectiveGroup& group) -> model::CollectiveAttributes {
+    return {group, model::CollectivePurpose::kGradient};
+  };
+  const auto gather = [&](const model::CollectiveGroup& group, int64_t extent) {
+    model::AllGatherAttributes attributes = {over(group)};
+    attributes.extent = extent;
+    then(OpKind::kAllGather, attributes);
+  };
+  then(OpKind::kReduceScatter, model::ReduceScatterAttributes{over(WithinRunsOfTwo())});
+  then(OpKind::kReduceScatter, model::ReduceScatterAttributes{over(AcrossRunsOfTwo())});
+  gather(AcrossRunsOfTwo(), program.value(values[1]).dims[0].local);
+  gather(WithinRunsOfTwo(), rows);
+  return made;
+}
+
+// Each part must be that of the four ranks' sum, and all parts together the sum.
 TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
-  constexpr int kFour = 4, kRun = 2;
   const auto sum = [](int64_t i) {
     return Summand(0, i) + Summand(1, i) + Summand(2, i) + Summand(3, i);
   };
-  const model::CollectiveGroup shards = model::GroupOf(model::Axis::kDataShard);
-  const model::CollectiveGroup within = model::WithinRun(shards, kRun);
-  const model::CollectiveGroup across = model::AcrossRuns(shards, kRun);
-  const MakeGroups make_groups = [&](CollectiveNetwork& network, int rank) -> FindCommunicator {
+  const MakeGroups make_groups = [](CollectiveNetwork& network, int rank) -> FindCommunicator {
     const int first = rank / kRun * kRun, place = rank % kRun;
     const auto communicator = [&](const std::vector<int>& ranks, const std::string& name) {
       return network.MakeCommunicator("data_shard", Purpose::kGradient, ranks, name).value();
@@ -375,59 +422,30 @@ TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
     Communicator* const place_of_runs =
         communicator({place, place + kRun}, fmt::format("place {}", place));
     return [=](const model::CollectiveGroup& group) {
-      return group == within ? run : group == across ? place_of_runs : nullptr;
+      return group == WithinRunsOfTwo()   ? run
+             : group == AcrossRunsOfTwo() ? place_of_runs
+                                          : nullptr;
     };
   };
   for (const int64_t rows : {1, 3, 7, 64}) {
-    RunRanks(
-        kFour, GetParam().make, make_groups,
-        [&](int rank, Backend& backend, const FindCommunicator& groups) {
-          model::Program program;
-          program.mesh = MeshOf(model::Axis::kDataShard, kFour, rank);
-          program.chunks.resize(1);
-          program.ops.resize(1);
-          program.ops[0].resize(model::kNumPieces);
-          model::ValueType type = {
-              DType::kFloat32, {{"rows", rows, rows}, {"columns", 5, 5}}, {}, {}};
-          type.placement[model::Axis::kDataShard] = model::PartialSum();
-          std::vector<model::ValueId> values = {
-              model::AppendValue(program, "whole", model::Role::kActivation, 0, type)};
-          const auto then = [&](OpKind kind, const model::Attributes& attributes) {
-            auto types = model::InferTypes(program, kind, attributes, {&values.back(), 1});
-            TROUPE_CHECK_OK(types.status());
-            const model::ValueId made =
-                model::AppendValue(program, "next", model::Role::kActivation, 0, (*types)[0]);
-            program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(
-                {kind, attributes, {values.back()}, {made}});
-            values.push_back(made);
-          };
-          const auto over = [](const model::CollectiveGroup& group) -> model::CollectiveAttributes {
-            return {group, model::CollectivePurpose::kGradient};
-          };
-          const auto gather = [&](const model::CollectiveGroup& group, int64_t extent) {
-            model::AllGatherAttributes attributes = {over(group)};
-            attributes.extent = extent;
-            then(OpKind::kAllGather, attributes);
-          };
-          then(OpKind::kReduceScatter, model::ReduceScatterAttributes{over(within)});
-          then(OpKind::kReduceScatter, model::ReduceScatterAttributes{over(across)});
-          gather(across, program.value(values[1]).dims[0].local);
-          gather(within, rows);
-
-          const model::MemoryPlan plan = PlainPlan(program);
-          const std::unique_ptr<Executable> executable =
-              PrepareRank(backend, program, plan, groups);
-          WriteNumbers(*executable, program, values[0], Summands(rank, 5 * rows));
-          TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
-          const model::Range block = model::BalancedRange(rows, kRun, rank % kRun);
-          const model::Range part = model::BalancedRange(block.size(), kFour / kRun, rank / kRun);
-          const Numbers mine = ReadNumbers(*executable, program, values[2]);
-          ASSERT_EQ(static_cast<int64_t>(mine.size()), 5 * part.size());
-          for (int64_t i = 0; i < 5 * part.size(); ++i)
-            EXPECT_EQ(mine[i], sum(5 * (block.begin + part.begin) + i)) << i;
-          const Numbers all = ReadNumbers(*executable, program, values[4]);
-          for (int64_t i = 0; i < 5 * rows; ++i) EXPECT_EQ(all[i], sum(i)) << i;
-        });
+    RunRanks(kFour, GetParam().make, make_groups,
+             [&](int rank, Backend& backend, const FindCommunicator& groups) {
+               const SumOverRuns made = MakeSumOverRuns(rows, rank);
+               const model::MemoryPlan plan = PlainPlan(made.program);
+               const std::unique_ptr<Executable> executable =
+                   PrepareRank(backend, made.program, plan, groups);
+               WriteNumbers(*executable, made.program, made.values[0], Summands(rank, 5 * rows));
+               TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+               const model::Range block = model::BalancedRange(rows, kRun, rank % kRun);
+               const model::Range part =
+                   model::BalancedRange(block.size(), kFour / kRun, rank / kRun);
+               const Numbers mine = ReadNumbers(*executable, made.program, made.values[2]);
+               ASSERT_EQ(static_cast<int64_t>(mine.size()), 5 * part.size());
+               for (int64_t i = 0; i < 5 * part.size(); ++i)
+                 EXPECT_EQ(mine[i], sum(5 * (block.begin + part.begin) + i)) << i;
+               const Numbers all = ReadNumbers(*executable, made.program, made.values[4]);
+               for (int64_t i = 0; i < 5 * rows; ++i) EXPECT_EQ(all[i], sum(i)) << i;
+             });
   }
 }
 

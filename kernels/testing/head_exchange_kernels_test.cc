@@ -14,11 +14,61 @@
 namespace troupe::kernels {
 namespace {
 
-// Rows of three samples of 12 tokens over three ranks; columns of q (6 heads), k and v (3 heads
-// each). Each element encodes its global position, so that a misplaced element is detected.
+// One rank of three that exchanges its rows against heads, and back. Rows of three samples of 12
+// tokens; columns of q (6 heads), k and v (3 heads each).
+struct HeadExchange {
+  static constexpr int kThree = 3;
+  static constexpr int64_t kSamples = 3, kTokens = 12, kHead = 5, kWidth = (6 + 3 + 3) * kHead;
+  static constexpr int64_t kAllRows = kSamples * kTokens;
+
+  model::Program program;
+  model::ValueId rows = model::kNoValue;        // before
+  model::ValueId heads = model::kNoValue;       // in between
+  model::ValueId rows_again = model::kNoValue;  // after
+};
+
+HeadExchange MakeHeadExchange(model::DType dtype, int rank) {
+  HeadExchange made;
+  model::Program& program = made.program;
+  program.mesh.degrees[model::Axis::kContext] = HeadExchange::kThree;
+  program.mesh.coordinates[model::Axis::kContext] = rank;
+  model::ValueType type = {
+      dtype,
+      {{"rows", HeadExchange::kAllRows, HeadExchange::kAllRows / HeadExchange::kThree},
+       {"qkv", HeadExchange::kWidth, HeadExchange::kWidth}},
+      {},
+      {{"q", 30, 30}, {"k", 15, 15}, {"v", 15, 15}}};
+  type.placement[model::Axis::kContext] = model::Shard(0, model::ShardHow::kHeadTail);
+  const model::ExchangeHeadsAttributes there = {
+      {model::GroupOf(model::Axis::kContext), model::CollectivePurpose::kContext},
+      HeadExchange::kSamples,
+      HeadExchange::kHead,
+      /*to_rows=*/false};
+  model::ExchangeHeadsAttributes back = there;
+  back.to_rows = true;
+  const auto append = [&program](const char* name, const model::ValueType& made_type) {
+    return model::AppendValue(program, name, model::Role::kActivation, 0, made_type);
+  };
+  made.rows = append("x", type);
+  const auto heads =
+      model::InferTypes(program, model::OpKind::kExchangeHeads, there, {&made.rows, 1});
+  TROUPE_CHECK_OK(heads.status());
+  made.heads = append("y", (*heads)[0]);
+  made.rows_again = append("z", type);
+  program.chunks.resize(1);
+  program.ops.resize(1);
+  program.ops[0].resize(model::kNumPieces);
+  program.ops[0][static_cast<int>(model::Piece::kForward)] = {
+      {model::OpKind::kExchangeHeads, there, {made.rows}, {made.heads}},
+      {model::OpKind::kExchangeHeads, back, {made.heads}, {made.rows_again}}};
+  return made;
+}
+
+// Each element encodes its global position, so that a misplaced element is detected.
 TEST_P(CollectiveTest, RowsExchangedAgainstHeadsLieWhereTheyBelongAndComeBack) {
-  constexpr int kThree = 3;
-  constexpr int64_t kSamples = 3, kTokens = 12, kHead = 5, kWidth = (6 + 3 + 3) * kHead;
+  constexpr int kThree = HeadExchange::kThree;
+  constexpr int64_t kSamples = HeadExchange::kSamples, kTokens = HeadExchange::kTokens,
+                    kHead = HeadExchange::kHead, kWidth = HeadExchange::kWidth;
   const auto place = [](int64_t row, int64_t column) {
     return static_cast<double>((row * kWidth + column) % 251);  // exact in bfloat16
   };
@@ -39,53 +89,25 @@ TEST_P(CollectiveTest, RowsExchangedAgainstHeadsLieWhereTheyBelongAndComeBack) {
     }
     return columns;
   };
-  RunRanks(
-      kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
-        model::Program program;
-        program.mesh.degrees[model::Axis::kContext] = kThree;
-        program.mesh.coordinates[model::Axis::kContext] = rank;
-        const int64_t all_rows = kSamples * kTokens;
-        model::ValueType type = {compute(),
-                                 {{"rows", all_rows, all_rows / kThree}, {"qkv", kWidth, kWidth}},
-                                 {},
-                                 {{"q", 30, 30}, {"k", 15, 15}, {"v", 15, 15}}};
-        type.placement[model::Axis::kContext] = model::Shard(0, model::ShardHow::kHeadTail);
-        const model::ExchangeHeadsAttributes there = {
-            {model::GroupOf(model::Axis::kContext), model::CollectivePurpose::kContext},
-            kSamples,
-            kHead,
-            /*to_rows=*/false};
-        model::ExchangeHeadsAttributes back = there;
-        back.to_rows = true;
-        const auto append = [&program](const char* name, const model::ValueType& made) {
-          return model::AppendValue(program, name, model::Role::kActivation, 0, made);
-        };
-        const model::ValueId x = append("x", type);
-        const auto heads =
-            model::InferTypes(program, model::OpKind::kExchangeHeads, there, {&x, 1});
-        TROUPE_CHECK_OK(heads.status());
-        const model::ValueId y = append("y", (*heads)[0]);
-        const model::ValueId z = append("z", type);
-        program.chunks.resize(1);
-        program.ops.resize(1);
-        program.ops[0].resize(model::kNumPieces);
-        program.ops[0][static_cast<int>(model::Piece::kForward)] = {
-            {model::OpKind::kExchangeHeads, there, {x}, {y}},
-            {model::OpKind::kExchangeHeads, back, {y}, {z}}};
-        const model::MemoryPlan plan = PlainPlan(program);
-        const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
-        std::vector<double> given, due;
-        for (const int64_t row : tokens_of(rank)) {
-          for (int64_t column = 0; column < kWidth; ++column) given.push_back(place(row, column));
-        }
-        for (int64_t row = 0; row < all_rows; ++row) {
-          for (const int64_t column : columns_of(rank)) due.push_back(place(row, column));
-        }
-        WriteNumbers(*executable, program, x, given);
-        TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
-        EXPECT_EQ(ReadNumbers(*executable, program, y), due);
-        EXPECT_EQ(ReadNumbers(*executable, program, z), given);
-      });
+  RunRanks(kThree, GetParam().make,
+           [&](int rank, Backend& backend, const FindCommunicator& groups) {
+             const HeadExchange made = MakeHeadExchange(compute(), rank);
+             const model::MemoryPlan plan = PlainPlan(made.program);
+             const std::unique_ptr<Executable> executable =
+                 PrepareRank(backend, made.program, plan, groups);
+             std::vector<double> given, due;
+             for (const int64_t row : tokens_of(rank)) {
+               for (int64_t column = 0; column < kWidth; ++column)
+                 given.push_back(place(row, column));
+             }
+             for (int64_t row = 0; row < HeadExchange::kAllRows; ++row) {
+               for (const int64_t column : columns_of(rank)) due.push_back(place(row, column));
+             }
+             WriteNumbers(*executable, made.program, made.rows, given);
+             TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+             EXPECT_EQ(ReadNumbers(*executable, made.program, made.heads), due);
+             EXPECT_EQ(ReadNumbers(*executable, made.program, made.rows_again), given);
+           });
 }
 
 }  // namespace

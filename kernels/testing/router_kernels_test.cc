@@ -11,23 +11,29 @@ namespace {
 using model::DType;
 using model::OpKind;
 
+// A router of rows [4, 25) of the 35 rows of five samples; this rank holds 7 of each sample's 14
+// tokens. The variants 0 to 3 differ in scores, normalisation and capacity.
+model::RouterAttributes RouterOfVariant(int64_t experts, int64_t top_k, int variant) {
+  model::RouterAttributes router;
+  router.score = variant % 2 ? model::RouterScore::kSigmoid : model::RouterScore::kSoftmax;
+  router.normalise = variant >= 2;
+  router.experts = experts;
+  router.top_k = top_k;
+  router.tokens = 14;
+  router.local_tokens = 7;
+  router.first_row = 4;
+  router.capacity = variant == 3 ? 2 : 0;
+  router.aux_loss_coef = 0.3;
+  router.z_loss_coef = 0.2;
+  return router;
+}
+
 TEST_P(KernelTest, RoutersMatch) {
   if (compute() == DType::kBFloat16) GTEST_SKIP() << "routers have no compute dtype";
   for (const auto& [experts, top_k] :
        std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {4, 2}, {9, 3}, {16, 16}}) {
     for (const int variant : {0, 1, 2, 3}) {
-      model::RouterAttributes router;
-      router.score = variant % 2 ? model::RouterScore::kSigmoid : model::RouterScore::kSoftmax;
-      router.normalise = variant >= 2;
-      router.experts = experts;
-      router.top_k = top_k;
-      // Rows [4, 25) of the 35 rows of five samples; this rank holds 7 of each sample's 14 tokens.
-      router.tokens = 14;
-      router.local_tokens = 7;
-      router.first_row = 4;
-      router.capacity = variant == 3 ? 2 : 0;
-      router.aux_loss_coef = 0.3;
-      router.z_loss_coef = 0.2;
+      const model::RouterAttributes router = RouterOfVariant(experts, top_k, variant);
       const int64_t rows = 21, samples = 5, lanes = experts + 1;
       const TestValue logits{DType::kFloat32, {rows, experts}, random_.Logits(rows, experts)};
       TestOp op{OpKind::kRouterTopK,

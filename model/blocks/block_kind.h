@@ -11,16 +11,16 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "model/blocks/build_options.h"
+#include "model/blocks/config.h"
 #include "model/blocks/dropout.h"
-#include "model/build_options.h"
-#include "model/config.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {
 
 struct BlockInputs {
   int block = 0;          // position in ModelConfig::blocks
-  int layer = 0;          // its Hugging Face layer (model/pattern.h)
+  int layer = 0;          // its Hugging Face layer (model/blocks/pattern.h)
   ValueId x = kNoValue;   // c[R,H]
   DropoutPolicy dropout;  // applied to the block's output before the residual
 };

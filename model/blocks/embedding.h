@@ -3,8 +3,8 @@
 #ifndef TROUPE_MODEL_BLOCKS_EMBEDDING_H_
 #define TROUPE_MODEL_BLOCKS_EMBEDDING_H_
 
+#include "model/blocks/config.h"
 #include "model/blocks/dropout.h"
-#include "model/config.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {

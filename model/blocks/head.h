@@ -15,7 +15,7 @@
 #ifndef TROUPE_MODEL_BLOCKS_HEAD_H_
 #define TROUPE_MODEL_BLOCKS_HEAD_H_
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "model/program/shared_heads.h"
 
 namespace troupe::model {

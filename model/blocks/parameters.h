@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {

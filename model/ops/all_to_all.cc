@@ -72,7 +72,10 @@ Status Differentiate(const Op& op, GradientContext& context) {
 }  // namespace
 
 OpRules AllToAllRules() {
-  return {.infer = Infer, .differentiate = Differentiate, .in_place_input = 0};
+  return {.infer = Infer,
+          .differentiate = Differentiate,
+          .in_place_input = 0,
+          .collective = CollectiveRules{CollectivePattern::kExchange, /*begins_early=*/true}};
 }
 
 }  // namespace troupe::model

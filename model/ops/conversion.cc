@@ -114,7 +114,10 @@ OpRules CopyRules() {
   return {.infer = InferCopy, .differentiate = DifferentiateCopy, .in_place_input = 0};
 }
 OpRules AllReduceRules() {
-  return {.infer = InferAllReduce, .differentiate = DifferentiateAllReduce, .in_place_input = 0};
+  return {.infer = InferAllReduce,
+          .differentiate = DifferentiateAllReduce,
+          .in_place_input = 0,
+          .collective = CollectiveRules{CollectivePattern::kAllReduce, /*begins_early=*/true}};
 }
 OpRules CastRules() { return {.infer = InferCast}; }
 

@@ -65,6 +65,10 @@ Status Differentiate(const Op& op, GradientContext& context) {
 
 }  // namespace
 
-OpRules ExchangeHeadsRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+OpRules ExchangeHeadsRules() {
+  return {.infer = Infer,
+          .differentiate = Differentiate,
+          .collective = CollectiveRules{CollectivePattern::kExchange}};
+}
 
 }  // namespace troupe::model

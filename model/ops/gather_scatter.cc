@@ -172,17 +172,25 @@ Status DifferentiateAllGather(const Op& op, GradientContext& context) {
 }  // namespace
 
 OpRules ReduceScatterRules() {
-  return {.infer = InferReduceScatter, .differentiate = DifferentiateReduceScatter};
+  return {.infer = InferReduceScatter,
+          .differentiate = DifferentiateReduceScatter,
+          .collective = CollectiveRules{CollectivePattern::kReduceScatter, /*begins_early=*/true}};
 }
 OpRules AllGatherRules() {
-  return {.infer = InferAllGather, .differentiate = DifferentiateAllGather};
+  return {.infer = InferAllGather,
+          .differentiate = DifferentiateAllGather,
+          .collective = CollectiveRules{CollectivePattern::kGather, /*begins_early=*/true}};
 }
 
 OpRules GatherRoutedRules() {
-  return {.infer = InferGatherRouted, .differentiate = DifferentiateRouted};
+  return {.infer = InferGatherRouted,
+          .differentiate = DifferentiateRouted,
+          .collective = CollectiveRules{CollectivePattern::kGather}};
 }
 OpRules ScatterRoutedRules() {
-  return {.infer = InferScatterRouted, .differentiate = DifferentiateRouted};
+  return {.infer = InferScatterRouted,
+          .differentiate = DifferentiateRouted,
+          .collective = CollectiveRules{CollectivePattern::kReduceScatter}};
 }
 
 }  // namespace troupe::model

@@ -45,8 +45,25 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kRelayout, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }
 
+// The share of this rank's two chunks of each sample that is sent to other ranks.
+double MovedShare(const Op& op, const MeshView& mesh) {
+  const auto& relayout = std::get<RelayoutAttributes>(op.attributes);
+  const int ranks = mesh.degrees[Axis::kContext], rank = mesh.coordinates[Axis::kContext];
+  double moved = 0;
+  for (const int place : {0, 1}) {
+    const int chunk = ChunkAt(relayout.from(), ranks, rank, place);
+    if (RankOfChunk(relayout.to(), ranks, chunk) != rank) moved += 0.5;
+  }
+  return moved;
+}
+
 }  // namespace
 
-OpRules RelayoutRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+OpRules RelayoutRules() {
+  return {.infer = Infer,
+          .differentiate = Differentiate,
+          .collective =
+              CollectiveRules{.pattern = CollectivePattern::kExchange, .sent_share = MovedShare}};
+}
 
 }  // namespace troupe::model

@@ -423,6 +423,21 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   EXPECT_EQ((*rows)[0].segments, x.segments);
 }
 
+TEST(CollectiveRulesTest, EveryCollectiveThatSendsHasThem) {
+  const OpKind kinds[] = {
+#define TROUPE_OP(Kind, name, attributes, cpu, cuda) OpKind::k##Kind,
+#include "model/program/op_kinds.def"
+  };
+  int collectives = 0;
+  for (const OpKind kind : kinds) {
+    // A copy has a group and sends nothing.
+    const bool sends = IsCollective(kind) && kind != OpKind::kCopy;
+    EXPECT_EQ(RulesOf(kind).collective.has_value(), sends) << Name(kind);
+    collectives += IsCollective(kind) ? 1 : 0;
+  }
+  EXPECT_EQ(collectives, 11);
+}
+
 // Shifted keys and values are rejected where those of another shift are required.
 TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
   MeshView mesh;

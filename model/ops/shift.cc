@@ -32,8 +32,16 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kShift, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
 }
 
+// A rank sends its whole slice to one other rank.
+double SendsItsSlice(const Op& op, const MeshView& mesh) { return 1.0; }
+
 }  // namespace
 
-OpRules ShiftRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+OpRules ShiftRules() {
+  return {.infer = Infer,
+          .differentiate = Differentiate,
+          .collective =
+              CollectiveRules{CollectivePattern::kExchange, /*begins_early=*/true, SendsItsSlice}};
+}
 
 }  // namespace troupe::model

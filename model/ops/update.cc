@@ -99,7 +99,11 @@ StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attribut
 OpRules ControlTotalsRules() { return {.infer = InferTotals, .in_place_input = 0}; }
 OpRules ControlRoutedRules() { return {.infer = InferRouted, .in_place_input = 0}; }
 OpRules SumOfSquaresRules() { return {.infer = InferSumOfSquares, .in_place_input = 0}; }
-OpRules ControlReduceRules() { return {.infer = InferControlReduce, .in_place_input = 0}; }
+OpRules ControlReduceRules() {
+  return {.infer = InferControlReduce,
+          .in_place_input = 0,
+          .collective = CollectiveRules{CollectivePattern::kAllReduce}};
+}
 OpRules ControlHaltRules() { return {.infer = InferControlHalt}; }
 OpRules AdamWRules() { return {.infer = InferAdamW}; }
 

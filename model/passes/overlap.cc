@@ -3,6 +3,7 @@
 #include <list>
 #include <map>
 #include <memory_resource>
+#include <optional>
 
 #include "model/passes/passes.h"
 #include "model/program/op_rules.h"
@@ -37,8 +38,7 @@ class ListOverlap {
 
   void Run() {
     const auto sends = [this](const Op& op) {
-      return op.kind != OpKind::kCopy && FindCollective(op.attributes) != nullptr &&
-             Communicates(op);
+      return RulesOf(op.kind).collective.has_value() && Communicates(op);
     };
     if (std::ranges::none_of(source_, sends)) return;
     std::ranges::move(source_, std::back_inserter(ops_));
@@ -123,14 +123,11 @@ class ListOverlap {
   }
 
   bool CanBegin(const Op& op) const {
+    const std::optional<CollectiveRules>& rules = RulesOf(op.kind).collective;
+    if (op.asynchronous || !rules.has_value() || !rules->begins_early) return false;
     // The counts of an all_to_all are small: only another piece is worth computing meanwhile.
-    const bool is_exchange =
-        op.kind == OpKind::kAllToAll && (op.inputs.size() == 3 || program_.interleaves_pairs);
-    if (op.asynchronous ||
-        (op.kind != OpKind::kAllReduce && op.kind != OpKind::kReduceScatter &&
-         op.kind != OpKind::kAllGather && op.kind != OpKind::kShift && !is_exchange)) {
-      return false;
-    }
+    const bool is_of_counts = op.kind == OpKind::kAllToAll && op.inputs.size() == 1;
+    if (is_of_counts && !program_.interleaves_pairs) return false;
     // Otherwise it works on a copy in scratch memory, which all operations share.
     if (op.kind == OpKind::kReduceScatter && !UsesUp(op)) return false;
     return Communicates(op);

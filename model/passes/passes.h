@@ -50,12 +50,12 @@ void Recompute(Program& program, const Recomputation& recomputation);
 void Fuse(Program& program);
 
 // Shards the chunk's parameters over data_shard × expert according to `zero_stage`
-// (model/build_options.h). From stage 2 on the gradients of a microbatch are reduce-scattered,
-// bucket by bucket, in the piece that computes them, and this rank's block of the sum is added to
-// an accumulator of its size. From stage 3 on parameters are gathered just before their first use
-// in F, and again in B, instead of in Unshard. If data_shard is divided into runs, these gathers
-// stay within a run, and Unshard still gathers the rank's part across runs. Gradients are sent as
-// `reduce_dtype`. A bucket has at most `bucket_elements`, or one gradient.
+// (model/blocks/build_options.h). From stage 2 on the gradients of a microbatch are
+// reduce-scattered, bucket by bucket, in the piece that computes them, and this rank's block of the
+// sum is added to an accumulator of its size. From stage 3 on parameters are gathered just before
+// their first use in F, and again in B, instead of in Unshard. If data_shard is divided into runs,
+// these gathers stay within a run, and Unshard still gathers the rank's part across runs. Gradients
+// are sent as `reduce_dtype`. A bucket has at most `bucket_elements`, or one gradient.
 Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements,
                        DType reduce_dtype);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "model/passes/passes.h"
 #include "model/program/op_rules.h"
@@ -21,8 +22,9 @@ class ChunkStorage {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const int input = RulesOf(ops_[i]->kind).in_place_input;
       if (input >= 0) TryShare(*ops_[i], position_[i], ops_[i]->inputs[input], ops_[i]->outputs[0]);
+      const std::optional<CollectiveRules>& collective = RulesOf(ops_[i]->kind).collective;
       const bool scatters =
-          ops_[i]->kind == OpKind::kReduceScatter || ops_[i]->kind == OpKind::kScatterRouted;
+          collective.has_value() && collective->pattern == CollectivePattern::kReduceScatter;
       if (scatters && !ops_[i]->consumes_input) {
         ops_[i]->consumes_input = IsDeadAfter(*ops_[i], position_[i]);
       }

@@ -52,7 +52,7 @@ struct ParameterSpec {
   bool tied = false;
 };
 
-// The storage of parameters; see model/build_options.h.
+// The storage of parameters; see model/blocks/build_options.h.
 struct ParameterOptions {
   DType compute_dtype = DType::kFloat32;  // matrices as matmul operands, and activations
   DType param_dtype = DType::kFloat32;    // matrices as they are gathered

@@ -1,6 +1,6 @@
 // The GPU memory that a program's operations need in addition to the regions of its memory plan:
 // workspaces of libraries, and buffers of collectives that pack the data they send. kernels/cuda
-// respects these limits and sizes. Pure.
+// respects these limits and sizes. A CPU has needs of its own: OpRules::scratch_bytes. Pure.
 #ifndef TROUPE_MODEL_PROGRAM_GPU_WORKING_MEMORY_H_
 #define TROUPE_MODEL_PROGRAM_GPU_WORKING_MEMORY_H_
 

@@ -34,7 +34,7 @@ struct MemoryPlan {
   std::vector<int> buffers;          // per chunk index: microbatches alive at once
   bool split_backward = false;       // I and W may run separately; else only B may run
   int64_t temporary_bytes = 0;
-  // Library scratch and packed operands, as given by the device profile.
+  // The CPU's library scratch and packed operands (OpRules::scratch_bytes).
   int64_t scratch_bytes = 0;
   std::string peak_text;  // the values alive at the peak of the temporary region
 

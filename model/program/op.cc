@@ -24,6 +24,15 @@ bool AreAttributesOf(OpKind kind, const Attributes& attributes) {
   return false;
 }
 
+bool IsCollective(OpKind kind) {
+  static constexpr bool kIsCollective[] = {
+#define TROUPE_OP(Kind, name, type, cpu, cuda) \
+  std::is_base_of_v<CollectiveAttributes, type##Attributes>,
+#include "model/program/op_kinds.def"
+  };
+  return kIsCollective[static_cast<int>(kind)];
+}
+
 const CollectiveAttributes* FindCollective(const Attributes& attributes) {
   return std::visit(
       [](const auto& of_kind) -> const CollectiveAttributes* {
@@ -34,6 +43,11 @@ const CollectiveAttributes* FindCollective(const Attributes& attributes) {
         }
       },
       attributes);
+}
+
+const AttentionAttributes* FindAttention(const Attributes& attributes) {
+  if (const auto* const part = std::get_if<PartAttributes>(&attributes)) return &part->attention;
+  return std::get_if<AttentionAttributes>(&attributes);
 }
 
 const CollectiveAttributes& CollectiveOf(const Op& op) {

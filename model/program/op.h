@@ -106,8 +106,15 @@ using Attributes =
 // Whether operations of `kind` have attributes of this type, by the list of op_kinds.def.
 bool AreAttributesOf(OpKind kind, const Attributes& attributes);
 
+// Whether operations of `kind` are collectives or kCopy: whether their attributes, by the same
+// list, have a group.
+bool IsCollective(OpKind kind);
 // The part that all collectives have in common; null for attributes of other operations.
 const CollectiveAttributes* FindCollective(const Attributes& attributes);
+
+// The attributes of attention, whole or in parts, forward or backward; null for those of other
+// operations.
+const AttentionAttributes* FindAttention(const Attributes& attributes);
 
 // The part of the chunk's work that an operation belongs to: forward, gradient of inputs, gradient
 // of weights.

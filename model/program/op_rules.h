@@ -1,12 +1,13 @@
-// The rules of an operation kind: types of its outputs (shape and placement), derivative, cost, and
-// in-place execution. The file in model/ops that is named for a kind defines its rules; RulesOf
-// returns them.
+// The rules of an operation kind: types of its outputs (shape and placement), derivative, cost,
+// in-place execution and, for collectives, communication. The file in model/ops that is named for a
+// kind defines its rules; RulesOf returns them.
 //
 // Pure functions; thread-safe.
 #ifndef TROUPE_MODEL_PROGRAM_OP_RULES_H_
 #define TROUPE_MODEL_PROGRAM_OP_RULES_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,24 @@ struct ValueType {
 
 using Inputs = std::span<const Value* const>;
 
+// How a collective combines the values of its ranks. An all-reduce and a reduce-scatter reduce
+// them; a gather and an exchange only move them. Exchanges move rows of tokens, never parameters.
+enum class CollectivePattern : uint8_t { kAllReduce, kReduceScatter, kGather, kExchange };
+
+// The rules of an operation that sends data between ranks.
+struct CollectiveRules {
+  CollectivePattern pattern;
+  // passes/overlap.cc may begin it earlier and wait for it later.
+  bool begins_early = false;
+  // The fraction of the payload that one rank sends; null: all blocks but its own, twice in an
+  // all-reduce.
+  double (*sent_share)(const Op& op, const MeshView& mesh) = nullptr;
+
+  bool reduces() const {
+    return pattern == CollectivePattern::kAllReduce || pattern == CollectivePattern::kReduceScatter;
+  }
+};
+
 struct OpRules {
   // Returns the types of the outputs. INVALID_ARGUMENT names the input, the axis and the placements
   // (or extents) that do not match.
@@ -36,12 +55,17 @@ struct OpRules {
   Status (*differentiate)(const Op& op, GradientContext& context) = nullptr;
   // Model FLOPs of this rank's share (convention: model/cost.h); null: none are counted.
   double (*model_flops)(const Op& op, const Program& program) = nullptr;
-  // Maximum of working memory in bytes that a backend needs with `threads` threads; null: none.
+  // Maximum of working memory in bytes that the CPU is expected to need with `threads` threads, for
+  // the memory plan; null: none. The CPU's backend measures what it needs and uses the larger
+  // number (kernels/cpu/preparation.cc). A GPU has needs of its own
+  // (model/program/gpu_working_memory.h).
   int64_t (*scratch_bytes)(const Op& op, const Program& program, int threads) = nullptr;
   // The input whose storage output 0 may reuse; -1: none.
   int in_place_input = -1;
   // The output that accumulates over microbatches (+=); -1: none.
   int accumulated_output = -1;
+  // Absent: the operation sends nothing. Every collective has them except kCopy.
+  std::optional<CollectiveRules> collective = std::nullopt;
 };
 
 const OpRules& RulesOf(OpKind kind);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "model/program/builder.h"
@@ -12,13 +13,6 @@
 
 namespace troupe::model {
 namespace {
-
-bool IsCollective(OpKind kind) {
-  return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy ||
-         kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
-         kind == OpKind::kExchangeHeads || kind == OpKind::kShift || kind == OpKind::kRelayout ||
-         kind == OpKind::kGatherRouted || kind == OpKind::kScatterRouted;
-}
 
 // Follows one order of a step's operations and tracks which values are computed or overwritten and
 // which operations write gradients.
@@ -92,7 +86,7 @@ class StepChecker {
     TROUPE_RETURN_IF_ERROR(CheckInFlight(op));
     TROUPE_RETURN_IF_ERROR(CheckCollectiveTypes(program_, op));
     if (op.asynchronous) {
-      if (!IsCollective(op.kind) && op.kind != OpKind::kAllToAll) {
+      if (!IsCollective(op.kind)) {
         return InvalidArgument("asynchronous collectives are not allowed here");
       }
       Begin(op);
@@ -324,11 +318,10 @@ Status CheckPieceContents(const Program& program) {
           return Internal("{}: {}: only a collective of W can run with the last microbatch only",
                           Name(piece), ToText(op, program));
         }
-        // Within F and its derivative, tokens are exchanged over context, but parameters are not.
-        if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads ||
-            op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
-          continue;
-        }
+        if (!IsCollective(op.kind)) continue;
+        // Within F and its derivative tokens are exchanged over any axis, but parameters are not.
+        const std::optional<CollectiveRules>& rules = RulesOf(op.kind).collective;
+        if (rules.has_value() && rules->pattern == CollectivePattern::kExchange) continue;
         if (RowPartsOf(op) > 1) {
           return Internal("{}: {}: its parts were not cut", Name(piece), ToText(op, program));
         }

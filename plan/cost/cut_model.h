@@ -3,7 +3,7 @@
 #define TROUPE_PLAN_COST_CUT_MODEL_H_
 
 #include "base/status.h"
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "plan/layout/partition.h"
 #include "plan/schedules/schedule.h"
 #include "troupe/v1/job.pb.h"

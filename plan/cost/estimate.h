@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 
 namespace troupe {
 

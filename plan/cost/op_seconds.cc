@@ -13,8 +13,9 @@ ComputeSeconds::ComputeSeconds(const v1::DeviceProfile& profile, double peak)
       attention_flops_(peak * AttentionEfficiency(profile)) {}
 
 double ComputeSeconds::Of(const model::Op& op, const model::Program& program) const {
-  const double arithmetic = model::ModelFlops(op, program) /
-                            (model::IsAttention(op.kind) ? attention_flops_ : matmul_flops_);
+  const bool is_attention = model::FindAttention(op.attributes) != nullptr;
+  const double arithmetic =
+      model::ModelFlops(op, program) / (is_attention ? attention_flops_ : matmul_flops_);
   const auto bytes = static_cast<double>(model::BytesMoved(op, program));
   return std::max(arithmetic, bytes / profile_.memory_bytes_per_second()) +
          profile_.launch_seconds();

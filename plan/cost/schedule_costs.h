@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/stage_memo.h"
 #include "troupe/v1/device_profile.pb.h"

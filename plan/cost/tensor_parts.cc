@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/cost/step_time.h"
 
 namespace troupe {

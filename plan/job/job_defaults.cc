@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/fill_defaults.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_effects.h"

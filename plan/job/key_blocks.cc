@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 
 namespace troupe {
 namespace {

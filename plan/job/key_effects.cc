@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/schedules/schedules.h"
 #include "plan/search/block_costs.h"

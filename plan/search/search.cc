@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/key_schema.h"
 #include "plan/job/violation.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/validate/reshard.h"
 
 namespace troupe {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/job/key_schema.h"

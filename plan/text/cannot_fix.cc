@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "model/program/placement.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/reshard.h"

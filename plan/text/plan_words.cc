@@ -1,7 +1,7 @@
 #include "plan/text/plan_words.h"
 
 #include "base/status.h"
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "model/program/placement.h"
 #include "plan/cost/slowest_step.h"
 #include "plan/job/key_effects.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "model/program/builder.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/build_options.h"
-#include "model/config.h"
+#include "model/blocks/build_options.h"
+#include "model/blocks/config.h"
 #include "plan/layout/mesh.h"
 #include "plan/schedules/schedule.h"
 #include "plan/validate/batch.h"

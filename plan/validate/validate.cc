@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "model/program/op.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/job/key_blocks.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 #include "plan/schedules/schedules.h"
 
 namespace troupe {

@@ -15,9 +15,9 @@
 
 #include "base/sample_schema.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "model/blocks/pattern.h"
 #include "model/build.h"
 #include "model/cost.h"
-#include "model/pattern.h"
 #include "model/program/memory_plan.h"
 #include "worker/executor/shards.h"
 
@@ -54,7 +54,8 @@ class Stopwatch : public kernels::OperationObserver {
     const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
     const double flops = model::ModelFlops(op, program_);
     if (flops == 0) return;
-    Work& work = (model::IsAttention(op.kind) ? attention : matmuls).back();
+    const bool is_attention = model::FindAttention(op.attributes) != nullptr;
+    Work& work = (is_attention ? attention : matmuls).back();
     work.flops += flops;
     work.seconds += seconds;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collective/digest.h"
+#include "model/program/op_rules.h"
 #include "worker/executor/action_runs.h"
 
 namespace troupe {
@@ -15,15 +16,17 @@ namespace {
 using model::Piece;
 
 CollectiveOperation OperationOf(model::OpKind kind) {
-  if (kind == model::OpKind::kReduceScatter || kind == model::OpKind::kScatterRouted) {
-    return CollectiveOperation::kReduceScatter;
-  }
-  if (kind == model::OpKind::kAllGather || kind == model::OpKind::kGatherRouted) {
-    return CollectiveOperation::kAllGather;
-  }
-  if (kind == model::OpKind::kAllToAll || kind == model::OpKind::kExchangeHeads ||
-      kind == model::OpKind::kShift || kind == model::OpKind::kRelayout) {
-    return CollectiveOperation::kAllToAll;
+  const auto& rules = model::RulesOf(kind).collective;
+  if (!rules.has_value()) return CollectiveOperation::kAllReduce;  // kCopy
+  switch (rules->pattern) {
+    case model::CollectivePattern::kReduceScatter:
+      return CollectiveOperation::kReduceScatter;
+    case model::CollectivePattern::kGather:
+      return CollectiveOperation::kAllGather;
+    case model::CollectivePattern::kExchange:
+      return CollectiveOperation::kAllToAll;
+    case model::CollectivePattern::kAllReduce:
+      break;
   }
   return CollectiveOperation::kAllReduce;
 }

@@ -50,6 +50,55 @@ struct Case {
   bool aligned, accumulate;
 };
 
+// A matmul in float64.
+struct ExactMatmul {
+  std::vector<double> sums;
+  // The sums of the terms' magnitudes, with which rounding errors grow, also where terms cancel.
+  std::vector<double> magnitudes;
+
+  void Add(int64_t i, double term) {
+    sums[i] += term;
+    magnitudes[i] += std::abs(term);
+  }
+};
+
+// Computes `c` in float64; `before` are the elements of the result before it.
+template <typename T>
+ExactMatmul ExactMatmulOf(const Case& c, Matrix<T>& a, Matrix<T>& b,
+                          const std::vector<double>& before) {
+  const bool weight = c.kind == MatmulKind::kWeightGradient,
+             forward = c.kind == MatmulKind::kForward;
+  const int64_t c_width = forward ? c.n : c.k;
+  const std::vector<int32_t> counts =
+      c.counts.empty() ? std::vector<int32_t>{static_cast<int32_t>(c.rows)} : c.counts;
+  ExactMatmul exact = {before, std::vector<double>(before.size())};
+  auto& [sums, magnitudes] = exact;
+  if (weight && !c.accumulate) std::fill(sums.begin(), sums.end(), 0.0);
+  for (size_t i = 0; i < sums.size(); ++i) magnitudes[i] = std::abs(sums[i]);
+  int64_t row = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const int64_t matrix = static_cast<int64_t>(i) % c.experts * c.n * c.k;
+    for (const int64_t end = row + counts[i]; row < end; ++row) {
+      if (!weight) {
+        std::fill_n(sums.begin() + row * c_width, c_width, 0.0);
+        std::fill_n(magnitudes.begin() + row * c_width, c_width, 0.0);
+      }
+      for (int64_t n = 0; n < c.n; ++n) {
+        for (int64_t k = 0; k < c.k; ++k) {
+          if (weight) {
+            exact.Add(matrix + n * c.k + k, a[row * c.n + n] * b[row * c.k + k]);
+          } else if (forward) {
+            exact.Add(row * c.n + n, a[row * c.k + k] * b[matrix + n * c.k + k]);
+          } else {
+            exact.Add(row * c.k + k, a[row * c.n + n] * b[matrix + n * c.k + k]);
+          }
+        }
+      }
+    }
+  }
+  return exact;
+}
+
 // Compares the emulator with float64. Rows beyond the counts are NaN.
 template <typename T, typename Launcher>
 void ExpectMatmul(const Case& c, const Launcher& launcher) {
@@ -83,50 +132,20 @@ void ExpectMatmul(const Case& c, const Launcher& launcher) {
   if (weight) args.c = weights.data();
   emulator::Launch(launcher(args));
 
-  const std::vector<int32_t> counts =
-      c.counts.empty() ? std::vector<int32_t>{static_cast<int32_t>(c.rows)} : c.counts;
-  std::vector<double> expected = before;
-  if (weight && !c.accumulate) std::fill(expected.begin(), expected.end(), 0.0);
-  // The sum of the terms' magnitudes, with which rounding errors grow, also where the terms cancel.
-  std::vector<double> magnitude(expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) magnitude[i] = std::abs(expected[i]);
-  const auto add = [&](int64_t i, double term) {
-    expected[i] += term;
-    magnitude[i] += std::abs(term);
-  };
-  int64_t row = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    const int64_t matrix = static_cast<int64_t>(i) % c.experts * c.n * c.k;
-    for (const int64_t end = row + counts[i]; row < end; ++row) {
-      if (!weight) {
-        std::fill_n(expected.begin() + row * c_width, c_width, 0.0);
-        std::fill_n(magnitude.begin() + row * c_width, c_width, 0.0);
-      }
-      for (int64_t n = 0; n < c.n; ++n) {
-        for (int64_t k = 0; k < c.k; ++k) {
-          if (weight) {
-            add(matrix + n * c.k + k, a_matrix[row * c.n + n] * b_matrix[row * c.k + k]);
-          } else if (forward) {
-            add(row * c.n + n, a_matrix[row * c.k + k] * b_matrix[matrix + n * c.k + k]);
-          } else {
-            add(row * c.k + k, a_matrix[row * c.n + n] * b_matrix[matrix + n * c.k + k]);
-          }
-        }
-      }
-    }
-  }
+  const ExactMatmul exact = ExactMatmulOf(c, a_matrix, b_matrix, before);
   std::vector<double> actual;
-  for (size_t i = 0; i < expected.size(); ++i) {
+  for (size_t i = 0; i < exact.sums.size(); ++i) {
     actual.push_back(weight ? weights[static_cast<int64_t>(i)] : rows[static_cast<int64_t>(i)]);
   }
   const size_t written =
-      static_cast<size_t>(weight ? static_cast<int64_t>(expected.size()) : used * c_width);
+      static_cast<size_t>(weight ? static_cast<int64_t>(exact.sums.size()) : used * c_width);
   for (size_t i = written; i < actual.size(); ++i)
     ASSERT_TRUE(std::isnan(actual[i])) << "element " << i;
   constexpr double kUnits = 4;
   const double unit = sizeof(T) == 2 && !weight ? 0x1.0p-8 : 0x1.0p-23;
   for (size_t i = 0; i < written; ++i) {
-    ASSERT_LE(std::abs(actual[i] - expected[i]), kUnits * unit * magnitude[i]) << "element " << i;
+    ASSERT_LE(std::abs(actual[i] - exact.sums[i]), kUnits * unit * exact.magnitudes[i])
+        << "element " << i;
   }
   EXPECT_TRUE(rows.GuardsHold() && weights.GuardsHold());
 }

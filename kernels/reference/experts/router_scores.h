@@ -3,9 +3,10 @@
 #define TROUPE_KERNELS_REFERENCE_EXPERTS_ROUTER_SCORES_H_
 
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
-#include "model/config.h"
+#include "model/program/router_score.h"
 
 namespace troupe::kernels::reference {
 

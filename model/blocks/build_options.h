@@ -1,14 +1,14 @@
 // The options of a stage program: the model, the rank's place in the mesh, and how the program
 // is to be laid out. A plain value; model/check_options.h says which values can be built.
-#ifndef TROUPE_MODEL_BUILD_OPTIONS_H_
-#define TROUPE_MODEL_BUILD_OPTIONS_H_
+#ifndef TROUPE_MODEL_BLOCKS_BUILD_OPTIONS_H_
+#define TROUPE_MODEL_BLOCKS_BUILD_OPTIONS_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "model/config.h"
+#include "model/blocks/config.h"
 #include "model/passes/passes.h"
 #include "model/program/program.h"
 
@@ -102,4 +102,4 @@ struct BuildOptions {
 
 }  // namespace troupe::model
 
-#endif  // TROUPE_MODEL_BUILD_OPTIONS_H_
+#endif  // TROUPE_MODEL_BLOCKS_BUILD_OPTIONS_H_

@@ -1,6 +1,6 @@
 // Patterns of blocks, such as "(AD)x4", and questions about the blocks of a pattern. Pure.
-#ifndef TROUPE_MODEL_PATTERN_H_
-#define TROUPE_MODEL_PATTERN_H_
+#ifndef TROUPE_MODEL_BLOCKS_PATTERN_H_
+#define TROUPE_MODEL_BLOCKS_PATTERN_H_
 
 #include <string>
 #include <string_view>
@@ -32,4 +32,4 @@ inline bool HasExperts(std::string_view pattern) {
 
 }  // namespace troupe::model
 
-#endif  // TROUPE_MODEL_PATTERN_H_
+#endif  // TROUPE_MODEL_BLOCKS_PATTERN_H_

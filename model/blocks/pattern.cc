@@ -1,4 +1,4 @@
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 
 #include <charconv>
 
@@ -17,7 +17,7 @@ std::string Letters() {
   return letters;
 }
 
-// A recursive-descent parser for the grammar in config.h; error positions count from 1.
+// A recursive-descent parser for the grammar in pattern.h; error positions count from 1.
 class PatternParser {
  public:
   explicit PatternParser(std::string_view text) : text_(text) {}

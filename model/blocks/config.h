@@ -2,8 +2,8 @@
 //
 // A plain value; the code that creates it (plan/validate/stage_inputs) validates it. Thread-safe if
 // not modified.
-#ifndef TROUPE_MODEL_CONFIG_H_
-#define TROUPE_MODEL_CONFIG_H_
+#ifndef TROUPE_MODEL_BLOCKS_CONFIG_H_
+#define TROUPE_MODEL_BLOCKS_CONFIG_H_
 
 #include <cstdint>
 #include <string>
@@ -48,4 +48,4 @@ struct ModelConfig {
 
 }  // namespace troupe::model
 
-#endif  // TROUPE_MODEL_CONFIG_H_
+#endif  // TROUPE_MODEL_BLOCKS_CONFIG_H_

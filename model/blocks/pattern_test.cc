@@ -1,4 +1,4 @@
-#include "model/pattern.h"
+#include "model/blocks/pattern.h"
 
 #include <gtest/gtest.h>
 
