@@ -4,7 +4,9 @@
 namespace troupe {
 namespace {
 
-Status Absent() { return Unimplemented("this build has no CUDA; ./run build cuda makes one that has it"); }
+Status Absent() {
+  return Unimplemented("this build has no CUDA; ./run build cuda makes one that has it");
+}
 
 }  // namespace
 
