@@ -36,11 +36,11 @@ inline constexpr std::string_view kStorage = "STORAGE";
 inline constexpr std::string_view kRankFailed = "RANK_FAILED";
 // The rank's process ended by itself or was killed, and its worker reported no cause.
 inline constexpr std::string_view kRankCrashed = "RANK_CRASHED";
-// The rank's process stopped without an order, or its worker reconnected without it.
+// The rank's process stopped although nobody had asked it to, or its worker reconnected without it.
 inline constexpr std::string_view kRankLost = "RANK_LOST";
 // The worker's connection was lost, or it did not come back after the coordinator's restart.
 inline constexpr std::string_view kWorkerLost = "WORKER_LOST";
-// The worker's daemon was told to stop, and said so.
+// The worker's daemon was asked to stop, and reported it.
 inline constexpr std::string_view kWorkerStopped = "WORKER_STOPPED";
 // A rank was not ready within the time limit of a start.
 inline constexpr std::string_view kStartTimeout = "START_TIMEOUT";
