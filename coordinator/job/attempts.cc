@@ -387,8 +387,7 @@ Breakdown CountHungSave(Job& job) {
       RanksText(job, hung),
       taking && !taking->failure.empty() ? "; no image of " + taking->failure : "",
       job.group->save_failure);
-  // Ranks that stopped early, to grow or to be cancelled, continue with their steps in the next
-  // group.
+  // Ranks that stopped early, to grow or to be cancelled, continue in the next group.
   const bool last = job.record.stop_attempt() == 0;
   if (last) job.record.set_hung_final_saves(job.record.hung_final_saves() + 1);
   const bool fatal = last && job.record.hung_final_saves() >= kHungFinalSavesMax;

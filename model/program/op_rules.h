@@ -28,8 +28,9 @@ struct ValueType {
 
 using Inputs = std::span<const Value* const>;
 
-// How a collective combines the values of its ranks. An all-reduce and a reduce-scatter reduce
-// them; a gather and an exchange only move them. Exchanges move rows of tokens, never parameters.
+// The way in which a collective combines the values of its ranks. An all-reduce and a
+// reduce-scatter reduce them; a gather and an exchange only move them. Exchanges move rows of
+// tokens, never parameters.
 enum class CollectivePattern : uint8_t { kAllReduce, kReduceScatter, kGather, kExchange };
 
 // The rules of an operation that sends data between ranks.

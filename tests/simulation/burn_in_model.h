@@ -25,7 +25,7 @@ class BurnInModel final : public Actor {
   const std::string worker_;
   std::unique_ptr<EventSender> events_;
   v1::BurnIn request_;  // the newest
-  TimerId end_;         // of request_
+  TimerId end_;         // ends request_
 };
 
 }  // namespace troupe::simulation

@@ -27,22 +27,22 @@ Status WorkerProcess::Start(Context& context) {
       .memory_bytes = [](pid_t) -> int64_t { return 1 << 20; },
       .totals = &totals_,
       .works = &works_,
-      .exit = [this](int code) { exit_code_ = code; },
+      .exit = [](int) {},
   };
   options.config.identity = Identity(incarnation);
   session_ = MakeSessionActor(std::move(options));
-  TROUPE_RETURN_IF_ERROR(session_->Start(context));
-  return Observe();
+  return session_->Start(context);
 }
 
 Status WorkerProcess::Handle(AnyMessage message, Context& context) {
   TROUPE_RETURN_IF_ERROR(session_->Handle(std::move(message), context));
-  return Observe();
+  const size_t unsent = session_->state().unsent.size();
+  world_.truth.Check(unsent <= 1024, 15, fmt::format("{} keeps {} ends of ranks", name_, unsent));
+  return OkStatus();
 }
 
 Status WorkerProcess::HandleEnd(Address child, const Status& cause, Context& context) {
-  TROUPE_RETURN_IF_ERROR(session_->HandleEnd(child, cause, context));
-  return Observe();
+  return session_->HandleEnd(child, cause, context);
 }
 
 v1::Hello WorkerProcess::Identity(uint64_t incarnation) const {
@@ -80,13 +80,6 @@ StatusOr<uint64_t> WorkerProcess::NextIncarnation(Context& context) {
   batch.Put(std::string(kKey), fmt::format("{}", next));
   TROUPE_RETURN_IF_ERROR(store_.Write(batch, Durability::kSynced));
   return next;
-}
-
-Status WorkerProcess::Observe() const {
-  const size_t unsent = session_->state().unsent.size();
-  world_.truth.Check(unsent <= 1024, 15, fmt::format("{} keeps {} ends of ranks", name_, unsent));
-  return exit_code_ == 0 ? OkStatus()
-                         : Internal("the daemon ends itself with exit code {}", exit_code_);
 }
 
 }  // namespace troupe::simulation

@@ -19,7 +19,8 @@
 
 namespace troupe::simulation {
 
-// Its mailbox has kSessionCapacity. It ends with OK after session::Leave.
+// Its mailbox has kSessionCapacity. It ends as the session actor does: with OK after
+// session::Leave.
 class WorkerProcess final : public Actor {
  public:
   WorkerProcess(World& world, NodeId node, Store& store, std::string name, int devices,
@@ -45,8 +46,6 @@ class WorkerProcess final : public Actor {
 
   v1::Hello Identity(uint64_t incarnation) const;
   StatusOr<uint64_t> NextIncarnation(Context& context);
-  // Checks what the session has done; returns the cause with which it ends the daemon, if it does.
-  Status Observe() const;
 
   World& world_;
   const NodeId node_;
@@ -56,7 +55,6 @@ class WorkerProcess final : public Actor {
   const NodeId coordinator_;
   NoTotals totals_;
   LastSign works_;
-  int exit_code_ = 0;
   std::unique_ptr<SessionActor> session_;
 };
 

@@ -57,8 +57,8 @@ bool IsWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Returns the words of an identifier: "StaysIn8Bits" and "stays_in_8_bits" are "Stays In 8 Bits"
-// and "stays in 8 bits".
+// Returns the words of an identifier: "Fits2Gib" and "fits_2_gib" are "Fits 2 Gib" and "fits 2
+// gib".
 std::string WordsOf(std::string_view identifier) {
   std::string words;
   for (size_t i = 0; i < identifier.size(); ++i) {

@@ -154,7 +154,7 @@ class Daemon {
   }
 
   void OnRootEnd(const Status& cause) {
-    if (cause.ok()) return;  // it has stated its exit code
+    if (exit_code_ != kRuns) return;  // it has stated its exit code and its reason
     LogError("worker", "ends: {}", ToString(cause));
     End(1);
   }

@@ -104,8 +104,8 @@ class SessionShell final : public SessionActor {
   Status Finish(Context& context) {
     Flush(context);
     options_.works->Touch();
-    if (exits_) {
-      context.Stop();
+    if (end_) {
+      context.Stop(*end_);
       return OkStatus();
     }
     const MonotonicTime now = context.Now();
@@ -302,7 +302,7 @@ class SessionShell final : public SessionActor {
     } else {
       LogError("worker", "ends: {}", end.message);
     }
-    exits_ = true;
+    end_ = end.exit_code == 0 ? OkStatus() : Internal("{}", end.message);
     options_.exit(end.exit_code);
   }
 
@@ -314,7 +314,7 @@ class SessionShell final : public SessionActor {
   std::vector<Rank> ranks_;                        // by device
   std::vector<v1::WorkerMessage> to_coordinator_;  // gathered while events are handled
   std::optional<WantBurnIn> wanted_burn_in_;       // its actor has had no room for it yet
-  bool exits_ = false;
+  std::optional<Status> end_;                      // the daemon ends, for this cause
   TimerId alarm_;
   MonotonicTime alarm_time_ = MonotonicTime::max();
   std::unique_ptr<CoreTable> core_table_;  // null: only this daemon's ranks are known here

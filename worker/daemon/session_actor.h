@@ -57,8 +57,9 @@ struct SessionActorOptions {
   std::function<StatusOr<StartedRank>(int device)> start_rank;
   std::function<int64_t(pid_t)> memory_bytes;  // memory that a process occupies
   RankTotals* totals = nullptr;                // outlives the actor
-  LastSign* works = nullptr;                // touched with each message and at least once a second
-  std::function<void(int exit_code)> exit;  // the daemon is to end
+  LastSign* works = nullptr;  // touched with each message and at least once a second
+  // The daemon is to end. This actor then ends too: with OK if the code is 0, else with the reason.
+  std::function<void(int exit_code)> exit;
   // Mailboxes of the children.
   size_t link_capacity = 1024;
   size_t rank_capacity = 256;
