@@ -1,6 +1,7 @@
 #include "plan/cost/stage_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -144,20 +145,44 @@ v1::RankMemory StateMemory(const Program& program) {
   return memory;
 }
 
-// Bytes of a snapshot: the copy of the state that a rank writes; replicas divide the writing.
-int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::RankMemory& memory) {
+// The number of ranks of the stage that hold the same slice of `value`.
+int64_t HoldersOf(const model::Value& value, const model::PerAxis& degrees) {
+  int64_t holders = 1;
+  for (int a = 1; a < model::kNumAxes; ++a) {
+    const model::AxisPlacement& placement = value.placement.axes[a];
+    if (placement.kind != model::PlacementKind::kShard) {
+      holders *= degrees.of[a];
+    } else if (placement.run > 0 && placement.across != model::PlacementKind::kShard) {
+      holders *= degrees.of[a] / placement.run;
+    }
+  }
+  return holders;
+}
+
+// Bytes of a snapshot: the copy of the state that a rank writes. The holders of a slice divide the
+// writing (checkpoint/write/ownership.h). The two stages of a tied parameter divide it so that
+// their loads become equal; each counts half of it here.
+int64_t SnapshotBytes(const v1::JobSpec& spec, const Program& program) {
   // A job that states no folder gets one.
   const bool saves = !spec.checkpoint().has_folder() || !spec.checkpoint().folder().empty();
   if (ChoicesOf(spec).async_mode != v1::ASYNC_MODE_ASYNC || !saves) return 0;
-  const int64_t replicas = std::max(1, plan.mesh().data_replicate());
-  return (memory.parameter_bytes() + memory.optimizer_bytes() + replicas - 1) / replicas;
+  double bytes = 0;
+  for (const model::ParameterEntry& entry : program.parameters) {
+    for (const model::ValueId id : {entry.value, entry.exp_avg, entry.exp_avg_sq}) {
+      if (id == model::kNoValue) continue;
+      const model::Value& value = program.value(id);
+      const int64_t holders = HoldersOf(value, program.mesh.degrees) * (entry.tied ? 2 : 1);
+      bytes += static_cast<double>(value.bytes()) / static_cast<double>(holders);
+    }
+  }
+  return static_cast<int64_t>(std::ceil(bytes));
 }
 
 // Sets the memory that a rank needs in addition to its values, and the total.
 void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& program,
                const model::MemoryPlan& memory_plan, v1::RankMemory* memory) {
   memory->set_scratch_bytes(memory_plan.scratch_bytes);
-  memory->set_snapshot_bytes(SnapshotBytes(spec, plan, *memory));
+  memory->set_snapshot_bytes(SnapshotBytes(spec, program));
   int64_t around = memory->scratch_bytes() + memory->snapshot_bytes();
   if (const DeviceMemoryModel* own = DeviceTraitsOf(spec.devices()).memory) {
     memory->set_host_bytes(memory->snapshot_bytes());
