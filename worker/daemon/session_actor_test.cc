@@ -299,7 +299,7 @@ TEST_F(SessionActorTest, ARefusalForGoodEndsTheDaemonWithItsCode) {
   refused.mutable_refused()->set_message("wrong version");
   Send(FromStream(1, refused));
   EXPECT_EQ(exit_code_.get_future().get(), 1);
-  EXPECT_TRUE(root_end_.get_future().get().ok());
+  EXPECT_THAT(ToString(root_end_.get_future().get()), HasSubstr("wrong version"));
 }
 
 }  // namespace
