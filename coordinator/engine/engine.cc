@@ -74,7 +74,7 @@ void Engine::CloseSession(SessionId session) {
   system_.SendAdmitted(actor_, AnyMessage(EngineEvent{SessionClosed{session}})).IgnoreError();
 }
 
-CallId Engine::Call(const MakeCall& make, std::function<void(Reply)> done) {
+CallId Engine::Call(const MakeCall& make, const std::function<void(Reply)>& done) {
   const CallId call = ++last_call_;
   const Status sent = Send(AnyMessage(EngineCall{call, make(call), done, nullptr}));
   if (sent.ok()) return call;
@@ -83,7 +83,7 @@ CallId Engine::Call(const MakeCall& make, std::function<void(Reply)> done) {
 }
 
 CallId Engine::ReadLogs(const v1::ReadJobLogsRequest& request,
-                        std::function<void(LogChunk)> chunk) {
+                        const std::function<void(LogChunk)>& chunk) {
   const CallId call = ++last_call_;
   const Status sent =
       Send(AnyMessage(EngineCall{call, ReadLogsCall{call, request}, nullptr, chunk}));
@@ -101,7 +101,7 @@ Status Engine::Query(std::function<void(const CoordinatorState&)> read) {
   return Send(AnyMessage(EngineQuery{std::move(read)}));
 }
 
-void Engine::Watch(const std::string& job, std::shared_ptr<WatchSink> sink) {
+void Engine::Watch(const std::string& job, const std::shared_ptr<WatchSink>& sink) {
   const Status sent = Send(AnyMessage(EngineWatch{job, sink}));
   if (!sent.ok()) sink->End(sent);
 }

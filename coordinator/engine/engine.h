@@ -53,8 +53,9 @@ class Engine {
   // `make(call)` creates the event. `done` is called once with its reply, unless the call is
   // abandoned first. Returns 0 if the event was refused; `done` was then called with the error.
   using MakeCall = std::function<decltype(Event::what)(CallId)>;
-  CallId Call(const MakeCall& make, std::function<void(Reply)> done);
-  CallId ReadLogs(const v1::ReadJobLogsRequest& request, std::function<void(LogChunk)> chunk);
+  CallId Call(const MakeCall& make, const std::function<void(Reply)>& done);
+  CallId ReadLogs(const v1::ReadJobLogsRequest& request,
+                  const std::function<void(LogChunk)>& chunk);
   // Has no effect on 0 and on a call that was answered.
   void Abandon(CallId call);
 
@@ -62,7 +63,7 @@ class Engine {
   Status Query(std::function<void(const CoordinatorState&)> read);
 
   // Begins `sink`, then pushes the job's updates into it until Push returns false; or ends it.
-  void Watch(const std::string& job, std::shared_ptr<WatchSink> sink);
+  void Watch(const std::string& job, const std::shared_ptr<WatchSink>& sink);
 
  private:
   Engine(ActorSystem& system, Address actor, size_t most_waiting_events)

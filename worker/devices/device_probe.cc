@@ -185,7 +185,7 @@ int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, 
     std::string path = line.substr(second + 1);
     while (true) {
       while (path.ends_with('/')) path.pop_back();
-      const std::string text = ReadText((top + path + file).c_str());
+      const std::string text = ReadText(fmt::format("{}{}{}", top, path, file).c_str());
       int64_t limit = 0;
       const auto read = std::from_chars(text.data(), text.data() + text.size(), limit);
       if (read.ec == std::errc() && limit > 0) memory = std::min(memory, limit);
