@@ -15,7 +15,7 @@ namespace troupe {
 namespace collective_internal {
 
 // Longer messages stay in the sender's buffer until they are received.
-constexpr size_t kEagerBytes = 8 * 1024;
+constexpr size_t kEagerBytes = size_t{8} * 1024;
 
 struct Message {
   int from = 0;
