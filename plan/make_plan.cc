@@ -300,7 +300,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   }
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
-  for (auto& line : CannotFixLines(spec, plan)) plan.add_cannot_fix(std::move(line));
+  for (auto& line : CannotFixLines(spec, model, plan)) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism())))
     plan.add_ownership(std::move(line));
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
