@@ -300,7 +300,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   }
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
-  for (auto& line : CannotFixLines(spec, plan)) plan.add_cannot_fix(std::move(line));
+  for (auto& line : CannotFixLines(spec, model, plan)) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism())))
     plan.add_ownership(std::move(line));
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
@@ -319,6 +319,8 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
   const v1::DeviceProfile* const profile = ProfileOf(gang, cluster);
   if (!frozen && ChoosesByProfile(spec) && profile != nullptr && PeakFor(spec, *profile).ok()) {
     TROUPE_ASSIGN_OR_RETURN(placed, MakeUnplacedPlan(spec, profile));
+    if (plan.has_bucket_stated_for())
+      *placed.mutable_bucket_stated_for() = plan.bucket_stated_for();
   }
   placed.clear_ranks();
   for (auto& rank : gang.ranks) *placed.add_ranks() = std::move(rank);

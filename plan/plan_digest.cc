@@ -46,6 +46,7 @@ constexpr DigestException kOfPlan[] = {
     {"schedule_choice", "text: the chosen schedule is part of the digest"},
     {"tensor_parts_choice", "text: the chosen parts are part of the digest"},
     {"device_profile", "the basis of choices, which are part of the digest themselves"},
+    {"bucket_stated_for", "where numbers come from that are part of the digest themselves"},
     {"samples.version",
      "a schema with more channels changes nothing; the channels that are read are part of the "
      "digest"},

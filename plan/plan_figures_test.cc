@@ -250,6 +250,37 @@ TEST(CannotFix, SaysHowMuchIsLeftAndWhatWouldCutIt) {
   EXPECT_THAT(LineOf(expert, "expert"), HasSubstr("zero_stage 2 over data_shard × expert"));
 }
 
+// A job whose numbers are computed by hand. A has 64 + 64·(4 + 2·2)·16 + 64·64 = 12352 parameters,
+// D has 64 + 3·64·96 = 18496, the table 32·64 = 2048; a parameter has 16 bytes of state.
+v1::Plan SmallTiedPlan(const char* degree) {
+  return Planned(
+      {"model={pattern: (AD)x2, hidden_size: 64, num_attention_heads: 4, "
+       "num_key_value_heads: 2, intermediate_size: 96, vocab_size: 32, "
+       "tie_word_embeddings: true}",
+       "training={global_batch_size: 8, micro_batch_size: 2, sequence_length: 32}",
+       std::string("parallelism.") + degree});
+}
+
+TEST(CannotFix, SaysThatPipeKeepsTheLargestBlockAndBothCopiesOfATiedTable) {
+  EXPECT_EQ(LineOf(SmallTiedPlan("pipeline_parallel_degree=2"), "pipe"),
+            "pipe 2 splits the depth only: the largest block (D, of 18496 parameters) stays whole; "
+            "tensor and data_shard shard it; the tied vocabulary table, 32.8 kB of state, is on "
+            "two stages; tensor shards it");
+  EXPECT_EQ(LineOf(SmallTiedPlan("context_parallel_degree=2"), "pipe"),
+            "pipe 1 splits the depth only: the largest block (D, of 18496 parameters) stays whole; "
+            "tensor and data_shard shard it");
+}
+
+TEST(CannotFix, SaysThatContextShardsActivationsAndNoState) {
+  const v1::Plan plan = SmallTiedPlan("context_parallel_degree=2");
+  // The state of 2·(12352 + 18496) + 2048 + 64 = 63808 parameters.
+  EXPECT_EQ(Left(plan, model::Axis::kContext).state_bytes(), 16 * 63808);
+  EXPECT_EQ(Left(plan, model::Axis::kContext).saved_bytes(), 0);
+  EXPECT_EQ(LineOf(plan, "context"),
+            "context 2 leaves 1.02 MB of a rank's 1.02 MB of state and 0 B of its 211 kB of saved "
+            "activations unsharded: of the state, zero_stage 3 over data_shard shards all of it");
+}
+
 TEST(CannotFix, NamesHeadsThatTensorRanksShare) {
   const v1::Plan shared =
       Planned({"model.num_key_value_heads=2", "parallelism.tensor_parallel_degree=4"});

@@ -258,6 +258,27 @@ TEST(ReceiptTest, CompileCountsEveryProgramAndTakesTheSlowestRankOfEachEpoch) {
   EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("share"))));
 }
 
+TEST(ReceiptTest, ImplementationsOfTuningCachesAreSummedOverRanksAndEpochs) {
+  v1::ReceiptTally tally;
+  v1::RankEnvironment environment = Environment(1);
+  environment.set_tuning_cache_hits(0);  // a GPU whose worker has timed nothing yet
+  TallyReady(1, 0, environment, &tally);
+  EXPECT_TRUE(MakeReceipt(JobWith(tally)).compile().has_cache_hits());
+  EXPECT_EQ(MakeReceipt(JobWith(tally)).compile().cache_hits(), 0);
+  environment.set_tuning_cache_hits(3);
+  TallyReady(1, 1, environment, &tally);
+  TallyReady(1, 1, environment, &tally);  // resent
+  environment.set_tuning_cache_hits(5);
+  TallyReady(2, 0, environment, &tally);
+  Job job = JobWith(tally);
+  EXPECT_EQ(MakeReceipt(job).compile().cache_hits(), 8);
+  // Another plan keeps what the job has prepared so far.
+  TallyStep(ReportOf(0, 10), 10.0, 0, &job);
+  job.plan.set_digest("sha256:b");
+  TallyStep(ReportOf(0, 11), 10.0, 0, &job);
+  EXPECT_EQ(MakeReceipt(job).compile().cache_hits(), 8);
+}
+
 TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   v1::ReceiptTally tally;
   v1::RankEnvironment environment = Environment(1);

@@ -11,6 +11,7 @@
 #include "plan/job/kept_keys.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/violation.h"
+#include "plan/layout/bucket_origin.h"
 
 namespace troupe {
 namespace {
@@ -51,6 +52,9 @@ StatusOr<v1::Plan> PlanOf(const v1::JobSpec& spec, const Planner& planner,
                           const ResumeInputs& inputs) {
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan,
                           planner.make_plan(spec, &inputs.submitted.device_profile()));
+  const v1::BucketSpec& asked = inputs.overrides.parallelism().bucket();
+  const bool states_anew = asked.has_elements() || asked.has_alignment() || asked.has_padding();
+  if (!states_anew) InheritBucketNumbers(spec, inputs.submitted, &plan);
   for (const v1::Plan* const former : {&inputs.submitted, &inputs.running}) {
     const bool same_layout =
         plan.mesh().SerializeAsString() == former->mesh().SerializeAsString() &&

@@ -10,6 +10,7 @@
 #include "coordinator/job/running_layout.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/preference.h"
+#include "plan/layout/bucket_origin.h"
 
 namespace troupe {
 namespace {
@@ -72,6 +73,7 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
   const v1::Plan& submitted = SubmittedPlan(job);
   StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &submitted.device_profile());
   if (!plan.ok() || !MayShrinkTo(plan->ranks_size(), job, turn.fleet)) return false;
+  InheritBucketNumbers(*smaller, submitted, &*plan);
   if (submitted.has_device()) {
     // The same device kind keeps the same kernels.
     *plan->mutable_device() = submitted.device();

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "model/blocks/pattern.h"
 #include "model/program/placement.h"
+#include "plan/cost/estimate.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/reshard.h"
 
@@ -52,15 +51,21 @@ std::string SavedRemedy(const v1::JobSpec& spec, const std::string& axis) {
   return "context shards them";
 }
 
-std::string PipeLine(const v1::AxisReplication& entry, const v1::Plan& plan) {
+std::string PipeLine(const v1::AxisReplication& entry, const model::ModelConfig& model) {
+  char largest = 0;
   int64_t most = 0;
-  for (const v1::ChunkPlan& chunk : plan.chunks()) {
-    most = std::max(most, chunk.block_count() > 0 ? chunk.parameters() / chunk.block_count() : 0);
+  for (const char block : model.blocks) {
+    const int64_t parameters = BlockParameters(model, block);
+    if (parameters <= most) continue;
+    largest = block;
+    most = parameters;
   }
-  std::string line = fmt::format(
-      "pipe {} splits the depth only: a block ({} parameters on average in the heaviest chunk) "
-      "stays whole; tensor and data_shard shard it",
-      entry.degree(), most);
+  std::string line = fmt::format("pipe {} splits the depth only", entry.degree());
+  if (most > 0) {
+    line += fmt::format(
+        ": the largest block ({}, of {} parameters) stays whole; tensor and data_shard shard it",
+        largest, most);
+  }
   if (entry.state_bytes() > 0) {
     line +=
         fmt::format("; the tied vocabulary table, {} of state, is on two stages; tensor shards it",
@@ -86,12 +91,13 @@ std::string SharedHeadsLine(const v1::JobSpec& spec) {
 
 }  // namespace
 
-std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const model::ModelConfig& model,
+                                        const v1::Plan& plan) {
   std::vector<std::string> lines;
   for (const v1::AxisReplication& entry : plan.replication()) {
     const std::string& axis = entry.axis();
     if (Is(axis, Axis::kPipe)) {
-      lines.push_back(PipeLine(entry, plan));
+      lines.push_back(PipeLine(entry, model));
       continue;
     }
     const bool used = entry.degree() > 1;

@@ -6,6 +6,7 @@
 #include "plan/cost/slowest_step.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/key_warnings.h"
+#include "plan/layout/bucket_origin.h"
 #include "plan/layout/islands.h"
 #include "plan/text/precision_words.h"
 #include "plan/validate/reshard.h"
@@ -148,6 +149,7 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
   for (std::string& line : KeyWarnings(spec)) lines.push_back(std::move(line));
   for (std::string& line : IdlePrecisionLines(spec, plan)) lines.push_back(std::move(line));
   for (std::string& line : BucketWarnings(spec, plan)) lines.push_back(std::move(line));
+  for (std::string& line : InheritedBucketLines(spec, plan)) lines.push_back(std::move(line));
   for (std::string& line : CrossingLines(plan)) lines.push_back(std::move(line));
   return lines;
 }

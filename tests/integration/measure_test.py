@@ -37,6 +37,10 @@ class Receipts(ClusterCase):
             self.assertGreater(steady["bubble"]["measured"], 0)
             self.assertGreater(steady["bubble"]["planned"], 0)
             self.assertEqual(receipt["fallbacks"], {})
+            transports = receipt["environment"]["transports"]
+            self.assertTrue(transports)
+            for transport in transports:
+                self.assertRegex(transport, r"^ucx [0-9.]+: (shared memory|TCP) \([^()]+\)$")
             self.assertTrue(receipt["target_shape"]["reached"])
             self.assertEqual(sum(receipt["write_method"].values()), 4)
 

@@ -332,6 +332,41 @@ TEST_F(RankRunTest, ARankReportsInWhichCollectiveItsDeviceIsBlocked) {
             nlohmann::json::parse(R"({"status":"OK","groups":[]})"));
 }
 
+// A backend without cuDNN that chose three of its implementations from a tuning cache.
+class BackendWithoutCudnn : public kernels::EmulatedBackend {
+ public:
+  BackendWithoutCudnn()
+      : EmulatedBackend(kernels::cuda::emulator::StreamOrder::kComputeFirst,
+                        {.attention_absence = "libcudnn.so.9 is not found"}) {}
+  kernels::PreparationCounts preparation_counts() const override {
+    kernels::PreparationCounts counts = EmulatedBackend::preparation_counts();
+    counts.tuning_cache_hits = 3;
+    return counts;
+  }
+};
+
+TEST_F(RankRunTest, ARankWithoutCudnnReportsItsAttentionAsFallbacks) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
+#endif
+  ComputeOnADevice();
+  spec_.mutable_training()->set_compute_dtype("bfloat16");
+  around_.make_backend =
+      [](const RankBackendOptions&) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    return std::make_unique<BackendWithoutCudnn>();
+  };
+  RankRun run(Begin(1), around_);
+  const v1::RankEnvironment environment = StartUp(run, 1).environment();
+  ASSERT_EQ(environment.fallbacks_size(), 2) << environment.ShortDebugString();
+  EXPECT_EQ(environment.fallbacks(0).operation(), "attention");
+  EXPECT_EQ(environment.fallbacks(0).count(), 1);
+  EXPECT_EQ(environment.fallbacks(1).operation(), "attention_grad");
+  EXPECT_EQ(environment.fallbacks(1).count(), 1);
+  EXPECT_EQ(environment.tuning_cache_hits(), 3);
+  run.Handle(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
 // A backend with a device that cannot release everything that ran on it.
 class HoldingBackend : public kernels::EmulatedBackend {
  public:

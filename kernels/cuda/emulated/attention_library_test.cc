@@ -255,6 +255,30 @@ TEST(LibraryAttention, GoesWithOurOwnKernelsEitherWay) {
   }
 }
 
+TEST(LibraryAttention, ThatIsAbsentMakesEachAttentionOfWholeSamplesInBfloat16AFallback) {
+  const std::string absence = "libcudnn.so.9 is not found";
+  const auto fallbacks_of = [&](const model::BuildOptions& options, const std::string& why) {
+    EmulatedDevice device;
+    CudaBackend backend(device, {.attention_absence = why}, nullptr);
+    const ProgramRun run(backend, options, 3);
+    return backend.fallbacks();
+  };
+  const auto own = [&](const char* operation) {
+    return testing::AllOf(testing::StartsWith(operation),
+                          testing::EndsWith(": own kernel: " + absence));
+  };
+  const model::BuildOptions bfloat16 = Options(model::DType::kBFloat16);
+  EXPECT_THAT(fallbacks_of(bfloat16, absence),
+              testing::UnorderedElementsAre(own("attention "), own("attention "),
+                                            own("attention_grad "), own("attention_grad ")));
+  EXPECT_THAT(fallbacks_of(bfloat16, ""), testing::IsEmpty());  // no library is expected
+  // cuDNN would compute neither float32 nor documents.
+  EXPECT_THAT(fallbacks_of(Options(model::DType::kFloat32), absence), testing::IsEmpty());
+  model::BuildOptions documents = bfloat16;
+  documents.document_mask = true;
+  EXPECT_THAT(fallbacks_of(documents, absence), testing::IsEmpty());
+}
+
 TEST(LibraryAttention, IsNotAskedForDocuments) {
   EmulatedDevice device;
   HostAttentionLibrary library(device, true, true);

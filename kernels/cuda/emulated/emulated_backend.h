@@ -14,14 +14,16 @@ namespace troupe::kernels {
 class EmulatedBackend : public CudaBackend {
  public:
   explicit EmulatedBackend(
-      cuda::emulator::StreamOrder order = cuda::emulator::StreamOrder::kComputeFirst)
-      : EmulatedBackend(std::make_unique<cuda::emulator::EmulatedDevice>(order)) {}
+      cuda::emulator::StreamOrder order = cuda::emulator::StreamOrder::kComputeFirst,
+      const cuda::DeviceLibraries& libraries = {})
+      : EmulatedBackend(std::make_unique<cuda::emulator::EmulatedDevice>(order), libraries) {}
 
   cuda::emulator::EmulatedDevice& device() { return *device_; }
 
  private:
-  explicit EmulatedBackend(std::unique_ptr<cuda::emulator::EmulatedDevice> device)
-      : CudaBackend(*device, {},
+  EmulatedBackend(std::unique_ptr<cuda::emulator::EmulatedDevice> device,
+                  const cuda::DeviceLibraries& libraries)
+      : CudaBackend(*device, libraries,
                     [&device = *device](Communicator& host) {
                       return std::make_unique<cuda::emulator::HostCollectives>(device, host);
                     }),

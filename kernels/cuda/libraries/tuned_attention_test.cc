@@ -85,11 +85,13 @@ TEST_F(TunedAttentionTest, IsTheSameInTheNextProcessWhateverTimingWouldSay) {
   TunedAttention first = Make(&timing_);
   EXPECT_NE(first.Prepare(kShape).value(), nullptr);
   EXPECT_EQ(first.PrepareGrad(kShape).value(), nullptr);
+  EXPECT_EQ(first.tuning_cache_hits(), 0);
   std::swap(timing_.forward, timing_.gradient);
   TunedAttention next = Make(&timing_);
   EXPECT_NE(next.Prepare(kShape).value(), nullptr);
   EXPECT_EQ(next.PrepareGrad(kShape).value(), nullptr);
   EXPECT_EQ(timing_.times, 2);
+  EXPECT_EQ(next.tuning_cache_hits(), 2);
 }
 
 TEST_F(TunedAttentionTest, WithoutTimingIsTheLibraryAndNothingIsKept) {
