@@ -208,35 +208,50 @@ def bench_pairs():
                   interleaved["dispatch_exposed_seconds"] / apart["dispatch_exposed_seconds"], 3)})
 
 
+def plan_command(folder, name, training, parallelism):
+    """Writes a job of llama-8b and returns the command that plans it."""
+    job = folder / f"{name}.yaml"
+    job.write_text(f"name: {name}\nmodel: {{preset: llama-8b}}\ndata: {{train: none}}\n"
+                   f"training: {{steps: 10, {training}, compute_dtype: bfloat16}}\n"
+                   f"parallelism: {{{parallelism}}}\n")
+    return [str(BIN / "troupe"), "plan", str(job), "-o", "json"]
+
+
 def bench_plan():
+    """Times one plan, and two searches: one over degrees for 1,024 devices, and one over degrees
+    and schedules for 16, three times."""
     with tempfile.TemporaryDirectory() as folder:
-        job = pathlib.Path(folder) / "job.yaml"
-        job.write_text("name: large\nmodel: {preset: llama-8b}\ndata: {train: none}\n"
-                       "training: {steps: 10, sequence_length: 8192, global_batch_size: 2048, "
-                       "compute_dtype: bfloat16}\n"
-                       "parallelism: {data_parallel_replicate_degree: 32, "
-                       "tensor_parallel_degree: 8,"
-                       " pipeline_parallel_degree: 4}\n")
-        plan = [str(BIN / "troupe"), "plan", str(job), "-o", "json"]
+        folder = pathlib.Path(folder)
+        large = plan_command(folder, "large", "sequence_length: 8192, global_batch_size: 2048",
+                             "data_parallel_replicate_degree: 32, tensor_parallel_degree: 8, "
+                             "pipeline_parallel_degree: 4")
+        auto = plan_command(folder, "auto", "sequence_length: 4096, global_batch_size: 64",
+                            "pipeline_parallel_schedule: auto")
         start = time.perf_counter()
-        subprocess.run(plan, check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+        subprocess.run(large, check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
         show({"bench": "plan", "ranks": 1024, "seconds": round(time.perf_counter() - start, 3)})
-        profile = pathlib.Path(folder) / "profile.yaml"
+        profile = folder / "profile.yaml"
         profile.write_text(
             "name: h100\nmemory_bytes: 85899345920\nfloat32_flops_per_second: 60e12\n"
-                           "bfloat16_flops_per_second: 989e12\nmatmul_efficiency: 0.7\n"
-                           "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\n"
-                           "devices_per_island: 8\n"
-                           "island: {bytes_per_second: 450e9, latency_seconds: 3.0e-6}\n"
-                           "fabric: {bytes_per_second: 50e9, latency_seconds: 6.0e-6}\n")
-        start = time.perf_counter()
-        found = subprocess.run([*plan, "--search", "--workers", "1024", "--profile", str(profile)],
-                               check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS)
-        seconds = time.perf_counter() - start
-        found = json.loads(found.stdout)
-        show({"bench": "search", "devices": 1024, "seconds": round(seconds, 3),
-              "layouts": len(found["best"]) + len(found["rejected"]),
-              "unseen": sum("not evaluated" in layout["reason"] for layout in found["rejected"])})
+            "bfloat16_flops_per_second: 989e12\nmatmul_efficiency: 0.7\n"
+            "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\n"
+            "devices_per_island: 8\n"
+            "island: {bytes_per_second: 450e9, latency_seconds: 3.0e-6}\n"
+            "fabric: {bytes_per_second: 50e9, latency_seconds: 6.0e-6}\n")
+        for command, devices, turns in ((large, 1024, 1), (auto, 16, 3)):
+            seconds = []
+            for _ in range(turns):
+                start = time.perf_counter()
+                found = subprocess.run(
+                    [*command, "--search", "--workers", str(devices), "--profile", str(profile)],
+                    check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+                seconds.append(time.perf_counter() - start)
+            found = json.loads(found.stdout)
+            show({"bench": "search", "devices": devices,
+                  "seconds": round(statistics.median(seconds), 3),
+                  "layouts": len(found["best"]) + len(found["rejected"]),
+                  "unseen": sum("not evaluated" in layout["reason"]
+                                for layout in found["rejected"])})
 
 
 class LocalCluster:
