@@ -21,12 +21,15 @@ struct GoldenModel {
   std::vector<std::string> job;
   std::vector<int> devices;
   bool takes_long = false;  // in builds with instrumentation
+  bool varied = false;      // also with the search's own number of layouts with varied keys
 };
 
 const std::vector<GoldenModel> kModels = {
     {"tiny",
      {"model.preset=tiny", "training={global_batch_size: 16, sequence_length: 64}"},
-     {1, 4, 6, 8}},
+     {1, 4, 6, 8},
+     false,
+     true},
     {"tiny in bfloat16, on GPUs",
      {"model.preset=tiny", "devices=cuda",
       "training={global_batch_size: 32, sequence_length: 256, compute_dtype: bfloat16}"},
@@ -43,7 +46,9 @@ const std::vector<GoldenModel> kModels = {
      {"model.preset=tiny", "model.pattern=(AE)x3(AD)x1", "model.num_experts=8",
       "model.num_experts_per_tok=2", "model.moe_intermediate_size=352",
       "training={global_batch_size: 32, sequence_length: 128, compute_dtype: bfloat16}"},
-     {4, 8}},
+     {4, 8},
+     false,
+     true},
     {"llama-124m",
      {"model.preset=llama-124m", "training={global_batch_size: 64, sequence_length: 1024}"},
      {8},
@@ -109,14 +114,16 @@ constexpr Topology kTopologies[] = {
      "fabric: {bytes_per_second: 20e9, latency_seconds: 1.0e-5}\n"},
 };
 
-std::string Proposals(const GoldenModel& model, int devices, const Topology& topology) {
+std::string Proposals(const GoldenModel& model, int devices, const Topology& topology, int varied) {
   v1::JobSpec spec;
   for (const std::string& key : model.job) EXPECT_TRUE(ApplyOverride(key, &spec).ok()) << key;
   const auto profile = ParseDeviceProfile(topology.profile, topology.name);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  const auto found = SearchLayouts(spec, *profile, {.devices = devices, .best = 4, .varied = 0});
+  const auto found =
+      SearchLayouts(spec, *profile, {.devices = devices, .best = 4, .varied = varied});
   EXPECT_TRUE(found.ok()) << found.status();
-  std::string text = fmt::format("{}; {} devices; {}\n", model.name, devices, topology.name);
+  std::string text = fmt::format("{}; {} devices; {}{}\n", model.name, devices, topology.name,
+                                 varied > 0 ? "; other keys varied" : "");
   for (const FoundLayout& layout : found->best) {
     text += fmt::format("  {:.6g} s, {} B:", layout.time.seconds, layout.memory_bytes);
     for (const std::string& key : layout.keys) text += " " + key;
@@ -139,9 +146,12 @@ TEST(SearchGolden, ProposesTheLayoutsOfTheFile) {
     if (kInstrumented && model.takes_long) continue;
     for (const int devices : model.devices) {
       for (const Topology& topology : kTopologies) {
-        const std::string proposed = Proposals(model, devices, topology);
-        all += proposed;
-        EXPECT_NE(expected.find(proposed), std::string::npos) << proposed;
+        for (const int varied : {0, SearchOptions{}.varied}) {
+          if (varied > 0 && !model.varied) continue;
+          const std::string proposed = Proposals(model, devices, topology, varied);
+          all += proposed;
+          EXPECT_NE(expected.find(proposed), std::string::npos) << proposed;
+        }
       }
     }
   }
