@@ -10,6 +10,7 @@
 #include "model/cost.h"
 #include "plan/cost/estimate.h"
 #include "plan/device/device_traits.h"
+#include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/job/violation.h"
@@ -164,6 +165,30 @@ TEST(MakePlanTest, TheSnapshotOfAsynchronousSavesIsPartOfTheMemory) {
   const auto shared = memory({"checkpoint.folder=/c", "checkpoint.async_mode=async",
                               "parallelism.data_parallel_replicate_degree=2"});
   EXPECT_EQ(shared.snapshot_bytes(), with.snapshot_bytes() / 2);
+}
+
+TEST(MakePlanTest, SavesAreAsynchronousWhereNothingElseIsStated) {
+  // A job that states no folder gets one.
+  for (const std::vector<std::string>& stated :
+       {std::vector<std::string>{}, std::vector<std::string>{"checkpoint.folder=/c"}}) {
+    const v1::JobSpec spec = JobWith(stated);
+    EXPECT_EQ(ChoicesOf(spec).async_mode, v1::ASYNC_MODE_ASYNC);
+    const auto plan = PlanWith(stated);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const v1::RankMemory& memory = plan->memory(0);
+    EXPECT_GT(memory.snapshot_bytes(), 0);
+    EXPECT_EQ(memory.snapshot_bytes(), memory.parameter_bytes() + memory.optimizer_bytes());
+  }
+}
+
+TEST(MakePlanTest, AHeadMayBeNarrowerThanItsPartOfTheHiddenSize) {
+  const auto plan =
+      PlanWith({"model={pattern: A, hidden_size: 100, num_attention_heads: 8, "
+                "num_key_value_heads: 8, head_dim: 12, vocab_size: 64}"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  // The matrices of attention are 100 by 8 * 12, and the norms of the block and of the end have 100
+  // elements each.
+  EXPECT_EQ(plan->parameters(), 4 * 100 * 96 + 2 * 64 * 100 + 2 * 100);
 }
 
 TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsWarnedOf) {

@@ -32,9 +32,9 @@ class HeldService final : public v1::ClusterService::CallbackService {
     changed_.wait_for(lock, seconds(30), [&] { return calls_ >= calls; });
     return calls_;
   }
-  void LetGo() {
+  void LetGo(const grpc::Status& answer = grpc::Status::OK) {
     const std::lock_guard lock(mutex_);
-    if (held_ != nullptr) held_->Finish(grpc::Status::OK);
+    if (held_ != nullptr) held_->Finish(answer);
     held_ = nullptr;
   }
 
@@ -45,33 +45,69 @@ class HeldService final : public v1::ClusterService::CallbackService {
   grpc::ServerUnaryReactor* held_ = nullptr;
 };
 
-TEST(SelfCallTest, MakesOneCallAtATimeHoweverLongItTakes) {
-  HeldService service;
-  grpc::ServerBuilder builder;
-  builder.RegisterService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  const std::shared_ptr<grpc::Channel> channel = server->InProcessChannel(grpc::ChannelArguments());
-  const auto record = std::make_shared<SelfCallRecord>();
-  {
-    // The intervals pass in virtual time, the calls in real time.
-    SimulatedSystem system({});
-    const NodeId node = system.AddNode("coordinator", [&](NodeContext& context) {
-      context.Spawn("self call", std::make_unique<SelfCall>(channel, seconds(1), record));
+// The intervals pass in virtual time, the calls in real time.
+class SelfCallTest : public testing::Test {
+ protected:
+  SelfCallTest() {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    EXPECT_NE(server_, nullptr);
+    channel_ = server_->InProcessChannel(grpc::ChannelArguments());
+    const NodeId node = system_.AddNode("coordinator", [this](NodeContext& context) {
+      context.Spawn("self call", std::make_unique<SelfCall>(channel_, seconds(1), record_));
     });
-    system.Start(node);
-    system.RunFor(seconds(20));
-    EXPECT_EQ(service.WaitForCalls(1), 1);
-    EXPECT_TRUE(record->in_flight);
-    service.LetGo();
-    while (record->in_flight) std::this_thread::yield();  // the call has a deadline
-    system.RunFor(seconds(2));
-    EXPECT_EQ(service.WaitForCalls(2), 2);
-    EXPECT_FALSE(record->calls.Wait(Duration::zero()));
-    service.LetGo();
+    system_.Start(node);
   }
-  EXPECT_TRUE(record->calls.Wait(seconds(30)));
-  server->Shutdown();
+  ~SelfCallTest() override {
+    service_.LetGo();
+    EXPECT_TRUE(record_->calls.Wait(seconds(30)));
+    server_->Shutdown();
+  }
+
+  // Waits until the call in flight has ended; it has a deadline.
+  void AwaitEnd() const {
+    while (record_->in_flight) std::this_thread::yield();
+  }
+
+  HeldService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  const std::shared_ptr<SelfCallRecord> record_ = std::make_shared<SelfCallRecord>();
+  SimulatedSystem system_{SimulationOptions{}};
+};
+
+TEST_F(SelfCallTest, MakesOneCallAtATimeHoweverLongItTakes) {
+  system_.RunFor(seconds(20));
+  EXPECT_EQ(service_.WaitForCalls(1), 1);
+  EXPECT_TRUE(record_->in_flight);
+  service_.LetGo();
+  AwaitEnd();
+  system_.RunFor(seconds(2));
+  EXPECT_EQ(service_.WaitForCalls(2), 2);
+  EXPECT_FALSE(record_->calls.Wait(Duration::zero()));
+}
+
+TEST_F(SelfCallTest, OnlyAnAnswerIsASignThatTheServerWorks) {
+  const auto begin = LastSign::Clock::now();
+  system_.RunFor(seconds(2));
+  EXPECT_EQ(service_.WaitForCalls(1), 1);
+  service_.LetGo(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the engine has ended"));
+  AwaitEnd();
+  EXPECT_TRUE(record_->complained);
+  const auto silence = LastSign::Clock::now() - begin;
+  EXPECT_GE(record_->answered.Age(), silence) << "there was no answer since the record was made";
+  const auto refused = LastSign::Clock::now();
+  // A call that the machine is too slow for is repeated at the next interval.
+  for (int calls = 2; calls <= 10 && record_->complained; ++calls) {
+    system_.RunFor(seconds(2));
+    EXPECT_EQ(service_.WaitForCalls(calls), calls);
+    service_.LetGo();
+    AwaitEnd();
+  }
+  EXPECT_FALSE(record_->complained);
+  const auto age = record_->answered.Age();
+  EXPECT_LE(age, LastSign::Clock::now() - refused);
 }
 
 }  // namespace

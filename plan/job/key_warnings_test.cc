@@ -31,11 +31,11 @@ using google::protobuf::FieldDescriptor;
 using ::testing::HasSubstr;
 
 // Keys with an effect on neither plan nor programs, and what they affect instead. For those that
-// can be without effect the named tests check the rule.
+// can be without effect the named tests check the rule. A key that every job of Jobs refuses or
+// reports is not among them: NoKeyIsWithoutEffectInSilence checks it.
 const std::map<std::string, std::string> kElsewhere = {
     {"name", "of the job"},
     {"priority", "the queue"},
-    {"devices", "which devices; what they take is another job, tested by gpu_memory_test"},
     {"model.preset", "the defaults of the other keys of model"},
     {"model.from", "what the model begins with"},
     {"model.max_position_embeddings", "exports, and a warning"},
@@ -48,30 +48,26 @@ const std::map<std::string, std::string> kElsewhere = {
     {"data.blend.weight", "which samples; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"training.steps", "when training ends"},
     {"training.seed", "initial weights, samples and what is dropped"},
-    {"training.validation_interval", "when it is validated; refused where nothing is held out"},
-    {"training.validation_samples", "EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"training.norms_interval", "reports; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"training.on_nonfinite", "what follows a step that is not finite"},
-    {"optimizer.name", "there is one"},
     {"optimizer.no_weight_decay",
      "which tensors decay, tested by weight_decay_test; "
      "EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"optimizer.lr", "the rate of a step, tested by learning_rate_test"},
     {"lr_schedule.warmup_steps", "the rate of a step, tested by learning_rate_test"},
     {"lr_schedule.decay_type", "the rate of a step, tested by learning_rate_test"},
-    {"lr_schedule.decay_steps", "the rate of a step, tested by learning_rate_test"},
-    {"lr_schedule.decay_ratio", "the rate of a step, tested by learning_rate_test"},
-    {"lr_schedule.min_lr_factor", "the rate of a step, tested by learning_rate_test"},
     {"checkpoint.folder", "where commits are"},
     {"checkpoint.interval", "when commits are made; EachConditionalKeyIsNamedWhereItHasNoEffect"},
-    {"checkpoint.interval_seconds", "when commits are made"},
-    {"checkpoint.final_save_seconds", "how long the end is tried to be saved"},
+    {"checkpoint.interval_seconds",
+     "when commits are made; EachConditionalKeyIsNamedWhereItHasNoEffect"},
+    {"checkpoint.final_save_seconds",
+     "for how long the final save is retried; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"checkpoint.keep_latest_k", "retention; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"checkpoint.keep_every_n_steps", "retention; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"checkpoint.initial_load", "what training begins with"},
     {"fault_tolerance.max_restarts", "recovery"},
-    {"fault_tolerance.hang_seconds", "recovery"},
-    {"fault_tolerance.allow_layout_change", "EachConditionalKeyIsNamedWhereItHasNoEffect"},
+    {"fault_tolerance.allow_layout_change",
+     "recovery; EachConditionalKeyIsNamedWhereItHasNoEffect"},
 };
 
 v1::JobSpec Stated(const std::vector<std::string>& overrides) {
@@ -359,6 +355,10 @@ TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
       {"checkpoint.keep_every_n_steps", "10", {folder, "checkpoint.keep_latest_k=0"}, {folder}},
       {"checkpoint.keep_every_n_steps", "60", {folder}, {folder, "training.steps=60"}},
       {"checkpoint.async_mode", "async", {none}, {folder}},
+      {"checkpoint.interval_seconds", "90", {none}, {folder}},
+      {"checkpoint.interval_seconds", "90", {folder, "checkpoint.interval=10"}, {}},
+      {"checkpoint.final_save_seconds", "90", {none}, {folder}},
+      {"checkpoint.final_save_seconds", "600", {none}, {}},
       {"fault_tolerance.allow_layout_change",
        "true",
        {},

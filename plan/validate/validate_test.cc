@@ -356,6 +356,21 @@ TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
   }
 }
 
+TEST(ValidateTest, AStatedWidthOfAHeadNeedNotDivideTheHiddenSize) {
+  const auto heads_of_100 = [](const char* head_dim) {
+    return ValidateWith(
+        {fmt::format("model={{hidden_size: 100, num_attention_heads: 8{}}}", head_dim)});
+  };
+  // 100 / 8 = 12.5, rounded down and up.
+  const Status below = heads_of_100(", head_dim: 12");
+  EXPECT_TRUE(below.ok()) << below;
+  EXPECT_THAT(std::string(Message(heads_of_100(", head_dim: 13"))),
+              HasSubstr("model.head_dim is 13, not a multiple of 2"));
+  EXPECT_THAT(std::string(Message(heads_of_100(""))),
+              HasSubstr("model.num_attention_heads is 8, which does not divide model.hidden_size = "
+                        "100; state model.head_dim, or a divisor"));
+}
+
 TEST(ValidateTest, KeyValueHeadsAreCutOrSharedByTensorRanks) {
   const auto refusals = [](int heads, int tensor, const char* more) {
     std::vector<std::string> lines;

@@ -193,8 +193,40 @@ class Catalog(ClusterCase):
             self.assertTrue(pathlib.Path(bad["path"]).exists())
             self.assertEqual(self.metric(cluster, "troupe_checkpoint_quarantined_total", "kept"), 1)
             self.assertEqual(cluster.describe(job)["restarts"], 0)
+            self.lift_once_it_is_intact(cluster, job, bad)
+            self.assertEqual(steps(), [bad["step"], newer["step"], newest["step"]])
+            self.assertEqual(steps(key="pinned", value=True), [bad["step"]])
             self.assertEqual(cluster.troupe("cancel", job)[0], 0)
             self.assert_committed_checkpoints_verify(cluster, job)
+
+    def lift_once_it_is_intact(self, cluster, job, bad):
+        """Lifts the quarantine of a checkpoint whose shard 1 was flipped."""
+        path = pathlib.Path(bad["path"])
+
+        def lift(folder, *more):
+            # Relative to the current folder, while the coordinator knows absolute paths only.
+            return run("checkpoints", "verify", folder.name, "--lift", *more, "--data-dir",
+                       cluster.directory, cwd=folder.parent)
+
+        code, out, err = lift(path)
+        self.assertEqual((code, out), (1, ""), "a damaged one is not lifted")
+        self.assertIn("rank-00001.safetensors", err)
+        self.assertNotIn(bad["step"], [c["step"] for c in cluster.checkpoints(job)])
+        flip(shard(bad, 1))
+        code, _, err = lift(path, "--digest", f"{bad['digest'][:-1]}x")
+        self.assertEqual(code, 1, "another digest than the manifest's")
+        elsewhere = cluster.home / "elsewhere" / path.name
+        shutil.copytree(path, elsewhere)
+        code, _, err = lift(elsewhere)
+        self.assertEqual(code, 4, err)
+        self.assertIn("no job has such a checkpoint", err)
+        self.assertNotIn(bad["step"], [c["step"] for c in cluster.checkpoints(job)])
+        code, out, err = lift(path)
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"step {bad['step']}, ", out)
+        self.assertIn(f"step {bad['step']} of ", err)
+        self.assertIn("is a committed checkpoint of its job, and pinned", err)
+        self.assertEqual(lift(path)[0], 0, "it may be repeated")
 
     def test_diff_names_the_tensors_that_differ_whatever_the_layouts(self):
         with Cluster(workers=2) as cluster:

@@ -183,10 +183,27 @@ class DescriptorsTest(unittest.TestCase):
     def answers(self):
         return run("list", "--coordinator", self.address)[0] == 0
 
-    def test_the_soft_limit_is_raised_to_the_hard_one(self):
-        limits = pathlib.Path(f"/proc/{self.coordinator.pid}/limits").read_text()
+    @staticmethod
+    def limits_of(process):
+        """Returns the soft and the hard limit of the process's descriptors."""
+        limits = pathlib.Path(f"/proc/{process.pid}/limits").read_text()
         line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
-        self.assertEqual(line.split()[3:5], [str(self.HARD), str(self.HARD)])
+        return [int(limit) for limit in line.split()[3:5]]
+
+    def test_the_soft_limit_is_raised_to_the_hard_one(self):
+        self.assertEqual(self.limits_of(self.coordinator), [self.HARD, self.HARD])
+
+    def test_the_soft_limit_of_a_daemon_is_raised_too(self):
+        folder = pathlib.Path(self.home) / "w"
+        folder.mkdir()
+        daemon = subprocess.Popen(
+            [BIN / "troupe-worker", "--coordinator", self.address, "--name", "worker-0",
+             "--devices", "cpu:1", "--data-dir", folder],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=limited(100, self.HARD))
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)  # cleanups run last to first
+        wait_until(lambda: self.limits_of(daemon) == [self.HARD, self.HARD], "the limit is raised")
 
     def test_more_connections_than_descriptors_do_not_end_the_server(self):
         wait_until(self.answers, "the coordinator answering")

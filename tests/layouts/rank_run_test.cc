@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -90,6 +92,15 @@ class RankRunTest : public ::testing::Test {
     message.mutable_address_book()->set_group_epoch(epoch);
     *message.mutable_address_book()->add_addresses() = address;
     return message;
+  }
+  // The addresses of this rank and of another one on the same fabric, in group epoch 1.
+  static v1::CoordinatorMessage BookOfTwo(const v1::RankAddress& address) {
+    v1::CoordinatorMessage book = Book(1, address);
+    v1::RankAddress& other = *book.mutable_address_book()->add_addresses();
+    other = address;
+    other.set_rank(1);
+    other.set_address("loopback:1");
+    return book;
   }
   static v1::CoordinatorMessage Ticket(uint64_t epoch, int64_t end, double lifetime_seconds = 60,
                                        std::vector<v1::CheckpointIntent> intents = {}) {
@@ -659,16 +670,91 @@ TEST_F(RankRunTest, ARankThatWaitsTooLongForOthersBeforeAllAreReadyIsNotWhatWent
   RankRun run(begin, around_);
   const v1::RankReport address = Next();
   ASSERT_TRUE(address.worker().has_rank_address()) << address.ShortDebugString();
-  v1::CoordinatorMessage book = Book(1, address.worker().rank_address());
-  v1::RankAddress& other = *book.mutable_address_book()->add_addresses();
-  other = book.address_book().addresses(0);
-  other.set_rank(1);
-  other.set_address("loopback:1");
-  run.Handle(book);
+  run.Handle(BookOfTwo(address.worker().rank_address()));
   const v1::RankFailed failed = EndFailed(run, 1);
   EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kDeadlineExceeded));
   EXPECT_EQ(failed.cause(), "COLLECTIVE");
   EXPECT_TRUE(failed.secondary());
+}
+
+// Counts the turns of waits until one first prepares to sleep.
+class TurnCounter final : public Transport {
+ public:
+  TurnCounter(std::unique_ptr<Transport> whole, std::atomic<int>* turns)
+      : whole_(std::move(whole)), turns_(*turns) {}
+
+  const std::string& address() const override { return whole_->address(); }
+  Status Connect(int peer, const std::string& address) override {
+    return whole_->Connect(peer, address);
+  }
+  Link LinkTo(int peer) const override { return whole_->LinkTo(peer); }
+  void Send(int peer, uint64_t tag, const void* data, size_t bytes, Transfer* transfer) override {
+    whole_->Send(peer, tag, data, bytes, transfer);
+  }
+  void Receive(int peer, uint64_t tag, void* data, size_t bytes, Transfer* transfer) override {
+    whole_->Receive(peer, tag, data, bytes, transfer);
+  }
+  void Cancel(Transfer* transfer) override { whole_->Cancel(transfer); }
+  bool Progress() override {
+    if (!sleeps_) ++turns_;
+    return whole_->Progress();
+  }
+  int event_descriptor() const override { return whole_->event_descriptor(); }
+  bool Arm() override {
+    sleeps_ = true;
+    return whole_->Arm();
+  }
+  Status Close(bool flush, Duration limit) override { return whole_->Close(flush, limit); }
+
+ private:
+  const std::unique_ptr<Transport> whole_;
+  std::atomic<int>& turns_;
+  bool sleeps_ = false;
+};
+
+// One of two ranks, which waits for the other one in vain.
+class RankRunWaitTest : public RankRunTest {
+ protected:
+  RankRunWaitTest() { spec_ = SmallJob({.data = 2}, folder_.Child("data"), 8); }
+
+  // Returns the number of turns of the wait before it sleeps. The daemon moves the rank's process
+  // several times: each number says how many ranks share the new cores. It has no network yet at
+  // the moves of `before`, and has one at those of `after`.
+  int TurnsBeforeSleep(const std::vector<int>& before, const std::vector<int>& after) {
+    std::atomic<int> turns = 0;
+    LoopbackFabric fabric(2);
+    const auto silent = fabric.MakeTransport(1);
+    std::promise<void> moved;
+    around_.make_transport = [&]() -> StatusOr<std::unique_ptr<Transport>> {
+      EXPECT_EQ(moved.get_future().wait_for(kLimit), std::future_status::ready);
+      return std::make_unique<TurnCounter>(fabric.MakeTransport(0), &turns);
+    };
+    v1::BeginRank begin = Begin(1);
+    begin.set_hang_seconds(0.3);
+    RankRun run(begin, around_);
+    const auto move = [&run](int ranks) {
+      v1::CoreSet cores;
+      cores.add_cores(0);
+      cores.set_shared_by(ranks);
+      run.ShareCores(cores);
+    };
+    for (const int ranks : before) move(ranks);
+    moved.set_value();
+    const v1::RankReport address = Next();
+    EXPECT_TRUE(address.worker().has_rank_address()) << address.ShortDebugString();
+    for (const int ranks : after) move(ranks);
+    run.Handle(BookOfTwo(address.worker().rank_address()));
+    EXPECT_EQ(EndFailed(run, 1).code(), static_cast<int>(StatusCode::kDeadlineExceeded));
+    return turns;
+  }
+};
+
+TEST_F(RankRunWaitTest, SpinsOnlyOnCoresThatNoOtherRankHas) {
+  // A wait that spins reads the clock every 16 turns, so it cannot sleep sooner.
+  EXPECT_GE(TurnsBeforeSleep({}, {}), 16);
+  EXPECT_EQ(TurnsBeforeSleep({2}, {}), 1) << "known before the network was made";
+  EXPECT_EQ(TurnsBeforeSleep({}, {2}), 1) << "another job began";
+  EXPECT_GE(TurnsBeforeSleep({2}, {1}), 16) << "the other job ended";
 }
 
 TEST_F(RankRunTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {

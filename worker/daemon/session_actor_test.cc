@@ -219,6 +219,15 @@ TEST_F(SessionActorTest, PassesCommandsToRanksAndMessagesToTheCoordinator) {
   EXPECT_EQ(sent.messages[0].burn_in_done().request(), 7u);
 }
 
+TEST_F(SessionActorTest, AMessageThatIsHandledIsASignOfLife) {
+  Run(Options());
+  EXPECT_EQ(link_.Next<DialCoordinator>().stream, 1u);
+  const auto begin = LastSign::Clock::now();
+  Send(Welcome(1));
+  const auto age = works_.Age();
+  EXPECT_LE(age, LastSign::Clock::now() - begin) << "the sign is younger than `begin`";
+}
+
 TEST_F(SessionActorTest, ARankWithoutRoomForACommandEndsWithTheReason) {
   SessionActorOptions options = Options();
   options.rank_capacity = 1;
