@@ -9,6 +9,7 @@
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/reshard_mode.h"
 #include "plan/schedules/schedules.h"
 
 namespace troupe {
@@ -111,7 +112,9 @@ void ComputeModelDefaults(v1::ModelSpec* model) {
 void ComputeParallelismDefaults(v1::ParallelismSpec* parallelism) {
   if (parallelism->data_parallel_shard_degree() > 1) {
     TROUPE_DEFAULT(parallelism, zero_stage, 3);
-    if (parallelism->zero_stage() == 3) TROUPE_DEFAULT(parallelism, reshard_after_forward, "true");
+    if (parallelism->zero_stage() == 3) {
+      TROUPE_DEFAULT(parallelism, reshard_after_forward, kReshardTrue.ToText());
+    }
   }
   // auto has no default, because it also chooses this number; neither has an unknown name, which is
   // refused.
