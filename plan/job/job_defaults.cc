@@ -62,7 +62,8 @@ void ApplyPreset(const Preset& preset, v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, tie_word_embeddings, preset.tied);
   TROUPE_DEFAULT(model, rope_theta, preset.rope_theta);
   if (preset.rope_factor == 0) return;
-  if (!model->has_rope_scaling()) model->mutable_rope_scaling()->set_rope_type("llama3");
+  if (!model->has_rope_scaling())
+    model->mutable_rope_scaling()->set_rope_type(EncodeWord(v1::ROPE_TYPE_LLAMA3));
   TROUPE_DEFAULT(model->mutable_rope_scaling(), factor, preset.rope_factor);
 }
 
