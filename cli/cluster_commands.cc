@@ -15,6 +15,7 @@
 #include "base/file_system.h"
 #include "base/keep_ended.h"
 #include "base/log_rotation.h"
+#include "base/worker_state.h"
 #include "cli/client.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
@@ -281,7 +282,7 @@ StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
     TROUPE_RETURN_IF_ERROR(
         FromGrpcStatus(client->cluster().ListWorkers(&context, request, &response)));
     for (const auto& worker : response.workers()) {
-      if (worker.state() == "READY") ready.insert(worker.name());
+      if (worker.state() == worker_state::kReady) ready.insert(worker.name());
     }
     request.set_page_token(response.next_page_token());
   } while (!request.page_token().empty());

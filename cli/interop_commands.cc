@@ -7,6 +7,7 @@
 #include "cli/json_text.h"
 #include "interop/export.h"
 #include "interop/import.h"
+#include "interop/number_format.h"
 
 namespace troupe {
 namespace {
@@ -14,13 +15,20 @@ namespace {
 constexpr TextFlag kImportToFlag{"--to", "PATH",
                                  "a new directory, which checkpoint.initial_load can name", true};
 constexpr TextFlag kExportToFlag{"--to", "HF_DIR", "a new directory", true};
-constexpr TextFlag kDtypeFlag{
-    "--dtype", "DTYPE", "float32, bfloat16 or float16 (default: the imported dtype, else float32)"};
 constexpr NumberFlag<int64_t> kMaxShardBytesFlag{
     {"--max-shard-bytes", "BYTES",
      "largest total of the tensors of one file; more tensors give several files and an index "
      "(default: 5 GiB)"},
     {1, int64_t{1} << 60}};
+
+// The help text names the formats that an export can write.
+const TextFlag& DtypeFlag() {
+  static const std::string& help =
+      *new std::string(fmt::format("{} (default: the imported dtype, else {})", FormatNames(" or "),
+                                   NameOf(ExportResult().format)));
+  static const TextFlag kFlag{"--dtype", "DTYPE", help.c_str()};
+  return kFlag;
+}
 
 StatusOr<ExitCode> Import(const CommandLine& line) {
   const std::string& path = *line.Get(kImportToFlag);
@@ -43,9 +51,9 @@ StatusOr<ExitCode> Import(const CommandLine& line) {
 StatusOr<ExitCode> Export(const CommandLine& line) {
   const std::string& directory = *line.Get(kExportToFlag);
   ExportOptions options;
-  if (const auto& name = line.Get(kDtypeFlag)) {
+  if (const auto& name = line.Get(DtypeFlag())) {
     const auto format = FormatOfName(*name);
-    if (!format.ok()) return Annotate(format.status(), kDtypeFlag.name);
+    if (!format.ok()) return Annotate(format.status(), DtypeFlag().name);
     options.format = *format;
   }
   options.file_bytes_max = line.Get(kMaxShardBytesFlag).value_or(options.file_bytes_max);
@@ -84,7 +92,7 @@ std::vector<Command> InteropCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Writes a checkpoint's weights as a Hugging Face directory.",
-       .flags = {&kExportToFlag, &kDtypeFlag, &kMaxShardBytesFlag},
+       .flags = {&kExportToFlag, &DtypeFlag(), &kMaxShardBytesFlag},
        .cluster = ClusterUse::kNone,
        .run = Export},
   };

@@ -115,6 +115,9 @@ Status CheckArithmetic(const Keys& config) {
   return OkStatus();
 }
 
+// Hugging Face and the job file have the same name for the one scaling that is supported.
+constexpr char kScaledRope[] = "llama3";
+
 struct Rope {
   double theta = 10000.0;
   std::optional<v1::RopeScaling> scaling;
@@ -137,12 +140,12 @@ StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta, con
         partial);
   }
   if (type == "default") return rope;
-  if (type != "llama3") {
-    return InvalidArgument("{}.rope_type is \"{}\", must be default or llama3", name,
-                           type.substr(0, 64));
+  if (type != kScaledRope) {
+    return InvalidArgument("{}.rope_type is \"{}\", must be default or {}", name,
+                           type.substr(0, 64), kScaledRope);
   }
   v1::RopeScaling scaling;
-  scaling.set_rope_type(type);
+  scaling.set_rope_type(kScaledRope);
   TROUPE_ASSIGN_OR_RETURN(const double factor, keys.Number("factor", std::nullopt));
   TROUPE_ASSIGN_OR_RETURN(const double low, keys.Number("low_freq_factor", std::nullopt));
   TROUPE_ASSIGN_OR_RETURN(const double high, keys.Number("high_freq_factor", std::nullopt));
@@ -265,7 +268,7 @@ StatusOr<std::string> HfConfigText(const v1::ModelSpec& model, NumberFormat form
   Json scaling = nullptr;
   if (model.has_rope_scaling() && model.rope_scaling().factor() != 1.0) {
     const v1::RopeScaling& given = model.rope_scaling();
-    rope = {{"rope_type", "llama3"},
+    rope = {{"rope_type", kScaledRope},
             {"factor", given.factor()},
             {"low_freq_factor", given.low_freq_factor()},
             {"high_freq_factor", given.high_freq_factor()},

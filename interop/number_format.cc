@@ -1,7 +1,9 @@
 #include "interop/number_format.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -18,7 +20,20 @@ constexpr FormatInfo kFormats[] = {{NumberFormat::kFloat32, "F32", "float32", 4}
                                    {NumberFormat::kBFloat16, "BF16", "bfloat16", 2},
                                    {NumberFormat::kFloat16, "F16", "float16", 2}};
 
-const FormatInfo& InfoOf(NumberFormat format) { return kFormats[static_cast<size_t>(format)]; }
+const FormatInfo& InfoOf(NumberFormat format) {
+  return *std::ranges::find(kFormats, format, &FormatInfo::format);
+}
+
+// Lists `member` of every format: "F32, BF16, F16" for dtypes and ", ".
+std::string ListOf(std::string_view FormatInfo::*member, std::string_view last_separator) {
+  std::string list;
+  for (const FormatInfo& info : kFormats) {
+    const bool is_last = &info + 1 == std::end(kFormats);
+    if (!list.empty()) list += is_last ? last_separator : ", ";
+    list += info.*member;
+  }
+  return list;
+}
 
 constexpr uint32_t kInfinity = 0x7F800000;  // larger values, without the sign, are NaNs
 
@@ -101,19 +116,21 @@ StatusOr<NumberFormat> FormatOfDtype(std::string_view dtype) {
   for (const FormatInfo& info : kFormats) {
     if (info.dtype == dtype) return info.format;
   }
-  return InvalidArgument("dtype {} is not one of F32, BF16, F16", dtype);
+  return InvalidArgument("dtype {} is not one of {}", dtype, ListOf(&FormatInfo::dtype, ", "));
 }
 
 StatusOr<NumberFormat> FormatOfName(std::string_view name) {
   for (const FormatInfo& info : kFormats) {
     if (info.name == name) return info.format;
   }
-  return InvalidArgument("dtype \"{}\" is not one of float32, bfloat16, float16",
-                         name.substr(0, 64));
+  return InvalidArgument("dtype \"{}\" is not one of {}", name.substr(0, 64), FormatNames(", "));
 }
 
 std::string_view DtypeOf(NumberFormat format) { return InfoOf(format).dtype; }
 std::string_view NameOf(NumberFormat format) { return InfoOf(format).name; }
+std::string FormatNames(std::string_view last_separator) {
+  return ListOf(&FormatInfo::name, last_separator);
+}
 int64_t BytesOf(NumberFormat format) { return InfoOf(format).bytes; }
 
 void ToFloat32(NumberFormat format, std::span<const std::byte> bytes, std::span<float> numbers) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -18,11 +19,13 @@ enum class NumberFormat { kFloat32, kBFloat16, kFloat16 };
 
 // Accepts safetensors' dtypes "F32", "BF16" and "F16"; INVALID_ARGUMENT for any other.
 StatusOr<NumberFormat> FormatOfDtype(std::string_view dtype);
-// Accepts "float32", "bfloat16" and "float16", as in job files and config.json; INVALID_ARGUMENT
-// for any other.
+// Accepts "float32", "bfloat16" and "float16", as in job files (the words of v1.ExportDtype) and
+// config.json; INVALID_ARGUMENT for any other.
 StatusOr<NumberFormat> FormatOfName(std::string_view name);
 std::string_view DtypeOf(NumberFormat format);
 std::string_view NameOf(NumberFormat format);
+// Lists the names for messages: "float32, bfloat16 or float16" for the last separator " or ".
+std::string FormatNames(std::string_view last_separator);
 int64_t BytesOf(NumberFormat format);
 
 // REQUIRES: `bytes` has BytesOf(format) bytes for each of `numbers`.

@@ -2,10 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
+
+#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 namespace {
@@ -87,6 +94,31 @@ TEST(NumberFormatTest, UnknownNamesAreRefused) {
   EXPECT_EQ(FormatOfDtype("F64").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(FormatOfName("float8").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(*FormatOfName("bfloat16"), *FormatOfDtype("BF16"));
+  EXPECT_EQ(Message(FormatOfDtype("F64").status()), "dtype F64 is not one of F32, BF16, F16");
+  EXPECT_EQ(Message(FormatOfName("float8").status()),
+            "dtype \"float8\" is not one of float32, bfloat16, float16");
+}
+
+TEST(NumberFormatTest, EveryFormatHasItsNameAndItsBytes) {
+  for (const auto& [format, name, bytes] : {std::tuple(NumberFormat::kFloat32, "float32", 4),
+                                            std::tuple(NumberFormat::kBFloat16, "bfloat16", 2),
+                                            std::tuple(NumberFormat::kFloat16, "float16", 2)}) {
+    EXPECT_EQ(NameOf(format), name);
+    EXPECT_EQ(BytesOf(format), bytes) << name;
+  }
+  EXPECT_EQ(FormatNames(" or "), "float32, bfloat16 or float16");
+}
+
+TEST(NumberFormatTest, NamesAreTheWordsOfTheKeyExportDtype) {
+  const google::protobuf::EnumDescriptor& type = *v1::ExportDtype_descriptor();
+  constexpr std::string_view kPrefix = "EXPORT_DTYPE_";
+  std::string words;
+  for (int i = 0; i < type.value_count(); ++i) {
+    std::string word(type.value(i)->name().substr(kPrefix.size()));
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+    words += (words.empty() ? "" : ", ") + word;
+  }
+  EXPECT_EQ(FormatNames(", "), words);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/worker_state.h"
 #include "coordinator/history/receipt.h"
 #include "coordinator/job/job_view.h"
 #include "coordinator/state/job_state.h"
@@ -71,7 +72,7 @@ void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* sta
 v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
   v1::WorkerStatus status;
   status.set_name(worker.name);
-  status.set_state(worker.session != 0 ? "READY" : "LOST");
+  status.set_state(std::string(worker.session != 0 ? worker_state::kReady : worker_state::kLost));
   status.set_incarnation(worker.incarnation);
   status.set_pid(worker.hello.pid());
   status.set_host(worker.hello.host());

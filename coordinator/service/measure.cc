@@ -1,5 +1,7 @@
 #include "coordinator/service/measure.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,11 +11,6 @@
 
 namespace troupe {
 namespace {
-
-constexpr v1::JobState kStates[] = {v1::JOB_STATE_QUEUED,     v1::JOB_STATE_STARTING,
-                                    v1::JOB_STATE_RUNNING,    v1::JOB_STATE_CHECKPOINTING,
-                                    v1::JOB_STATE_RECOVERING, v1::JOB_STATE_SUCCEEDED,
-                                    v1::JOB_STATE_FAILED,     v1::JOB_STATE_CANCELLED};
 
 void Record(const StepMeasured& measured, Metrics& metrics) {
   const label::JobName job(measured.job);
@@ -114,7 +111,10 @@ void Record(const JobFigures& figures, Metrics& metrics) {
   // Creates the series of a job that never failed, with value 0.
   metrics.Add(metric::kJobRestarts, 0, job);
   metrics.Add(metric::kCheckpointQuarantined, 0, job);
-  for (const v1::JobState state : kStates) {
+  const google::protobuf::EnumDescriptor& states = *v1::JobState_descriptor();
+  for (int i = 0; i < states.value_count(); ++i) {
+    const auto state = static_cast<v1::JobState>(states.value(i)->number());
+    if (state == v1::JOB_STATE_UNSPECIFIED) continue;
     metrics.Set(metric::kJobState, state == figures.state ? 1 : 0, job,
                 label::State(StateName(state)));
   }

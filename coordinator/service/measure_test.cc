@@ -1,5 +1,6 @@
 #include "coordinator/service/measure.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,6 +48,18 @@ TEST_F(MetricsActorTest, ForgetsAJobAfterTheMeasurementsOfItsEnd) {
   ended.measurements.push_back(RestartMeasured{"a"});
   ended.forgotten_jobs.push_back("a");
   EXPECT_THAT(TextAfter(std::move(ended)), Not(HasSubstr("job_name=\"a\"")));
+}
+
+TEST_F(MetricsActorTest, HasASeriesForEachStateOfAJob) {
+  Measured running;
+  running.jobs.push_back({.job = "a", .state = v1::JOB_STATE_RUNNING});
+  const std::string text = TextAfter(std::move(running));
+  for (const char* const state :
+       {"QUEUED", "STARTING", "CHECKPOINTING", "RECOVERING", "SUCCEEDED", "FAILED", "CANCELLED"}) {
+    EXPECT_THAT(text, HasSubstr(fmt::format("{{job_name=\"a\",state=\"{}\"}} 0", state)));
+  }
+  EXPECT_THAT(text, HasSubstr("troupe_job_state{job_name=\"a\",state=\"RUNNING\"} 1"));
+  EXPECT_THAT(text, Not(HasSubstr("UNSPECIFIED")));
 }
 
 TEST_F(MetricsActorTest, HasASeriesForEachWorkerThatIsThere) {

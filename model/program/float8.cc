@@ -3,13 +3,29 @@
 namespace troupe::model {
 
 const char* Name(Float8Recipe recipe) {
-  static constexpr const char* kNames[] = {"none", "delayed", "current", "blockwise"};
-  return kNames[static_cast<int>(recipe)];
+  switch (recipe) {
+    case Float8Recipe::kNone:
+      return "none";
+    case Float8Recipe::kDelayed:
+      return "delayed";
+    case Float8Recipe::kCurrent:
+      return "current";
+    case Float8Recipe::kBlockwise:
+      return "blockwise";
+  }
+  return "?";
 }
 
 const char* Name(QuantizeSource source) {
-  static constexpr const char* kNames[] = {"value", "swiglu", "swiglu_grad"};
-  return kNames[static_cast<int>(source)];
+  switch (source) {
+    case QuantizeSource::kValue:
+      return "value";
+    case QuantizeSource::kSwiGlu:
+      return "swiglu";
+    case QuantizeSource::kSwiGluGrad:
+      return "swiglu_grad";
+  }
+  return "?";
 }
 
 ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims,

@@ -50,7 +50,6 @@ JobChoices ChoicesOf(const v1::JobSpec& spec) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   JobChoices choices;
   choices.router_score = RouterScoreOf(spec.model());
-  choices.devices = DecodeWord<v1::Devices>(spec.devices());
   choices.compute_dtype = DTypeOf(training.compute_dtype());
   if (mixed.has_param()) choices.param_dtype = DTypeOf(mixed.param());
   choices.reduce_dtype = DTypeOf(mixed.reduce());

@@ -1,5 +1,6 @@
-// The enumerated keys of a job as enums. Everything that depends on such a key reads it here; no
-// other code compares words. Pure.
+// The enumerated keys that layouts, programs and runs depend on, as enums: code that depends on one
+// of them reads it here and compares no words. The key `devices` remains a name, because it is the
+// key of a row of traits (plan/device/device_traits.h). Pure.
 #ifndef TROUPE_PLAN_JOB_JOB_CHOICES_H_
 #define TROUPE_PLAN_JOB_JOB_CHOICES_H_
 
@@ -15,7 +16,6 @@ namespace troupe {
 
 struct JobChoices {
   model::RouterScore router_score = model::RouterScore::kSoftmax;
-  v1::Devices devices = v1::DEVICES_CPU;
   model::DType compute_dtype = model::DType::kFloat32;
   std::optional<model::DType> param_dtype;  // none: the job does not state mixed_precision
   model::DType reduce_dtype = model::DType::kFloat32;

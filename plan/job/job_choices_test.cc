@@ -10,7 +10,6 @@ namespace {
 
 TEST(JobChoicesTest, EveryWordIsDecoded) {
   v1::JobSpec spec;
-  spec.set_devices("cuda");
   spec.mutable_model()->set_router_score("sigmoid");
   v1::TrainingSpec& training = *spec.mutable_training();
   training.set_compute_dtype("bfloat16");
@@ -24,7 +23,6 @@ TEST(JobChoicesTest, EveryWordIsDecoded) {
   spec.mutable_checkpoint()->set_async_mode("disabled");
   const JobChoices choices = ChoicesOf(spec);
   EXPECT_EQ(choices.router_score, model::RouterScore::kSigmoid);
-  EXPECT_EQ(choices.devices, v1::DEVICES_CUDA);
   EXPECT_EQ(choices.compute_dtype, model::DType::kBFloat16);
   EXPECT_EQ(choices.param_dtype, model::DType::kFloat32);
   EXPECT_EQ(choices.reduce_dtype, model::DType::kBFloat16);
@@ -63,7 +61,6 @@ TEST(JobChoicesTest, DefaultsOfTheStructAreThoseOfAJob) {
   ApplyDefaults(&spec);
   const JobChoices job = ChoicesOf(spec), none;
   EXPECT_EQ(job.router_score, none.router_score);
-  EXPECT_EQ(job.devices, none.devices);
   EXPECT_EQ(job.compute_dtype, none.compute_dtype);
   EXPECT_EQ(job.param_dtype, none.param_dtype);
   EXPECT_EQ(job.reduce_dtype, none.reduce_dtype);

@@ -9,6 +9,7 @@
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/reshard_mode.h"
 #include "plan/schedules/schedules.h"
 
 namespace troupe {
@@ -61,7 +62,8 @@ void ApplyPreset(const Preset& preset, v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, tie_word_embeddings, preset.tied);
   TROUPE_DEFAULT(model, rope_theta, preset.rope_theta);
   if (preset.rope_factor == 0) return;
-  if (!model->has_rope_scaling()) model->mutable_rope_scaling()->set_rope_type("llama3");
+  if (!model->has_rope_scaling())
+    model->mutable_rope_scaling()->set_rope_type(EncodeWord(v1::ROPE_TYPE_LLAMA3));
   TROUPE_DEFAULT(model->mutable_rope_scaling(), factor, preset.rope_factor);
 }
 
@@ -111,7 +113,9 @@ void ComputeModelDefaults(v1::ModelSpec* model) {
 void ComputeParallelismDefaults(v1::ParallelismSpec* parallelism) {
   if (parallelism->data_parallel_shard_degree() > 1) {
     TROUPE_DEFAULT(parallelism, zero_stage, 3);
-    if (parallelism->zero_stage() == 3) TROUPE_DEFAULT(parallelism, reshard_after_forward, "true");
+    if (parallelism->zero_stage() == 3) {
+      TROUPE_DEFAULT(parallelism, reshard_after_forward, kReshardTrue.ToText());
+    }
   }
   // auto has no default, because it also chooses this number; neither has an unknown name, which is
   // refused.

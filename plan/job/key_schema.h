@@ -48,6 +48,12 @@ E DecodeWord(std::string_view word) {
   return FindWord<E>(word).value_or(E{});
 }
 
+// The word of a value of E, which DecodeWord<E> decodes again. REQUIRES: E has the value.
+template <typename E>
+std::string EncodeWord(E value) {
+  return WordOf(*google::protobuf::GetEnumDescriptor<E>()->FindValueByNumber(value));
+}
+
 // Whether `value` is within the range that `options` states. NaN is within none.
 bool IsInRange(const v1::KeyOptions& options, double value);
 

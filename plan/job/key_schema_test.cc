@@ -81,6 +81,14 @@ TEST(KeySchemaTest, AnUnknownWordIsNone) {
   EXPECT_EQ(DecodeWord<v1::DecayType>("exponential"), v1::DECAY_TYPE_CONSTANT);
 }
 
+TEST(KeySchemaTest, AValueIsDecodedFromItsWord) {
+  EXPECT_EQ(EncodeWord(v1::DECAY_TYPE_INVERSE_SQRT), "inverse_sqrt");
+  for (const auto mode : {v1::RECOMPUTATION_MODE_NONE, v1::RECOMPUTATION_MODE_SELECTIVE,
+                          v1::RECOMPUTATION_MODE_FULL}) {
+    EXPECT_EQ(FindWord<v1::RecomputationMode>(EncodeWord(mode)), mode);
+  }
+}
+
 TEST(KeySchemaTest, RangesIncludeMinAndMaxAndExcludeAboveAndBelow) {
   v1::KeyOptions closed, open;
   closed.set_min(1);

@@ -6,6 +6,7 @@
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/key_schema.h"
 #include "plan/layout/mesh.h"
 #include "plan/schedules/schedules.h"
 #include "plan/search/shard_costs.h"
@@ -101,16 +102,17 @@ const std::vector<LayoutBounds::Piece>& LayoutBounds::Cut(const v1::JobSpec& spe
 const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   // With a number of layers, which ones are recomputed depends on the chunk: none are, at least.
-  const std::string mode = spec.activation_recomputation().has_num_layers()
-                               ? "none"
-                               : spec.activation_recomputation().mode();
+  const v1::ActivationRecomputationSpec& recomputation = spec.activation_recomputation();
+  const v1::RecomputationMode mode = recomputation.has_num_layers()
+                                         ? v1::RECOMPUTATION_MODE_NONE
+                                         : DecodeWord<v1::RecomputationMode>(recomputation.mode());
   const std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {} {} {}", parallelism.tensor_parallel_degree(),
                   parallelism.context_parallel_degree(), parallelism.expert_parallel_degree(),
                   parallelism.sequence_parallel(), parallelism.expert_tensor_parallel_degree(),
                   parallelism.tensor_parallel_parts(), parallelism.context_parallel_method(),
-                  parallelism.expert_dispatch(), spec.training().micro_batch_size(), mode,
-                  seconds.is_aligned());
+                  parallelism.expert_dispatch(), spec.training().micro_batch_size(),
+                  static_cast<int>(mode), seconds.is_aligned());
   const auto measured_at = [&]() -> Measured& {
     const std::scoped_lock lock(mutex_);
     return costs_[key];
@@ -118,7 +120,7 @@ const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeco
   Measured& measured = measured_at();
   std::call_once(measured.once, [&] {
     v1::JobSpec with_mode = spec;
-    with_mode.mutable_activation_recomputation()->set_mode(mode);
+    with_mode.mutable_activation_recomputation()->set_mode(EncodeWord(mode));
     StatusOr<BlockCosts> costs = BlockCosts::Measure(with_mode, seconds);
     if (costs.ok()) measured.costs = *std::move(costs);
   });

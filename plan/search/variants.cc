@@ -11,6 +11,7 @@
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/reshard_mode.h"
 #include "plan/layout/mesh.h"
 #include "plan/layout/partition.h"
 #include "plan/schedules/schedules.h"
@@ -163,9 +164,11 @@ class Variants {
         parallelism().zero_stage() != 3) {
       return;
     }
-    for (const char* whole : {"", "false"}) Add({{kReshard, whole}});
+    // The default, true, needs no key.
+    for (const std::string& whole : {std::string(), kReshardFalse.ToText()})
+      Add({{kReshard, whole}});
     for (int run = 2; run < shards; ++run) {
-      if (shards % run == 0) Add({{kReshard, fmt::to_string(run)}});
+      if (shards % run == 0) Add({{kReshard, ReshardRun(run).ToText()}});
     }
   }
 

@@ -5,6 +5,7 @@
 #include "model/blocks/pattern.h"
 #include "model/program/placement.h"
 #include "plan/cost/estimate.h"
+#include "plan/job/reshard_mode.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/reshard.h"
 
@@ -31,15 +32,16 @@ std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std
   if (!Shards(spec)) {
     return fmt::format("zero_stage 3 over {} shards all of it", ShardAxes(plan));
   }
+  const std::string reshard = fmt::format("reshard_after_forward: {}", kReshardTrue.ToText());
   if (parallelism.zero_stage() < 3 || KeepsGathered(parallelism)) {
     return fmt::format("{} over {} shards it further",
                        parallelism.zero_stage() < 3
                            ? fmt::format("zero_stage {}", parallelism.zero_stage() + 1)
-                           : "reshard_after_forward: true",
+                           : reshard,
                        ShardAxes(plan));
   }
   return Is(axis, Axis::kDataShard)
-             ? "reshard_after_forward: true keeps less of it"
+             ? reshard + " keeps less of it"
              : fmt::format("more ranks of {} shard it further", ShardAxes(plan));
 }
 

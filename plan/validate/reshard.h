@@ -1,5 +1,4 @@
-// Interprets parallelism.reshard_after_forward: true, false, or the length N of a run of neighbours
-// on the data_shard axis. Pure.
+// Applies the key parallelism.reshard_after_forward (plan/job/reshard_mode.h) to a layout. Pure.
 #ifndef TROUPE_PLAN_VALIDATE_RESHARD_H_
 #define TROUPE_PLAN_VALIDATE_RESHARD_H_
 

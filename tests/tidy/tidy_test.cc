@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/tidy/sources.h"
@@ -117,18 +118,37 @@ TEST(Tidy, FilesOverFiveHundredLinesHaveAReason) {
   }
 }
 
+// Matches a comparison with one of `literals`, alternatives of a regex.
+std::regex ComparisonWith(const std::string& literals) {
+  const std::string one = "(" + literals + ")";
+  return std::regex("[=!]= *" + one + "|" + one + " *[=!]=|case " + one +
+                    "|(find|contains|count|starts_with|ends_with)\\([^;]*" + one);
+}
+
+// Returns the lines of `file` in which `pattern` is found, as "path:number: line".
+std::vector<std::string> MatchingLines(const SourceFile& file, const std::regex& pattern) {
+  std::vector<std::string> found;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    if (std::regex_search(file.lines[i], pattern))
+      found.push_back(file.path + ":" + std::to_string(i + 1) + ": " + file.lines[i]);
+  }
+  return found;
+}
+
 // Expects that no line of `folders` compares with one of `literals`, alternatives of a regex.
 void ExpectNoneCompares(const std::string& literals, const std::set<std::string>& folders) {
-  const std::string one = "(" + literals + ")";
-  const std::regex compares("[=!]= *" + one + "|" + one + " *[=!]=|case " + one +
-                            "|(find|contains|count|starts_with|ends_with)\\([^;]*" + one);
+  const std::regex compares = ComparisonWith(literals);
   for (const SourceFile& file : Sources()) {
     if (!folders.contains(TopFolder(file.path)) || IsTest(file.path)) continue;
-    for (size_t i = 0; i < file.lines.size(); ++i) {
-      EXPECT_FALSE(std::regex_search(file.lines[i], compares))
-          << file.path << ":" << i + 1 << ": " << file.lines[i];
-    }
+    for (const std::string& line : MatchingLines(file, compares)) ADD_FAILURE() << line;
   }
+}
+
+// Returns the alternatives of a regex: `texts` with "|" between them.
+std::string Joined(const std::set<std::string>& texts) {
+  std::string joined;
+  for (const std::string& text : texts) joined += (joined.empty() ? "" : "|") + text;
+  return joined;
 }
 
 // Returns what the group of `pattern` matches in the files at `path`, joined by "|".
@@ -141,9 +161,7 @@ std::string Alternatives(const std::string& path, const std::regex& pattern) {
       if (std::regex_search(line, match, pattern)) found.insert(match[1]);
     }
   }
-  std::string joined;
-  for (const std::string& text : found) joined += (joined.empty() ? "" : "|") + text;
-  return joined;
+  return Joined(found);
 }
 
 TEST(Tidy, OnlyItsRecordHasTheLetterOfABlock) {
@@ -160,11 +178,51 @@ TEST(Tidy, OnlyTheirTraitsHaveTheKindsOfDevices) {
   ExpectNoneCompares(kinds, {"plan", "coordinator", "worker", "cli"});
 }
 
-TEST(Tidy, OnlyTheirListHasTheCausesOfFailures) {
-  const std::string list = "base/failure_cause.h";
-  const std::string causes = Alternatives(list, std::regex("= \"([A-Z_]+)\";"));
-  ASSERT_NE(causes, "");
-  const std::regex literal("\"(" + causes + ")\"");
+// Returns the words of the enumerated keys of a schema: "wsd" for the value DECAY_TYPE_WSD of an
+// enum DecayType that the option `words` of a key names.
+std::set<std::string> WordsOfKeys(const std::string& schema) {
+  std::set<std::string> words;
+  for (const std::string& type : Matches(schema, std::regex("words: \"(\\w+)\""))) {
+    const auto is_upper = [](unsigned char c) { return std::isupper(c) != 0; };
+    const size_t prefix = type.size() + static_cast<size_t>(std::ranges::count_if(type, is_upper));
+    for (const std::string& body : Matches(schema, std::regex("enum " + type + " \\{([^}]*)\\}"))) {
+      for (const std::string& value : Matches(body, std::regex("(\\w+) = [0-9]+;"))) {
+        std::string word = value.substr(prefix);
+        std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+        words.insert(std::move(word));
+      }
+    }
+  }
+  return words;
+}
+
+TEST(Tidy, NoCodeComparesTheWordsOfKeys) {
+  const std::set<std::string> words = WordsOfKeys(TextOf("proto/troupe/v1/job.proto"));
+  ASSERT_GT(words.size(), 20u);
+  ASSERT_TRUE(words.contains("inverse_sqrt"));
+  ExpectNoneCompares("\"(" + Joined(words) + ")\"",
+                     {"plan", "coordinator", "worker", "interop", "cli"});
+}
+
+TEST(Tidy, ComparisonsWithTheWordsOfKeysAreFound) {
+  const std::set<std::string> words = WordsOfKeys(
+      "enum DecayType {\n  DECAY_TYPE_WSD = 0;\n  DECAY_TYPE_INVERSE_SQRT = 1;\n}\n"
+      "enum OtherType {\n  OTHER_TYPE_WORD = 0;\n}\n"
+      "optional string decay_type = 2 [(key) = {default: \"wsd\" words: \"DecayType\"}];\n");
+  EXPECT_EQ(words, (std::set<std::string>{"inverse_sqrt", "wsd"}));
+  const SourceFile file{"a.cc",
+                        {"if (type == \"wsd\") return 1;", "if (type == \"wsd2\") return 2;",
+                         "spec.set_decay_type(\"wsd\");", "return \"inverse_sqrt\" != type;"}};
+  const std::vector<std::string> expected = {"a.cc:1: if (type == \"wsd\") return 1;",
+                                             "a.cc:4: return \"inverse_sqrt\" != type;"};
+  EXPECT_EQ(MatchingLines(file, ComparisonWith("\"(" + Joined(words) + ")\"")), expected);
+}
+
+// Expects that no product code but the header `list` writes one of the words that it defines.
+void ExpectOnlyListWritesItsWords(const std::string& list) {
+  const std::string words = Alternatives(list, std::regex("= \"([A-Z_]+)\";"));
+  ASSERT_NE(words, "");
+  const std::regex literal("\"(" + words + ")\"");
   const std::set<std::string> folders = {"base", "coordinator", "worker", "cli"};
   for (const SourceFile& file : Sources()) {
     if (!folders.contains(TopFolder(file.path)) || IsTest(file.path) || file.path == list) continue;
@@ -173,6 +231,14 @@ TEST(Tidy, OnlyTheirListHasTheCausesOfFailures) {
           << file.path << ":" << i + 1 << ": " << file.lines[i];
     }
   }
+}
+
+TEST(Tidy, OnlyTheirListHasTheCausesOfFailures) {
+  ExpectOnlyListWritesItsWords("base/failure_cause.h");
+}
+
+TEST(Tidy, OnlyTheirListHasTheStatesOfWorkers) {
+  ExpectOnlyListWritesItsWords("base/worker_state.h");
 }
 
 TEST(Tidy, NamesSayWhatAThingIs) {
