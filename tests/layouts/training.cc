@@ -134,7 +134,7 @@ StatusOr<int64_t> Load(Shared& shared, Executor& executor) {
   return manifest.state().step();
 }
 
-// Saves the rank's shard if the options of the test say so.
+// Saves the rank's shard if the options of the test require it.
 Status Save(Shared& shared, int rank, Executor& executor) {
   const std::string& path = shared.options.save_path;
   if (path.empty()) return OkStatus();

@@ -39,7 +39,7 @@ const std::map<std::string, std::string> kReasons = {
      "what a burn-in may take beyond the seconds that it computes"},
     {"coordinator/machine/job_removal.cc",
      "how often ended jobs are looked at for those too old to keep"},
-    {"coordinator/job/progress.cc", "how often events may tell of skipped steps"},
+    {"coordinator/job/progress.cc", "The limit bounds how many events report skipped steps."},
     {"coordinator/service/self_call.cc", "a call of the coordinator to itself on its own host"},
     {"coordinator/service/server.cc",
      "connections that never become HTTP/2 or carry no call; the last of the calls to itself"},

@@ -96,7 +96,7 @@ class RankRun {
   // not visible.
   StatusOr<int64_t> Restore();
   // Calls Restore, a second time after a pause if the checkpoint could not be read, and records a
-  // bad checkpoint. Two failed reads say nothing about the checkpoint: the result is then
+  // bad checkpoint. Two failed reads prove nothing about the checkpoint: the result is then
   // UNAVAILABLE with cause STORAGE.
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
