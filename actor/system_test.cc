@@ -254,7 +254,7 @@ TEST_F(ActorSystemTest, DoesNotHandleATimerCancelledAfterItFired) {
       "timed", Make({.start =
                          [timer](Context& context) {
                            *timer = context.SetTimer(Duration(0), AnyMessage(Number{9}));
-                           // Waits until the timer's notice is in the mailbox. Only time can tell:
+                           // Waits until the timer's notice is in the mailbox. Only time decides:
                            // the due time has passed and the other pool thread has had time to run.
                            const MonotonicTime until = context.Now() + milliseconds(5);
                            while (context.Now() < until) {

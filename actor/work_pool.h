@@ -30,7 +30,7 @@ struct WorkPoolOptions {
 class WorkPool {
  public:
   // `turn` is OK when the work may be done, on a thread of the actor system where it may block.
-  // Otherwise it says why not (RESOURCE_EXHAUSTED, with name and limit: too much work waits;
+  // Otherwise it is the reason (RESOURCE_EXHAUSTED, with name and limit: too much work waits;
   // DEADLINE_EXCEEDED: it waited longer than `limit`; NOT_FOUND: the pool has ended), and the
   // function must not block.
   using Work = std::function<void(const Status& turn)>;

@@ -1,7 +1,7 @@
 // The causes of failures. A rank attaches its cause to the status, where the status code alone does
-// not say it, and reports it to the coordinator. The coordinator has causes of its own, and records
-// the cause of each group epoch that failed (v1.Failure). Users see these words in receipts, events
-// and `troupe describe`.
+// not name it, and reports it to the coordinator. The coordinator has causes of its own, and
+// records the cause of each group epoch that failed (v1.Failure). Users see these words in
+// receipts, events and `troupe describe`.
 #ifndef TROUPE_BASE_FAILURE_CAUSE_H_
 #define TROUPE_BASE_FAILURE_CAUSE_H_
 

@@ -62,6 +62,16 @@ class HelpFormatter : public CLI::Formatter {
     return fmt::format("\nusage: {}\n", usage_);
   }
 
+  // The library ends the visible flags with an empty line if hidden ones follow, and begins the
+  // footer with another one.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (size_t at = help.find("\n\n\n"); at != std::string::npos; at = help.find("\n\n\n"))
+      help.erase(at, 1);
+    return help;
+  }
+
  private:
   const std::string usage_;
 };

@@ -22,7 +22,7 @@ struct Flag {
   std::string value;  // name of its value in the help text, "N"; empty: the flag has no value
   std::string help;   // with the unit of the value; empty: the help text leaves the flag out
   bool repeated = false;
-  bool required = false;  // the help text says so
+  bool required = false;  // shown in the help text
 };
 
 // The numbers from `least` to `most`.

@@ -110,6 +110,7 @@ TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
   EXPECT_THAT(help, Not(HasSubstr("--secret")));
+  EXPECT_THAT(help, AllOf(HasSubstr("\n\nExit codes"), Not(HasSubstr("\n\n\n"))));
   FlagParser parser({.name = "long"});
   bool given = false;
   std::string text;

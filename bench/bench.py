@@ -1,7 +1,7 @@
 """./run bench [NAME …]: runs every benchmark, with its peer in the same run if it has one.
 
 Peers are PyTorch from PyPI in a separate environment (build/bench/venv, 3.4 GB, created on first
-use). If it cannot be installed, the benchmark says so and prints only our figures.
+use). If it cannot be installed, the benchmark reports it and prints only our figures.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <variant>
 
@@ -83,6 +84,16 @@ StatusOr<CommandLine> Command::Parse(const std::vector<std::string>& arguments) 
   TROUPE_RETURN_IF_ERROR(parser.Parse(arguments));
   if (parser.wants_help()) line.help_ = parser.Help();
   return line;
+}
+
+std::string CommandTable(const std::vector<Command>& commands) {
+  size_t columns = 0;
+  for (const Command& command : commands) columns = std::max(columns, command.name.size());
+  std::string text;
+  for (const Command& command : commands) {
+    text += fmt::format("  {:<{}} {}\n", command.name, columns, command.summary);
+  }
+  return text;
 }
 
 }  // namespace troupe

@@ -100,6 +100,9 @@ struct Command {
   StatusOr<CommandLine> Parse(const std::vector<std::string>& arguments) const;
 };
 
+// Returns a line of help for each command: the names, padded to the longest one, and the summaries.
+std::string CommandTable(const std::vector<Command>& commands);
+
 }  // namespace troupe
 
 #endif  // TROUPE_CLI_COMMAND_LINE_H_

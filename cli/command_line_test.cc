@@ -108,6 +108,16 @@ TEST(CommandLineTest, UsageShowsWhatIsRequiredAndHelpHidesFlagsWithoutUse) {
               HasSubstr("--data-dir DIR is required"));
 }
 
+TEST(CommandLineTest, SummariesBeginInOneColumnBehindTheLongestName) {
+  const std::vector<Command> commands = {
+      {.name = "up", .summary = "Starts."},
+      {.name = "checkpoints rebuild-catalog", .summary = "Rebuilds."}};
+  EXPECT_EQ(CommandTable(commands),
+            "  up                          Starts.\n"
+            "  checkpoints rebuild-catalog Rebuilds.\n");
+  EXPECT_EQ(CommandTable({}), "");
+}
+
 TEST(ExitCodeTest, FollowsTheContract) {
   EXPECT_EQ(ExitCodeOf(OkStatus()), ExitCode::kDone);
   EXPECT_EQ(ExitCodeOf(InvalidArgument("x")), ExitCode::kUsage);

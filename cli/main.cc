@@ -17,11 +17,7 @@ std::vector<Command> AllCommands() {
 }
 
 std::string Overview(const std::vector<Command>& commands) {
-  std::string text = "usage: troupe COMMAND …\n\n";
-  for (const Command& command : commands) {
-    text += fmt::format("  {:<20} {}\n", command.name, command.summary);
-  }
-  return text +
+  return "usage: troupe COMMAND …\n\n" + CommandTable(commands) +
          "\ntroupe COMMAND --help prints the flags of a command, troupe --version the version. "
          "With "
          "-o json,\nthe result is JSON on standard output; an error is always a sentence on "
@@ -34,13 +30,11 @@ std::string Overview(const std::vector<Command>& commands) {
 
 // Returns the help lines of the two-word commands that begin with `word`; empty if there are none.
 std::string CommandsWith(const std::string& word, const std::vector<Command>& commands) {
-  std::string text;
+  std::vector<Command> found;
   for (const Command& command : commands) {
-    if (command.name.starts_with(word + " ")) {
-      text += fmt::format("  {:<20} {}\n", command.name, command.summary);
-    }
+    if (command.name.starts_with(word + " ")) found.push_back(command);
   }
-  return text;
+  return CommandTable(found);
 }
 
 ExitCode Fail(const Status& status) {

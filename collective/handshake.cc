@@ -45,7 +45,7 @@ Status CheckHello(const Hello& own, const Hello& peer, int expected_rank) {
                               peer.group_epoch, own.group_epoch);
   }
   if (peer.rank != static_cast<uint32_t>(expected_rank)) {
-    return InvalidArgument("the process at the address of rank {} says that it is rank {}",
+    return InvalidArgument("the process at the address of rank {} states that it is rank {}",
                            expected_rank, peer.rank);
   }
   if (peer.ranks != own.ranks) {

@@ -166,7 +166,7 @@ TEST_F(BrokenLinkTest, AHandshakeThatFailsNamesTheRanksThatItDidNotReach) {
   broken_ = true;
   EXPECT_EQ(Connect(milliseconds(50)).code(), StatusCode::kUnavailable);
   EXPECT_EQ(networks_[1]->UnreachedRanks(), std::set<int>{0});
-  EXPECT_TRUE(networks_[0]->UnreachedRanks().empty()) << "it heard nothing, which says little";
+  EXPECT_TRUE(networks_[0]->UnreachedRanks().empty()) << "that it received nothing proves little";
 }
 
 TEST(NetworkTest, AnAbortFromOutsideLeavesNoRankUnreached) {

@@ -52,8 +52,8 @@ class TestCluster {
   // Advances time while the coordinator is stalled: one tick, at the end.
   void StandStill(Duration duration);
 
-  // Connects a new life of the worker and sends its Hello; `held` lists what its inbox says it
-  // runs.
+  // Connects a new life of the worker and sends its Hello; `held` lists what runs according
+  // to its inbox.
   TestWorker& Connect(const std::string& name, int devices = 1);
   // Connects the same life again.
   void Reconnect(const std::string& name);

@@ -115,7 +115,7 @@ int ShareOf(const Side& side, const Side& other) {
 }
 
 // Runs one turn of `side`: from its current position to its next wait or the end of its share.
-// `may_run(index)` tells whether the operation at that index may run yet.
+// `may_run(index)` returns whether the operation at that index may run yet.
 template <typename MayRun>
 void TakeTurn(Side* side, const Side& other, const MayRun& may_run, std::vector<PieceRun>* order) {
   const int share = ShareOf(*side, other);

@@ -34,7 +34,7 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages,
                                 const std::vector<ScheduleOption>& schedules);
 
 // Makes a plan whose ranks have coordinates but no workers and no device kind. The plan stores
-// `profile`, by which it has chosen as MakeBarePlan says, so that planning again with the stored
+// `profile`, by which it has chosen as MakeBarePlan states, so that planning again with the stored
 // profile makes the same choices. A profile without any key counts as none. `spec` need not have a
 // name, data or checkpoint paths. REQUIRES: the defaults of `spec` are filled in. INVALID_ARGUMENT
 // where the job is impossible.

@@ -1,7 +1,7 @@
 // A small file next to a RocksDB database that records the state of the database at its last
-// acknowledged synced write. RocksDB cannot tell a log or a table list that was truncated or
-// damaged from one that a crash has torn: it silently drops the records that follow. This file
-// tells the two cases apart.
+// acknowledged synced write. RocksDB cannot distinguish a log or a table list that was truncated
+// or damaged from one that a crash has torn: it silently drops the records that follow. This file
+// distinguishes the two cases.
 //
 // The file is written after the database write was synced and is never synced itself: after a power
 // loss it may lag behind the database, but it is never ahead of it. Not thread-safe.

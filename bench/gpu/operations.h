@@ -40,7 +40,7 @@ struct OperationTime {
   double seconds = 0;   // for one run among many in a graph; 0 if it cannot be run
   double flops = 0;     // model FLOPs; 0 if it only moves data
   double bytes = 0;     // bytes that it reads and writes
-  std::string skipped;  // why it cannot be run; else empty
+  std::string skipped;  // the reason why it cannot be run; else empty
 };
 
 // Reports each kind and shape to `report`, in the order of the program. Each run reads the data

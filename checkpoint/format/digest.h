@@ -1,5 +1,5 @@
 // Checksums of checkpoint files: CRC-32C of every 4 MiB block, so that a reader of a few blocks can
-// verify them, and 128-bit XXH3 of the whole file, which also serves to tell files apart. Neither
+// verify them, and 128-bit XXH3 of the whole file, which also serves to identify files. Neither
 // protects against malice, and need not: anyone who may write the folder may write a checkpoint. A
 // manifest, which is small, has SHA-256.
 #ifndef TROUPE_CHECKPOINT_FORMAT_DIGEST_H_

@@ -1,6 +1,6 @@
 // The folder in which jobs keep their checkpoints (`checkpoint.folder`). Its identity lets a host
-// tell it from an empty directory or another disk mounted at the same path; tokens let hosts prove
-// to each other that they see the same folder.
+// distinguish it from an empty directory or another disk mounted at the same path; tokens let hosts
+// prove to each other that they see the same folder.
 //
 // An identity is a random number; the folder has it while it contains an empty file of that name. A
 // folder may have several: jobs that start at the same time in a new folder may each add one, and

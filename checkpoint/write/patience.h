@@ -16,7 +16,7 @@ struct Patience {
   std::function<bool(Duration)> pause;
 };
 
-// Calls `done` until it returns true, the limit has passed or `pause` says to give up. Returns the
+// Calls `done` until it returns true, the limit has passed or `pause` returns false. Returns the
 // last result.
 template <typename Done>
 bool TryUntil(const Patience& patience, Done done) {

@@ -96,7 +96,7 @@ Status Supervisor::Run() {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
 
   TROUPE_RETURN_IF_ERROR(ReadSettings());
-  TakeOverSurvivors();
+  AdoptSurvivors();
   looked_at_ = steady_clock::now();
   bool changed = true;  // the file names the former supervisor, even if all its processes survive
   while (true) {
@@ -159,18 +159,18 @@ Status Supervisor::ReadSettings() {
   return OkStatus();
 }
 
-void Supervisor::TakeOverSurvivors() {
+void Supervisor::AdoptSurvivors() {
   const auto former = ReadClusterFile(folder_);
   if (!former.ok()) return;
-  const auto take_over = [&](Child* child, const ProcessId& process) {
+  const auto adopt = [&](Child* child, const ProcessId& process) {
     if (!IsAlive(process)) return;
     Begin(child, process);
     LogInfo("supervisor", "{} is still running as process {}", child->name, process.pid);
   };
-  take_over(&children_[0], former->coordinator);
+  adopt(&children_[0], former->coordinator);
   for (const auto& worker : former->workers) {
     for (Child& child : children_) {
-      if (child.name == worker.name) take_over(&child, worker.process);
+      if (child.name == worker.name) adopt(&child, worker.process);
     }
   }
 }

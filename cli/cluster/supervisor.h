@@ -68,7 +68,7 @@ class Supervisor {
   };
 
   Status ReadSettings();
-  void TakeOverSurvivors();
+  void AdoptSurvivors();
   // Starts the processes that are not running and are due. Returns whether anything changed.
   bool StartMissing();
   void NoticeDeaths();

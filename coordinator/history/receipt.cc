@@ -49,20 +49,20 @@ void FillSteady(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
 
 // Adds reasons why the figures themselves may mislead.
 void AddSuspectFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
-  const auto say = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
+  const auto add = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
   if (tally.steady_steps() < kFewSteps) {
-    say(fmt::format("only {} steady steps, fewer than {}", tally.steady_steps(), kFewSteps));
+    add(fmt::format("only {} steady steps, fewer than {}", tally.steady_steps(), kFewSteps));
   }
   const double step_seconds =
       tally.rank_steps() > 0 ? tally.rank_seconds() / static_cast<double>(tally.rank_steps()) : 0;
   const double core_wait = receipt->steady().mean().core_wait_seconds();
   if (step_seconds > 0 && core_wait > kMuchCoreWait * step_seconds) {
-    say(fmt::format("step threads waited {} of the time for a core that other work used",
+    add(fmt::format("step threads waited {} of the time for a core that other work used",
                     Percent(core_wait / step_seconds)));
   }
   if (tally.fastest_step_seconds() > 0 &&
       tally.slowest_step_seconds() > kUnevenSteps * tally.fastest_step_seconds()) {
-    say(fmt::format("steps are uneven: the slowest steady step took {:.2f} times the fastest",
+    add(fmt::format("steps are uneven: the slowest steady step took {:.2f} times the fastest",
                     tally.slowest_step_seconds() / tally.fastest_step_seconds()));
   }
 }

@@ -195,25 +195,25 @@ void FillOverlap(const Job& job, v1::Receipt* receipt) {
 
 // Adds reasons why figures measured under these conditions may mislead.
 void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
-  const auto say = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
+  const auto add = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const int wanted = rank.ranks_on_host() * rank.threads();
     if (rank.cores_on_host() == 0 || wanted <= rank.cores_on_host()) continue;
-    say(fmt::format("{} ranks of {} threads each share {} cores of a host", rank.ranks_on_host(),
+    add(fmt::format("{} ranks of {} threads each share {} cores of a host", rank.ranks_on_host(),
                     rank.threads(), rank.cores_on_host()));
     break;
   }
   for (const v1::OperationCount& fallback : receipt->fallbacks()) {
-    say(fmt::format("{} fallbacks of {} to a slower implementation", fallback.count(),
+    add(fmt::format("{} fallbacks of {} to a slower implementation", fallback.count(),
                     fallback.operation()));
   }
-  if (job.record.restarts() > 0) say(fmt::format("{} recoveries", job.record.restarts()));
+  if (job.record.restarts() > 0) add(fmt::format("{} recoveries", job.record.restarts()));
   if (receipt->ready() && !IsAsIntended(job)) {
-    say(fmt::format("the precision is not the intended one: {} was intended, {} was executed",
+    add(fmt::format("the precision is not the intended one: {} was intended, {} was executed",
                     receipt->precision_intended(), receipt->precision_executed()));
   }
   for (const std::string& flag : receipt->environment().flags()) {
-    if (flag.starts_with("TROUPE_FAILPOINTS=")) say(fmt::format("faults are injected: {}", flag));
+    if (flag.starts_with("TROUPE_FAILPOINTS=")) add(fmt::format("faults are injected: {}", flag));
   }
 }
 

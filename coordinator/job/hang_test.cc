@@ -94,7 +94,7 @@ TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveReportedWhereTheyAre)
   ASSERT_EQ(SecondsUntilStopped(cluster, 100), 6);
   cluster.SendFrom("worker-0", FlightOf(cluster, 0, 12, true));
   cluster.SendFrom("worker-1", FlightOf(cluster, 1, 12, true));
-  EXPECT_EQ(cluster.job("a").record.restarts(), 0) << "the third may still say where it is";
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0) << "the third may still report where it is";
   cluster.SendFrom("worker-2", FlightOf(cluster, 2, 11, false));
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(LastEventOf(cluster, "RANK_LOST"),

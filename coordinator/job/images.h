@@ -49,7 +49,7 @@ std::string UnwritableFolderAdvice(const Job& job);
 bool FindsImageDamaged(const Job& job, const v1::RankFailed& message);
 std::string DamagedImageText(const Job& job, const v1::RankFailed& message);
 // FAILED_PRECONDITION if the job would be restored from images and cannot be: it names the worker
-// with an image that is not connected, or says that `spec` has another layout than the images.
+// with an image that is not connected, or states that `spec` has another layout than the images.
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn);
 // Places each rank of the job's plan on the worker that has its image. RESOURCE_EXHAUSTED names a
 // worker without a free device.

@@ -23,7 +23,7 @@ void FlushReports(Job& job, Turn& turn);
 // reports as known when they are resent.
 void SaveRecord(Job& job, Turn& turn);
 
-// Tells the worker of rank 0 which reports are durable. REQUIRES: the job has a group.
+// Acknowledges the durable reports to the worker of rank 0. REQUIRES: the job has a group.
 void AcknowledgeReports(const Job& job, Turn& turn);
 
 }  // namespace troupe

@@ -21,7 +21,7 @@ void Apply(Job& job, Transition transition, Turn& turn);
 // when the cancel is done.
 void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
 
-// OnJobTime does what is due at turn.now; NextJobDeadline says when the next action is due.
+// OnJobTime does what is due at turn.now; NextJobDeadline returns when the next action is due.
 void OnJobTime(Job& job, Turn& turn);
 std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOptions& options);
 

@@ -55,7 +55,7 @@ void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
   found->second.begun_time = turn.now;
 }
 
-// Records an event that says what was not finite. Of many skipped steps in a short time only the
+// Records an event that names what was not finite. Of many skipped steps in a short time only the
 // first gets an event; the next event states the number of the others.
 void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
   ++job.skipped_since;
@@ -73,7 +73,7 @@ void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
 // Handles rank 0's report, which has the figures of the whole step.
 Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   Group& group = *job.group;
-  // The first step of an epoch includes warm-up and says nothing about the pace.
+  // The first step of an epoch includes warm-up, so its time is no measure of the pace.
   const bool steady = !group.first_report || job.step_seconds.empty();
   if (report.step_seconds() > 0 && std::isfinite(report.step_seconds()) && steady) {
     job.step_seconds.push_back(report.step_seconds());

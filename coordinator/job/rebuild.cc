@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxCheckpoints = 100000;
 
-// Says what is wrong with a record; empty if nothing.
+// Returns what is wrong with a record; empty if nothing.
 std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job) {
   if (record.job() != job) return fmt::format("is of job {}", record.job());
   if (record.attempt() < 1) return fmt::format("has attempt {}, below 1", record.attempt());

@@ -29,7 +29,7 @@ void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn);
 
 void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& worker, Turn& turn);
 void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& worker, Turn& turn);
-// `reason` says how the loss was detected. Blames nobody if the worker ended while the coordinator
+// `reason`: how the loss was detected. Blames nobody if the worker ended while the coordinator
 // was away, because it may have been asked to stop.
 void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason, Turn& turn);
 // The worker was asked to stop and has sent a Goodbye, which is nobody's fault.

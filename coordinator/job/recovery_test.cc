@@ -34,7 +34,7 @@ TEST(Recovery, ACrashedRankCostsOneRestartAndTheNewestCommitIsRestored) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
   EXPECT_NE(cluster.Last("worker-0", Kind::kStopRanks), nullptr);
   EXPECT_EQ(cluster.state().fleet.leases.size(), 1u)
-      << "rank 0 lives until it says that it stopped";
+      << "rank 0 lives until it reports that it stopped";
   cluster.StopRanks("a", 1, {"worker-0"});
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   EXPECT_EQ(cluster.job("a").record.group_epoch(), 2u);

@@ -73,7 +73,7 @@ class Play {
     for (int rank = 0; rank < kRanks; ++rank) Redial(rank);
   }
 
-  void Say(int rank, v1::WorkerMessage message) {
+  void Send(int rank, v1::WorkerMessage message) {
     Do(WorkerReported{cluster_.worker(WorkerOf(rank)).session, std::move(message)});
   }
 
@@ -110,7 +110,7 @@ class Play {
     Fill(rank, message.mutable_rank_address());
     message.mutable_rank_address()->set_rank(rank);
     message.mutable_rank_address()->set_address("address");
-    Say(rank, message);
+    Send(rank, message);
   }
 
   void SayReady(int rank) {
@@ -118,7 +118,7 @@ class Play {
     Fill(rank, message.mutable_rank_ready());
     message.mutable_rank_ready()->set_rank(rank);
     message.mutable_rank_ready()->set_step(players_[rank].restored);
-    Say(rank, message);
+    Send(rank, message);
   }
 
   void SayReport(int rank, int64_t step) {
@@ -127,19 +127,19 @@ class Play {
     message.mutable_step_report()->set_rank(rank);
     message.mutable_step_report()->set_step(step);
     message.mutable_step_report()->set_step_seconds(0.1);
-    Say(rank, message);
+    Send(rank, message);
   }
 
   void SayVote(int rank, const v1::ShardDone& vote) {
     v1::WorkerMessage message;
     *message.mutable_shard_done() = vote;
-    Say(rank, message);
+    Send(rank, message);
   }
 
   void SayManifest(int rank, const v1::ManifestDone& manifest) {
     v1::WorkerMessage message;
     *message.mutable_manifest_done() = manifest;
-    Say(rank, message);
+    Send(rank, message);
   }
 
   void Read(int rank) {
@@ -182,7 +182,7 @@ class Play {
       Fill(rank, stopped.mutable_rank_stopped());
       stopped.mutable_rank_stopped()->set_rank(rank);
       player = Player{};
-      Say(rank, stopped);
+      Send(rank, stopped);
     }
   }
 

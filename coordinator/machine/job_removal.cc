@@ -58,7 +58,7 @@ std::string AwaitedRemoval(const Job& job) {
   if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file was reported";
   return fmt::format(
       "{} has not confirmed that {} checkpoint attempts are removed, {} among them; its log may "
-      "say why",
+      "show why",
       job.last_group.ranks(0).worker(), job.checkpoints.size(),
       job.checkpoints.begin()->second.path());
 }

@@ -143,7 +143,7 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
 }
 
-// Says of each job behind `first`, whose turn it is, that it waits for that.
+// Sets the reason why each job behind `first` waits: it is the turn of `first`.
 void ReportBehind(std::set<QueueKey>::const_iterator first, const std::set<QueueKey>& queue,
                   std::map<std::string, Job>* jobs, Turn& turn) {
   const std::string text = fmt::format("waits behind jobs/{}", first->id);

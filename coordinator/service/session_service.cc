@@ -101,7 +101,7 @@ class SessionReactor final
 
  private:
   // Ends the stream after its peer closed it, was lost or sent too large a message; gRPC does not
-  // say which.
+  // report which.
   void End(const Status& status) {
     if (!sink_->FinishOnce(status)) return;
     LogWarning("coordinator",

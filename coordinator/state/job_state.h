@@ -84,7 +84,7 @@ struct Group {
   std::optional<MonotonicTime> save_again_time;
   int failed_saves = 0;
   std::optional<MonotonicTime> unsaved_since;  // when the first of these saves failed
-  std::string save_failure;                    // why the last of them failed
+  std::string save_failure;                    // the error of the last of them
   int64_t hung_save = 0;         // the newest of them that ended because ranks did not answer
   std::set<int32_t> hung_ranks;  // ranks that have not answered hung_save yet
   std::optional<ImageTaking> image_taking;

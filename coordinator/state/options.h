@@ -13,7 +13,7 @@ namespace troupe {
 // Known bugs that the simulation switches on to show that it catches them. All are off in the
 // product.
 struct KnownBugs {
-  bool blame_stopped_workers = false;    // a worker that says goodbye counts as lost
+  bool blame_stopped_workers = false;    // a worker that leaves on request counts as lost
   bool charge_lost_hosts = false;        // every failure is charged to the job's own budget
   bool choose_bad_hosts = false;         // ignores the faults charged to a host
   bool forget_submitted_layout = false;  // the smaller layout replaces the submitted one

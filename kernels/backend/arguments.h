@@ -135,7 +135,7 @@ struct SwiGluGradArgs {
 };
 // Quantises a tensor to FP8 in up to two forms: as stored and transposed.
 struct QuantizeArgs {
-  model::QuantizeSource source;  // how x is computed; x is bf16[R,K]
+  model::QuantizeSource source;  // the computation of x; x is bf16[R,K]
   const void* x;                 // x itself, for kValue
   const void* dy;                // bf16[R,K/2], for kSwiGluGrad
   const void* gu;                // bf16[R,2K] for kSwiGlu, bf16[R,K] for kSwiGluGrad
@@ -165,7 +165,7 @@ struct DequantizeArgs {
   bool e5m2, transpose;
 };
 // The matmuls of a linear layer, or of L experts' linear layers whose weight matrices are
-// contiguous. With several experts, the counts say how many consecutive rows belong to each expert.
+// contiguous. With several experts, the counts are the numbers of consecutive rows of each expert.
 enum class MatmulKind : uint8_t { kForward, kInputGradient, kWeightGradient };
 struct MatmulArgs {
   MatmulKind kind;

@@ -1,5 +1,5 @@
-// Rows routed between ranks as threads, on any backend: as many as the counts say, which may be
-// zero.
+// Rows routed between ranks as threads, on any backend: as many as the counts state, which may
+// be zero.
 #include <gtest/gtest.h>
 
 #include <functional>

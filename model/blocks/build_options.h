@@ -1,5 +1,5 @@
 // The options of a stage program: the model, the rank's place in the mesh, and how the program
-// is to be laid out. A plain value; model/check_options.h says which values can be built.
+// is to be laid out. A plain value; model/check_options.h checks which values can be built.
 #ifndef TROUPE_MODEL_BLOCKS_BUILD_OPTIONS_H_
 #define TROUPE_MODEL_BLOCKS_BUILD_OPTIONS_H_
 

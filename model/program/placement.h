@@ -54,7 +54,7 @@ struct AxisPlacement {
   // cyclically.
   int16_t shift = 0;
   // For kShard on an axis that is divided into runs of this many neighbours (0: it is not): the
-  // ranks of a run hold the slices, and `across` tells how the ranks at one position of their runs
+  // ranks of a run hold the slices, and `across` states how the ranks at one position of their runs
   // hold theirs. With across == kShard each holds a part of the slice, so the value is divided by
   // position in the run first and by run inside that. For heads shared by the ranks of a run, see
   // shared_heads.h.

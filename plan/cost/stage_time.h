@@ -30,9 +30,9 @@ struct StageRun {
   bool split_backward = false;  // some action runs I and W apart
 };
 
-// The times of a rank that runs as `run` says. `peak`: FLOPs per second of the job's compute dtype.
-// Does not read the operations of I and W, which are those of B. REQUIRES: `plan` has mesh and
-// chunks; `program` is BuildStage's (plan/cost/stage_cost.h).
+// The times of a rank that runs as `run` states. `peak`: FLOPs per second of the job's compute
+// dtype. Does not read the operations of I and W, which are those of B. REQUIRES: `plan` has mesh
+// and chunks; `program` is BuildStage's (plan/cost/stage_cost.h).
 StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, double peak,
                       const StageRun& run, const model::Program& program);
 

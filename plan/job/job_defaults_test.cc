@@ -27,7 +27,7 @@ void CheckDefault(const v1::JobSpec& whole, const ProtoMessage& message,
   const bool has_value = options.has_default_() || !options.default_key().empty();
   const bool has_no_effect =
       !WhyWithoutEffect(whole, path).empty() || options.blocks() != v1::BLOCK_TRAIT_ANY;
-  // A present key without a stated default has one that is computed; its text says how.
+  // A present key without a stated default has one that is computed; its text states how.
   EXPECT_TRUE(present ? has_value || !options.absent().empty() : !has_value || has_no_effect);
   if (!present || !has_value) return;
   ++*compared;

@@ -31,7 +31,7 @@ StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_
 Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec);
 
 // Makes every relative path below `message` absolute, relative to the absolute path `folder`. The
-// schema says which keys are paths (KeyOptions.path).
+// schema states which keys are paths (KeyOptions.path).
 void ResolvePaths(std::string_view folder, google::protobuf::Message* message);
 
 // Reads the job file `path`, applies `overrides` in order, and resolves relative paths (also those

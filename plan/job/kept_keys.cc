@@ -90,7 +90,7 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     }
     const auto differ = [&](const std::string& path, const std::string& text,
                             const std::string& old_text) {
-      // These keys say where the model's numbers came from and what exports contain; they are not
+      // These keys state where the model's numbers came from and what exports contain; they are not
       // numbers of the model.
       if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||
           path == "model.export_config" || path == "model.max_position_embeddings") {

@@ -1,4 +1,4 @@
-// The schema of the job keys: what the option `key` (proto/troupe/v1/key.proto) of a field says,
+// The schema of the job keys: what the option `key` (proto/troupe/v1/key.proto) of a field states,
 // and the words of enumerated keys. Pure.
 #ifndef TROUPE_PLAN_JOB_KEY_SCHEMA_H_
 #define TROUPE_PLAN_JOB_KEY_SCHEMA_H_

@@ -269,7 +269,7 @@ void TryKey(const v1::JobSpec& job, const std::string& path, const FieldDescript
       unnamed.push_back(value);
     }
   }
-  EXPECT_THAT(unnamed, testing::IsEmpty()) << path << " has no effect, and nothing says so";
+  EXPECT_THAT(unnamed, testing::IsEmpty()) << path << " has no effect, and no warning names it";
 }
 
 TEST(KeyWarningsTest, NoKeyIsWithoutEffectInSilence) {

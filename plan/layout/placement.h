@@ -44,7 +44,7 @@ struct GangPlacement {
 
 // Places the ranks of `mesh` on devices with kind.kind == `device_kind`. If `frozen` is given, only
 // on devices equal to it (any one version of NCCL if it has none). `shard_run`: length of the runs
-// of data_shard (plan/validate/reshard.h); 0: none. FAILED_PRECONDITION, saying what is missing and
+// of data_shard (plan/validate/reshard.h); 0: none. FAILED_PRECONDITION, with what is missing and
 // what exists, where the free devices do not suffice.
 StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& mesh, const std::string& device_kind,
                                   const ClusterView& cluster, const v1::DeviceKind* frozen,

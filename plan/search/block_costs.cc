@@ -96,7 +96,7 @@ StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSec
   if (ChoicesOf(spec).context_method != v1::CONTEXT_METHOD_RING || context <= kLongRing)
     return MeasureWhole(spec, static_cast<int>(context), seconds);
   // A program has the operations of every step of a ring, and all steps after the first are equal:
-  // two short rings of ranks with as many tokens tell the costs of a long one.
+  // two short rings of ranks with as many tokens give the costs of a long one.
   const auto of_ring = [&](int ranks) {
     v1::JobSpec shorter = spec;
     shorter.mutable_parallelism()->set_context_parallel_degree(ranks);

@@ -33,7 +33,7 @@ struct CpuLosses {
 // float32, which is too much for a comparison.
 CpuLosses RecordedCpuLosses(const std::string& preset, const std::string& dtype);
 
-// Path in the repository of the losses of that run, one per line; cpu_losses_test.cc says how to
+// Path in the repository of the losses of that run, one per line; cpu_losses_test.cc states how to
 // record them again.
 std::string CpuLossesPath(const std::string& preset, const std::string& dtype);
 

@@ -52,7 +52,7 @@ class Memory(ClusterCase):
             process, resident = resident_bytes(rank["pid"])
             self.assertEqual(process, "troupe-rank")
             plan = planned[rank["coordinates"]["pipe"]]
-            self.assertGreater(plan, 150 * MIB, "too small a model to say anything")
+            self.assertGreater(plan, 150 * MIB, "too small a model to prove anything")
             self.assertLess(abs(resident - plan), 0.1 * plan + 64 * MIB,
                             f"rank {rank['rank']}: {resident / MIB:.0f} MiB, planned "
                             f"{plan / MIB:.0f} MiB")

@@ -67,8 +67,8 @@ struct Shared {
 };
 
 // Runs steps up to `last_step`, or to a stop that some rank knows of.
-Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Executor& executor,
-                 std::vector<StepResult>* steps, std::vector<int64_t>* acted_after) {
+Status TrainSteps(const TrainOptions& options, int rank, int64_t last_step, Executor& executor,
+                  std::vector<StepResult>* steps, std::vector<int64_t>* acted_after) {
   using Move = StepOrder::Move;
   const auto inputs_of = [&](int64_t step) {
     return options.inputs ? options.inputs(rank, step) : ControlInputs{};
@@ -134,7 +134,7 @@ StatusOr<int64_t> Load(Shared& shared, Executor& executor) {
   return manifest.state().step();
 }
 
-// Saves the rank's shard if the options of the test say so.
+// Saves the rank's shard if the options of the test require it.
 Status Save(Shared& shared, int rank, Executor& executor) {
   const std::string& path = shared.options.save_path;
   if (path.empty()) return OkStatus();
@@ -183,10 +183,10 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(applied));
   if (shared.options.before_steps) shared.options.before_steps(rank, *executor);
   const std::array<PurposeSeconds, kPurposes> before = network.SecondsByPurpose();
-  const Status taken = TakeSteps(shared.options, rank, applied + shared.options.steps, *executor,
-                                 steps, acted_after);
-  if (!taken.ok() && shared.options.after_failure) shared.options.after_failure(rank, *executor);
-  TROUPE_RETURN_IF_ERROR(taken);
+  const Status trained = TrainSteps(shared.options, rank, applied + shared.options.steps, *executor,
+                                    steps, acted_after);
+  if (!trained.ok() && shared.options.after_failure) shared.options.after_failure(rank, *executor);
+  TROUPE_RETURN_IF_ERROR(trained);
   *communication = network.SecondsByPurpose();
   for (size_t p = 0; p < before.size(); ++p) {
     (*communication)[p].total -= before[p].total;

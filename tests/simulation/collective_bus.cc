@@ -13,7 +13,7 @@ constexpr Duration kMaxSkew = std::chrono::milliseconds(5);
 }  // namespace
 
 template <typename Body>
-void CollectiveBus::Tell(const Member& member, Duration limit, Body body) {
+void CollectiveBus::Notify(const Member& member, Duration limit, Body body) {
   system_.Schedule(random_.Between(Duration(0), limit), [this, to = member.worker, body] {
     // NOT_FOUND: the worker is gone, and its rank with it.
     system_.Deliver(to, AnyMessage(body)).IgnoreError();
@@ -31,9 +31,9 @@ void CollectiveBus::Join(const GroupName& name, int rank, int ranks, Address wor
   member = {.present = true, .worker = worker, .number = number};
   ++group.present;
   if (group.broken) {
-    Tell(member, kMaxSkew, GroupBroken{number});
+    Notify(member, kMaxSkew, GroupBroken{number});
   } else if (group.present == ranks) {
-    for (const Member& each : group.members) Tell(each, kMaxSkew, GroupFormed{each.number});
+    for (const Member& each : group.members) Notify(each, kMaxSkew, GroupFormed{each.number});
   }
 }
 
@@ -64,7 +64,7 @@ void CollectiveBus::Arrive(const GroupName& name, int rank, const Contribution& 
   group.arrived = 0;
   for (Member& each : group.members) {
     each.arrived.reset();
-    Tell(each, kMaxSkew, Reduced{each.number, word});
+    Notify(each, kMaxSkew, Reduced{each.number, word});
   }
 }
 
@@ -79,7 +79,7 @@ void CollectiveBus::Leave(const GroupName& name, int rank, Duration limit) {
   if (!group.broken) {
     group.broken = true;
     for (const Member& each : group.members) {
-      if (each.present) Tell(each, limit, GroupBroken{each.number});
+      if (each.present) Notify(each, limit, GroupBroken{each.number});
     }
   }
 }

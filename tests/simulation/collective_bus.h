@@ -84,7 +84,7 @@ class CollectiveBus {
   };
 
   template <typename Body>
-  void Tell(const Member& member, Duration limit, Body body);
+  void Notify(const Member& member, Duration limit, Body body);
 
   SimulatedSystem& system_;
   Truth& truth_;

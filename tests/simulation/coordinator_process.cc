@@ -109,9 +109,10 @@ Status CoordinatorProcess::Handle(AnyMessage message, Context& context) {
     return HandleBytes(data->stream, data->bytes, context);
   if (const auto* closed = message.As<StreamClosed>()) return HandleClosed(closed->stream, context);
   if (const auto* opened = message.As<StreamOpened>()) {
-    return Tell(SessionOpened{opened->stream.value, std::make_shared<Sink>(world_.system.network(),
-                                                                           self_, opened->stream)},
-                context);
+    return PassToEngine(
+        SessionOpened{opened->stream.value,
+                      std::make_shared<Sink>(world_.system.network(), self_, opened->stream)},
+        context);
   }
   return engine_->Handle(std::move(message), context);  // a timer of the engine
 }
@@ -125,7 +126,7 @@ Status CoordinatorProcess::HandleBatchEnd(Context& context) {
 }
 
 template <typename Message>
-Status CoordinatorProcess::Tell(Message message, Context& context) {
+Status CoordinatorProcess::PassToEngine(Message message, Context& context) {
   TROUPE_RETURN_IF_ERROR(engine_->Handle(AnyMessage(std::move(message)), context));
   if (bugs_.ack_before_durable && !engine_->pending().empty()) AckEarly();
   return OkStatus();
@@ -139,10 +140,10 @@ Status CoordinatorProcess::HandleClosed(StreamId stream, Context& context) {
     }
     const CallId id = call->first;
     call = calls_.erase(call);
-    TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{CallAbandoned{id}}, context));
+    TROUPE_RETURN_IF_ERROR(PassToEngine(EngineEvent{CallAbandoned{id}}, context));
   }
   strangers_.erase(stream);
-  return Tell(EngineEvent{SessionClosed{stream.value}}, context);
+  return PassToEngine(EngineEvent{SessionClosed{stream.value}}, context);
 }
 
 Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes,
@@ -160,9 +161,9 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
   hosts_.Hears(reported.message, reported.session, state);
   const std::optional<std::pair<std::string, uint64_t>> stale =
       StaleGroupOf(reported.message, state);
-  if (!stale) return Tell(EngineEvent{std::move(reported)}, context);
+  if (!stale) return PassToEngine(EngineEvent{std::move(reported)}, context);
   const std::string before = Fingerprint(state.jobs.at(stale->first));
-  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(reported)}, context));
+  TROUPE_RETURN_IF_ERROR(PassToEngine(EngineEvent{std::move(reported)}, context));
   const std::string after = Fingerprint(state.jobs.at(stale->first));
   world_.truth.Check(before == after, 3,
                      fmt::format("{}: a message of group epoch {} changes {} to {}", stale->first,
@@ -175,7 +176,7 @@ Status CoordinatorProcess::HearStranger(WorkerReported reported, Context& contex
   const StreamId stream{reported.session};
   const std::string what = reported.message.ShortDebugString();
   const bool beats = reported.message.has_heartbeat();
-  TROUPE_RETURN_IF_ERROR(Tell(EngineEvent{std::move(reported)}, context));
+  TROUPE_RETURN_IF_ERROR(PassToEngine(EngineEvent{std::move(reported)}, context));
   // A batch is far smaller than the number of events after which the engine writes.
   TROUPE_CHECK(!engine_->pending().empty());
   const Effects& effects = engine_->pending().back();
@@ -219,7 +220,7 @@ template <typename Call>
 Status CoordinatorProcess::RunCall(CallId id, const std::string& payload, Context& context) {
   Call call{id, {}};
   if (!call.request.ParseFromString(payload)) return Internal("a client's call does not parse");
-  return Tell(
+  return PassToEngine(
       EngineCall{id, std::move(call), [this](const Reply& reply) { SendReply(reply); }, nullptr},
       context);
 }

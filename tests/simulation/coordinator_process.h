@@ -1,7 +1,7 @@
 // The coordinator as a simulated process: the product's engine (coordinator/engine/engine_actor.h)
 // on virtual time, with streams of the simulator in the place of gRPC's, and observers around it.
 //
-// The first byte on a stream tells whether it belongs to a worker or to the client; see
+// The first byte on a stream states whether it belongs to a worker or to the client; see
 // client_process.h for the client's frames.
 #ifndef TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
@@ -58,7 +58,7 @@ class CoordinatorProcess final : public Actor {
   Status HearStranger(WorkerReported reported, Context& context);
   // Passes a message to the engine.
   template <typename Message>
-  Status Tell(Message message, Context& context);
+  Status PassToEngine(Message message, Context& context);
   void SendReply(const Reply& reply);
   // Does what the bug ack_before_durable does: sends the newest event's messages and replies.
   void AckEarly();

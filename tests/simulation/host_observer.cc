@@ -16,7 +16,7 @@ std::optional<std::pair<std::string, uint64_t>> FailureIn(const v1::WorkerMessag
   if (message.has_rank_stopped() && message.rank_stopped().crashed()) {
     return std::pair(message.rank_stopped().job(), message.rank_stopped().group_epoch());
   }
-  // Whether a commit is damaged or its reader bad is for another reader to say.
+  // Whether a commit is damaged or its reader bad is for another reader to decide.
   const bool doubts = !message.rank_failed().bad_checkpoint_path().empty();
   if (message.has_rank_failed() && !message.rank_failed().secondary() && !doubts) {
     return std::pair(message.rank_failed().job(), message.rank_failed().group_epoch());

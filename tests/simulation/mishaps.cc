@@ -136,7 +136,7 @@ void Mishaps::LoseCatalog(Duration unit) {
 }
 
 void Mishaps::Rebuild() {
-  // As docs/checkpoints.md says: a daemon that was away may have seen no higher leader epoch than
+  // As docs/checkpoints.md states: a daemon that was away may have seen no higher leader epoch than
   // the coordinator without memory will reach, and would mistake it for its own.
   for (const NodeId worker : workers_) {
     if (!world_.system.IsUp(worker)) continue;

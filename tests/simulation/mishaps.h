@@ -21,7 +21,7 @@ namespace troupe::simulation {
 
 class Mishaps {
  public:
-  // `ask` gives the client further calls, `stop` tells a worker to stop. All arguments outlive the
+  // `ask` gives the client further calls, `stop` asks a worker to stop. All arguments outlive the
   // system's last event.
   Mishaps(World& world, CatalogObserver& catalog, FaultInjector& faults, NodeId coordinator,
           std::vector<NodeId> workers, const Mix& mix, uint64_t seed,

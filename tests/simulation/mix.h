@@ -36,9 +36,9 @@ struct Mix {
   double unreadable_commit = 0.05;
   bool corruption = false;        // a committed shard is corrupted on disk
   int bad_hosts = 0;              // they stay bad after the faults
-  int lost_mounts = 0;            // how often a host loses the mount of the shared folder
-  int hung_writes = 0;            // how often the writes of a host's ranks hang
-  int planned_stops = 0;          // how often a worker is asked to stop
+  int lost_mounts = 0;            // times that a host loses the mount of the shared folder
+  int hung_writes = 0;            // times that the writes of a host's ranks hang
+  int planned_stops = 0;          // times that a worker is asked to stop
   bool private_folders = false;   // some jobs have a folder that is private to each host
   bool stranger = false;          // a worker sends answers without a request
   bool layout_changes = false;    // some jobs may change their layout

@@ -1,6 +1,6 @@
 // A model of a rank process and of the actor that owns it (worker/daemon/rank_actor.h). It follows
 // the protocol of rank processes (rank.proto): it joins its group, loads or restores, runs steps as
-// far as its ticket allows, takes part in checkpoints as the control word says, and stops when
+// far as its ticket allows, takes part in checkpoints as the control word states, and stops when
 // asked to.
 //
 // It "trains" the state of truth.h and checks itself against it.

@@ -115,7 +115,7 @@ void StrangerProcess::LieAbout(const v1::CheckpointRecord& record, uint64_t kind
     verified.set_path(record.path());
     verified.set_ok(kind == 1);
     verified.set_damaged(kind == 2);
-    verified.set_reason("says a stranger");
+    verified.set_reason("from a stranger");
   }
   WriteToCoordinator(std::move(message), context);
 }
@@ -129,7 +129,7 @@ void StrangerProcess::LieAbout(const v1::JobRecord& job, uint64_t kind, Context&
   };
   switch (kind) {
     case 4:
-      sign(*message.mutable_rank_failed()).set_message("says a stranger");
+      sign(*message.mutable_rank_failed()).set_message("from a stranger");
       break;
     case 5:
       sign(*message.mutable_rank_stopped()).set_crashed(true);

@@ -2,7 +2,7 @@
 // epochs and paths.
 //
 // It has no device, so it never gets a part in a job. Like every worker it may be asked to read a
-// doubtful commit; it answers that honestly and tells no more lies about that commit.
+// doubtful commit; it answers that honestly and sends no more lies about that commit.
 #ifndef TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 
@@ -33,7 +33,7 @@ class StrangerProcess final : public Actor {
   void Dial(Context& context);
   // A message on a stream that is over is lost.
   void WriteToCoordinator(v1::WorkerMessage message, Context& context);
-  // Tells one lie about one job.
+  // Sends one lie about one job.
   void Lie(Context& context);
   void Answer(const v1::VerifyCheckpoint& request, Context& context);
   void LieAbout(const v1::CheckpointRecord& record, uint64_t kind, Context& context);

@@ -123,7 +123,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   int unhandled_ = 0;                    // messages whose turns are not released
   bool is_paused_ = false;  // no read is in progress until one of them is, or until Cancel
   bool ended_ = false;
-  std::string overflow_;  // says that too many messages waited; empty: they did not
+  std::string overflow_;  // the error when too many messages waited; empty: they did not
   std::shared_ptr<Reactor> self_;
 };
 

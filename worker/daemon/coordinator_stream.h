@@ -1,7 +1,7 @@
 // One connection attempt and stream of the session to the coordinator, over gRPC.
 //
 // Overload: if the coordinator reads so slowly that kMostUnwrittenMessages wait, the stream is
-// cancelled, and on_closed says why.
+// cancelled, and on_closed gets the reason.
 #ifndef TROUPE_WORKER_DAEMON_COORDINATOR_STREAM_H_
 #define TROUPE_WORKER_DAEMON_COORDINATOR_STREAM_H_
 

@@ -108,7 +108,7 @@ class Daemon {
     session.send = [gate = gate_](Address to, AnyMessage message) {
       return gate->Send(to, std::move(message));
     };
-    // These are actors of other systems, so a message tells of their end.
+    // These are actors of other systems, so a message reports their end.
     session.open_files = [gate = gate_, config = options_.session](Address self) {
       return std::make_unique<FileTasks>(FileTasksOptions{
           .config = config,
@@ -144,7 +144,7 @@ class Daemon {
     return session;
   }
 
-  // Lets the session say goodbye, unless it does not get to it in time.
+  // Lets the session send its goodbye, unless it does not get to it in time.
   Status Leave() {
     end_by_ = std::min(end_by_, clock_.Now() + kLeaveMax);
     auto events = std::make_shared<std::vector<SessionEvent>>();

@@ -24,7 +24,7 @@ struct DeviceObserved {
 
 // The thread's side: passes observations to the actor. One that the actor's mailbox has no room for
 // is kept and passed with the next. If kKeptMax are kept, the oldest one without an event and
-// without a fault is dropped, because its successor says the same; others are never dropped.
+// without a fault is dropped, because its successor has the same content; others are never dropped.
 //
 // Not thread-safe: only the watch's thread uses it.
 class ObservationSender {

@@ -14,7 +14,7 @@ DeviceObservation Observation(int index, Health health = Health::kHealthy) {
   return observation;
 }
 
-// A mailbox of which the test says whether it is full.
+// A mailbox that is full if the test sets it so.
 class ObservationSenderTest : public ::testing::Test {
  protected:
   bool is_full_ = false;

@@ -116,7 +116,7 @@ TEST_F(FileTasksTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   TROUPE_CHECK_OK(files_.Rename(identity, folder_.Child("hidden")));
   const v1::CheckpointVerified elsewhere = Verify();
   EXPECT_FALSE(elsewhere.ok());
-  EXPECT_FALSE(elsewhere.damaged()) << "that says nothing about it";
+  EXPECT_FALSE(elsewhere.damaged()) << "that is no proof of damage";
   EXPECT_THAT(elsewhere.reason(), HasSubstr("another disk"));
   // On a different disk an attempt would seem to be deleted already.
   v1::DeleteCheckpoint erase;
@@ -259,7 +259,7 @@ TEST_F(FileTasksTest, AReadingWithoutRoomIsRefusedAndMayBeAskedForAgain) {
     EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
     const v1::CheckpointVerified answer = ReadBackAnswer(Request(), refused).verified;
     EXPECT_FALSE(answer.ok());
-    EXPECT_FALSE(answer.damaged()) << "that says nothing about it";
+    EXPECT_FALSE(answer.damaged()) << "that is no proof of damage";
   }
 }
 

@@ -1,5 +1,5 @@
-// The life of one rank process as an actor: passes commands to its socket, reports what it says and
-// how it ended, and ends with it. Whatever ends the actor ends the process too.
+// The life of one rank process as an actor: passes commands to its socket, reports what it sends
+// and how it ended, and ends with it. Whatever ends the actor ends the process too.
 //
 // The process's socket is read only while the session actor has handled all earlier reports, so a
 // process that reports faster than they are handled waits in its own writes.

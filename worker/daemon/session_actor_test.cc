@@ -29,7 +29,7 @@ constexpr auto kLimit = std::chrono::seconds(60);
 // The messages that a stub has received, and how it reacts.
 class Part {
  public:
-  // An actor that keeps its messages here, and fails once the test says so.
+  // An actor that keeps its messages here, and fails once the test requests it.
   std::unique_ptr<Actor> MakeStub() { return std::make_unique<Stub>(*this); }
 
   // Waits for the next message of type `Body`, past those of other types.

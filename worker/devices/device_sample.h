@@ -26,7 +26,7 @@ struct ThrottleReasonName {
 };
 std::span<const ThrottleReasonName> AllThrottleReasons();
 
-// The action that the driver says would restore the device.
+// The action that would restore the device, according to the driver.
 enum class RecoveryAction { kNone, kReset, kReboot, kDrainPeers, kDrainAndReset, kOther };
 
 struct DeviceSample {
@@ -38,7 +38,7 @@ struct DeviceSample {
   std::optional<uint64_t> uncorrected_errors;
   uint32_t throttle_reasons = 0;  // bits of ThrottleReason
   RecoveryAction recovery_action = RecoveryAction::kNone;
-  std::string lost;  // why the device is no longer reachable; empty: it is reachable
+  std::string lost;  // the error that made the device unreachable; empty: it is reachable
 };
 
 struct DeviceEvent {

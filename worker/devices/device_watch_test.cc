@@ -169,7 +169,7 @@ TEST_F(DeviceWatchTest, AHangingDriverDoesNotHoldTheEndOfTheWatch) {
   const size_t before = Count();
   Change([](FakeNvml& fake) { fake.hangs = false; });
   ASSERT_TRUE(WaitFor([](const FakeNvml& fake) { return fake.starts == 0; }));
-  EXPECT_EQ(Count(), before) << "a watch that has ended tells nothing";
+  EXPECT_EQ(Count(), before) << "a watch that has ended reports nothing";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The order in which a step runs the operations of a rank's actions: action after action, except
-// that the operations of an overlapped pair are interleaved as the program says
+// that the operations of an overlapped pair are interleaved as the program states
 // (model/pair_order.h). Pure.
 #ifndef TROUPE_WORKER_EXECUTOR_ACTION_RUNS_H_
 #define TROUPE_WORKER_EXECUTOR_ACTION_RUNS_H_

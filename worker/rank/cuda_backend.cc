@@ -73,7 +73,7 @@ struct CudaParts {
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<CublasLtLibrary> matmuls;
   std::unique_ptr<kernels::cuda::DeviceAttention> attention;  // null: no cuDNN
-  std::string attention_absence;                              // why `attention` is null
+  std::string attention_absence;                              // the reason why `attention` is null
   std::unique_ptr<NcclGroups> groups;
 };
 

@@ -35,7 +35,7 @@ class Directives {
   void AddRequest(const v1::CheckpointIntent& intent);
   // Orders an image of the state after `step`.
   void OrderImage(int64_t step);
-  // Tells the rank to end: from now on every wait except WaitForRelease returns. `cause` OK: its
+  // Asks the rank to end: from now on every wait except WaitForRelease returns. `cause` OK: its
   // work is done.
   void Stop(const Status& cause);
   // The coordinator wants the rank to end: WaitForRelease returns.

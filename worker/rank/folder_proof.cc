@@ -38,7 +38,8 @@ Status FolderProof::Begin(v1::RankAddress* address) {
   if (is_full && rank_ == 0 && address->folder_id().empty()) {
     return WithCause(
         Unavailable("{}: checkpoint.folder is {}, which is full and has no identity file yet; "
-                    "hosts need that file to tell the folder from another disk in its place: {}",
+                    "hosts need that file to distinguish the folder from another disk in its "
+                    "place: {}",
                     OwnHost(), folder_, Message(put)),
         cause::kStorage);
   }

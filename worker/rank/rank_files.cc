@@ -94,7 +94,7 @@ StatusOr<int64_t> RankRun::Restore() {
       ReadManifest(*around_.files, path, begin_.start().restore_digest());
   if (manifest.status().code() == StatusCode::kNotFound) {
     // If the folder has no known identity and the job's own directory does not exist either, this
-    // worker does not see the folder, which says nothing about the checkpoint.
+    // worker does not see the folder, which proves nothing about the checkpoint.
     const bool sees_folder =
         !begin_.start().restore_folder_id().empty() ||
         around_.files->Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();

@@ -133,7 +133,7 @@ void RankRun::Send(v1::WorkerMessage message) {
 }
 
 void RankRun::Run() {
-  const Status status = WithDeviceFault(RunSteps());
+  const Status status = WithDeviceFault(BuildAndRun());
   const std::optional<Status> stopped = directives_.stopped();
   // A requested stop is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
@@ -164,7 +164,7 @@ void RankRun::Run() {
   around_.send(idle);
 }
 
-Status RankRun::RunSteps() {
+Status RankRun::BuildAndRun() {
   StepProgress& progress = *around_.progress;
   progress.step.store(0, std::memory_order_relaxed);
   progress.operation[0] = '\0';
@@ -185,7 +185,7 @@ Status RankRun::RunSteps() {
   DescribeEnvironment(threads, cores_on_host);
   SendReady();
 
-  TROUPE_RETURN_IF_ERROR(TakeSteps());
+  TROUPE_RETURN_IF_ERROR(RunSteps());
   ReportMetrics();
   progress.Enter(Phase::kWaitTicket);
   // Stopped between two steps.
@@ -459,7 +459,7 @@ StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_
 }
 
 void RankRun::WriteTrace() {
-  const StatusOr<v1::RankTrace> trace = traces_.TakeAll();
+  const StatusOr<v1::RankTrace> trace = traces_.Collect();
   if (!trace.ok() || trace->last_held_step() == 0) return;
   WriteNextToLog(RankTracePath(begin_.log_path()), trace->SerializeAsString());
 }

@@ -36,7 +36,7 @@
 #include "worker/rank/folder_proof.h"
 #include "worker/rank/rank_backend.h"
 #include "worker/rank/step_report.h"
-#include "worker/rank/trace_desk.h"
+#include "worker/rank/trace_requests.h"
 
 namespace troupe {
 
@@ -78,7 +78,8 @@ class RankRun {
 
  private:
   void Run();
-  Status RunSteps();
+  // Builds and loads the state, runs the steps and saves the last state.
+  Status BuildAndRun();
   // Makes the program, the network, the data and the executor. Returns the time limit of the
   // network's collectives.
   StatusOr<Duration> Build(int threads, int cores_on_host);
@@ -96,7 +97,7 @@ class RankRun {
   // not visible.
   StatusOr<int64_t> Restore();
   // Calls Restore, a second time after a pause if the checkpoint could not be read, and records a
-  // bad checkpoint. Two failed reads say nothing about the checkpoint: the result is then
+  // bad checkpoint. Two failed reads prove nothing about the checkpoint: the result is then
   // UNAVAILABLE with cause STORAGE.
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
@@ -106,7 +107,7 @@ class RankRun {
   StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver();
   // Runs steps as tickets allow and saves what is due, until the last step or a stop.
-  Status TakeSteps();
+  Status RunSteps();
   Status AgreeOnTicket(StepOrder* order);
   Status SubmitStep();
   Status CompleteStep(StepOrder* order);
@@ -157,7 +158,7 @@ class RankRun {
   std::atomic<bool> ready_ = false;  // all is loaded and the ranks agree on every collective
   std::vector<OwnedRows> owned_;     // rows that this rank writes in every checkpoint
   std::vector<OwnedRows> whole_;     // all rows that this rank holds
-  TraceDesk traces_;
+  TraceRequests traces_;
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
   v1::RankEnvironment environment_;

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-Status RankRun::TakeSteps() {
+Status RankRun::RunSteps() {
   using Move = StepOrder::Move;
   StepOrder order(executor_->options().control_lag_steps, executor_->applied_step(),
                   begin_.start().spec().training().steps());

@@ -26,7 +26,7 @@ void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effe
 // Ends the daemon with exit code 0.
 void EndOnRequest(State& state, Effects& effects);
 
-// Says goodbye, or ends the daemon at once if there is no stream to say it on.
+// Sends the goodbye, or ends the daemon at once if there is no stream for it.
 void OnLeave(State& state, MonotonicTime now, Effects& effects);
 
 }  // namespace troupe::session

@@ -383,7 +383,7 @@ TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledge
     EXPECT_EQ(message.leader_epoch(), 2u);
     if (message.has_step_report()) steps.push_back(message.step_report().step());
     if (message.has_shard_done()) {
-      EXPECT_TRUE(steps.empty()) << "a later report would say that the attempt was passed by";
+      EXPECT_TRUE(steps.empty()) << "a later report would mean that the attempt was passed by";
       ++votes;
     }
   }

@@ -77,8 +77,8 @@ struct Device {
   uint64_t group_epoch = 0;
   int rank = -1;
   std::optional<v1::BeginRank> next;  // begun as soon as the process is idle
-  std::string fault;                  // why its process is being killed, if the device caused it
-  std::string condemned;              // why nothing may run on it; empty: not condemned
+  std::string fault;                  // the reason for killing its process, if the device caused it
+  std::string condemned;              // the reason why nothing may run on it; empty: not condemned
 };
 
 enum class Link {

@@ -1,5 +1,5 @@
-// kGatherRouted and kScatterRouted as instructions: run-time counts say how many rows of each rank
-// are gathered or reduced over a group.
+// kGatherRouted and kScatterRouted as instructions: run-time counts state how many rows of each
+// rank are gathered or reduced over a group.
 #ifndef TROUPE_KERNELS_CPU_EXPERTS_ROUTED_ROWS_H_
 #define TROUPE_KERNELS_CPU_EXPERTS_ROUTED_ROWS_H_
 

@@ -1,7 +1,7 @@
 // A device in host memory on which the emulator runs kernels, for tests of the CUDA backend.
 //
-// It runs no work before the host waits, and none beyond what the host waits for. Streams run as
-// `order` says, as far as events permit, so that a missing wait shows: with kComputeFirst the
+// It runs no work before the host waits, and none beyond what the host waits for. Streams run in
+// the order `order`, as far as events permit, so that a missing wait shows: with kComputeFirst the
 // compute stream runs ahead as far as possible, with kComputeLast it lags. Work that waits for
 // other ranks blocks only its own stream. Memory is filled with NaNs until it is written. The
 // device counts the calls it gets.

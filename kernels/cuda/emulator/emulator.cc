@@ -39,7 +39,7 @@ struct Fiber {
   jmp_buf place;  // where it continues
   char* stack = nullptr;
   State state = State::kDone;
-  unsigned turn = 0;                     // which of its warp's two slots is next
+  unsigned turn = 0;                     // the next of its warp's two slots
   std::deque<std::vector<Copy>> copies;  // groups; the last one is open
 };
 

@@ -1,6 +1,6 @@
 // Our CUDA kernels: each function turns the arguments of an operation (kernels/backend/arguments.h)
 // into a launch for a device. There is one file per operation, with its name. Where elements have
-// the compute dtype, `bfloat16` says which one it is. Every kernel gives the same bits in every
+// the compute dtype, `bfloat16` states which one it is. Every kernel gives the same bits in every
 // run. REQUIRES of all: the device can access the addresses; arguments without rows are not
 // launched.
 #ifndef TROUPE_KERNELS_CUDA_KERNELS_KERNELS_H_

@@ -25,7 +25,7 @@ StatusCode CodeOf(cudaError_t error) {
 
 }  // namespace
 
-// The errors of which driver_types.h says that "the process must be terminated and relaunched", and
+// The errors after which "the process must be terminated and relaunched" by driver_types.h, and
 // uncorrectable errors of memory and links.
 bool LosesDevice(cudaError_t error) {
   switch (error) {

@@ -12,7 +12,7 @@ namespace troupe::kernels::cuda {
 
 // "`what`: cudaErrorX: its text". RESOURCE_EXHAUSTED if memory is lacking, UNAVAILABLE if no GPU
 // can be used (none installed, driver missing or too old), otherwise INTERNAL; with the device's
-// loss attached (device_loss.h) if the runtime says that the process must end. OK for cudaSuccess.
+// loss attached (device_loss.h) if after this error the process must end. OK for cudaSuccess.
 Status FromCuda(cudaError_t error, std::string_view what);
 
 // Same as FromCuda, and clears the error that the runtime stores for this thread.

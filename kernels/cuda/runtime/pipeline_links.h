@@ -3,8 +3,8 @@
 //
 // Each link has its own stream, because a transfer blocks its stream until the other rank reaches
 // the same transfer; it thus blocks that link only. Events order transfers with the compute stream,
-// which waits where WaitSend and Receive say; the host never waits. Thread-safety: that of the
-// device.
+// which waits where WaitSend and Receive are called; the host never waits. Thread-safety: that of
+// the device.
 #ifndef TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_LINKS_H_
 #define TROUPE_KERNELS_CUDA_RUNTIME_PIPELINE_LINKS_H_
 

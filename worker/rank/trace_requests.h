@@ -1,8 +1,8 @@
 // Answers a rank's requests for traces: at once for steps that are done, else as soon as they are.
 //
 // Thread-safe: requests come from the control thread, steps end on the step thread.
-#ifndef TROUPE_WORKER_RANK_TRACE_DESK_H_
-#define TROUPE_WORKER_RANK_TRACE_DESK_H_
+#ifndef TROUPE_WORKER_RANK_TRACE_REQUESTS_H_
+#define TROUPE_WORKER_RANK_TRACE_REQUESTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-class TraceDesk {
+class TraceRequests {
  public:
   struct Identity {
     std::string job;
@@ -29,7 +29,7 @@ class TraceDesk {
                                                          int64_t last_step)>;
   using Send = std::function<void(v1::WorkerMessage)>;
 
-  TraceDesk(Identity identity, Remember remember, Send send)
+  TraceRequests(Identity identity, Remember remember, Send send)
       : identity_(std::move(identity)), remember_(std::move(remember)), send_(std::move(send)) {}
 
   StepTrace& steps() { return steps_; }
@@ -40,7 +40,7 @@ class TraceDesk {
   // No further step will run: refuses the requests that wait for one.
   void EndSteps();
   // Returns everything recorded.
-  StatusOr<v1::RankTrace> TakeAll();
+  StatusOr<v1::RankTrace> Collect();
 
  private:
   void Answer(const v1::TraceRequest& request);
@@ -57,4 +57,4 @@ class TraceDesk {
 
 }  // namespace troupe
 
-#endif  // TROUPE_WORKER_RANK_TRACE_DESK_H_
+#endif  // TROUPE_WORKER_RANK_TRACE_REQUESTS_H_

@@ -1,4 +1,4 @@
-#include "worker/rank/trace_desk.h"
+#include "worker/rank/trace_requests.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-void TraceDesk::Submit(const v1::TraceRequest& request) {
+void TraceRequests::Submit(const v1::TraceRequest& request) {
   {
     std::lock_guard lock(mutex_);
     waiting_.push_back(request);
@@ -21,7 +21,7 @@ void TraceDesk::Submit(const v1::TraceRequest& request) {
   AnswerUpTo(request.last_step());
 }
 
-void TraceDesk::AnswerUpTo(int64_t step) {
+void TraceRequests::AnswerUpTo(int64_t step) {
   std::vector<v1::TraceRequest> due;
   {
     std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ void TraceDesk::AnswerUpTo(int64_t step) {
   for (const v1::TraceRequest& request : due) Answer(request);
 }
 
-void TraceDesk::EndSteps() {
+void TraceRequests::EndSteps() {
   {
     std::lock_guard lock(mutex_);
     has_ended_ = true;
@@ -43,11 +43,11 @@ void TraceDesk::EndSteps() {
   AnswerUpTo(std::numeric_limits<int64_t>::max());
 }
 
-StatusOr<v1::RankTrace> TraceDesk::TakeAll() {
+StatusOr<v1::RankTrace> TraceRequests::Collect() {
   return TraceOf(1, std::numeric_limits<int64_t>::max());
 }
 
-StatusOr<v1::RankTrace> TraceDesk::TraceOf(int64_t first_step, int64_t last_step) {
+StatusOr<v1::RankTrace> TraceRequests::TraceOf(int64_t first_step, int64_t last_step) {
   TROUPE_ASSIGN_OR_RETURN(v1::RankTrace trace, remember_(steps_, first_step, last_step));
   trace.set_job(identity_.job);
   trace.set_group_epoch(identity_.group_epoch);
@@ -59,7 +59,7 @@ StatusOr<v1::RankTrace> TraceDesk::TraceOf(int64_t first_step, int64_t last_step
   return trace;
 }
 
-void TraceDesk::Answer(const v1::TraceRequest& request) {
+void TraceRequests::Answer(const v1::TraceRequest& request) {
   StatusOr<v1::RankTrace> trace = TraceOf(request.first_step(), request.last_step());
   Status status = trace.status();
   if (trace.ok()) status = CheckHeld(*trace, request.first_step(), request.last_step());

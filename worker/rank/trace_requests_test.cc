@@ -1,4 +1,4 @@
-#include "worker/rank/trace_desk.h"
+#include "worker/rank/trace_requests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@ namespace {
 
 using testing::HasSubstr;
 
-class TraceDeskTest : public testing::Test {
+class TraceRequestsTest : public testing::Test {
  protected:
-  TraceDeskTest()
-      : desk_(
+  TraceRequestsTest()
+      : trace_requests_(
             {.job = "a", .group_epoch = 2, .rank = 3},
             [](const StepTrace& trace, int64_t first, int64_t last) {
               return StatusOr<v1::RankTrace>(MakeRankTrace(trace, {}, first, last));
@@ -21,24 +21,24 @@ class TraceDeskTest : public testing::Test {
             [this](v1::WorkerMessage message) { sent_.push_back(message.rank_trace()); }) {}
 
   void MakeStep(int64_t step) {
-    desk_.steps().BeginStep(step);
-    desk_.steps().EndStep();
-    desk_.AnswerUpTo(step);
+    trace_requests_.steps().BeginStep(step);
+    trace_requests_.steps().EndStep();
+    trace_requests_.AnswerUpTo(step);
   }
   void Ask(int64_t first, int64_t last) {
     v1::TraceRequest request;
     request.set_request(++requests_);
     request.set_first_step(first);
     request.set_last_step(last);
-    desk_.Submit(request);
+    trace_requests_.Submit(request);
   }
 
   uint64_t requests_ = 0;
   std::vector<v1::RankTrace> sent_;
-  TraceDesk desk_;
+  TraceRequests trace_requests_;
 };
 
-TEST_F(TraceDeskTest, StepsThatAreDoneAreReportedAtOnce) {
+TEST_F(TraceRequestsTest, StepsThatAreDoneAreReportedAtOnce) {
   MakeStep(1);
   MakeStep(2);
   Ask(1, 2);
@@ -50,24 +50,24 @@ TEST_F(TraceDeskTest, StepsThatAreDoneAreReportedAtOnce) {
   EXPECT_GT(sent_[0].realtime_offset_ns(), 0);
 }
 
-TEST_F(TraceDeskTest, StepsToComeAreReportedOnceTheyAreDoneAndTheirOperationsAreKept) {
+TEST_F(TraceRequestsTest, StepsToComeAreReportedOnceTheyAreDoneAndTheirOperationsAreKept) {
   MakeStep(1);
   Ask(2, 3);
   MakeStep(2);
   EXPECT_TRUE(sent_.empty());
-  desk_.steps().BeginStep(3);
-  EXPECT_TRUE(desk_.steps().wants_operations());
-  desk_.steps().EndStep();
-  desk_.AnswerUpTo(3);
+  trace_requests_.steps().BeginStep(3);
+  EXPECT_TRUE(trace_requests_.steps().wants_operations());
+  trace_requests_.steps().EndStep();
+  trace_requests_.AnswerUpTo(3);
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].code(), 0);
 }
 
-TEST_F(TraceDeskTest, WhoWaitsForAStepThatIsNeverMadeIsRefusedWithTheRangeThatIsHeld) {
+TEST_F(TraceRequestsTest, WhoWaitsForAStepThatIsNeverMadeIsRefusedWithTheRangeThatIsHeld) {
   MakeStep(1);
   Ask(5, 9);
   EXPECT_TRUE(sent_.empty());
-  desk_.EndSteps();
+  trace_requests_.EndSteps();
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].code(), static_cast<int>(StatusCode::kFailedPrecondition));
   EXPECT_THAT(sent_[0].message(),
