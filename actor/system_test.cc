@@ -118,7 +118,7 @@ TEST_F(ActorSystemTest, HandlesMessagesOfOneSenderInTheOrderSent) {
   EXPECT_EQ(board_.WaitFor(1), std::vector<std::string>{"all in order"});
 }
 
-TEST_F(ActorSystemTest, TellsTheSenderThatAMailboxIsFull) {
+TEST_F(ActorSystemTest, NotifiesTheSenderThatAMailboxIsFull) {
   ActorSystem system(clock_, Options());
   Board entered;
   std::mutex hold;
@@ -162,7 +162,7 @@ TEST_F(ActorSystemTest, TakesAnAdmittedMessageEvenIfTheMailboxIsFull) {
   EXPECT_EQ(entered.WaitFor(3), (std::vector<std::string>{"go", "go", "number"}));
 }
 
-TEST_F(ActorSystemTest, TellsAnActorThatTheMessagesThatWaitedTogetherAreHandled) {
+TEST_F(ActorSystemTest, NotifiesAnActorThatTheMessagesThatWaitedTogetherAreHandled) {
   ActorSystem system(clock_, Options());
   Board entered;
   std::mutex hold;
@@ -271,7 +271,7 @@ TEST_F(ActorSystemTest, DoesNotHandleATimerCancelledAfterItFired) {
   EXPECT_EQ(board_.WaitFor(1), std::vector<std::string>{"go"});
 }
 
-TEST_F(ActorSystemTest, TellsTheOwnerTheCauseOfAChildsEnd) {
+TEST_F(ActorSystemTest, ReportsTheCauseOfAChildsEndToTheOwner) {
   ActorSystem system(clock_, Options());
   ASSERT_TRUE(system
                   .Spawn("owner", Make({.start =

@@ -18,7 +18,7 @@ TEST(SharedLibrary, FindsTheFunctionsThatItHas) {
   EXPECT_EQ(lacking.message(), "function cbrt_of_nobody is missing");
 }
 
-TEST(SharedLibrary, SaysWhichLibraryIsNotThere) {
+TEST(SharedLibrary, NamesTheLibraryThatIsNotThere) {
   const auto library = SharedLibrary::Open("mathematics", "libm_of_nobody.so");
   EXPECT_EQ(library.status().code(), StatusCode::kNotFound);
   EXPECT_NE(library.status().message().find("mathematics cannot be loaded: libm_of_nobody.so"),

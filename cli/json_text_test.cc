@@ -109,7 +109,7 @@ TEST(ClientTest, ViolationsCrossGrpcUnchanged) {
   EXPECT_EQ(ViolationsOf(received)[0].field, "training.steps");
 }
 
-TEST(ProgressLineTest, TellsStepLossRateAndTimeLeft) {
+TEST(ProgressLineTest, ShowsStepLossRateAndTimeLeft) {
   v1::StepEvent step;
   step.set_step(100);
   step.set_loss(2.5);
@@ -122,7 +122,7 @@ TEST(ProgressLineTest, TellsStepLossRateAndTimeLeft) {
   EXPECT_EQ(DurationText(3723), "1:02:03");
 }
 
-TEST(JsonTextTest, SaysOfAWorkerWhatIsSetAsideWhyAndUntilWhen) {
+TEST(JsonTextTest, ShowsOfAWorkerWhatIsSetAsideWhyAndUntilWhen) {
   v1::WorkerStatus worker;
   v1::SetAside& part = *worker.add_set_aside();
   part.set_reason("WORKER_LOST on worker-1 (job a)");

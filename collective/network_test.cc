@@ -250,7 +250,7 @@ TEST(NetworkTest, ARankThatRunsFarAheadWaitsForItsPeers) {
   });
 }
 
-TEST(NetworkTest, AFlightTellsWhatWasEnteredAndWhatBlocksTheRankAlsoAfterAnAbort) {
+TEST(NetworkTest, AFlightShowsWhatWasEnteredAndWhatBlocksTheRankAlsoAfterAnAbort) {
   LoopbackCluster cluster(2, {.hang_limit = milliseconds(80)});
   const std::vector<Communicator*> groups = Connected(cluster);
   std::vector<float> data(8, 1.0f);

@@ -97,7 +97,7 @@ TEST_F(DatasetTest, ARowIsLengthPlusOneTokensAndRowsAdvanceByTheLength) {
   }
 }
 
-TEST_F(DatasetTest, SaysWhichChannelsItsRowsGiveAndOfWhatForm) {
+TEST_F(DatasetTest, StatesWhichChannelsItsRowsGiveAndOfWhatForm) {
   DatasetOptions options = Options(Write("d", 10, 3));
   const auto plain = Dataset::Open(files_, options);
   ASSERT_TRUE(plain.ok());
@@ -142,7 +142,7 @@ TEST_F(DatasetTest, FillsTheChannelsThatARowWantsAndNoOthers) {
   EXPECT_EQ(weights, whole.weights);
 }
 
-TEST_F(DatasetTest, ADocumentMaskTellsWhereTheDocumentsOfARowBegin) {
+TEST_F(DatasetTest, ADocumentMaskShowsWhereTheDocumentsOfARowBegin) {
   DatasetOptions options = Options(Write("d", 20, 5));  // the document of token t is t / 5
   options.document_mask = true;
   const auto dataset = Dataset::Open(files_, options);
@@ -422,7 +422,7 @@ TEST_F(BlendedDatasetTest, RefusesBlendsThatMeanNothing) {
             StatusCode::kNotFound);
 }
 
-TEST_F(DatasetTest, ADescriptionSaysAtOnceThatTheVocabularyIsTooSmall) {
+TEST_F(DatasetTest, ADescriptionReportsAtOnceThatTheVocabularyIsTooSmall) {
   const std::string prefix = Write("d", 10, 10);
   const DatasetDescription described = {
       .tokenizer = "x", .vocab_size = 500, .end_of_document = 1, .tokens = 100};

@@ -53,7 +53,7 @@ TEST_F(ExportTest, ImportThenExportGivesTheSameFileInEveryFormat) {
   }
 }
 
-TEST_F(ExportTest, AnImportSaysWhatItIs) {
+TEST_F(ExportTest, AnImportStatesWhatItIs) {
   WriteSmallLlama(Child("hf"), false, NumberFormat::kBFloat16, 2);
   ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
   const auto manifest = ReadManifest(files_, Child("checkpoint"), "");

@@ -67,7 +67,7 @@ TEST(HfConfigTest, KeysThatAreLeftOutAreThoseOfTransformers) {
   EXPECT_FALSE(model->tie_word_embeddings());
 }
 
-TEST(HfConfigTest, OlderAndNewerRopeKeysSayTheSame) {
+TEST(HfConfigTest, OlderAndNewerRopeKeysMeanTheSame) {
   Json older = Small(), newer = Small(), older_type = Small(), sibling = Small();
   older["rope_theta"] = 500000.0;
   older["rope_scaling"] = Llama3();

@@ -56,7 +56,7 @@ TEST(LlamaTensorsTest, AreTheParametersOfTheStageProgram) {
   }
 }
 
-TEST(LlamaTensorsTest, PatternsThatLlamaCannotSayAreRefused) {
+TEST(LlamaTensorsTest, PatternsThatLlamaCannotExpressAreRefused) {
   for (const char* pattern : {"A", "AAD", "DA", "ADD", "(AD)x2A", "AM", ""}) {
     v1::ModelSpec model = Model(false);
     model.set_pattern(pattern);

@@ -40,7 +40,7 @@ TEST(NumberFormatTest, EveryBitPatternOfSixteenBitsComesBack) {
   }
 }
 
-TEST(NumberFormatTest, Float16IsWhatItsFieldsSay) {
+TEST(NumberFormatTest, Float16IsWhatItsFieldsState) {
   for (int bits = 0; bits < 0x7C00; ++bits) {
     const int exponent = bits >> 10, mantissa = bits & 0x3FF;
     const double expected =

@@ -318,7 +318,7 @@ TEST(MakePlanTest, TheTextListsFewRanksAndEndsWithTheWarnings) {
   EXPECT_THAT(text, Not(HasSubstr("iB")));
 }
 
-TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
+TEST(MakePlanTest, MemoryShowsItsPeakAndTheThreadsItIsFor) {
   const auto plan = PlanWith({});
   ASSERT_TRUE(plan.ok()) << plan.status();
   const auto& memory = plan->memory(0);
@@ -475,7 +475,7 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   EXPECT_GT(plan->memory(0).saved_bytes(), plan_of("1F1B")->memory(0).saved_bytes());
 }
 
-TEST(MakePlanTest, AutoChoosesOnceAndSaysWhy) {
+TEST(MakePlanTest, AutoChoosesOnceAndStatesWhy) {
   const auto plan = PlanWith({"model.preset=tiny", "training.global_batch_size=16",
                               "parallelism={pipeline_parallel_degree: 2, "
                               "pipeline_parallel_schedule: auto}"});
@@ -545,7 +545,7 @@ TEST(MakePlanTest, TheDigestIsThatOfWhatTheBitsDependOn) {
   EXPECT_EQ(PlacePlan(spec, *placed, cluster).status().code(), StatusCode::kFailedPrecondition);
 }
 
-TEST(MakePlanTest, TheDigestTellsStagesOfShardingAndMethodsApart) {
+TEST(MakePlanTest, TheDigestDistinguishesStagesOfShardingAndMethods) {
   const v1::JobSpec first =
       JobWith({"parallelism.data_parallel_shard_degree=2", "parallelism.zero_stage=1"});
   v1::JobSpec third = first;

@@ -141,7 +141,7 @@ TEST(PlanDigestTest, EveryFieldOfAPlanIsPartOfItOrOnTheListWithAReason) {
   EXPECT_GT(leaves, 90);
 }
 
-TEST(PlanDigestTest, ExceptionsNameFieldsAndSayWhy) {
+TEST(PlanDigestTest, ExceptionsNameFieldsAndStateWhy) {
   const v1::JobSpec spec = RichJob();
   for (const DigestException& exception : DigestExceptionsOfJob()) {
     v1::JobSpec cleared = spec;

@@ -225,7 +225,7 @@ std::string LineOf(const v1::Plan& plan, const std::string& axis) {
   return "";
 }
 
-TEST(CannotFix, SaysHowMuchIsLeftAndWhatWouldCutIt) {
+TEST(CannotFix, ReportsHowMuchIsLeftAndWhatWouldCutIt) {
   const v1::Plan replicas = Planned({"parallelism.data_parallel_replicate_degree=4"});
   const int64_t state = Left(replicas, model::Axis::kDataReplicate).state_bytes();
   const auto bytes = [](int64_t count) { return Scaled(static_cast<double>(count), "B"); };

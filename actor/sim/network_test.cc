@@ -149,7 +149,7 @@ TEST(SimulatedNetwork, HoldsWhatABlockedLinkCarriesAndDeliversItLate) {
   EXPECT_EQ(star.got, Numbers(star.got.size()));
 }
 
-TEST(SimulatedNetwork, TellsThePeerOfAKilledProcessSoonAndOfALostHostLate) {
+TEST(SimulatedNetwork, NotifiesThePeerOfAKilledProcessSoonAndOfALostHostLate) {
   Star star(5);
   star.system.RunFor(seconds(1));
   star.system.Crash(star.hub, CrashKind::kProcess);

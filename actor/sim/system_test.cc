@@ -81,7 +81,7 @@ TEST(SimulatedSystem, LetsTheSeedDecideWhichOfTheReadyActorsRunsFirst) {
   EXPECT_NE(order, OrderOfTurns(2));
 }
 
-TEST(SimulatedSystem, TellsAnActorThatTheMessagesThatWaitedTogetherAreHandled) {
+TEST(SimulatedSystem, NotifiesAnActorThatTheMessagesThatWaitedTogetherAreHandled) {
   SimulatedSystem system({.seed = 1});
   std::vector<std::string> seen;
   Address actor;
@@ -215,7 +215,7 @@ TEST(SimulatedSystem, SupervisesAsTheThreadedSystemDoes) {
   EXPECT_EQ(ended, std::vector<std::string>{"root: ABORTED: peer gone"});
 }
 
-TEST(SimulatedSystem, TellsTheSenderThatAMailboxIsFull) {
+TEST(SimulatedSystem, NotifiesTheSenderThatAMailboxIsFull) {
   SimulatedSystem system({.seed = 7});
   Address address;
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {

@@ -138,7 +138,7 @@ int Connect(int port) {
 }
 
 // There are more of them than the server has threads.
-TEST(MetricsServer, ConnectionsThatSayNothingKeepNobodyFromAnAnswer) {
+TEST(MetricsServer, ConnectionsThatSendNothingKeepNobodyFromAnAnswer) {
   const Metrics metrics;
   auto server = MetricsServer::Start(metrics, "127.0.0.1:0", [] { return 1.5s; });
   ASSERT_TRUE(server.ok()) << ToString(server.status());

@@ -73,7 +73,7 @@ TEST(RocksDbStore, AWriteThatFailsIsAnErrorFromThenOnAndNoAbort) {
   EXPECT_EXIT(write_beyond_the_limit(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(RocksDbStore, WithoutRoomForRecoveryItIsNotOpenedAndSaysSo) {
+TEST(RocksDbStore, WithoutRoomForRecoveryItIsNotOpenedAndReportsIt) {
   const TemporaryDirectory folder;
   {
     auto store = RocksDbStore::Open(folder.Child("catalog"));
@@ -92,7 +92,7 @@ TEST(RocksDbStore, WithoutRoomForRecoveryItIsNotOpenedAndSaysSo) {
   EXPECT_EQ((*store)->Get("a")->size(), size_t{3} << 20);
 }
 
-TEST(RocksDbStore, SaysThatAnotherProcessHasItOpen) {
+TEST(RocksDbStore, ReportsThatAnotherProcessHasItOpen) {
   TemporaryDirectory folder;
   auto first = RocksDbStore::Open(folder.Child("catalog"));
   ASSERT_TRUE(first.ok());
@@ -196,7 +196,7 @@ TEST(RocksDbStore, EveryFlippedBitAndEveryCutIsRefusedOrLosesNothing) {
   EXPECT_GT(refused, 25);
 }
 
-TEST(RocksDbStore, ACutLogIsNoTornOneAndSaysWhatHelps) {
+TEST(RocksDbStore, ACutLogIsNoTornOneAndReportsWhatHelps) {
   TemporaryDirectory folder;
   const std::string path = folder.Child("catalog");
   WriteForty(path);
@@ -210,7 +210,7 @@ TEST(RocksDbStore, ACutLogIsNoTornOneAndSaysWhatHelps) {
   EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("rebuild-catalog"));
 }
 
-TEST(RocksDbStore, ADamagedNoteOfWhatWasAcknowledgedSaysWhatHelpsAndThatHelps) {
+TEST(RocksDbStore, ADamagedNoteOfWhatWasAcknowledgedReportsWhatHelpsAndThatHelps) {
   TemporaryDirectory folder;
   const std::string path = folder.Child("catalog");
   WriteForty(path);

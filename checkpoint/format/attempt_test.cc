@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-TEST(AttemptName, TellsAttemptsFromOtherNames) {
+TEST(AttemptName, DistinguishesAttemptsFromOtherNames) {
   EXPECT_EQ(AttemptName(50, 2, 7, 123), "step-00000050-epoch-2-attempt-7-at-123");
   EXPECT_EQ(AttemptName(0, 2, 7, 123), "request-epoch-2-attempt-7-at-123");
   EXPECT_TRUE(IsAttemptName(AttemptName(123456789, 10, 1, 1764000000000000000)));

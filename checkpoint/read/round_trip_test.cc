@@ -270,7 +270,7 @@ TEST_F(RoundTrip, VerifyNamesFileAndTensor) {
   EXPECT_EQ(LoadAll(files_, directory_, digest, {}).code(), StatusCode::kNotFound);
 }
 
-TEST_F(RoundTrip, VerifyTellsDamageFromWhatCannotBeRead) {
+TEST_F(RoundTrip, VerifyDistinguishesDamageFromWhatCannotBeRead) {
   const std::string digest = WriteCheckpoint(files_, directory_, {.tensor = 2});
   struct Case {
     FileOperation operation;

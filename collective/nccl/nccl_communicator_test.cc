@@ -252,7 +252,7 @@ TEST_F(NcclCommunicatorTest, StatisticsCountRunsBytesAndBusBytes) {
   });
 }
 
-TEST_F(NcclCommunicatorTest, ARankWithoutAnIdSaysSoToAll) {
+TEST_F(NcclCommunicatorTest, ARankWithoutAnIdReportsItToAll) {
   fake_->unique_id_result = nccl::kSystemError;
   Run(2, [&](const Rank& rank) {
     const Status status = rank.communicator.Connect();

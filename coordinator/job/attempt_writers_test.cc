@@ -32,7 +32,7 @@ void ReportUpTo10(TestCluster& cluster) {
   for (int64_t step = 1; step <= 10; ++step) Report(cluster, step, 0, 0);
 }
 
-TEST(AsyncSaves, AnAbortedAttemptIsKeptInMindAsLongAsARankSaysThatItWritesIt) {
+TEST(AsyncSaves, AnAbortedAttemptIsKeptInMindAsLongAsARankReportsThatItWritesIt) {
   TestCluster cluster;
   RunAsyncJob(cluster);
   ReportUpTo10(cluster);

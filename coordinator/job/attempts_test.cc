@@ -162,7 +162,7 @@ void HangInTheFinalSave(TestCluster& cluster, double final_save_seconds) {
   cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
 }
 
-TEST(FinalAttempt, OfARankThatSaysNothingIsFollowedByImages) {
+TEST(FinalAttempt, OfARankThatReportsNothingIsFollowedByImages) {
   TestCluster cluster;
   HangInTheFinalSave(cluster, 600);
   Wait(cluster, 590);
@@ -206,7 +206,7 @@ TEST(FinalAttempt, OfARankThatWritesNoImageEitherBreaksTheGroupAndIsPausedTheSec
   EXPECT_EQ(cluster.job("a").delayed_recoveries, 2) << "which is how long it pauses";
 }
 
-TEST(Writing, OfARankThatSaysNothingIsAFailedWriteOfItsHostAlsoBetweenSteps) {
+TEST(Writing, OfARankThatReportsNothingIsAFailedWriteOfItsHostAlsoBetweenSteps) {
   TestCluster cluster;
   RunJob(cluster, 2, 2, 30);
   AllReportUpTo(cluster, 1, 10);
@@ -248,7 +248,7 @@ void SayImage(TestCluster& cluster, int rank, const std::string& error) {
   cluster.SendFrom(cluster.job("a").plan.ranks(rank).worker(), message);
 }
 
-TEST(FinalAttempt, OfARankThatSaysNothingWhileAnotherWritesNoImageEndsTheGroupAndAtLastTheJob) {
+TEST(FinalAttempt, OfASilentRankWhileAnotherWritesNoImageEndsTheGroupAndAtLastTheJob) {
   TestCluster cluster;
   HangInTheFinalSave(cluster, 600);
   for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
@@ -334,7 +334,7 @@ TEST(Failures, OfAFinalizedAttemptAreAnsweredSoThatNobodyVotesAgain) {
   EXPECT_FALSE(finalized->checkpoint_finalized().committed());
 }
 
-TEST(CancelWithCheckpoint, ThatCannotSaveSaysSoAndSavesLater) {
+TEST(CancelWithCheckpoint, ThatCannotSaveReportsItAndSavesLater) {
   TestCluster cluster;
   RunJob(cluster, 2, 2, 30);
   AllReportUpTo(cluster, 1, 3);
@@ -542,7 +542,7 @@ TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
 }
 
 // Ranks that write a checkpoint report no step.
-TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
+TEST(Writing, IsNoHangWhileRankZeroReportsItAndTheDiskIsSlow) {
   TestCluster cluster;
   RunJob(cluster, 2, 2, 30);
   Job& job = cluster.state().jobs.at("a");

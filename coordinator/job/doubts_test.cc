@@ -153,7 +153,7 @@ TEST_F(Doubts, OnOneHostASecondReadingDecides) {
   EXPECT_THAT(commit(2).reason(), HasSubstr("worker-0 read it twice"));
 }
 
-TEST_F(Doubts, AHostThatCannotReadItSaysNothingAndTheNextOneIsAsked) {
+TEST_F(Doubts, AHostThatCannotReadItReportsNothingAndTheNextOneIsAsked) {
   RunAndRecover(2, 3);
   (void)Reader(2);
   const std::string doubter = job().last_group.ranks(1).worker();

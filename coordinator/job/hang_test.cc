@@ -68,7 +68,7 @@ TEST(Hang, IsNoticedByThePaceOnceFiveStepsAreSeen) {
   }
 }
 
-TEST(Hang, IsNoticedLaterWhereTheJobSaysThatItMayPause) {
+TEST(Hang, IsNoticedLaterWhereTheJobStatesThatItMayPause) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
   cluster.state().jobs.at("a").spec.mutable_fault_tolerance()->set_hang_seconds(90);
@@ -112,7 +112,7 @@ TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveReportedWhereTheyAre)
   EXPECT_THAT(shown.last_failure().message(), HasSubstr("rank 2 did not enter operation 12"));
 }
 
-TEST(Hang, IsBlamedOnTheRankThatSaysNothingAfterHalfTheDetectionTime) {
+TEST(Hang, IsBlamedOnTheRankThatReportsNothingAfterHalfTheDetectionTime) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);
   ReportUpTo(cluster, 1, 7);
@@ -125,7 +125,7 @@ TEST(Hang, IsBlamedOnTheRankThatSaysNothingAfterHalfTheDetectionTime) {
   EXPECT_THAT(LastEventOf(cluster, "RANK_LOST"), HasSubstr("HANG: rank 1 on worker-1: rank 1"));
 }
 
-TEST(Hang, OfSeveralRanksThatSayNothingIsBlamedOnTheirHostIfItIsOneAndElseOnNobody) {
+TEST(Hang, OfSeveralSilentRanksIsBlamedOnTheirHostIfItIsOneAndElseOnNobody) {
   for (const int workers : {1, 2}) {
     TestCluster cluster;
     cluster.Connect("worker-0", workers == 1 ? 2 : 1);

@@ -271,7 +271,7 @@ TEST_F(Images, OnAWorkerThatIsAwayWhenTheyAreForgottenAreRemovedOnceItIsBack) {
   EXPECT_EQ(order->delete_images().paths(0), "/data-1/images/a/step-10");
 }
 
-TEST_F(Images, FromWhichAJobGoesOnStayWhenTheirWorkerSaysThatItHasThem) {
+TEST_F(Images, FromWhichAJobGoesOnStayWhenTheirWorkerReportsThatItHasThem) {
   EndWithImages();
   cluster_.Restart();
   for (const int rank : {0, 1}) {

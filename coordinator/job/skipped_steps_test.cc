@@ -31,7 +31,7 @@ std::vector<std::string> SkipEvents(const TestCluster& cluster) {
   return messages;
 }
 
-TEST(SkippedStepsTest, AnEventTellsWhatWasNotFiniteAndManyInARowAreCounted) {
+TEST(SkippedStepsTest, AnEventNamesWhatWasNotFiniteAndManyInARowAreCounted) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
   cluster.state().jobs.at("a").spec.mutable_fault_tolerance()->set_hang_seconds(600);

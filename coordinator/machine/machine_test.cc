@@ -116,7 +116,7 @@ TEST(Machine, ARepeatedRequestIdReturnsTheFirstJobAlsoAfterARestart) {
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
 }
 
-TEST(Machine, AJobWithoutAFolderTakesTheCoordinatorsUnlessItSaysNone) {
+TEST(Machine, AJobWithoutAFolderTakesTheCoordinatorsUnlessItStatesNone) {
   TestCluster cluster;
   cluster.state().options.checkpoint_folder = "/data/checkpoints";
   v1::JobSpec spec = TestSpec("a", 1, 2);
@@ -223,7 +223,7 @@ TEST(Machine, AHelloWithoutDevicesIsNoGoodbye) {
             cluster.worker("worker-0").session);
 }
 
-TEST(Machine, AJobBehindAnotherSaysForWhichItWaits) {
+TEST(Machine, AJobBehindAnotherReportsForWhichItWaits) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
   cluster.Submit(TestSpec("a", 1, 3));

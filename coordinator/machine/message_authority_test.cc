@@ -137,7 +137,7 @@ TEST_F(MessageAuthority, WithoutItAStrangerConfirmsADeletion) {
   EXPECT_FALSE(job().checkpoints.contains(oldest));
 }
 
-TEST_F(MessageAuthority, WhatAStrangerSaysIsCountedAndNotedEverMoreRarely) {
+TEST_F(MessageAuthority, WhatAStrangerSendsIsCountedAndNotedEverMoreRarely) {
   v1::WorkerMessage message;
   message.mutable_checkpoint_verified()->set_job("a");
   message.mutable_checkpoint_verified()->set_attempt(job().checkpoints.begin()->first);

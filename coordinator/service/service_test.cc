@@ -235,7 +235,7 @@ TEST_F(ServiceTest, AJobRunsOnAWorkersStreamAndAWatcherSeesItAll) {
 }
 
 // The vote of a rank with many tensors lists them all.
-TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
+TEST_F(ServiceTest, AKnownWorkerMaySendMoreAtOnceThanAnybodyElse) {
   constexpr size_t kBytes = 6 << 20;
   v1::JobSpec large = Spec("large", 3);
   large.mutable_data()->set_train(std::string(kBytes, 'x'));
@@ -328,7 +328,7 @@ TEST_F(ServiceTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByTheChann
               HasSubstr("it needs channel region f32[64] a token of sample schema 2"));
 }
 
-TEST_F(ServiceTest, APlanThatCannotBePlacedSaysWhy) {
+TEST_F(ServiceTest, APlanThatCannotBePlacedStatesWhy) {
   const auto plans = v1::PlanService::NewStub(channel_);
   grpc::ClientContext context;
   SetDeadline(&context);

@@ -72,7 +72,7 @@ TEST(Blame, FaultsOfOneDeviceSetItAsideAloneAndOfSeveralTheirHostToo) {
   EXPECT_THAT(LayFault("w", Fault(kStart, 0), kLimits, 0, &book), ElementsAre("w"));
 }
 
-TEST(Blame, SaysWhyAndWhenItIsTriedAgain) {
+TEST(Blame, StatesWhyAndWhenItIsTriedAgain) {
   BlameBook book;
   LayFault("w", Fault(kStart), kLimits, 0, &book);
   LayFault("w", Fault(kStart, kWholeHost, "b"), kLimits, 1000, &book);

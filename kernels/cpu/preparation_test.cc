@@ -9,7 +9,7 @@ namespace troupe::kernels::cpu {
 namespace {
 
 // `troupe plan` prints the plan's size, and admission relies on it.
-TEST(Preparation, TheArenaIsNoLargerThanThePlanSays) {
+TEST(Preparation, TheArenaIsNoLargerThanThePlanStates) {
   for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
     for (const int threads : {1, 2}) {
       for (const int64_t tokens : {64, 256, 1024}) {

@@ -175,7 +175,7 @@ TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
   }
 }
 
-TEST_P(KernelTest, RoutedRowsOfAGroupOfOneAreCopiedAsFarAsCountsTell) {
+TEST_P(KernelTest, RoutedRowsOfAGroupOfOneAreCopiedAsFarAsCountsState) {
   for (const OpKind kind : {OpKind::kGatherRouted, OpKind::kScatterRouted}) {
     const model::RoutedRowsAttributes attributes = {
         {model::GroupOf(model::Axis::kTensor), model::CollectivePurpose::kSequence}};

@@ -439,7 +439,7 @@ TEST(CollectiveRulesTest, EveryCollectiveThatSendsHasThem) {
 }
 
 // Shifted keys and values are rejected where those of another shift are required.
-TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
+TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItStates) {
   MeshView mesh;
   mesh.degrees[Axis::kContext] = 3;
   Value q, kv;

@@ -21,7 +21,7 @@ CostsOfSchedule EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
   };
 }
 
-TEST(ChooseScheduleTest, TheShortestStepWinsAndSaysSo) {
+TEST(ChooseScheduleTest, TheShortestStepWinsAndTheReasonIsGiven) {
   const auto choice = ChooseSchedule(8, std::nullopt, 32, EqualCosts(8, 16), EverySchedule());
   ASSERT_TRUE(choice.ok()) << choice.status();
   // ZBV and DualPipeV take the same time; ZBV keeps 2P chunks live, not 2P+1.

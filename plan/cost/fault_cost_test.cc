@@ -56,7 +56,7 @@ TEST(FaultCost, WithoutAFolderIsEverything) {
   EXPECT_THAT(FaultCost(WithDefaults(spec)), HasSubstr("no checkpoints"));
 }
 
-TEST(FaultCost, TimesReadAsPeopleSayThem) {
+TEST(FaultCost, TimesReadAsPeopleWriteThem) {
   v1::JobSpec spec;
   spec.mutable_checkpoint()->set_interval_seconds(7200);
   EXPECT_THAT(FaultCost(WithDefaults(spec)), HasSubstr("every 2 h"));

@@ -71,7 +71,7 @@ TEST(TensorPartsTest, OneWhereEachPartCostsMoreThanItHides) {
   EXPECT_EQ(Chosen(profile).tensor_parallel_parts(), 1);
 }
 
-TEST(TensorPartsTest, WhatTheJobSaysStays) {
+TEST(TensorPartsTest, WhatTheJobStatesStays) {
   const v1::Plan plan = Chosen(PartsProfile(), {"parallelism.tensor_parallel_parts=2"});
   EXPECT_EQ(plan.tensor_parallel_parts(), 2);
   EXPECT_EQ(plan.tensor_parts_choice_size(), 0);

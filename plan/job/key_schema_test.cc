@@ -28,7 +28,7 @@ const FieldDescriptor& Key(const Descriptor* type, const char* name) {
   return *type->FindFieldByName(name);
 }
 
-TEST(KeySchemaTest, EveryKeySaysWhatItMeansAndWhatItsAbsenceMeans) {
+TEST(KeySchemaTest, EveryKeyStatesWhatItMeansAndWhatItsAbsenceMeans) {
   int keys = 0;
   ForEachKey(*v1::JobSpec::descriptor(), [&](const FieldDescriptor& field) {
     SCOPED_TRACE(field.full_name());

@@ -31,7 +31,7 @@ TEST(Violations, EachKindHasOneText) {
             "g is 3, which does not divide h = 5");
 }
 
-TEST(RefuseData, SaysAFieldAndItsValueOnce) {
+TEST(RefuseData, StatesAFieldAndItsValueOnce) {
   v1::JobSpec spec;
   spec.mutable_model()->set_vocab_size(100);
   spec.mutable_data()->set_train("/d/x");

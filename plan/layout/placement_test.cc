@@ -73,7 +73,7 @@ TEST(PlacementTest, RanksSpreadOverTheWorkersOfAnIsland) {
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 3, 1), "cpu", cluster, nullptr)), "0:a.0 1:b.0 2:a.1");
 }
 
-TEST(PlacementTest, AGroupCrossesIslandsOnlyWhereNoneHasRoomAndSaysSo) {
+TEST(PlacementTest, AGroupCrossesIslandsOnlyWhereNoneHasRoomAndReportsIt) {
   const ClusterView cluster{{Device("a", 0, "x"), Device("b", 0, "y")}};
   const auto placement = PlaceGang(MeshOf(1, 1, 2), "cpu", cluster, nullptr);
   EXPECT_EQ(TextOf(placement), "0:a.0 1:b.0");

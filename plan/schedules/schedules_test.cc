@@ -208,7 +208,7 @@ TEST(SchedulesTest, AnOverlappedPairIdlesTwiceAsLongWhereNothingDividesIt) {
   EXPECT_NEAR(SimulateEqual(ScheduleKind::kDualPipeV, {8, 2, 32})->bubble_ratio, 0.035, 0.0006);
 }
 
-TEST(SchedulesTest, FewerMicrobatchesThanTheTableCoversAreWhatSimulationSays) {
+TEST(SchedulesTest, FewerMicrobatchesThanTheTableCoversAreWhatSimulationGives) {
   // Schedules with fewer microbatches than the published formulas cover.
   const auto zbv = SimulateEqual(ScheduleKind::kZeroBubbleV, {4, 2, 4});
   EXPECT_EQ(zbv->peak_live_activations, (std::vector<int>{5, 6, 7, 8}));

@@ -309,7 +309,7 @@ class Strangers(ClusterCase):
 
 
 class Examples(unittest.TestCase):
-    def test_an_example_that_lacks_something_says_so_in_a_sentence(self):
+    def test_an_example_that_lacks_something_reports_it_in_a_sentence(self):
         for script, arguments, words in (
                 ("submit_and_watch.py", [], "pip install -r"),
                 ("read_checkpoint.py", [], "usage: read_checkpoint.py DIR"),

@@ -63,7 +63,7 @@ class CudaTest(ClusterCase):
             cluster.wait_for_state(quiet, "SUCCEEDED")
             self.assertEqual(cluster.losses(job), cluster.losses(quiet))
 
-    def test_a_cluster_of_gpus_says_so_and_keeps_to_it(self):
+    def test_a_cluster_of_gpus_reports_it_and_keeps_to_it(self):
         with EmulatedCluster(1, directory=self.home) as cluster:
             code, _, err = cluster.troupe("up", "--devices-per-worker", "2")
             self.assertEqual(code, 1, err)

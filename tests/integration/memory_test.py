@@ -61,7 +61,7 @@ class Memory(ClusterCase):
         wait_until(lambda: not any(w["jobs"] for w in cluster.json("workers")["workers"]),
                    "the devices free again")
 
-    def test_a_rank_has_the_memory_that_its_plan_says(self):
+    def test_a_rank_has_the_memory_that_its_plan_states(self):
         with Cluster(workers=2) as cluster:
             for dtype in ("float32", "bfloat16"):
                 with self.subTest(dtype):

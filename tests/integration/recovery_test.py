@@ -212,7 +212,7 @@ class Recovery(ClusterCase):
                                       f"training.on_nonfinite={on_nonfinite}")
         self.assertEqual(code, 0, err)
 
-    def test_a_gradient_that_is_not_finite_is_skipped_where_the_job_says_so(self):
+    def test_a_gradient_that_is_not_finite_is_skipped_where_the_job_asks_for_it(self):
         with Cluster(workers=2) as cluster:
             self.submit_diverging(cluster, "skips", "skip_step")
             done = cluster.wait_for_state("skips", "SUCCEEDED")

@@ -67,7 +67,7 @@ class RunScript(unittest.TestCase):
         self.assertEqual((code, targets), (1, []), error)
         self.assertIn("no benchmark 'walk'", error)
 
-    def test_warnings_are_errors_where_the_environment_says_so(self):
+    def test_warnings_are_errors_where_the_environment_asks_for_it(self):
         for value, expected in ((None, "OFF"), ("ON", "ON")):
             self.environment.pop("TROUPE_WERROR", None)
             if value is not None:

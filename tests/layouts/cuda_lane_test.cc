@@ -299,7 +299,7 @@ INSTANTIATE_TEST_SUITE_P(
                                                                     : "ComputeLast");
     });
 
-TEST(CudaPipeline, ItsDevicesTellForHowLongTheyWaitForTransfers) {
+TEST(CudaPipeline, ItsDevicesReportForHowLongTheyWaitForTransfers) {
   constexpr auto kDelay = std::chrono::milliseconds(5);
   const v1::JobSpec spec = Job({{.tensor = 2, .pipe = 2}}, 3);
   TrainOptions options = OnDevices(3);

@@ -112,7 +112,7 @@ TEST_F(Diagnosis, AWeightThatIsNotFiniteIsNamedWithItsBlock) {
   }
 }
 
-TEST_F(Diagnosis, ASkippedStepSaysWhatWasNotFinite) {
+TEST_F(Diagnosis, ASkippedStepNamesWhatWasNotFinite) {
   v1::JobSpec spec = SmallJob({.data = 2}, prefix_, 4);
   spec.mutable_training()->set_on_nonfinite("skip_step");
   TrainOptions options{.steps = 2};

@@ -272,7 +272,7 @@ TEST(NoWeightDecayOfLayouts, IsThatOfTheSingleRank) {
   ExpectClose(RunOrDie(job({.shard = 3, .zero_stage = 1}, true), {.steps = 6}), expected);
 }
 
-TEST(NoWeightDecayOfLayouts, TellsTheExpertsOfABankApart) {
+TEST(NoWeightDecayOfLayouts, DistinguishesTheExpertsOfABank) {
   const auto job = [](const Spread& spread) {
     v1::JobSpec spec = Mixture(spread, 4);
     spec.mutable_optimizer()->set_weight_decay(2);

@@ -499,7 +499,7 @@ TEST_F(RankRunTest, AnImageOfTheStateIsWrittenAndGoneOnFromBitForBit) {
   EXPECT_EQ(loss, Train(spec_, {.steps = 5}).steps[0][4].event.loss());
 }
 
-TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCheckpoint) {
+TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndProvesNothingAboutTheCheckpoint) {
   std::vector<double> losses;
   v1::CheckpointIntent intent = Intent(1, 4, true);
   intent.set_path(folder_.Child("ck/small/step-00000004-epoch-1-attempt-1"));
@@ -617,7 +617,7 @@ TEST_F(RankRunTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByNameAndN
   EXPECT_FALSE(failed.secondary());
 }
 
-TEST_F(RankRunTest, AFolderThatThisWorkerDoesNotSeeSaysNothingAboutTheCheckpoint) {
+TEST_F(RankRunTest, AFolderThatThisWorkerDoesNotSeeProvesNothingAboutTheCheckpoint) {
   const v1::RankFailed failed =
       FailToRestore(1, folder_.Child("not-mounted/small/step-00000004-epoch-1-attempt-7"), "");
   EXPECT_EQ(failed.bad_checkpoint_path(), "");

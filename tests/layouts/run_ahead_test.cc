@@ -127,7 +127,7 @@ TEST_P(RunAhead, HasTheBitsOfARunThatWaitsForEveryStep) {
   }
 }
 
-TEST_P(RunAhead, ValidatesAndMeasuresTheStateOfTheStepItSays) {
+TEST_P(RunAhead, ValidatesAndMeasuresTheStateOfTheStepItStates) {
   v1::JobSpec spec = Job({.data = 2});
   spec.mutable_data()->set_validation_fraction(0.1);
   spec.mutable_training()->set_validation_interval(2);

@@ -241,7 +241,7 @@ TEST(Tidy, OnlyTheirListHasTheStatesOfWorkers) {
   ExpectOnlyListWritesItsWords("base/worker_state.h");
 }
 
-TEST(Tidy, NamesSayWhatAThingIs) {
+TEST(Tidy, NamesStateWhatAThingIs) {
   const std::regex vague("(^|_)(util|utils|helpers?|manager|misc|new|fast)(_|\\.|$)");
   for (const SourceFile& file : Sources()) {
     const std::string name = fs::path(file.path).filename();

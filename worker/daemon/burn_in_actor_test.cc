@@ -106,7 +106,7 @@ TEST_F(BurnInActorTest, TriesTheFolderOfTheIdentityThatItIsGivenAndNoOther) {
   EXPECT_THAT(std::string(Message(other)), HasSubstr("another disk, or none, is mounted"));
 }
 
-TEST_F(BurnInActorTest, SaysWhatTheProcessSaysThatFindsAFault) {
+TEST_F(BurnInActorTest, ReportsWhatTheProcessReportsThatFindsAFault) {
   const Address run = MakeRun("/bin/false");
   Start(run, Request(1, 0));
   EXPECT_THAT(Await(1).reason(), HasSubstr("exit code 1"));

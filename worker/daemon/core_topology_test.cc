@@ -31,7 +31,7 @@ TEST(CoreTopologyTest, ThreadsOfOneCoreAreTogetherAndCoresOfOneNodeFollowEachOth
   EXPECT_EQ(CoresOfHost({0, 1, 5}, of, node), (Cores{{0}, {1, 5}}));
 }
 
-TEST(CoreTopologyTest, WhereTheKernelTellsNothingEachThreadIsACore) {
+TEST(CoreTopologyTest, WhereTheKernelReportsNothingEachThreadIsACore) {
   const auto silent = [](int) { return std::string(); };
   EXPECT_EQ(CoresOfHost({0, 1}, silent, [](int) { return 0; }), (Cores{{0}, {1}}));
 }

@@ -45,7 +45,7 @@ ChildEnd EndOf(RankChild& child) {
   return child.Reap();
 }
 
-TEST(RankChild, SaysThatItIsIdleAndWhatDoesNotWorkInAJob) {
+TEST(RankChild, ReportsThatItIsIdleAndWhatDoesNotWorkInAJob) {
   const TemporaryDirectory folder;
   const auto child = StartIdle();
   std::optional<v1::RankReport> report = NextReport(*child);

@@ -105,7 +105,7 @@ TEST(ChunkInputs, FillEachChannelFromDataPlaceOrSlot) {
   EXPECT_EQ(values.Values<int32_t>(chunk.Input("slots"), 1), (std::vector<int32_t>{7, 30, 7, 31}));
 }
 
-TEST(ChunkInputs, OnAContextRankAreItsOwnTokensOrWholeSamplesAsTheSchemaSays) {
+TEST(ChunkInputs, OnAContextRankAreItsOwnTokensOrWholeSamplesAsTheSchemaStates) {
   model::BuildOptions options = Options(2, 1);
   options.document_mask = true;
   const Program program = model::BuildProgram(options).value();

@@ -97,7 +97,7 @@ TEST(Actions, NeighbouringChunksOfARankTransferInItsMemory) {
               HasSubstr("precedes that of the neighbouring chunk"));
 }
 
-TEST(Actions, TheForwardOfAnOverlappedPairSaysHowManyActionsItsBackwardIs) {
+TEST(Actions, TheForwardOfAnOverlappedPairStatesHowManyActionsItsBackwardIs) {
   const auto list = MakeActions({"F0.0", "F0.1|B0.0", "B0.1"}, {0}, 2, 2);
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0 S", "F0.1 b1 S |1", "R B0.0 b0", "R B0.1 b1"));

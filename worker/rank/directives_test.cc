@@ -61,7 +61,7 @@ TEST(Directives, EveryWaitEndsWithTheStop) {
   control.join();
 }
 
-TEST(Directives, APauseIsAsLongAsItSays) {
+TEST(Directives, APauseIsAsLongAsItStates) {
   const Directives directives;
   EXPECT_TRUE(directives.Pause(std::chrono::milliseconds(1)));
 }

@@ -152,7 +152,7 @@ TEST_F(FolderProofTest, TwoHostsWithFoldersOfTheirOwnBothFailAndNameEachOther) {
   EXPECT_THAT(*files_.List(directory_.Child("other")), IsEmpty());
 }
 
-TEST_F(FolderProofTest, TheOddOneOfThreeIsToBlameWhoeverSaysIt) {
+TEST_F(FolderProofTest, TheOddOneOfThreeIsToBlameWhoeverReportsIt) {
   AddHost("shared");
   AddHost("local");
   AddHost("shared");

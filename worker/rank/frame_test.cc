@@ -47,7 +47,7 @@ TEST(Frame, ALengthAboveTheLimitIsRefused) {
   EXPECT_EQ(decoder.Next().status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST(FrameSocket, CarriesMessagesLargerThanItsBufferAndTellsOfTheOtherEndsDeath) {
+TEST(FrameSocket, CarriesMessagesLargerThanItsBufferAndReportsTheOtherEndsDeath) {
   int descriptors[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, descriptors), 0);
   auto left = std::make_unique<FrameSocket>(descriptors[0]);

@@ -78,7 +78,7 @@ TEST(StepReport, FlopsCountThePairsThatAreSeen) {
                    8e8 + 0.25 * 2e8);
 }
 
-TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
+TEST(StepReport, RankZeroReportsWhichCheckpointBegins) {
   EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, kFlops)
                 .Make(Result(), {.checkpoint_attempt = 4})
                 .checkpoint_attempt(),
@@ -89,7 +89,7 @@ TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
             0);
 }
 
-TEST(RankMetrics, TellsWhatTheDeviceCarriedOut) {
+TEST(RankMetrics, ReportsWhatTheDeviceCarriedOut) {
   const DeviceCollectiveStatistics sums = {
       CollectiveOperation::kReduceScatter, "data_shard", Purpose::kGradient, 3, 300, 225.0, 0.5};
   const v1::RankMetrics metrics = MakeRankMetrics({}, {sums}, {});

@@ -349,7 +349,7 @@ TEST_F(SessionTest, TicketsOfAnotherGroupEpochAreNotPassedOn) {
   EXPECT_EQ(All<SendToRank>(Received(TicketTo(2, 50))).size(), 2u);
 }
 
-TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledged) {
+TEST_F(SessionTest, AfterAReconnectReportsWhatItHoldsAndRepeatsWhatIsNotAcknowledged) {
   ConnectIdle();
   Received(Start(1));
   Received(TicketTo(1, 40));
@@ -615,7 +615,7 @@ TEST_F(SessionTest, ARefusalWithoutRetryEndsTheDaemonAndOneWithRetryIsDialledAga
   EXPECT_NE(ended[0].message.find("still alive"), std::string::npos);
 }
 
-TEST_F(SessionTest, ARefusedWorkerWithoutRanksDialsEverLessOftenAndSaysSoAtABoundedRate) {
+TEST_F(SessionTest, ARefusedWorkerWithoutRanksDialsEverLessOftenAndReportsItAtABoundedRate) {
   CoordinatorMessage refused;
   refused.mutable_refused()->set_message("still alive");
   refused.mutable_refused()->set_retry(true);

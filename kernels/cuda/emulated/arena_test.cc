@@ -111,7 +111,7 @@ void ExpectArenaAsPlanned(const model::BuildOptions& options, const FindCommunic
   EXPECT_LE(ArenaLayout(plan).bytes(), plan.total_bytes() - plan.scratch_bytes + kTables);
 }
 
-TEST(CudaArena, IsNoLargerThanThePlanSays) {
+TEST(CudaArena, IsNoLargerThanThePlanStates) {
   for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
     SCOPED_TRACE(model::Name(compute));
     model::BuildOptions options = Options({});

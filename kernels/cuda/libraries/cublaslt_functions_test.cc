@@ -11,7 +11,7 @@ namespace troupe::kernels::cuda {
 namespace {
 
 // Must be the first test, while nothing is loaded.
-TEST(CublasLtFunctions, SayWhyTheyCannotBeLoaded) {
+TEST(CublasLtFunctions, ReportWhyTheyCannotBeLoaded) {
   EXPECT_EQ(LoadCublasLt("libcublasLt_of_nobody.so").code(), StatusCode::kNotFound);
   const Status other = LoadCublasLt("libm.so.6");
   EXPECT_EQ(other.code(), StatusCode::kUnimplemented);

@@ -27,7 +27,7 @@ CudnnTarget H100() {
 }
 
 // Must be the first test, while nothing is loaded.
-TEST(CudnnLibrary, SaysWhyItCannotBeLoaded) {
+TEST(CudnnLibrary, ReportsWhyItCannotBeLoaded) {
   EXPECT_EQ(LoadCudnn("libcudnn_of_nobody.so").code(), StatusCode::kNotFound);
   const Status other = LoadCudnn("libm.so.6");
   EXPECT_EQ(other.code(), StatusCode::kUnimplemented);
@@ -106,7 +106,7 @@ TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesOrHeads
   }
 }
 
-TEST_F(CudnnAttentionGraphTest, SaysWhyThereIsNone) {
+TEST_F(CudnnAttentionGraphTest, ReportsWhyThereIsNone) {
   for (const LibraryAttentionShape& shape :
        std::vector<LibraryAttentionShape>{{true, 2, 9, 2, 1, 300}, {true, 2, 3, 2, 1, 5}}) {
     for (const Status& status :

@@ -81,7 +81,7 @@ TEST_F(TunedAttentionTest, IsTheQuickerOneForwardAndGradientApart) {
             "gradient bfloat16 samples=64 tokens=1024 queries=12 keys=12 width=64: own\n");
 }
 
-TEST_F(TunedAttentionTest, IsTheSameInTheNextProcessWhateverTimingWouldSay) {
+TEST_F(TunedAttentionTest, IsTheSameInTheNextProcessWhateverTimingWouldShow) {
   TunedAttention first = Make(&timing_);
   EXPECT_NE(first.Prepare(kShape).value(), nullptr);
   EXPECT_EQ(first.PrepareGrad(kShape).value(), nullptr);

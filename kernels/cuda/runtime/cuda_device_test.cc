@@ -60,7 +60,7 @@ TEST_F(CudaDeviceTest, StreamsThatAreMadeLaterGoFirstToo) {
   EXPECT_NE(device->native_stream(*made), device->native_stream(Stream::kCommunication));
 }
 
-TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
+TEST_F(CudaDeviceTest, ReportsWhyThereIsNone) {
   Runtime().count_error = cudaErrorInsufficientDriver;
   Runtime().driver_version = 0;
   const Status none = CudaDevice::Make(0, {}).status();
@@ -249,7 +249,7 @@ TEST_F(CudaDeviceTest, PinsMemoryOfTheHostForAWhile) {
   EXPECT_EQ(device->Pin(memory, sizeof(memory)).status().code(), StatusCode::kResourceExhausted);
 }
 
-TEST_F(CudaDeviceTest, SaysHowMuchMemoryCouldNotBeHad) {
+TEST_F(CudaDeviceTest, ReportsHowMuchMemoryCouldNotBeHad) {
   auto device = Made();
   Runtime().fails["cudaMalloc"] = cudaErrorMemoryAllocation;
   const Status lacking = device->Allocate(123456).status();
