@@ -145,7 +145,13 @@ void RankChild::Write() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       // A process that no longer reads cannot be used any more.
-      if (outgoing_.size() > kFrameBytesMax) Kill();
+      if (outgoing_.size() > kFrameBytesMax) {
+        LogError("worker",
+                 "rank process {} does not read its commands, {} bytes wait: it is killed", pid_,
+                 outgoing_.size());
+        outgoing_.clear();
+        Kill();
+      }
       return;
     }
     if (count < 0) {

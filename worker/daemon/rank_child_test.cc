@@ -39,10 +39,27 @@ std::optional<v1::RankReport> NextReport(RankChild& child) {
   return report;
 }
 
+bool HasEnded(const RankChild& child) {
+  pollfd polled{child.end_descriptor(), POLLIN, 0};
+  return poll(&polled, 1, 0) != 0;
+}
+
 ChildEnd EndOf(RankChild& child) {
   pollfd polled{child.end_descriptor(), POLLIN, 0};
   EXPECT_EQ(poll(&polled, 1, kChildLimitMilliseconds), 1);
   return child.Reap();
+}
+
+TEST(RankChild, IsKilledWhenMoreCommandsWaitForItThanOneMayHave) {
+  const auto child = StartIdle();
+  ASSERT_TRUE(NextReport(*child));
+  ASSERT_EQ(kill(child->pid(), SIGSTOP), 0);
+  v1::RankCommand command;
+  command.mutable_begin()->set_log_path(std::string(size_t{40} << 20, 'x'));
+  child->Send(command);
+  EXPECT_FALSE(HasEnded(*child));
+  child->Send(command);
+  EXPECT_EQ(EndOf(*child).signal, SIGKILL);
 }
 
 TEST(RankChild, ReportsThatItIsIdleAndWhatDoesNotWorkInAJob) {

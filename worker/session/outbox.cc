@@ -1,6 +1,9 @@
 #include "worker/session/outbox.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
+#include <string>
 #include <utility>
 
 namespace troupe::session {
@@ -12,6 +15,12 @@ constexpr size_t kUnsentMax = 1024;
 // of a whole night.
 constexpr size_t kReportsTogether = 4096;
 
+std::string KindOf(const v1::WorkerMessage& message) {
+  const auto* kind = message.GetReflection()->GetOneofFieldDescriptor(
+      message, message.GetDescriptor()->FindOneofByName("message"));
+  return kind == nullptr ? "empty" : kind->name();
+}
+
 }  // namespace
 
 void Send(State& state, Effects& effects, v1::WorkerMessage message) {
@@ -22,7 +31,13 @@ void Send(State& state, Effects& effects, v1::WorkerMessage message) {
 
 void SendOrKeep(State& state, Effects& effects, v1::WorkerMessage message) {
   if (state.link == Link::kUp) return Send(state, effects, std::move(message));
-  if (state.unsent.size() == kUnsentMax) state.unsent.pop_front();
+  if (state.unsent.size() == kUnsentMax) {
+    effects.push_back(
+        Note{fmt::format("{} messages wait for a stream, the most that are kept: the "
+                         "oldest, {}, is dropped",
+                         kUnsentMax, KindOf(state.unsent.front()))});
+    state.unsent.pop_front();
+  }
   state.unsent.push_back(std::move(message));
 }
 
