@@ -18,6 +18,7 @@
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
 #include "coordinator/job/timed_checkpoint.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/transition.h"
@@ -80,7 +81,7 @@ Attempt MarkAborted(Job& job, int64_t number, const std::string& reason, Turn& t
 void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   const Attempt attempt = MarkAborted(job, number, reason, turn);
   turn.effects.measurements.push_back(CheckpointMeasured{attempt.record});
-  RecordEvent(job, "CHECKPOINT_ABORTED", fmt::format("attempt {}: {}", number, reason), turn);
+  RecordEvent(job, event::kCheckpointAborted, fmt::format("attempt {}: {}", number, reason), turn);
   for (const CallId call : attempt.callers) {
     ReplyWithError(
         call, Aborted("checkpoint attempt {} of job {} was aborted: {}", number, job.id(), reason),
@@ -298,7 +299,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   if (record.step() >= job.images.step()) DropImages(job, turn);
   Retire(job, turn);
   RecordEvent(
-      job, "CHECKPOINT_COMMITTED",
+      job, event::kCheckpointCommitted,
       fmt::format("step {}, attempt {}: {}", record.step(), record.attempt(), record.path()), turn);
   SendToGroup(job, FinalizedMessage(job, job.group->epoch, record.attempt(), true), turn);
   SendDeletions(job, turn);
@@ -454,7 +455,7 @@ void CallOffStop(Job& job, const std::string& reason, Turn& turn) {
   job.record.set_stop_attempt(0);
   const bool grew = job.record.grows();
   job.record.set_grows(false);
-  RecordEvent(job, grew ? "GROWTH_CALLED_OFF" : "CANCEL_CALLED_OFF", reason, turn);
+  RecordEvent(job, grew ? event::kGrowthCalledOff : event::kCancelCalledOff, reason, turn);
   for (const CallId call : std::exchange(job.cancel_callers, {})) {
     ReplyWithError(call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);
   }
@@ -492,7 +493,8 @@ void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
     }
     job.record.set_skipped_checkpoints(job.record.skipped_checkpoints() + 1);
     turn.effects.measurements.push_back(CheckpointSkipped{job.id()});
-    RecordEvent(job, "CHECKPOINT_SKIPPED", fmt::format("the one due after step {}", step), turn);
+    RecordEvent(job, event::kCheckpointSkipped, fmt::format("the one due after step {}", step),
+                turn);
   }
   if (!passed.empty()) SendDeletions(job, turn);
 }

@@ -6,6 +6,7 @@
 #include "coordinator/job/doubts.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/violation.h"
 
@@ -48,7 +49,7 @@ Transition OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
     turn.effects.failpoints_after.push_back("catalog.verified.recorded");
   } else {
     asked->second.unreadable = true;
-    RecordEvent(job, "CHECKPOINT_UNREADABLE",
+    RecordEvent(job, event::kCheckpointUnreadable,
                 fmt::format("{}: it was not verified, so older checkpoints are kept: {}",
                             record.path(), message.reason()),
                 turn);
@@ -79,7 +80,7 @@ Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId
     const bool pins = PinIfRetired(job, record);
     turn.effects.writes.PutCheckpoint(record);
     RecordEvent(
-        job, "CHECKPOINT_LIFTED",
+        job, event::kCheckpointLifted,
         fmt::format(
             "{}: it is intact again; it was quarantined: {}{}", record.path(), was,
             pins ? "; it is pinned, because the job's retention would remove it otherwise" : ""),

@@ -7,6 +7,7 @@
 #include "coordinator/faults/host_faults.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/transition.h"
 
@@ -57,7 +58,7 @@ void AskNextReader(Job& job, int64_t number, Turn& turn) {
   DoubtReading& reading = job.doubt_readings[number];
   const Worker* const reader = NextReader(job, record, reading, turn);
   if (reader == nullptr) {
-    RecordEvent(job, "CHECKPOINT_DOUBT_OPEN",
+    RecordEvent(job, event::kCheckpointDoubtOpen,
                 fmt::format("{}: no worker could read it to confirm or refute what {} found: {}",
                             record.path(), record.doubted_by(), record.doubt()),
                 turn);
@@ -114,7 +115,8 @@ Transition DoubtCommit(Job& job, const std::string& path, const std::string& rea
       record.set_doubt(reason);
       record.set_verified(false);
       turn.effects.writes.PutCheckpoint(record);
-      RecordEvent(job, "CHECKPOINT_DOUBTED", fmt::format("{}: {}: {}", worker, path, reason), turn);
+      RecordEvent(job, event::kCheckpointDoubted, fmt::format("{}: {}: {}", worker, path, reason),
+                  turn);
     }
     if (!job.doubt_readings.contains(number)) AskNextReader(job, number, turn);
     return {};
@@ -131,7 +133,7 @@ void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   record.clear_doubt();
   record.set_verified(true);
   turn.effects.writes.PutCheckpoint(record);
-  RecordEvent(job, "CHECKPOINT_DOUBT_REFUTED", text, turn);
+  RecordEvent(job, event::kCheckpointDoubtRefuted, text, turn);
   turn.reschedule = true;
 }
 

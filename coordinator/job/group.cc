@@ -18,6 +18,7 @@
 #include "coordinator/job/running_layout.h"
 #include "coordinator/job/tickets.h"
 #include "coordinator/job/timed_checkpoint.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/transition.h"
@@ -130,9 +131,9 @@ Transition BeginRunning(Job& job, Turn& turn) {
   job.record.set_recovering(false);
   turn.reschedule |= job.smaller.has_value();
   RecordEvent(job,
-              grew       ? "GREW"
-              : recovers ? "RECOVERED"
-                         : "STARTED",
+              grew       ? event::kGrew
+              : recovers ? event::kRecovered
+                         : event::kStarted,
               fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
   if (IsFinished(job)) return Success(job);
   if (step >= job.steps() && ContinuesFromImages(job)) {

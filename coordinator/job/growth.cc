@@ -3,6 +3,7 @@
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/preference.h"
 #include "plan/layout/placement.h"
@@ -45,7 +46,7 @@ void BeginGrowthIfDue(Job& job, Turn& turn) {
   if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_grows(true);
-  RecordEvent(job, "GROWING",
+  RecordEvent(job, event::kGrowing,
               fmt::format("devices for {} ranks have been available for {:.0f} s, so its {} ranks "
                           "commit a checkpoint and stop",
                           SubmittedPlan(job).ranks_size(), ToSeconds(turn.limits().growth_patience),

@@ -10,6 +10,7 @@
 #include "coordinator/job/job_messages.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/transition.h"
@@ -71,7 +72,7 @@ void RequestImages(Job& job, Turn& turn) {
   taking.deadline = turn.now + turn.limits().checkpoint_attempt +
                     FromSeconds(CheckpointWriteSeconds(job.spec, job.plan));
   job.group->last_progress = turn.now;
-  RecordEvent(job, "SAVING_IMAGES",
+  RecordEvent(job, event::kSavingImages,
               fmt::format("step {} could not be saved: {}", taking.step, job.group->save_failure),
               turn);
   SendToGroup(job, ImageOrderOf(job), turn);
@@ -134,7 +135,7 @@ void AbandonImages(Job& job, std::string reason, Turn& turn) {
   job.group->unsaved_since = turn.now;
   job.group->save_again_time = turn.now;
   job.group->last_progress = turn.now;
-  RecordEvent(job, "IMAGES_FAILED",
+  RecordEvent(job, event::kImagesFailed,
               fmt::format("{}; the ranks keep their state, and the checkpoint is retried", reason),
               turn);
 }

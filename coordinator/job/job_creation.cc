@@ -4,6 +4,7 @@
 
 #include "coordinator/job/deletion.h"
 #include "coordinator/job/job_record.h"
+#include "coordinator/state/event_kind.h"
 
 namespace troupe {
 
@@ -22,7 +23,7 @@ Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, Turn& turn) {
   job.plan = std::move(plan);
   turn.effects.writes.PutSpec(job.id(), job.spec);
   turn.effects.writes.PutPlan(job.id(), job.plan);
-  RecordEvent(job, "QUEUED", "", turn);
+  RecordEvent(job, event::kQueued, "", turn);
   turn.reschedule = true;
   return job;
 }

@@ -6,6 +6,7 @@
 #include "checkpoint/read/retention.h"
 #include "coordinator/job/attempt_writers.h"
 #include "coordinator/job/job_record.h"
+#include "coordinator/state/event_kind.h"
 #include "plan/job/key_warnings.h"
 #include "plan/job/violation.h"
 
@@ -67,7 +68,7 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
     record.clear_doubt();
     turn.effects.writes.PutCheckpoint(record);
     turn.effects.measurements.push_back(CheckpointMeasured{record, 0});
-    RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
+    RecordEvent(job, event::kCheckpointQuarantined, fmt::format("{}: {}", path, reason), turn);
   }
 }
 
@@ -101,7 +102,7 @@ Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId c
   if (chosen->pinned() != request.pinned()) {
     chosen->set_pinned(request.pinned());
     turn.effects.writes.PutCheckpoint(*chosen);
-    RecordEvent(job, request.pinned() ? "CHECKPOINT_PINNED" : "CHECKPOINT_UNPINNED",
+    RecordEvent(job, request.pinned() ? event::kCheckpointPinned : event::kCheckpointUnpinned,
                 fmt::format("step {}: {}", chosen->step(), chosen->path()), turn);
   }
   turn.effects.replies.push_back({call, OkStatus(), *chosen});

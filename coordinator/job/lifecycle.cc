@@ -21,6 +21,7 @@
 #include "coordinator/job/running_layout.h"
 #include "coordinator/job/tickets.h"
 #include "coordinator/job/timed_checkpoint.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 
 namespace troupe {
@@ -51,7 +52,7 @@ void EndForGrowth(Job& job, int64_t step, Turn& turn) {
   EndGroup(job, reason, turn);
   // The devices may be gone again before the job is placed.
   job.shrink_time = turn.now + turn.limits().layout_patience;
-  RecordEvent(job, "GROWING", reason, turn);
+  RecordEvent(job, event::kGrowing, reason, turn);
 }
 
 // Continues the job from its ranks' images, without growing, because the checkpoint could not be
@@ -63,7 +64,7 @@ void GoOnFromImages(Job& job, Turn& turn) {
       job.images.step(), job.group->save_failure);
   EndGroup(job, reason, turn);
   job.record.set_grows(false);
-  RecordEvent(job, "GROWTH_CALLED_OFF", reason, turn);
+  RecordEvent(job, event::kGrowthCalledOff, reason, turn);
 }
 
 }  // namespace

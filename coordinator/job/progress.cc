@@ -13,6 +13,7 @@
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/tickets.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/transition.h"
 #include "plan/cost/checkpoint_write.h"
@@ -64,7 +65,7 @@ void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
       job.skipped_since > 1 ? fmt::format("; {} other steps were skipped since the last such event",
                                           job.skipped_since - 1)
                             : "";
-  RecordEvent(job, "STEP_SKIPPED",
+  RecordEvent(job, event::kStepSkipped,
               fmt::format("step {}: {}{}", report.step(), report.nonfinite(), others), turn);
   job.skip_event_time = turn.now;
   job.skipped_since = 0;

@@ -8,6 +8,7 @@
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/digest.h"
 #include "coordinator/job/job_record.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/violation.h"
 
@@ -80,7 +81,7 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& tu
     turn.effects.writes.PutCheckpoint(checkpoint);
   }
   RecordEvent(
-      job, "REBUILT",
+      job, event::kRebuilt,
       fmt::format("added to the catalog again from its {} checkpoints", job.checkpoints.size()),
       turn);
   return job;

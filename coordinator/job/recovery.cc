@@ -20,6 +20,7 @@
 #include "coordinator/job/job_messages.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/transition.h"
@@ -329,7 +330,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   turn.effects.measurements.push_back(RestartMeasured{job.id()});
   if (charged == Charged::kDelayed) ++job.delayed_recoveries;
   QueueForRecovery(job, charged == Charged::kDelayed ? job.delayed_recoveries : spent, turn);
-  RecordEvent(job, "RECOVERING", text, turn);
+  RecordEvent(job, event::kRecovering, text, turn);
 }
 
 void FailIfNoCommitIsLeft(Job& job, Turn& turn) {

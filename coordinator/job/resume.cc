@@ -7,6 +7,7 @@
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/kept_keys.h"
 #include "plan/job/key_effects.h"
@@ -187,7 +188,7 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   job.record.clear_median_step_seconds();
   turn.effects.writes.PutSpec(job.id(), job.spec);
   turn.effects.writes.PutPlan(job.id(), job.plan);
-  RecordEvent(job, "QUEUED",
+  RecordEvent(job, event::kQueued,
               fmt::format("resumed from step {}{}{}", reached, layout,
                           ContinuesFromImages(job) ? ", on the workers that have its images" : ""),
               turn);

@@ -8,6 +8,7 @@
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
+#include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/preference.h"
 #include "plan/layout/bucket_origin.h"
@@ -31,7 +32,7 @@ struct View {
 void ReportWaiting(Job& job, std::string what, Turn& turn) {
   const bool first = job.waiting_for.empty();
   job.waiting_for = std::move(what);
-  if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", job.waiting_for, turn);
+  if (first) RecordEvent(job, event::kWaitingForCapacity, job.waiting_for, turn);
 }
 
 // Places on unsuspected devices first; see coordinator/state/preference.h.
@@ -87,7 +88,7 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
     turn.effects.writes.PutSpec(job.id(), job.spec);
   }
   RecordEvent(
-      job, "RECOVERING",
+      job, event::kRecovering,
       fmt::format(
           "continues with data_parallel_replicate_degree {} and data_parallel_shard_degree {}",
           smaller->parallelism().data_parallel_replicate_degree(),

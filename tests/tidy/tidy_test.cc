@@ -243,6 +243,27 @@ TEST(Tidy, OnlyTheirListHasTheStatesOfWorkers) {
   ExpectOnlyListWritesItsWords("base/worker_state.h");
 }
 
+// Matches a call that records an event whose kind is a literal.
+const std::regex kLiteralEvent("RecordEvent\\([^;\"]*,[^;,\"]*\"[A-Z_]+\"[^;]*\\)");
+
+TEST(Tidy, OnlyTheirListHasTheKindsOfEvents) {
+  for (const SourceFile& file : Sources()) {
+    if (TopFolder(file.path) != "coordinator" || IsTest(file.path)) continue;
+    std::string text;
+    for (const std::string& line : file.lines) text += line + "\n";
+    EXPECT_FALSE(std::regex_search(text, kLiteralEvent))
+        << file.path << ": coordinator/state/event_kind.h lists the kinds";
+  }
+}
+
+TEST(Tidy, LiteralKindsOfEventsAreFound) {
+  EXPECT_TRUE(std::regex_search("RecordEvent(job, \"GREW\", text, turn);", kLiteralEvent));
+  EXPECT_TRUE(std::regex_search(
+      "RecordEvent(\n  job, grew ? \"GREW\" : \"STARTED\",\n text, turn);", kLiteralEvent));
+  EXPECT_FALSE(
+      std::regex_search("RecordEvent(job, event::kGrew, \"a text\", turn);", kLiteralEvent));
+}
+
 TEST(Tidy, NamesStateWhatAThingIs) {
   const std::regex vague("(^|_)(util|utils|helpers?|manager|misc|new|fast)(_|\\.|$)");
   for (const SourceFile& file : Sources()) {
