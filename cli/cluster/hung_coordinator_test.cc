@@ -144,7 +144,7 @@ class HungCoordinatorTest : public testing::Test {
   std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> session_;
 };
 
-TEST_F(HungCoordinatorTest, ItsHealthTellsThatNoCallIsAnsweredAndThatTheyAreAgain) {
+TEST_F(HungCoordinatorTest, ItsHealthReportsThatNoCallIsAnsweredAndThatTheyAreAgain) {
   // A call gives up after a second, so it takes longer than that until none was answered for the
   // limit.
   Liveness liveness(steady_clock::now(), seconds(2));

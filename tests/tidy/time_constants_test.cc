@@ -20,7 +20,7 @@ namespace {
 struct Exemption {
   std::string path;
   std::set<std::string> times;  // as of LongTimes
-  std::string reason;           // why they do not depend on the detection time
+  std::string reason;           // the cause of their independence of the detection time
 };
 
 const std::vector<Exemption> kExemptions = {
