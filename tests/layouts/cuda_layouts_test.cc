@@ -217,9 +217,11 @@ class ExchangesBackend : public kernels::CudaBackend {
   std::unique_ptr<ExchangesDevice> device_;
 };
 
+constexpr int64_t kPairSteps = 2;
+
 // Returns a job with four microbatches on each of two expert ranks.
 v1::JobSpec PairsJob(const Spread& spread) {
-  v1::JobSpec spec = Mixture(spread, kSteps);
+  v1::JobSpec spec = Mixture(spread, kPairSteps);
   spec.mutable_training()->set_global_batch_size(8);
   return spec;
 }
@@ -236,7 +238,7 @@ PairsRun RunPairs(StreamOrder order, bool interleaves) {
   PairsRun run;
   run.hiding.resize(ranks);
   TrainOptions options;
-  options.steps = kSteps;
+  options.steps = kPairSteps;
   options.control_lag_steps = 1;
   options.interleave_pairs = interleaves;
   options.make_backend = [&](int rank) -> StatusOr<std::unique_ptr<kernels::Backend>> {
@@ -254,8 +256,8 @@ PairsRun RunPairs(StreamOrder order, bool interleaves) {
 }
 
 TEST(CudaMixtures, InterleavedPairsHideExchangesAndHaveTheLossesOfOneRankOnTheCpu) {
-  const std::vector<StepResult> expected = RunOrDie(PairsJob({}), {.steps = kSteps});
-  // Only shared experts compute during an exchange.
+  const std::vector<StepResult> expected = RunOrDie(PairsJob({}), {.steps = kPairSteps});
+  // Without interleaving, only shared experts compute during an exchange.
   const PairsRun apart = RunPairs(StreamOrder::kComputeFirst, false);
   for (const StreamOrder order : {StreamOrder::kComputeFirst, StreamOrder::kComputeLast}) {
     SCOPED_TRACE(order == StreamOrder::kComputeFirst ? "compute first" : "compute last");
