@@ -196,7 +196,7 @@ bool BeginsNoFunction(const std::string& text) {
                                                "switch",    "if",     "for",   "while", "else",
                                                "do",        "return", "case"};
   const bool is_other =
-      std::ranges::any_of(std::vector<std::string>{"//", "}", "#"},
+      std::ranges::any_of(std::vector<std::string>{"//", "}", "#", "INSTANTIATE_"},
                           [&](const auto& begin) { return text.starts_with(begin); });
   const auto end =
       std::ranges::find_if(text, [](unsigned char c) { return !std::isalnum(c) && c != '_'; });
