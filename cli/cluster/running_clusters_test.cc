@@ -52,11 +52,12 @@ TEST(RunningClustersTest, ACoordinatorOfALocalClusterIsKnownByItsDataDirectory) 
 }
 
 // A shell that runs under `arguments`, those of a process of a local cluster: it reads a script in
-// `folder` that has the name of the first argument after the binary.
+// `folder` that has the name of the first argument after the binary. The script stops the shell and
+// starts no process, which for a moment would have the same arguments.
 class PretendedProcess {
  public:
   PretendedProcess(const std::string& folder, std::vector<std::string> arguments) {
-    std::ofstream(folder + "/" + arguments[1]) << "while :; do sleep 60; done\n";
+    std::ofstream(folder + "/" + arguments[1]) << "kill -STOP $$\n";
     pid_ = fork();
     if (pid_ != 0) return;
     setsid();
