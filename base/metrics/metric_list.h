@@ -68,9 +68,6 @@ inline constexpr Counter<label::JobName> kJobDataWait{
 inline constexpr Counter<label::JobName> kJobCoreWait{
     "troupe_job_core_wait_seconds_total", kSeconds,
     "Time that ranks were ready to compute but had no core, summed over ranks"};
-inline constexpr Counter<label::JobName> kJobUpdateTime{
-    "troupe_job_update_seconds_total", kSeconds,
-    "Time that ranks spent in the optimizer update, summed over ranks"};
 inline constexpr Counter<label::JobName> kJobRouterRouted{
     "troupe_job_router_routed_total", kNone,
     "Expert choices made by the routers of all mixture-of-experts blocks"};

@@ -214,7 +214,6 @@ Status Executor::SubmitUpdate(const ControlInputs& inputs) {
   StepResult& result = flight.result;
   const std::array<double, model::kControlLanes> control = ControlWordOf(inputs);
   Enter(Phase::kUpdate);
-  const auto update_begin = std::chrono::steady_clock::now();
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
   TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kUpdate));
   TROUPE_RETURN_IF_ERROR(WriteLearningRate(result.event.learning_rate()));
@@ -222,7 +221,6 @@ Status Executor::SubmitUpdate(const ControlInputs& inputs) {
       executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
-  result.figures.set_update_seconds(SecondsSince(update_begin));
   TROUPE_RETURN_IF_ERROR(flight.results->Start());
   const kernels::DeviceCalls calls = executable_->device_calls();
   result.figures.set_host_syncs_per_step(static_cast<double>(
