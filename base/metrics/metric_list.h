@@ -65,9 +65,6 @@ inline constexpr Gauge<label::JobName, label::State> kJobState{
 inline constexpr Counter<label::JobName> kJobDataWait{
     "troupe_job_data_wait_seconds_total", kSeconds,
     "Time that ranks waited for training data, summed over ranks"};
-inline constexpr Counter<label::JobName> kJobCoreWait{
-    "troupe_job_core_wait_seconds_total", kSeconds,
-    "Time that ranks were ready to compute but had no core, summed over ranks"};
 inline constexpr Counter<label::JobName> kJobRouterRouted{
     "troupe_job_router_routed_total", kNone,
     "Expert choices made by the routers of all mixture-of-experts blocks"};

@@ -51,7 +51,6 @@ void Record(const RankMeasured& measured, Metrics& metrics) {
   const label::JobName job(measured.job);
   const label::Rank rank(std::to_string(report.rank()));
   metrics.Add(metric::kJobDataWait, figures.data_wait_seconds(), job);
-  metrics.Add(metric::kJobCoreWait, figures.core_wait_seconds(), job);
   if (report.routed_choices() > 0) {
     metrics.Add(metric::kJobRouterRouted, static_cast<double>(report.routed_choices()), job);
     metrics.Add(metric::kJobRouterDropped, static_cast<double>(report.dropped_choices()), job);
