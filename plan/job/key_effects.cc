@@ -123,8 +123,7 @@ std::string DecayRatio(const v1::JobSpec& spec) {
 }
 
 std::string MinLrFactor(const v1::JobSpec& spec) {
-  const bool is_constant = ChoicesOf(spec).decay_type == v1::DECAY_TYPE_CONSTANT &&
-                           spec.lr_schedule().cooldown_steps() == 0;
+  const bool is_constant = ChoicesOf(spec).decay_type == v1::DECAY_TYPE_CONSTANT;
   return is_constant ? DecayTypeIs(spec) + ": the rate never decreases" : "";
 }
 

@@ -19,7 +19,6 @@ double DecayProgress(double step, double begin, double end) {
 
 double LearningRate(const LearningRateSchedule& schedule, int64_t step) {
   TROUPE_CHECK(step >= 1, "steps count from 1");
-  if (step > schedule.cooldown_begin) return schedule.peak * schedule.min_factor;
   const double s = static_cast<double>(step);
   const double warmup = static_cast<double>(schedule.warmup_steps);
   if (s < warmup) return schedule.peak * (s / warmup);

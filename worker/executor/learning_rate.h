@@ -3,7 +3,6 @@
 #define TROUPE_WORKER_EXECUTOR_LEARNING_RATE_H_
 
 #include <cstdint>
-#include <limits>
 
 #include "troupe/v1/job.pb.h"
 
@@ -16,7 +15,6 @@ struct LearningRateSchedule {
   int64_t decay_steps = 0;  // step at which linear, cosine and wsd end
   double decay_ratio = 0;   // wsd: fraction of decay_steps in which the rate decays
   double min_factor = 0;    // lower limit as a fraction of `peak`
-  int64_t cooldown_begin = std::numeric_limits<int64_t>::max();  // last step before the cool-down
 };
 
 // With s = step (from 1) and w = warmup_steps, the rate is `peak` times:
@@ -27,8 +25,7 @@ struct LearningRateSchedule {
 //   wsd            1 until max(w, decay_steps · (1 - decay_ratio)), then a line to min_factor at
 //                  decay_steps
 //   inverse_sqrt   max(min_factor, sqrt(max(w, 1) / s))
-// After decay_steps it is min_factor for linear, cosine and wsd, and after cooldown_begin for all.
-// REQUIRES: step >= 1.
+// After decay_steps it is min_factor for linear, cosine and wsd. REQUIRES: step >= 1.
 double LearningRate(const LearningRateSchedule& schedule, int64_t step);
 
 }  // namespace troupe

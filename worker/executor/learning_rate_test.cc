@@ -58,13 +58,6 @@ TEST(LearningRate, InverseSquareRootFallsWithTheStepDownToTheMinimum) {
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 100000), 0.2);
 }
 
-TEST(LearningRate, IsTheLowestInTheCoolDown) {
-  LearningRateSchedule schedule = RateSchedule(v1::DECAY_TYPE_CONSTANT);
-  schedule.cooldown_begin = 40;
-  EXPECT_DOUBLE_EQ(LearningRate(schedule, 40), 2.0);
-  EXPECT_DOUBLE_EQ(LearningRate(schedule, 41), 0.2);
-}
-
 bool Differ(const LearningRateSchedule& a, const LearningRateSchedule& b) {
   for (int64_t step = 1; step <= 2000; ++step) {
     if (LearningRate(a, step) != LearningRate(b, step)) return true;

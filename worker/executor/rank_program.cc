@@ -25,7 +25,6 @@ LearningRateSchedule MakeLearningRateSchedule(const v1::JobSpec& spec) {
   schedule.decay_steps = spec.lr_schedule().decay_steps();
   schedule.decay_ratio = spec.lr_schedule().decay_ratio();
   schedule.min_factor = spec.lr_schedule().min_lr_factor();
-  schedule.cooldown_begin = spec.training().steps() - spec.lr_schedule().cooldown_steps();
   return schedule;
 }
 
