@@ -45,22 +45,6 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LayoutTable,
                                             ::testing::Bool()),
                          LayoutName);
 
-TEST(PostNormMlp, TrainsLikeTheSingleRank) {
-  const auto job = [](const Layout& layout) {
-    v1::JobSpec spec = Job(layout, 6);
-    spec.mutable_model()->set_pattern("(AG)x2");
-    // The numbers before the norm are so small at first that the default would hide the block.
-    spec.mutable_model()->set_norm_eps(1e-13);
-    return spec;
-  };
-  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = 6});
-  for (const Layout& layout : {Layout{.data = 2}, Layout{.tensor = 2}, Layout{.pipe = 2},
-                               Layout{.tensor = 4, .by_rows = true}, Layout{.context = 2},
-                               Layout{.tensor = 2, .shard = 2, .zero_stage = 3}}) {
-    ExpectClose(RunOrDie(job(layout), {.steps = 6}), expected);
-  }
-}
-
 // --- The recomputation in the backward pass is bit-identical to the forward pass.
 
 class RecomputationTable
