@@ -53,16 +53,6 @@ struct AddArgs {
   void* y;
   int64_t count;
 };
-struct SquareArgs {
-  const void* x;
-  void* y;
-  int64_t count;
-};
-struct SquareGradArgs {
-  const void *dy, *x;
-  void* dx;
-  int64_t count;
-};
 struct AccumulateArgs {
   const float* x;
   float* y;  // += x

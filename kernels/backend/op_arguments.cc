@@ -62,10 +62,6 @@ RmsNormGradArgs OpArguments::RmsNormGrad() const {
 
 AddArgs OpArguments::Add() const { return {in(0), in(1), out(0), elements()}; }
 
-SquareArgs OpArguments::Square() const { return {in(0), out(0), elements()}; }
-
-SquareGradArgs OpArguments::SquareGrad() const { return {in(0), in(1), out(0), elements()}; }
-
 AccumulateArgs OpArguments::Accumulate() const {
   return {in_floats(0), out_floats(0), elements(), false};
 }
