@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,7 @@
 #include "plan/job/job_file.h"
 #include "plan/job/violation.h"
 #include "plan/layout/mesh.h"
+#include "plan/schedules/schedules.h"
 #include "plan/text/plan_text.h"
 #include "plan/validate/stage_inputs.h"
 #include "plan/validate/validate.h"
@@ -481,10 +483,12 @@ TEST(MakePlanTest, AutoChoosesOnceAndStatesWhy) {
                               "pipeline_parallel_schedule: auto}"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_NE(plan->schedule().name(), "auto");
-  ASSERT_EQ(plan->schedule_choice_size(), 7);
+  // A line for each schedule, and one for the costs.
+  ASSERT_EQ(plan->schedule_choice_size(), std::ssize(kScheduleKinds) + 1);
   EXPECT_THAT(plan->schedule_choice(0),
               ::testing::StartsWith("chosen: " + plan->schedule().name()));
-  EXPECT_THAT(PlanToText(*plan), HasSubstr("\n  " + plan->schedule_choice(6) + "\n"));
+  const std::string& costs = *plan->schedule_choice().rbegin();
+  EXPECT_THAT(PlanToText(*plan), HasSubstr("\n  " + costs + "\n"));
   const auto one = PlanWith({"parallelism.pipeline_parallel_schedule=auto"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->schedule().name(), "1F1B");
