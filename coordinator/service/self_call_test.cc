@@ -22,7 +22,11 @@ class HeldService final : public v1::ClusterService::CallbackService {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const std::lock_guard lock(mutex_);
     ++calls_;
-    held_ = reactor;
+    if (closed_) {
+      reactor->Finish(grpc::Status::OK);
+    } else {
+      held_ = reactor;
+    }
     changed_.notify_all();
     return reactor;
   }
@@ -37,11 +41,20 @@ class HeldService final : public v1::ClusterService::CallbackService {
     if (held_ != nullptr) held_->Finish(answer);
     held_ = nullptr;
   }
+  // Lets the held call go, and holds no later one.
+  void Close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    LetGo();
+  }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   int calls_ = 0;
+  bool closed_ = false;
   grpc::ServerUnaryReactor* held_ = nullptr;
 };
 
@@ -62,7 +75,7 @@ class SelfCallTest : public testing::Test {
     system_.Start(node);
   }
   ~SelfCallTest() override {
-    service_.LetGo();
+    service_.Close();
     EXPECT_TRUE(record_->calls.Wait(seconds(30)));
     server_->Shutdown();
   }
