@@ -162,28 +162,28 @@ class TlsTest(unittest.TestCase):
 
     def test_another_server_of_the_authority_is_refused(self):
         worker = self.authority.issue(self.home / "worker", "lab/worker/w0", "main", "localhost")
-        with self.assertRaisesRegex(troupe.Unavailable,
+        with self.assertRaisesRegex(troupe.Untrusted,
                                     "is spiffe://lab/worker/w0, not spiffe://lab/coordinator/"):
             self.get(worker, self.user)
         other = self.authority.issue(self.home / "other", "field/coordinator/main")
-        with self.assertRaisesRegex(troupe.Unavailable, "not spiffe://lab/coordinator/NAME"):
+        with self.assertRaisesRegex(troupe.Untrusted, "not spiffe://lab/coordinator/NAME"):
             self.get(other, self.user)
 
     def test_a_server_of_another_authority_is_refused(self):
         foreign = Authority(self.home / "foreign").issue(self.home / "fs", "lab/coordinator/main")
-        with self.assertRaisesRegex(troupe.Unavailable, "CERTIFICATE_VERIFY_FAILED"):
+        with self.assertRaisesRegex(troupe.Untrusted, "CERTIFICATE_VERIFY_FAILED"):
             self.get(foreign, self.user)
 
     def test_a_client_of_another_authority_is_refused(self):
         folder = Authority(self.home / "foreign2").issue(self.home / "fu", "lab/submitter/ann")
         shutil.copy(self.user / "ca.pem", folder / "ca.pem")
-        with self.assertRaises(troupe.Unavailable):
+        with self.assertRaisesRegex(troupe.Untrusted, "whose certificate it does not accept"):
             self.get(self.server, folder)
 
     def test_a_server_without_tls_is_refused(self):
         with FakeCoordinator() as server:
             with troupe.Client(server.address, self.user, timeout=0.5) as client:
-                with self.assertRaises(troupe.Unavailable):
+                with self.assertRaises(troupe.Untrusted):
                     client.get("a")
 
     def test_a_missing_authority_is_named(self):

@@ -12,7 +12,7 @@ EXAMPLES = [str(ROOT / "examples/python" / name) for name in ("notebook.py", "sc
 
 
 def mypy(*arguments):
-    done = subprocess.run([TOOLS, "-m", "mypy", "--strict", "--cache-dir=/dev/null", *arguments],
+    done = subprocess.run([TOOLS, "-m", "mypy", "--strict", f"--cache-dir={TOOLS.parents[2]}/mypy", *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 

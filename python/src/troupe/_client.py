@@ -29,6 +29,7 @@ _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
 _CONNECT_SECONDS = 5.0     # for calls that are not repeated
 _CHECKPOINT_SECONDS = 600  # for calls that wait for a commit or for the removal of checkpoints
+_ROTATION_SECONDS = 5.0    # in which certificates that do not fit each other are replaced
 _AWAY_SECONDS = 60.0       # a watch ends if the coordinator is away for longer
 _BEYOND_HISTORY = 1 << 40  # a step that no job reaches
 
@@ -238,7 +239,9 @@ class Client:
                     start = max(from_step, seen.last_step + 1)
             except errors.Unavailable as error:
                 start = max(from_step, seen.last_step + 1)
-                if not heard and time.monotonic() - away_since > _AWAY_SECONDS:
+                untrusted = isinstance(error, errors.Untrusted)
+                limit = _ROTATION_SECONDS if untrusted else _AWAY_SECONDS
+                if not heard and time.monotonic() - away_since > limit:
                     raise
                 _log.info("the watch of %s waits for the coordinator: %s", name, error)
             except errors.ResourceExhausted:
@@ -283,14 +286,16 @@ class Client:
               limit: Optional[float] = None,
               invalid: Type[errors.InvalidArgument] = errors.InvalidArgument) -> T:
         """Makes a call that may be repeated, until it succeeds or the limit has passed."""
-        end = time.monotonic() + (self._timeout if limit is None else limit)
-        pauses = _Pauses()
+        begin, pauses = time.monotonic(), _Pauses()
+        end = begin + (self._timeout if limit is None else limit)
+        rotated = begin + _ROTATION_SECONDS
         unavailable: Optional[errors.Unavailable] = None
         while True:
             try:
                 return self._try(method, request, end, invalid)
             except errors.Unavailable as error:
-                if time.monotonic() >= end:
+                untrusted = isinstance(error, errors.Untrusted)
+                if time.monotonic() >= (min(end, rotated) if untrusted else end):
                     raise
                 unavailable = error
             except errors.DeadlineExceeded:

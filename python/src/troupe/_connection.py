@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 
 import grpc
 
-from troupe.errors import Unavailable
+from troupe.errors import Unavailable, Untrusted
 from troupe.v1 import service_pb2_grpc
 
 _IDENTITY = re.compile("spiffe://([A-Za-z0-9._-]+)/([a-z]+)/([A-Za-z0-9._-]+)")
@@ -118,13 +118,24 @@ def _name_in(certificate: Dict[str, Any]) -> str:
     return names[0].replace("*", "any")
 
 
+def _await_acceptance(connection: ssl.SSLSocket) -> None:
+    """Waits for the first byte of the server's settings. A server that refuses the client's
+    certificate ends the connection instead, after the handshake."""
+    try:
+        accepted = connection.recv(1) != b""
+    except ConnectionResetError:
+        accepted = False
+    if not accepted:
+        raise ssl.SSLError("the server ended the connection after the handshake, as it does with a "
+                           "client whose certificate it does not accept")
+
+
 def _greet(address: str, files: TlsFiles) -> Tuple[bytes, str]:
     """Makes a connection, and returns the PEM of the server's certificate and a name in it. Raises
     OSError."""
     with socket.create_connection(_split(address), _HANDSHAKE_SECONDS) as plain:
         with files.context().wrap_socket(plain) as connection:
-            # A server refuses a client's certificate after the handshake, instead of its settings.
-            connection.recv(1)
+            _await_acceptance(connection)
             certificate: Dict[str, Any] = dict(connection.getpeercert() or {})
             encoded = connection.getpeercert(binary_form=True)
     if encoded is None:
@@ -142,7 +153,9 @@ def _secure_channel(address: str, files: TlsFiles) -> grpc.Channel:
                 certificate = file.read()
             with open(files.key, "rb") as file:
                 key = file.read()
-    except OSError as error:  # ssl.SSLError is one
+    except ssl.SSLError as error:
+        raise Untrusted(f"{address}: {error}") from error
+    except OSError as error:
         raise Unavailable(f"{address}: {error}") from error
     credentials = grpc.ssl_channel_credentials(trusted, key, certificate)
     return grpc.secure_channel(address, credentials,
@@ -180,7 +193,7 @@ class Connections:
         self._state: Tuple[Tuple[int, int], ...] = ()
 
     def get(self) -> Connection:
-        """Returns a connection that uses the current files. Raises Unavailable."""
+        """Returns a connection that uses the current files. Raises Unavailable, and Untrusted."""
         with self._lock:
             if self._files is None:
                 if self._current is None:

@@ -81,6 +81,10 @@ class Unavailable(TroupeError):
     code = "UNAVAILABLE"
 
 
+class Untrusted(Unavailable):
+    """The TLS handshake failed: one side does not accept the certificate of the other."""
+
+
 class DeadlineExceeded(TroupeError, TimeoutError):
     code = "DEADLINE_EXCEEDED"
 
