@@ -22,7 +22,10 @@ SCALARS = {
                                        Field.TYPE_UINT64, Field.TYPE_FIXED32, Field.TYPE_FIXED64)},
 }
 
-HEADER = '''"""What the client returns. Generated from proto/; a field that is absent in a reply is None."""
+HEADER = '''"""The values that the client returns. Generated from proto/.
+
+An attribute is None where its field is absent in the reply.
+"""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class WatchTest(unittest.TestCase):
                                    "SUCCEEDED"])
         self.assertEqual(starts, [0, 4, 0])
 
-    def test_a_watch_begins_where_it_is_told_to(self):
+    def test_a_watch_begins_at_the_given_step(self):
         self.assertEqual(self.watch([step(7)], [step(8), end()], from_step=7),
                          ([(7, 1), (8, 1), "SUCCEEDED"], [7, 8]))
 

@@ -60,11 +60,11 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(self.steps(updates), [1, 2, 3, 4, 5, 6])
         self.assertEqual(updates[-1], troupe.End(troupe.JobState.SUCCEEDED))
         self.assertEqual(self.steps(self.client.watch("file", from_step=5)), [5, 6])
+        losses = [update.loss for update in updates if isinstance(update, troupe.StepEvent)]
+        events = [update.event for update in updates if isinstance(update, troupe.JobEvent)]
         shown = self.cluster.watched(name)
-        self.assertEqual([update.loss for update in updates if isinstance(update, troupe.StepEvent)],
-                         [line["loss"] for line in shown if line["type"] == "step"])
-        self.assertEqual([update.event for update in updates if isinstance(update, troupe.JobEvent)],
-                         [line["event"] for line in shown if line["type"] == "event"])
+        self.assertEqual(losses, [line["loss"] for line in shown if line["type"] == "step"])
+        self.assertEqual(events, [line["event"] for line in shown if line["type"] == "event"])
 
         job, described = self.client.get(name), self.cluster.describe(name)
         self.assertEqual((job.state, job.step, job.steps), ("SUCCEEDED", 6, 6))
@@ -116,11 +116,13 @@ class ClusterTest(unittest.TestCase):
     def test_a_watch_goes_on_when_the_coordinator_is_killed(self):
         name = self.client.submit(job_of("killed", steps=400))
         updates, killed = [], None
-        for update in self.client.watch(name):
-            updates.append(update)
-            if isinstance(update, troupe.StepEvent) and update.step == 5:
-                killed = self.cluster.info()["coordinator"]["pid"]
-                kill(killed)
+        with self.assertLogs("troupe", "INFO") as logged:
+            for update in self.client.watch(name):
+                updates.append(update)
+                if isinstance(update, troupe.StepEvent) and update.step == 5:
+                    killed = self.cluster.info()["coordinator"]["pid"]
+                    kill(killed)
+        self.assertIn(f"the watch of {name} waits for the coordinator", logged.output[0])
         wait_until(lambda: self.cluster.info()["coordinator"]["pid"] != killed, "a new coordinator")
         self.assertEqual(updates[-1], troupe.End(troupe.JobState.SUCCEEDED))
         seen = [(update.group_epoch, update.step) for update in updates

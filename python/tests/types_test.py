@@ -7,12 +7,13 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ROOT / "build/python-client/tools/bin/python"
-EXAMPLES = [str(ROOT / "examples/python" / name) for name in ("notebook.py", "scheduler_task.py")]
+BUILD = ROOT / "build/python-client"
+EXAMPLES = [ROOT / "examples/python/notebook.py", ROOT / "examples/python/scheduler_task.py"]
 
 
 def mypy(*arguments):
-    done = subprocess.run([TOOLS, "-m", "mypy", "--strict", f"--cache-dir={TOOLS.parents[2]}/mypy", *arguments],
+    done = subprocess.run([BUILD / "tools/bin/python", "-m", "mypy", "--strict",
+                           f"--cache-dir={BUILD}/mypy", *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 

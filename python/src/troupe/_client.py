@@ -9,7 +9,8 @@ import random
 import time
 import types
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar,
+                    Union)
 
 import grpc
 
