@@ -44,6 +44,13 @@ class ClusterTest(unittest.TestCase):
     def steps(self, updates):
         return [update.step for update in updates if isinstance(update, troupe.StepEvent)]
 
+    def is_deleted(self, name):
+        try:
+            self.client.delete(name, checkpoints=True)
+        except troupe.FailedPrecondition:  # one of its ranks may still be running
+            return False
+        return True
+
     def test_a_job_file_is_planned_submitted_watched_and_measured(self):
         path = self.cluster.write_job("file", steps=8, parallelism=ONE_RANK)
         overrides = {"training.steps": 6}
@@ -94,7 +101,7 @@ class ClusterTest(unittest.TestCase):
         self.client.resume(name, overrides={"training.steps": job.step + 3})
         self.assertEqual(self.client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
         self.assertEqual(self.client.get(name).step, job.step + 3)
-        self.client.delete(name, checkpoints=True)
+        wait_until(lambda: self.is_deleted(name), "the ranks have ended, and the job is deleted")
         self.assertFalse(pathlib.Path(committed.path).exists())
         with self.assertRaises(troupe.NotFound) as caught:
             self.client.get(name)
