@@ -157,11 +157,14 @@ class TlsTest(unittest.TestCase):
 
     def test_a_coordinator_is_known_by_its_identity_whatever_its_host(self):
         self.assertEqual(self.get(self.server, self.user, 10), "jobs/a")
-        named = self.authority.issue(self.home / "named", "lab/coordinator/b", dns="host.example")
-        self.assertEqual(self.get(named, self.user, 10), "jobs/a")
+        for i, host in enumerate(("DNS:host.example", "DNS:*.example", "IP:127.0.0.1",
+                                  "IP:10.0.0.1")):
+            named = self.authority.issue(self.home / f"named{i}", "lab/coordinator/b", host=host)
+            self.assertEqual(self.get(named, self.user, 10), "jobs/a", host)
 
     def test_another_server_of_the_authority_is_refused(self):
-        worker = self.authority.issue(self.home / "worker", "lab/worker/w0", "main", "localhost")
+        worker = self.authority.issue(self.home / "worker", "lab/worker/w0", "main",
+                                      "DNS:localhost")
         with self.assertRaisesRegex(troupe.Untrusted,
                                     "is spiffe://lab/worker/w0, not spiffe://lab/coordinator/"):
             self.get(worker, self.user)

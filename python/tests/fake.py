@@ -113,10 +113,10 @@ class Authority:
     def openssl(self, *arguments):
         subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
 
-    def issue(self, directory, identity, name="node", dns=None):
-        """Makes a TLS directory for spiffe://IDENTITY."""
+    def issue(self, directory, identity, name="node", host=None):
+        """Makes a TLS directory for spiffe://IDENTITY and a host, such as "DNS:localhost"."""
         directory.mkdir(exist_ok=True)
-        names = f"URI:spiffe://{identity}" + (f",DNS:{dns}" if dns else "")
+        names = f"URI:spiffe://{identity}" + (f",{host}" if host else "")
         (self.folder / "names").write_text(f"subjectAltName={names}\n")
         self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                      "-keyout", directory / "key.pem", "-out", "request", "-subj", f"/CN={name}")
