@@ -61,7 +61,7 @@ bool IsOfAnExample(const std::string& path) {
 }
 
 TEST(Docs, PathsExist) {
-  std::set<std::string> top_folders = {"docs", "examples"};
+  std::set<std::string> top_folders = {"docs", "examples", "python"};
   top_folders.insert(SourceFolders().begin(), SourceFolders().end());
   const std::regex path("[\\w./-]+");
   size_t paths = 0;

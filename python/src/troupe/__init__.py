@@ -1,0 +1,24 @@
+"""Client of Troupe, a distributed training service.
+
+    import troupe
+
+    with troupe.Client() as client:              # the coordinator in TROUPE_COORDINATOR
+        job = client.submit("job.yaml")
+        for update in client.watch(job):
+            if isinstance(update, troupe.StepEvent):
+                print(update.step, update.loss)
+"""
+
+from troupe._client import Client, End, Update
+from troupe._job_file import JobInput
+from troupe.errors import (AlreadyExists, DeadlineExceeded, FailedPrecondition, InvalidArgument,
+                           InvalidJob, NotFound, PermissionDenied, ResourceExhausted, TroupeError,
+                           Unauthenticated, Unavailable, Untrusted, Violation)
+from troupe.messages import CheckpointState, Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
+
+__all__ = [
+    "AlreadyExists", "CheckpointState", "Client", "DeadlineExceeded", "End", "FailedPrecondition",
+    "InvalidArgument", "InvalidJob", "Job", "JobEvent", "JobInput", "JobState", "NotFound",
+    "PermissionDenied", "Plan", "ResourceExhausted", "StepEvent", "TroupeError", "Unauthenticated",
+    "Unavailable", "Untrusted", "Update", "Violation", "WorkerStatus",
+]

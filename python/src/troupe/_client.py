@@ -1,0 +1,343 @@
+"""The client of a coordinator."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import random
+import time
+import types
+import uuid
+from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar,
+                    Union)
+
+import grpc
+
+from troupe import errors
+from troupe._connection import Connection, Connections
+from troupe._convert import to_dataclass, to_dict
+from troupe._job_file import JobInput, read_job, read_overrides
+from troupe._receipt import receipt_dict
+from troupe.messages import Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
+from troupe.v1 import service_pb2
+
+T = TypeVar("T")
+
+_log = logging.getLogger("troupe")
+
+_FIRST_PAUSE_SECONDS = 0.05
+_LONGEST_PAUSE_SECONDS = 2.0
+_CONNECT_SECONDS = 5.0     # for calls that are not repeated
+_CHECKPOINT_SECONDS = 600  # for calls that wait for a commit or for the removal of checkpoints
+_ROTATION_SECONDS = 5.0    # in which certificates that do not fit each other are replaced
+_AWAY_SECONDS = 60.0       # a watch ends if the coordinator is away for longer
+_BEYOND_HISTORY = 1 << 40  # a step that no job reaches
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """The last update of a job."""
+
+    state: JobState
+
+
+Update = Union[StepEvent, JobEvent, End]
+
+
+class _Pauses:
+    """Pauses between tries, which grow up to a limit and differ between clients."""
+
+    def __init__(self) -> None:
+        self._next = _FIRST_PAUSE_SECONDS
+
+    def wait(self, limit: float) -> None:
+        time.sleep(max(0.0, min(self._next * random.uniform(0.5, 1.5), limit)))
+        self._next = min(2 * self._next, _LONGEST_PAUSE_SECONDS)
+
+
+class _Seen:
+    """The updates that a watcher has had. Within a group epoch, steps come without gaps."""
+
+    def __init__(self) -> None:
+        self.last_step = 0
+        self.epoch = 0  # the highest
+        self._steps: Dict[int, Tuple[int, int]] = {}  # by group epoch: the first and the last
+        self._events: "set[Tuple[int, str, str]]" = set()
+
+    def is_new(self, update: Union[StepEvent, JobEvent]) -> bool:
+        if isinstance(update, JobEvent):
+            key = (update.wall_time_ns, update.event, update.message)
+            if key in self._events:
+                return False
+            self._events.add(key)
+        else:
+            step, epoch = update.step, update.group_epoch
+            if any(e >= epoch and low <= step <= high
+                   for e, (low, high) in self._steps.items()):
+                return False
+            low, high = self._steps.get(epoch, (step, step))
+            self._steps[epoch] = (min(low, step), max(high, step))
+            self.last_step = step
+        self.epoch = max(self.epoch, update.group_epoch)
+        return True
+
+
+def _job_name(job: str) -> str:
+    return job if job.startswith("jobs/") else f"jobs/{job}"
+
+
+class Client:
+    """A client of the coordinator at `address`, HOST:PORT (default: TROUPE_COORDINATOR).
+
+    `tls_dir` (default: TROUPE_TLS_DIR) has ca.pem, cert.pem and key.pem, which are read again when
+    they change. `token` identifies the caller instead of a certificate. `timeout` is the number of
+    seconds after which a call is given up, with its repetitions: calls that have the same effect
+    when they are repeated are repeated while the coordinator cannot be reached.
+
+    Jobs are named "x" or "jobs/x". All methods raise subclasses of TroupeError. Thread-safe; a
+    process that forks makes its own client in the child.
+    """
+
+    def __init__(self, address: Optional[str] = None,
+                 tls_dir: "Optional[Union[str, os.PathLike[str]]]" = None,
+                 token: Optional[str] = None, timeout: float = 30) -> None:
+        address = address or os.environ.get("TROUPE_COORDINATOR")
+        if not address:
+            raise ValueError("no coordinator is given: pass address=\"HOST:PORT\" or set "
+                             "TROUPE_COORDINATOR, as `troupe up` prints it")
+        folder = os.fspath(tls_dir) if tls_dir else os.environ.get("TROUPE_TLS_DIR") or None
+        self._connections = Connections(address, folder, token)
+        self._timeout = timeout
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[types.TracebackType]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection and the calls on it."""
+        self._connections.close()
+
+    def submit(self, job: JobInput, *, request_id: Optional[str] = None,
+               overrides: Optional[Mapping[str, Any]] = None) -> str:
+        """Submits a job, the path of a job file or its keys as a mapping, and returns its name.
+
+        A repeated `request_id` returns the job of the first request. `overrides` sets keys by their
+        paths: {"training.steps": 20}. Raises InvalidJob.
+        """
+        request = service_pb2.CreateJobRequest(job=read_job(job, overrides or {}),
+                                               request_id=request_id or uuid.uuid4().hex)
+        created = self._call(lambda c: c.jobs.CreateJob, request, invalid=errors.InvalidJob)
+        for warning in created.job.plan.warnings:
+            _log.warning("%s: %s", created.job.name, warning)
+        return created.job.name
+
+    def plan(self, job: JobInput, *, overrides: Optional[Mapping[str, Any]] = None) -> Plan:
+        """Returns the plan that the job would get now. Raises InvalidJob."""
+        request = service_pb2.PlanJobRequest(job=read_job(job, overrides or {}))
+        planned = self._call(lambda c: c.plans.PlanJob, request, invalid=errors.InvalidJob)
+        return to_dataclass(planned.plan, Plan)
+
+    def get(self, job: str) -> Job:
+        request = service_pb2.GetJobRequest(name=_job_name(job))
+        return to_dataclass(self._call(lambda c: c.jobs.GetJob, request).job, Job)
+
+    def list(self, page_size: int = 100) -> Iterator[Job]:
+        """Yields all jobs, without spec and plan, and reads them page by page."""
+        request = service_pb2.ListJobsRequest(page_size=page_size)
+        while True:
+            page = self._call(lambda c: c.jobs.ListJobs, request)
+            for job in page.jobs:
+                yield to_dataclass(job, Job)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def workers(self) -> Tuple[WorkerStatus, ...]:
+        request = service_pb2.ListWorkersRequest(page_size=100)
+        found: List[WorkerStatus] = []
+        while True:
+            page = self._call(lambda c: c.cluster.ListWorkers, request)
+            found += [to_dataclass(worker, WorkerStatus) for worker in page.workers]
+            if not page.next_page_token:
+                return tuple(found)
+            request.page_token = page.next_page_token
+
+    def cancel(self, job: str, *, checkpoint: bool = False) -> Job:
+        """Stops a job; with `checkpoint` at a step, after a commit, for which the call waits."""
+        request = service_pb2.CancelJobRequest(name=_job_name(job), checkpoint=checkpoint)
+        limit = max(self._timeout, _CHECKPOINT_SECONDS) if checkpoint else self._timeout
+        return to_dataclass(self._call(lambda c: c.jobs.CancelJob, request, limit).job, Job)
+
+    def resume(self, job: str, *, overrides: Optional[Mapping[str, Any]] = None,
+               discard_images: bool = False) -> Job:
+        """Queues a cancelled or failed job again. It continues from its newest checkpoint; with
+        `discard_images` even if the ranks' images are newer. Raises InvalidJob."""
+        request = service_pb2.ResumeJobRequest(
+            name=_job_name(job), overrides=read_overrides(overrides or {}),
+            discard_images=discard_images)
+        resumed = self._call_once(lambda c: c.jobs.ResumeJob, request, self._timeout,
+                                  errors.InvalidJob)
+        return to_dataclass(resumed.job, Job)
+
+    def delete(self, job: str, *, checkpoints: bool = False) -> Job:
+        """Removes an ended job, with its history, and with `checkpoints` their directories too."""
+        request = service_pb2.DeleteJobRequest(name=_job_name(job), checkpoints=checkpoints)
+        limit = max(self._timeout, _CHECKPOINT_SECONDS) if checkpoints else self._timeout
+        return to_dataclass(self._call_once(lambda c: c.jobs.DeleteJob, request, limit).job, Job)
+
+    def receipt(self, job: str) -> Dict[str, Any]:
+        """Returns what a job measured, and the conditions, as `troupe receipt -o json` prints it.
+        """
+        request = service_pb2.GetJobReceiptRequest(name=_job_name(job))
+        return receipt_dict(self._call(lambda c: c.jobs.GetJobReceipt, request).receipt)
+
+    def logs(self, job: str, rank: Optional[int] = None) -> Iterator[str]:
+        """Yields the lines of the logs of all ranks, or of one."""
+        request = service_pb2.ReadJobLogsRequest(name=_job_name(job), rank=rank)
+        connection = self._connected(self._timeout)
+        call = connection.jobs.ReadJobLogs(request, timeout=self._timeout,
+                                           metadata=self._connections.metadata)
+        try:
+            for response in call:
+                yield from response.lines
+        except grpc.RpcError as error:
+            raise self._error(error) from error
+        finally:
+            call.cancel()
+
+    def watch(self, job: str, from_step: int = 0,
+              timeout: Optional[float] = None) -> Iterator[Update]:
+        """Yields the steps and events of a job from its history and as they happen, then End.
+
+        A step that is repeated after a recovery comes again with a higher group_epoch; nothing else
+        comes twice. While the coordinator is away, for up to a minute, the iterator waits and then
+        continues. Raises DeadlineExceeded after `timeout` seconds.
+        """
+        name, seen, pauses = _job_name(job), _Seen(), _Pauses()
+        end = None if timeout is None else time.monotonic() + timeout
+        away_since = time.monotonic()
+        start = from_step
+        while True:
+            heard = False
+            try:
+                for update in self._updates(name, start, end):
+                    heard = True
+                    if isinstance(update, End):
+                        yield update
+                        return
+                    # The group was formed anew while the coordinator was away: steps before `start`
+                    # may have been repeated, so the history is read again.
+                    if start > from_step and update.group_epoch > seen.epoch:
+                        start = from_step
+                        break
+                    if seen.is_new(update):
+                        yield update
+                else:
+                    start = max(from_step, seen.last_step + 1)
+            except errors.Unavailable as error:
+                start = max(from_step, seen.last_step + 1)
+                untrusted = isinstance(error, errors.Untrusted)
+                limit = _ROTATION_SECONDS if untrusted else _AWAY_SECONDS
+                if not heard and time.monotonic() - away_since > limit:
+                    raise
+                _log.info("the watch of %s waits for the coordinator: %s", name, error)
+            except errors.ResourceExhausted:
+                # This watcher read too slowly, or it may not watch.
+                if not heard:
+                    raise
+                start = max(from_step, seen.last_step + 1)
+            if heard:
+                away_since, pauses = time.monotonic(), _Pauses()
+            pauses.wait(float("inf") if end is None else end - time.monotonic())
+
+    def wait(self, job: str, timeout: Optional[float] = None) -> JobState:
+        """Returns the final state of a job when it has ended. Raises DeadlineExceeded after
+        `timeout` seconds."""
+        for update in self.watch(job, _BEYOND_HISTORY, timeout):
+            if isinstance(update, End):
+                return update.state
+        raise AssertionError("a watch ends with End")
+
+    def _updates(self, name: str, from_step: int, end: Optional[float]) -> Iterator[Update]:
+        """Yields the updates of one stream."""
+        connection = self._connections.get()
+        request = service_pb2.WatchJobRequest(name=name, from_step=from_step)
+        limit = None if end is None else max(0.0, end - time.monotonic())
+        call = connection.jobs.WatchJob(request, timeout=limit,
+                                        metadata=self._connections.metadata)
+        try:
+            for response in call:
+                kind = response.WhichOneof("update")
+                if kind == "step":
+                    yield to_dataclass(response.step, StepEvent)
+                elif kind == "event":
+                    yield to_dataclass(response.event, JobEvent)
+                elif kind == "end":
+                    yield End(JobState(to_dict(response)["end"]))
+        except grpc.RpcError as error:
+            raise self._error(error, connection) from error
+        finally:
+            call.cancel()
+
+    def _call(self, method: Callable[[Connection], Callable[..., T]], request: Any,
+              limit: Optional[float] = None,
+              invalid: Type[errors.InvalidArgument] = errors.InvalidArgument) -> T:
+        """Makes a call that may be repeated, until it succeeds or the limit has passed."""
+        begin, pauses = time.monotonic(), _Pauses()
+        end = begin + (self._timeout if limit is None else limit)
+        rotated = begin + _ROTATION_SECONDS
+        unavailable: Optional[errors.Unavailable] = None
+        while True:
+            try:
+                return self._try(method, request, end, invalid)
+            except errors.Unavailable as error:
+                untrusted = isinstance(error, errors.Untrusted)
+                if time.monotonic() >= (min(end, rotated) if untrusted else end):
+                    raise
+                unavailable = error
+            except errors.DeadlineExceeded:
+                if unavailable is not None:
+                    raise unavailable from None
+                raise
+            pauses.wait(end - time.monotonic())
+
+    def _call_once(self, method: Callable[[Connection], Callable[..., T]], request: Any,
+                   limit: float,
+                   invalid: Type[errors.InvalidArgument] = errors.InvalidArgument) -> T:
+        """Makes a call that must not be repeated, once there is a connection."""
+        end = time.monotonic() + limit
+        self._connected(min(_CONNECT_SECONDS, limit))
+        return self._try(method, request, end, invalid)
+
+    def _try(self, method: Callable[[Connection], Callable[..., T]], request: Any, end: float,
+             invalid: Type[errors.InvalidArgument]) -> T:
+        connection = self._connections.get()
+        try:
+            return method(connection)(request, timeout=max(0.1, end - time.monotonic()),
+                                      metadata=self._connections.metadata)
+        except grpc.RpcError as error:
+            raise self._error(error, connection, invalid) from error
+
+    def _connected(self, limit: float) -> Connection:
+        connection = self._connections.get()
+        ready = grpc.channel_ready_future(connection.channel)
+        try:
+            ready.result(limit)
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            self._connections.lost(connection)
+            raise errors.Unavailable(f"{self._connections.address}: not reached within "
+                                     f"{limit:g} s") from None
+        return connection
+
+    def _error(self, error: grpc.RpcError, connection: Optional[Connection] = None,
+               invalid: Type[errors.InvalidArgument] = errors.InvalidArgument
+               ) -> errors.TroupeError:
+        converted = errors.from_rpc(error, self._connections.address, invalid)
+        if isinstance(converted, errors.Unavailable) and connection is not None:
+            self._connections.lost(connection)
+        return converted

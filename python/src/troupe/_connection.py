@@ -1,0 +1,219 @@
+"""Channels to a coordinator, in plaintext or with TLS.
+
+gRPC compares a server's certificate with a host name. The identity of a coordinator is instead the
+URI spiffe://CLUSTER/coordinator/NAME in its certificate. Therefore each channel begins with one
+handshake by the standard library, which checks the chain and the identity; gRPC is then given
+exactly that certificate as the only one to trust, and a name in it to compare.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import threading
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+import grpc
+
+from troupe.errors import Unavailable, Untrusted
+from troupe.v1 import service_pb2_grpc
+
+_IDENTITY = re.compile("spiffe://([A-Za-z0-9._-]+)/([a-z]+)/([A-Za-z0-9._-]+)")
+_LOOPBACK = re.compile(r"(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?")
+_HANDSHAKE_SECONDS = 10.0
+
+# As in `troupe`: reconnects fast, uses no proxy of the environment, and accepts plans of any size.
+# The coordinator permits a ping every 5 minutes, which detects that its host is gone.
+_OPTIONS: List[Tuple[str, Union[int, str]]] = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.keepalive_time_ms", 310_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+]
+
+
+class TlsFiles:
+    """The files of a TLS directory: ca.pem, cert.pem and key.pem. A directory that has only ca.pem
+    is for clients that identify themselves by a token."""
+
+    def __init__(self, folder: str) -> None:
+        self.authority = os.path.join(folder, "ca.pem")
+        self.certificate: Optional[str] = os.path.join(folder, "cert.pem")
+        self.key: Optional[str] = os.path.join(folder, "key.pem")
+        if not os.path.exists(self.authority):
+            raise FileNotFoundError(f"{self.authority}: no such file; a TLS directory has ca.pem, "
+                                    "cert.pem and key.pem")
+        if not os.path.exists(str(self.certificate)) and not os.path.exists(str(self.key)):
+            self.certificate = self.key = None
+
+    def state(self) -> Tuple[Tuple[int, int], ...]:
+        """Changes when a file changes."""
+        state = []
+        for path in (self.authority, self.certificate, self.key):
+            if path is not None:
+                try:
+                    found = os.stat(path)
+                except OSError:  # in the middle of a rotation
+                    state.append((0, 0))
+                    continue
+                state.append((found.st_mtime_ns, found.st_size))
+        return tuple(state)
+
+    def cluster(self) -> Optional[str]:
+        """The cluster of the client's certificate; None without one."""
+        if self.certificate is None:
+            return None
+        with open(self.certificate, encoding="ascii") as file:
+            leaf = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", file.read(),
+                             re.DOTALL)
+        if leaf is None:
+            raise ssl.SSLError(f"{self.certificate} has no certificate")
+        # The URI is the only text of this form; it is ASCII in the encoded certificate.
+        names = set(_IDENTITY.findall(ssl.PEM_cert_to_DER_cert(leaf[0]).decode("latin-1")))
+        clusters = {cluster for cluster, _, _ in names}
+        if len(clusters) != 1:
+            raise ssl.SSLError(f"{self.certificate} has no identity spiffe://CLUSTER/ROLE/NAME")
+        return str(clusters.pop())
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False  # the identity is checked instead
+        context.load_verify_locations(self.authority)
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        context.set_alpn_protocols(["h2"])
+        return context
+
+
+def _split(address: str) -> Tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _values(names: Any, kind: str) -> List[str]:
+    return [value for key, value in names or () if key == kind]
+
+
+def _check_identity(certificate: Dict[str, Any], cluster: Optional[str]) -> None:
+    uris = _values(certificate.get("subjectAltName"), "URI")
+    identity = _IDENTITY.fullmatch(uris[0]) if len(uris) == 1 else None
+    if identity is None or identity[2] != "coordinator" or cluster not in (None, identity[1]):
+        wanted = f"spiffe://{cluster or 'CLUSTER'}/coordinator/NAME"
+        raise ssl.SSLError(f"the server is {', '.join(uris) or 'without an identity'}, "
+                           f"not {wanted}")
+
+
+def _name_in(certificate: Dict[str, Any]) -> str:
+    """A name with which gRPC finds the certificate to be the server's."""
+    names = _values(certificate.get("subjectAltName"), "DNS")
+    for part in certificate.get("subject", ()):
+        names += _values(part, "commonName")
+    if not names:
+        raise ssl.SSLError("the server's certificate has neither a DNS name nor a common name")
+    return names[0].replace("*", "any")
+
+
+def _await_acceptance(connection: ssl.SSLSocket) -> None:
+    """Waits for the first byte of the server's settings. A server that refuses the client's
+    certificate ends the connection instead, after the handshake."""
+    try:
+        accepted = connection.recv(1) != b""
+    except ConnectionResetError:
+        accepted = False
+    if not accepted:
+        raise ssl.SSLError("the server ended the connection after the handshake, as it does with a "
+                           "client whose certificate it does not accept")
+
+
+def _greet(address: str, files: TlsFiles) -> Tuple[bytes, str]:
+    """Makes a connection, and returns the PEM of the server's certificate and a name in it. Raises
+    OSError."""
+    with socket.create_connection(_split(address), _HANDSHAKE_SECONDS) as plain:
+        with files.context().wrap_socket(plain) as connection:
+            _await_acceptance(connection)
+            certificate: Dict[str, Any] = dict(connection.getpeercert() or {})
+            encoded = connection.getpeercert(binary_form=True)
+    if encoded is None:
+        raise ssl.SSLError("the server has no certificate")
+    _check_identity(certificate, files.cluster())
+    return ssl.DER_cert_to_PEM_cert(encoded).encode(), _name_in(certificate)
+
+
+def _secure_channel(address: str, files: TlsFiles) -> grpc.Channel:
+    try:
+        trusted, name = _greet(address, files)
+        certificate = key = None
+        if files.certificate is not None and files.key is not None:
+            with open(files.certificate, "rb") as file:
+                certificate = file.read()
+            with open(files.key, "rb") as file:
+                key = file.read()
+    except ssl.SSLError as error:
+        raise Untrusted(f"{address}: {error}") from error
+    except OSError as error:
+        raise Unavailable(f"{address}: {error}") from error
+    credentials = grpc.ssl_channel_credentials(trusted, key, certificate)
+    return grpc.secure_channel(address, credentials,
+                               [*_OPTIONS, ("grpc.ssl_target_name_override", name)])
+
+
+class Connection:
+    """A channel with its stubs. It is closed when nobody refers to it any more, so that the streams
+    of a channel that was replaced live on."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.channel = channel
+        self.jobs = service_pb2_grpc.JobServiceStub(channel)
+        self.plans = service_pb2_grpc.PlanServiceStub(channel)
+        self.cluster = service_pb2_grpc.ClusterServiceStub(channel)
+
+    def __del__(self) -> None:
+        self.channel.close()
+
+
+class Connections:
+    """The current connection to one address. Thread-safe."""
+
+    def __init__(self, address: str, tls_folder: Optional[str], token: Optional[str]) -> None:
+        if re.fullmatch(r".+:[0-9]{1,5}", address) is None:
+            raise ValueError(f"the address {address} is not HOST:PORT")
+        if token is not None and tls_folder is None and not _LOOPBACK.fullmatch(address):
+            raise ValueError(f"the token would be sent to {address} in plaintext: give tls_dir")
+        self.address = address
+        self.metadata: Tuple[Tuple[str, str], ...] = (
+            () if token is None else (("authorization", f"Bearer {token}"),))
+        self._files = None if tls_folder is None else TlsFiles(tls_folder)
+        self._lock = threading.Lock()
+        self._current: Optional[Connection] = None
+        self._state: Tuple[Tuple[int, int], ...] = ()
+
+    def get(self) -> Connection:
+        """Returns a connection that uses the current files. Raises Unavailable, and Untrusted."""
+        with self._lock:
+            if self._files is None:
+                if self._current is None:
+                    channel = grpc.insecure_channel(self.address, _OPTIONS)
+                    self._current = Connection(channel)
+                return self._current
+            state = self._files.state()
+            if self._current is None or state != self._state:
+                self._current = Connection(_secure_channel(self.address, self._files))
+                self._state = state
+            return self._current
+
+    def lost(self, connection: Connection) -> None:
+        """The coordinator was not reached: with TLS it may return with another certificate."""
+        with self._lock:
+            if self._files is not None and self._current is connection:
+                self._current = None
+
+    def close(self) -> None:
+        with self._lock:
+            if self._current is not None:
+                self._current.channel.close()
+            self._current = None

@@ -1,0 +1,321 @@
+"""Reads jobs, from YAML files or mappings, as `troupe submit` does: strictly, by the schema.
+
+An unknown key, a wrong type or a number that does not fit is a violation with the key's path and,
+from a file, its line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import os
+import re
+from decimal import Decimal
+from typing import (Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence,
+                    Tuple, Union)
+
+import yaml
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from troupe.errors import Violation, invalid_job
+from troupe.v1 import job_pb2, key_pb2
+
+# A job: the keys of a job file as a mapping, or the path of a job file.
+JobInput = Union[Mapping[str, Any], str, "os.PathLike[str]"]
+
+_MAX_BYTES = 1 << 20  # of a job file, as in `troupe submit`
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[+-]?\.?(nan|inf|infinity)", re.IGNORECASE)
+_RANGES = {
+    FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1, "int32"),
+    FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1, "int64"),
+    FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1, "uint64"),
+}
+_WORDS = {
+    FieldDescriptor.CPPTYPE_BOOL: "true or false",
+    FieldDescriptor.CPPTYPE_DOUBLE: "a number",
+    FieldDescriptor.CPPTYPE_STRING: "text",
+}
+
+
+class _Scalar(NamedTuple):
+    text: str
+    is_text: bool  # not plain in YAML, or a str
+    where: str     # " (job.yaml:7)"; empty outside of a file
+
+
+class _Empty(NamedTuple):
+    where: str
+
+
+class _List(NamedTuple):
+    items: "List[Any]"
+    where: str
+
+
+class _Map(NamedTuple):
+    entries: "List[Tuple[_Scalar, Any]]"
+    where: str
+
+
+# Descriptors have two types, of which the stubs of a runtime name one or both.
+_Field = Any
+
+_Node = Union[_Scalar, _Empty, _List, _Map]
+
+
+def _from_yaml(node: Optional[yaml.Node], source: str) -> _Node:
+    if node is None:
+        return _Empty("")
+    where = f" ({source}:{node.start_mark.line + 1})"
+    if isinstance(node, yaml.MappingNode):
+        return _Map([(_key_scalar(key, source), _from_yaml(value, source))
+                     for key, value in node.value], where)
+    if isinstance(node, yaml.SequenceNode):
+        return _List([_from_yaml(each, source) for each in node.value], where)
+    assert isinstance(node, yaml.ScalarNode)
+    if node.style is None and node.tag == "tag:yaml.org,2002:null":
+        return _Empty(where)
+    return _Scalar(node.value, node.style is not None, where)
+
+
+def _key_scalar(node: yaml.Node, source: str) -> _Scalar:
+    where = f" ({source}:{node.start_mark.line + 1})"
+    return _Scalar(node.value if isinstance(node, yaml.ScalarNode) else "?", True, where)
+
+
+def _from_python(value: Any) -> _Node:
+    if value is None:
+        return _Empty("")
+    if isinstance(value, Mapping):
+        return _Map([(_Scalar(str(key), True, ""), _from_python(each))
+                     for key, each in value.items()], "")
+    if isinstance(value, (str, os.PathLike)):
+        return _Scalar(os.fspath(value), True, "")
+    if isinstance(value, Sequence):
+        return _List([_from_python(each) for each in value], "")
+    if isinstance(value, bool):
+        return _Scalar("true" if value else "false", False, "")
+    if isinstance(value, numbers.Integral):
+        return _Scalar(str(int(value)), False, "")
+    if isinstance(value, numbers.Real):
+        return _Scalar(repr(float(value)), False, "")
+    raise TypeError(f"a job has mappings, lists, texts and numbers, not {type(value).__name__}")
+
+
+def _node_text(node: _Node) -> str:
+    if isinstance(node, _Scalar):
+        return f'the text "{node.text[:80]}"' if node.is_text else node.text[:80]
+    if isinstance(node, _List):
+        return "a list"
+    return "a mapping" if isinstance(node, _Map) else "empty"
+
+
+def _keys(descriptor: Any, prefix: str = "") -> Iterator[str]:
+    for field in descriptor.fields:
+        yield prefix + field.name
+        if field.message_type is not None:
+            yield from _keys(field.message_type, f"{prefix}{field.name}.")
+
+
+def _nearest(path: str) -> str:
+    """Returns "; the nearest known key is KEY", or "" if none is near."""
+    keys = list(_keys(job_pb2.JobSpec.DESCRIPTOR))
+    word = path.rpartition(".")[2]
+    words = difflib.get_close_matches(word, [key.rpartition(".")[2] for key in keys], 1, 0.7)
+    if not words:
+        return ""
+    named = [key for key in keys if key.rpartition(".")[2] == words[0]]
+    best = max(named, key=lambda key: difflib.SequenceMatcher(None, path, key).ratio())
+    return f"; the nearest known key is {best}"
+
+
+class _Reader:
+    """Writes nodes into messages and collects violations."""
+
+    def __init__(self) -> None:
+        self.violations: List[Violation] = []
+
+    def add(self, path: str, description: str, where: str) -> None:
+        self.violations.append(Violation(path or "job", description + where))
+
+    def mapping(self, node: _Node, path: str, message: Message) -> None:
+        if isinstance(node, _Empty):
+            return
+        if not isinstance(node, _Map):
+            self.add(path, f"is {_node_text(node)}, not a mapping of keys", node.where)
+            return
+        seen = set()
+        for key, value in node.entries:
+            inner = f"{path}.{key.text}" if path else key.text
+            field = message.DESCRIPTOR.fields_by_name.get(key.text)
+            if field is None:
+                self.add(inner, f"is an unknown key{_nearest(inner)}", key.where)
+            elif key.text in seen:
+                self.add(inner, "is a duplicate key", key.where)
+            else:
+                seen.add(key.text)
+                self.field(value, inner, field, message)
+
+    def field(self, node: _Node, path: str, field: _Field, message: Message) -> None:
+        if not field.is_repeated:
+            if field.message_type is not None:
+                inner = getattr(message, field.name)
+                inner.SetInParent()
+                self.mapping(node, path, inner)
+            else:
+                value = self.scalar(node, path, field)
+                if value is not None:
+                    setattr(message, field.name, value)
+            return
+        if not isinstance(node, _List):
+            self.add(path, f"is {_node_text(node)}, not a list", node.where)
+            return
+        if not node.items and field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+            self.add(path, "is an empty list, which means its default; for a list that names "
+                           'nothing, state [""]', node.where)
+            return
+        message.ClearField(field.name)
+        target = getattr(message, field.name)
+        for i, item in enumerate(node.items):
+            if field.message_type is not None:
+                self.mapping(item, f"{path}[{i}]", target.add())
+            else:
+                value = self.scalar(item, f"{path}[{i}]", field)
+                if value is not None:
+                    target.append(value)
+
+    def scalar(self, node: _Node, path: str, field: _Field) -> Any:
+        """Returns the value, or None after adding a violation."""
+        word = _WORDS.get(field.cpp_type, "a whole number")
+        is_text = field.cpp_type == FieldDescriptor.CPPTYPE_STRING
+        if not isinstance(node, _Scalar) or (node.is_text and not is_text):
+            self.add(path, f"is {_node_text(node)}, not {word}", node.where)
+            return None
+        text = node.text
+        if is_text:
+            return text
+        if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL and text in ("true", "false"):
+            return text == "true"
+        if _NOT_FINITE.fullmatch(text):
+            self.add(path, f"is {text}, not a finite number", node.where)
+            return None
+        if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL or not _NUMBER.fullmatch(text):
+            self.add(path, f"is {_node_text(node)}, not {word}", node.where)
+            return None
+        return self.number(text, path, field, node.where)
+
+    def number(self, text: str, path: str, field: _Field, where: str) -> Any:
+        if field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
+            value = float(text)
+            if math.isinf(value):
+                self.add(path, f"is {text[:80]}, out of the range of double", where)
+                return None
+            return value
+        is_plain = re.fullmatch("[+-]?[0-9]+", text) is not None
+        exact = Decimal(text)
+        if not is_plain and (not re.search("[eE]", text) or exact != exact.to_integral_value()):
+            self.add(path, f"is {text[:80]}, not a whole number", where)
+            return None
+        low, high, name = _RANGES[field.cpp_type]
+        # A number with an exponent is a double in the command, which is exact up to 2^53.
+        if not is_plain:
+            low, high = max(low, -(1 << 53)), min(high, 1 << 53)
+        if not low <= exact <= high:
+            self.add(path, f"is {text[:80]}, out of the range of {name}", where)
+            return None
+        return int(exact)
+
+    def override(self, path: str, value: Any, spec: job_pb2.JobSpec) -> None:
+        message: Message = spec
+        *sections, last = path.split(".")
+        for section in sections:
+            field = message.DESCRIPTOR.fields_by_name.get(section)
+            if field is None or field.message_type is None or field.is_repeated:
+                self.add(path, f"is an unknown key{_nearest(path)}", "")
+                return
+            message = getattr(message, section)
+            message.SetInParent()
+        field = message.DESCRIPTOR.fields_by_name.get(last)
+        if field is None:
+            self.add(path, f"is an unknown key{_nearest(path)}", "")
+        else:
+            self.field(_from_python(value), path, field, message)
+
+
+def _paths(message: Message, prefix: str, visit: Callable[[str, str], str]) -> None:
+    """Replaces every path below `message` by `visit(key, path)`."""
+    for field, value in message.ListFields():
+        key = f"{prefix}{field.name}"
+        if field.message_type is not None:
+            inner = value if field.is_repeated else [value]
+            for i, each in enumerate(inner):
+                _paths(each, f"{key}[{i}]." if field.is_repeated else f"{key}.", visit)
+        elif field.GetOptions().Extensions[key_pb2.key].path:
+            setattr(message, field.name, visit(key, value))
+
+
+def _resolve(spec: job_pb2.JobSpec, folder: str) -> None:
+    _paths(spec, "", lambda _, path: os.path.normpath(os.path.join(folder, path))
+           if path and not os.path.isabs(path) else path)
+
+
+def _load(path: "Union[str, os.PathLike[str]]") -> _Node:
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise invalid_job((Violation("job", f"is {name}, of more than {_MAX_BYTES} bytes"),))
+        return _from_yaml(yaml.compose(content.decode(), Loader=yaml.SafeLoader), name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise invalid_job((Violation("job", f"is {name}: {error}"),)) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "is nested too deep"
+        raise invalid_job((Violation("job", f"is no YAML: {problem} ({name}{line})"),)) from None
+
+
+def read_job(job: JobInput, overrides: Mapping[str, Any]) -> job_pb2.JobSpec:
+    """Returns the job with absolute paths, and with `overrides`, {"training.steps": 20}.
+
+    Relative paths are relative to the folder of the job file, or for a mapping to the working
+    directory. Raises InvalidJob.
+    """
+    spec = job_pb2.JobSpec()
+    reader = _Reader()
+    is_file = not isinstance(job, Mapping)
+    reader.mapping(_from_python(job) if isinstance(job, Mapping) else _load(job), "", spec)
+    for path, value in overrides.items():
+        reader.override(path, value, spec)
+    # The command copies the configuration of model.from into the job; a job without it would train
+    # another model than the one in the folder.
+    if spec.model.HasField("from"):
+        folder = getattr(spec.model, "from")
+        reader.add("model.from", f"is {folder}, a model whose configuration only the command can "
+                                 "copy into a job: use `troupe submit`", "")
+    if reader.violations:
+        raise invalid_job(tuple(reader.violations))
+    folder = os.getcwd()
+    if is_file:
+        folder = os.path.dirname(os.path.abspath(os.fspath(job)))  # type: ignore[arg-type]
+        if not spec.checkpoint.HasField("folder"):
+            spec.checkpoint.folder = "checkpoints"
+    _resolve(spec, folder)
+    return spec
+
+
+def read_overrides(overrides: Mapping[str, Any]) -> job_pb2.JobSpec:
+    """Returns a job that has only these keys; relative paths are relative to the working directory.
+    Raises InvalidJob."""
+    spec = job_pb2.JobSpec()
+    reader = _Reader()
+    for path, value in overrides.items():
+        reader.override(path, value, spec)
+    if reader.violations:
+        raise invalid_job(tuple(reader.violations))
+    _resolve(spec, os.getcwd())
+    return spec

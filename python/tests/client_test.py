@@ -1,0 +1,226 @@
+"""The client against a coordinator whose answers the test states: retries, watches, TLS."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import tempfile
+import threading
+import unittest
+import unittest.mock
+
+import grpc
+
+import troupe
+from fake import Authority, FakeCoordinator, end, event, silence, step
+
+
+def brief(update):
+    if isinstance(update, troupe.StepEvent):
+        return (update.step, update.group_epoch)
+    return update.event if isinstance(update, troupe.JobEvent) else str(update.state)
+
+
+def unused_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+class CallTest(unittest.TestCase):
+    def test_a_call_is_repeated_until_the_coordinator_is_back(self):
+        port = unused_port()
+        back = contextlib.ExitStack()
+        self.addCleanup(back.close)
+        timer = threading.Timer(
+            0.5, lambda: back.enter_context(FakeCoordinator(port=port)))
+        timer.start()
+        with troupe.Client(f"127.0.0.1:{port}") as client:
+            self.assertEqual(client.get("a").name, "jobs/a")
+        timer.join()
+
+    def test_a_submission_is_repeated_with_the_same_request_id(self):
+        with FakeCoordinator() as server, troupe.Client(server.address) as client:
+            server.unavailable = 2
+            self.assertEqual(client.submit({"name": "a"}), "jobs/a")
+            self.assertEqual(len(server.requests), 3)
+            self.assertEqual(len({request.request_id for request in server.requests}), 1)
+            self.assertGreater(len(server.requests[0].request_id), 20)
+
+    def test_a_call_that_changes_more_the_second_time_is_not_repeated(self):
+        with FakeCoordinator() as server, troupe.Client(server.address) as client:
+            server.unavailable = 1
+            with self.assertRaisesRegex(troupe.Unavailable, "restarting"):
+                client.delete("a")
+            self.assertEqual(len(server.requests), 1)
+
+    def test_a_coordinator_that_stays_away_is_named_after_the_timeout(self):
+        address = f"127.0.0.1:{unused_port()}"
+        with troupe.Client(address, timeout=0.5) as client:
+            with self.assertRaisesRegex(troupe.Unavailable, address):
+                client.get("a")
+            with self.assertRaisesRegex(troupe.Unavailable, address):
+                client.delete("a")
+
+    def test_all_pages_are_listed(self):
+        with FakeCoordinator() as server, troupe.Client(server.address) as client:
+            self.assertEqual([job.name for job in client.list(page_size=2)],
+                             [f"jobs/{i}" for i in range(5)])
+            self.assertEqual(len(server.requests), 3)
+
+    def test_an_address_is_needed(self):
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("TROUPE_COORDINATOR", None)
+            with self.assertRaisesRegex(ValueError, "TROUPE_COORDINATOR"):
+                troupe.Client()
+        with self.assertRaisesRegex(ValueError, "HOST:PORT"):
+            troupe.Client("localhost")
+
+    def test_the_environment_names_the_coordinator(self):
+        with FakeCoordinator() as server:
+            with unittest.mock.patch.dict(os.environ, TROUPE_COORDINATOR=server.address):
+                with troupe.Client() as client:
+                    self.assertEqual(client.get("jobs/a").state, "RUNNING")
+
+    def test_a_token_is_sent_but_not_in_plaintext_over_a_network(self):
+        with FakeCoordinator() as server, troupe.Client(server.address, token="t") as client:
+            client.get("a")
+            self.assertEqual(server.metadata[0]["authorization"], "Bearer t")
+        with self.assertRaisesRegex(ValueError, "plaintext"):
+            troupe.Client("10.0.0.1:7000", token="t")
+
+
+class WatchTest(unittest.TestCase):
+    def watch(self, *streams, from_step=0):
+        with FakeCoordinator(streams) as server, troupe.Client(server.address) as client:
+            updates = [brief(update) for update in client.watch("a", from_step)]
+            return updates, [request.from_step for request in server.requests]
+
+    def test_a_watch_continues_after_the_last_step_and_repeats_nothing(self):
+        updates, starts = self.watch(
+            [event("STARTED"), step(1), step(2), event("CHECKPOINT_COMMITTED", 2, time=2)],
+            [event("CHECKPOINT_COMMITTED", 2, time=2), step(3)],
+            [step(4), event("SUCCEEDED", 4, time=3), end()])
+        self.assertEqual(updates, ["STARTED", (1, 1), (2, 1), "CHECKPOINT_COMMITTED", (3, 1),
+                                   (4, 1), "SUCCEEDED", "SUCCEEDED"])
+        self.assertEqual(starts, [0, 3, 4])
+
+    def test_a_step_that_is_repeated_after_a_recovery_comes_again(self):
+        updates, _ = self.watch([step(1), step(2), step(3), step(2, 2), step(3, 2), end()])
+        self.assertEqual(updates, [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), "SUCCEEDED"])
+
+    def test_steps_that_were_repeated_while_the_coordinator_was_away_are_read(self):
+        updates, starts = self.watch(
+            [step(1), step(2), step(3)],
+            [step(4, 2)],
+            [step(1), step(2, 2), step(3, 2), step(4, 2), step(5, 2), end()])
+        self.assertEqual(updates, [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (4, 2), (5, 2),
+                                   "SUCCEEDED"])
+        self.assertEqual(starts, [0, 4, 0])
+
+    def test_a_watch_begins_at_the_given_step(self):
+        self.assertEqual(self.watch([step(7)], [step(8), end()], from_step=7),
+                         ([(7, 1), (8, 1), "SUCCEEDED"], [7, 8]))
+
+    def test_a_watch_of_an_unknown_job_ends_at_once(self):
+        with FakeCoordinator() as server, troupe.Client(server.address) as client:
+            server.streams = [
+                lambda context: context.abort(grpc.StatusCode.NOT_FOUND, "no such job")]
+            with self.assertRaisesRegex(troupe.NotFound, "no such job"):
+                next(client.watch("a"))
+
+    def test_a_watch_ends_after_its_timeout(self):
+        with FakeCoordinator([silence]) as server, troupe.Client(server.address) as client:
+            with self.assertRaises(troupe.DeadlineExceeded):
+                list(client.watch("a", timeout=0.3))
+
+    def test_waiting_returns_the_final_state(self):
+        with FakeCoordinator([[event("FAILED"), end(7)]]) as server:
+            with troupe.Client(server.address) as client:
+                self.assertIs(client.wait("a"), troupe.JobState.FAILED)
+
+
+class TlsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-tls-"))
+        cls.addClassCleanup(shutil.rmtree, cls.home)
+        cls.authority = Authority(cls.home / "authority")
+        cls.server = cls.authority.issue(cls.home / "server", "lab/coordinator/main")
+        cls.user = cls.authority.issue(cls.home / "user", "lab/submitter/ann")
+
+    def get(self, server_folder, client_folder, timeout=1.0):
+        with FakeCoordinator(tls=server_folder) as server:
+            with troupe.Client(server.address, client_folder, timeout=timeout) as client:
+                return client.get("a").name
+
+    def test_a_coordinator_is_known_by_its_identity_whatever_its_host(self):
+        self.assertEqual(self.get(self.server, self.user, 10), "jobs/a")
+        for i, host in enumerate(("DNS:host.example", "DNS:*.example", "IP:127.0.0.1",
+                                  "IP:10.0.0.1")):
+            named = self.authority.issue(self.home / f"named{i}", "lab/coordinator/b", host=host)
+            self.assertEqual(self.get(named, self.user, 10), "jobs/a", host)
+
+    def test_another_server_of_the_authority_is_refused(self):
+        worker = self.authority.issue(self.home / "worker", "lab/worker/w0", "main",
+                                      "DNS:localhost")
+        with self.assertRaisesRegex(troupe.Untrusted,
+                                    "is spiffe://lab/worker/w0, not spiffe://lab/coordinator/"):
+            self.get(worker, self.user)
+        other = self.authority.issue(self.home / "other", "field/coordinator/main")
+        with self.assertRaisesRegex(troupe.Untrusted, "not spiffe://lab/coordinator/NAME"):
+            self.get(other, self.user)
+
+    def test_a_server_of_another_authority_is_refused(self):
+        foreign = Authority(self.home / "foreign").issue(self.home / "fs", "lab/coordinator/main")
+        with self.assertRaisesRegex(troupe.Untrusted, "CERTIFICATE_VERIFY_FAILED"):
+            self.get(foreign, self.user)
+
+    def test_a_client_of_another_authority_is_refused(self):
+        folder = Authority(self.home / "foreign2").issue(self.home / "fu", "lab/submitter/ann")
+        shutil.copy(self.user / "ca.pem", folder / "ca.pem")
+        with self.assertRaisesRegex(troupe.Untrusted, "whose certificate it does not accept"):
+            self.get(self.server, folder)
+
+    def test_a_server_without_tls_is_refused(self):
+        with FakeCoordinator() as server:
+            with troupe.Client(server.address, self.user, timeout=0.5) as client:
+                with self.assertRaises(troupe.Untrusted):
+                    client.get("a")
+
+    def test_a_missing_authority_is_named(self):
+        with self.assertRaisesRegex(FileNotFoundError, "ca.pem"):
+            troupe.Client("localhost:1", self.home)
+
+    def test_a_coordinator_that_returns_with_a_new_certificate_is_reached(self):
+        with FakeCoordinator([[step(1)]], tls=self.server) as server:
+            port = server.port
+            client = troupe.Client(server.address, self.user)
+            self.addCleanup(client.close)
+            updates = client.watch("a")
+            self.assertEqual(brief(next(updates)), (1, 1))
+        renewed = self.authority.issue(self.home / "renewed", "lab/coordinator/main")
+        with FakeCoordinator([[step(2), end()]], port, renewed):
+            self.assertEqual([brief(update) for update in updates], [(2, 1), "SUCCEEDED"])
+
+    def test_certificates_that_change_are_read_again(self):
+        folder = self.home / "rotated"
+        shutil.copytree(self.user, folder)
+        with FakeCoordinator(tls=self.server) as server:
+            with troupe.Client(server.address, folder) as client:
+                client.get("a")
+                # Half of a rotation: the new certificate does not fit the old key.
+                old_key = (folder / "key.pem").read_bytes()
+                self.authority.issue(folder, "lab/submitter/ann")
+                new_key = (folder / "key.pem").read_bytes()
+                (folder / "key.pem").write_bytes(old_key)
+                timer = threading.Timer(0.3, (folder / "key.pem").write_bytes, (new_key,))
+                timer.start()
+                client.get("a")
+                self.assertEqual(len(server.requests), 2)
+                timer.join()
+
+
+if __name__ == "__main__":
+    unittest.main()

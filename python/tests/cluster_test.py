@@ -1,0 +1,224 @@
+"""The client with a local cluster of real processes: the life of a job, a coordinator that is
+killed in the middle of a watch, the examples, and TLS."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import troupe
+from harness import BIN, TROUPE, Cluster, kill, run, training_data, wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples/python"
+LIMIT_SECONDS = 60
+ONE_RANK = ""
+ENDLESS = 1_000_000
+
+
+def job_of(name, steps=12, **training):
+    """Returns a job of one rank, as a mapping."""
+    return {
+        "name": name,
+        "model": {"pattern": "AD", "hidden_size": 32, "num_attention_heads": 2},
+        "data": {"train": training_data()},
+        "training": {"steps": steps, "sequence_length": 16, "global_batch_size": 2, **training},
+        "fault_tolerance": {"max_restarts": 5},
+    }
+
+
+class ClusterTest(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster(workers=1))
+        cls.address = cls.cluster.info()["coordinator"]["address"]
+        cls.client = cls.enterClassContext(troupe.Client(cls.address))
+
+    def steps(self, updates):
+        return [update.step for update in updates if isinstance(update, troupe.StepEvent)]
+
+    def is_deleted(self, name):
+        try:
+            self.client.delete(name, checkpoints=True)
+        except troupe.FailedPrecondition:  # one of its ranks may still be running
+            return False
+        return True
+
+    def test_a_job_file_is_planned_submitted_watched_and_measured(self):
+        path = self.cluster.write_job("file", steps=8, parallelism=ONE_RANK)
+        overrides = {"training.steps": 6}
+        plan = self.client.plan(path, overrides=overrides)
+        self.assertEqual([rank.worker for rank in plan.ranks], ["worker-0"])
+
+        name = self.client.submit(path, request_id="r1", overrides=overrides)
+        self.assertEqual(name, "jobs/file")
+        self.assertEqual(self.client.submit(path, request_id="r1", overrides=overrides), name)
+        with self.assertRaises(troupe.AlreadyExists):
+            self.client.submit(path, request_id="r1")
+
+        updates = list(self.client.watch(name))
+        self.assertEqual(self.steps(updates), [1, 2, 3, 4, 5, 6])
+        self.assertEqual(updates[-1], troupe.End(troupe.JobState.SUCCEEDED))
+        self.assertEqual(self.steps(self.client.watch("file", from_step=5)), [5, 6])
+        losses = [update.loss for update in updates if isinstance(update, troupe.StepEvent)]
+        events = [update.event for update in updates if isinstance(update, troupe.JobEvent)]
+        shown = self.cluster.watched(name)
+        self.assertEqual(losses, [line["loss"] for line in shown if line["type"] == "step"])
+        self.assertEqual(events, [line["event"] for line in shown if line["type"] == "event"])
+
+        job, described = self.client.get(name), self.cluster.describe(name)
+        self.assertEqual((job.state, job.step, job.steps), ("SUCCEEDED", 6, 6))
+        self.assertEqual([each.path for each in job.checkpoints],
+                         [each["path"] for each in described["checkpoints"]])
+        self.assertEqual(job.spec.training.steps, 6)
+        self.assertIsNone(job.failure)
+        self.assertEqual(self.client.receipt(name), self.cluster.json("receipt", name))
+        self.assertEqual(list(self.client.logs(name, rank=0)),
+                         self.cluster.json("logs", name, "--rank", 0)["lines"])
+        self.assertEqual([worker.name for worker in self.client.workers()], ["worker-0"])
+        self.assertIn(name, [each.name for each in self.client.list(page_size=1)])
+
+    def test_a_job_is_cancelled_with_a_checkpoint_resumed_and_deleted(self):
+        name = self.client.submit(job_of("life", ENDLESS))
+        for update in self.client.watch(name):
+            if isinstance(update, troupe.StepEvent) and update.step >= 3:
+                break
+        with self.assertRaises(troupe.FailedPrecondition):
+            self.client.delete(name)
+        self.client.cancel(name, checkpoint=True)
+        self.assertEqual(self.client.wait(name, LIMIT_SECONDS), troupe.JobState.CANCELLED)
+        job = self.client.get(name)
+        committed = job.checkpoints[-1]
+        self.assertEqual((committed.state, committed.step), ("COMMITTED", job.step))
+
+        self.client.resume(name, overrides={"training.steps": job.step + 3})
+        self.assertEqual(self.client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
+        self.assertEqual(self.client.get(name).step, job.step + 3)
+        wait_until(lambda: self.is_deleted(name), "the ranks have ended, and the job is deleted")
+        self.assertFalse(pathlib.Path(committed.path).exists())
+        with self.assertRaises(troupe.NotFound) as caught:
+            self.client.get(name)
+        self.assertEqual([each.field for each in caught.exception.violations], ["name"])
+
+    def test_what_the_coordinator_refuses_is_named_by_field(self):
+        job = job_of("refused", steps=5)
+        job["model"]["num_attention_heads"] = 3
+        job["optimizer"] = {"lr": -1}
+        for refused in (self.client.submit, self.client.plan):
+            with self.assertRaises(troupe.InvalidJob) as caught:
+                refused(job)
+            fields = [each.field for each in caught.exception.violations]
+            self.assertIn("optimizer.lr", fields)
+        with self.assertRaises(troupe.InvalidJob) as caught:
+            self.client.submit({**job_of("a"), "name": "A b"})
+        self.assertEqual([each.field for each in caught.exception.violations], ["name"])
+
+    def test_a_watch_goes_on_when_the_coordinator_is_killed(self):
+        name = self.client.submit(job_of("killed", steps=400))
+        updates, killed = [], None
+        with self.assertLogs("troupe", "INFO") as logged:
+            for update in self.client.watch(name):
+                updates.append(update)
+                if isinstance(update, troupe.StepEvent) and update.step == 5:
+                    killed = self.cluster.info()["coordinator"]["pid"]
+                    kill(killed)
+        self.assertIn(f"the watch of {name} waits for the coordinator", logged.output[0])
+        wait_until(lambda: self.cluster.info()["coordinator"]["pid"] != killed, "a new coordinator")
+        self.assertEqual(updates[-1], troupe.End(troupe.JobState.SUCCEEDED))
+        seen = [(update.group_epoch, update.step) for update in updates
+                if isinstance(update, troupe.StepEvent)]
+        self.assertEqual(len(seen), len(set(seen)), "an update came twice")
+        self.assertEqual({step for _, step in seen}, set(range(1, 401)))
+        events = [update for update in updates if isinstance(update, troupe.JobEvent)]
+        self.assertEqual(len(events), len(set(events)), "an event came twice")
+
+    def test_calls_are_repeated_while_the_coordinator_restarts(self):
+        kill(self.cluster.info()["coordinator"]["pid"])
+        name = self.client.submit(job_of("restart", steps=2))
+        kill(self.cluster.info()["coordinator"]["pid"])
+        self.assertEqual(self.client.get(name).name, name)
+        self.assertEqual(self.client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
+
+    def run_example(self, name, *arguments):
+        done = subprocess.run([sys.executable, "-B", EXAMPLES / name, *map(str, arguments)],
+                              env={**os.environ, "TROUPE_COORDINATOR": self.address}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=LIMIT_SECONDS)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_the_notebook_runs(self):
+        output = self.run_example("notebook.py", training_data())
+        self.assertIn("\n 20 ", output)
+        self.assertIn("tokens/s on ['1 x ", output)
+
+    def test_the_scheduler_task_follows_the_job_of_its_first_start(self):
+        path = self.cluster.write_job("task", steps=4, parallelism=ONE_RANK)
+        first = self.run_example("scheduler_task.py", path, "run-1")
+        self.assertIn("Trained(job='jobs/task'", first)
+        self.assertEqual(self.run_example("scheduler_task.py", path, "run-1"), first)
+
+
+def has_tls():
+    """Whether the programs of this build have TLS, and the command that issues certificates."""
+    help_text = subprocess.run([BIN / "troupe-coordinator", "--help"], capture_output=True,
+                               text=True, timeout=LIMIT_SECONDS).stdout
+    return "--tls-dir" in help_text and run("certs", "--help")[0] == 0
+
+
+@unittest.skipUnless(has_tls(), "the programs of this build have no TLS")
+class SecureClusterTest(unittest.TestCase):
+    def setUp(self):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
+        self.certs("init", self.home / "authority")
+
+    def certs(self, *arguments):
+        code, out, err = run("certs", *arguments)
+        self.assertEqual(code, 0, out + err)
+
+    def issue(self, role, name):
+        folder = self.home / f"{role}-{name}"
+        self.certs("issue", self.home / "authority", "--role", role, "--name", name, "--output",
+                   folder)
+        return folder
+
+    def start(self, *command):
+        log = self.home / "log"
+        with open(log, "ab") as file:
+            process = subprocess.Popen([str(part) for part in command], stdout=file, stderr=file)
+        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.terminate)
+
+    def test_a_job_is_submitted_and_watched_with_tls(self):
+        with contextlib.closing(socket.socket()) as unused:
+            unused.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{unused.getsockname()[1]}"
+        self.start(BIN / "troupe-coordinator", "--listen", address, "--data-dir", self.home / "c",
+                   "--tls-dir", self.issue("coordinator", "main"))
+        self.start(BIN / "troupe-worker", "--coordinator", address, "--name", "w0", "--devices",
+                   "cpu:1", "--data-dir", self.home / "w", "--host", "127.0.0.1", "--tls-dir",
+                   self.issue("worker", "w0"))
+        job = {**job_of("secure", steps=5), "checkpoint": {"folder": str(self.home / "k")}}
+        with troupe.Client(address, self.issue("submitter", "ann"), timeout=60) as client:
+            name = client.submit(job)
+            self.assertEqual(client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
+            self.assertEqual(client.receipt(name)["job"], "secure")
+        with troupe.Client(address, self.issue("viewer", "bob")) as client:
+            self.assertEqual(client.get(name).state, "SUCCEEDED")
+            with self.assertRaisesRegex(troupe.PermissionDenied, "DeleteJob"):
+                client.delete(name)
+        with troupe.Client(address, timeout=2) as client:
+            with self.assertRaises(troupe.Unavailable):
+                client.get(name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,127 @@
+"""A coordinator of a test: a server of the real protocol whose answers the test states."""
+
+import concurrent.futures
+import pathlib
+import subprocess
+import threading
+
+import grpc
+
+from troupe.v1 import service_pb2, service_pb2_grpc
+
+
+class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
+    """Serves `streams`, one for each WatchJob call: a list of updates, which ends with UNAVAILABLE
+    unless its last update is an end, or a function of the call's context. `requests` has all
+    requests."""
+
+    def __init__(self, streams=(), port=0, tls=None):
+        self.streams = list(streams)
+        self.requests = []
+        self.metadata = []
+        self.unavailable = 0  # calls to refuse
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        service_pb2_grpc.add_JobServiceServicer_to_server(self, self.server)
+        address = f"127.0.0.1:{port}"
+        if tls is None:
+            self.port = self.server.add_insecure_port(address)
+        else:
+            authority, certificate, key = ((tls / name).read_bytes()
+                                           for name in ("ca.pem", "cert.pem", "key.pem"))
+            self.port = self.server.add_secure_port(
+                address, grpc.ssl_server_credentials([(key, certificate)], authority, True))
+        self.address = f"127.0.0.1:{self.port}"
+        self.server.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop(None).wait()
+
+    def record(self, request, context):
+        self.requests.append(request)
+        self.metadata.append(dict(context.invocation_metadata()))
+        if self.unavailable > 0:
+            self.unavailable -= 1
+            context.abort(grpc.StatusCode.UNAVAILABLE, "restarting")
+
+    def CreateJob(self, request, context):
+        self.record(request, context)
+        return service_pb2.CreateJobResponse(
+            job=service_pb2.Job(name=f"jobs/{request.job.name}"))
+
+    def GetJob(self, request, context):
+        self.record(request, context)
+        return service_pb2.GetJobResponse(
+            job=service_pb2.Job(name=request.name, state=service_pb2.JOB_STATE_RUNNING))
+
+    def DeleteJob(self, request, context):
+        self.record(request, context)
+        return service_pb2.DeleteJobResponse(job=service_pb2.Job(name=request.name))
+
+    def ListJobs(self, request, context):
+        self.record(request, context)
+        first = int(request.page_token or 0)
+        last = min(first + request.page_size, 5)
+        return service_pb2.ListJobsResponse(
+            jobs=[service_pb2.Job(name=f"jobs/{i}") for i in range(first, last)],
+            next_page_token=str(last) if last < 5 else "")
+
+    def WatchJob(self, request, context):
+        self.record(request, context)
+        updates = self.streams.pop(0)
+        if callable(updates):
+            updates(context)
+            return
+        yield from updates
+        if updates[-1].WhichOneof("update") != "end":
+            context.abort(grpc.StatusCode.UNAVAILABLE, "restarting")
+
+
+def silence(context):
+    """Keeps a stream open until its client ends it, for ten seconds at most."""
+    ended = threading.Event()
+    context.add_callback(ended.set)
+    ended.wait(10)
+
+
+def step(number, epoch=1):
+    return service_pb2.WatchJobResponse(
+        step=service_pb2.StepEvent(step=number, group_epoch=epoch, loss=1 / number))
+
+
+def event(word, number=0, epoch=1, time=1):
+    return service_pb2.WatchJobResponse(
+        event=service_pb2.JobEvent(event=word, step=number, group_epoch=epoch, wall_time_ns=time))
+
+
+def end(state=service_pb2.JOB_STATE_SUCCEEDED):
+    return service_pb2.WatchJobResponse(end=state)
+
+
+class Authority:
+    """An authority for certificates, made with the program openssl, in `folder`."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True)
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                     "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj",
+                     "/CN=authority")
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def issue(self, directory, identity, name="node", host=None):
+        """Makes a TLS directory for spiffe://IDENTITY and a host, such as "DNS:localhost"."""
+        directory.mkdir(exist_ok=True)
+        names = f"URI:spiffe://{identity}" + (f",{host}" if host else "")
+        (self.folder / "names").write_text(f"subjectAltName={names}\n")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                     "-keyout", directory / "key.pem", "-out", "request", "-subj", f"/CN={name}")
+        self.openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key",
+                     "-CAcreateserial", "-out", directory / "cert.pem", "-days", "2", "-extfile",
+                     "names")
+        (directory / "ca.pem").write_bytes((self.folder / "ca.pem").read_bytes())
+        return directory
