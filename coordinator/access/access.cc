@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/security/certificate.h"
-
 namespace troupe {
 namespace {
 
@@ -33,9 +31,8 @@ std::string NamesOf(const AccessRow& row) {
   return names;
 }
 
-Status Unauthenticated(std::string_view reason) {
-  return MakeStatus(StatusCode::kUnauthenticated,
-                    fmt::format("the certificate of this connection is not accepted: {}", reason));
+Status NotAccepted(std::string_view reason) {
+  return Unauthenticated("the certificate of this connection is not accepted: {}", reason);
 }
 
 }  // namespace
@@ -56,14 +53,18 @@ Status CheckAccess(std::string_view rpc, const Identity& caller) {
 StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,
                                 int64_t now_seconds) {
   const auto facts = ReadCertificate(certificate_pem);
-  if (!facts.ok()) return Unauthenticated(Message(facts.status()));
-  if (const Status valid = CheckValidAt(*facts, now_seconds); !valid.ok())
-    return Unauthenticated(Message(valid));
+  if (!facts.ok()) return NotAccepted(Message(facts.status()));
+  TROUPE_RETURN_IF_ERROR(CheckStillValid(*facts, now_seconds));
   if (facts->identity.cluster != cluster) {
-    return Unauthenticated(fmt::format("{} belongs to the cluster {}, not to {}",
-                                       ToUri(facts->identity), facts->identity.cluster, cluster));
+    return NotAccepted(fmt::format("{} is an identity of another cluster than {}",
+                                   ToUri(facts->identity), cluster));
   }
   return facts->identity;
+}
+
+Status CheckStillValid(const CertificateFacts& certificate, int64_t now_seconds) {
+  const Status valid = CheckValidAt(certificate, now_seconds);
+  return valid.ok() ? valid : NotAccepted(Message(valid));
 }
 
 Status CheckWorkerNamed(const Identity& caller, std::string_view name) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/security/certificate.h"
 #include "base/security/identity.h"
 #include "base/status.h"
 
@@ -35,6 +36,9 @@ Status CheckAccess(std::string_view rpc, const Identity& caller);
 // the relation that fails, if it has no identity, one of another cluster, or has expired since.
 StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,
                                 int64_t now_seconds);
+
+// UNAUTHENTICATED unless `certificate`, with which a connection was made, is valid now.
+Status CheckStillValid(const CertificateFacts& certificate, int64_t now_seconds);
 
 // PERMISSION_DENIED unless `caller` is the worker `name`.
 Status CheckWorkerNamed(const Identity& caller, std::string_view name);

@@ -9,8 +9,6 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kNanosecondsInASecond = 1'000'000'000;
-
 std::string Text(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
 std::string Property(const grpc::AuthContext& peer, const char* name) {
@@ -24,18 +22,27 @@ std::string CertificateOf(const grpc::AuthContext& peer) {
   return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
 }
 
+StatusOr<Identity> AccessProcessor::Authenticated(const grpc::AuthContext& peer) const {
+  return Authenticate(CertificateOf(peer), cluster_, WallSeconds(clock_));
+}
+
+Status AccessProcessor::CheckCall(std::string_view rpc, const Identity& caller) const {
+  TROUPE_RETURN_IF_ERROR(CheckAccess(rpc, caller));
+  if (reflects_ || !rpc.starts_with("/grpc.reflection.")) return OkStatus();
+  return PermissionDenied("{} is served on the loopback only, or with --insecure", rpc);
+}
+
 grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
                                       grpc::AuthContext* context, OutputMetadata*,
                                       OutputMetadata*) {
   const auto path = auth_metadata.find(":path");
   const std::string rpc = path == auth_metadata.end() ? std::string() : Text(path->second);
-  const int64_t now_seconds = clock_.WallNanoseconds() / kNanosecondsInASecond;
-  const auto caller = Authenticate(CertificateOf(*context), cluster_, now_seconds);
-  const Status access = caller.ok() ? CheckAccess(rpc, *caller) : caller.status();
+  const auto caller = Authenticated(*context);
+  const Status access = caller.ok() ? CheckCall(rpc, *caller) : caller.status();
   if (access.ok()) return grpc::Status::OK;
-  audit_.AppendRefusal(
-      caller.ok() ? ToUri(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME), rpc,
-      std::string(Message(access)));
+  const std::string name =
+      caller.ok() ? ToUri(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME);
+  audit_.AppendRefusal(name, rpc, std::string(Message(access)));
   return {static_cast<grpc::StatusCode>(access.code()), std::string(Message(access))};
 }
 

@@ -1,6 +1,8 @@
 // Checks every call on a connection with TLS before its handler sees it: who calls
 // (Authenticate), and whether that role may (CheckAccess). Refusals are recorded in the audit log.
 //
+// Reflection is refused where the server is configured so.
+//
 // Calls without such a connection are not checked: those of this process to itself, and all calls
 // of a server without TLS.
 #ifndef TROUPE_COORDINATOR_ACCESS_ACCESS_PROCESSOR_H_
@@ -10,9 +12,12 @@
 #include <grpcpp/security/auth_metadata_processor.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/security/identity.h"
+#include "base/status.h"
 #include "coordinator/access/audit_log.h"
 
 namespace troupe {
@@ -24,8 +29,8 @@ std::string CertificateOf(const grpc::AuthContext& peer);
 class AccessProcessor final : public grpc::AuthMetadataProcessor {
  public:
   // `clock` and `audit` outlive it.
-  AccessProcessor(std::string cluster, const Clock& clock, AuditLog& audit)
-      : cluster_(std::move(cluster)), clock_(clock), audit_(audit) {}
+  AccessProcessor(std::string cluster, bool reflects, const Clock& clock, AuditLog& audit)
+      : cluster_(std::move(cluster)), reflects_(reflects), clock_(clock), audit_(audit) {}
 
   bool IsBlocking() const override { return false; }
 
@@ -35,7 +40,11 @@ class AccessProcessor final : public grpc::AuthMetadataProcessor {
                        OutputMetadata* response_metadata) override;
 
  private:
+  StatusOr<Identity> Authenticated(const grpc::AuthContext& peer) const;
+  Status CheckCall(std::string_view rpc, const Identity& caller) const;
+
   const std::string cluster_;
+  const bool reflects_;
   const Clock& clock_;
   AuditLog& audit_;
 };

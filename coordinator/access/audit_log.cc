@@ -13,8 +13,6 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-
 Status WriteAll(int descriptor, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t written = write(descriptor, bytes.data(), bytes.size());
@@ -118,7 +116,7 @@ Status AuditLog::Append(AuditRecord record) {
 
 void AuditLog::AppendRefusal(std::string identity, std::string rpc, std::string reason) {
   const std::lock_guard lock(mutex_);
-  const int64_t second = clock_.WallNanoseconds() / kNanosecondsPerSecond;
+  const int64_t second = WallSeconds(clock_);
   if (second != std::exchange(refusal_second_, second)) refusals_ = 0;
   if (++refusals_ > kMostRefusalsPerSecond) {
     ++unrecorded_refusals_;
