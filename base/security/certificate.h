@@ -38,9 +38,10 @@ Status CheckKey(std::string_view key_pem);
 Status CheckKeyBelongs(std::string_view key_pem, std::string_view certificate_pem);
 
 // INVALID_ARGUMENT unless the first certificate in `certificate_pem` is signed, through the others
-// in it, by an authority of `authority_pem`, and this chain is valid at `now_seconds`.
+// in it, by an authority of `authority_pem`, this chain is valid at `now_seconds`, and it may be
+// used by a server (the role coordinator) or a client (the other roles).
 // REQUIRES: CheckCertificates accepts the two.
-Status CheckSigned(std::string_view certificate_pem, std::string_view authority_pem,
+Status CheckSigned(std::string_view certificate_pem, std::string_view authority_pem, Role role,
                    int64_t now_seconds);
 
 }  // namespace troupe

@@ -41,7 +41,7 @@ StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& co
                                     int64_t now_seconds);
 
 // Checks the files of the directory as the two functions above, and returns their paths and the
-// identity. Logs a warning if users other than the owner may read the key.
+// identity. Logs a warning if all users may read the key.
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds);
 
 }  // namespace troupe
