@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "base/file_system.h"
@@ -56,39 +56,40 @@ std::string TemporaryNameOf(const std::string& path) { return path + ".new"; }
 // Replaces the files one after the other, each atomically. All are written before the first is
 // replaced, so that a full disk leaves the former ones.
 Status ReplaceFiles(const std::string& directory, const std::vector<NewFile>& files) {
-  for (const NewFile& file : files) {
-    const std::string temporary = TemporaryNameOf(file.path);
-    TROUPE_RETURN_IF_ERROR(RemoveIfPresent(temporary));
-    TROUPE_RETURN_IF_ERROR(WriteNew({temporary, file.contents, file.mode}));
-  }
   PosixFileSystem system;
+  Status status = OkStatus();
   for (const NewFile& file : files) {
-    TROUPE_RETURN_IF_ERROR(system.Rename(TemporaryNameOf(file.path), file.path));
+    if (status.ok()) status = RemoveIfPresent(TemporaryNameOf(file.path));
+    if (status.ok()) status = WriteNew({TemporaryNameOf(file.path), file.contents, file.mode});
   }
-  return system.SyncDirectory(directory);
+  for (const NewFile& file : files) {
+    if (status.ok()) status = system.Rename(TemporaryNameOf(file.path), file.path);
+  }
+  if (status.ok()) return system.SyncDirectory(directory);
+  for (const NewFile& file : files) RemoveIfPresent(TemporaryNameOf(file.path)).IgnoreError();
+  return status;
 }
 
-// Makes `directory`, which is absent or empty, with `files`, whose paths are names in it.
-Status MakeDirectoryWith(const std::string& directory, const std::vector<NewFile>& files) {
+// Writes `files`, whose paths are names in `directory`. The directory is new or empty: a new one
+// appears with all of them.
+Status FillDirectory(const std::string& directory, std::vector<NewFile> files) {
   PosixFileSystem system;
+  const auto entries = system.List(directory);
+  if (entries.ok()) {
+    if (!entries->empty()) return AlreadyExists("{} exists and is not empty", directory);
+    for (NewFile& file : files) file.path = JoinPath(directory, file.path);
+    return ReplaceFiles(directory, files);
+  }
+  if (entries.status().code() != StatusCode::kNotFound) return entries.status();
   const std::string parent = ParentDirectory(directory);
   TROUPE_RETURN_IF_ERROR(MakeDirectories(system, parent));
   std::string temporary = directory + ".XXXXXX";
   if (mkdtemp(temporary.data()) == nullptr) return ErrnoStatus(errno, "create " + temporary);
-  Status status = OkStatus();
-  for (const NewFile& file : files) {
-    if (!status.ok()) break;
-    status = WriteNew({JoinPath(temporary, file.path), file.contents, file.mode});
-  }
-  if (status.ok()) status = system.SyncDirectory(temporary);
-  if (status.ok() && rename(temporary.c_str(), directory.c_str()) != 0) {
-    const int error = errno;
-    status = error == ENOTEMPTY || error == EEXIST || error == ENOTDIR
-                 ? AlreadyExists("{} exists and is not an empty directory", directory)
-                 : ErrnoStatus(error, "rename to " + directory);
-  }
+  for (NewFile& file : files) file.path = JoinPath(temporary, file.path);
+  Status status = ReplaceFiles(temporary, files);
+  if (status.ok()) status = system.Rename(temporary, directory);
   if (status.ok()) return system.SyncDirectory(parent);
-  for (const NewFile& file : files) unlink(JoinPath(temporary, file.path).c_str());
+  for (const NewFile& file : files) RemoveIfPresent(file.path).IgnoreError();
   rmdir(temporary.c_str());
   return status;
 }
@@ -135,10 +136,10 @@ StatusOr<Identity> IdentityOf(const IssueRequest& request, const CertifiedKey& a
 Status WriteNewAuthority(const std::string& directory, const std::string& cluster,
                          int64_t now_seconds) {
   TROUPE_ASSIGN_OR_RETURN(const CertifiedKey authority, MakeAuthority(cluster, now_seconds));
-  return MakeDirectoryWith(WithoutTrailingSlashes(directory),
-                           {{"authority.key", authority.key, kSecret},
-                            {"authority.pem", authority.certificate, kPublic},
-                            {"ca.pem", authority.certificate, kPublic}});
+  return FillDirectory(WithoutTrailingSlashes(directory),
+                       {{"authority.key", authority.key, kSecret},
+                        {"authority.pem", authority.certificate, kPublic},
+                        {"ca.pem", authority.certificate, kPublic}});
 }
 
 StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_directory,
@@ -172,10 +173,9 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
                                  {files.certificate, contents.certificate, kPublic},
                                  {files.authority, contents.authority, kPublic}}));
   } else {
-    TROUPE_RETURN_IF_ERROR(
-        MakeDirectoryWith(directory, {{"key.pem", contents.key, kSecret},
-                                      {"cert.pem", contents.certificate, kPublic},
-                                      {"ca.pem", contents.authority, kPublic}}));
+    TROUPE_RETURN_IF_ERROR(FillDirectory(directory, {{"key.pem", contents.key, kSecret},
+                                                     {"cert.pem", contents.certificate, kPublic},
+                                                     {"ca.pem", contents.authority, kPublic}}));
   }
   return ReadCertificate(made->certificate);
 }

@@ -14,8 +14,8 @@
 
 namespace troupe {
 
-// Makes an authority for `cluster` in the new or empty `directory`; its parents are made too. After
-// an error or a crash the directory is as before. ALREADY_EXISTS if it has contents.
+// Makes an authority for `cluster` in `directory`, which is empty or does not exist; its parents
+// are made too. A new directory appears with all of its files. ALREADY_EXISTS if it has contents.
 Status WriteNewAuthority(const std::string& directory, const std::string& cluster,
                          int64_t now_seconds);
 
