@@ -18,6 +18,7 @@ std::vector<Command> CheckpointCommands();  // checkpoints list create show veri
 std::vector<Command> InteropCommands();     // checkpoints import export
 std::vector<Command> CatalogCommands();     // checkpoints diff pin unpin rebuild-catalog
 std::vector<Command> ClusterCommands();     // up down supervise
+std::vector<Command> CertsCommands();       // certs init, certs issue
 
 }  // namespace troupe
 
