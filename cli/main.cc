@@ -11,7 +11,7 @@ std::vector<Command> AllCommands() {
   std::vector<Command> commands;
   for (auto list :
        {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands, DataCommands,
-        CheckpointCommands, CatalogCommands, InteropCommands, AuditCommands}) {
+        CheckpointCommands, CatalogCommands, InteropCommands, CertsCommands, AuditCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;

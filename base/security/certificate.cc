@@ -15,15 +15,6 @@ using openssl::ParseKey;
 using openssl::ToSeconds;
 using openssl::UrisOf;
 
-// "2031-05-04 12:00:00 UTC"
-std::string DateOf(int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm broken_down{};
-  gmtime_r(&time, &broken_down);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &broken_down)};
-}
-
 std::string SerialOf(X509* certificate) {
   const ASN1_INTEGER* serial = X509_get0_serialNumber(certificate);
   std::string text;
@@ -52,14 +43,22 @@ StatusOr<CertificateFacts> ReadCertificate(std::string_view pem) {
   return facts;
 }
 
+std::string UtcText(int64_t unix_seconds) {
+  const std::time_t time = unix_seconds;
+  std::tm broken_down{};
+  gmtime_r(&time, &broken_down);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken_down)};
+}
+
 Status CheckValidAt(const CertificateFacts& facts, int64_t now_seconds) {
   if (now_seconds < facts.not_before) {
     return InvalidArgument("the certificate of {} is not valid before {}, and it is {}",
-                           ToUri(facts.identity), DateOf(facts.not_before), DateOf(now_seconds));
+                           ToUri(facts.identity), UtcText(facts.not_before), UtcText(now_seconds));
   }
   if (now_seconds > facts.not_after) {
     return InvalidArgument("the certificate of {} expired at {}, and it is {}",
-                           ToUri(facts.identity), DateOf(facts.not_after), DateOf(now_seconds));
+                           ToUri(facts.identity), UtcText(facts.not_after), UtcText(now_seconds));
   }
   return OkStatus();
 }

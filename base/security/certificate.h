@@ -24,6 +24,9 @@ struct CertificateFacts {
 // does not have exactly one identity.
 StatusOr<CertificateFacts> ReadCertificate(std::string_view pem);
 
+// Returns a text such as "2031-05-04T12:00:00Z".
+std::string UtcText(int64_t unix_seconds);
+
 // INVALID_ARGUMENT, with the relation that fails, unless now is in [not_before, not_after].
 Status CheckValidAt(const CertificateFacts& facts, int64_t now_seconds);
 

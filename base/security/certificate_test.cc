@@ -117,11 +117,11 @@ TEST_F(CertificateTest, ItsTimeOfValidityIsCompared) {
   EXPECT_TRUE(CheckValidAt(facts, 1'700'000'000).ok());
   EXPECT_TRUE(CheckValidAt(facts, 1'700'000'100).ok());
   EXPECT_EQ(MessageOf(CheckValidAt(facts, 1'699'999'999)),
-            "the certificate of spiffe://lab/viewer/ann is not valid before 2023-11-14 22:13:20 "
-            "UTC, and it is 2023-11-14 22:13:19 UTC");
+            "the certificate of spiffe://lab/viewer/ann is not valid before 2023-11-14T22:13:20Z, "
+            "and it is 2023-11-14T22:13:19Z");
   EXPECT_EQ(MessageOf(CheckValidAt(facts, 1'700'000'101)),
-            "the certificate of spiffe://lab/viewer/ann expired at 2023-11-14 22:15:00 UTC, and "
-            "it is 2023-11-14 22:15:01 UTC");
+            "the certificate of spiffe://lab/viewer/ann expired at 2023-11-14T22:15:00Z, and it "
+            "is 2023-11-14T22:15:01Z");
 }
 
 TEST_F(CertificateTest, OneOfTheAuthoritiesVouchesForIt) {

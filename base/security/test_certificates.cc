@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 
 #include "base/check.h"
 #include "base/file_system.h"
@@ -43,8 +45,9 @@ void WriteTlsDirectory(const std::string& directory, std::string_view authoritie
 }
 
 void WriteTextFile(const std::string& path, std::string_view text) {
-  PosixFileSystem system;
-  TROUPE_CHECK_OK(WriteFileDurably(system, path, AsBytes(text)));
+  const std::string temporary = path + ".tmp";
+  std::ofstream(temporary, std::ios::binary) << text;
+  std::filesystem::rename(temporary, path);
 }
 
 }  // namespace troupe

@@ -34,6 +34,7 @@ class TestAuthority {
 void WriteTlsDirectory(const std::string& directory, std::string_view authorities,
                        const CertifiedKey& holder);
 
+// Replaces the file atomically.
 void WriteTextFile(const std::string& path, std::string_view text);
 
 }  // namespace troupe

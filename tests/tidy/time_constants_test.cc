@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 // Files with literal times, and why these do not depend on the detection time.
 const std::map<std::string, std::string> kReasons = {
     {"base/detection_seconds.h", "The file defines the range of --detection-seconds."},
+    {"base/security/tls_watch.cc", "The files of certificates are read at this interval."},
     {"base/time_limits.h", "The file derives all times that follow --detection-seconds."},
     {"cli/client.h", "The limits bound how long a person waits for a call."},
     {"cli/cluster/liveness.h", "A process of a local cluster has this time to start."},
