@@ -163,7 +163,7 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
                                   .not_before = now_seconds - kMostClockSkew,
                                   .not_after = now_seconds + request.days * kSecondsOfDay});
   if (!made.ok()) return Annotate(made.status(), certificate_path);
-  // What the directory would hold must pass the check of those who use it.
+  // The new contents must pass the check of those who will use them.
   TlsFiles files = TlsFilesIn(directory);
   const TlsContents contents{trusted, made->certificate, made->key};
   TROUPE_RETURN_IF_ERROR(CheckTlsContents(files, contents, now_seconds).status());

@@ -73,7 +73,7 @@ class Server {
 struct Answer {
   std::string caller;         // empty if the call did not reach the server
   std::string error;          // if it did not
-  std::string server_serial;  // of the server's certificate
+  std::string server_serial;  // serial number of its certificate
 };
 
 class Client {
