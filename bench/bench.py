@@ -666,10 +666,9 @@ def bench_data():
                   "times_the_package": round(rates["troupe"] / rates["tokenizers"], 1)})
 
 
-def bench_checkpoint():
-    folder = ROOT / "build/bench/checkpoint"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def measure_checkpoint_rates(folder):
+    """Saves and loads without training. Returns the seconds for which an async save of torch DCP
+    blocks its caller; None if there is no PyTorch."""
     python = torch_python()
     ours = Stepper("troupe", [str(BIN / "troupe-bench-checkpoint"), "--directory", str(folder)])
     asked = [(ours, command) for command in
@@ -697,13 +696,18 @@ def bench_checkpoint():
           "load_share_of_disk_read_rate": round(mine["read"] / mine["load-same"], 2),
           "resharded_load_times_same_layout": round(mine["load-reshard"] / mine["load-same"], 2)})
     ours.close()
-    if python:
-        show({"comparison": "checkpoint", "times_the_save_rate_of_dcp":
-              round(median["torch DCP", "save"] / mine["save"], 2), "times_the_load_rate_of_dcp":
-              round(median["torch DCP", "load"] / mine["load-same"], 2)})
-        dcp.close()
+    if not python:
+        return None
+    show({"comparison": "checkpoint", "times_the_save_rate_of_dcp":
+          round(median["torch DCP", "save"] / mine["save"], 2), "times_the_load_rate_of_dcp":
+          round(median["torch DCP", "load"] / mine["load-same"], 2)})
+    dcp.close()
+    return median["torch DCP", "async"]
 
-    # The effect on training: steps before, during and after saves.
+
+def measure_steps_with_saves(folder, dcp_stall_seconds):
+    """Trains with saves, and compares the steps during them with the others, and the stalls with
+    dcp_stall_seconds unless that is None."""
     stalls, steps, open_since, recorded_bytes = [], {"during": [], "between": []}, [], [0]
     with LocalCluster(1) as cluster:
         def on_step(event):
@@ -743,11 +747,19 @@ def bench_checkpoint():
           "longest_stall_seconds": round(max(stalls), 4)})
     comparison = {"comparison": "checkpoint",
                   "step_times_during_a_save": round(during / between, 2)}
-    if python:
-        comparison["dcp_async_stall_seconds"] = round(median["torch DCP", "async"], 3)
+    if dcp_stall_seconds is not None:
+        comparison["dcp_async_stall_seconds"] = round(dcp_stall_seconds, 3)
         comparison["times_less_stall_than_dcp"] = round(
-            median["torch DCP", "async"] / max(max(stalls), 1e-3), 1)
+            dcp_stall_seconds / max(max(stalls), 1e-3), 1)
     show(comparison)
+
+
+def bench_checkpoint():
+    folder = ROOT / "build/bench/checkpoint"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    dcp_stall_seconds = measure_checkpoint_rates(folder)
+    measure_steps_with_saves(folder, dcp_stall_seconds)
     shutil.rmtree(folder, ignore_errors=True)
 
 

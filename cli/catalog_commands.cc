@@ -15,6 +15,7 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

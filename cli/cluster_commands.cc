@@ -35,6 +35,9 @@ using std::chrono::steady_clock;
 
 constexpr seconds kUpLimit{60};
 constexpr seconds kDownLimit{20};
+constexpr seconds kListLimit{5};  // one page of the list of workers
+constexpr seconds kStopLimit{5};  // from SIGTERM to the end of a process
+constexpr seconds kKillLimit{5};  // from SIGKILL to the end of a process
 constexpr milliseconds kPoll{20};
 constexpr int kMostWorkers = 256;
 
@@ -277,7 +280,7 @@ StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
   v1::ListWorkersRequest request;
   do {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + seconds(5));
+    context.set_deadline(std::chrono::system_clock::now() + kListLimit);
     v1::ListWorkersResponse response;
     TROUPE_RETURN_IF_ERROR(
         FromGrpcStatus(client->cluster().ListWorkers(&context, request, &response)));
@@ -367,7 +370,7 @@ Status StopCluster(const std::string& folder) {
   SignalProcess(cluster->supervisor, SIGCONT);
   if (!WaitUntilGone({cluster->supervisor}, kDownLimit)) {
     SignalProcess(cluster->supervisor, SIGKILL);
-    WaitUntilGone({cluster->supervisor}, seconds(5));
+    WaitUntilGone({cluster->supervisor}, kKillLimit);
   }
   // Stops the processes that a killed supervisor left behind; it may have started some since the
   // file was read.
@@ -378,9 +381,9 @@ Status StopCluster(const std::string& folder) {
     SignalProcess(process, SIGTERM);
     SignalProcess(process, SIGCONT);
   }
-  if (!WaitUntilGone(left, seconds(5))) {
+  if (!WaitUntilGone(left, kStopLimit)) {
     for (const auto& process : left) SignalProcess(process, SIGKILL);
-    if (!WaitUntilGone(left, seconds(5))) {
+    if (!WaitUntilGone(left, kKillLimit)) {
       return Internal("some processes of the cluster in {} survived SIGKILL", folder);
     }
   }

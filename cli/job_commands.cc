@@ -15,6 +15,7 @@
 #include "cli/worker_text.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/job/job_file.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

@@ -12,8 +12,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kJobPrefix = "jobs/";
-
 // The cores of a rank, and how many ranks share them.
 Json CoresToJson(const v1::CoreSet& set) {
   return {{"cores", MessageToJson(set)["cores"]}, {"cores_shared_by", set.shared_by()}};
@@ -26,14 +24,6 @@ Json FailureToJson(bool has, const v1::Failure& failure) {
 }  // namespace
 
 std::string StateText(v1::JobState state) { return EnumText(*v1::JobState_descriptor(), state); }
-
-std::string JobId(const std::string& name) {
-  return name.starts_with(kJobPrefix) ? name.substr(kJobPrefix.size()) : name;
-}
-
-std::string JobName(const std::string& id_or_name) {
-  return std::string(kJobPrefix) + JobId(id_or_name);
-}
 
 Json JobSummaryToJson(const v1::Job& job) {
   Json json = MessageToJson(job, {"name", "state", "step", "steps", "group_epoch", "restarts"});

@@ -13,11 +13,6 @@ namespace troupe {
 // Returns a text such as "RUNNING".
 std::string StateText(v1::JobState state);
 
-// Returns "x" for "jobs/x", or `name` itself if it has no such prefix.
-std::string JobId(const std::string& name);
-// Returns "jobs/x" for "x" and for "jobs/x".
-std::string JobName(const std::string& id_or_name);
-
 Json JobSummaryToJson(const v1::Job& job);  // one entry of `list`
 Json JobToJson(const v1::Job& job);         // `describe`
 Json CheckpointToJson(const v1::CheckpointRecord& checkpoint);

@@ -89,12 +89,6 @@ TEST(JsonTextTest, AStepHasTheNormsOfItsBlocks) {
   EXPECT_FALSE(Json::parse(StepToJsonLine(v1::StepEvent())).contains("norms"));
 }
 
-TEST(JsonTextTest, JobNamesHaveTwoForms) {
-  EXPECT_EQ(JobName("x"), "jobs/x");
-  EXPECT_EQ(JobName("jobs/x"), "jobs/x");
-  EXPECT_EQ(JobId("jobs/x"), "x");
-}
-
 TEST(ClientTest, ViolationsCrossGrpcUnchanged) {
   Violations violations;
   violations.Add("training.steps", "is 0");

@@ -10,6 +10,7 @@
 #include "cli/json_text.h"
 #include "cli/receipt_text.h"
 #include "cli/trace_json.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "cli/json_text.h"
 #include "cli/progress_line.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // Drives the operations of one network: threads, waiting, abort and limits.
 //
 // One mutex guards the transport and every operation. A waiting thread makes progress for all: it
-// spins while the host has a core for each rank, else it yields briefly; then it sleeps on the
+// spins for a time if each rank has a core of its own, else not at all, and then sleeps on the
 // transport's event descriptor. The progress thread, created at the first asynchronous operation,
 // takes over while no thread waits.
 //

@@ -261,7 +261,7 @@ v1::Plan SmallTiedPlan(const char* degree) {
        std::string("parallelism.") + degree});
 }
 
-TEST(CannotFix, SaysThatPipeKeepsTheLargestBlockAndBothCopiesOfATiedTable) {
+TEST(CannotFix, ReportsThatPipeKeepsTheLargestBlockAndBothCopiesOfATiedTable) {
   EXPECT_EQ(LineOf(SmallTiedPlan("pipeline_parallel_degree=2"), "pipe"),
             "pipe 2 splits the depth only: the largest block (D, of 18496 parameters) stays whole; "
             "tensor and data_shard shard it; the tied vocabulary table, 32.8 kB of state, is on "
@@ -271,7 +271,7 @@ TEST(CannotFix, SaysThatPipeKeepsTheLargestBlockAndBothCopiesOfATiedTable) {
             "tensor and data_shard shard it");
 }
 
-TEST(CannotFix, SaysThatContextShardsActivationsAndNoState) {
+TEST(CannotFix, ReportsThatContextShardsActivationsAndNoState) {
   const v1::Plan plan = SmallTiedPlan("context_parallel_degree=2");
   // The state of 2·(12352 + 18496) + 2048 + 64 = 63808 parameters.
   EXPECT_EQ(Left(plan, model::Axis::kContext).state_bytes(), 16 * 63808);

@@ -1,5 +1,8 @@
 // A coordinator that runs but answers no calls, as the supervisor sees it: its engine is blocked,
 // while its ports accept connections and /health is served.
+#include <google/protobuf/empty.pb.h>
+#include <google/protobuf/wrappers.pb.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -60,6 +63,29 @@ class HungCoordinatorTest : public testing::Test {
     return v1::JobService::NewStub(channel_)->CreateJob(&context, request, &response);
   }
 
+  // Waits until gRPC's health service reports `serving`.
+  bool Reports(bool serving) const {
+    // HealthCheckResponse as gRPC defines it: its field 1 is the status, and SERVING is 1.
+    grpc::TemplatedGenericStub<google::protobuf::Empty, google::protobuf::UInt32Value> health(
+        channel_);
+    constexpr uint32_t kServing = 1;
+    const auto end = steady_clock::now() + kLongestWait;
+    while (steady_clock::now() < end) {
+      grpc::ClientContext context;
+      SetDeadline(&context);
+      google::protobuf::Empty request;
+      google::protobuf::UInt32Value response;
+      std::promise<grpc::Status> ended;
+      health.UnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::StubOptions(), &request,
+                       &response,
+                       [&ended](const grpc::Status& status) { ended.set_value(status); });
+      const grpc::Status checked = ended.get_future().get();
+      if (checked.ok() && (response.value() == kServing) == serving) return true;
+      poll(nullptr, 0, 1);
+    }
+    return false;
+  }
+
   // Connects a worker with a device for the job, and waits until the engine is blocked.
   bool BlockEngine() {
     session_ = workers_->Session(&session_context_);
@@ -118,7 +144,7 @@ class HungCoordinatorTest : public testing::Test {
   std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> session_;
 };
 
-TEST_F(HungCoordinatorTest, ItsHealthTellsThatNoCallIsAnsweredAndThatTheyAreAgain) {
+TEST_F(HungCoordinatorTest, ItsHealthReportsThatNoCallIsAnsweredAndThatTheyAreAgain) {
   // A call gives up after a second, so it takes longer than that until none was answered for the
   // limit.
   Liveness liveness(steady_clock::now(), seconds(2));
@@ -127,8 +153,10 @@ TEST_F(HungCoordinatorTest, ItsHealthTellsThatNoCallIsAnsweredAndThatTheyAreAgai
   ASSERT_TRUE(created.ok()) << created.error_message();
   EXPECT_TRUE(BlockEngine());
   EXPECT_TRUE(Answers(/*hung=*/true, &liveness)) << "the engine is blocked";
+  EXPECT_TRUE(Reports(/*serving=*/false)) << "the engine is blocked";
   Release();
   EXPECT_TRUE(Answers(/*hung=*/false, &liveness)) << "the engine is no longer blocked";
+  EXPECT_TRUE(Reports(/*serving=*/true)) << "the engine is no longer blocked";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "plan/cost/overlapped_pairs.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {
@@ -221,7 +222,7 @@ void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
 
 v1::Receipt ConditionsOf(const Job& job) {
   v1::Receipt receipt;
-  receipt.set_job("jobs/" + job.id());
+  receipt.set_job(JobName(job.id()));
   receipt.set_plan_digest(job.plan.digest());
   *receipt.mutable_topology() = job.plan.mesh();
   receipt.set_document_mask(job.spec.data().document_mask());

@@ -65,4 +65,15 @@ v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
   return manifest;
 }
 
+v1::CoordinatorMessage FinalizedOf(const Job& job, uint64_t group_epoch, int64_t attempt,
+                                   bool committed) {
+  v1::CoordinatorMessage message;
+  v1::CheckpointFinalized* const finalized = message.mutable_checkpoint_finalized();
+  finalized->set_job(job.id());
+  finalized->set_group_epoch(group_epoch);
+  finalized->set_attempt(attempt);
+  finalized->set_committed(committed);
+  return message;
+}
+
 }  // namespace troupe

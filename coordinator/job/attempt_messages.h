@@ -1,5 +1,5 @@
-// The messages about a checkpoint attempt: its intent, the request to the ranks and its manifest.
-// Pure.
+// The messages about a checkpoint attempt: its intent, the request to the ranks, its manifest and
+// its result. Pure.
 #ifndef TROUPE_COORDINATOR_JOB_ATTEMPT_MESSAGES_H_
 #define TROUPE_COORDINATOR_JOB_ATTEMPT_MESSAGES_H_
 
@@ -17,6 +17,10 @@ v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt);
 // leader requests the same bytes: a manifest written after another leader's commit must not change
 // its digest. REQUIRES: all ranks have voted.
 v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt);
+// Returns the message that reports the result of attempt number `attempt` to ranks of
+// `group_epoch`.
+v1::CoordinatorMessage FinalizedOf(const Job& job, uint64_t group_epoch, int64_t attempt,
+                                   bool committed);
 
 }  // namespace troupe
 

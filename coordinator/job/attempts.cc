@@ -39,23 +39,12 @@ bool AllVoted(const Job& job, const Attempt& attempt) {
   return attempt.votes.size() == static_cast<size_t>(job.plan.ranks_size());
 }
 
-v1::CoordinatorMessage FinalizedMessage(const Job& job, uint64_t group_epoch, int64_t attempt,
-                                        bool committed) {
-  v1::CoordinatorMessage message;
-  v1::CheckpointFinalized* const finalized = message.mutable_checkpoint_finalized();
-  finalized->set_job(job.id());
-  finalized->set_group_epoch(group_epoch);
-  finalized->set_attempt(attempt);
-  finalized->set_committed(committed);
-  return message;
-}
-
 // Answers a vote or manifest for a closed attempt with the attempt's result.
 void SendFinalized(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
   const auto record = job.checkpoints.find(attempt);
   const bool committed =
       record != job.checkpoints.end() && record->second.state() != v1::CHECKPOINT_STATE_ABORTED;
-  SendToWorker(worker, FinalizedMessage(job, job.group->epoch, attempt, committed), turn);
+  SendToWorker(worker, FinalizedOf(job, job.group->epoch, attempt, committed), turn);
 }
 
 void Begin(Job& job, Attempt& attempt, Turn& turn) {
@@ -102,7 +91,7 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
     Attempt replaced = MarkAborted(job, lower, fmt::format("attempt {} replaced it", number), turn);
     std::vector<CallId>& callers = job.attempts.at(number).callers;
     callers.insert(callers.end(), replaced.callers.begin(), replaced.callers.end());
-    SendToGroup(job, FinalizedMessage(job, job.group->epoch, lower, false), turn);
+    SendToGroup(job, FinalizedOf(job, job.group->epoch, lower, false), turn);
   }
 }
 
@@ -301,7 +290,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   RecordEvent(
       job, event::kCheckpointCommitted,
       fmt::format("step {}, attempt {}: {}", record.step(), record.attempt(), record.path()), turn);
-  SendToGroup(job, FinalizedMessage(job, job.group->epoch, record.attempt(), true), turn);
+  SendToGroup(job, FinalizedOf(job, job.group->epoch, record.attempt(), true), turn);
   SendDeletions(job, turn);
   SendVerifications(job, Occasion::kCommit, turn);
   CheckpointMeasured measured{record};
@@ -328,7 +317,7 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
   const bool stops = number == job.record.stop_attempt();
   RecordAbort(job, number, reason, turn);
   PostponeTimedCheckpoint(job, turn);
-  SendToGroup(job, FinalizedMessage(job, job.group->epoch, number, false), turn);
+  SendToGroup(job, FinalizedOf(job, job.group->epoch, number, false), turn);
   // Deletes at once to free space. Files that a slower rank writes later are deleted once it can no
   // longer write.
   SendDeletion(job, job.checkpoints.at(number), turn);

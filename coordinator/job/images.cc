@@ -16,6 +16,7 @@
 #include "coordinator/state/transition.h"
 #include "plan/cost/checkpoint_write.h"
 #include "plan/cost/fault_cost.h"
+#include "plan/job/job_name.h"
 #include "plan/job/violation.h"
 
 namespace troupe {

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "coordinator/job/running_layout.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 
 v1::Job DescribeJob(const Job& job, bool full) {
   v1::Job shown;
-  shown.set_name("jobs/" + job.id());
+  shown.set_name(JobName(job.id()));
   shown.set_state(ShownState(job));
   shown.set_step(job.record.step());
   shown.set_steps(job.steps());

@@ -23,6 +23,7 @@
 #include "coordinator/machine/log_reads.h"
 #include "coordinator/machine/message_authority.h"
 #include "coordinator/state/job_state.h"
+#include "plan/job/job_name.h"
 #include "plan/job/violation.h"
 
 namespace troupe {

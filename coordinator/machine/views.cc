@@ -11,6 +11,7 @@
 #include "coordinator/job/job_view.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/job_defaults.h"
+#include "plan/job/job_name.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
@@ -62,7 +63,7 @@ void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* sta
     const v1::CoreSet& cores = job.group->ranks[static_cast<size_t>(placement.rank())].cores;
     if (placement.worker() != worker || cores.cores().empty()) continue;
     v1::RankCores& rank = *status->add_ranks();
-    rank.set_job("jobs/" + job.id());
+    rank.set_job(JobName(job.id()));
     rank.set_group_epoch(job.group->epoch);
     rank.set_rank(placement.rank());
     *rank.mutable_cores() = cores;
@@ -83,7 +84,7 @@ v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
   std::set<std::string> jobs;
   for (auto lease = state.fleet.leases.lower_bound({worker.name, 0});
        lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
-    jobs.insert("jobs/" + lease->second.job());
+    jobs.insert(JobName(lease->second.job()));
   }
   for (const std::string& job : jobs) {
     status.add_jobs(job);

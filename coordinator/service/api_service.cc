@@ -14,6 +14,7 @@
 #include "coordinator/service/grpc_status.h"
 #include "coordinator/service/session_service.h"
 #include "coordinator/service/watch_reactor.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/flag_parser.h"
 #include "base/metrics/metric_list.h"
 #include "coordinator/state/job_state.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

@@ -41,6 +41,7 @@ Status SelfCall::Start(Context& context) {
 
 Status SelfCall::Handle(AnyMessage message, Context& context) {
   context.SetTimer(interval_, AnyMessage(Interval{}));
+  on_readiness_(record_->answered.Age() <= ready_limit_);
   if (record_->in_flight.exchange(true)) return OkStatus();
   const auto call = std::make_shared<Call>();
   call->open = record_->calls.Begin();

@@ -55,7 +55,9 @@ class SelfCallTest : public testing::Test {
     EXPECT_NE(server_, nullptr);
     channel_ = server_->InProcessChannel(grpc::ChannelArguments());
     const NodeId node = system_.AddNode("coordinator", [this](NodeContext& context) {
-      context.Spawn("self call", std::make_unique<SelfCall>(channel_, seconds(1), record_));
+      context.Spawn("self call",
+                    std::make_unique<SelfCall>(channel_, seconds(1), record_, kReadyLimit,
+                                               [this](bool ready) { ready_ = ready; }));
     });
     system_.Start(node);
   }
@@ -70,10 +72,13 @@ class SelfCallTest : public testing::Test {
     while (record_->in_flight) std::this_thread::yield();
   }
 
+  static constexpr std::chrono::duration<double> kReadyLimit{0.05};
+
   HeldService service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   const std::shared_ptr<SelfCallRecord> record_ = std::make_shared<SelfCallRecord>();
+  bool ready_ = false;
   SimulatedSystem system_{SimulationOptions{}};
 };
 
@@ -86,6 +91,20 @@ TEST_F(SelfCallTest, MakesOneCallAtATimeHoweverLongItTakes) {
   system_.RunFor(seconds(2));
   EXPECT_EQ(service_.WaitForCalls(2), 2);
   EXPECT_FALSE(record_->calls.Wait(Duration::zero()));
+}
+
+TEST_F(SelfCallTest, TheServerIsReadyWhileCallsAreAnsweredAndAgainAfterThat) {
+  while (record_->answered.Age() <= kReadyLimit) std::this_thread::yield();
+  system_.RunFor(seconds(1));
+  EXPECT_FALSE(ready_) << "no call was answered within the limit";
+  // A machine may be too slow for the limit, so that several answers are needed.
+  for (int calls = 1; calls <= 10 && !ready_; ++calls) {
+    EXPECT_EQ(service_.WaitForCalls(calls), calls);
+    service_.LetGo();
+    AwaitEnd();
+    system_.RunFor(seconds(1));
+  }
+  EXPECT_TRUE(ready_);
 }
 
 TEST_F(SelfCallTest, OnlyAnAnswerIsASignThatTheServerWorks) {

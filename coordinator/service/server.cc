@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "actor/system.h"
@@ -58,6 +59,28 @@ Duration SelfCallInterval(const ServerOptions& options) {
   return FromSeconds(std::clamp(options.detection_seconds / 3, 0.1, 1.0));
 }
 
+// An answered call may be two intervals old, and one that is not answered ends after a second.
+std::chrono::duration<double> ReadyLimit(const ServerOptions& options) {
+  return std::max(FromSeconds(options.detection_seconds), 4 * SelfCallInterval(options));
+}
+
+// gRPC's health service while there is a server. Thread-safe.
+class Readiness {
+ public:
+  void SetService(grpc::HealthCheckServiceInterface* service) {
+    const std::lock_guard lock(mutex_);
+    service_ = service;
+  }
+  void Set(bool ready) {
+    const std::lock_guard lock(mutex_);
+    if (service_ != nullptr) service_->SetServingStatus(ready);
+  }
+
+ private:
+  std::mutex mutex_;
+  grpc::HealthCheckServiceInterface* service_ = nullptr;
+};
+
 int Milliseconds(Duration duration) {
   const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   return static_cast<int>(std::min<int64_t>(count, std::numeric_limits<int>::max()));
@@ -101,6 +124,7 @@ struct Server::Parts {
   std::unique_ptr<ConnectionAcceptor> acceptor;
   std::shared_ptr<grpc::Channel> self_channel;  // released by none of gRPC's threads
   Address self_call;
+  const std::shared_ptr<Readiness> readiness = std::make_shared<Readiness>();
   const std::shared_ptr<SelfCallRecord> self_calls = std::make_shared<SelfCallRecord>();
   std::unique_ptr<MetricsServer> metrics_server;  // reads the ages of acceptor and self_calls
 
@@ -112,6 +136,7 @@ struct Server::Parts {
     acceptor->Stop();
     grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
     grpc->Wait();
+    readiness->SetService(nullptr);
     grpc.reset();
     actors.reset();
     if (self_calls->calls.Wait(kSelfCallLimit)) {
@@ -215,6 +240,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   builder.RegisterService(parts->sessions.get());
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
+  parts->readiness->SetService(parts->grpc->GetHealthCheckService());
   parts->self_channel = parts->grpc->InProcessChannel(grpc::ChannelArguments());
   parts->acceptor->Start(
       {.accepted =
@@ -229,8 +255,10 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_ASSIGN_OR_RETURN(
       parts->self_call,
       parts->actors->Spawn(
-          "self call", std::make_unique<SelfCall>(parts->self_channel, SelfCallInterval(options),
-                                                  parts->self_calls)));
+          "self call", std::make_unique<SelfCall>(
+                           parts->self_channel, SelfCallInterval(options), parts->self_calls,
+                           ReadyLimit(options),
+                           [readiness = parts->readiness](bool ready) { readiness->Set(ready); })));
   if (!options.metrics_listen.empty()) {
     TROUPE_ASSIGN_OR_RETURN(
         parts->metrics_server,

@@ -11,6 +11,7 @@
 
 #include "coordinator/service/grpc_status.h"
 #include "coordinator/state/job_state.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {

@@ -6,10 +6,6 @@
 
 namespace troupe {
 
-std::string JobId(const std::string& name) {
-  return name.rfind("jobs/", 0) == 0 ? name.substr(5) : name;
-}
-
 Status NoSuchJob(const char* field, const std::string& name) {
   return RefuseField(StatusCode::kNotFound, field, "is \"{}\": there is no such job", name);
 }

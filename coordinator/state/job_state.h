@@ -172,9 +172,6 @@ struct Job {
   bool has_folder() const { return !spec.checkpoint().folder().empty(); }
 };
 
-// Converts "jobs/x" or "x" to "x".
-std::string JobId(const std::string& name);
-
 // NOT_FOUND naming the request's `field`.
 Status NoSuchJob(const char* field, const std::string& name);
 

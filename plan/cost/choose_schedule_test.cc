@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 namespace troupe {
 namespace {
 
@@ -27,7 +29,7 @@ TEST(ChooseScheduleTest, TheShortestStepWinsAndTheReasonIsGiven) {
   // ZBV and DualPipeV take the same time; ZBV keeps 2P chunks live, not 2P+1.
   EXPECT_EQ(choice->kind, ScheduleKind::kZeroBubbleV);
   EXPECT_EQ(choice->shape.chunks_per_stage, 2);
-  ASSERT_EQ(choice->reasons.size(), 6u);
+  ASSERT_EQ(choice->reasons.size(), std::size(kScheduleKinds));
   EXPECT_THAT(choice->reasons[0],
               HasSubstr("chosen: ZBV with 2 chunks per stage: step time 1.000"));
   EXPECT_THAT(choice->reasons[0], HasSubstr("bubble 3.5%, at most 8 microbatches in flight"));

@@ -82,14 +82,6 @@ class Cores(ClusterCase):
                 cluster.troupe("cancel", job)
             self.wait_for_division(cluster, [first], [(cores, 1)])
 
-    def test_a_core_table_that_cannot_be_opened_is_a_fallback_in_the_receipt(self):
-        with Cluster(1, {"TROUPE_CORE_DIR": "/proc/no-core-table"}) as cluster:
-            job = cluster.submit("job", steps=3, interval=0, parallelism="")
-            cluster.wait_for_state(job, "SUCCEEDED")
-            receipt = cluster.json("receipt", job)
-            self.assertEqual(receipt["fallbacks"].get("cores"), 1, receipt["fallbacks"])
-            self.assertIn("1 fallbacks of cores to a slower implementation", receipt["suspect"])
-
 
 if __name__ == "__main__":
     unittest.main()

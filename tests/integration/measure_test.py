@@ -1,9 +1,19 @@
 """Measurements of jobs: receipts and traces from real ranks."""
 
 import json
+import re
 import unittest
+import urllib.request
 
 from harness import Cluster, ClusterCase, kill, wait_until
+
+
+def counted_fallbacks(worker):
+    """Returns {kind: count} of troupe_kernel_fallbacks_total as a worker of `info` serves it."""
+    with urllib.request.urlopen(worker["metrics"], timeout=10) as page:
+        found = re.findall(r'^troupe_kernel_fallbacks_total\{operation="([^"]+)"\} (\d+)$',
+                           page.read().decode(), re.M)
+    return {kind: int(count) for kind, count in found}
 
 
 class Receipts(ClusterCase):
@@ -37,6 +47,8 @@ class Receipts(ClusterCase):
             self.assertGreater(steady["bubble"]["measured"], 0)
             self.assertGreater(steady["bubble"]["planned"], 0)
             self.assertEqual(receipt["fallbacks"], {})
+            for worker in cluster.info()["workers"]:
+                self.assertEqual(counted_fallbacks(worker), {})
             transports = receipt["environment"]["transports"]
             self.assertTrue(transports)
             for transport in transports:
@@ -58,6 +70,22 @@ class Receipts(ClusterCase):
             self.assertEqual((code, out), (1, ""))
             self.assertIn("topology.pipe: 2 in the first, 1 in the second", err)
             self.assertEqual(cluster.troupe("receipt", "none")[0], 4)
+
+    def test_another_transport_and_a_core_table_that_cannot_be_opened_are_fallbacks(self):
+        environment = {"UCX_TLS": "tcp,self", "TROUPE_CORE_DIR": "/proc/no-core-table"}
+        with Cluster(2, environment) as cluster:
+            job = cluster.submit("job", steps=3, interval=0)
+            cluster.wait_for_state(job, "SUCCEEDED")
+            receipt = cluster.json("receipt", job)
+            self.assertEqual(receipt["fallbacks"], {"cores": 2, "transport": 2})
+            for kind in ("cores", "transport"):
+                self.assertIn(f"2 fallbacks of {kind} to a slower implementation",
+                              receipt["suspect"])
+            for transport in receipt["environment"]["transports"]:
+                self.assertRegex(transport, r"^ucx [0-9.]+: TCP \([^()]+\)$")
+            for worker in cluster.info()["workers"]:
+                wait_until(lambda w=worker: counted_fallbacks(w) == {"cores": 1, "transport": 1},
+                           "the fallbacks of the worker's rank in its metrics", 10)
 
 
 class Traces(ClusterCase):

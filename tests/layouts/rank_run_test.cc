@@ -718,8 +718,8 @@ class RankRunWaitTest : public RankRunTest {
   RankRunWaitTest() { spec_ = SmallJob({.data = 2}, folder_.Child("data"), 8); }
 
   // Returns the number of turns of the wait before it sleeps. The daemon moves the rank's process
-  // several times: each number says how many ranks share the new cores. It has no network yet at
-  // the moves of `before`, and has one at those of `after`.
+  // several times: each number is that of the ranks that share the new cores. It has no network yet
+  // at the moves of `before`, and has one at those of `after`.
   int TurnsBeforeSleep(const std::vector<int>& before, const std::vector<int>& after) {
     std::atomic<int> turns = 0;
     LoopbackFabric fabric(2);

@@ -126,7 +126,7 @@ std::string LayerOf(const std::string& path) {
 // folders before it in this list, apart from its own.
 const std::map<std::string, std::vector<std::string>> kLayers = {
     {"actor", {"actor", "actor/sim"}},
-    {"base", {"base", "base/metrics", "base/security", "base/store"}},
+    {"base", {"base", "base/audit", "base/metrics", "base/security", "base/store"}},
     {"bench", {"bench", "bench/gpu"}},
     {"checkpoint", {"checkpoint/format", "checkpoint/write", "checkpoint/read", "checkpoint"}},
     {"cli", {"cli/cluster", "cli"}},
@@ -135,7 +135,8 @@ const std::map<std::string, std::vector<std::string>> kLayers = {
       "collective/ucx"}},
     {"coordinator",
      {"coordinator/state", "coordinator/faults", "coordinator/history", "coordinator/job",
-      "coordinator/machine", "coordinator/engine", "coordinator/service", "coordinator"}},
+      "coordinator/machine", "coordinator/engine", "coordinator/access", "coordinator/service",
+      "coordinator"}},
     {"kernels",
      {"kernels/numerics", "kernels/backend", "kernels/exchange", "kernels/reference", "kernels/cpu",
       "kernels/cpu/levels", "kernels/cuda/emulator", "kernels/cuda/device_code",
@@ -196,7 +197,7 @@ bool BeginsNoFunction(const std::string& text) {
                                                "switch",    "if",     "for",   "while", "else",
                                                "do",        "return", "case"};
   const bool is_other =
-      std::ranges::any_of(std::vector<std::string>{"//", "}", "#"},
+      std::ranges::any_of(std::vector<std::string>{"//", "}", "#", "INSTANTIATE_"},
                           [&](const auto& begin) { return text.starts_with(begin); });
   const auto end =
       std::ranges::find_if(text, [](unsigned char c) { return !std::isalnum(c) && c != '_'; });
@@ -214,10 +215,10 @@ std::string NameOf(const SourceFile& file, size_t begin, const std::string& text
   return text.substr(name, open - name);
 }
 
-// Finds the functions and bodies of tests defined at indentation 0 or, inside classes, 2. It relies
-// on the layout of clang-format: a body begins with a line that ends with `{` and ends with `}` at
-// the indentation of the signature's first line.
-std::vector<Function> Functions(const SourceFile& file) {
+// Finds the C++ functions and bodies of tests defined at indentation 0 or, inside classes, 2. It
+// relies on the layout of clang-format: a body begins with a line that ends with `{` and ends with
+// `}` at the indentation of the signature's first line.
+std::vector<Function> CppFunctions(const SourceFile& file) {
   std::vector<Function> functions;
   for (size_t begin = 0; begin < file.lines.size(); ++begin) {
     const std::string& line = file.lines[begin];
@@ -244,13 +245,55 @@ std::vector<Function> Functions(const SourceFile& file) {
   return functions;
 }
 
+// Finds the functions of a Python file, methods and nested functions too. A function ends before
+// the next code that is indented no deeper than its `def`.
+std::vector<Function> PythonFunctions(const SourceFile& file) {
+  static const std::regex kDef(R"( *(?:async )?def (\w+)\(.*)");
+  static const std::regex kQuotes("(\"{3})");
+  struct Open {
+    size_t indent = 0;
+    size_t index = 0;
+  };
+  std::vector<Function> functions;
+  std::vector<Open> open;
+  bool is_quoted = false;  // the line begins between triple quotes
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string& line = file.lines[i];
+    const bool is_code = !is_quoted;
+    if (Matches(line, kQuotes).size() % 2 == 1) is_quoted = !is_quoted;
+    const size_t indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos || (is_code && line[indent] == '#')) continue;
+    // A parenthesis may close the signature at the indentation of its `def`.
+    if (is_code && line[indent] != ')') {
+      while (!open.empty() && indent <= open.back().indent) open.pop_back();
+    }
+    std::smatch def;
+    if (is_code && std::regex_match(line, def, kDef)) {
+      open.push_back({indent, functions.size()});
+      functions.push_back({def[1], i + 1, 0});
+    }
+    for (const Open& outer : open) {
+      Function& function = functions[outer.index];
+      function.lines = i + 2 - function.first_line;
+    }
+  }
+  return functions;
+}
+
+// Finds the functions of a C++, CUDA or Python file; none in others.
+std::vector<Function> Functions(const SourceFile& file) {
+  if (file.path.ends_with(".py")) return PythonFunctions(file);
+  const bool is_cpp =
+      file.path.ends_with(".h") || file.path.ends_with(".cc") || file.path.ends_with(".cu");
+  return is_cpp ? CppFunctions(file) : std::vector<Function>();
+}
+
 TEST(Functions, AreShortEnoughToReadAtOnce) {
   std::set<std::string> found;
-  size_t count = 0;
-  for (const SourceFile& file : Sources()) {
-    if (file.path.ends_with(".proto")) continue;
+  size_t cpp = 0, python = 0;
+  for (const SourceFile& file : ProgramFiles()) {
     for (const Function& function : Functions(file)) {
-      ++count;
+      ++(file.path.ends_with(".py") ? python : cpp);
       if (function.lines <= kMostFunctionLines) continue;
       const std::string name = file.path + " " + function.name;
       found.insert(name);
@@ -259,7 +302,8 @@ TEST(Functions, AreShortEnoughToReadAtOnce) {
           << function.lines << " lines";
     }
   }
-  EXPECT_GT(count, 6000u);
+  EXPECT_GT(cpp, 6000u);
+  EXPECT_GT(python, 300u);
   for (const auto& [name, reason] : kLongFunctions)
     EXPECT_TRUE(found.contains(name)) << name << " is short: take it off the list";
 }
@@ -304,6 +348,46 @@ TEST(Functions, AreMeasuredFromSignatureToBrace) {
   EXPECT_EQ(functions[3].name, "S");
   EXPECT_EQ(functions[4].name, "Suite.Name");
   EXPECT_EQ(functions[4].lines, 4u);
+}
+
+TEST(Functions, InPythonAreMeasuredFromDefToTheLastLine) {
+  const SourceFile file{"a.py",
+                        {"\"\"\"A script.",
+                         "def no_function(): it is text.",
+                         "\"\"\"",
+                         "class A:",
+                         "    @property",
+                         "    def first(self):",
+                         "        \"\"\"A text.\"\"\"",
+                         "        return self.b",
+                         "",
+                         "    async def second(",
+                         "        self,",
+                         "    ):",
+                         "        text = f\"\"\"",
+                         "name: text",
+                         "\"\"\"",
+                         "# A comment ends nothing.",
+                         "        def inner(): return text",
+                         "",
+                         "        return inner()",
+                         "",
+                         "# The next one.",
+                         "def third():",
+                         "    return 3",
+                         "",
+                         "third()"}};
+  const std::vector<Function> functions = Functions(file);
+  ASSERT_EQ(functions.size(), 4u);
+  EXPECT_EQ(functions[0].name, "first");
+  EXPECT_EQ(functions[0].lines, 3u);
+  EXPECT_EQ(functions[1].name, "second");
+  EXPECT_EQ(functions[1].first_line, 10u);
+  EXPECT_EQ(functions[1].lines, 10u);
+  EXPECT_EQ(functions[2].name, "inner");
+  EXPECT_EQ(functions[2].lines, 1u);
+  EXPECT_EQ(functions[3].name, "third");
+  EXPECT_EQ(functions[3].lines, 2u);
 }
 
 }  // namespace

@@ -32,6 +32,19 @@ std::vector<SourceFile> ReadFiles(const std::vector<std::string>& folders,
   return files;
 }
 
+// Returns the code of a line, without indentation and comment.
+std::string CodeOf(const std::string& line) {
+  size_t end = line.find("//");
+  // The slashes of an address in a text are no comment.
+  while (end != std::string::npos && end != 0 && line[end - 1] != ' ') {
+    end = line.find("//", end + 1);
+  }
+  const std::string code = line.substr(0, end);
+  const size_t first = code.find_first_not_of(' ');
+  if (first == std::string::npos) return {};
+  return code.substr(first, code.find_last_not_of(' ') - first + 1);
+}
+
 // The folders with sources, and those with other files that people read.
 std::vector<std::string> AllFolders() {
   std::vector<std::string> folders = SourceFolders();
@@ -92,6 +105,22 @@ std::vector<std::string> Matches(const std::string& text, const std::regex& patt
     found.push_back((*it)[1]);
   }
   return found;
+}
+
+std::vector<Statement> Statements(const SourceFile& file) {
+  std::vector<Statement> statements;
+  bool is_complete = true;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string code = CodeOf(file.lines[i]);
+    if (code.empty()) continue;
+    if (is_complete || file.lines[i].front() != ' ') {
+      statements.push_back({i + 1, code});
+    } else {
+      statements.back().text += " " + code;
+    }
+    is_complete = code.ends_with(';') || code.ends_with('{') || code.ends_with('}');
+  }
+  return statements;
 }
 
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }

@@ -14,6 +14,12 @@ struct SourceFile {
   std::vector<std::string> lines;
 };
 
+// A statement, or its part up to a brace, joined into one line without comments.
+struct Statement {
+  size_t line = 0;  // the number of its first line, from 1
+  std::string text;
+};
+
 // The top folders with sources.
 const std::vector<std::string>& SourceFolders();
 
@@ -32,6 +38,10 @@ std::string TextOf(const std::string& path);
 
 // Returns the first group of each match of `pattern` in `text`.
 std::vector<std::string> Matches(const std::string& text, const std::regex& pattern);
+
+// Returns the statements of a file in their order. It relies on the layout of clang-format: a line
+// at indentation 0 begins a statement. A label belongs to the statement after it.
+std::vector<Statement> Statements(const SourceFile& file);
 
 // Returns "checkpoint" for "checkpoint/format/manifest.h".
 std::string TopFolder(const std::string& path);

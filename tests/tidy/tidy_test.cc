@@ -127,22 +127,22 @@ std::regex ComparisonWith(const std::string& literals) {
                     "|(find|contains|count|starts_with|ends_with)\\([^;]*" + one);
 }
 
-// Returns the lines of `file` in which `pattern` is found, as "path:number: line".
-std::vector<std::string> MatchingLines(const SourceFile& file, const std::regex& pattern) {
+// Returns the statements of `file` in which `pattern` is found, as "path:number: statement".
+std::vector<std::string> MatchingStatements(const SourceFile& file, const std::regex& pattern) {
   std::vector<std::string> found;
-  for (size_t i = 0; i < file.lines.size(); ++i) {
-    if (std::regex_search(file.lines[i], pattern))
-      found.push_back(file.path + ":" + std::to_string(i + 1) + ": " + file.lines[i]);
+  for (const Statement& statement : Statements(file)) {
+    if (std::regex_search(statement.text, pattern))
+      found.push_back(file.path + ":" + std::to_string(statement.line) + ": " + statement.text);
   }
   return found;
 }
 
-// Expects that no line of `folders` compares with one of `literals`, alternatives of a regex.
+// Expects that no code of `folders` compares with one of `literals`, alternatives of a regex.
 void ExpectNoneCompares(const std::string& literals, const std::set<std::string>& folders) {
   const std::regex compares = ComparisonWith(literals);
   for (const SourceFile& file : Sources()) {
     if (!folders.contains(TopFolder(file.path)) || IsTest(file.path)) continue;
-    for (const std::string& line : MatchingLines(file, compares)) ADD_FAILURE() << line;
+    for (const std::string& found : MatchingStatements(file, compares)) ADD_FAILURE() << found;
   }
 }
 
@@ -212,12 +212,26 @@ TEST(Tidy, ComparisonsWithTheWordsOfKeysAreFound) {
       "enum OtherType {\n  OTHER_TYPE_WORD = 0;\n}\n"
       "optional string decay_type = 2 [(key) = {default: \"wsd\" words: \"DecayType\"}];\n");
   EXPECT_EQ(words, (std::set<std::string>{"inverse_sqrt", "wsd"}));
+  const SourceFile file{
+      "a.cc",
+      {"if (type == \"wsd\") return 1;", "if (type == \"wsd2\") return 2;",
+       "spec.set_decay_type(\"wsd\");", "return \"inverse_sqrt\" != type;",
+       "  const bool is_wsd = type.has_value() && *type ==", "                      \"wsd\";",
+       "  return std::ranges::count(", "      types, \"wsd\");", "  // type == \"wsd\""}};
+  const std::vector<std::string> expected = {
+      "a.cc:1: if (type == \"wsd\") return 1;", "a.cc:4: return \"inverse_sqrt\" != type;",
+      "a.cc:5: const bool is_wsd = type.has_value() && *type == \"wsd\";",
+      "a.cc:7: return std::ranges::count( types, \"wsd\");"};
+  EXPECT_EQ(MatchingStatements(file, ComparisonWith("\"(" + Joined(words) + ")\"")), expected);
+}
+
+TEST(Tidy, ComparisonsWithTheLettersOfBlocksAreFound) {
   const SourceFile file{"a.cc",
-                        {"if (type == \"wsd\") return 1;", "if (type == \"wsd2\") return 2;",
-                         "spec.set_decay_type(\"wsd\");", "return \"inverse_sqrt\" != type;"}};
-  const std::vector<std::string> expected = {"a.cc:1: if (type == \"wsd\") return 1;",
-                                             "a.cc:4: return \"inverse_sqrt\" != type;"};
-  EXPECT_EQ(MatchingLines(file, ComparisonWith("\"(" + Joined(words) + ")\"")), expected);
+                        {"if (layer.letter ==", "    'A') {", "switch (letter) {",
+                         "  case 'D':", "    return 1;", "}", "spec.set_letter('A');"}};
+  const std::vector<std::string> expected = {"a.cc:1: if (layer.letter == 'A') {",
+                                             "a.cc:4: case 'D': return 1;"};
+  EXPECT_EQ(MatchingStatements(file, ComparisonWith("'A'|'D'")), expected);
 }
 
 // Expects that no product code but the header `list` writes one of the words that it defines.

@@ -1,79 +1,137 @@
 // Checks literal times of a second and more in the product: each derives from --detection-seconds
 // (base/time_limits.h), is an option, or is listed here with its reason.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/tidy/sources.h"
 
 namespace troupe {
 namespace {
 
-namespace fs = std::filesystem;
+struct Exemption {
+  std::string path;
+  std::set<std::string> times;  // as of LongTimes
+  std::string reason;           // the cause of their independence of the detection time
+};
 
-// Files with literal times, and why these do not depend on the detection time.
-const std::map<std::string, std::string> kReasons = {
-    {"base/detection_seconds.h", "The file defines the range of --detection-seconds."},
-    {"base/security/tls_watch.cc", "The files of certificates are read at this interval."},
-    {"base/time_limits.h", "The file derives all times that follow --detection-seconds."},
-    {"cli/client.h", "The limits bound how long a person waits for a call."},
-    {"cli/cluster/liveness.h", "A process of a local cluster has this time to start."},
+const std::vector<Exemption> kExemptions = {
+    {"base/detection_seconds.h",
+     {"kMostDetectionSeconds"},
+     "The file defines the range of --detection-seconds."},
+    {"base/security/insecure_reminder.h",
+     {"kInterval"},
+     "The log repeats the warning at this interval."},
+    {"base/security/tls_watch.cc",
+     {"kReadInterval"},
+     "The files of certificates are read at this interval."},
+    {"base/time_limits.h",
+     {"checkpoint_attempt", "keepalive", "keepalive_answer", "logs", "process_start",
+      "restart_backoff_limit", "start", "startup_allowance", "ticket_window"},
+     "The time follows --detection-seconds, and this is the least that it may be."},
+    {"cli/client.h",
+     {"kCallLimit", "kCheckpointLimit", "kReconnectLimit", "kTraceLimit"},
+     "The limits bound how long a person waits for a call."},
+    {"cli/cluster/liveness.h",
+     {"kStartLimit"},
+     "A process of a local cluster has this time to start."},
     {"cli/cluster/supervisor.cc",
+     {"kCoordinatorStopLimit", "kProbeLimit", "kQuickDeath", "kSuspensionGap", "kWorkerStopLimit"},
      "The supervisor judges the processes of a local cluster by these limits."},
-    {"cli/watch.cc", "`watch` waits this long for a coordinator that is away."},
-    {"cli/cluster_commands.cc", "The limits bound how long a person waits for `up` and `down`."},
+    {"cli/cluster_commands.cc",
+     {"kDownLimit", "kKillLimit", "kListLimit", "kStopLimit", "kUpLimit"},
+     "The limits bound how long a person waits for `up` and `down`."},
+    {"cli/watch.cc",
+     {"kAwayLimit", "kStepLimit"},
+     "`watch` waits this long for a coordinator that is away."},
     {"collective/engine.cc",
+     {"kIdleLimit"},
      "An idle progress thread sleeps at most this long, and events end the sleep."},
+    {"collective/nccl/nccl_environment.h",
+     {"close_limit", "connect_limit", "hang_limit"},
+     "The values are the defaults of options that ranks always state."},
     {"collective/network.cc",
+     {"kDestructionLimit"},
      "The limit is a destructor's last resort; owners call Close with a limit."},
     {"collective/network_options.h",
+     {"hang_limit"},
      "The value is the default of an option that ranks always state."},
-    {"collective/nccl/nccl_environment.h",
-     "The values are the defaults of options that ranks always state."},
-    {"coordinator/service/api_service.cc",
-     "A file system that answers needs less to check a new job's data."},
-    {"coordinator/job/attempts.cc", "A full disk needs pauses between the attempts to save."},
-    {"coordinator/job/deletion.h", "Requests to delete files are repeated at this interval."},
-    {"coordinator/job/group.cc", "A day is the most that a job may ask for."},
-    {"coordinator/faults/hang_limit.cc", "A day is the most that a job may ask for."},
+    {"coordinator/engine/stall_guard.h",
+     {"seconds(1)"},
+     "A shorter gap is a scheduling delay of the host, not a stall."},
+    {"coordinator/faults/hang_limit.cc",
+     {"kLongestSeconds"},
+     "A day is the most that a job may ask for."},
     {"coordinator/faults/host_faults.cc",
+     {"kBurnInAllowance"},
      "A burn-in may need this in addition to the seconds that it computes."},
+    {"coordinator/job/attempts.cc",
+     {"kFirstSaveAgain", "kSaveAgainLimit"},
+     "A full disk needs pauses between the attempts to save."},
+    {"coordinator/job/deletion.h",
+     {"kDeleteAgainInterval"},
+     "Requests to delete files are repeated at this interval."},
+    {"coordinator/job/group.cc", {"kLongestSeconds"}, "A day is the most that a job may ask for."},
+    {"coordinator/job/progress.cc",
+     {"kSkipEventInterval"},
+     "Events report skipped steps at most this often."},
+    {"coordinator/job/timed_checkpoint.cc",
+     {"kTryAgainMax"},
+     "A failed timed checkpoint is repeated after at most this time."},
     {"coordinator/machine/job_removal.cc",
+     {"kKeepEndedInterval", "kLeftFilesLimit", "kRemovalLimit"},
      "Old jobs are looked for at this interval, and their files are deleted in this time."},
-    {"coordinator/job/progress.cc", "Events report skipped steps at most this often."},
-    {"coordinator/service/self_call.cc", "The coordinator calls itself on its own host."},
+    {"coordinator/service/api_service.cc",
+     {"kLookLimit"},
+     "A file system that answers needs less to check a new job's data."},
+    {"coordinator/service/self_call.cc",
+     {"kLimit"},
+     "The coordinator calls itself on its own host."},
     {"coordinator/service/server.cc",
+     {"kHandshakeMs", "kSelfCallLimit"},
      "The limits close connections without a call, and end the coordinator's calls to itself."},
     {"coordinator/service/service_pools.cc",
+     {"kPlanTurnLimit"},
      "A person waits at most this long for a plan to begin."},
-    {"coordinator/engine/stall_guard.h",
-     "A shorter gap is a scheduling delay of the host, not a stall."},
-    {"coordinator/job/timed_checkpoint.cc",
-     "A failed timed checkpoint is repeated after at most this time."},
     {"kernels/cuda/runtime/cuda_device.h",
+     {"wait_limit"},
      "The value is the default of an option that ranks always state."},
     {"worker/daemon/burn_in_actor.h",
+     {"allowance", "stop_limit"},
      "The options bound what a burn-in needs in addition to the seconds that it computes."},
     {"worker/daemon/coordinator_stream.cc",
+     {"kEndLimit"},
      "The limit is a destructor's last resort, for a call that was cancelled."},
     {"worker/daemon/daemon.cc",
+     {"kLeaveMax", "kWaitMax"},
      "The daemon sleeps at most this long, and ends this soon after a signal."},
     {"worker/daemon/session_actor.cc",
+     {"kAlarmMax", "kClaimsInterval"},
      "The actor wakes at this interval for /health and reads the host's core table."},
     {"worker/devices/device_health.h",
+     {"kSameFailure", "kThrottledLimit"},
      "Reports within this time belong to one failure, and shorter throttling costs no speed."},
     {"worker/devices/device_watch.h",
+     {"interval", "kEndLimit"},
      "A GPU is asked at this interval, and its driver has this time to end."},
-    {"worker/main.cc", "--measure-peak and --burn-in run without a cluster."},
-    {"worker/devices/measure_profile.cc", "--measure-peak runs without a cluster."},
-    {"worker/rank/rank_run.h", "A shared folder may show a file of another host this late."},
+    {"worker/devices/measure_profile.cc", {"kLimit"}, "--measure-peak runs without a cluster."},
+    {"worker/main.cc", {"kWaitLimit"}, "--measure-peak and --burn-in run without a cluster."},
+    {"worker/rank/rank_run.h",
+     {"folder_limit"},
+     "A shared folder may show a file of another host this late."},
     {"worker/session/lost_link.cc",
+     {"kLeaveLimit", "kNoteInterval"},
      "The log repeats the reason at this interval, and a stopping daemon waits this long."},
     {"worker/session/lost_link.h",
+     {"kLongestDialBackoff", "kLongestRefusedBackoff"},
      "Pauses between dials are at most this long, and the detection time shortens one."},
 };
 
@@ -82,74 +140,123 @@ const std::set<std::string> kScannedFolders = {"base",        "actor",   "collec
                                                "coordinator", "worker",  "cli",        "interop"};
 
 bool IsProduct(const std::string& path) {
-  const std::string folder = path.substr(0, path.find('/'));
   const bool source = path.ends_with(".cc") || path.ends_with(".h");
-  const bool test = path.ends_with("_test.cc") || path.ends_with("_test.h") ||
-                    path.find("/testing/") != std::string::npos ||
-                    path.find("test_cluster") != std::string::npos ||
+  const bool test = IsTest(path) || path.find("test_cluster") != std::string::npos ||
                     path.starts_with("actor/sim/");
-  return kScannedFolders.contains(folder) && source && !test;
+  return kScannedFolders.contains(TopFolder(path)) && source && !test;
 }
 
 constexpr const char* kWords[] = {"hours", "minutes", "econds", "Ms"};
 
-// Returns whether a line contains a literal time of a second or more.
-bool HasLongTime(const std::string& line) {
-  static const std::regex kUnits(R"(\b(hours|minutes|seconds)(?: k\w+)?[({]\s*[1-9])");
-  static const std::regex kMilliseconds(R"(\bmilliseconds(?: k\w+)?[({]\s*[1-9]\d{3})");
-  static const std::regex kNamed(
-      R"(\bk\w*(Seconds = [1-9][\d.]*|(Ms|Milliseconds) = [1-9]\d{3,});)");
-  // Regular expressions are slow; most lines contain no time at all.
-  const bool has_unit = std::any_of(std::begin(kWords), std::end(kWords), [&](const char* word) {
-    return line.find(word) != std::string::npos;
-  });
-  if (!has_unit || line.find("//") < line.find_first_not_of(' ') + 1) return false;
-  return std::regex_search(line, kUnits) || std::regex_search(line, kMilliseconds) ||
-         std::regex_search(line, kNamed);
-}
-
-std::map<std::string, std::string> FilesWithLongTimes() {
-  std::map<std::string, std::string> found;  // path → the first such line
-  for (const std::string& folder : kScannedFolders) {
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      const std::string path = entry.path().generic_string();
-      if (!IsProduct(path)) continue;
-      std::ifstream in(entry.path());
-      for (std::string line; std::getline(in, line);) {
-        if (HasLongTime(line)) found.emplace(path, line);
+// Returns a name for each literal time of a second or more in a statement: the constant or member
+// that it initialises, such as "kLimit", else the literal: "seconds(5)".
+std::vector<std::string> LongTimes(const std::string& statement) {
+  // The groups of each form: the unit, the constant, the number.
+  static const std::regex kForms[] = {
+      std::regex(R"(\b(hours|minutes|seconds)(?: (k\w+))?[({]\s*([1-9][\d.']*))"),
+      std::regex(R"(\b(milliseconds)(?: (k\w+))?[({]\s*([1-9][\d']{3,}))"),
+      std::regex(R"(\b()(k\w*Seconds) = ([1-9][\d.']*);)"),
+      std::regex(R"(\b()(k\w*(?:Ms|Milliseconds)) = ([1-9][\d']{3,});)")};
+  static const std::regex kAssigned(R"((\w+) =(?!=))");
+  std::vector<std::string> times;
+  // Regular expressions are slow; most statements contain no time at all.
+  const bool has_unit = std::ranges::any_of(
+      kWords, [&](const char* word) { return statement.find(word) != std::string::npos; });
+  if (!has_unit) return times;
+  for (const std::regex& form : kForms) {
+    for (std::sregex_iterator it(statement.begin(), statement.end(), form), end; it != end; ++it) {
+      const std::vector<std::string> assigned = Matches(it->prefix(), kAssigned);
+      if ((*it)[2].matched) {
+        times.push_back((*it)[2]);
+      } else if (!assigned.empty()) {
+        times.push_back(assigned.back());
+      } else {
+        times.push_back((*it)[1].str() + "(" + (*it)[3].str() + ")");
       }
     }
   }
-  return found;
+  return times;
+}
+
+// The lines of each time, as "path name".
+using Times = std::map<std::string, std::vector<size_t>>;
+
+void AddTimes(const SourceFile& file, Times* times) {
+  for (const Statement& statement : Statements(file)) {
+    for (const std::string& name : LongTimes(statement.text))
+      (*times)[file.path + " " + name].push_back(statement.line);
+  }
+}
+
+// Returns a line for each time without an exemption of its own, and for each exemption without a
+// time.
+std::vector<std::string> Differences(const Times& found, const std::set<std::string>& exempted) {
+  std::vector<std::string> differences;
+  for (const auto& [name, lines] : found) {
+    if (!exempted.contains(name)) {
+      differences.push_back(fmt::format(
+          "{} in line {}: derive it in base/time_limits.h, make it an option, or give a reason "
+          "here",
+          name, lines.front()));
+    } else if (lines.size() > 1) {
+      differences.push_back(
+          fmt::format("{} in lines {}: give each of them a name", name, fmt::join(lines, ", ")));
+    }
+  }
+  for (const std::string& name : exempted) {
+    if (!found.contains(name)) differences.push_back(name + " is no such time any more");
+  }
+  return differences;
 }
 
 TEST(TimeConstants, AreFoundInAllTheirForms) {
-  for (const char* const line :
-       {"constexpr Duration kLimit = std::chrono::seconds(2);", "constexpr seconds kUpLimit{60};",
-        "constexpr auto kX = minutes(10);", "constexpr int kKeepaliveMs = 10000;",
-        "std::chrono::milliseconds(1500)", "constexpr double kLongestSeconds = 86400;"}) {
-    EXPECT_TRUE(HasLongTime(line)) << line;
-  }
-  for (const char* const line :
-       {"milliseconds(20)", "FromSeconds(limit)", "set_seconds(0.5)", "  // seconds(5) of it",
+  const std::vector<std::pair<std::string, std::string>> times = {
+      {"constexpr Duration kLimit = std::chrono::seconds(2);", "kLimit"},
+      {"constexpr seconds kUpLimit{60};", "kUpLimit"},
+      {"constexpr auto kX = minutes(10);", "kX"},
+      {"constexpr int kKeepaliveMs = 10000;", "kKeepaliveMs"},
+      {"Wait(std::chrono::milliseconds(1500));", "milliseconds(1500)"},
+      {"if (a == b && !Wait(left, seconds{5})) {", "seconds(5)"},
+      {"Options options{.first = seconds(x), .second = std::max(y, seconds(7))};", "second"},
+      {"constexpr double kLongestSeconds = 86400;", "kLongestSeconds"}};
+  for (const auto& [statement, name] : times)
+    EXPECT_EQ(LongTimes(statement), std::vector<std::string>{name}) << statement;
+  for (const char* const statement :
+       {"milliseconds(20)", "FromSeconds(limit)", "set_seconds(0.5)",
         "kSlowestBytesPerSecond = 50e6", "constexpr double kRoundSeconds = 5e-3;",
         "kMinPingIntervalMs = 100;"}) {
-    EXPECT_FALSE(HasLongTime(line)) << line;
+    EXPECT_TRUE(LongTimes(statement).empty()) << statement;
   }
 }
 
+TEST(TimeConstants, AreExemptedOneByOne) {
+  Times found;
+  AddTimes({"a.cc",
+            {"constexpr Duration kLimit = seconds(2);", "  // seconds(5) of it",
+             "constexpr Duration kVeryLongName =", "    std::chrono::seconds(60);",
+             "void F() { Wait(seconds(5)); }", "void G() { Wait(seconds(5)); }"}},
+           &found);
+  const std::vector<std::string> expected = {
+      "a.cc kVeryLongName in line 3: derive it in base/time_limits.h, make it an option, or give a "
+      "reason here",
+      "a.cc seconds(5) in lines 5, 6: give each of them a name",
+      "a.cc kGone is no such time any more"};
+  EXPECT_EQ(Differences(found, {"a.cc kGone", "a.cc kLimit", "a.cc seconds(5)"}), expected);
+}
+
 TEST(TimeConstants, FollowTheDetectionTimeOrHaveAReason) {
-  const std::map<std::string, std::string> found = FilesWithLongTimes();
-  EXPECT_TRUE(found.contains("base/time_limits.h")) << "run in the root of the repository";
-  for (const auto& [path, line] : found) {
-    EXPECT_TRUE(kReasons.contains(path))
-        << path << ": `" << line
-        << "`: derive it in base/time_limits.h, make it an option, or give a reason here";
+  Times found;
+  for (const SourceFile& file : Sources()) {
+    if (IsProduct(file.path)) AddTimes(file, &found);
   }
-  for (const auto& [path, reason] : kReasons) {
-    EXPECT_TRUE(found.contains(path)) << path << " has no such time any more";
-    EXPECT_TRUE(reason.ends_with('.')) << path << ": the reason is no sentence: " << reason;
+  ASSERT_FALSE(found.empty()) << "run in the root of the repository";
+  std::set<std::string> exempted;
+  for (const Exemption& exemption : kExemptions) {
+    EXPECT_TRUE(exemption.reason.ends_with('.'))
+        << exemption.path << ": the reason is no sentence: " << exemption.reason;
+    for (const std::string& time : exemption.times) exempted.insert(exemption.path + " " + time);
   }
+  for (const std::string& difference : Differences(found, exempted)) ADD_FAILURE() << difference;
 }
 
 }  // namespace
