@@ -12,7 +12,7 @@ namespace troupe {
 
 // The chain of an audit log, up to its first error.
 struct AuditedFile {
-  AuditHead head;  // of the last record that follows all the others
+  AuditHead head;  // the last record before the error
   Status error;    // DATA_LOSS with the number of the line, or OK
 };
 
