@@ -4,6 +4,7 @@
 #define TROUPE_BASE_CLOCK_H_
 
 #include <chrono>
+#include <cstdint>
 
 namespace troupe {
 
@@ -25,6 +26,9 @@ class SystemClock final : public Clock {
   MonotonicTime Now() const override;
   int64_t WallNanoseconds() const override;
 };
+
+// Seconds since the Unix epoch.
+inline int64_t WallSeconds(const Clock& clock) { return clock.WallNanoseconds() / 1'000'000'000; }
 
 inline double ToSeconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();

@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/flag_parser.h"
+#include "base/security/certificate.h"
+#include "base/security/credentials.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/running_clusters.h"
@@ -35,18 +38,42 @@ StatusOr<std::string> AddressOfCluster(const std::string& folder) {
   return cluster->coordinator_address;
 }
 
+StatusOr<TlsFiles> UsableTlsFiles(const std::string& directory) {
+  const int64_t now_seconds = WallSeconds(SystemClock());
+  auto files = CheckTlsDirectory(directory, now_seconds);
+  if (files.ok()) return files;
+  // The files are in order, but the coordinator would not accept a certificate that has expired.
+  const auto contents = ReadTlsContents(TlsFilesIn(directory));
+  if (!contents.ok()) return files;
+  const auto certificate = ReadCertificate(contents->certificate);
+  if (!certificate.ok() || CheckValidAt(*certificate, now_seconds).ok()) return files;
+  return OfCoordinator(Unavailable("{}", Message(files.status())));
+}
+
 }  // namespace
 
-StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
-  if (const auto& address = line.Get(kCoordinatorFlag)) {
-    TROUPE_RETURN_IF_ERROR(CheckHostPort(kCoordinatorFlag.name, *address, 1));
-    return *address;
-  }
-  if (const auto& folder = line.Get(kLocalClusterFlag)) return AddressOfCluster(*folder);
-  if (const char* address = std::getenv("TROUPE_COORDINATOR"); address != nullptr && *address) {
-    TROUPE_RETURN_IF_ERROR(CheckHostPort("TROUPE_COORDINATOR", address, 1));
-    return std::string(address);
-  }
+StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line) {
+  const auto& tls = line.Get(kTlsDirFlag);
+  if (tls && tls->empty()) return InvalidArgument("{} is empty", kTlsDirFlag.name);
+  const auto environment = [](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+  const auto remote = [&](const char* from,
+                          const std::string& address) -> StatusOr<CoordinatorEndpoint> {
+    TROUPE_RETURN_IF_ERROR(CheckHostPort(from, address, 1));
+    return CoordinatorEndpoint{address, tls ? tls : environment("TROUPE_TLS_DIR")};
+  };
+  const auto local = [&](const std::string& folder) -> StatusOr<CoordinatorEndpoint> {
+    TROUPE_ASSIGN_OR_RETURN(std::string address, AddressOfCluster(folder));
+    return CoordinatorEndpoint{std::move(address), tls};
+  };
+  if (const auto& address = line.Get(kCoordinatorFlag))
+    return remote(kCoordinatorFlag.name, *address);
+  if (const auto& folder = line.Get(kLocalClusterFlag)) return local(*folder);
+  if (const auto address = environment("TROUPE_COORDINATOR"))
+    return remote("TROUPE_COORDINATOR", *address);
   const std::vector<std::string> running = RunningClusters();
   if (running.empty()) {
     return OfCoordinator(Unavailable(
@@ -57,7 +84,7 @@ StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
     fmt::print(stderr, "{} local clusters are running; this command uses the newest, in {}\n",
                running.size(), running.front());
   }
-  return AddressOfCluster(running.front());
+  return local(running.front());
 }
 
 bool IsLocalAddress(const std::string& address) {
@@ -81,13 +108,16 @@ Status FromGrpcStatus(const grpc::Status& status) {
 }
 
 StatusOr<Client> Client::Make(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(std::string address, CoordinatorAddress(line));
-  return At(std::move(address));
+  TROUPE_ASSIGN_OR_RETURN(CoordinatorEndpoint endpoint, FindCoordinator(line));
+  if (!endpoint.tls) return At(std::move(endpoint.address));
+  TROUPE_ASSIGN_OR_RETURN(const TlsFiles files, UsableTlsFiles(*endpoint.tls));
+  return At(std::move(endpoint.address), files);
 }
 
-Client Client::At(std::string address) {
+Client Client::At(std::string address, const std::optional<TlsFiles>& tls) {
   Client client;
   client.address_ = std::move(address);
+  client.has_tls_ = tls.has_value();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
@@ -96,8 +126,9 @@ Client Client::At(std::string address) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // The coordinator limits the bytes of a trace.
   arguments.SetMaxReceiveMessageSize(-1);
-  client.channel_ =
-      grpc::CreateCustomChannel(client.address_, grpc::InsecureChannelCredentials(), arguments);
+  client.channel_ = grpc::CreateCustomChannel(
+      client.address_, tls ? TlsChannelCredentialsOf(*tls) : grpc::InsecureChannelCredentials(),
+      arguments);
   client.jobs_ = v1::JobService::NewStub(client.channel_);
   client.plans_ = v1::PlanService::NewStub(client.channel_);
   client.checkpoints_ = v1::CheckpointService::NewStub(client.channel_);
@@ -107,7 +138,10 @@ Client Client::At(std::string address) {
 
 Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
   if (channel_->WaitForConnected(std::chrono::system_clock::now() + limit)) return OkStatus();
-  return OfCoordinator(Unavailable("cannot reach the coordinator at {}", address_));
+  return OfCoordinator(Unavailable("cannot reach the coordinator at {}, {}", address_,
+                                   has_tls_
+                                       ? "or its certificate or this command's is not accepted"
+                                       : "or it accepts only connections with TLS (--tls-dir)"));
 }
 
 void Client::PauseBeforeRepeat() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }

@@ -9,18 +9,28 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/security/tls_files.h"
 #include "base/status.h"
 #include "cli/command_line.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
 
-// Returns the address of the coordinator: --coordinator, else that of the cluster in --data-dir,
-// else TROUPE_COORDINATOR, else that of this user's newest local cluster. UNAVAILABLE if there is
-// none of these or no cluster is up in --data-dir, INVALID_ARGUMENT if it is not HOST:PORT.
-StatusOr<std::string> CoordinatorAddress(const CommandLine& line);
+// A coordinator that a command is to call.
+struct CoordinatorEndpoint {
+  std::string address;             // HOST:PORT
+  std::optional<std::string> tls;  // directory of the TLS files; absent: without TLS
+};
+
+// Returns the coordinator of the command: --coordinator, else that of the cluster in --data-dir,
+// else TROUPE_COORDINATOR, else that of this user's newest local cluster; and --tls-dir, else
+// TROUPE_TLS_DIR unless it is that of a local cluster, which has no certificates. UNAVAILABLE if
+// there is no coordinator or no cluster is up in --data-dir, INVALID_ARGUMENT if the address is not
+// HOST:PORT.
+StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line);
 
 // Returns whether `address` is this machine, so that paths in a request refer to its files.
 bool IsLocalAddress(const std::string& address);
@@ -39,10 +49,12 @@ class Client {
   // A supervised coordinator is back within a second; an unsupervised one gets this long.
   static constexpr std::chrono::seconds kReconnectLimit{5};
 
-  // Makes a client of CoordinatorAddress(line), with its errors.
+  // Makes a client of FindCoordinator(line), with its errors. INVALID_ARGUMENT if the TLS files are
+  // not usable; UNAVAILABLE of the coordinator if it would not accept the certificate, because it
+  // is not valid now.
   static StatusOr<Client> Make(const CommandLine& line);
   // Makes a client of the coordinator at `address`, HOST:PORT.
-  static Client At(std::string address);
+  static Client At(std::string address, const std::optional<TlsFiles>& tls = {});
 
   const std::string& address() const { return address_; }
   v1::JobService::Stub& jobs() { return *jobs_; }
@@ -83,6 +95,7 @@ class Client {
   static std::chrono::milliseconds Remaining(std::chrono::steady_clock::time_point end);
 
   std::string address_;
+  bool has_tls_ = false;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PlanService::Stub> plans_;

@@ -12,7 +12,7 @@ namespace {
 std::vector<AnyFlag> ClusterFlags(ClusterUse use) {
   switch (use) {
     case ClusterUse::kCoordinator:
-      return {&kCoordinatorFlag, &kLocalClusterFlag};
+      return {&kCoordinatorFlag, &kLocalClusterFlag, &kTlsDirFlag};
     case ClusterUse::kFolder:
       return {&kDataDirFlag};
     case ClusterUse::kNone:

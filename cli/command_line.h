@@ -74,7 +74,7 @@ class CommandLine {
 
 // The part of a cluster that a command needs, which adds flags to its list.
 enum class ClusterUse {
-  kCoordinator,  // it calls the coordinator: kCoordinatorFlag, kLocalClusterFlag
+  kCoordinator,  // it calls the coordinator: kCoordinatorFlag, kLocalClusterFlag, kTlsDirFlag
   kFolder,       // it works on a local cluster: kDataDirFlag
   kNone,
 };
@@ -84,6 +84,10 @@ inline constexpr TextFlag kCoordinatorFlag{
     "the coordinator (default: TROUPE_COORDINATOR, else the newest local cluster)"};
 inline constexpr TextFlag kLocalClusterFlag{
     "--data-dir", "DIR", "the coordinator of the local cluster in DIR (`troupe up`)"};
+inline constexpr TextFlag kTlsDirFlag{
+    "--tls-dir", "DIR",
+    "directory with ca.pem, cert.pem and key.pem, for a coordinator with TLS (default: "
+    "TROUPE_TLS_DIR, unless the coordinator is that of a local cluster)"};
 inline constexpr TextFlag kDataDirFlag{"--data-dir", "DIR", "folder of the local cluster", true};
 
 struct Command {

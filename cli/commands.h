@@ -18,6 +18,8 @@ std::vector<Command> CheckpointCommands();  // checkpoints list create show veri
 std::vector<Command> InteropCommands();     // checkpoints import export
 std::vector<Command> CatalogCommands();     // checkpoints diff pin unpin rebuild-catalog
 std::vector<Command> ClusterCommands();     // up down supervise
+std::vector<Command> AuditCommands();       // audit verify
+std::vector<Command> CertsCommands();       // certs init, certs issue
 
 }  // namespace troupe
 

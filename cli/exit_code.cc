@@ -23,6 +23,7 @@ ExitCode ExitCodeOf(const Status& status) {
     case StatusCode::kAlreadyExists:
       return ExitCode::kUsage;
     case StatusCode::kUnavailable:
+    case StatusCode::kUnauthenticated:
       return of_coordinator ? ExitCode::kUnreachable : ExitCode::kUsage;
     case StatusCode::kNotFound:
       return of_coordinator ? ExitCode::kNotFound : ExitCode::kUsage;

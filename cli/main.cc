@@ -9,8 +9,9 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> commands;
-  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands,
-                    DataCommands, CheckpointCommands, CatalogCommands, InteropCommands}) {
+  for (auto list :
+       {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands, DataCommands,
+        CheckpointCommands, CatalogCommands, InteropCommands, CertsCommands, AuditCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;
@@ -24,8 +25,8 @@ std::string Overview(const std::vector<Command>& commands) {
          "standard error.\n\n"
          "Exit codes: 0 done, 1 the job or check failed or the command cannot be done now,\n"
          "2 usage or bad input (also a file or folder that is missing or cannot be used),\n"
-         "3 the coordinator cannot be reached, 4 it knows no such job or checkpoint, "
-         "130 interrupted.\n";
+         "3 the coordinator cannot be reached or does not accept this command's certificate,\n"
+         "4 it knows no such job or checkpoint, 130 interrupted.\n";
 }
 
 // Returns the help lines of the two-word commands that begin with `word`; empty if there are none.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/descriptor_limit.h"
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
@@ -18,6 +19,8 @@
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/security/insecure_reminder.h"
+#include "base/security/security_flags.h"
 #include "coordinator/service/server.h"
 
 namespace troupe {
@@ -30,11 +33,20 @@ constexpr char kUsage[] = "troupe-coordinator --listen HOST:PORT --data-dir DIR 
 constexpr char kFooter[] =
     R"(Once it serves, it prints one line:
 {"address":"HOST:PORT","metrics":"http://HOST:PORT/metrics","pid":N}
+With --insecure the line also has "insecure":true.
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory,
 or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen on an address.)";
 
-void AddFlags(FlagParser& parser, ServerOptions* options, LogLimit* log) {
+struct Flags {
+  ServerOptions server;
+  SecurityFlags security;
+  LogLimit log{.bytes = 0};
+};
+
+void AddFlags(FlagParser& parser, Flags* flags) {
+  ServerOptions* const options = &flags->server;
+  LogLimit* const log = &flags->log;
   parser.AddText({.name = "--listen",
                   .value = "HOST:PORT",
                   .help = "address of the API and of the workers' sessions; port 0 selects a free "
@@ -72,27 +84,48 @@ void AddFlags(FlagParser& parser, ServerOptions* options, LogLimit* log) {
       {1, 1e7}, &options->blame_half_life_seconds);
 }
 
+Status CheckFlags(Flags* flags) {
+  ServerOptions& options = flags->server;
+  if (options.data_directory.empty()) return InvalidArgument("--data-dir is empty");
+  TROUPE_RETURN_IF_ERROR(CheckHostPort("--listen", options.listen, 0));
+  if (!options.metrics_listen.empty())
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", options.metrics_listen, 0));
+  const FlagAddress addresses[] = {{"--listen", options.listen},
+                                   {"--metrics-listen", options.metrics_listen}};
+  TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
+                                                          addresses, WallSeconds(SystemClock())));
+  options.insecure = flags->security.insecure;
+  return ArmFailpointsFromEnvironment();
+}
+
+// Returns the first of `signals` that arrives.
+int WaitForSignal(const sigset_t& signals, bool insecure) {
+  InsecureReminder reminder("coordinator", insecure);
+  const timespec interval{.tv_sec = 60, .tv_nsec = 0};
+  while (true) {
+    reminder.RemindAt(SystemClock().Now());
+    const int signal_number = sigtimedwait(&signals, nullptr, &interval);
+    if (signal_number > 0) return signal_number;
+  }
+}
+
 int Main(int argc, char** argv) {
-  ServerOptions options;
-  options.listen.clear();
-  LogLimit log{.bytes = 0};
+  Flags flags;
+  flags.server.listen.clear();
   FlagParser parser({.name = "troupe-coordinator",
                      .usage = kUsage,
                      .summary = "Plans, places and tracks the jobs of one cluster.",
                      .footer = kFooter});
-  AddFlags(parser, &options, &log);
-  const std::optional<int> ended = parser.ParseMain(argc, argv, [&]() -> Status {
-    if (options.data_directory.empty()) return InvalidArgument("--data-dir is empty");
-    TROUPE_RETURN_IF_ERROR(CheckHostPort("--listen", options.listen, 0));
-    if (!options.metrics_listen.empty())
-      TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", options.metrics_listen, 0));
-    return ArmFailpointsFromEnvironment();
-  });
+  AddFlags(parser, &flags);
+  AddSecurityFlags(parser, Role::kCoordinator, &flags.security);
+  const std::optional<int> ended =
+      parser.ParseMain(argc, argv, [&flags] { return CheckFlags(&flags); });
   if (ended) return *ended;
-  LimitLog(log);
+  ServerOptions& options = flags.server;
+  LimitLog(flags.log);
   options.descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
-  // Every thread inherits the mask; only sigwait below receives these signals.
+  // Every thread inherits the mask; only WaitForSignal receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -113,14 +146,13 @@ int Main(int argc, char** argv) {
           ? std::string()
           : fmt::format("http://{}:{}/metrics", options.metrics_listen.substr(0, metrics_colon),
                         (*server)->metrics_port());
-  const nlohmann::ordered_json ready = {
+  nlohmann::ordered_json ready = {
       {"address", (*server)->address()}, {"metrics", metrics}, {"pid", getpid()}};
+  if (options.insecure) ready["insecure"] = true;
   fmt::print("{}\n", ready.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   std::fflush(stdout);
   LogInfo("coordinator", "listens on {}", (*server)->address());
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
-  LogInfo("coordinator", "stops after signal {}", signal_number);
+  LogInfo("coordinator", "stops after signal {}", WaitForSignal(signals, options.insecure));
   (*server)->Stop();
   // Everything is on disk. The metrics' HTTP server would take two seconds to stop.
   std::_Exit(0);

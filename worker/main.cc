@@ -25,6 +25,7 @@
 #include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/security/security_flags.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
 #include "plan/device/device_traits.h"
@@ -70,6 +71,8 @@ struct Flags {
   std::string log_directory;
   LogLimit log;
   std::string metrics_listen;
+  SecurityFlags security;
+  std::optional<TlsFiles> tls;  // those of --tls-dir
   std::string core_directory;
   std::string nvml = kNvmlLibrary;
   bool measure_peak = false;
@@ -130,6 +133,7 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
   parser.AddText({"--metrics-listen", "HOST:PORT",
                   "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
                  &flags->metrics_listen);
+  AddSecurityFlags(parser, Role::kWorker, &flags->security);
   parser.AddText({"--core-dir", "DIR",
                   "directory in which the daemons of one host record the cores of their ranks, so "
                   "that ranks of different jobs use different cores where there are enough "
@@ -165,6 +169,17 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
                    });
 }
 
+// Reads the TLS files, and checks the addresses that the worker dials and listens on.
+Status CheckSecurity(Flags* flags) {
+  const FlagAddress addresses[] = {{"--coordinator", flags->coordinator},
+                                   {"--metrics-listen", flags->metrics_listen}};
+  TROUPE_ASSIGN_OR_RETURN(flags->tls, CheckSecurityFlags(flags->security, Role::kWorker, addresses,
+                                                         WallSeconds(SystemClock())));
+  if (!flags->tls || flags->tls->identity.name == flags->name) return OkStatus();
+  return InvalidArgument("--name is \"{}\", but {} is the certificate of {}", flags->name,
+                         flags->tls->certificate, ToUri(flags->tls->identity));
+}
+
 // Fills defaults that depend on the environment or on other flags, and checks what each form of the
 // command requires.
 Status CompleteFlags(Flags* flags) {
@@ -187,7 +202,7 @@ Status CompleteFlags(Flags* flags) {
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", flags->coordinator, 1));
   if (!flags->metrics_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", flags->metrics_listen, 0));
-  return OkStatus();
+  return CheckSecurity(flags);
 }
 
 // Returns an absolute path, so that a rank's working directory does not matter.
@@ -376,6 +391,8 @@ int Main(int argc, char** argv) {
 
   StatusOr<session::Config> config = MakeConfig(flags);
   const StatusOr<int> code = config.ok() ? RunDaemon({.coordinator = flags.coordinator,
+                                                      .tls = flags.tls,
+                                                      .insecure = flags.security.insecure,
                                                       .metrics_listen = flags.metrics_listen,
                                                       .session = *std::move(config),
                                                       .executable = "/proc/self/exe",

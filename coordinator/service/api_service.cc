@@ -8,6 +8,7 @@
 
 #include "coordinator/job/resume.h"
 #include "coordinator/machine/views.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/call_reactor.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/grpc_status.h"
@@ -51,6 +52,17 @@ Status CheckSize(const Request& request) {
   if (bytes <= kMaxRequestBytes) return OkStatus();
   return ResourceExhausted("the request has {} bytes, above the limit of {}", bytes,
                            kMaxRequestBytes);
+}
+
+// Checks the size of a call that changes something, and records it. Returns false if it has ended
+// the call with an error instead.
+template <typename Request>
+bool AdmitChange(AuditLog* audit, const grpc::CallbackServerContext& context, std::string_view rpc,
+                 const Request& request, const std::string& target, CallReactor* reactor) {
+  Status admitted = CheckSize(request);
+  if (admitted.ok()) admitted = RecordChange(audit, context, rpc, target);
+  if (!admitted.ok()) reactor->FinishWith(admitted);
+  return admitted.ok();
 }
 
 // Calls to be sent to the machine, with the plans prepared for them.
@@ -174,10 +186,9 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      const v1::CreateJobRequest* request,
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (const Status size = CheckSize(*request); !size.ok()) {
-    reactor->FinishWith(size);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CreateJob", *request,
+                   request->job().name(), reactor))
     return reactor;
-  }
   const auto call = std::make_shared<Creation>();
   call->request = *request;
   reactor->CallAfter(
@@ -228,6 +239,9 @@ grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext
                                                      const v1::CancelJobRequest* request,
                                                      v1::CancelJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CancelJob", *request, request->name(),
+                   reactor))
+    return reactor;
   reactor->Call(MakeEvent<CancelJobCall>(*request), FillJob(response));
   return reactor;
 }
@@ -236,6 +250,9 @@ grpc::ServerUnaryReactor* JobServiceShell::DeleteJob(grpc::CallbackServerContext
                                                      const v1::DeleteJobRequest* request,
                                                      v1::DeleteJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/DeleteJob", *request, request->name(),
+                   reactor))
+    return reactor;
   reactor->Call(MakeEvent<DeleteJobCall>(*request), FillJob(response));
   return reactor;
 }
@@ -244,10 +261,9 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
                                                      const v1::ResumeJobRequest* request,
                                                      v1::ResumeJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (const Status size = CheckSize(*request); !size.ok()) {
-    reactor->FinishWith(size);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/ResumeJob", *request, request->name(),
+                   reactor))
     return reactor;
-  }
   const auto call = std::make_shared<Resumption>();
   call->request = *request;
   reactor->CallAfter(
@@ -333,6 +349,9 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::CreateCheckpoint(
     grpc::CallbackServerContext* context, const v1::CreateCheckpointRequest* request,
     v1::CreateCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/CreateCheckpoint", *request,
+                   request->job(), reactor))
+    return reactor;
   reactor->Call(MakeEvent<CreateCheckpointCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
     return OkStatus();
@@ -344,6 +363,9 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::PinCheckpoint(
     grpc::CallbackServerContext* context, const v1::PinCheckpointRequest* request,
     v1::PinCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/PinCheckpoint", *request,
+                   request->job(), reactor))
+    return reactor;
   reactor->Call(MakeEvent<PinCheckpointCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
     return OkStatus();
@@ -355,6 +377,9 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::LiftQuarantine(
     grpc::CallbackServerContext* context, const v1::LiftQuarantineRequest* request,
     v1::LiftQuarantineResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/LiftQuarantine", *request,
+                   request->path(), reactor))
+    return reactor;
   reactor->Call(MakeEvent<LiftQuarantineCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
     return OkStatus();
@@ -366,10 +391,9 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
                                                              const v1::RebuildJobRequest* request,
                                                              v1::RebuildJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (const Status size = CheckSize(*request); !size.ok()) {
-    reactor->FinishWith(size);
+  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/RebuildJob", *request,
+                   request->job().name(), reactor))
     return reactor;
-  }
   const auto call = std::make_shared<Rebuilding>();
   call->request = *request;
   reactor->CallAfter(

@@ -10,6 +10,7 @@
 #include "actor/work_pool.h"
 #include "base/limited_calls.h"
 #include "base/store/store.h"
+#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/service_pools.h"
@@ -17,16 +18,18 @@
 
 namespace troupe {
 
-// All services are thread-safe. `engine` and `store` must outlive them and their calls.
+// All services are thread-safe. `engine`, `store` and `audit` must outlive them and their calls.
+// Calls that change something are recorded in `audit`, unless it is null.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
   // `check_files` is called for each new job, on a thread on which it may block.
   JobServiceShell(Engine& engine, const Store& store, ServicePools pools,
-                  CheckFiles check_files = CheckJobFiles)
+                  CheckFiles check_files = CheckJobFiles, AuditLog* audit = nullptr)
       : engine_(engine),
         store_(store),
         pools_(std::move(pools)),
-        check_files_(std::move(check_files)) {}
+        check_files_(std::move(check_files)),
+        audit_(audit) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -62,6 +65,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   const Store& store_;
   const ServicePools pools_;
   const CheckFiles check_files_;
+  AuditLog* const audit_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };
@@ -80,8 +84,8 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  CheckpointServiceShell(Engine& engine, WorkPool plans)
-      : engine_(engine), plans_(std::move(plans)) {}
+  CheckpointServiceShell(Engine& engine, WorkPool plans, AuditLog* audit = nullptr)
+      : engine_(engine), plans_(std::move(plans)), audit_(audit) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
@@ -104,6 +108,7 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
  private:
   Engine& engine_;
   const WorkPool plans_;
+  AuditLog* const audit_;
 };
 
 class ClusterServiceShell final : public v1::ClusterService::CallbackService {

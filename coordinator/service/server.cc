@@ -17,7 +17,11 @@
 #include "base/log.h"
 #include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
+#include "base/security/credentials.h"
+#include "base/security/listen_policy.h"
 #include "base/store/rocksdb_store.h"
+#include "coordinator/access/access_processor.h"
+#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/connection_acceptor.h"
@@ -39,6 +43,8 @@ constexpr int kMinPingIntervalMs = 100;
 constexpr int kActorThreads = 1 + kPoolWorkers + 1;
 constexpr size_t kMostActors = 16;
 
+constexpr char kAuditFile[] = "audit.log";  // in the data directory
+
 // Calls and streams of one connection at a time.
 constexpr int kMaxStreams = 256;
 // Memory limit for all messages in flight.
@@ -46,6 +52,8 @@ constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 // A connection that does not become HTTP/2 is closed, as is one without a call.
 constexpr int kHandshakeMs = 10000;
 constexpr int kIdleConnectionMs = 15 * 60 * 1000;
+// With TLS, later calls use a new connection, made with the certificate that the client has then.
+constexpr int kMostConnectionAgeMs = 10 * 60 * 1000;
 
 Duration SelfCallInterval(const ServerOptions& options) {
   return FromSeconds(std::clamp(options.detection_seconds / 3, 0.1, 1.0));
@@ -79,12 +87,13 @@ int Milliseconds(Duration duration) {
 }
 
 // Sets the limits of connections, streams and messages.
-void SetLimits(const TimeLimits& limits, grpc::ServerBuilder* builder) {
+void SetLimits(const TimeLimits& limits, bool has_tls, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder->SetResourceQuota(grpc::ResourceQuota("coordinator").Resize(kMaxMessageBytes));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  if (has_tls) builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kMostConnectionAgeMs);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
   // Keepalive detects a watcher that has lost its host.
@@ -102,6 +111,7 @@ struct Server::Parts {
   SystemClock clock;
   Metrics metrics;
   std::unique_ptr<RocksDbStore> store;
+  std::unique_ptr<AuditLog> audit;
   std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobServiceShell> jobs;
@@ -171,6 +181,16 @@ struct Server::Parts {
     return Engine::Start(std::move(engine));
   }
 
+  // Makes the credentials of connections: with TLS, they check every call.
+  std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const ServerOptions& options) {
+    if (!options.tls) return grpc::InsecureServerCredentials();
+    std::shared_ptr<grpc::ServerCredentials> credentials = TlsServerCredentialsOf(*options.tls);
+    const bool reflects = options.insecure || IsLoopbackHost(host);
+    credentials->SetAuthMetadataProcessor(
+        std::make_shared<AccessProcessor>(options.tls->identity.cluster, reflects, clock, *audit));
+    return credentials;
+  }
+
   // The age of the older of the two signs of life.
   std::chrono::duration<double> HealthAge() const {
     return std::max(acceptor->Age(), self_calls->answered.Age());
@@ -187,6 +207,9 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   PosixFileSystem files;
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
+  TROUPE_ASSIGN_OR_RETURN(
+      parts->audit, AuditLog::Open(JoinPath(options.data_directory, kAuditFile), parts->clock));
+  parts->metrics.Set(metric::kInsecure, options.insecure ? 1 : 0);
   parts->StartActors(options.on_failure);
   TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnServicePools(*parts->actors));
   TimeLimits limits = MakeTimeLimits(options.detection_seconds);
@@ -194,19 +217,22 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
   TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
   Engine& running = *parts->engine;
-  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools);
+  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools, CheckJobFiles,
+                                                  parts->audit.get());
   parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans);
-  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running, pools.plans);
+  parts->checkpoints =
+      std::make_unique<CheckpointServiceShell>(running, pools.plans, parts->audit.get());
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
-  parts->sessions = std::make_unique<SessionService>(running);
+  parts->sessions =
+      std::make_unique<SessionService>(running, kMostWaitingMessages, parts->audit.get());
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  SetLimits(limits, &builder);
+  SetLimits(limits, options.tls.has_value(), &builder);
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      parts->MakeCredentials(options));
   builder.RegisterService(parts->jobs.get());
   builder.RegisterService(parts->plans.get());
   builder.RegisterService(parts->checkpoints.get());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/security/tls_files.h"
 #include "base/status.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/planner.h"
@@ -20,6 +21,10 @@ struct ServerOptions {
   double detection_seconds = 3;
   // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
   std::optional<double> blame_half_life_seconds;
+  // With TLS, every caller needs a certificate, and may call what the role in it may (access.h).
+  // REQUIRES: the files are those of a coordinator.
+  std::optional<TlsFiles> tls;
+  bool insecure = false;        // the user insists on listening off the loopback without TLS
   int descriptor_limit = 1024;  // this process's limit: bounds the connections
   Planner planner = MakePlanner();
   KeepEnded keep_ended;                           // by default all

@@ -3,13 +3,20 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "coordinator/access/access.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/grpc_status.h"
 
 namespace troupe {
 namespace {
+
+constexpr char kSessionRpc[] = "/troupe.v1.WorkerService/Session";
 
 class SessionReactor;
 
@@ -47,8 +54,11 @@ class StreamSink final : public SessionSink {
 class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(Engine& engine, size_t most_waiting, grpc::CallbackServerContext* context)
+  SessionReactor(Engine& engine, size_t most_waiting, AuditLog* audit,
+                 grpc::CallbackServerContext* context)
       : engine_(engine),
+        audit_(audit),
+        certificate_(CallerCertificate(*context)),
         peer_(context->peer()),
         sink_(std::make_shared<StreamSink>(this, most_waiting)) {
     const StatusOr<SessionId> session = engine.OpenSession(sink_);
@@ -71,10 +81,11 @@ class SessionReactor final
     if (sink_->HasFinished()) return;
     const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
     first_ = false;
-    const Status received =
-        too_large ? InvalidArgument("the first message has {} bytes, above the limit of {}",
-                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
-                  : engine_.Receive(session_, std::move(incoming_));
+    Status received = too_large
+                          ? InvalidArgument("the first message has {} bytes, above the limit of {}",
+                                            incoming_.ByteSizeLong(), kMaxRequestBytes)
+                          : CheckSender();
+    if (received.ok()) received = engine_.Receive(session_, std::move(incoming_));
     if (!received.ok()) {
       LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_,
                  ToString(received));
@@ -100,6 +111,18 @@ class SessionReactor final
   }
 
  private:
+  // Checks the sender of the incoming message against the certificate of the connection, if any.
+  Status CheckSender() {
+    if (!certificate_) return OkStatus();
+    const Identity& caller = certificate_->identity;
+    Status sender = CheckStillValid(*certificate_, WallSeconds(SystemClock()));
+    if (sender.ok() && incoming_.has_hello())
+      sender = CheckWorkerNamed(caller, incoming_.hello().name());
+    if (!sender.ok() && audit_ != nullptr)
+      audit_->AppendRefusal(ToUri(caller), kSessionRpc, std::string(Message(sender)));
+    return sender;
+  }
+
   // Ends the stream after its peer closed it, was lost or sent too large a message; gRPC does not
   // report which.
   void End(const Status& status) {
@@ -111,7 +134,9 @@ class SessionReactor final
   }
 
   Engine& engine_;
-  const std::string peer_;  // unknown once the peer is gone
+  AuditLog* const audit_;
+  const std::optional<CertificateFacts> certificate_;  // absent without TLS
+  const std::string peer_;                             // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;
   SessionId session_ = 0;  // 0: the engine had no room for it
   v1::WorkerMessage incoming_;
@@ -167,7 +192,7 @@ bool StreamSink::FinishLocked(const Status& status) {
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* SessionService::Session(
     grpc::CallbackServerContext* context) {
-  return new SessionReactor(engine_, most_waiting_, context);
+  return new SessionReactor(engine_, most_waiting_, audit_, context);
 }
 
 }  // namespace troupe

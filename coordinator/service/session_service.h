@@ -2,6 +2,9 @@
 //
 // Overload: a worker that reads so slowly that kMostWaitingMessages wait for it loses its session,
 // and its stream ends with RESOURCE_EXHAUSTED. It may dial again.
+//
+// With TLS, a stream ends with PERMISSION_DENIED if its Hello has another name than that of
+// the worker's certificate, and with UNAUTHENTICATED when that certificate expires.
 #ifndef TROUPE_COORDINATOR_SERVICE_SESSION_SERVICE_H_
 #define TROUPE_COORDINATOR_SERVICE_SESSION_SERVICE_H_
 
@@ -9,6 +12,7 @@
 
 #include <cstddef>
 
+#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -24,11 +28,13 @@ inline constexpr size_t kMaxRequestBytes = 4 << 20;
 // The most messages that wait for one worker, with the one that is being written.
 inline constexpr size_t kMostWaitingMessages = 8192;
 
-// Thread-safe. `engine` outlives the service and its streams.
+// Thread-safe. `engine` and `audit` outlive the service and its streams. Refusals are recorded in
+// `audit`, unless it is null.
 class SessionService final : public v1::WorkerService::CallbackService {
  public:
-  explicit SessionService(Engine& engine, size_t most_waiting = kMostWaitingMessages)
-      : engine_(engine), most_waiting_(most_waiting) {}
+  explicit SessionService(Engine& engine, size_t most_waiting = kMostWaitingMessages,
+                          AuditLog* audit = nullptr)
+      : engine_(engine), most_waiting_(most_waiting), audit_(audit) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
       grpc::CallbackServerContext* context) override;
@@ -36,6 +42,7 @@ class SessionService final : public v1::WorkerService::CallbackService {
  private:
   Engine& engine_;
   const size_t most_waiting_;
+  AuditLog* const audit_;
 };
 
 }  // namespace troupe

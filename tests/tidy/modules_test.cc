@@ -126,7 +126,7 @@ std::string LayerOf(const std::string& path) {
 // folders before it in this list, apart from its own.
 const std::map<std::string, std::vector<std::string>> kLayers = {
     {"actor", {"actor", "actor/sim"}},
-    {"base", {"base", "base/metrics", "base/store"}},
+    {"base", {"base", "base/audit", "base/metrics", "base/security", "base/store"}},
     {"bench", {"bench", "bench/gpu"}},
     {"checkpoint", {"checkpoint/format", "checkpoint/write", "checkpoint/read", "checkpoint"}},
     {"cli", {"cli/cluster", "cli"}},
@@ -135,7 +135,8 @@ const std::map<std::string, std::vector<std::string>> kLayers = {
       "collective/ucx"}},
     {"coordinator",
      {"coordinator/state", "coordinator/faults", "coordinator/history", "coordinator/job",
-      "coordinator/machine", "coordinator/engine", "coordinator/service", "coordinator"}},
+      "coordinator/machine", "coordinator/engine", "coordinator/access", "coordinator/service",
+      "coordinator"}},
     {"kernels",
      {"kernels/numerics", "kernels/backend", "kernels/exchange", "kernels/reference", "kernels/cpu",
       "kernels/cpu/levels", "kernels/cuda/emulator", "kernels/cuda/device_code",

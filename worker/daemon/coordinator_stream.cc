@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/open_calls.h"
+#include "base/security/credentials.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -145,7 +146,8 @@ struct CoordinatorDialer::Channel {
   OpenCalls streams;
 };
 
-CoordinatorDialer::CoordinatorDialer(const std::string& address, size_t most_unwritten)
+CoordinatorDialer::CoordinatorDialer(const std::string& address, const std::optional<TlsFiles>& tls,
+                                     size_t most_unwritten)
     : channel_(std::make_unique<Channel>()), most_unwritten_(most_unwritten) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -156,8 +158,8 @@ CoordinatorDialer::CoordinatorDialer(const std::string& address, size_t most_unw
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Manifests list every tensor and block of a checkpoint, so messages may be large.
   arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
-  channel_->channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  channel_->channel = grpc::CreateCustomChannel(
+      address, tls ? TlsChannelCredentialsOf(*tls) : grpc::InsecureChannelCredentials(), arguments);
   channel_->stub = v1::WorkerService::NewStub(channel_->channel);
 }
 

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/security/tls_files.h"
 #include "base/status.h"
 #include "troupe/v1/worker.pb.h"
 
@@ -41,7 +43,8 @@ inline constexpr size_t kMostUnwrittenMessages = 65536;
 // Opens streams to one coordinator. Thread-safe.
 class CoordinatorDialer {
  public:
-  explicit CoordinatorDialer(const std::string& address,
+  // With `tls`, the streams use TLS and accept a coordinator of the certificate's cluster only.
+  explicit CoordinatorDialer(const std::string& address, const std::optional<TlsFiles>& tls = {},
                              size_t most_unwritten = kMostUnwrittenMessages);
   // Waits until its streams have ended and no turn of theirs is held, at most 10 seconds.
   // REQUIRES: its streams are destroyed, and this is none of gRPC's threads.

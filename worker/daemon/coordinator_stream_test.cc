@@ -80,8 +80,8 @@ class CoordinatorStreamTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&coordinator_);
     server_ = builder.BuildAndStart();
-    dialer_ =
-        std::make_unique<CoordinatorDialer>(fmt::format("127.0.0.1:{}", port), kMostUnwritten);
+    dialer_ = std::make_unique<CoordinatorDialer>(fmt::format("127.0.0.1:{}", port), std::nullopt,
+                                                  kMostUnwritten);
   }
   ~CoordinatorStreamTest() override {
     coordinator_.LetRead();

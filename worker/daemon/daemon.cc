@@ -15,7 +15,9 @@
 #include "base/clock.h"
 #include "base/last_sign.h"
 #include "base/log.h"
+#include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
+#include "base/security/insecure_reminder.h"
 #include "plan/device/device_kind.h"
 #include "worker/daemon/burn_in_actor.h"
 #include "worker/daemon/coordinator_link.h"
@@ -64,7 +66,7 @@ std::string DevicesText(const v1::Hello& identity) {
 class Daemon {
  public:
   Daemon(DaemonOptions options, WorkerMetrics& metrics, LastSign& works)
-      : options_(std::move(options)), dialer_(options_.coordinator) {
+      : options_(std::move(options)), dialer_(options_.coordinator, options_.tls) {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -88,7 +90,9 @@ class Daemon {
   }
 
   int Run() {
+    InsecureReminder reminder("worker", options_.insecure);
     while (exit_code_ < 0) {
+      reminder.RemindAt(clock_.Now());
       descriptors_.Wait(kWaitMax);
       if (clock_.Now() >= end_by_) End(0);
     }
@@ -188,6 +192,7 @@ class Daemon {
 
 StatusOr<int> RunDaemon(DaemonOptions options) {
   WorkerMetrics metrics(options.session.identity);
+  metrics.metrics().Set(metric::kInsecure, options.insecure ? 1 : 0);
   LastSign works;
   std::unique_ptr<MetricsServer> server;
   if (!options.metrics_listen.empty()) {

@@ -3,20 +3,24 @@
 #ifndef TROUPE_WORKER_DAEMON_DAEMON_H_
 #define TROUPE_WORKER_DAEMON_DAEMON_H_
 
+#include <optional>
 #include <string>
 
+#include "base/security/tls_files.h"
 #include "base/status.h"
 #include "worker/session/session.h"
 
 namespace troupe {
 
 struct DaemonOptions {
-  std::string coordinator;     // HOST:PORT
-  std::string metrics_listen;  // HOST:PORT; empty: none. Port 0 selects a free one
-  session::Config session;     // identity without metrics_address
-  std::string executable;      // the program of rank processes
-  std::string core_table;      // directory of the host's core table (CoreTable); empty: none
-  std::string nvml;            // library used to watch GPUs; see kNvmlLibrary
+  std::string coordinator;      // HOST:PORT
+  std::optional<TlsFiles> tls;  // dials with TLS
+  bool insecure = false;        // --insecure is given
+  std::string metrics_listen;   // HOST:PORT; empty: none. Port 0 selects a free one
+  session::Config session;      // identity without metrics_address
+  std::string executable;       // the program of rank processes
+  std::string core_table;       // directory of the host's core table (CoreTable); empty: none
+  std::string nvml;             // library used to watch GPUs; see kNvmlLibrary
 };
 
 // Runs until SIGTERM or SIGINT (returns 0), or until the coordinator refuses the worker permanently

@@ -1,0 +1,188 @@
+#include "base/security/authority_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/security/test_certificates.h"
+#include "base/security/tls_files.h"
+#include "base/temporary_directory.h"
+#include "base/text_file.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string ReasonOf(const Status& status) { return std::string(Message(status)); }
+
+int ModeOf(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return static_cast<int>(info.st_mode & 07777);
+}
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class AuthorityFilesTest : public testing::Test {
+ protected:
+  AuthorityFilesTest() { EXPECT_TRUE(WriteNewAuthority(authority_, "lab", now_).ok()); }
+
+  StatusOr<CertificateFacts> Issue(const IssueRequest& request) const {
+    return IssueTlsDirectory(authority_, request, output_, now_);
+  }
+
+  const int64_t now_ = std::time(nullptr);
+  const TemporaryDirectory directory_;
+  const std::string authority_ = directory_.Child("authority");
+  const std::string output_ = directory_.Child("tls");
+  const IssueRequest worker_{.role = Role::kWorker, .name = "worker-0", .days = 1};
+};
+
+TEST_F(AuthorityFilesTest, AnAuthorityHasThreeFilesAndASecretKey) {
+  EXPECT_THAT(NamesIn(authority_), ElementsAre("authority.key", "authority.pem", "ca.pem"));
+  EXPECT_EQ(ModeOf(authority_ + "/authority.key"), 0600);
+  EXPECT_EQ(*ReadTextFile(authority_ + "/authority.pem"), *ReadTextFile(authority_ + "/ca.pem"));
+}
+
+TEST_F(AuthorityFilesTest, AnAuthorityIsNeverReplaced) {
+  const std::string key = *ReadTextFile(authority_ + "/authority.key");
+  const Status again = WriteNewAuthority(authority_ + "/", "other", now_);
+  EXPECT_EQ(again.code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(ReasonOf(again), HasSubstr("exists and is not empty"));
+  EXPECT_EQ(*ReadTextFile(authority_ + "/authority.key"), key);
+  EXPECT_THAT(NamesIn(directory_.path()), ElementsAre("authority"));
+}
+
+TEST_F(AuthorityFilesTest, ItIsMadeInANewAnEmptyOrADeepDirectory) {
+  const std::string empty = directory_.Child("empty");
+  std::filesystem::create_directory(empty);
+  EXPECT_TRUE(WriteNewAuthority(empty, "lab", now_).ok());
+  EXPECT_THAT(NamesIn(empty), ElementsAre("authority.key", "authority.pem", "ca.pem"));
+  EXPECT_TRUE(WriteNewAuthority(directory_.Child("a/b/c//"), "lab", now_).ok());
+  EXPECT_EQ(ModeOf(directory_.Child("a/b/c")), 0700);
+  WriteTextFile(directory_.Child("file"), "x");
+  EXPECT_FALSE(WriteNewAuthority(directory_.Child("file"), "lab", now_).ok());
+  EXPECT_FALSE(WriteNewAuthority(directory_.Child("file/below"), "lab", now_).ok());
+  EXPECT_FALSE(WriteNewAuthority(directory_.Child("new"), "a/b", now_).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory_.Child("new")));
+}
+
+TEST_F(AuthorityFilesTest, AnIssuedDirectoryPassesTheCheckOfItsUsers) {
+  const auto facts = Issue(worker_);
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->identity, (Identity{"lab", Role::kWorker, "worker-0"}));
+  EXPECT_EQ(facts->not_after, now_ + kTestDay);
+  EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+  EXPECT_EQ(ModeOf(output_ + "/key.pem"), 0600);
+  const auto files = CheckTlsDirectory(output_, now_);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->identity, facts->identity);
+  // A host whose clock is some minutes late accepts it too.
+  EXPECT_TRUE(CheckTlsDirectory(output_, now_ - kMostClockSkew).ok());
+}
+
+TEST_F(AuthorityFilesTest, EveryAuthorityOfCaPemIsHandedOut) {
+  const TestAuthority former("lab");
+  const std::string both = *ReadTextFile(authority_ + "/ca.pem") + former.pem();
+  WriteTextFile(authority_ + "/ca.pem", both);
+  ASSERT_TRUE(Issue(worker_).ok());
+  EXPECT_EQ(*ReadTextFile(output_ + "/ca.pem"), both);
+}
+
+TEST_F(AuthorityFilesTest, ACertificateOfTheSameIdentityIsRenewed) {
+  const auto former = Issue(worker_);
+  ASSERT_TRUE(former.ok()) << former.status();
+  const auto renewed = Issue(worker_);
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_NE(renewed->serial, former->serial);
+  EXPECT_EQ(ReadCertificate(*ReadTextFile(output_ + "/cert.pem"))->serial, renewed->serial);
+  EXPECT_TRUE(CheckTlsDirectory(output_, now_).ok());
+  EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+  EXPECT_EQ(ModeOf(output_ + "/key.pem"), 0600);
+}
+
+TEST_F(AuthorityFilesTest, ARenewalThatWasCutShortIsRepaired) {
+  ASSERT_TRUE(Issue(worker_).ok());
+  // As after a crash between the key and the certificate.
+  WriteTextFile(output_ + "/key.pem", TestAuthority("lab").Issue(Role::kWorker, "w").key);
+  WriteTextFile(output_ + "/cert.pem.new", "half");
+  ASSERT_FALSE(CheckTlsDirectory(output_, now_).ok());
+  const auto repaired = Issue(worker_);
+  EXPECT_TRUE(repaired.ok()) << repaired.status();
+  EXPECT_TRUE(CheckTlsDirectory(output_, now_).ok());
+  EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+}
+
+TEST_F(AuthorityFilesTest, ADirectoryOfAnotherIdentityIsRefused) {
+  ASSERT_TRUE(Issue(worker_).ok());
+  const std::string certificate = *ReadTextFile(output_ + "/cert.pem");
+  const auto other = Issue({.role = Role::kOperator, .name = "worker-0", .days = 1});
+  EXPECT_EQ(other.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(ReasonOf(other.status()),
+              HasSubstr("is not a certificate of spiffe://lab/operator/worker-0"));
+  EXPECT_EQ(*ReadTextFile(output_ + "/cert.pem"), certificate);
+  // Nor is a directory with anything else.
+  const std::string full = directory_.Child("full");
+  std::filesystem::create_directory(full);
+  WriteTextFile(full + "/notes", "x");
+  EXPECT_EQ(IssueTlsDirectory(authority_, worker_, full, now_).status().code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_THAT(NamesIn(full), ElementsAre("notes"));
+}
+
+TEST_F(AuthorityFilesTest, ABadRequestWritesNothing) {
+  const auto refuse = [&](const IssueRequest& request, const std::string& reason) {
+    const auto issued = Issue(request);
+    EXPECT_EQ(issued.status().code(), StatusCode::kInvalidArgument) << reason;
+    EXPECT_THAT(ReasonOf(issued.status()), HasSubstr(reason));
+    EXPECT_FALSE(std::filesystem::exists(output_));
+  };
+  refuse({.role = Role::kViewer, .name = "a/b", .days = 1}, "the name is \"a/b\"");
+  refuse({.role = Role::kViewer, .name = "", .days = 1}, "the name is \"\"");
+  refuse({.role = Role::kWorker, .name = "w", .days = 1, .hosts = {"node"}},
+         "the role worker has no use for the host node");
+  refuse({.role = Role::kCoordinator, .name = "c", .days = 1, .hosts = {"a b"}},
+         "is no IP address and no DNS name");
+  refuse({.role = Role::kViewer, .name = "v", .days = 3651}, "beyond its authority");
+}
+
+TEST_F(AuthorityFilesTest, AnUnusableAuthorityIsRefusedByName) {
+  const auto refuse = [&](const std::string& reason) {
+    const auto issued = Issue(worker_);
+    EXPECT_EQ(issued.status().code(), StatusCode::kInvalidArgument) << reason;
+    EXPECT_THAT(ReasonOf(issued.status()), HasSubstr(reason));
+    EXPECT_FALSE(std::filesystem::exists(output_));
+  };
+  const std::string key = *ReadTextFile(authority_ + "/authority.key");
+  const std::string certificate = *ReadTextFile(authority_ + "/authority.pem");
+  WriteTextFile(authority_ + "/ca.pem", "");
+  refuse("no certificate in PEM");
+  WriteTextFile(authority_ + "/ca.pem", TestAuthority("lab").pem());
+  refuse("no authority vouches");
+  WriteTextFile(authority_ + "/ca.pem", certificate);
+  WriteTextFile(authority_ + "/authority.key", key.substr(0, 60));
+  refuse("no whole private key");
+  WriteTextFile(authority_ + "/authority.key", key);
+  WriteTextFile(authority_ + "/authority.pem", certificate.substr(0, 60));
+  refuse("is not a whole certificate");
+  std::filesystem::remove(authority_ + "/authority.pem");
+  refuse("authority.pem: cannot be read");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,31 @@
+#include "base/security/listen_policy.h"
+
+#include <arpa/inet.h>
+
+#include <string>
+
+namespace troupe {
+
+bool IsLoopbackHost(std::string_view host) {
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  if (host == "localhost") return true;
+  const std::string text(host);
+  in_addr four{};
+  if (inet_pton(AF_INET, text.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  in6_addr six{};
+  return inet_pton(AF_INET6, text.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+Status CheckListen(std::string_view flag, std::string_view host_port, bool has_tls, bool insecure) {
+  const std::string_view host = host_port.substr(0, host_port.rfind(':'));
+  if (has_tls || insecure || IsLoopbackHost(host)) return OkStatus();
+  return InvalidArgument(
+      "{} {} is not an address of the loopback, and whoever reaches it could use this process: "
+      "give it certificates for TLS with --tls-dir DIR (`troupe certs` makes them), or listen "
+      "without TLS by --insecure",
+      flag, host_port);
+}
+
+}  // namespace troupe

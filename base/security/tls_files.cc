@@ -1,0 +1,72 @@
+#include "base/security/tls_files.h"
+
+#include <sys/stat.h>
+
+#include "base/file_system.h"
+#include "base/log.h"
+#include "base/security/certificate.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 20;
+
+StatusOr<std::string> ReadTlsFile(const std::string& path) {
+  PosixFileSystem files;
+  // Volumes of secrets show their files as symbolic links.
+  StatusOr<std::string> text = ReadFile(files, path, kMostBytes, SymbolicLinks::kFollow);
+  if (!text.ok()) return InvalidArgument("{}: cannot be read: {}", path, Message(text.status()));
+  if (text->empty()) return InvalidArgument("{}: the file is empty", path);
+  return text;
+}
+
+void WarnIfOthersMayRead(const std::string& key) {
+  struct stat info {};
+  if (stat(key.c_str(), &info) != 0 || (info.st_mode & S_IROTH) == 0) return;
+  LogWarning("security", "{}: every user of this machine may read this private key (mode {:04o})",
+             key, info.st_mode & 07777);
+}
+
+}  // namespace
+
+TlsFiles TlsFilesIn(const std::string& directory) {
+  return {.authority = JoinPath(directory, "ca.pem"),
+          .certificate = JoinPath(directory, "cert.pem"),
+          .key = JoinPath(directory, "key.pem")};
+}
+
+StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files) {
+  TlsContents contents;
+  TROUPE_ASSIGN_OR_RETURN(contents.authority, ReadTlsFile(files.authority));
+  TROUPE_ASSIGN_OR_RETURN(contents.certificate, ReadTlsFile(files.certificate));
+  TROUPE_ASSIGN_OR_RETURN(contents.key, ReadTlsFile(files.key));
+  return contents;
+}
+
+StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& contents,
+                                    int64_t now_seconds) {
+  const auto named = [](const std::string& path, const Status& status) {
+    return status.ok() ? status : Annotate(status, path);
+  };
+  TROUPE_RETURN_IF_ERROR(named(files.authority, CheckCertificates(contents.authority)));
+  const StatusOr<CertificateFacts> facts = ReadCertificate(contents.certificate);
+  TROUPE_RETURN_IF_ERROR(named(files.certificate, facts.status()));
+  TROUPE_RETURN_IF_ERROR(named(files.key, CheckKey(contents.key)));
+  TROUPE_RETURN_IF_ERROR(named(files.key + " with " + files.certificate,
+                               CheckKeyBelongs(contents.key, contents.certificate)));
+  TROUPE_RETURN_IF_ERROR(named(files.certificate, CheckValidAt(*facts, now_seconds)));
+  TROUPE_RETURN_IF_ERROR(named(
+      files.certificate + " with " + files.authority,
+      CheckSigned(contents.certificate, contents.authority, facts->identity.role, now_seconds)));
+  return facts->identity;
+}
+
+StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds) {
+  TlsFiles files = TlsFilesIn(directory);
+  TROUPE_ASSIGN_OR_RETURN(const TlsContents contents, ReadTlsContents(files));
+  TROUPE_ASSIGN_OR_RETURN(files.identity, CheckTlsContents(files, contents, now_seconds));
+  WarnIfOthersMayRead(files.key);
+  return files;
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+// The directory that --tls-dir names: ca.pem (one or more authorities), cert.pem (the certificate,
+// then the intermediate ones, if any) and key.pem. Thread-safe.
+#ifndef TROUPE_BASE_SECURITY_TLS_FILES_H_
+#define TROUPE_BASE_SECURITY_TLS_FILES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "base/security/identity.h"
+#include "base/status.h"
+
+namespace troupe {
+
+// The paths of the files, and the identity of the certificate when they were checked.
+struct TlsFiles {
+  std::string authority;
+  std::string certificate;
+  std::string key;
+  Identity identity;
+};
+
+// The contents of the files.
+struct TlsContents {
+  std::string authority;
+  std::string certificate;
+  std::string key;
+
+  bool operator==(const TlsContents&) const = default;
+};
+
+// Returns the paths in `directory`, without an identity. Opens no file.
+TlsFiles TlsFilesIn(const std::string& directory);
+
+// INVALID_ARGUMENT names the file that is absent, unreadable or empty.
+StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files);
+
+// Returns the identity of the certificate. INVALID_ARGUMENT names the file and the relation that
+// fails: a file that is not PEM, a certificate that has expired, is not yet valid, has no identity,
+// or is not signed by an authority of ca.pem, a key that does not belong to the certificate.
+StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& contents,
+                                    int64_t now_seconds);
+
+// Checks the files of the directory as the two functions above, and returns their paths and the
+// identity. Logs a warning if all users may read the key.
+StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds);
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_SECURITY_TLS_FILES_H_

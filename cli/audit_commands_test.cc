@@ -1,0 +1,57 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/audit/audit_chain.h"
+#include "base/temporary_directory.h"
+#include "cli/commands.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct AuditOutcomeOfCommand {
+  ExitCode code = ExitCode::kDone;
+  std::string output;
+};
+
+AuditOutcomeOfCommand VerifyAuditLog(const std::vector<std::string>& arguments) {
+  const Command command = AuditCommands().front();
+  const auto line = command.Parse(arguments);
+  EXPECT_TRUE(line.ok()) << ToString(line.status());
+  testing::internal::CaptureStdout();
+  const auto code = command.run(*line);
+  std::string output = testing::internal::GetCapturedStdout();
+  return {code.ok() ? *code : ExitCodeOf(code.status()), std::move(output)};
+}
+
+TEST(AuditCommands, VerifyAcceptsAWholeLogAndFindsARemovedLine) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Child("audit.log");
+  AuditHead head;
+  std::vector<std::string> lines;
+  for (const char* target : {"a", "b", "c"}) lines.push_back(AuditLine({.target = target}, &head));
+  std::ofstream(path) << lines[0] << lines[1] << lines[2];
+  const auto whole = VerifyAuditLog({path});
+  EXPECT_EQ(whole.code, ExitCode::kDone);
+  EXPECT_THAT(whole.output, HasSubstr("3 records, intact"));
+  EXPECT_THAT(whole.output, HasSubstr(head.hash));
+
+  std::ofstream(path) << lines[0] << lines[2];
+  const auto removed = VerifyAuditLog({path, "-o", "json"});
+  EXPECT_EQ(removed.code, ExitCode::kFailed);
+  const auto json = nlohmann::json::parse(removed.output);
+  EXPECT_EQ(json.at("ok"), false);
+  EXPECT_EQ(json.at("records"), 1);
+  EXPECT_THAT(json.at("error").get<std::string>(), HasSubstr("line 2: "));
+}
+
+TEST(AuditCommands, AFileThatIsAbsentIsBadInput) {
+  EXPECT_EQ(VerifyAuditLog({"/nowhere/audit.log"}).code, ExitCode::kUsage);
+}
+
+}  // namespace
+}  // namespace troupe

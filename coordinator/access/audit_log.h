@@ -1,0 +1,62 @@
+// The audit log of a coordinator: a file of lines that are chained by their hashes
+// (base/audit/audit_chain.h), to which the calls that change something and all refusals are
+// appended.
+//
+// A record is in the file when Append returns, and on the disk within milliseconds, so that gRPC's
+// threads never wait for a disk; a failure of the machine's power can lose the records of that
+// time.
+#ifndef TROUPE_COORDINATOR_ACCESS_AUDIT_LOG_H_
+#define TROUPE_COORDINATOR_ACCESS_AUDIT_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/audit/audit_chain.h"
+#include "base/clock.h"
+#include "base/serial_executor.h"
+#include "base/status.h"
+
+namespace troupe {
+
+// Thread-safe.
+class AuditLog {
+ public:
+  // Refusals that are recorded in a second. Further ones are counted only, so that a caller who is
+  // refused all the time cannot fill the disk.
+  static constexpr int64_t kMostRefusalsPerSecond = 100;
+
+  // Continues the log in `path`, or creates it, readable by its owner only. An incomplete last line
+  // is cut, with a record of that. DATA_LOSS if the last complete line is damaged. `clock` outlives
+  // the log.
+  static StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path, const Clock& clock);
+  ~AuditLog();
+
+  // Appends `record` with the time of the clock. On an error the log is as before.
+  Status Append(AuditRecord record);
+
+  // Appends a refusal, unless there were too many. A failure is reported in the log of the process.
+  void AppendRefusal(std::string identity, std::string rpc, std::string reason);
+
+ private:
+  AuditLog(std::string path, int descriptor, const Clock& clock);
+  Status Recover();
+  StatusOr<int64_t> EndOfLines(int64_t size, std::string* tail) const;
+  Status AppendLocked(AuditRecord record);
+
+  const std::string path_;
+  const int descriptor_;
+  const Clock& clock_;
+  std::mutex mutex_;  // guards the members below
+  AuditHead head_;
+  int64_t size_ = 0;            // bytes of whole lines in the file
+  int64_t refusal_second_ = 0;  // the second of the wall clock that `refusals_` is about
+  int64_t refusals_ = 0;
+  int64_t unrecorded_refusals_ = 0;
+  SerialExecutor syncs_{1};
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_ACCESS_AUDIT_LOG_H_

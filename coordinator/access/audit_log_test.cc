@@ -1,0 +1,175 @@
+#include "coordinator/access/audit_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "base/temporary_directory.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SetClock final : public Clock {
+ public:
+  MonotonicTime Now() const override { return {}; }
+  int64_t WallNanoseconds() const override { return wall_nanoseconds; }
+  int64_t wall_nanoseconds = 1'000'000'000'000;
+};
+
+class AuditLogTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<AuditLog> Open() {
+    auto log = AuditLog::Open(path_, clock_);
+    EXPECT_TRUE(log.ok()) << ToString(log.status());
+    return log.ok() ? *std::move(log) : nullptr;
+  }
+
+  std::string Text() const {
+    std::ostringstream text;
+    text << std::ifstream(path_).rdbuf();
+    return text.str();
+  }
+
+  // The records of the file, whose chain is checked.
+  std::vector<nlohmann::json> Records() const {
+    std::vector<nlohmann::json> records;
+    std::istringstream lines(Text());
+    AuditHead head;
+    for (std::string line; std::getline(lines, line);) {
+      const Status follows = FollowAuditLine(line, &head);
+      EXPECT_TRUE(follows.ok()) << ToString(follows);
+      records.push_back(nlohmann::json::parse(line));
+    }
+    return records;
+  }
+
+  static AuditRecord Record(const std::string& target) {
+    return {.identity = "spiffe://lab/operator/ann", .rpc = "/a/b", .target = target};
+  }
+
+  TemporaryDirectory directory_;
+  const std::string path_ = directory_.Child("audit.log");
+  SetClock clock_;
+};
+
+TEST_F(AuditLogTest, OnlyItsOwnerMayReadIt) {
+  Open();
+  struct stat info {};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(AuditLogTest, ALogThatIsOpenedAgainContinuesItsChain) {
+  ASSERT_TRUE(Open()->Append(Record("jobs/a")).ok());
+  ASSERT_TRUE(Open()->Append(Record("jobs/b")).ok());
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].at("target"), "jobs/a");
+  EXPECT_EQ(records[0].at("wall_time_ns"), clock_.wall_nanoseconds);
+  EXPECT_EQ(records[1].at("target"), "jobs/b");
+  EXPECT_EQ(records[1].at("sequence"), 2);
+}
+
+TEST_F(AuditLogTest, AnIncompleteLastLineIsCutWithARecordOfThat) {
+  ASSERT_TRUE(Open()->Append(Record("jobs/a")).ok());
+  std::ofstream(path_, std::ios::app) << R"({"sequence":2,"wall)";
+  ASSERT_TRUE(Open()->Append(Record("jobs/b")).ok());
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].at("outcome"), "REPAIRED");
+  EXPECT_THAT(records[1].at("reason"), HasSubstr("19 bytes of an incomplete record"));
+  EXPECT_EQ(records[2].at("target"), "jobs/b");
+}
+
+TEST_F(AuditLogTest, AnIncompleteFirstLineIsCutToo) {
+  std::ofstream(path_) << "{";
+  Open();
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].at("outcome"), "REPAIRED");
+}
+
+TEST_F(AuditLogTest, ADamagedLastRecordIsReportedAndKept) {
+  ASSERT_TRUE(Open()->Append(Record("jobs/a")).ok());
+  std::string text = Text();
+  text.replace(text.find("jobs/a"), 6, "jobs/x");
+  std::ofstream(path_) << text;
+  const auto log = AuditLog::Open(path_, clock_);
+  EXPECT_EQ(log.status().code(), StatusCode::kDataLoss);
+  EXPECT_THAT(ToString(log.status()), HasSubstr(path_));
+  EXPECT_EQ(Text(), text);
+}
+
+TEST_F(AuditLogTest, TheEndOfALargeFileWithoutRecordsIsReported) {
+  std::ofstream(path_) << std::string(1 << 20, 'x');
+  EXPECT_EQ(AuditLog::Open(path_, clock_).status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(Text().size(), size_t{1} << 20);
+}
+
+TEST_F(AuditLogTest, APathThatIsNoRegularFileIsRefused) {
+  EXPECT_FALSE(AuditLog::Open(directory_.path(), clock_).ok());
+  ASSERT_EQ(symlink("/nowhere", path_.c_str()), 0);
+  EXPECT_FALSE(AuditLog::Open(path_, clock_).ok());
+  EXPECT_FALSE(AuditLog::Open(directory_.Child("absent") + "/audit.log", clock_).ok());
+}
+
+TEST_F(AuditLogTest, AFullDiskFailsTheCallAndLeavesTheChainWhole) {
+  const auto log = AuditLog::Open("/dev/full", clock_);
+  EXPECT_FALSE(log.ok());  // a device
+
+  const auto limited = Open();
+  ASSERT_TRUE(limited->Append(Record("jobs/a")).ok());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = Text().size() + 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status failed = limited->Append(Record("jobs/b"));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(failed.ok());
+  EXPECT_THAT(ToString(failed), HasSubstr(path_));
+  ASSERT_TRUE(limited->Append(Record("jobs/c")).ok());
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].at("target"), "jobs/c");
+}
+
+TEST_F(AuditLogTest, ManyThreadsMakeOneChain) {
+  const auto log = Open();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&log] {
+      for (int j = 0; j < 50; ++j) EXPECT_TRUE(log->Append(Record("jobs/a")).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Records().size(), 200u);
+}
+
+TEST_F(AuditLogTest, ACallerWhoIsRefusedAllTheTimeCannotFillTheDisk) {
+  const auto log = Open();
+  for (int i = 0; i < 1000; ++i) log->AppendRefusal("spiffe://lab/viewer/eve", "/a/b", "no");
+  EXPECT_EQ(Records().size(), 100u);
+  clock_.wall_nanoseconds += 1'000'000'000;
+  for (int i = 0; i < 2; ++i) log->AppendRefusal("spiffe://lab/viewer/eve", "/a/b", "no");
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 102u);
+  EXPECT_EQ(records[100].at("outcome"), "DENIED");
+  EXPECT_EQ(records[100].at("reason"), "no (900 refusals before this one are not recorded)");
+  EXPECT_EQ(records[101].at("reason"), "no");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,551 @@
+// Who may do what to a coordinator with TLS: every line is a call that is made over the loopback.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "base/audit/audit_chain.h"
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/security/authority.h"
+#include "base/security/authority_files.h"
+#include "base/security/credentials.h"
+#include "base/temporary_directory.h"
+#include "coordinator/access/access.h"
+#include "coordinator/service/server.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kLimit = std::chrono::seconds(10);
+constexpr char kCancel[] = "/troupe.v1.JobService/CancelJob";
+constexpr char kList[] = "/troupe.v1.JobService/ListJobs";
+constexpr char kSession[] = "/troupe.v1.WorkerService/Session";
+constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+
+// The outcome of one call.
+struct Outcome {
+  grpc::Status status;  // CANCELLED after a response
+  bool answered = false;
+  std::string response;  // the first one, serialised
+
+  bool permitted() const {
+    const grpc::StatusCode code = status.error_code();
+    return code != grpc::StatusCode::PERMISSION_DENIED &&
+           code != grpc::StatusCode::UNAUTHENTICATED && code != grpc::StatusCode::UNAVAILABLE &&
+           code != grpc::StatusCode::UNIMPLEMENTED && code != grpc::StatusCode::DEADLINE_EXCEEDED;
+  }
+};
+
+// Calls any method with one serialised request, and ends the call after the first response.
+Outcome CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::string& rpc,
+                const std::string& request = "") {
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLimit);
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto stream = stub.PrepareCall(&context, rpc, &queue);
+  stream->StartCall(nullptr);
+  next();
+  const grpc::Slice slice(request);
+  stream->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+  next();
+  Outcome outcome;
+  grpc::ByteBuffer buffer;
+  stream->Read(&buffer, nullptr);
+  if (next()) {
+    outcome.answered = true;
+    std::vector<grpc::Slice> slices;
+    EXPECT_TRUE(buffer.Dump(&slices).ok());
+    for (const grpc::Slice& part : slices)
+      outcome.response.append(reinterpret_cast<const char*>(part.begin()), part.size());
+    context.TryCancel();
+  }
+  stream->Finish(&outcome.status, nullptr);
+  next();
+  queue.Shutdown();
+  while (next()) {
+  }
+  return outcome;
+}
+
+class AccessServiceTest : public ::testing::Test {
+ protected:
+  AccessServiceTest() {
+    const Status made = WriteNewAuthority(Directory("authority"), "lab", Now());
+    EXPECT_TRUE(made.ok()) << ToString(made);
+    for (const RoleEntry& entry : kRoles) Issue(entry.role, "ann");
+  }
+
+  static int64_t Now() { return WallSeconds(SystemClock()); }
+  std::string Directory(const std::string& name) const { return directory_.Child(name); }
+
+  // The TLS directory of the role and name, which is made if it is absent.
+  TlsFiles Issue(Role role, const std::string& name) {
+    const std::string output = Directory(fmt::format("{}-{}", RoleName(role), name));
+    const auto issued = IssueTlsDirectory(Directory("authority"),
+                                          {.role = role, .name = name, .days = 1}, output, Now());
+    EXPECT_TRUE(issued.ok()) << ToString(issued.status());
+    const auto files = CheckTlsDirectory(output, Now());
+    EXPECT_TRUE(files.ok()) << ToString(files.status());
+    return *files;
+  }
+
+  void Start(const std::string& listen = "127.0.0.1:0", const std::string& metrics = "") {
+    ServerOptions options;
+    options.listen = listen;
+    options.metrics_listen = metrics;
+    options.data_directory = Directory("catalog");
+    options.detection_seconds = 1;
+    options.tls = Issue(Role::kCoordinator, "ann");
+    auto server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << ToString(server.status());
+    server_ = *std::move(server);
+  }
+
+  std::string Address() const { return fmt::format("127.0.0.1:{}", server_->port()); }
+
+  std::shared_ptr<grpc::Channel> ChannelOf(Role role, const std::string& name = "ann") {
+    return grpc::CreateChannel(Address(), TlsChannelCredentialsOf(Issue(role, name)));
+  }
+
+  // The channel of a client with any certificate, or with none, which accepts any server.
+  std::shared_ptr<grpc::Channel> ChannelWith(const std::optional<CertifiedKey>& certified) const {
+    using namespace grpc::experimental;  // NOLINT: all of TLS is experimental
+    std::vector<IdentityKeyCertPair> pairs;
+    if (certified) pairs.push_back({certified->key, certified->certificate});
+    TlsChannelCredentialsOptions options;
+    options.set_certificate_provider(
+        std::make_shared<StaticDataCertificateProvider>(Text("authority/ca.pem"), pairs));
+    options.watch_root_certs();
+    if (certified) options.watch_identity_key_cert_pairs();
+    options.set_check_call_host(false);
+    options.set_certificate_verifier(std::make_shared<NoOpCertificateVerifier>());
+    return grpc::CreateChannel(Address(), TlsCredentials(options));
+  }
+
+  std::string Text(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(Directory(name)).rdbuf();
+    return text.str();
+  }
+
+  // A certificate with these URIs, signed by the authority in the directory `authority`.
+  CertifiedKey Certify(const std::vector<std::string>& uris, int64_t not_before, int64_t not_after,
+                       const std::string& authority = "authority") const {
+    auto certified = SignCertificate(
+        {Text(authority + "/authority.pem"), Text(authority + "/authority.key")},
+        {.common_name = "ann", .uris = uris, .not_before = not_before, .not_after = not_after});
+    EXPECT_TRUE(certified.ok()) << ToString(certified.status());
+    return *std::move(certified);
+  }
+
+  // The records of the audit log, whose chain is checked.
+  std::vector<nlohmann::json> Records() const {
+    std::vector<nlohmann::json> records;
+    std::istringstream lines(Text("catalog/audit.log"));
+    AuditHead head;
+    for (std::string line; std::getline(lines, line);) {
+      const Status follows = FollowAuditLine(line, &head);
+      EXPECT_TRUE(follows.ok()) << ToString(follows);
+      records.push_back(nlohmann::json::parse(line));
+    }
+    return records;
+  }
+
+  // Expects that the last record is of a refusal.
+  void ExpectRefusalRecorded(const std::string& identity, const std::string& rpc) const {
+    const auto records = Records();
+    ASSERT_THAT(records, Not(IsEmpty()));
+    EXPECT_EQ(records.back().at("outcome"), "DENIED");
+    EXPECT_EQ(records.back().at("identity"), identity);
+    EXPECT_EQ(records.back().at("rpc"), rpc);
+    EXPECT_NE(records.back().at("reason"), "");
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Server> server_;
+};
+
+// Each cell of the table is a call: the roles × all RPCs. Each refusal and each permitted change is
+// in the audit log, in the order of the calls.
+TEST_F(AccessServiceTest, EveryRoleMayCallExactlyWhatTheTableStates) {
+  Start();
+  std::vector<std::string> expected;
+  for (const RoleEntry& entry : kRoles) {
+    const auto channel = ChannelOf(entry.role);
+    for (const AccessRow& row : AccessTable()) {
+      const std::string rpc(row.rpc);
+      const Outcome outcome = CallAny(channel, rpc);
+      const std::string cell = fmt::format("{} {}: {} {}", entry.name, rpc,
+                                           static_cast<int>(outcome.status.error_code()),
+                                           outcome.status.error_message());
+      const std::string caller = fmt::format("spiffe://lab/{}/ann", entry.name);
+      if (row.Allows(entry.role)) {
+        EXPECT_TRUE(outcome.permitted()) << cell;
+        if (row.effect == AccessEffect::kChanges) expected.push_back("ALLOWED " + caller + rpc);
+        continue;
+      }
+      EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << cell;
+      EXPECT_THAT(outcome.status.error_message(), HasSubstr(rpc)) << cell;
+      EXPECT_THAT(outcome.status.error_message(),
+                  HasSubstr(fmt::format("ann has the role {}", entry.name)))
+          << cell;
+      expected.push_back("DENIED " + caller + rpc);
+    }
+  }
+  std::vector<std::string> recorded;
+  for (const auto& record : Records()) {
+    recorded.push_back(record.at("outcome").get<std::string>() + " " +
+                       record.at("identity").get<std::string>() +
+                       record.at("rpc").get<std::string>());
+  }
+  EXPECT_EQ(recorded, expected);
+}
+
+// Returns the names of a ServerReflectionResponse, in its field list_services_response.
+std::set<std::string> ServicesIn(const std::string& response) {
+  std::set<std::string> names;
+  google::protobuf::UnknownFieldSet fields, list, service;
+  EXPECT_TRUE(fields.ParseFromString(response));
+  for (int i = 0; i < fields.field_count(); ++i) {
+    if (fields.field(i).number() != 6) continue;
+    EXPECT_TRUE(list.ParseFromString(fields.field(i).length_delimited()));
+    for (int j = 0; j < list.field_count(); ++j) {
+      EXPECT_TRUE(service.ParseFromString(list.field(j).length_delimited()));
+      if (service.field_count() > 0) names.insert(service.field(0).length_delimited());
+    }
+  }
+  return names;
+}
+
+TEST_F(AccessServiceTest, EveryServiceOfTheServerIsInTheTable) {
+  Start();
+  const std::string list_services = {'\x3a', '\x00'};
+  const Outcome outcome = CallAny(ChannelOf(Role::kViewer), kReflection, list_services);
+  const std::set<std::string> services = ServicesIn(outcome.response);
+  EXPECT_GE(services.size(), 7u) << outcome.status.error_message();
+  std::set<std::string> in_table;
+  for (const AccessRow& row : AccessTable())
+    in_table.emplace(row.rpc.substr(1, row.rpc.rfind('/') - 1));
+  EXPECT_EQ(services, in_table);
+}
+
+TEST_F(AccessServiceTest, AnRpcThatDoesNotExistIsRefused) {
+  Start();
+  const Outcome outcome = CallAny(ChannelOf(Role::kOperator), "/troupe.v1.JobService/Destroy");
+  EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  ExpectRefusalRecorded("spiffe://lab/operator/ann", "/troupe.v1.JobService/Destroy");
+}
+
+TEST_F(AccessServiceTest, AnOutsiderGetsNoConnection) {
+  Start();
+  const int64_t now = Now();
+  const std::string ann = "spiffe://lab/operator/ann";
+  ASSERT_TRUE(WriteNewAuthority(Directory("foreign"), "lab", now).ok());
+  const std::vector<std::pair<std::string, std::shared_ptr<grpc::Channel>>> outsiders = {
+      {"without TLS", grpc::CreateChannel(Address(), grpc::InsecureChannelCredentials())},
+      {"without a certificate", ChannelWith(std::nullopt)},
+      {"of another authority", ChannelWith(Certify({ann}, now - 60, now + 60, "foreign"))},
+      {"expired", ChannelWith(Certify({ann}, now - 60, now - 30))},
+      {"not yet valid", ChannelWith(Certify({ann}, now + 600, now + 900))},
+  };
+  for (const auto& [who, channel] : outsiders) {
+    const Outcome outcome = CallAny(channel, kList);
+    EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAVAILABLE)
+        << who << ": " << outcome.status.error_message();
+  }
+  // The same client with a good certificate.
+  EXPECT_TRUE(CallAny(ChannelWith(Certify({ann}, now - 60, now + 60)), kList).answered);
+}
+
+TEST_F(AccessServiceTest, ACertificateWithoutAnIdentityOfThisClusterIsRefused) {
+  Start();
+  const int64_t now = Now();
+  for (const std::vector<std::string>& uris : std::vector<std::vector<std::string>>{
+           {"spiffe://other/operator/ann"},
+           {"spiffe://lab/admin/ann"},
+           {"spiffe://lab/operator/ann", "spiffe://lab/viewer/ann"},
+           {"https://lab/operator/ann"},
+           {"spiffe://lab/operator/ann/"},
+           {"spiffe://lab/operator/"},
+           {}}) {
+    const Outcome outcome = CallAny(ChannelWith(Certify(uris, now - 60, now + 60)), kList);
+    EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
+        << fmt::format("{}: {}", fmt::join(uris, " "), outcome.status.error_message());
+    ExpectRefusalRecorded(uris.empty() ? "" : uris[0], kList);
+  }
+}
+
+TEST_F(AccessServiceTest, AConnectionWhoseCertificateExpiresIsRefusedAtTheNextCall) {
+  Start();
+  const int64_t now = Now();
+  const std::string ann = "spiffe://lab/viewer/ann";
+  const auto channel = ChannelWith(Certify({ann}, now - 60, now + 2));
+  ASSERT_TRUE(CallAny(channel, kList).answered);
+  const auto give_up = std::chrono::steady_clock::now() + kLimit;
+  Outcome outcome;
+  do {
+    outcome = CallAny(channel, kList);
+  } while (outcome.answered && std::chrono::steady_clock::now() < give_up);
+  EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
+      << outcome.status.error_message();
+  EXPECT_THAT(outcome.status.error_message(), HasSubstr("expired"));
+  ExpectRefusalRecorded(ann, kList);
+}
+
+v1::WorkerMessage HelloOf(const std::string& name) {
+  v1::WorkerMessage message;
+  v1::Hello* const hello = message.mutable_hello();
+  hello->set_protocol_version(2);
+  hello->set_name(name);
+  hello->set_incarnation(1);
+  hello->set_host("host");
+  v1::Device* const device = hello->add_devices();
+  device->mutable_kind()->set_kind("cpu");
+  device->mutable_kind()->set_model("test");
+  device->set_cores(1);
+  device->set_memory_bytes(int64_t{1} << 34);
+  device->set_peak_flops_float32(1e12);
+  return message;
+}
+
+// A worker's stream.
+class Session {
+ public:
+  explicit Session(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(v1::WorkerService::NewStub(channel)) {
+    context_.set_deadline(std::chrono::system_clock::now() + kLimit);
+    stream_ = stub_->Session(&context_);
+  }
+  ~Session() { context_.TryCancel(); }
+
+  bool Write(const v1::WorkerMessage& message) { return stream_->Write(message); }
+  bool Read(v1::CoordinatorMessage* message) { return stream_->Read(message); }
+
+  // Reads to the end, which the coordinator makes.
+  grpc::Status End() {
+    v1::CoordinatorMessage message;
+    while (stream_->Read(&message)) {
+    }
+    return stream_->Finish();
+  }
+
+ private:
+  const std::unique_ptr<v1::WorkerService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
+};
+
+TEST_F(AccessServiceTest, AHelloWithTheNameOfAnotherWorkerIsRefused) {
+  Start();
+  const auto channel = ChannelOf(Role::kWorker, "worker-0");
+  Session own(channel);
+  own.Write(HelloOf("worker-0"));
+  v1::CoordinatorMessage welcome;
+  EXPECT_TRUE(own.Read(&welcome));
+  EXPECT_TRUE(welcome.has_welcome()) << welcome.ShortDebugString();
+
+  Session other(ChannelOf(Role::kWorker, "worker-1"));
+  other.Write(HelloOf("worker-0"));
+  const grpc::Status refused = other.End();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(),
+              AllOf(HasSubstr("spiffe://lab/worker/worker-1"), HasSubstr("\"worker-0\"")));
+  ExpectRefusalRecorded("spiffe://lab/worker/worker-1", kSession);
+
+  // A later Hello on a stream that is open does not help either.
+  own.Write(HelloOf("worker-1"));
+  EXPECT_EQ(own.End().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  ExpectRefusalRecorded("spiffe://lab/worker/worker-0", kSession);
+}
+
+TEST_F(AccessServiceTest, ASessionEndsWhenItsCertificateExpires) {
+  Start();
+  const int64_t now = Now();
+  const std::string uri = "spiffe://lab/worker/worker-0";
+  Session session(ChannelWith(Certify({uri}, now - 60, now + 2)));
+  ASSERT_TRUE(session.Write(HelloOf("worker-0")));
+  v1::WorkerMessage heartbeat;
+  heartbeat.mutable_heartbeat();
+  // A call of another client between two messages limits their rate.
+  const auto viewer = ChannelOf(Role::kViewer);
+  while (session.Write(heartbeat)) CallAny(viewer, kList);
+  const grpc::Status ended = session.End();
+  EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAUTHENTICATED) << ended.error_message();
+  EXPECT_THAT(ended.error_message(), HasSubstr("expired"));
+  ExpectRefusalRecorded(uri, kSession);
+}
+
+v1::JobSpec Spec(const std::string& name) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.mutable_model()->set_preset("tiny");
+  spec.mutable_data()->set_train("/nowhere/data");
+  spec.mutable_training()->set_steps(3);
+  spec.mutable_training()->set_sequence_length(64);
+  spec.mutable_training()->set_global_batch_size(2);
+  spec.mutable_checkpoint()->set_folder("");
+  return spec;
+}
+
+TEST_F(AccessServiceTest, AViewerSeesAJobAndCannotCancelIt) {
+  Start();
+  v1::CreateJobRequest create;
+  *create.mutable_job() = Spec("a");
+  const Outcome created = CallAny(ChannelOf(Role::kSubmitter), "/troupe.v1.JobService/CreateJob",
+                                  create.SerializeAsString());
+  ASSERT_NE(created.response, "") << created.status.error_message();
+  v1::CancelJobRequest cancel;
+  cancel.set_name("a");
+  const auto viewer = ChannelOf(Role::kViewer);
+  EXPECT_EQ(CallAny(viewer, kCancel, cancel.SerializeAsString()).status.error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  ExpectRefusalRecorded("spiffe://lab/viewer/ann", kCancel);
+  v1::GetJobRequest get;
+  get.set_name("a");
+  v1::GetJobResponse job;
+  ASSERT_TRUE(job.ParseFromString(
+      CallAny(viewer, "/troupe.v1.JobService/GetJob", get.SerializeAsString()).response));
+  EXPECT_EQ(job.job().state(), v1::JOB_STATE_QUEUED);
+
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(cancelled.ParseFromString(
+      CallAny(ChannelOf(Role::kSubmitter), kCancel, cancel.SerializeAsString()).response));
+  EXPECT_EQ(cancelled.job().state(), v1::JOB_STATE_CANCELLED);
+  const auto records = Records();
+  EXPECT_EQ(records.back().at("outcome"), "ALLOWED");
+  EXPECT_EQ(records.back().at("identity"), "spiffe://lab/submitter/ann");
+  EXPECT_EQ(records.back().at("target"), "a");
+}
+
+TEST_F(AccessServiceTest, OnlyAnOperatorRebuildsAJob) {
+  Start();
+  const std::string rebuild = "/troupe.v1.CheckpointService/RebuildJob";
+  v1::RebuildJobRequest request;
+  *request.mutable_job() = Spec("a");
+  for (const Role role : {Role::kViewer, Role::kSubmitter, Role::kWorker, Role::kCoordinator}) {
+    const Outcome refused = CallAny(ChannelOf(role), rebuild, request.SerializeAsString());
+    EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << RoleName(role);
+    EXPECT_THAT(refused.status.error_message(), HasSubstr("requires the role operator"));
+  }
+  const Outcome rebuilt = CallAny(ChannelOf(Role::kOperator), rebuild, request.SerializeAsString());
+  EXPECT_TRUE(rebuilt.permitted()) << rebuilt.status.error_message();
+}
+
+// Reads the age that /health reports.
+double HealthAge(int port) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string request = "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(send(descriptor, request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char bytes[4096];
+  for (ssize_t got = 0; (got = recv(descriptor, bytes, sizeof(bytes), 0)) > 0;)
+    answer.append(bytes, static_cast<size_t>(got));
+  close(descriptor);
+  const size_t value = answer.find("\ntroupe_health_age_seconds ");
+  EXPECT_NE(value, std::string::npos) << answer;
+  return value == std::string::npos ? -1 : std::stod(answer.substr(answer.find(' ', value)));
+}
+
+// Its calls to itself have no certificate.
+TEST_F(AccessServiceTest, AServerWithTlsCallsItselfToProveItsHealth) {
+  Start("127.0.0.1:0", "127.0.0.1:0");
+  const auto give_up = std::chrono::steady_clock::now() + kLimit;
+  // The age grows until a call is answered.
+  double age = HealthAge(server_->metrics_port());
+  bool answered = false;
+  while (!answered && std::chrono::steady_clock::now() < give_up) {
+    const double next = HealthAge(server_->metrics_port());
+    answered = next < age;
+    age = next;
+  }
+  EXPECT_TRUE(answered);
+  EXPECT_THAT(Records(), IsEmpty());
+}
+
+TEST_F(AccessServiceTest, ReflectionIsOffWhereOthersReachTheServer) {
+  Start("0.0.0.0:0");
+  const Outcome outcome = CallAny(ChannelOf(Role::kOperator), kReflection, {'\x3a', '\x00'});
+  EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(outcome.status.error_message(), HasSubstr("--insecure"));
+  ExpectRefusalRecorded("spiffe://lab/operator/ann", kReflection);
+  EXPECT_TRUE(CallAny(ChannelOf(Role::kViewer), kList).answered);
+}
+
+TEST_F(AccessServiceTest, AClientRefusesAServerThatIsNotTheCoordinatorOfItsCluster) {
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.data_directory = Directory("catalog");
+  options.tls = Issue(Role::kWorker, "impostor");
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << ToString(server.status());
+  server_ = *std::move(server);
+  EXPECT_EQ(CallAny(ChannelOf(Role::kOperator), kList).status.error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(AccessServiceTest, WithoutTlsAChangeIsRecordedUnderTheAddressOfItsCaller) {
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.data_directory = Directory("catalog");
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << ToString(server.status());
+  server_ = *std::move(server);
+  const auto channel = grpc::CreateChannel(Address(), grpc::InsecureChannelCredentials());
+  v1::CancelJobRequest cancel;
+  cancel.set_name("a");
+  EXPECT_EQ(CallAny(channel, kCancel, cancel.SerializeAsString()).status.error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].at("rpc"), kCancel);
+  EXPECT_THAT(records[0].at("identity"), HasSubstr("ipv4:127.0.0.1:"));
+}
+
+TEST_F(AccessServiceTest, AServerDoesNotStartOnADamagedAuditLog) {
+  ASSERT_TRUE(MakeDirectories(*std::make_unique<PosixFileSystem>(), Directory("catalog")).ok());
+  std::ofstream(Directory("catalog/audit.log")) << "no record\n";
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.data_directory = Directory("catalog");
+  const auto server = Server::Start(options);
+  EXPECT_EQ(server.status().code(), StatusCode::kDataLoss);
+  EXPECT_THAT(ToString(server.status()), HasSubstr("audit.log"));
+}
+
+}  // namespace
+}  // namespace troupe
