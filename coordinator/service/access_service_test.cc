@@ -39,7 +39,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kLimit = std::chrono::seconds(10);
+constexpr auto kAccessCallLimit = std::chrono::seconds(10);
 constexpr char kCancel[] = "/troupe.v1.JobService/CancelJob";
 constexpr char kList[] = "/troupe.v1.JobService/ListJobs";
 constexpr char kSession[] = "/troupe.v1.WorkerService/Session";
@@ -65,7 +65,7 @@ Outcome CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::string
   grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kLimit);
+  context.set_deadline(std::chrono::system_clock::now() + kAccessCallLimit);
   const auto next = [&queue] {
     void* tag = nullptr;
     bool ok = false;
@@ -310,7 +310,7 @@ TEST_F(AccessServiceTest, AConnectionWhoseCertificateExpiresIsRefusedAtTheNextCa
   const std::string ann = "spiffe://lab/viewer/ann";
   const auto channel = ChannelWith(Certify({ann}, now - 60, now + 2));
   ASSERT_TRUE(CallAny(channel, kList).answered);
-  const auto give_up = std::chrono::steady_clock::now() + kLimit;
+  const auto give_up = std::chrono::steady_clock::now() + kAccessCallLimit;
   Outcome outcome;
   do {
     outcome = CallAny(channel, kList);
@@ -342,7 +342,7 @@ class Session {
  public:
   explicit Session(const std::shared_ptr<grpc::Channel>& channel)
       : stub_(v1::WorkerService::NewStub(channel)) {
-    context_.set_deadline(std::chrono::system_clock::now() + kLimit);
+    context_.set_deadline(std::chrono::system_clock::now() + kAccessCallLimit);
     stream_ = stub_->Session(&context_);
   }
   ~Session() { context_.TryCancel(); }
@@ -404,7 +404,7 @@ TEST_F(AccessServiceTest, ASessionEndsWhenItsCertificateExpires) {
   ExpectRefusalRecorded(uri, kSession);
 }
 
-v1::JobSpec Spec(const std::string& name) {
+v1::JobSpec JobNamed(const std::string& name) {
   v1::JobSpec spec;
   spec.set_name(name);
   spec.mutable_model()->set_preset("tiny");
@@ -419,7 +419,7 @@ v1::JobSpec Spec(const std::string& name) {
 TEST_F(AccessServiceTest, AViewerSeesAJobAndCannotCancelIt) {
   Start();
   v1::CreateJobRequest create;
-  *create.mutable_job() = Spec("a");
+  *create.mutable_job() = JobNamed("a");
   const Outcome created = CallAny(ChannelOf(Role::kSubmitter), "/troupe.v1.JobService/CreateJob",
                                   create.SerializeAsString());
   ASSERT_NE(created.response, "") << created.status.error_message();
@@ -450,7 +450,7 @@ TEST_F(AccessServiceTest, OnlyAnOperatorRebuildsAJob) {
   Start();
   const std::string rebuild = "/troupe.v1.CheckpointService/RebuildJob";
   v1::RebuildJobRequest request;
-  *request.mutable_job() = Spec("a");
+  *request.mutable_job() = JobNamed("a");
   for (const Role role : {Role::kViewer, Role::kSubmitter, Role::kWorker, Role::kCoordinator}) {
     const Outcome refused = CallAny(ChannelOf(role), rebuild, request.SerializeAsString());
     EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << RoleName(role);
@@ -484,7 +484,7 @@ double HealthAge(int port) {
 // Its calls to itself have no certificate.
 TEST_F(AccessServiceTest, AServerWithTlsCallsItselfToProveItsHealth) {
   Start("127.0.0.1:0", "127.0.0.1:0");
-  const auto give_up = std::chrono::steady_clock::now() + kLimit;
+  const auto give_up = std::chrono::steady_clock::now() + kAccessCallLimit;
   // The age grows until a call is answered.
   double age = HealthAge(server_->metrics_port());
   bool answered = false;
