@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, TROUPE, Cluster, alive, run, wait_until
+from harness import BIN, TROUPE, Cluster, run, wait_until
 
 # Each step takes at least 20 ms, so that the job outlasts what a test does to it.
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
@@ -58,7 +58,8 @@ class TlsCluster(Cluster):
     certificate."""
 
     def __init__(self, environment=None):
-        super().__init__(environment=environment)
+        # A machine with too much to do must not look like a lost worker.
+        super().__init__(environment=environment, detection_seconds=10)
         self.authority = self.home / "authority"
         self.processes = {}
         self.address = "127.0.0.1:0"
@@ -131,8 +132,8 @@ class TlsCluster(Cluster):
             process = subprocess.Popen(command, stdout=output, stderr=log)
 
         def ended():
-            code = process.wait(timeout=30)
-            return code, [json.loads(line) for line in path.read_text().splitlines()]
+            wait_until(lambda: process.poll() is not None, f"the end of watching {job}")
+            return process.returncode, [json.loads(line) for line in path.read_text().splitlines()]
 
         try:
             yield ended
@@ -151,30 +152,30 @@ def steps_of(watched):
 class Roles(unittest.TestCase):
     maxDiff = None
 
-    def check_audit(self, cluster, job):
+    def check_audit(self, cluster):
         path = cluster.audit_log()
         lines = path.read_text().splitlines(keepends=True)
         seen = [(record["outcome"], record["identity"], record["rpc"], record["target"])
                 for record in map(json.loads, lines)]
         self.assertIn(("ALLOWED", "spiffe://lab/submitter/ann", "/troupe.v1.JobService/CreateJob",
-                       job), seen)
+                       "roles"), seen)
         self.assertIn(("DENIED", "spiffe://lab/viewer/vera", "/troupe.v1.JobService/CancelJob", ""),
                       seen)
         code, out, err = run("audit", "verify", path)
         self.assertEqual(code, 0, out + err)
         self.assertIn(f"{len(lines)} records, intact", out)
         damaged = cluster.home / "audit.log"
-        damaged.write_text("".join(lines[:1] + lines[2:]))
+        damaged.write_text("".join(lines[1:]))
         code, out, err = run("audit", "verify", damaged)
         self.assertEqual(code, 1, out + err)
-        self.assertIn("damaged after 1 records: line 2: ", out)
+        self.assertIn("damaged after 0 records: line 1: ", out)
 
     def test_a_submitter_trains_a_viewer_cannot_cancel_and_an_outsider_gets_no_connection(self):
         with TlsCluster(environment=SLOW) as cluster:
             outsider = subprocess.Popen([TROUPE, "list", "--coordinator", cluster.address],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.addCleanup(outsider.kill)
-            job = cluster.submit("roles", steps=100, interval=50)
+            job = cluster.submit("roles", steps=40, interval=20)
             with cluster.watching(job) as ended:
                 cluster.wait_for_state(job, "RUNNING")
                 code, out, err = run("cancel", job, *cluster.arguments(VIEWER))
@@ -183,15 +184,15 @@ class Roles(unittest.TestCase):
                               "operator; vera has the role viewer", err)
                 code, watched = ended()
             self.assertEqual(code, 0, cluster.logs())
-            self.assertEqual(steps_of(watched), list(range(1, 101)))
+            self.assertEqual(steps_of(watched), list(range(1, 41)))
             self.assertEqual(watched[-1], {"type": "end", "state": "SUCCEEDED"})
             code, out, err = run("describe", job, "-o", "json", *cluster.arguments(VIEWER))
             self.assertEqual(code, 0, err)
-            self.assertEqual([c["step"] for c in json.loads(out)["checkpoints"]], [50, 100])
+            self.assertEqual([c["step"] for c in json.loads(out)["checkpoints"]], [20, 40])
             out, err = outsider.communicate(timeout=30)
             self.assertEqual((outsider.returncode, out), (3, ""), err)
             self.assertIn("--tls-dir", err)
-            self.check_audit(cluster, job)
+            self.check_audit(cluster)
 
     def test_a_worker_with_the_certificate_of_another_one_does_not_start(self):
         home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
@@ -255,7 +256,7 @@ class Rotation(unittest.TestCase):
                 step = cluster.describe(job)["step"]
                 cluster.stop("main")
                 cluster.start_coordinator()
-                cluster.wait_for_step(job, step + 50)
+                cluster.wait_for_step(job, step + 10)
                 after = cluster.describe(job)
                 self.assertEqual(cluster.troupe("cancel", job, "--checkpoint")[0], 0)
                 code, watched = ended()
@@ -266,11 +267,10 @@ class Rotation(unittest.TestCase):
             self.assertEqual((after["group_epoch"], after["restarts"]), (1, 0))
             # No step is lost or repeated, neither for the watcher nor in the history.
             last = cluster.checkpoints(job)[-1]["step"]
-            self.assertGreater(last, step + 50)
+            self.assertGreaterEqual(last, step + 10)
             self.assertEqual(steps_of(watched), list(range(1, last + 1)))
             self.assertEqual(sorted(cluster.losses(job)), list(range(1, last + 1)))
             self.assertEqual(run("audit", "verify", cluster.audit_log())[0], 0)
-            wait_until(lambda: not any(map(alive, ranks)), "the ranks gone", 20)
 
 
 if __name__ == "__main__":
