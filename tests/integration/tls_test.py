@@ -255,6 +255,8 @@ class Rotation(unittest.TestCase):
                 # Everybody dials again, with new certificates: the former ones are refused now.
                 step = cluster.describe(job)["step"]
                 cluster.stop("main")
+                wait_until(lambda: "waiting for it" in cluster.log("watch").read_text(),
+                           "the watching command without a coordinator")
                 cluster.start_coordinator()
                 cluster.wait_for_step(job, step + 10)
                 after = cluster.describe(job)
