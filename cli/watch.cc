@@ -66,7 +66,10 @@ class Watch {
         return OfCoordinator(Unavailable("{}: not reached for more than {} s", client_->address(),
                                          kAwayLimit.count()));
       }
-      std::this_thread::sleep_for(kPauseBetweenTries);
+      // While no thread waits for the channel, gRPC looks at its sockets every 5 s only, and TLS
+      // handshakes time out: a mere pause would keep the command away from its coordinator.
+      if (client_->WaitUntilConnected(kPauseBetweenTries).ok())
+        std::this_thread::sleep_for(kPauseBetweenTries);
     }
   }
 

@@ -1,0 +1,279 @@
+"""A cluster whose processes have certificates: what each role may do, and the replacement of
+certificates and authorities under a running job."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import unittest
+
+from harness import BIN, TROUPE, Cluster, run, wait_until
+
+# Each step takes at least 20 ms, so that the job outlasts what a test does to it.
+SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
+WORKERS = ("worker-0", "worker-1")
+SUBMITTER, VIEWER = "ann", "vera"
+HOLDERS = {"main": "coordinator", **dict.fromkeys(WORKERS, "worker"), SUBMITTER: "submitter",
+           VIEWER: "viewer"}
+END_SECONDS = 10  # a process that was asked to end is killed after this time
+
+
+def init_authority(directory):
+    code, out, err = run("certs", "init", directory, "--cluster", "lab")
+    if code != 0:
+        raise AssertionError(f"certs init: {code} {out}{err}")
+
+
+def issue(authority, name, output):
+    code, out, err = run("certs", "issue", authority, "--role", HOLDERS[name], "--name", name,
+                         "--output", output)
+    if code != 0:
+        raise AssertionError(f"certs issue: {code} {out}{err}")
+
+
+def is_accepted(address, directory):
+    """Returns whether server and client accept each other's certificates on a new connection."""
+    context = ssl.create_default_context(cafile=directory / "ca.pem")
+    context.check_hostname = False
+    context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
+    context.set_alpn_protocols(["h2"])
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as plain:
+        try:
+            with context.wrap_socket(plain) as connection:
+                # A client learns only by reading that the server refuses its certificate. The
+                # first bytes of a server that does not are its HTTP/2 settings.
+                return len(connection.recv(1)) == 1
+        except (ssl.SSLError, ConnectionResetError):
+            return False
+
+
+class TlsCluster(Cluster):
+    """A coordinator and two workers with TLS on the loopback; commands have the submitter's
+    certificate."""
+
+    def __init__(self, environment=None):
+        # A machine with too much to do must not look like a lost worker.
+        super().__init__(environment=environment, detection_seconds=10)
+        self.authority = self.home / "authority"
+        self.processes = {}
+        self.address = "127.0.0.1:0"
+        (self.directory / "logs").mkdir(parents=True)
+        init_authority(self.authority)
+        for name in HOLDERS:
+            issue(self.authority, name, self.tls(name))
+
+    def tls(self, name):
+        return self.home / "tls" / name
+
+    def log(self, name):
+        return self.directory / "logs" / f"{name}.log"
+
+    def start(self, name, *command, stdout=subprocess.DEVNULL):
+        with self.log(name).open("a") as log:
+            self.processes[name] = subprocess.Popen(
+                [*map(str, command), "--tls-dir", str(self.tls(name))], stdout=stdout, stderr=log,
+                env={**os.environ, **self.environment})
+        return self.processes[name]
+
+    def start_coordinator(self):
+        path = self.directory / "ready"
+        with path.open("w") as ready:
+            self.start("main", BIN / "troupe-coordinator", "--listen", self.address, "--data-dir",
+                       self.directory / "coordinator", "--detection-seconds",
+                       self.detection_seconds, stdout=ready)
+        wait_until(lambda: path.read_text().endswith("\n"), f"a coordinator\n{self.logs()}")
+        self.address = json.loads(path.read_text())["address"]
+
+    def up(self):
+        try:
+            self.start_coordinator()
+            for name in WORKERS:
+                self.start(name, BIN / "troupe-worker", "--coordinator", self.address, "--name",
+                           name, "--devices", "cpu:1", "--host", "127.0.0.1", "--data-dir",
+                           self.directory / name, "--peak-dir", self.directory, "--log-dir",
+                           self.directory / "logs")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def down(self):
+        # Workers without a coordinator would wait for it.
+        for name in sorted(self.processes, key="main".__eq__):
+            self.stop(name)
+
+    def stop(self, name):
+        process = self.processes.pop(name)
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=END_SECONDS)
+        process.kill()
+        process.wait(timeout=END_SECONDS)
+
+    def arguments(self, name=SUBMITTER):
+        return "--coordinator", self.address, "--tls-dir", self.tls(name)
+
+    def troupe(self, *arguments, timeout=60, environment=None):
+        return run(*arguments, *self.arguments(), timeout=timeout, environment=environment)
+
+    @contextlib.contextmanager
+    def watching(self, job):
+        """Watches the job with one command; yields a function that waits for its end, and returns
+        its exit code and what it printed."""
+        path = self.home / "watched"
+        with path.open("w") as output, self.log("watch").open("w") as log:
+            command = [TROUPE, "watch", job, "-o", "json", *map(str, self.arguments())]
+            process = subprocess.Popen(command, stdout=output, stderr=log)
+
+        def ended():
+            wait_until(lambda: process.poll() is not None, f"the end of watching {job}")
+            return process.returncode, [json.loads(line) for line in path.read_text().splitlines()]
+
+        try:
+            yield ended
+        finally:
+            process.kill()
+            process.wait(timeout=END_SECONDS)
+
+    def audit_log(self):
+        return self.directory / "coordinator" / "audit.log"
+
+
+def steps_of(watched):
+    return [line["step"] for line in watched if line["type"] == "step"]
+
+
+class Roles(unittest.TestCase):
+    maxDiff = None
+
+    def check_audit(self, cluster):
+        path = cluster.audit_log()
+        lines = path.read_text().splitlines(keepends=True)
+        seen = [(record["outcome"], record["identity"], record["rpc"], record["target"])
+                for record in map(json.loads, lines)]
+        self.assertIn(("ALLOWED", "spiffe://lab/submitter/ann", "/troupe.v1.JobService/CreateJob",
+                       "roles"), seen)
+        self.assertIn(("DENIED", "spiffe://lab/viewer/vera", "/troupe.v1.JobService/CancelJob", ""),
+                      seen)
+        code, out, err = run("audit", "verify", path)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn(f"{len(lines)} records, intact", out)
+        damaged = cluster.home / "audit.log"
+        damaged.write_text("".join(lines[1:]))
+        code, out, err = run("audit", "verify", damaged)
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("damaged after 0 records: line 1: ", out)
+
+    def test_a_submitter_trains_a_viewer_cannot_cancel_and_an_outsider_gets_no_connection(self):
+        with TlsCluster(environment=SLOW) as cluster:
+            outsider = subprocess.Popen([TROUPE, "list", "--coordinator", cluster.address],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(outsider.kill)
+            job = cluster.submit("roles", steps=40, interval=20)
+            with cluster.watching(job) as ended:
+                cluster.wait_for_state(job, "RUNNING")
+                code, out, err = run("cancel", job, *cluster.arguments(VIEWER))
+                self.assertEqual((code, out), (1, ""), err)
+                self.assertIn("/troupe.v1.JobService/CancelJob requires the role submitter or "
+                              "operator; vera has the role viewer", err)
+                code, watched = ended()
+            self.assertEqual(code, 0, cluster.logs())
+            self.assertEqual(steps_of(watched), list(range(1, 41)))
+            self.assertEqual(watched[-1], {"type": "end", "state": "SUCCEEDED"})
+            code, out, err = run("describe", job, "-o", "json", *cluster.arguments(VIEWER))
+            self.assertEqual(code, 0, err)
+            self.assertEqual([c["step"] for c in json.loads(out)["checkpoints"]], [20, 40])
+            out, err = outsider.communicate(timeout=30)
+            self.assertEqual((outsider.returncode, out), (3, ""), err)
+            self.assertIn("--tls-dir", err)
+            self.check_audit(cluster)
+
+    def test_a_worker_with_the_certificate_of_another_one_does_not_start(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        self.addCleanup(shutil.rmtree, home)
+        init_authority(home / "authority")
+        issue(home / "authority", "worker-0", home / "tls")
+        done = subprocess.run(
+            [BIN / "troupe-worker", "--coordinator", "127.0.0.1:1", "--name", "worker-1",
+             "--devices", "cpu:1", "--data-dir", home / "data", "--tls-dir", home / "tls"],
+            capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn('--name is "worker-1", but ', done.stderr)
+        self.assertIn("is the certificate of spiffe://lab/worker/worker-0", done.stderr)
+
+
+class Rotation(unittest.TestCase):
+    maxDiff = None
+
+    def bring(self, authorities, directories):
+        """Makes ca.pem of each directory the certificates of these authorities."""
+        text = "".join((authority / "authority.pem").read_text() for authority in authorities)
+        for directory in directories:
+            (directory / "ca.pem").write_text(text)
+
+    def wait_until_used(self, cluster, times):
+        """Waits until every process has begun to use new certificates so often."""
+        def used():
+            return all(cluster.log(name).read_text().count(" are in use") >= times
+                       for name in cluster.processes)
+
+        wait_until(used, f"new certificates in use\n{cluster.logs()}", 20)
+
+    def replace_authority(self, cluster):
+        """Follows docs/certificates.md, and shows after each step what the coordinator accepts."""
+        old, new = cluster.authority, cluster.home / "new"
+        directories = [cluster.tls(name) for name in HOLDERS]
+        former = cluster.home / "former"
+        shutil.copytree(cluster.tls(VIEWER), former)
+        init_authority(new)
+        self.bring([old, new], [old, new, former, *directories])
+        self.wait_until_used(cluster, 1)
+        for name in HOLDERS:
+            issue(new, name, cluster.tls(name))
+        self.wait_until_used(cluster, 2)
+        self.assertTrue(is_accepted(cluster.address, former), "both authorities are trusted")
+        self.bring([new], [new, *directories])
+        self.wait_until_used(cluster, 3)
+        wait_until(lambda: not is_accepted(cluster.address, former),
+                   "certificates of the old authority refused", 20)
+        # This also shows that the coordinator's own certificate is of the new authority.
+        self.assertTrue(is_accepted(cluster.address, cluster.tls(VIEWER)))
+
+    def test_certificates_and_authority_are_replaced_under_a_running_job(self):
+        with TlsCluster(environment=SLOW) as cluster:
+            job = cluster.submit("rotated", steps=100000, interval=0)
+            with cluster.watching(job) as ended:
+                cluster.wait_for_step(job, 3)
+                before = cluster.describe(job)
+                self.replace_authority(cluster)
+                # Everybody dials again, with new certificates: the former ones are refused now.
+                step = cluster.describe(job)["step"]
+                cluster.stop("main")
+                wait_until(lambda: "waiting for it" in cluster.log("watch").read_text(),
+                           "the watching command without a coordinator")
+                cluster.start_coordinator()
+                cluster.wait_for_step(job, step + 10)
+                after = cluster.describe(job)
+                self.assertEqual(cluster.troupe("cancel", job, "--checkpoint")[0], 0)
+                code, watched = ended()
+            self.assertEqual(code, 1, cluster.logs())
+            self.assertEqual(watched[-1], {"type": "end", "state": "CANCELLED"})
+            ranks = [rank["pid"] for rank in before["ranks"]]
+            self.assertEqual([rank["pid"] for rank in after["ranks"]], ranks)
+            self.assertEqual((after["group_epoch"], after["restarts"]), (1, 0))
+            # No step is lost or repeated, neither for the watcher nor in the history.
+            last = cluster.checkpoints(job)[-1]["step"]
+            self.assertGreaterEqual(last, step + 10)
+            self.assertEqual(steps_of(watched), list(range(1, last + 1)))
+            self.assertEqual(sorted(cluster.losses(job)), list(range(1, last + 1)))
+            self.assertEqual(run("audit", "verify", cluster.audit_log())[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
