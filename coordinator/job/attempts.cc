@@ -353,7 +353,8 @@ void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
   std::set<std::string> laid;
   for (const int32_t rank : silent) {
     // A rank that has answered another attempt meanwhile writes one after the other, and writes.
-    if (job.group->ranks[static_cast<size_t>(rank)].last_answer >= begin) continue;
+    const bool writes = job.group->ranks[static_cast<size_t>(rank)].last_answer >= begin;
+    if (writes && !turn.options.bugs.blame_writers_in_turn) continue;
     if (laid.insert(job.plan.ranks(rank).worker()).second) LayFailedWrite(job, rank, reason, turn);
   }
   if (ThenStop(job, attempt)) {

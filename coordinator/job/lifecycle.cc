@@ -241,7 +241,7 @@ void OnJobTime(Job& job, Turn& turn) {
       BreakGroup(job, {LateStart(job), false, false}, turn);
       return;
     case GroupPhase::kDraining:
-      FinalizeBreakdown(job, {FinalFailure(job), true, false}, turn);
+      FinalizeBreakdown(job, {FinalFailure(job, turn.options.bugs), true, false}, turn);
       return;
     case GroupPhase::kRunning:
       return;

@@ -215,12 +215,14 @@ void AwaitFlightReports(Job& job, v1::Failure failure, Turn& turn) {
 
 }  // namespace
 
-v1::Failure FinalFailure(const Job& job) {
+v1::Failure FinalFailure(const Job& job, const KnownBugs& bugs) {
   v1::Failure failure = job.group->failure;
   if (failure.cause() != cause::kHang) return failure;
   std::vector<std::optional<v1::RankFlight>> flights(job.group->ranks.size());
   for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
-  const HangBlame blame = BlameForHang(flights);
+  HangBlame blame = BlameForHang(flights);
+  if (bugs.blame_reporting_ranks && !job.group->flights.empty())
+    blame.rank = job.group->flights.begin()->first;
   failure.set_rank(blame.rank);
   // Ranks of one host that are equally suspect implicate the host.
   failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker()
@@ -235,7 +237,7 @@ void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
   const bool is_draining =
       group.phase == GroupPhase::kDraining && group.failure.cause() == cause::kHang;
   if (is_draining && group.flights.size() == group.ranks.size())
-    FinalizeBreakdown(job, {FinalFailure(job), true, false}, turn);
+    FinalizeBreakdown(job, {FinalFailure(job, turn.options.bugs), true, false}, turn);
 }
 
 void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {

@@ -20,8 +20,8 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn);
 void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn);
 
 // kDraining: the failure that is recorded if no primary one arrives. A hang is blamed on the rank
-// that the flight reports of all ranks point to.
-v1::Failure FinalFailure(const Job& job);
+// that the flight reports of all ranks point to. `bugs`: those of the coordinator's options.
+v1::Failure FinalFailure(const Job& job, const KnownBugs& bugs);
 
 // Handles the report of what a rank was doing when the job hung. kDraining ends once every rank has
 // reported.

@@ -13,9 +13,12 @@ namespace troupe {
 // Known bugs that the simulation switches on to show that it catches them. All are off in the
 // product.
 struct KnownBugs {
+  bool blame_reporting_ranks = false;    // a hang is blamed on the lowest rank that reports on it
   bool blame_stopped_workers = false;    // a worker that leaves on request counts as lost
+  bool blame_writers_in_turn = false;    // a rank that writes other attempts first counts as hung
   bool charge_lost_hosts = false;        // every failure is charged to the job's own budget
   bool choose_bad_hosts = false;         // ignores the faults charged to a host
+  bool drop_needed_images = false;       // a Hello's images are deleted though a job needs them
   bool forget_submitted_layout = false;  // the smaller layout replaces the submitted one
   bool never_grow = false;               // a shrunk job never grows
   bool quarantine_on_one_word = false;   // one host that finds a commit damaged suffices

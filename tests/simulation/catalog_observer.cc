@@ -64,6 +64,8 @@ void CatalogObserver::OnWrite(const WriteBatch& batch) {
       OnJobDeleted(key.substr(4));
     } else if (view.starts_with("spec/") && change.value) {
       OnSpec(key.substr(5), *change.value);
+    } else if (view.starts_with("images/")) {
+      OnImages(key.substr(7), change.value);
     } else if (view.starts_with("group/") && change.value) {
       OnGroup(key.substr(6), *change.value);
     } else if (view.starts_with("history/") && change.value) {
@@ -211,6 +213,15 @@ void CatalogObserver::OnSpec(const std::string& id, std::string_view value) {
   if (!submitted_.contains(id) || resumed) submitted_[id] = spec;
 }
 
+void CatalogObserver::OnImages(const std::string& id, const std::optional<std::string>& value) {
+  std::set<std::string>& needed = world_.needed_images[id];
+  needed.clear();
+  if (!value) return;
+  ++images_;
+  const auto images = Parse<v1::JobImages>(*value);
+  for (const v1::RankImage& image : images.images()) needed.insert(image.path());
+}
+
 void CatalogObserver::OnGroup(const std::string& id, std::string_view value) {
   v1::GroupRecord& group = groups_[id];
   const uint64_t before = group.group_epoch();
@@ -250,6 +261,7 @@ void CatalogObserver::CatalogLost() {
   submitted_.clear();
   groups_.clear();
   grown_.clear();
+  world_.needed_images.clear();
   highest_rows_.clear();
   keys_.clear();
   requests_.clear();

@@ -73,6 +73,8 @@ class CatalogObserver {
   uint64_t commits() const { return commits_; }
   // Number of commits that retention deleted.
   uint64_t deletions() const { return deletions_; }
+  // Number of times that a job fell back to images of its ranks' states.
+  uint64_t images() const { return images_; }
   uint64_t deleted_jobs() const { return deleted_.size(); }
   // Commits of jobs that were deleted without their checkpoints.
   const std::vector<v1::CheckpointRecord>& kept_commits() const { return kept_commits_; }
@@ -89,6 +91,7 @@ class CatalogObserver {
   void OnJob(const std::string& id, std::string_view value);
   void OnSpec(const std::string& id, std::string_view value);
   void OnGroup(const std::string& id, std::string_view value);
+  void OnImages(const std::string& id, const std::optional<std::string>& value);
   void OnHistory(std::string_view key, std::string_view value);
   // Checks that the row does not repeat a step that its group had to begin after.
   void CheckRepetition(const std::string& id, const v1::StepEvent& row);
@@ -151,6 +154,7 @@ class CatalogObserver {
   uint64_t commits_ = 0;
   uint64_t deletions_ = 0;
   uint64_t history_rows_ = 0;
+  uint64_t images_ = 0;
   uint64_t resumed_ = 0;
 };
 

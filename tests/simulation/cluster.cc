@@ -206,6 +206,7 @@ class Cluster {
     result.shrinks = hosts_.shrinks();
     result.growths = hosts_.growths();
     result.strikes = hosts_.strikes();
+    result.blamed_hangs = hosts_.blamed_hangs();
     result.goodbyes = hosts_.goodbyes();
     for (const auto& [id, job] : catalog_.jobs()) {
       const int64_t budget = catalog_.submitted(id).fault_tolerance().max_restarts();
@@ -227,6 +228,8 @@ class Cluster {
     result.clocks_set_back = world_.clocks_set_back;
     result.reports_during_saves = world_.reports_during_saves;
     result.hung_saves = world_.hung_saves;
+    result.waiting_saves = world_.waiting_saves;
+    result.images = catalog_.images();
     for (const NodeId worker : workers_) result.left += !system_.IsUp(worker);
     for (const auto& [id, job] : catalog_.jobs()) result.restarts += job.restarts();
     if (!result.ok()) result.story = Story(result);

@@ -41,6 +41,7 @@ struct ClusterResult {
   uint64_t shrinks = 0;  // groups that began on fewer ranks than submitted
   uint64_t growths = 0;
   uint64_t strikes = 0;          // groups that failed because of a bad host
+  uint64_t blamed_hangs = 0;     // hangs that were blamed on one rank
   uint64_t goodbyes = 0;         // groups that ended because a worker was asked to stop
   uint64_t lost_mounts = 0;      // workers that lost the shared folder
   uint64_t refused_folders = 0;  // jobs that ended because their hosts do not share the folder
@@ -56,6 +57,8 @@ struct ClusterResult {
   uint64_t clocks_set_back = 0;
   uint64_t reports_during_saves = 0;  // reports of a step during which a save was in flight
   uint64_t hung_saves = 0;            // saves that blocked
+  uint64_t waiting_saves = 0;         // saves that waited for an earlier one of the same rank
+  uint64_t images = 0;                // jobs that fell back to images of their ranks' states
   std::vector<Violation> violations;
   std::vector<std::string> faults;
   std::string story;  // jobs, violations, faults and the last events, for debugging

@@ -68,6 +68,15 @@ void CollectiveBus::Arrive(const GroupName& name, int rank, const Contribution& 
   }
 }
 
+bool CollectiveBus::Waits(const std::string& job, uint64_t epoch, int rank) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
+    const auto& [name, group] = entry;
+    const auto member = static_cast<size_t>(rank);
+    return name.job == job && name.epoch == epoch && member < group.members.size() &&
+           group.members[member].arrived.has_value();
+  });
+}
+
 void CollectiveBus::Leave(const GroupName& name, int rank, Duration limit) {
   const auto found = groups_.find(name);
   if (found == groups_.end()) return;

@@ -68,6 +68,9 @@ class CollectiveBus {
   void Arrive(const GroupName& name, int rank, const Contribution& contribution);
   // The rank's process is gone, or it gave up: the others learn of it within `limit`.
   void Leave(const GroupName& name, int rank, Duration limit);
+  // Whether the rank has arrived at a reduction at which another rank has not. A broken group stays
+  // as it was when it broke.
+  bool Waits(const std::string& job, uint64_t epoch, int rank) const;
 
  private:
   struct Member {

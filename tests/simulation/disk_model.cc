@@ -71,11 +71,19 @@ Status DiskModel::Handle(AnyMessage message, Context& context) {
     return OkStatus();
   }
   if (const auto* images = message.As<RemoveImages>()) {
-    for (const std::string& path : images->request.paths()) world_.images.erase(path);
+    for (const std::string& path : images->request.paths()) RemoveImage(path);
     return OkStatus();
   }
   if (message.As<OfferAgain>()) return events_->OfferLater(context);
   return Internal("the disk received {}", message.name());
+}
+
+void DiskModel::RemoveImage(const std::string& path) {
+  for (const auto& [job, needed] : world_.needed_images) {
+    world_.truth.Check(!needed.contains(path), kNeededImage,
+                       fmt::format("{} is deleted, and {} would continue from it", path, job));
+  }
+  world_.images.erase(path);
 }
 
 Status DiskModel::Remove(const v1::DeleteCheckpoint& request, Context& context) {

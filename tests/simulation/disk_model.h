@@ -24,6 +24,7 @@ class DiskModel final : public Actor {
 
  private:
   Status Remove(const v1::DeleteCheckpoint& request, Context& context);
+  void RemoveImage(const std::string& path);
   Status ReadBack(const v1::VerifyCheckpoint& request, Context& context);
 
   World& world_;

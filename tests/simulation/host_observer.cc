@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/failure_cause.h"
 #include "coordinator/machine/scheduler.h"
 #include "coordinator/state/preference.h"
 
@@ -44,6 +45,12 @@ int64_t LossesOf(const std::string& worker, const Fleet& fleet) {
   });
 }
 
+// Whether group `epoch` of the job has been found to hang, and the cause is not recorded yet.
+bool Hangs(const Job& job, uint64_t epoch) {
+  return job.group && job.group->epoch == epoch && job.group->phase == GroupPhase::kDraining &&
+         job.group->failure.cause() == cause::kHang;
+}
+
 int HealthyFreeDevices(const CoordinatorState& state, const std::set<std::string>& known_bad) {
   int free = 0;
   for (const ClusterDevice& device : ListDevices(state.fleet, true).free_devices) {
@@ -55,7 +62,10 @@ int HealthyFreeDevices(const CoordinatorState& state, const std::set<std::string
 }  // namespace
 
 void HostObserver::CoordinatorStarts() {
-  for (auto& [id, view] : jobs_) view.could_grow_since.reset();
+  for (auto& [id, view] : jobs_) {
+    view.could_grow_since.reset();
+    view.hang.reset();
+  }
   stops_.clear();  // a goodbye is not durable
 }
 
@@ -67,6 +77,11 @@ void HostObserver::Hears(const v1::WorkerMessage& message, SessionId session,
   if (message.has_goodbye() && message.leader_epoch() == state.leader_epoch) {
     stops_[worker->second] = LossesOf(worker->second, state.fleet);
     goodbyes_ += GroupsOn(worker->second, state);
+  }
+  if (message.has_rank_flight() && message.leader_epoch() == state.leader_epoch) {
+    JobView& view = jobs_[message.rank_flight().job()];
+    if (view.hang && view.epoch == message.rank_flight().group_epoch())
+      view.hang->reported.insert(message.rank_flight().rank());
   }
   if (!failure) return;
   const auto job = state.jobs.find(failure->first);
@@ -96,6 +111,25 @@ void HostObserver::CheckBlame(const Fleet& fleet) {
   }
 }
 
+void HostObserver::CheckHangs(const CoordinatorState& state) {
+  for (auto& [id, view] : jobs_) {
+    const auto job = state.jobs.find(id);
+    if (!view.hang || (job != state.jobs.end() && Hangs(job->second, view.epoch))) continue;
+    const Hang hang = *std::exchange(view.hang, std::nullopt);
+    if (job == state.jobs.end()) continue;
+    const v1::Failure& failure = job->second.record.last_failure();
+    const bool is_of_the_hang =
+        failure.cause() == cause::kHang && failure.SerializeAsString() != hang.last_failure;
+    if (!is_of_the_hang || failure.rank() < 0) continue;
+    ++blamed_hangs_;
+    world_.truth.Check(!hang.reported.contains(failure.rank()) ||
+                           !world_.bus.Waits(id, view.epoch, failure.rank()),
+                       kBlamedWait,
+                       fmt::format("{} epoch {}: rank {} waited and is blamed: {}", id, view.epoch,
+                                   failure.rank(), failure.message()));
+  }
+}
+
 void HostObserver::CheckStops(const Fleet& fleet) {
   for (const auto& [worker, losses] : stops_) {
     world_.truth.Check(LossesOf(worker, fleet) <= losses, kBlamedStop,
@@ -110,12 +144,15 @@ void HostObserver::CheckStops(const Fleet& fleet) {
 void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
   CheckBlame(state.fleet);
   CheckStops(state.fleet);
+  CheckHangs(state);
   std::optional<int> free_devices;
   for (const std::string& id : state.active) {
     const Job& job = state.jobs.at(id);
     if (!job.group) continue;
     JobView& view = jobs_[id];
     if (job.group->epoch != view.epoch) OnNewGroup(job, state);
+    if (!view.hang && Hangs(job, view.epoch))
+      view.hang = {job.record.last_failure().SerializeAsString(), {}};
     if (job.plan.ranks_size() >= SubmittedRanks(id)) continue;
     // The job does not grow while one before it in the queue may take the devices; its patience
     // then starts again.
@@ -145,7 +182,7 @@ void HostObserver::OnNewGroup(const Job& job, const CoordinatorState& state) {
   const int ranks = job.plan.ranks_size();
   growths_ += view.epoch != 0 && ranks > view.ranks;
   shrinks_ += ranks < SubmittedRanks(job.id());
-  view = {job.group->epoch, ranks, std::nullopt};
+  view = {job.group->epoch, ranks, std::nullopt, std::nullopt};
   std::set<std::string> known_bad;
   for (const auto& [worker, failures] : strikes_) {
     const bool bad = world_.FaultOf(worker) != HostFault::kNone;

@@ -30,14 +30,22 @@ class HostObserver {
   uint64_t growths() const { return growths_; }
   // Number of groups that failed because of a bad host.
   uint64_t strikes() const;
+  // Number of hangs that were blamed on one rank.
+  uint64_t blamed_hangs() const { return blamed_hangs_; }
   // Number of groups that ended because a worker sent a Goodbye.
   uint64_t goodbyes() const { return goodbyes_; }
 
  private:
+  // A hang of the job's newest group, from its discovery until its cause is recorded.
+  struct Hang {
+    std::string last_failure;    // the job's, before
+    std::set<int32_t> reported;  // ranks whose flight reports have arrived
+  };
   struct JobView {
     uint64_t epoch = 0;  // newest group seen
     int ranks = 0;
     std::optional<MonotonicTime> could_grow_since;
+    std::optional<Hang> hang;
   };
 
   void OnNewGroup(const Job& job, const CoordinatorState& state);
@@ -45,6 +53,8 @@ class HostObserver {
   bool IsOutranked(const Job& job, const CoordinatorState& state) const;
   // Checks that no host is blamed for a write that neither failed nor hung there.
   void CheckBlame(const Fleet& fleet);
+  // Checks that no hang is blamed on a rank that has reported that it waited.
+  void CheckHangs(const CoordinatorState& state);
   // Checks that no worker is blamed as lost between its goodbye and its next Hello.
   void CheckStops(const Fleet& fleet);
   void CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view);
@@ -57,6 +67,7 @@ class HostObserver {
   std::map<std::string, std::set<std::pair<std::string, uint64_t>>> strikes_;
   // The workers that have sent a Goodbye and are not back, with the losses blamed on them before.
   std::map<std::string, int64_t> stops_;
+  uint64_t blamed_hangs_ = 0;
   uint64_t goodbyes_ = 0;
   uint64_t shrinks_ = 0;
   uint64_t growths_ = 0;

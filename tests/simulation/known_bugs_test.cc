@@ -129,5 +129,26 @@ TEST(KnownBugs, AQuarantineOnOneHostsWordIsCaught) {
   EXPECT_TRUE(caught.all.contains(kLostMount)) << caught.what;
 }
 
+TEST(KnownBugs, AHangThatIsBlamedOnARankThatWaitedIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("hangs"), .machine_bugs = {.blame_reporting_ranks = true}});
+  EXPECT_GE(caught.seeds, 5);
+  EXPECT_EQ(caught.invariant, kBlamedWait) << caught.what;
+}
+
+TEST(KnownBugs, ADeletedImageThatAJobNeedsIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("short-final-saves"), .machine_bugs = {.drop_needed_images = true}});
+  EXPECT_GE(caught.seeds, 2);
+  EXPECT_EQ(caught.invariant, kNeededImage) << caught.what;
+}
+
+TEST(KnownBugs, ABlameForAWriteThatOnlyWaitedItsTurnIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("slow-saves"), .machine_bugs = {.blame_writers_in_turn = true}});
+  EXPECT_GE(caught.seeds, 2);
+  EXPECT_EQ(caught.invariant, kBlamedWrite) << caught.what;
+}
+
 }  // namespace
 }  // namespace troupe::simulation

@@ -81,6 +81,14 @@ std::optional<Mix> MixOf(std::string_view trait) {
     mix.hung_writes = 6;
     mix.shard_failure = 0;
     LoseHostsAlone(mix);
+  } else if (trait == "hangs") {
+    mix.hang_per_step = 0.003;
+  } else if (trait == "slow-saves") {
+    mix.slow_saves = true;
+  } else if (trait == "short-final-saves") {
+    mix.short_final_saves = true;
+    mix.resumes = true;
+    mix.shard_failure = 0.3;
   } else if (trait == "planned-stops") {
     mix.planned_stops = 8;
   } else if (trait == "private-folders") {
@@ -130,6 +138,8 @@ std::string Mix::Text() const {
   also(lost_mounts > 0, fmt::format("{} lost mounts", lost_mounts));
   also(hung_writes > 0, fmt::format("{} hung writes", hung_writes));
   also(planned_stops > 0, fmt::format("{} planned stops", planned_stops));
+  also(slow_saves, "slow saves");
+  also(short_final_saves, "short final saves");
   also(private_folders, "private folders");
   also(stranger, "a stranger");
   also(layout_changes, "layout changes");

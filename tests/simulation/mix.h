@@ -34,20 +34,22 @@ struct Mix {
   double hang_per_step = 0.0002;
   double shard_failure = 0.01;
   double unreadable_commit = 0.05;
-  bool corruption = false;        // a committed shard is corrupted on disk
-  int bad_hosts = 0;              // they stay bad after the faults
-  int lost_mounts = 0;            // times that a host loses the mount of the shared folder
-  int hung_writes = 0;            // times that the writes of a host's ranks hang
-  int planned_stops = 0;          // times that a worker is asked to stop
-  bool private_folders = false;   // some jobs have a folder that is private to each host
-  bool stranger = false;          // a worker sends answers without a request
-  bool layout_changes = false;    // some jobs may change their layout
-  bool small_budgets = false;     // some jobs have few restarts
-  bool resumes = false;           // some jobs are resumed after their end
-  bool catalog_loss = false;      // the coordinator's disk is lost once
-  bool altered_requests = false;  // some request ids are reused with another job
-  bool deletions = false;         // some jobs are deleted as soon as they have ended
-  KeepEnded keep_ended;           // setting of the coordinator
+  bool corruption = false;         // a committed shard is corrupted on disk
+  int bad_hosts = 0;               // they stay bad after the faults
+  int lost_mounts = 0;             // times that a host loses the mount of the shared folder
+  int hung_writes = 0;             // times that the writes of a host's ranks hang
+  int planned_stops = 0;           // times that a worker is asked to stop
+  bool slow_saves = false;         // more requests for checkpoints, and slow writes of them
+  bool short_final_saves = false;  // jobs soon fall back to images of their ranks' states
+  bool private_folders = false;    // some jobs have a folder that is private to each host
+  bool stranger = false;           // a worker sends answers without a request
+  bool layout_changes = false;     // some jobs may change their layout
+  bool small_budgets = false;      // some jobs have few restarts
+  bool resumes = false;            // some jobs are resumed after their end
+  bool catalog_loss = false;       // the coordinator's disk is lost once
+  bool altered_requests = false;   // some request ids are reused with another job
+  bool deletions = false;          // some jobs are deleted as soon as they have ended
+  KeepEnded keep_ended;            // setting of the coordinator
 
   // Returns "64 workers, 2 bad hosts, …", for the story.
   std::string Text() const;

@@ -16,14 +16,16 @@ void RankModel::Proceed(Context& context) {
   while (!to_write_.empty()) {
     phase_ = Phase::kWriting;
     // One save is in flight at a time: its end calls this again.
-    if (save_) return;
+    if (save_) {
+      ++world_.waiting_saves;
+      return;
+    }
     const v1::CheckpointIntent& intent = to_write_.front();
     then_stop_ = then_stop_ || intent.then_stop();
     save_ = {intent, step_, training_state_};
     to_write_.pop_front();
-    const Duration step_time = world_.natures.at(group_.job).step_time;
-    const Duration longest = IsAsync() ? std::max<Duration>(milliseconds(500), step_time * 6)
-                                       : Duration(milliseconds(500));
+    const Duration longest =
+        IsAsync() ? world_.natures.at(group_.job).longest_save : Duration(milliseconds(500));
     context.SetTimer(DrawDuration(context, milliseconds(10), longest),
                      AnyMessage(SaveOver{number_, ++save_number_}));
     if (!IsAsync()) return;
@@ -126,7 +128,11 @@ void RankModel::SaveImage(const v1::SaveImages& order, Context& context) {
     saved.set_path(fmt::format("{}:{}/epoch-{}/step-{}/rank-{}", worker_, group_.job, group_.epoch,
                                step_, rank_));
     saved.set_digest(saved.path());
-    world_.images[saved.path()] = {step_, training_state_};
+    SavedImage& image = world_.images[saved.path()];
+    image.state = {step_, training_state_};
+    image.held.set_job(group_.job);
+    image.held.set_group_epoch(group_.epoch);
+    image.held.set_path(saved.path());
   } else {
     saved.set_error(fmt::format("it holds step {}", step_));
   }
@@ -141,7 +147,7 @@ StatusOr<Restored> RankModel::ReadImage() const {
     world_.truth.Check(here, 11,
                        fmt::format("{} rank {} is to go on from the image {} on {}", group_.job,
                                    rank_, image.path(), worker_));
-    if (here) return found->second;
+    if (here) return found->second.state;
   }
   return NotFound("{} has no image of rank {}", worker_, rank_);
 }

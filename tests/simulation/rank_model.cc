@@ -164,6 +164,9 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
       SaveImage(message.save_images(), context);
     }
   } else if (message.has_stop_ranks()) {
+    // The process of every second rank that hangs is suspended.
+    if (hangs_ && number_ % 2 == 0) return;
+    if (message.stop_ranks().report_flight()) ReportFlight(context);
     phase_ = Phase::kStopping;
     // Sometimes longer than the limit; then the rank is killed.
     context.SetTimer(DrawDuration(context, Duration(0), world_.limits.abort * 21 / 20),
@@ -232,6 +235,7 @@ void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
       {.node = node_, .worker = worker_, .device = device_, .group = group_, .rank = rank_});
   step_ = 0;
   steps_done_ = 0;
+  entered_ = 0;
   ticket_end_ = 0;
   ticket_deadline_ = {};
   due_.clear();
@@ -242,6 +246,7 @@ void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
   to_write_.clear();
   save_.reset();
   is_blocked_ = false;
+  hangs_ = false;
   image_order_.reset();
   then_stop_ = false;
   folder_id_.clear();
@@ -354,7 +359,8 @@ void RankModel::BeginStep(Context& context) {
   phase_ = Phase::kComputing;
   // A rank that hangs has no next alarm. It never hangs in an epoch's first step, which has such a
   // long limit that the run would consist mostly of heartbeats.
-  if (steps_done_ > 0 && world_.random.Chance(world_.faults.hang_per_step)) return;
+  hangs_ = steps_done_ > 0 && world_.random.Chance(world_.faults.hang_per_step);
+  if (hangs_) return;
   Wake(DrawDuration(context, nature.step_time * 9 / 10, nature.step_time), context);
 }
 
@@ -378,6 +384,7 @@ bool RankModel::Breaks(Context& context) {
 
 void RankModel::Arrive() {
   phase_ = Phase::kReducing;
+  ++entered_;
   const int64_t step = step_ + 1;
   // A due checkpoint is skipped while another save is in flight, except the last one.
   const bool free = !save_ || step == begin_.start().spec().training().steps();
@@ -430,6 +437,21 @@ void RankModel::OnReduced(const Word& word, Context& context) {
   }
   ReportToDaemon(std::move(message), context);
   Proceed(context);
+}
+
+void RankModel::ReportFlight(Context& context) {
+  const bool waits = phase_ == Phase::kReducing;
+  v1::WorkerMessage message;
+  v1::RankFlight& flight = Sign(*message.mutable_rank_flight());
+  flight.set_activity(fmt::format("step {}", step_ + 1));
+  v1::GroupFlight& group = *flight.add_groups();
+  group.set_group("all/0");
+  group.set_axis("all");
+  for (int rank = 0; rank < ranks_; ++rank) group.add_ranks(rank);
+  group.set_entered(entered_);
+  if (waits) group.set_blocked_in(entered_);
+  group.set_operation("all_reduce");
+  ReportToDaemon(std::move(message), context);
 }
 
 void RankModel::FailFolder(const Status& cause, Context& context) {

@@ -80,6 +80,8 @@ class RankModel final : public Actor {
   void OnMessage(const AnyMessage& message, Context& context);
   void OnTicketOver(Context& context);
   bool HasEnded() const;
+  // Reports what the rank does, or which reduction it waits in, as it was asked because of a hang.
+  void ReportFlight(Context& context);
   void Begin(const v1::BeginRank& begin, Context& context);
   void OnTicket(const v1::Ticket& ticket, Context& context);
   void OnAlarm(Context& context);
@@ -148,6 +150,7 @@ class RankModel final : public Actor {
   uint64_t wake_ = 0;    // only the newest alarm counts
   int64_t step_ = 0;
   int64_t steps_done_ = 0;  // in this epoch
+  uint64_t entered_ = 0;    // reductions in which it has arrived in this epoch
   uint64_t training_state_ = 0;
   int64_t ticket_end_ = 0;
   MonotonicTime ticket_deadline_;
@@ -166,6 +169,7 @@ class RankModel final : public Actor {
   std::optional<Save> save_;
   uint64_t save_number_ = 0;
   bool is_blocked_ = false;                    // the save in flight blocks
+  bool hangs_ = false;                         // it never arrives at the next reduction
   std::optional<v1::SaveImages> image_order_;  // waits until it is no longer held up
   bool then_stop_ = false;
   std::string folder_id_;      // identity of the folder as rank 0 has read or created it

@@ -48,6 +48,10 @@ enum Invariant : int {
   kBlamedWrite = 35,
   // A worker that has sent a Goodbye is not blamed for the end of its ranks.
   kBlamedStop = 36,
+  // A hang is not blamed on a rank that has reported on it and waited for another one.
+  kBlamedWait = 37,
+  // An image from which a job would continue stays on its worker.
+  kNeededImage = 38,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.

@@ -112,6 +112,8 @@ bool Verdict::MayFail(const std::string& id, const std::string& cause) const {
   // A bad host, or one whose writes hang, writes no last checkpoint, and its ranks hold the only
   // copy of the state.
   if (cause == "FINAL_CHECKPOINT_UNWRITABLE") {
+    const double limit = catalog_.submitted(id).checkpoint().final_save_seconds();
+    if (limit < kFinalSave * load_.detection_seconds) return true;
     const v1::GroupRecord* const group = catalog_.Group(id);
     return group != nullptr &&
            std::any_of(group->ranks().begin(), group->ranks().end(),

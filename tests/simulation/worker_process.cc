@@ -62,6 +62,9 @@ v1::Hello WorkerProcess::Identity(uint64_t incarnation) const {
   }
   identity.set_host(name_);
   identity.set_pid(1);
+  for (const auto& [path, image] : world_.images) {
+    if (path.starts_with(name_ + ":")) *identity.add_images() = image.held;
+  }
   return identity;
 }
 

@@ -1,5 +1,7 @@
 #include "tests/simulation/workload.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "actor/sim/random.h"
@@ -58,7 +60,11 @@ class JobDraw {
     load_.natures[name_] = {
         .seed = spec_.training().seed(),
         .step_time = whole / spec_.training().steps(),
+        .longest_save = std::max<Duration>(std::chrono::milliseconds(500),
+                                           whole / spec_.training().steps() * 6),
         .crash_at_step = crashes_ ? 2 + static_cast<int64_t>(random_.Below(5)) : 0};
+    // One save is in time for its attempt, and two in turn often are not.
+    if (mix_.slow_saves) load_.natures[name_].longest_save = unit_ * 5;
   }
 
   void DrawCheckpoints() {
@@ -67,8 +73,8 @@ class JobDraw {
     checkpoint.set_folder(kSharedFolder);
     checkpoint.set_interval(static_cast<int64_t>(random_.Below(3)) * 4);
     checkpoint.set_keep_latest_k(2 + static_cast<int64_t>(random_.Below(2)));
-    // Longer than any mount is lost, so that a lost mount alone loses no final checkpoint.
-    checkpoint.set_final_save_seconds(12 * load_.detection_seconds);
+    checkpoint.set_final_save_seconds((mix_.short_final_saves ? 1 : kFinalSave) *
+                                      load_.detection_seconds);
     checkpoint.set_async_mode(traits_.Chance(0.6) ? "async" : "disabled");
     if (mix_.private_folders && !crashes_ && traits_.Chance(0.5)) {
       checkpoint.set_folder(kPrivateFolder);
@@ -106,6 +112,13 @@ class JobDraw {
       v1::CreateCheckpointRequest ask;
       ask.set_job("jobs/" + name_);
       Ask(at_ + random_.Between(Duration(0), unit_ * kFaultPhase), CallKind::kCreateCheckpoint,
+          ask);
+    }
+    SeededRandom further(seed_, "further requests of " + name_);
+    for (int i = 0; i < (mix_.slow_saves ? 12 : 0); ++i) {
+      v1::CreateCheckpointRequest ask;
+      ask.set_job("jobs/" + name_);
+      Ask(at_ + further.Between(Duration(0), unit_ * kFaultPhase), CallKind::kCreateCheckpoint,
           ask);
     }
     SeededRandom pins(seed_, "pins of " + name_);

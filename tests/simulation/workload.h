@@ -14,6 +14,10 @@
 
 namespace troupe::simulation {
 
+// The usual checkpoint.final_save_seconds, in detection times. It is longer than any mount is lost,
+// so that a lost mount alone loses no final checkpoint.
+inline constexpr int kFinalSave = 12;
+
 // The lengths of a run in units of the detection time, so that every run has the same number of
 // heartbeats.
 inline constexpr int kFaultPhase = 10;

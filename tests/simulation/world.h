@@ -20,6 +20,7 @@
 #include "tests/simulation/storage.h"
 #include "tests/simulation/truth.h"
 #include "troupe/v1/job.pb.h"
+#include "troupe/v1/worker.pb.h"
 #include "worker/daemon/event_sender.h"
 
 namespace troupe::simulation {
@@ -28,6 +29,7 @@ namespace troupe::simulation {
 struct JobNature {
   uint64_t seed = 0;
   Duration step_time{};
+  Duration longest_save{};    // a save in the background takes at most this
   int64_t crash_at_step = 0;  // its rank 0 dies at this step on every attempt; 0: never
 };
 
@@ -44,6 +46,12 @@ struct RankLife {
 struct BlockedWrites {
   MonotonicTime until;   // on the system's clock; max(): for ever
   bool killable = true;  // whether a rank blocked in a write can be killed before `until`
+};
+
+// An image of a rank's state on its worker, which outlives the worker's daemon.
+struct SavedImage {
+  Restored state;
+  v1::HeldImage held;
 };
 
 // Probabilities of faults inside workers; zero once healed.
@@ -127,10 +135,13 @@ class World {
   std::set<std::string> lost_mounts;                    // workers that ever lost the shared folder
   std::map<std::string, BlockedWrites> blocked_writes;  // by worker
   std::set<std::string> failed_writers;                 // workers where a write ever failed or hung
-  std::map<std::string, Restored> images;  // images of ranks' states on their workers, by path
-  uint64_t steps_applied = 0;              // by all ranks
+  std::map<std::string, SavedImage> images;  // images of ranks' states on their workers, by path
+  // The paths of the images from which jobs would continue, by job, as the catalog has them.
+  std::map<std::string, std::set<std::string>> needed_images;
+  uint64_t steps_applied = 0;  // by all ranks
   uint64_t reports_during_saves = 0;
-  uint64_t hung_saves = 0;  // saves that blocked
+  uint64_t hung_saves = 0;     // saves that blocked
+  uint64_t waiting_saves = 0;  // saves that waited for an earlier one of the same rank
   uint64_t clocks_set_back = 0;
   uint64_t lies = 0;
 
