@@ -210,7 +210,7 @@ class SecureClusterTest(unittest.TestCase):
         with troupe.Client(address, self.issue("submitter", "ann"), timeout=60) as client:
             name = client.submit(job)
             self.assertEqual(client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
-            self.assertEqual(client.receipt(name)["job"], "secure")
+            self.assertEqual(client.receipt(name)["job"], "jobs/secure")
         with troupe.Client(address, self.issue("viewer", "bob")) as client:
             self.assertEqual(client.get(name).state, "SUCCEEDED")
             with self.assertRaisesRegex(troupe.PermissionDenied, "DeleteJob"):
