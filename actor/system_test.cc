@@ -391,7 +391,7 @@ TEST_F(ActorSystemTest, RunsAnActorOnOneThreadAtATimeUnderManySenders) {
                                                 }
                                                 return OkStatus();
                                               }}),
-                                    {.mailbox_capacity = kSenders * kEach});
+                                    {.mailbox_capacity = size_t{kSenders} * kEach});
   for (int i = 0; i < kSenders; ++i) {
     ASSERT_TRUE(system
                     .Spawn("sender", Make({.start = [to = *counter](Context& context) -> Status {

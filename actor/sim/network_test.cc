@@ -190,8 +190,9 @@ Outcome RunWithFaults(uint64_t seed) {
   const size_t closes = star.closes.size();
   const size_t got = star.got.size();
   star.system.RunFor(seconds(10));
-  return {star.system.trace().hash(), star.system.trace().events(), faults.log(),
-          faults.healed() && star.closes.size() == closes && star.got.size() > got + 8 * 900};
+  return {
+      star.system.trace().hash(), star.system.trace().events(), faults.log(),
+      faults.healed() && star.closes.size() == closes && star.got.size() > got + size_t{8} * 900};
 }
 
 TEST(FaultInjector, ReplaysASeedExactlyAndAnotherSeedDiffers) {

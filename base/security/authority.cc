@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kSpiffe = "spiffe://";
-constexpr int64_t kDay = 24 * 60 * 60;
+constexpr int64_t kDay = int64_t{24} * 60 * 60;
 constexpr int64_t kAuthorityDays = 3650;
 constexpr size_t kLongestCommonName = 64;
 constexpr size_t kLongestHost = 253;
@@ -71,7 +71,7 @@ Status AddName(int type, std::string_view bytes, GENERAL_NAMES* names) {
   GENERAL_NAME_set0_value(name.get(), type, text);
   TROUPE_RETURN_IF_ERROR(
       Expect(sk_GENERAL_NAME_push(names, name.get()) > 0, "add an alternative name"));
-  name.release();  // the list owns it
+  static_cast<void>(name.release());  // the list owns it
   return OkStatus();
 }
 

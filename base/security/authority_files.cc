@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kSecondsOfDay = 24 * 60 * 60;
+constexpr int64_t kSecondsOfDay = int64_t{24} * 60 * 60;
 constexpr int64_t kMostAuthorityBytes = int64_t{1} << 20;
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kSecret = 0600;

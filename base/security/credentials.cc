@@ -14,7 +14,6 @@
 namespace troupe {
 namespace {
 
-using grpc::experimental::CertificateVerifier;
 using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::TlsCredentialsOptions;
