@@ -25,4 +25,14 @@ StatusOr<std::string> ReadTextFile(const std::string& path) {
   return text;
 }
 
+Status WriteText(int descriptor, std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, fmt::format("write {}", name));
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
 }  // namespace troupe

@@ -15,7 +15,6 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kSpiffe = "spiffe://";
-constexpr int64_t kDay = int64_t{24} * 60 * 60;
 constexpr int64_t kAuthorityDays = 3650;
 constexpr size_t kLongestCommonName = 64;
 constexpr size_t kLongestHost = 253;
@@ -138,29 +137,44 @@ Status Sign(X509* issuer, EVP_PKEY* issuer_key, X509* certificate) {
   return Expect(X509_sign(certificate, issuer_key, EVP_sha256()) > 0, "sign a certificate");
 }
 
+// A key with the certificate that will be signed for it.
+struct Draft {
+  openssl::Key key;
+  openssl::Certificate certificate;
+};
+
+StatusOr<Draft> MakeDraft(const CertificateRequest& request) {
+  Draft draft{openssl::Key(EVP_EC_gen("P-256")), openssl::Certificate(X509_new())};
+  TROUPE_RETURN_IF_ERROR(
+      Expect(draft.key != nullptr && draft.certificate != nullptr, "make a key"));
+  TROUPE_RETURN_IF_ERROR(SetSubject(request, draft.key.get(), draft.certificate.get()));
+  return draft;
+}
+
+StatusOr<CertifiedKey> ToPem(const Draft& draft) {
+  CertifiedKey made;
+  TROUPE_ASSIGN_OR_RETURN(made.certificate, ToPem(draft.certificate));
+  TROUPE_ASSIGN_OR_RETURN(made.key, ToPem(draft.key));
+  return made;
+}
+
 }  // namespace
 
 StatusOr<CertifiedKey> MakeAuthority(const std::string& cluster, int64_t now_seconds) {
   const openssl::ErrorScope scope;
   TROUPE_RETURN_IF_ERROR(CheckIdentityName("the cluster's name", cluster));
-  const openssl::Key key(EVP_EC_gen("P-256"));
-  const openssl::Certificate certificate(X509_new());
-  TROUPE_RETURN_IF_ERROR(Expect(key != nullptr && certificate != nullptr, "make a key"));
   const CertificateRequest request{
       .common_name = ("troupe " + cluster).substr(0, kLongestCommonName),
       .uris = {std::string(kSpiffe) + cluster},
       .not_before = now_seconds - kMostClockSkew,
-      .not_after = now_seconds + kAuthorityDays * kDay};
-  TROUPE_RETURN_IF_ERROR(SetSubject(request, key.get(), certificate.get()));
-  X509* const self = certificate.get();
+      .not_after = now_seconds + kAuthorityDays * kSecondsOfDay};
+  TROUPE_ASSIGN_OR_RETURN(const Draft draft, MakeDraft(request));
+  X509* const self = draft.certificate.get();
   TROUPE_RETURN_IF_ERROR(
       AddExtension(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", self, self));
   TROUPE_RETURN_IF_ERROR(AddExtension(NID_key_usage, "critical,keyCertSign,cRLSign", self, self));
-  TROUPE_RETURN_IF_ERROR(Sign(self, key.get(), self));
-  CertifiedKey authority;
-  TROUPE_ASSIGN_OR_RETURN(authority.certificate, ToPem(certificate));
-  TROUPE_ASSIGN_OR_RETURN(authority.key, ToPem(key));
-  return authority;
+  TROUPE_RETURN_IF_ERROR(Sign(self, draft.key.get(), self));
+  return ToPem(draft);
 }
 
 StatusOr<std::string> ClusterOf(const CertifiedKey& authority) {
@@ -191,21 +205,15 @@ StatusOr<CertifiedKey> SignCertificate(const CertifiedKey& authority,
   if (request.not_after > end) {
     return InvalidArgument(
         "the certificate would be valid for {} days beyond its authority: choose fewer days",
-        (request.not_after - end + kDay - 1) / kDay);
+        (request.not_after - end + kSecondsOfDay - 1) / kSecondsOfDay);
   }
-  const openssl::Key key(EVP_EC_gen("P-256"));
-  const openssl::Certificate certificate(X509_new());
-  TROUPE_RETURN_IF_ERROR(Expect(key != nullptr && certificate != nullptr, "make a key"));
-  TROUPE_RETURN_IF_ERROR(SetSubject(request, key.get(), certificate.get()));
-  X509* const subject = certificate.get();
+  TROUPE_ASSIGN_OR_RETURN(const Draft draft, MakeDraft(request));
+  X509* const subject = draft.certificate.get();
   TROUPE_RETURN_IF_ERROR(AddExtension(NID_basic_constraints, "critical,CA:FALSE", issuer, subject));
   TROUPE_RETURN_IF_ERROR(AddExtension(NID_key_usage, "critical,digitalSignature", issuer, subject));
   TROUPE_RETURN_IF_ERROR(AddExtension(NID_ext_key_usage, "serverAuth,clientAuth", issuer, subject));
   TROUPE_RETURN_IF_ERROR(Sign(issuer, authority_key.get(), subject));
-  CertifiedKey made;
-  TROUPE_ASSIGN_OR_RETURN(made.certificate, ToPem(certificate));
-  TROUPE_ASSIGN_OR_RETURN(made.key, ToPem(key));
-  return made;
+  return ToPem(draft);
 }
 
 }  // namespace troupe

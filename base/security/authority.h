@@ -16,6 +16,8 @@ namespace troupe {
 // late.
 inline constexpr int64_t kMostClockSkew = 300;
 
+inline constexpr int64_t kSecondsOfDay = int64_t{24} * 60 * 60;
+
 // A certificate and its private key, in PEM.
 struct CertifiedKey {
   std::string certificate;

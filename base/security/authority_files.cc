@@ -11,11 +11,11 @@
 #include "base/file_system.h"
 #include "base/security/authority.h"
 #include "base/security/tls_files.h"
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {
 
-constexpr int64_t kSecondsOfDay = int64_t{24} * 60 * 60;
 constexpr int64_t kMostAuthorityBytes = int64_t{1} << 20;
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kSecret = 0600;
@@ -31,19 +31,10 @@ Status WriteNew(const NewFile& file) {
   const int fd =
       open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode);
   if (fd < 0) return ErrnoStatus(errno, "create " + file.path);
-  size_t written = 0;
-  int error = 0;
-  while (written < file.contents.size() && error == 0) {
-    const ssize_t count = write(fd, file.contents.data() + written, file.contents.size() - written);
-    if (count >= 0) {
-      written += static_cast<size_t>(count);
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && fsync(fd) != 0) error = errno;
+  Status status = WriteText(fd, file.contents, file.path);
+  if (status.ok() && fsync(fd) != 0) status = ErrnoStatus(errno, "sync " + file.path);
   close(fd);
-  return error == 0 ? OkStatus() : ErrnoStatus(error, "write " + file.path);
+  return status;
 }
 
 Status RemoveIfPresent(const std::string& path) {

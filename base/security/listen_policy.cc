@@ -22,9 +22,9 @@ Status CheckListen(std::string_view flag, std::string_view host_port, bool has_t
   const std::string_view host = host_port.substr(0, host_port.rfind(':'));
   if (has_tls || insecure || IsLoopbackHost(host)) return OkStatus();
   return InvalidArgument(
-      "{} {} is not an address of the loopback, and whoever reaches it could use this process: "
-      "give it certificates for TLS with --tls-dir DIR (`troupe certs` makes them), or listen "
-      "without TLS by --insecure",
+      "{} {} is not an address of the loopback, and without TLS others on the network could read, "
+      "change and send what passes there: give certificates with --tls-dir DIR (`troupe certs` "
+      "makes them), or permit it with --insecure",
       flag, host_port);
 }
 

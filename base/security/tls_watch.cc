@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {
@@ -49,13 +50,7 @@ class FreeNumbers {
 // so that it notices a replacement in between.
 Status WriteVersion(int fd, const std::string& contents) {
   static std::atomic<int64_t> version = 0;
-  size_t written = 0;
-  while (written < contents.size()) {
-    const ssize_t count = write(fd, contents.data() + written, contents.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return ErrnoStatus(errno, "write a file in memory");
-    written += static_cast<size_t>(count);
-  }
+  TROUPE_RETURN_IF_ERROR(WriteText(fd, contents, "a file in memory"));
   const timespec time{.tv_sec = ++version, .tv_nsec = 0};
   const timespec times[] = {time, time};
   if (futimens(fd, times) != 0) return ErrnoStatus(errno, "set the time of a file in memory");

@@ -16,6 +16,7 @@
 #include "cli/cluster/health_probe.h"
 #include "cli/cluster/liveness.h"
 #include "coordinator/service/server.h"
+#include "coordinator/test_requests.h"
 #include "coordinator/unplaced_planner.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -89,19 +90,7 @@ class HungCoordinatorTest : public testing::Test {
   // Connects a worker with a device for the job, and waits until the engine is blocked.
   bool BlockEngine() {
     session_ = workers_->Session(&session_context_);
-    v1::WorkerMessage message;
-    v1::Hello& hello = *message.mutable_hello();
-    hello.set_protocol_version(2);
-    hello.set_name("worker-0");
-    hello.set_incarnation(1);
-    hello.set_host("host");
-    v1::Device& device = *hello.add_devices();
-    device.mutable_kind()->set_kind("cpu");
-    device.mutable_kind()->set_model("test");
-    device.set_cores(1);
-    device.set_memory_bytes(int64_t{1} << 34);
-    device.set_peak_flops_float32(1e12);
-    session_->Write(message);
+    session_->Write(HelloOf("worker-0"));
     const auto end = steady_clock::now() + kLongestWait;
     while (!is_blocked_ && steady_clock::now() < end) poll(nullptr, 0, 1);
     return is_blocked_;

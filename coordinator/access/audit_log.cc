@@ -9,22 +9,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text_file.h"
 
 namespace troupe {
-namespace {
-
-Status WriteAll(int descriptor, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, fmt::format("write {}", path));
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return OkStatus();
-}
-
-}  // namespace
-
 StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, const Clock& clock) {
   const int descriptor =
       open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -94,7 +81,7 @@ Status AuditLog::AppendLocked(AuditRecord record) {
   record.wall_time_ns = clock_.WallNanoseconds();
   AuditHead head = head_;
   const std::string line = AuditLine(record, &head);
-  if (const Status written = WriteAll(descriptor_, line, path_); !written.ok()) {
+  if (const Status written = WriteText(descriptor_, line, path_); !written.ok()) {
     if (ftruncate(descriptor_, size_) != 0)
       LogError("coordinator", "{}", Message(ErrnoStatus(errno, fmt::format("truncate {}", path_))));
     return written;

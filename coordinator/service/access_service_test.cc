@@ -30,6 +30,7 @@
 #include "base/temporary_directory.h"
 #include "coordinator/access/access.h"
 #include "coordinator/service/server.h"
+#include "coordinator/test_requests.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -321,22 +322,6 @@ TEST_F(AccessServiceTest, AConnectionWhoseCertificateExpiresIsRefusedAtTheNextCa
   ExpectRefusalRecorded(ann, kList);
 }
 
-v1::WorkerMessage HelloOf(const std::string& name) {
-  v1::WorkerMessage message;
-  v1::Hello* const hello = message.mutable_hello();
-  hello->set_protocol_version(2);
-  hello->set_name(name);
-  hello->set_incarnation(1);
-  hello->set_host("host");
-  v1::Device* const device = hello->add_devices();
-  device->mutable_kind()->set_kind("cpu");
-  device->mutable_kind()->set_model("test");
-  device->set_cores(1);
-  device->set_memory_bytes(int64_t{1} << 34);
-  device->set_peak_flops_float32(1e12);
-  return message;
-}
-
 // A worker's stream.
 class Session {
  public:
@@ -404,22 +389,10 @@ TEST_F(AccessServiceTest, ASessionEndsWhenItsCertificateExpires) {
   ExpectRefusalRecorded(uri, kSession);
 }
 
-v1::JobSpec JobNamed(const std::string& name) {
-  v1::JobSpec spec;
-  spec.set_name(name);
-  spec.mutable_model()->set_preset("tiny");
-  spec.mutable_data()->set_train("/nowhere/data");
-  spec.mutable_training()->set_steps(3);
-  spec.mutable_training()->set_sequence_length(64);
-  spec.mutable_training()->set_global_batch_size(2);
-  spec.mutable_checkpoint()->set_folder("");
-  return spec;
-}
-
 TEST_F(AccessServiceTest, AViewerSeesAJobAndCannotCancelIt) {
   Start();
   v1::CreateJobRequest create;
-  *create.mutable_job() = JobNamed("a");
+  *create.mutable_job() = PlannableJob("a");
   const Outcome created = CallAny(ChannelOf(Role::kSubmitter), "/troupe.v1.JobService/CreateJob",
                                   create.SerializeAsString());
   ASSERT_NE(created.response, "") << created.status.error_message();
@@ -443,14 +416,14 @@ TEST_F(AccessServiceTest, AViewerSeesAJobAndCannotCancelIt) {
   const auto records = Records();
   EXPECT_EQ(records.back().at("outcome"), "ALLOWED");
   EXPECT_EQ(records.back().at("identity"), "spiffe://lab/submitter/ann");
-  EXPECT_EQ(records.back().at("target"), "a");
+  EXPECT_EQ(records.back().at("target"), "jobs/a");
 }
 
 TEST_F(AccessServiceTest, OnlyAnOperatorRebuildsAJob) {
   Start();
   const std::string rebuild = "/troupe.v1.CheckpointService/RebuildJob";
   v1::RebuildJobRequest request;
-  *request.mutable_job() = JobNamed("a");
+  *request.mutable_job() = PlannableJob("a");
   for (const Role role : {Role::kViewer, Role::kSubmitter, Role::kWorker, Role::kCoordinator}) {
     const Outcome refused = CallAny(ChannelOf(role), rebuild, request.SerializeAsString());
     EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << RoleName(role);

@@ -187,7 +187,7 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CreateJob", *request,
-                   request->job().name(), reactor))
+                   JobName(request->job().name()), reactor))
     return reactor;
   const auto call = std::make_shared<Creation>();
   call->request = *request;
@@ -239,8 +239,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext
                                                      const v1::CancelJobRequest* request,
                                                      v1::CancelJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CancelJob", *request, request->name(),
-                   reactor))
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CancelJob", *request,
+                   JobName(request->name()), reactor))
     return reactor;
   reactor->Call(MakeEvent<CancelJobCall>(*request), FillJob(response));
   return reactor;
@@ -250,8 +250,8 @@ grpc::ServerUnaryReactor* JobServiceShell::DeleteJob(grpc::CallbackServerContext
                                                      const v1::DeleteJobRequest* request,
                                                      v1::DeleteJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/DeleteJob", *request, request->name(),
-                   reactor))
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/DeleteJob", *request,
+                   JobName(request->name()), reactor))
     return reactor;
   reactor->Call(MakeEvent<DeleteJobCall>(*request), FillJob(response));
   return reactor;
@@ -261,8 +261,8 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
                                                      const v1::ResumeJobRequest* request,
                                                      v1::ResumeJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/ResumeJob", *request, request->name(),
-                   reactor))
+  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/ResumeJob", *request,
+                   JobName(request->name()), reactor))
     return reactor;
   const auto call = std::make_shared<Resumption>();
   call->request = *request;
@@ -350,7 +350,7 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::CreateCheckpoint(
     v1::CreateCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/CreateCheckpoint", *request,
-                   request->job(), reactor))
+                   JobName(request->job()), reactor))
     return reactor;
   reactor->Call(MakeEvent<CreateCheckpointCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
@@ -364,7 +364,7 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::PinCheckpoint(
     v1::PinCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/PinCheckpoint", *request,
-                   request->job(), reactor))
+                   JobName(request->job()), reactor))
     return reactor;
   reactor->Call(MakeEvent<PinCheckpointCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
@@ -392,7 +392,7 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
                                                              v1::RebuildJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/RebuildJob", *request,
-                   request->job().name(), reactor))
+                   JobName(request->job().name()), reactor))
     return reactor;
   const auto call = std::make_shared<Rebuilding>();
   call->request = *request;

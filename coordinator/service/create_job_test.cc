@@ -11,6 +11,7 @@
 #include "base/temporary_directory.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/server.h"
+#include "coordinator/test_requests.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "troupe/v1/service.grpc.pb.h"
@@ -22,22 +23,10 @@ using ::testing::HasSubstr;
 
 constexpr auto kCallLimit = std::chrono::seconds(10);
 
-v1::JobSpec Spec(const std::string& name) {
-  v1::JobSpec spec;
-  spec.set_name(name);
-  spec.mutable_model()->set_preset("tiny");
-  spec.mutable_data()->set_train("/nowhere/data");
-  spec.mutable_training()->set_steps(3);
-  spec.mutable_training()->set_sequence_length(64);
-  spec.mutable_training()->set_global_batch_size(2);
-  spec.mutable_checkpoint()->set_folder("");
-  return spec;
-}
-
 TEST(CheckpointFolder, IsRefusedWhereItMustBeHereAndCannotBeMade) {
   PosixFileSystem files;
   const TemporaryDirectory directory;
-  v1::JobSpec spec = Spec("a");
+  v1::JobSpec spec = PlannableJob("a");
   spec.mutable_checkpoint()->set_folder("/proc/foo/bar");
   EXPECT_TRUE(CheckCheckpointFolder(files, spec, false).ok());
   const Status refused = CheckCheckpointFolder(files, spec, true);
@@ -170,7 +159,7 @@ const WrongJob kWrongJobs[] = {
 TEST_F(CreateJobTest, EachWrongFieldIsNamedInTheStatusDetailsAndNoJobIsMade) {
   for (const WrongJob& wrong : kWrongJobs) {
     SCOPED_TRACE(wrong.what);
-    v1::JobSpec spec = Spec("a");
+    v1::JobSpec spec = PlannableJob("a");
     wrong.spoil(spec);
     const grpc::Status status = Create(spec);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
@@ -190,16 +179,16 @@ TEST_F(CreateJobTest, EachWrongFieldIsNamedInTheStatusDetailsAndNoJobIsMade) {
     }
   }
   EXPECT_EQ(Jobs(), 0);
-  EXPECT_TRUE(Create(Spec("a")).ok()) << "the table spoils a good job";
+  EXPECT_TRUE(Create(PlannableJob("a")).ok()) << "the table spoils a good job";
 }
 
 TEST_F(CreateJobTest, AnOversizedMessageIsRefusedAndTheServiceGoesOn) {
-  v1::JobSpec large = Spec("large");
+  v1::JobSpec large = PlannableJob("large");
   large.mutable_data()->set_train("/" + std::string(5 << 20, 'x'));
   const grpc::Status refused = Create(large);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
   EXPECT_EQ(Jobs(), 0);
-  EXPECT_TRUE(Create(Spec("a")).ok());  // on the same channel
+  EXPECT_TRUE(Create(PlannableJob("a")).ok());  // on the same channel
   EXPECT_EQ(Jobs(), 1);
 }
 

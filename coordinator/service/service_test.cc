@@ -15,6 +15,7 @@
 #include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "coordinator/service/server.h"
+#include "coordinator/test_requests.h"
 #include "data/prepare.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -110,19 +111,7 @@ class Worker {
     context_.set_deadline(std::chrono::system_clock::now() + kLimit);
     context_.set_wait_for_ready(true);
     stream_ = stub.Session(&context_);
-    v1::WorkerMessage message;
-    v1::Hello* const hello = message.mutable_hello();
-    hello->set_protocol_version(protocol_version);
-    hello->set_name(name);
-    hello->set_incarnation(1);
-    hello->set_host("host");
-    v1::Device* const device = hello->add_devices();
-    device->mutable_kind()->set_kind("cpu");
-    device->mutable_kind()->set_model("test");
-    device->set_cores(1);
-    device->set_memory_bytes(int64_t{1} << 34);
-    device->set_peak_flops_float32(1e12);
-    stream_->Write(message);
+    stream_->Write(HelloOf(name, protocol_version));
   }
 
   ~Worker() { context_.TryCancel(); }

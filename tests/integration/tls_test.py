@@ -158,7 +158,7 @@ class Roles(unittest.TestCase):
         seen = [(record["outcome"], record["identity"], record["rpc"], record["target"])
                 for record in map(json.loads, lines)]
         self.assertIn(("ALLOWED", "spiffe://lab/submitter/ann", "/troupe.v1.JobService/CreateJob",
-                       "roles"), seen)
+                       "jobs/roles"), seen)
         self.assertIn(("DENIED", "spiffe://lab/viewer/vera", "/troupe.v1.JobService/CancelJob", ""),
                       seen)
         code, out, err = run("audit", "verify", path)
