@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "base/security/insecure_reminder.h"
+#include "base/security/listen_policy.h"
 #include "base/security/security_flags.h"
 #include "coordinator/service/server.h"
 
@@ -125,6 +126,7 @@ int Main(int argc, char** argv) {
   LimitLog(flags.log);
   options.descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
+  WarnOfOpenMetrics("coordinator", options.metrics_listen);
   // Every thread inherits the mask; only WaitForSignal receives these signals.
   sigset_t signals;
   sigemptyset(&signals);

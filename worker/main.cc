@@ -25,6 +25,7 @@
 #include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/security/listen_policy.h"
 #include "base/security/security_flags.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
@@ -381,6 +382,7 @@ int Main(int argc, char** argv) {
   setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags.name));
+  WarnOfOpenMetrics("worker", flags.metrics_listen);
   // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;
   sigemptyset(&signals);

@@ -1,5 +1,5 @@
 // Decides whether a server may listen on an address: without TLS only on the loopback, unless the
-// user insists. Pure.
+// user insists. Thread-safe.
 #ifndef TROUPE_BASE_SECURITY_LISTEN_POLICY_H_
 #define TROUPE_BASE_SECURITY_LISTEN_POLICY_H_
 
@@ -17,6 +17,10 @@ bool IsLoopbackHost(std::string_view host);
 // host of `host_port` is a loopback one, or TLS or --insecure is given.
 // REQUIRES: CheckHostPort (base/flag_parser.h) accepts `host_port`.
 Status CheckListen(std::string_view flag, std::string_view host_port, bool has_tls, bool insecure);
+
+// Warns in the log that metrics are plain HTTP, if `metrics_listen`, HOST:PORT or empty, is not a
+// loopback address. Returns whether it did.
+bool WarnOfOpenMetrics(std::string_view log_area, std::string_view metrics_listen);
 
 }  // namespace troupe
 
