@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kHour = 3600;
 constexpr int64_t kLongestPause = 300;
-// Of the life that is left, a pause takes at most this part, so that several tries fit.
+// A pause takes at most this part of the life that is left, so that several tries fit.
 constexpr int64_t kPausesInRest = 8;
 
 bool NobodySigns(const Status& failure) {
@@ -50,9 +50,9 @@ std::string Renewal::Failed(const Status& failure, int64_t now) {
   if (NobodySigns(failure)) {
     due_ = now + kHour;
     if (std::exchange(unsigned_, true)) return "";
-    return fmt::format(
-        "the certificate of {} is not renewed automatically: {}; it expires at {}",
-        ToUri(certificate_.identity), Message(failure), UtcText(certificate_.not_after));
+    return fmt::format("the certificate of {} is not renewed automatically: {}; it expires at {}",
+                       ToUri(certificate_.identity), Message(failure),
+                       UtcText(certificate_.not_after));
   }
   const int64_t rest = std::max<int64_t>(0, certificate_.not_after - now);
   const int64_t longest = std::clamp<int64_t>(rest / kPausesInRest, 1, kLongestPause);
