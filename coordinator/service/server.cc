@@ -203,6 +203,15 @@ struct Server::Parts {
     return OkStatus();
   }
 
+  void RegisterServices(grpc::ServerBuilder* builder) const {
+    builder->RegisterService(jobs.get());
+    builder->RegisterService(plans.get());
+    builder->RegisterService(checkpoints.get());
+    builder->RegisterService(cluster.get());
+    builder->RegisterService(sessions.get());
+    builder->RegisterService(enrollment.get());
+  }
+
   // The age of the older of the two signs of life.
   std::chrono::duration<double> HealthAge() const {
     return std::max(acceptor->Age(), self_calls->answered.Age());
@@ -246,12 +255,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
-  builder.RegisterService(parts->jobs.get());
-  builder.RegisterService(parts->plans.get());
-  builder.RegisterService(parts->checkpoints.get());
-  builder.RegisterService(parts->cluster.get());
-  builder.RegisterService(parts->sessions.get());
-  builder.RegisterService(parts->enrollment.get());
+  parts->RegisterServices(&builder);
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->readiness->SetService(parts->grpc->GetHealthCheckService());
