@@ -26,11 +26,11 @@ StatusOr<v1::JoinTokenRecord> Decode(std::string_view key, std::string_view valu
 
 Status CheckUsable(const v1::JoinTokenRecord& record, const JoinToken& token, int64_t now_seconds) {
   if (record.used_seconds() != 0) {
-    return Unauthenticated("the join token {} was used at {}: it is good for one worker", token.id,
+    return PermissionDenied("the join token {} was used at {}: it is good for one worker", token.id,
                            UtcText(record.used_seconds()));
   }
   if (now_seconds >= record.expire_seconds()) {
-    return Unauthenticated("the join token {} expired at {}, and it is {}", token.id,
+    return PermissionDenied("the join token {} expired at {}, and it is {}", token.id,
                            UtcText(record.expire_seconds()), UtcText(now_seconds));
   }
   return OkStatus();
@@ -82,7 +82,7 @@ Status JoinLedger::RemoveOld(int64_t now_seconds) {
 Status JoinLedger::RefuseGuess(const JoinToken& token) {
   if (!guesses_.Admit(clock_.Now()))
     return ResourceExhausted("too many join tokens were wrong: try again in a minute");
-  return Unauthenticated(
+  return PermissionDenied(
       "the join token {} is not one of this coordinator: it is not known, or its secret is wrong",
       token.id);
 }

@@ -24,7 +24,7 @@ inline constexpr int64_t kMostJoinTokenSeconds = 86400;
 // Tokens that are valid at a time.
 inline constexpr size_t kMostJoinTokens = 4096;
 
-// UNAUTHENTICATED unless the token of this record may be used now; `token` has the right secret.
+// PERMISSION_DENIED unless the token of this record may be used now; `token` has the right secret.
 Status CheckUsable(const v1::JoinTokenRecord& record, const JoinToken& token, int64_t now_seconds);
 
 // Returns the name of the worker that joins: that of the token, else `requested`.
@@ -42,7 +42,7 @@ class JoinLedger {
   Status Add(const JoinToken& token, v1::JoinTokenRecord record);
 
   // Returns what `sign` makes for the name of the worker that joins, after the token's use is
-  // durable. A token that is refused, or for which `sign` fails, is not used. UNAUTHENTICATED if
+  // durable. A token that is refused, or for which `sign` fails, is not used. PERMISSION_DENIED if
   // the token is not known, has another secret, has expired or was used; the errors of
   // NameOfJoiner. After ten tokens in a minute that are not known or have another secret, further
   // ones are RESOURCE_EXHAUSTED; tokens with their secrets are not affected, so that nobody can

@@ -60,7 +60,7 @@ TEST_F(JoinLedgerTest, ATokenIsGoodOnceAlsoAfterACrash) {
   store_.Crash(2);
   Restart();
   const Status refused = Refused(token, "worker-1");
-  EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(ToString(refused), AllOf(HasSubstr(token.id), HasSubstr("was used at 1970-01-12")));
 }
 
@@ -73,7 +73,7 @@ TEST_F(JoinLedgerTest, OfConcurrentUsesOneSucceeds) {
       const auto joined = Redeem(token, "worker-" + std::to_string(i));
       if (joined.ok()) {
         ++succeeded;
-      } else if (joined.status().code() == StatusCode::kUnauthenticated) {
+      } else if (joined.status().code() == StatusCode::kPermissionDenied) {
         ++refused;
       }
     });
@@ -105,7 +105,7 @@ TEST_F(JoinLedgerTest, ATokenExpires) {
   EXPECT_EQ(Refused(token).code(), StatusCode::kInvalidArgument);  // only the name is missing
   clock_.seconds += 1;
   const Status refused = Refused(token, "w");
-  EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(ToString(refused), HasSubstr("expired at 1970-01-12"));
   // It is forgotten with the first token that is made a day later.
   clock_.seconds += 86399;
@@ -137,7 +137,7 @@ TEST_F(JoinLedgerTest, WrongSecretsAreLimitedButGoodTokensAreNot) {
   for (int i = 0; i < 5; ++i) {
     for (const JoinToken& wrong : {guess, unknown}) {
       const Status refused = Refused(wrong, "w");
-      EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated);
+      EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
       EXPECT_THAT(ToString(refused), HasSubstr("is not one of this coordinator"));
     }
   }
@@ -145,7 +145,7 @@ TEST_F(JoinLedgerTest, WrongSecretsAreLimitedButGoodTokensAreNot) {
   EXPECT_EQ(Refused(unknown, "w").code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(Redeem(token, "w").ok());
   clock_.seconds += 60;
-  EXPECT_EQ(Refused(guess, "w").code(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(Refused(guess, "w").code(), StatusCode::kPermissionDenied);
 }
 
 TEST_F(JoinLedgerTest, TheCatalogHasNoSecret) {
