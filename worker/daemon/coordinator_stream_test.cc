@@ -174,6 +174,17 @@ TEST_F(CoordinatorStreamTest, EndsBeforeItsDialer) {
   EXPECT_TRUE(is_closed_);
 }
 
+TEST_F(CoordinatorStreamTest, EndsForTheReasonForWhichItsDialerHangsUp) {
+  dialer_->HangUp("nobody has dialled");
+  const auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(1));
+  dialer_->HangUp("a new certificate");
+  ASSERT_TRUE(AwaitClose());
+  EXPECT_EQ(reason_, "a new certificate");
+  dialer_->HangUp("the stream has ended");
+  ReleaseTurns();
+}
+
 TEST_F(CoordinatorStreamTest, AMessageThatIsRefusedEndsTheStream) {
   answer_ = ResourceExhausted("full");
   const auto stream = dialer_->Dial(Callbacks());
