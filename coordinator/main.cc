@@ -118,7 +118,7 @@ Status CheckAuthorityFlag(Flags* flags) {
   if (!usable.ok()) return Annotate(usable.status(), "--authority");
   options.enrollment = {
       .authority = *flags->authority,
-      .certificate_seconds = std::llround(flags->worker_certificate_hours * kSecondsOfHour)};
+      .certificate_seconds = std::lround(flags->worker_certificate_hours * kSecondsOfHour)};
   return OkStatus();
 }
 

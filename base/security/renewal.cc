@@ -24,7 +24,7 @@ int64_t WhenToRenew(int64_t not_before, int64_t not_after, int64_t now, double u
   const int64_t begin = std::min(not_before + kMostClockSkew, not_after);
   const auto life = static_cast<double>(not_after - begin);
   const double part = 2.0 / 3 - uniform / 20;
-  return std::max(now, begin + std::llround(part * life));
+  return std::max(now, begin + std::lround(part * life));
 }
 
 int64_t SecondsUntilRetry(int failures, int64_t longest, double uniform) {
