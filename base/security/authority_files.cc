@@ -140,21 +140,23 @@ StatusOr<Authority> ReadAuthority(const std::string& directory) {
   TROUPE_ASSIGN_OR_RETURN(authority.signer.certificate, ReadAuthorityFile(certificate));
   TROUPE_ASSIGN_OR_RETURN(authority.signer.key, ReadAuthorityFile(key));
   TROUPE_ASSIGN_OR_RETURN(authority.trusted, ReadAuthorityFile(trusted));
-  const auto cluster = ClusterOf(authority.signer);
-  if (!cluster.ok()) return Annotate(cluster.status(), certificate);
-  authority.cluster = *cluster;
-  if (const Status whole = CheckKey(authority.signer.key); !whole.ok())
-    return Annotate(whole, key);
+  if (const Status whole = CheckCertificates(authority.signer.certificate); !whole.ok())
+    return Annotate(whole, certificate);
+  if (const Status whole = CheckKey(authority.signer.key); !whole.ok()) return Annotate(whole, key);
   const auto end = CheckAuthority(authority.signer);
   if (!end.ok()) return Annotate(end.status(), key + " with " + certificate);
   authority.not_after = *end;
+  const auto cluster = ClusterOf(authority.signer);
+  if (!cluster.ok()) return Annotate(cluster.status(), certificate);
+  authority.cluster = *cluster;
   TROUPE_ASSIGN_OR_RETURN(authority.hash, CertificateHash(authority.signer.certificate));
   const auto listed = CertificateWithHash(authority.trusted, authority.hash);
   if (listed.ok()) return authority;
   if (listed.status().code() != StatusCode::kNotFound) return Annotate(listed.status(), trusted);
-  return InvalidArgument("{}: it does not have the authority of {}, so no authority vouches for "
-                         "its certificates",
-                         trusted, certificate);
+  return InvalidArgument(
+      "{}: it does not have the authority of {}, so no authority vouches for "
+      "its certificates",
+      trusted, certificate);
 }
 
 StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_directory,

@@ -204,7 +204,7 @@ TEST_F(AuthorityFilesTest, AnAuthorityThatCannotSignIsNotRead) {
   const CertifiedKey worker = TestAuthority("lab").Issue(Role::kWorker, "w");
   WriteTextFile(authority_ + "/authority.key", worker.key);
   WriteTextFile(authority_ + "/authority.pem", worker.certificate);
-  refuse("is not one of an authority of `troupe certs init`");
+  refuse("the certificate is not an authority's");
 }
 
 TEST_F(AuthorityFilesTest, ADirectoryOfAnotherIdentityIsRefused) {

@@ -31,6 +31,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles
 
 // Credentials of a channel without a certificate of its own. A server is accepted if one of
 // `authorities`, in PEM, signed its certificate and its identity is a coordinator of `cluster`.
+// REQUIRES: CheckCertificates accepts `authorities`.
 std::shared_ptr<grpc::ChannelCredentials> AnonymousChannelCredentials(
     const std::string& authorities, const std::string& cluster);
 

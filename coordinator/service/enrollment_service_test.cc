@@ -44,6 +44,7 @@ class EnrollmentServiceTest : public ::testing::Test {
   EnrollmentServiceTest() {
     const Status made = WriteNewAuthority(Directory("authority"), "lab", Seconds());
     EXPECT_TRUE(made.ok()) << ToString(made);
+    trusted_ = FileText(Directory("authority/ca.pem"));
     coordinator_ = Issue(Role::kCoordinator, "main");
     operator_ = Issue(Role::kOperator, "ann");
     Start(true);
@@ -84,7 +85,7 @@ class EnrollmentServiceTest : public ::testing::Test {
     return method(*v1::EnrollmentService::NewStub(channel), &context);
   }
   std::shared_ptr<grpc::ChannelCredentials> Anonymous() const {
-    return AnonymousChannelCredentials(FileText(Directory("authority/ca.pem")), "lab");
+    return AnonymousChannelCredentials(trusted_, "lab");
   }
 
   grpc::Status CreateToken(const v1::CreateJoinTokenRequest& request,
@@ -151,6 +152,7 @@ class EnrollmentServiceTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
+  std::string trusted_;  // the authority that has signed the coordinator's certificate
   TlsFiles coordinator_, operator_;
   std::unique_ptr<Server> server_;
 };
@@ -161,7 +163,7 @@ TEST_F(EnrollmentServiceTest, AWorkerJoinsAndRenewsItsOwnCertificate) {
     return stub.GetAuthority(context, v1::GetAuthorityRequest(), &authority);
   });
   ASSERT_TRUE(got.ok()) << got.error_message();
-  EXPECT_EQ(authority.authorities(), FileText(Directory("authority/ca.pem")));
+  EXPECT_EQ(authority.authorities(), trusted_);
 
   const auto made = MakeSigningRequest();
   v1::JoinResponse joined;
@@ -329,11 +331,10 @@ TEST_F(EnrollmentServiceTest, WithoutAnAuthorityAllCallsNameTheFlag) {
 
 TEST_F(EnrollmentServiceTest, AnAuthorityThatIsReplacedSignsWithoutARestart) {
   const JoinToken former = NewToken();
-  const std::string trusted = FileText(Directory("authority/ca.pem"));
   std::filesystem::rename(Directory("authority"), Directory("former"));
   EXPECT_EQ(Join(former).error_code(), grpc::StatusCode::UNAVAILABLE);
   ASSERT_TRUE(WriteNewAuthority(Directory("authority"), "lab", Seconds()).ok());
-  const std::string both = trusted + FileText(Directory("authority/ca.pem"));
+  const std::string both = trusted_ + FileText(Directory("authority/ca.pem"));
   std::ofstream(Directory("authority/ca.pem")) << both;
   ExpectRefused(Join(former), grpc::StatusCode::INVALID_ARGUMENT, "another authority");
   v1::CreateJoinTokenResponse created;
