@@ -18,11 +18,11 @@ namespace troupe {
 
 // An authority that can sign.
 struct Authority {
-  CertifiedKey signer;   // authority.pem and authority.key
-  std::string trusted;   // ca.pem
-  std::string cluster;   // ClusterOf(signer)
-  std::string hash;      // CertificateHash(signer.certificate)
-  int64_t not_after = 0;  // of the signer's certificate
+  CertifiedKey signer;    // authority.pem and authority.key
+  std::string trusted;    // ca.pem
+  std::string cluster;    // ClusterOf(signer)
+  std::string hash;       // CertificateHash(signer.certificate)
+  int64_t not_after = 0;  // end of the signer's certificate
 };
 
 // Reads the authority in `directory`. INVALID_ARGUMENT names the file that is absent, unreadable or

@@ -133,11 +133,11 @@ TEST_F(AuthorityFilesTest, AReplacementThatWasCutShortIsFinished) {
   ASSERT_TRUE(Issue(worker_).ok());
   EXPECT_TRUE(FinishTlsDirectory(output_).ok());
   EXPECT_TRUE(CheckTlsDirectory(output_, now_).ok());
-  const auto next = SignCertificate(ReadAuthority(authority_)->signer,
-                                    {.common_name = "worker-0",
-                                     .uris = {"spiffe://lab/worker/worker-0"},
-                                     .not_before = now_,
-                                     .not_after = now_ + kTestDay});
+  const auto next =
+      SignCertificate(ReadAuthority(authority_)->signer, {.common_name = "worker-0",
+                                                          .uris = {"spiffe://lab/worker/worker-0"},
+                                                          .not_before = now_,
+                                                          .not_after = now_ + kTestDay});
   // As after a crash between the key and the certificate.
   WriteTextFile(output_ + "/key.pem", next->key);
   WriteTextFile(output_ + "/cert.pem.new", next->certificate);

@@ -27,11 +27,11 @@ StatusOr<v1::JoinTokenRecord> Decode(std::string_view key, std::string_view valu
 Status CheckUsable(const v1::JoinTokenRecord& record, const JoinToken& token, int64_t now_seconds) {
   if (record.used_seconds() != 0) {
     return PermissionDenied("the join token {} was used at {}: it is good for one worker", token.id,
-                           UtcText(record.used_seconds()));
+                            UtcText(record.used_seconds()));
   }
   if (now_seconds >= record.expire_seconds()) {
     return PermissionDenied("the join token {} expired at {}, and it is {}", token.id,
-                           UtcText(record.expire_seconds()), UtcText(now_seconds));
+                            UtcText(record.expire_seconds()), UtcText(now_seconds));
   }
   return OkStatus();
 }

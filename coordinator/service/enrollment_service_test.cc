@@ -1,5 +1,5 @@
-// How workers get and renew certificates, over the loopback: the attempts to get one that is not
-// due are refused by name and recorded.
+// Workers get and renew certificates, over the loopback: the attempts to get one that is not due
+// are refused by name and recorded.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -346,9 +346,8 @@ TEST_F(EnrollmentServiceTest, AnAuthorityThatIsReplacedSignsWithoutARestart) {
   request.set_worker("worker-0");
   request.set_certificate_request(MakeSigningRequest()->request);
   v1::JoinResponse joined;
-  const grpc::Status join =
-      Call(AnonymousChannelCredentials(trusted, "lab"),
-           [&](auto& stub, auto* context) { return stub.Join(context, request, &joined); });
+  const grpc::Status join = Call(
+      Anonymous(), [&](auto& stub, auto* context) { return stub.Join(context, request, &joined); });
   ASSERT_TRUE(join.ok()) << join.error_message();
   EXPECT_EQ(joined.authorities(), both);
 }

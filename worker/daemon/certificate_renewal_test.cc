@@ -28,7 +28,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr auto kRenewedLimit = std::chrono::seconds(60);
-constexpr int64_t kLife = 3600;  // of the certificates that the server signs
+constexpr int64_t kLife = 3600;  // that of the certificates which the server signs
 
 // Signs certificates of worker-0, unless it has an error to answer.
 class Signer final : public v1::EnrollmentService::Service {
@@ -39,7 +39,7 @@ class Signer final : public v1::EnrollmentService::Service {
     const std::lock_guard lock(mutex_);
     error_ = std::move(error);
   }
-  // Waits until so many calls were made.
+  // Waits until `calls` calls were made.
   bool AwaitCalls(int calls) {
     std::unique_lock lock(mutex_);
     return called_.wait_for(lock, kRenewedLimit, [&] { return calls_ >= calls; });
@@ -211,7 +211,7 @@ TEST_F(CertificateRenewalTest, AStreamThatIsDialledAfterARenewalHasTheNewCertifi
   grpc::ClientContext context;
   const auto renewed = RenewCertificate(address(), worker, &context);
   ASSERT_TRUE(renewed.ok()) << ToString(renewed.status());
-  dialer.HangUp("renewed");
+  dialer.Reconnect("renewed");
   auto closed = first_closed.get_future();
   ASSERT_EQ(closed.wait_for(kRenewedLimit), std::future_status::ready);
   EXPECT_EQ(closed.get(), "renewed");

@@ -19,14 +19,6 @@ constexpr int kReceiveBytesMax = 64 << 20;
 // A call that is cancelled ends at once unless gRPC's threads do not run.
 constexpr auto kEndLimit = std::chrono::seconds(10);
 
-// Returns the certificate of the files; empty if they cannot be used now.
-std::string UsableCertificate(const TlsFiles& files) {
-  const auto contents = ReadTlsContents(files);
-  if (!contents.ok()) return "";
-  const auto identity = CheckTlsContents(files, *contents, WallSeconds(SystemClock()));
-  return identity.ok() && *identity == files.identity ? contents->certificate : "";
-}
-
 // Lives from its call's start until OnDone, independently of other pointers to it.
 class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
                       public std::enable_shared_from_this<Reactor> {
@@ -159,7 +151,6 @@ class Stream final : public CoordinatorStream {
 }  // namespace
 
 struct CoordinatorDialer::Channel {
-  std::string certificate;  // with which it was made; empty without TLS
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::WorkerService::Stub> stub;
   OpenCalls streams;
@@ -167,13 +158,9 @@ struct CoordinatorDialer::Channel {
 
 CoordinatorDialer::CoordinatorDialer(const std::string& address, const std::optional<TlsFiles>& tls,
                                      size_t most_unwritten)
-    : address_(address),
-      tls_(tls),
-      most_unwritten_(most_unwritten),
-      channel_(Connect(tls ? UsableCertificate(*tls) : "")) {}
+    : address_(address), tls_(tls), most_unwritten_(most_unwritten), channel_(Connect()) {}
 
-std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::Connect(
-    std::string certificate) const {
+std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::Connect() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // Despite its name this limits how long one attempt to connect may take.
@@ -184,7 +171,6 @@ std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::Connect(
   // Manifests list every tensor and block of a checkpoint, so messages may be large.
   arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
   auto made = std::make_unique<Channel>();
-  made->certificate = std::move(certificate);
   made->channel = grpc::CreateCustomChannel(
       address_, tls_ ? TlsChannelCredentialsOf(*tls_) : grpc::InsecureChannelCredentials(),
       arguments);
@@ -203,17 +189,8 @@ CoordinatorDialer::~CoordinatorDialer() {
   }
 }
 
-void CoordinatorDialer::ConnectAgainIfRenewed() {
-  std::erase_if(former_, [](const auto& former) { return former->streams.Wait(Duration::zero()); });
-  if (!tls_) return;
-  std::string certificate = UsableCertificate(*tls_);
-  if (certificate.empty() || certificate == channel_->certificate) return;
-  former_.push_back(std::exchange(channel_, Connect(std::move(certificate))));
-}
-
 std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
   const std::lock_guard lock(mutex_);
-  ConnectAgainIfRenewed();
   auto reactor =
       std::make_shared<Reactor>(std::move(callbacks), most_unwritten_, channel_->streams.Begin());
   reactor->Start(*channel_->stub);
@@ -223,10 +200,14 @@ std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callb
   return std::make_unique<Stream>(std::move(reactor));
 }
 
-void CoordinatorDialer::HangUp(const std::string& reason) {
+void CoordinatorDialer::Reconnect(const std::string& reason) {
+  std::unique_ptr<Channel> made = Connect();
   std::function<void(const std::string&)> hang_up;
   {
     const std::lock_guard lock(mutex_);
+    std::erase_if(former_,
+                  [](const auto& former) { return former->streams.Wait(Duration::zero()); });
+    former_.push_back(std::exchange(channel_, std::move(made)));
     hang_up = hang_up_;
   }
   if (hang_up) hang_up(reason);

@@ -45,28 +45,26 @@ inline constexpr size_t kMostUnwrittenMessages = 65536;
 // Opens streams to one coordinator. Thread-safe.
 class CoordinatorDialer {
  public:
-  // With `tls`, the streams use TLS and accept a coordinator of the certificate's cluster only. A
-  // stream that is dialled after the certificate was replaced has a connection made with the new
-  // one: a connection lasts longer than a stream, and the coordinator ends the streams of one whose
-  // certificate has expired.
+  // With `tls`, the streams use TLS and accept a coordinator of the certificate's cluster only.
   explicit CoordinatorDialer(const std::string& address, const std::optional<TlsFiles>& tls = {},
                              size_t most_unwritten = kMostUnwrittenMessages);
   // Waits until its streams have ended and no turn of theirs is held, at most 10 seconds.
   // REQUIRES: its streams are destroyed, and this is none of gRPC's threads.
   ~CoordinatorDialer();
 
-  // Begins a stream; a failure to connect is reported by on_closed. REQUIRES: this is none of
-  // gRPC's threads.
+  // Begins a stream; a failure to connect is reported by on_closed.
   std::unique_ptr<CoordinatorStream> Dial(StreamCallbacks callbacks);
 
-  // Cancels the stream that was dialled last, if it is open; on_closed gets `reason`.
-  void HangUp(const std::string& reason);
+  // Makes the connection of later streams anew, with the certificate that the TLS files have now,
+  // and cancels the stream that was dialled last, if it is open; its on_closed gets `reason`. A
+  // connection lasts longer than a stream, and the coordinator ends the streams of one whose
+  // certificate has expired. Reads the files. REQUIRES: this is none of gRPC's threads.
+  void Reconnect(const std::string& reason);
 
  private:
   struct Channel;
 
-  std::unique_ptr<Channel> Connect(std::string certificate) const;
-  void ConnectAgainIfRenewed();
+  std::unique_ptr<Channel> Connect() const;
 
   const std::string address_;
   const std::optional<TlsFiles> tls_;
@@ -74,7 +72,7 @@ class CoordinatorDialer {
   std::mutex mutex_;  // guards the members below
   std::unique_ptr<Channel> channel_;
   std::vector<std::unique_ptr<Channel>> former_;            // those with streams that may be open
-  std::function<void(const std::string& reason)> hang_up_;  // of the stream that was dialled last
+  std::function<void(const std::string& reason)> hang_up_;  // ends the last stream
 };
 
 }  // namespace troupe

@@ -158,10 +158,11 @@ class Daemon {
     const uint64_t key =
         RandomKey(static_cast<uint64_t>(clock_.WallNanoseconds()) ^ static_cast<uint64_t>(getpid()),
                   "certificate renewal");
-    return {.coordinator = options_.coordinator,
-            .tls = *options_.tls,
-            .uniform = [key, index = uint64_t{0}]() mutable { return Uniform(key, index++); },
-            .on_renewed = [this] { dialer_.HangUp("the certificate of this worker is renewed"); }};
+    return {
+        .coordinator = options_.coordinator,
+        .tls = *options_.tls,
+        .uniform = [key, index = uint64_t{0}]() mutable { return Uniform(key, index++); },
+        .on_renewed = [this] { dialer_.Reconnect("the certificate of this worker is renewed"); }};
   }
 
   // Lets the session send its goodbye, unless it does not get to it in time.
