@@ -133,6 +133,7 @@ Client Client::At(std::string address, const std::optional<TlsFiles>& tls) {
   client.plans_ = v1::PlanService::NewStub(client.channel_);
   client.checkpoints_ = v1::CheckpointService::NewStub(client.channel_);
   client.cluster_ = v1::ClusterService::NewStub(client.channel_);
+  client.enrollment_ = v1::EnrollmentService::NewStub(client.channel_);
   return client;
 }
 

@@ -61,6 +61,7 @@ class Client {
   v1::PlanService::Stub& plans() { return *plans_; }
   v1::CheckpointService::Stub& checkpoints() { return *checkpoints_; }
   v1::ClusterService::Stub& cluster() { return *cluster_; }
+  v1::EnrollmentService::Stub& enrollment() { return *enrollment_; }
 
   // Waits until the channel is connected. UNAVAILABLE after `limit`.
   Status WaitUntilConnected(std::chrono::milliseconds limit);
@@ -101,6 +102,7 @@ class Client {
   std::unique_ptr<v1::PlanService::Stub> plans_;
   std::unique_ptr<v1::CheckpointService::Stub> checkpoints_;
   std::unique_ptr<v1::ClusterService::Stub> cluster_;
+  std::unique_ptr<v1::EnrollmentService::Stub> enrollment_;
 };
 
 }  // namespace troupe

@@ -20,6 +20,7 @@ std::vector<Command> CatalogCommands();     // checkpoints diff pin unpin rebuil
 std::vector<Command> ClusterCommands();     // up down supervise
 std::vector<Command> AuditCommands();       // audit verify
 std::vector<Command> CertsCommands();       // certs init, certs issue
+std::vector<Command> JoinCommands();        // certs token, certs join
 
 }  // namespace troupe
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "base/security/insecure_reminder.h"
 #include "base/security/listen_policy.h"
 #include "base/security/security_flags.h"
+#include "coordinator/service/enrollment_service.h"
 #include "coordinator/service/server.h"
 
 namespace troupe {
@@ -29,6 +31,10 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kCannotListen = 3;
+
+constexpr double kSecondsOfHour = 3600;
+constexpr double kLeastCertificateHours = 0.001;
+constexpr double kMostCertificateHours = 90 * 24;
 
 constexpr char kUsage[] = "troupe-coordinator --listen HOST:PORT --data-dir DIR [FLAG …]";
 constexpr char kFooter[] =
@@ -42,6 +48,8 @@ or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen 
 struct Flags {
   ServerOptions server;
   SecurityFlags security;
+  std::optional<std::string> authority;
+  double worker_certificate_hours = 24;
   LogLimit log{.bytes = 0};
 };
 
@@ -85,6 +93,35 @@ void AddFlags(FlagParser& parser, Flags* flags) {
       {1, 1e7}, &options->blame_half_life_seconds);
 }
 
+void AddEnrollmentFlags(FlagParser& parser, Flags* flags) {
+  parser.AddParsed(
+      {"--authority", "DIR",
+       "directory of an authority (`troupe certs init`), with which the coordinator signs "
+       "certificates of workers: new ones join with a token, and all renew theirs"},
+      [flags](const std::string& directory) -> Status {
+        if (directory.empty()) return InvalidArgument("--authority is empty");
+        flags->authority = directory;
+        return OkStatus();
+      });
+  parser.AddNumber(
+      {"--worker-certificate-hours", "HOURS", "life of the certificates that --authority signs"},
+      {kLeastCertificateHours, kMostCertificateHours}, &flags->worker_certificate_hours);
+}
+
+// Reads the authority, and checks that it fits to the certificate of this coordinator.
+Status CheckAuthorityFlag(Flags* flags) {
+  if (!flags->authority) return OkStatus();
+  ServerOptions& options = flags->server;
+  if (!options.tls)
+    return InvalidArgument("--authority requires --tls-dir: workers join over TLS only");
+  const auto usable = CheckEnrollment(*flags->authority, *options.tls, WallSeconds(SystemClock()));
+  if (!usable.ok()) return Annotate(usable.status(), "--authority");
+  options.enrollment = {
+      .authority = *flags->authority,
+      .certificate_seconds = std::lround(flags->worker_certificate_hours * kSecondsOfHour)};
+  return OkStatus();
+}
+
 Status CheckFlags(Flags* flags) {
   ServerOptions& options = flags->server;
   if (options.data_directory.empty()) return InvalidArgument("--data-dir is empty");
@@ -96,6 +133,7 @@ Status CheckFlags(Flags* flags) {
   TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
                                                           addresses, WallSeconds(SystemClock())));
   options.insecure = flags->security.insecure;
+  TROUPE_RETURN_IF_ERROR(CheckAuthorityFlag(flags));
   return ArmFailpointsFromEnvironment();
 }
 
@@ -119,6 +157,7 @@ int Main(int argc, char** argv) {
                      .footer = kFooter});
   AddFlags(parser, &flags);
   AddSecurityFlags(parser, Role::kCoordinator, &flags.security);
+  AddEnrollmentFlags(parser, &flags);
   const std::optional<int> ended =
       parser.ParseMain(argc, argv, [&flags] { return CheckFlags(&flags); });
   if (ended) return *ended;

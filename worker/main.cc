@@ -25,6 +25,7 @@
 #include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/security/authority_files.h"
 #include "base/security/listen_policy.h"
 #include "base/security/security_flags.h"
 #include "checkpoint/write/rank_image.h"
@@ -174,6 +175,9 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
 Status CheckSecurity(Flags* flags) {
   const FlagAddress addresses[] = {{"--coordinator", flags->coordinator},
                                    {"--metrics-listen", flags->metrics_listen}};
+  // A renewal may have ended half-way, with the former process.
+  if (flags->security.tls_directory)
+    TROUPE_RETURN_IF_ERROR(FinishTlsDirectory(*flags->security.tls_directory));
   TROUPE_ASSIGN_OR_RETURN(flags->tls, CheckSecurityFlags(flags->security, Role::kWorker, addresses,
                                                          WallSeconds(SystemClock())));
   if (!flags->tls || flags->tls->identity.name == flags->name) return OkStatus();

@@ -1,7 +1,6 @@
 #include "base/security/authority.h"
 
 #include <arpa/inet.h>
-#include <openssl/pem.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "base/security/certificate.h"
 #include "base/security/openssl.h"
+#include "base/security/signing_request.h"
 
 namespace troupe {
 namespace {
@@ -22,21 +22,6 @@ constexpr size_t kLongestHost = 253;
 // Returns OK if `worked`, else the error of OpenSSL while it did `what`.
 Status Expect(bool worked, std::string_view what) {
   return worked ? OkStatus() : Internal("OpenSSL cannot {}: {}", what, openssl::OldestError());
-}
-
-StatusOr<std::string> ToPem(const openssl::Certificate& certificate) {
-  const openssl::Bio text(BIO_new(BIO_s_mem()));
-  TROUPE_RETURN_IF_ERROR(
-      Expect(PEM_write_bio_X509(text.get(), certificate.get()) == 1, "write a certificate"));
-  return openssl::TextOf(text);
-}
-
-StatusOr<std::string> ToPem(const openssl::Key& key) {
-  const openssl::Bio text(BIO_new(BIO_s_mem()));
-  TROUPE_RETURN_IF_ERROR(Expect(PEM_write_bio_PKCS8PrivateKey(text.get(), key.get(), nullptr,
-                                                              nullptr, 0, nullptr, nullptr) == 1,
-                                "write a private key"));
-  return openssl::TextOf(text);
 }
 
 // Adds an extension whose `value` is in the syntax of OpenSSL's configuration. REQUIRES: `value`
@@ -137,25 +122,63 @@ Status Sign(X509* issuer, EVP_PKEY* issuer_key, X509* certificate) {
   return Expect(X509_sign(certificate, issuer_key, EVP_sha256()) > 0, "sign a certificate");
 }
 
-// A key with the certificate that will be signed for it.
-struct Draft {
-  openssl::Key key;
-  openssl::Certificate certificate;
-};
+StatusOr<openssl::Key> MakeKey() {
+  openssl::Key key(EVP_EC_gen("P-256"));
+  TROUPE_RETURN_IF_ERROR(Expect(key != nullptr, "make a key"));
+  return key;
+}
 
-StatusOr<Draft> MakeDraft(const CertificateRequest& request) {
-  Draft draft{openssl::Key(EVP_EC_gen("P-256")), openssl::Certificate(X509_new())};
-  TROUPE_RETURN_IF_ERROR(
-      Expect(draft.key != nullptr && draft.certificate != nullptr, "make a key"));
-  TROUPE_RETURN_IF_ERROR(SetSubject(request, draft.key.get(), draft.certificate.get()));
+// Makes a certificate for `key` that is not signed yet.
+StatusOr<openssl::Certificate> MakeDraft(const CertificateRequest& request, EVP_PKEY* key) {
+  openssl::Certificate draft(X509_new());
+  TROUPE_RETURN_IF_ERROR(Expect(draft != nullptr, "make a certificate"));
+  TROUPE_RETURN_IF_ERROR(SetSubject(request, key, draft.get()));
   return draft;
 }
 
-StatusOr<CertifiedKey> ToPem(const Draft& draft) {
+StatusOr<CertifiedKey> ToPem(const openssl::Certificate& certificate, const openssl::Key& key) {
   CertifiedKey made;
-  TROUPE_ASSIGN_OR_RETURN(made.certificate, ToPem(draft.certificate));
-  TROUPE_ASSIGN_OR_RETURN(made.key, ToPem(draft.key));
+  TROUPE_ASSIGN_OR_RETURN(made.certificate, openssl::ToPem(certificate));
+  TROUPE_ASSIGN_OR_RETURN(made.key, openssl::ToPem(key));
   return made;
+}
+
+// A usable authority.
+struct Issuer {
+  openssl::Certificate certificate;
+  openssl::Key key;
+  int64_t end = 0;  // Unix time in seconds
+};
+
+StatusOr<Issuer> IssuerOf(const CertifiedKey& authority) {
+  TROUPE_ASSIGN_OR_RETURN(auto certificates, openssl::ParseCertificates(authority.certificate));
+  Issuer issuer{.certificate = std::move(certificates.front())};
+  TROUPE_ASSIGN_OR_RETURN(issuer.key, openssl::ParseKey(authority.key));
+  X509* const certificate = issuer.certificate.get();
+  if (X509_check_ca(certificate) == 0)
+    return InvalidArgument("the certificate is not an authority's");
+  if (X509_check_private_key(certificate, issuer.key.get()) != 1) {
+    return InvalidArgument("the authority's key does not belong to its certificate");
+  }
+  TROUPE_ASSIGN_OR_RETURN(issuer.end, openssl::ToSeconds(X509_get0_notAfter(certificate)));
+  return issuer;
+}
+
+StatusOr<openssl::Certificate> SignFor(EVP_PKEY* key, const Issuer& authority,
+                                       const CertificateRequest& request) {
+  if (request.not_after > authority.end) {
+    return InvalidArgument(
+        "the certificate would be valid for {} days beyond its authority: choose fewer days",
+        (request.not_after - authority.end + kSecondsOfDay - 1) / kSecondsOfDay);
+  }
+  TROUPE_ASSIGN_OR_RETURN(openssl::Certificate draft, MakeDraft(request, key));
+  X509* const issuer = authority.certificate.get();
+  X509* const subject = draft.get();
+  TROUPE_RETURN_IF_ERROR(AddExtension(NID_basic_constraints, "critical,CA:FALSE", issuer, subject));
+  TROUPE_RETURN_IF_ERROR(AddExtension(NID_key_usage, "critical,digitalSignature", issuer, subject));
+  TROUPE_RETURN_IF_ERROR(AddExtension(NID_ext_key_usage, "serverAuth,clientAuth", issuer, subject));
+  TROUPE_RETURN_IF_ERROR(Sign(issuer, authority.key.get(), subject));
+  return draft;
 }
 
 }  // namespace
@@ -168,13 +191,14 @@ StatusOr<CertifiedKey> MakeAuthority(const std::string& cluster, int64_t now_sec
       .uris = {std::string(kSpiffe) + cluster},
       .not_before = now_seconds - kMostClockSkew,
       .not_after = now_seconds + kAuthorityDays * kSecondsOfDay};
-  TROUPE_ASSIGN_OR_RETURN(const Draft draft, MakeDraft(request));
-  X509* const self = draft.certificate.get();
+  TROUPE_ASSIGN_OR_RETURN(const openssl::Key key, MakeKey());
+  TROUPE_ASSIGN_OR_RETURN(const openssl::Certificate draft, MakeDraft(request, key.get()));
+  X509* const self = draft.get();
   TROUPE_RETURN_IF_ERROR(
       AddExtension(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", self, self));
   TROUPE_RETURN_IF_ERROR(AddExtension(NID_key_usage, "critical,keyCertSign,cRLSign", self, self));
-  TROUPE_RETURN_IF_ERROR(Sign(self, draft.key.get(), self));
-  return ToPem(draft);
+  TROUPE_RETURN_IF_ERROR(Sign(self, key.get(), self));
+  return ToPem(draft, key);
 }
 
 StatusOr<std::string> ClusterOf(const CertifiedKey& authority) {
@@ -190,30 +214,30 @@ StatusOr<std::string> ClusterOf(const CertifiedKey& authority) {
   return cluster;
 }
 
+StatusOr<int64_t> CheckAuthority(const CertifiedKey& authority) {
+  const openssl::ErrorScope scope;
+  TROUPE_ASSIGN_OR_RETURN(const Issuer issuer, IssuerOf(authority));
+  return issuer.end;
+}
+
 StatusOr<CertifiedKey> SignCertificate(const CertifiedKey& authority,
                                        const CertificateRequest& request) {
   const openssl::ErrorScope scope;
-  TROUPE_ASSIGN_OR_RETURN(const auto authorities,
-                          openssl::ParseCertificates(authority.certificate));
-  TROUPE_ASSIGN_OR_RETURN(const openssl::Key authority_key, openssl::ParseKey(authority.key));
-  X509* const issuer = authorities.front().get();
-  if (X509_check_ca(issuer) == 0) return InvalidArgument("the certificate is not an authority's");
-  if (X509_check_private_key(issuer, authority_key.get()) != 1) {
-    return InvalidArgument("the authority's key does not belong to its certificate");
-  }
-  TROUPE_ASSIGN_OR_RETURN(const int64_t end, openssl::ToSeconds(X509_get0_notAfter(issuer)));
-  if (request.not_after > end) {
-    return InvalidArgument(
-        "the certificate would be valid for {} days beyond its authority: choose fewer days",
-        (request.not_after - end + kSecondsOfDay - 1) / kSecondsOfDay);
-  }
-  TROUPE_ASSIGN_OR_RETURN(const Draft draft, MakeDraft(request));
-  X509* const subject = draft.certificate.get();
-  TROUPE_RETURN_IF_ERROR(AddExtension(NID_basic_constraints, "critical,CA:FALSE", issuer, subject));
-  TROUPE_RETURN_IF_ERROR(AddExtension(NID_key_usage, "critical,digitalSignature", issuer, subject));
-  TROUPE_RETURN_IF_ERROR(AddExtension(NID_ext_key_usage, "serverAuth,clientAuth", issuer, subject));
-  TROUPE_RETURN_IF_ERROR(Sign(issuer, authority_key.get(), subject));
-  return ToPem(draft);
+  TROUPE_ASSIGN_OR_RETURN(const Issuer issuer, IssuerOf(authority));
+  TROUPE_ASSIGN_OR_RETURN(const openssl::Key key, MakeKey());
+  TROUPE_ASSIGN_OR_RETURN(const openssl::Certificate signed_one,
+                          SignFor(key.get(), issuer, request));
+  return ToPem(signed_one, key);
+}
+
+StatusOr<std::string> SignRequestedKey(const CertifiedKey& authority, std::string_view request,
+                                       const CertificateRequest& contents) {
+  const openssl::ErrorScope scope;
+  TROUPE_ASSIGN_OR_RETURN(const Issuer issuer, IssuerOf(authority));
+  TROUPE_ASSIGN_OR_RETURN(const openssl::Key key, RequestedKey(request));
+  TROUPE_ASSIGN_OR_RETURN(const openssl::Certificate signed_one,
+                          SignFor(key.get(), issuer, contents));
+  return openssl::ToPem(signed_one);
 }
 
 }  // namespace troupe

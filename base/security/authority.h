@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/security/identity.h"
@@ -40,10 +41,20 @@ StatusOr<CertifiedKey> MakeAuthority(const std::string& cluster, int64_t now_sec
 // Returns the cluster of an authority that MakeAuthority made. INVALID_ARGUMENT if it is another.
 StatusOr<std::string> ClusterOf(const CertifiedKey& authority);
 
+// Returns the Unix time in seconds at which the authority's certificate ends. INVALID_ARGUMENT if
+// it is not one of an authority, or if the key does not belong to it.
+StatusOr<int64_t> CheckAuthority(const CertifiedKey& authority);
+
 // Makes a key and a certificate for it, signed by the authority. INVALID_ARGUMENT if the authority
 // is not one, if the certificate would be valid beyond it, or if a host is no address and no name.
 StatusOr<CertifiedKey> SignCertificate(const CertifiedKey& authority,
                                        const CertificateRequest& request);
+
+// Returns a certificate, in PEM, with these contents for the key of a signing request
+// (base/security/signing_request.h), of which nothing else counts. INVALID_ARGUMENT as
+// SignCertificate and RequestedKey.
+StatusOr<std::string> SignRequestedKey(const CertifiedKey& authority, std::string_view request,
+                                       const CertificateRequest& contents);
 
 }  // namespace troupe
 

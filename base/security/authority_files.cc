@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "base/file_system.h"
-#include "base/security/authority.h"
-#include "base/security/tls_files.h"
+#include "base/security/join_token.h"
 #include "base/text_file.h"
 
 namespace troupe {
@@ -93,6 +92,7 @@ std::string WithoutTrailingSlashes(std::string path) {
 StatusOr<std::string> ReadAuthorityFile(const std::string& path) {
   PosixFileSystem system;
   StatusOr<std::string> text = ReadFile(system, path, kMostAuthorityBytes, SymbolicLinks::kFollow);
+  if (text.ok() && text->empty()) return InvalidArgument("{}: the file is empty", path);
   if (text.ok()) return text;
   return InvalidArgument("{}: cannot be read: {} (`troupe certs init` makes an authority)", path,
                          Message(text.status()));
@@ -112,14 +112,13 @@ StatusOr<bool> HoldsOlder(const std::string& output, const Identity& identity) {
       ToUri(identity));
 }
 
-StatusOr<Identity> IdentityOf(const IssueRequest& request, const CertifiedKey& authority) {
+StatusOr<Identity> IdentityOf(const IssueRequest& request, const Authority& authority) {
   TROUPE_RETURN_IF_ERROR(CheckIdentityName("the name", request.name));
   if (!request.hosts.empty() && request.role != Role::kCoordinator) {
     return InvalidArgument("the role {} has no use for the host {}: only a coordinator is a server",
                            RoleName(request.role), request.hosts[0]);
   }
-  TROUPE_ASSIGN_OR_RETURN(std::string cluster, ClusterOf(authority));
-  return Identity{std::move(cluster), request.role, request.name};
+  return Identity{authority.cluster, request.role, request.name};
 }
 
 }  // namespace
@@ -133,31 +132,60 @@ Status WriteNewAuthority(const std::string& directory, const std::string& cluste
                         {"ca.pem", authority.certificate, kPublic}});
 }
 
+StatusOr<Authority> ReadAuthority(const std::string& directory) {
+  const std::string certificate = JoinPath(directory, "authority.pem");
+  const std::string key = JoinPath(directory, "authority.key");
+  const std::string trusted = JoinPath(directory, "ca.pem");
+  Authority authority;
+  TROUPE_ASSIGN_OR_RETURN(authority.signer.certificate, ReadAuthorityFile(certificate));
+  TROUPE_ASSIGN_OR_RETURN(authority.signer.key, ReadAuthorityFile(key));
+  TROUPE_ASSIGN_OR_RETURN(authority.trusted, ReadAuthorityFile(trusted));
+  if (const Status whole = CheckCertificates(authority.signer.certificate); !whole.ok())
+    return Annotate(whole, certificate);
+  if (const Status whole = CheckKey(authority.signer.key); !whole.ok()) return Annotate(whole, key);
+  const auto end = CheckAuthority(authority.signer);
+  if (!end.ok()) return Annotate(end.status(), key + " with " + certificate);
+  authority.not_after = *end;
+  const auto cluster = ClusterOf(authority.signer);
+  if (!cluster.ok()) return Annotate(cluster.status(), certificate);
+  authority.cluster = *cluster;
+  TROUPE_ASSIGN_OR_RETURN(authority.hash, CertificateHash(authority.signer.certificate));
+  const auto listed = CertificateWithHash(authority.trusted, authority.hash);
+  if (listed.ok()) return authority;
+  if (listed.status().code() != StatusCode::kNotFound) return Annotate(listed.status(), trusted);
+  return InvalidArgument(
+      "{}: it does not have the authority of {}, so no authority vouches for "
+      "its certificates",
+      trusted, certificate);
+}
+
 StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_directory,
                                              const IssueRequest& request, const std::string& output,
                                              int64_t now_seconds) {
-  CertifiedKey authority;
-  const std::string certificate_path = JoinPath(authority_directory, "authority.pem");
-  TROUPE_ASSIGN_OR_RETURN(authority.certificate, ReadAuthorityFile(certificate_path));
-  TROUPE_ASSIGN_OR_RETURN(authority.key,
-                          ReadAuthorityFile(JoinPath(authority_directory, "authority.key")));
-  TROUPE_ASSIGN_OR_RETURN(const std::string trusted,
-                          ReadAuthorityFile(JoinPath(authority_directory, "ca.pem")));
-  const StatusOr<Identity> identity = IdentityOf(request, authority);
-  TROUPE_RETURN_IF_ERROR(identity.status());
-  const std::string directory = WithoutTrailingSlashes(output);
-  TROUPE_ASSIGN_OR_RETURN(const bool renews, HoldsOlder(directory, *identity));
+  TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadAuthority(authority_directory));
+  TROUPE_ASSIGN_OR_RETURN(const Identity identity, IdentityOf(request, authority));
+  TROUPE_RETURN_IF_ERROR(HoldsOlder(WithoutTrailingSlashes(output), identity).status());
   const StatusOr<CertifiedKey> made =
-      SignCertificate(authority, {.common_name = request.name,
-                                  .uris = {ToUri(*identity)},
-                                  .hosts = request.hosts,
-                                  .not_before = now_seconds - kMostClockSkew,
-                                  .not_after = now_seconds + request.days * kSecondsOfDay});
-  if (!made.ok()) return Annotate(made.status(), certificate_path);
-  // The new contents must pass the check of those who will use them.
-  TlsFiles files = TlsFilesIn(directory);
-  const TlsContents contents{trusted, made->certificate, made->key};
-  TROUPE_RETURN_IF_ERROR(CheckTlsContents(files, contents, now_seconds).status());
+      SignCertificate(authority.signer, {.common_name = request.name,
+                                         .uris = {ToUri(identity)},
+                                         .hosts = request.hosts,
+                                         .not_before = now_seconds - kMostClockSkew,
+                                         .not_after = now_seconds + request.days * kSecondsOfDay});
+  if (!made.ok()) return Annotate(made.status(), JoinPath(authority_directory, "authority.pem"));
+  return StoreTlsDirectory(output, identity, {authority.trusted, made->certificate, made->key},
+                           now_seconds);
+}
+
+StatusOr<CertificateFacts> StoreTlsDirectory(const std::string& output, const Identity& identity,
+                                             const TlsContents& contents, int64_t now_seconds) {
+  const std::string directory = WithoutTrailingSlashes(output);
+  TROUPE_ASSIGN_OR_RETURN(const bool renews, HoldsOlder(directory, identity));
+  const TlsFiles files = TlsFilesIn(directory);
+  TROUPE_ASSIGN_OR_RETURN(const Identity made, CheckTlsContents(files, contents, now_seconds));
+  if (made != identity) {
+    return InvalidArgument("the certificate is that of {}, not of {}", ToUri(made),
+                           ToUri(identity));
+  }
   if (renews) {
     TROUPE_RETURN_IF_ERROR(
         ReplaceFiles(directory, {{files.key, contents.key, kSecret},
@@ -168,7 +196,29 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
                                                      {"cert.pem", contents.certificate, kPublic},
                                                      {"ca.pem", contents.authority, kPublic}}));
   }
-  return ReadCertificate(made->certificate);
+  return ReadCertificate(contents.certificate);
+}
+
+Status FinishTlsDirectory(const std::string& directory) {
+  const TlsFiles files = TlsFilesIn(WithoutTrailingSlashes(directory));
+  const std::string waiting = TemporaryNameOf(files.certificate);
+  PosixFileSystem system;
+  const auto read = [&](const std::string& path) {
+    return ReadFile(system, path, kMostAuthorityBytes, SymbolicLinks::kFollow);
+  };
+  const auto key = read(files.key);
+  const auto certificate = read(files.certificate);
+  const auto next = read(waiting);
+  if (!key.ok() || !certificate.ok() || !next.ok()) return OkStatus();
+  const auto has_key = [&key](const std::string& pem) {
+    return CheckKey(*key).ok() && CheckCertificates(pem).ok() && CheckKeyBelongs(*key, pem).ok();
+  };
+  if (has_key(*certificate) || !has_key(*next)) return OkStatus();
+  const std::string authority = TemporaryNameOf(files.authority);
+  if (system.Stat(authority, SymbolicLinks::kRefuse).ok())
+    TROUPE_RETURN_IF_ERROR(system.Rename(authority, files.authority));
+  TROUPE_RETURN_IF_ERROR(system.Rename(waiting, files.certificate));
+  return system.SyncDirectory(ParentDirectory(files.certificate));
 }
 
 }  // namespace troupe

@@ -8,11 +8,27 @@
 #include <string>
 #include <vector>
 
+#include "base/security/authority.h"
 #include "base/security/certificate.h"
 #include "base/security/identity.h"
+#include "base/security/tls_files.h"
 #include "base/status.h"
 
 namespace troupe {
+
+// An authority that can sign.
+struct Authority {
+  CertifiedKey signer;    // authority.pem and authority.key
+  std::string trusted;    // ca.pem
+  std::string cluster;    // ClusterOf(signer)
+  std::string hash;       // CertificateHash(signer.certificate)
+  int64_t not_after = 0;  // end of the signer's certificate
+};
+
+// Reads the authority in `directory`. INVALID_ARGUMENT names the file that is absent, unreadable or
+// empty, or the relation that fails: a key that does not belong to the certificate, a certificate
+// that is none of `troupe certs init`, or a ca.pem without it.
+StatusOr<Authority> ReadAuthority(const std::string& directory);
 
 // Makes an authority for `cluster` in `directory`, which is empty or does not exist; its parents
 // are made too. A new directory appears with all of its files. ALREADY_EXISTS if it has contents.
@@ -31,14 +47,27 @@ struct IssueRequest {
 // facts. INVALID_ARGUMENT if the authority or the request is unusable; ALREADY_EXISTS if `output`
 // holds anything else.
 //
-// A certificate of the same identity is renewed while processes use it: each file is replaced
-// atomically, the key first. Between two of these renames the pair does not match; a process that
-// reads it then keeps its former pair (TlsWatch) and reads the new one a second later. A process
-// that starts then, or after a crash in between, is refused, and repeating the command repairs the
-// directory.
+// A certificate of the same identity is renewed while processes use it, as StoreTlsDirectory does.
 StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_directory,
                                              const IssueRequest& request, const std::string& output,
                                              int64_t now_seconds);
+
+// Writes the certificate of `identity`, its key and the authorities to `output`, which is new,
+// empty, or holds a certificate of the same identity. Returns the certificate's facts.
+// INVALID_ARGUMENT, with nothing written, unless `contents` pass the check of those who will use
+// them (CheckTlsContents); ALREADY_EXISTS if `output` holds anything else.
+//
+// If it replaces files, each is replaced atomically, the key first. Between two of these renames
+// the pair does not match; a process that reads it then keeps its former pair (TlsWatch) and reads
+// the new one a second later. A process that starts then, or after a crash in between, is refused,
+// unless it calls FinishTlsDirectory first; repeating the replacement repairs the directory too.
+StatusOr<CertificateFacts> StoreTlsDirectory(const std::string& output, const Identity& identity,
+                                             const TlsContents& contents, int64_t now_seconds);
+
+// Completes a replacement that a crash ended between the key and the certificate: if key.pem does
+// not belong to cert.pem, but to the certificate that was to replace it, this is renamed. Any other
+// directory is left as it is.
+Status FinishTlsDirectory(const std::string& directory);
 
 }  // namespace troupe
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/security/join_token.h"
 #include "base/security/test_certificates.h"
 #include "base/security/tls_files.h"
 #include "base/temporary_directory.h"
@@ -128,6 +129,84 @@ TEST_F(AuthorityFilesTest, ARenewalThatWasCutShortIsRepaired) {
   EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
 }
 
+TEST_F(AuthorityFilesTest, AReplacementThatWasCutShortIsFinished) {
+  ASSERT_TRUE(Issue(worker_).ok());
+  EXPECT_TRUE(FinishTlsDirectory(output_).ok());
+  EXPECT_TRUE(CheckTlsDirectory(output_, now_).ok());
+  const auto next =
+      SignCertificate(ReadAuthority(authority_)->signer, {.common_name = "worker-0",
+                                                          .uris = {"spiffe://lab/worker/worker-0"},
+                                                          .not_before = now_,
+                                                          .not_after = now_ + kTestDay});
+  // As after a crash between the key and the certificate.
+  WriteTextFile(output_ + "/key.pem", next->key);
+  WriteTextFile(output_ + "/cert.pem.new", next->certificate);
+  WriteTextFile(output_ + "/ca.pem.new", *ReadTextFile(output_ + "/ca.pem"));
+  ASSERT_FALSE(CheckTlsDirectory(output_, now_).ok());
+  EXPECT_TRUE(FinishTlsDirectory(output_ + "/").ok());
+  EXPECT_TRUE(CheckTlsDirectory(output_, now_).ok());
+  EXPECT_EQ(*ReadTextFile(output_ + "/cert.pem"), next->certificate);
+  EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+}
+
+TEST_F(AuthorityFilesTest, OnlyAReplacementThatWasCutShortIsFinished) {
+  EXPECT_TRUE(FinishTlsDirectory(directory_.Child("absent")).ok());
+  ASSERT_TRUE(Issue(worker_).ok());
+  const std::string certificate = *ReadTextFile(output_ + "/cert.pem");
+  const CertifiedKey other = TestAuthority("lab").Issue(Role::kWorker, "worker-0");
+  // As after a crash before the key was replaced.
+  WriteTextFile(output_ + "/cert.pem.new", other.certificate);
+  EXPECT_TRUE(FinishTlsDirectory(output_).ok());
+  EXPECT_EQ(*ReadTextFile(output_ + "/cert.pem"), certificate);
+  // Neither the certificate nor its successor has this key.
+  WriteTextFile(output_ + "/key.pem", TestAuthority("lab").Issue(Role::kWorker, "w").key);
+  EXPECT_TRUE(FinishTlsDirectory(output_).ok());
+  EXPECT_EQ(*ReadTextFile(output_ + "/cert.pem"), certificate);
+  WriteTextFile(output_ + "/cert.pem.new", "half");
+  EXPECT_TRUE(FinishTlsDirectory(output_).ok());
+  EXPECT_EQ(*ReadTextFile(output_ + "/cert.pem"), certificate);
+}
+
+TEST_F(AuthorityFilesTest, OnlyContentsThatTheirUsersAcceptAreStored) {
+  const Authority authority = *ReadAuthority(authority_);
+  const CertifiedKey foreign = TestAuthority("lab").Issue(Role::kWorker, "worker-0");
+  const auto unsigned_one =
+      StoreTlsDirectory(output_, {"lab", Role::kWorker, "worker-0"},
+                        {authority.trusted, foreign.certificate, foreign.key}, now_);
+  EXPECT_EQ(unsigned_one.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(output_));
+  ASSERT_TRUE(Issue(worker_).ok());
+  const TlsContents contents = *ReadTlsContents(TlsFilesIn(output_));
+  const auto other =
+      StoreTlsDirectory(directory_.Child("w"), {"lab", Role::kWorker, "w"}, contents, now_);
+  EXPECT_THAT(ReasonOf(other.status()),
+              HasSubstr("is that of spiffe://lab/worker/worker-0, not of spiffe://lab/worker/w"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.Child("w")));
+}
+
+TEST_F(AuthorityFilesTest, AnAuthorityThatCannotSignIsNotRead) {
+  const auto authority = ReadAuthority(authority_);
+  ASSERT_TRUE(authority.ok()) << authority.status();
+  EXPECT_EQ(authority->cluster, "lab");
+  EXPECT_EQ(authority->hash, *CertificateHash(authority->trusted));
+  EXPECT_GT(authority->not_after, now_ + 3649 * kTestDay);
+  const auto refuse = [&](const std::string& reason) {
+    const auto read = ReadAuthority(authority_);
+    EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument) << reason;
+    EXPECT_THAT(ReasonOf(read.status()), HasSubstr(reason));
+  };
+  WriteTextFile(authority_ + "/authority.key", MakeAuthority("lab", now_)->key);
+  refuse("the authority's key does not belong to its certificate");
+  WriteTextFile(authority_ + "/authority.key", "");
+  refuse("authority.key: the file is empty");
+  std::filesystem::remove(authority_ + "/authority.key");
+  refuse("authority.key: cannot be read");
+  const CertifiedKey worker = TestAuthority("lab").Issue(Role::kWorker, "w");
+  WriteTextFile(authority_ + "/authority.key", worker.key);
+  WriteTextFile(authority_ + "/authority.pem", worker.certificate);
+  refuse("the certificate is not an authority's");
+}
+
 TEST_F(AuthorityFilesTest, ADirectoryOfAnotherIdentityIsRefused) {
   ASSERT_TRUE(Issue(worker_).ok());
   const std::string certificate = *ReadTextFile(output_ + "/cert.pem");
@@ -171,7 +250,7 @@ TEST_F(AuthorityFilesTest, AnUnusableAuthorityIsRefusedByName) {
   const std::string key = *ReadTextFile(authority_ + "/authority.key");
   const std::string certificate = *ReadTextFile(authority_ + "/authority.pem");
   WriteTextFile(authority_ + "/ca.pem", "");
-  refuse("no certificate in PEM");
+  refuse("ca.pem: the file is empty");
   WriteTextFile(authority_ + "/ca.pem", TestAuthority("lab").pem());
   refuse("no authority vouches");
   WriteTextFile(authority_ + "/ca.pem", certificate);

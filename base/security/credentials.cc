@@ -22,7 +22,8 @@ using grpc::experimental::TlsCustomVerificationCheckRequest;
 constexpr unsigned int kRefresh = 1;  // seconds between two looks of gRPC at a TlsWatch's files
 
 // Checks the identity of a peer whose certificate an authority signed. gRPC destroys a verifier
-// with the last server, channel or connection that uses the credentials, so it also owns the watch.
+// with the last server, channel or connection that uses the credentials, so it also owns the watch,
+// if there is one.
 class PeerVerifier : public ExternalCertificateVerifier {
  public:
   using Check = std::function<Status(const std::vector<std::string>& uris)>;
@@ -62,6 +63,11 @@ std::shared_ptr<FileWatcherCertificateProvider> ProviderOf(const TlsWatch& watch
       watch.identity_path(), watch.identity_path(), watch.authority_path(), kRefresh);
 }
 
+PeerVerifier::Check CoordinatorOf(const std::string& cluster) {
+  return
+      [cluster](const std::vector<std::string>& uris) { return CheckCoordinator(cluster, uris); };
+}
+
 void Watch(std::shared_ptr<TlsWatch> watch, PeerVerifier::Check check,
            TlsCredentialsOptions* options) {
   options->watch_root_certs();
@@ -75,7 +81,7 @@ void Watch(std::shared_ptr<TlsWatch> watch, PeerVerifier::Check check,
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& files) {
   auto watch = std::make_shared<TlsWatch>(files);
   grpc::experimental::TlsServerCredentialsOptions options(ProviderOf(*watch));
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   // The server's code checks identities, call by call, because it knows the roles that a call
   // needs.
   const auto accept = [](const std::vector<std::string>&) { return OkStatus(); };
@@ -88,10 +94,27 @@ std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(ProviderOf(*watch));
   options.set_check_call_host(false);
-  const auto check = [cluster = files.identity.cluster](const std::vector<std::string>& uris) {
-    return CheckCoordinator(cluster, uris);
-  };
-  Watch(std::move(watch), check, &options);
+  Watch(std::move(watch), CoordinatorOf(files.identity.cluster), &options);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> AnonymousChannelCredentials(
+    const std::string& authorities, const std::string& cluster) {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(authorities));
+  options.watch_root_certs();
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      ExternalCertificateVerifier::Create<PeerVerifier>(nullptr, CoordinatorOf(cluster)));
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> UnverifiedChannelCredentials() {
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_verify_server_certs(false);
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   return grpc::experimental::TlsCredentials(options);
 }
 

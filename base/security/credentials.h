@@ -1,5 +1,5 @@
 // Credentials of gRPC servers and channels from the files of a TLS directory. Both sides present
-// their certificate and verify the peer's.
+// their certificate and verify the peer's; a server also accepts a client that has none.
 //
 // The files are read again about once a second, without a restart: new connections use the new
 // files, open ones live on. Files that fail CheckTlsContents or have another identity than before,
@@ -12,14 +12,15 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
+#include <string>
 
 #include "base/security/tls_files.h"
 
 namespace troupe {
 
-// A client without a certificate, or with one that no authority of ca.pem signed, is refused in the
-// handshake. The server's code checks the client's identity: the properties "peer_uri" of each
-// call's grpc::AuthContext (ParseSoleIdentity).
+// A client with a certificate that no authority of ca.pem signed is refused in the handshake. One
+// without a certificate is connected, without an identity. The server's code checks the client's
+// identity: the properties "peer_uri" of each call's grpc::AuthContext (ParseSoleIdentity).
 // REQUIRES: `files` is from CheckTlsDirectory.
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& files);
 
@@ -27,6 +28,16 @@ std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& 
 // coordinator of the cluster of `files.identity`; its host name does not count.
 // REQUIRES: `files` is from CheckTlsDirectory.
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles& files);
+
+// Credentials of a channel without a certificate of its own. A server is accepted if one of
+// `authorities`, in PEM, signed its certificate and its identity is a coordinator of `cluster`.
+// REQUIRES: CheckCertificates accepts `authorities`.
+std::shared_ptr<grpc::ChannelCredentials> AnonymousChannelCredentials(
+    const std::string& authorities, const std::string& cluster);
+
+// As AnonymousChannelCredentials, but any server is accepted: nothing that it answers is proven,
+// and nothing secret may be sent to it.
+std::shared_ptr<grpc::ChannelCredentials> UnverifiedChannelCredentials();
 
 }  // namespace troupe
 

@@ -198,13 +198,26 @@ TEST_F(CredentialsTest, ACallHasTheIdentityOfItsCaller) {
             "spiffe://lab/viewer/ann");
 }
 
-TEST_F(CredentialsTest, AClientWithoutACertificateIsRefused) {
+TEST_F(CredentialsTest, AClientWithoutACertificateIsConnectedWithoutAnIdentity) {
   const Server server(TlsServerCredentialsOf(coordinator_));
-  const Unchecked none{authority_.pem(), {}};
-  EXPECT_EQ(Client(server, none.OfChannel()).Call().caller, "");
+  const Answer answer = Client(server, AnonymousChannelCredentials(authority_.pem(), "lab")).Call();
+  EXPECT_EQ(answer.caller, "");
+  EXPECT_NE(answer.server_serial, "") << answer.error;
   // The same with a certificate, to show that only it was missing.
   const Unchecked with{authority_.pem(), {authority_.Issue(Role::kViewer, "v")}};
   EXPECT_EQ(Client(server, with.OfChannel()).Call().caller, "spiffe://lab/viewer/v");
+}
+
+TEST_F(CredentialsTest, AClientWithoutACertificateVerifiesTheServer) {
+  const Server server(TlsServerCredentialsOf(coordinator_));
+  for (const auto& credentials : {AnonymousChannelCredentials(foreign_.pem(), "lab"),
+                                  AnonymousChannelCredentials(authority_.pem(), "other")}) {
+    EXPECT_EQ(Client(server, credentials).Call().server_serial, "");
+  }
+  const Server impostor(TlsServerCredentialsOf(worker_));
+  const auto credentials = AnonymousChannelCredentials(authority_.pem(), "lab");
+  EXPECT_EQ(Client(impostor, credentials).Call().server_serial, "");
+  EXPECT_NE(Client(impostor, UnverifiedChannelCredentials()).Call().server_serial, "");
 }
 
 TEST_F(CredentialsTest, AClientWithoutTlsIsRefused) {

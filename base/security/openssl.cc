@@ -80,6 +80,22 @@ std::vector<std::string> UrisOf(X509* certificate) {
   return uris;
 }
 
+StatusOr<std::string> ToPem(const Certificate& certificate) {
+  const Bio text(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_X509(text.get(), certificate.get()) != 1)
+    return Internal("OpenSSL cannot write a certificate: {}", OldestError());
+  return TextOf(text);
+}
+
+StatusOr<std::string> ToPem(const Key& key) {
+  const Bio text(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_PKCS8PrivateKey(text.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) !=
+      1) {
+    return Internal("OpenSSL cannot write a private key: {}", OldestError());
+  }
+  return TextOf(text);
+}
+
 std::string TextOf(const Bio& bio) {
   char* data = nullptr;
   const auto size = BIO_get_mem_data(bio.get(), &data);

@@ -60,6 +60,10 @@ std::vector<std::string> UrisOf(X509* certificate);
 // Returns the Unix time in seconds.
 StatusOr<int64_t> ToSeconds(const ASN1_TIME* time);
 
+// Return the object in PEM; a key without a password.
+StatusOr<std::string> ToPem(const Certificate& certificate);
+StatusOr<std::string> ToPem(const Key& key);
+
 // Returns what was written to `bio`, a BIO of BIO_s_mem().
 std::string TextOf(const Bio& bio);
 

@@ -12,6 +12,7 @@ constexpr unsigned kSubmitters = kOperators | Bit(Role::kSubmitter);
 constexpr unsigned kViewers = kSubmitters | Bit(Role::kViewer);
 constexpr unsigned kWorkers = Bit(Role::kWorker);
 constexpr unsigned kEverybody = kViewers | kWorkers | Bit(Role::kCoordinator);
+constexpr unsigned kAnonymous = kEverybody | AccessRow::kNoCertificate;
 
 using enum AccessEffect;
 
@@ -48,6 +49,12 @@ Status CheckAccess(std::string_view rpc, const Identity& caller) {
   if (row->Allows(caller.role)) return OkStatus();
   return PermissionDenied("{} requires the role {}; {} has the role {}", rpc, NamesOf(*row),
                           caller.name, RoleName(caller.role));
+}
+
+Status CheckAnonymousAccess(std::string_view rpc) {
+  const auto* const row = std::ranges::find(kAccessTable, rpc, &AccessRow::rpc);
+  if (row != std::end(kAccessTable) && row->AllowsAnonymous()) return OkStatus();
+  return Unauthenticated("{} requires a certificate, and this connection has none", rpc);
 }
 
 StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,

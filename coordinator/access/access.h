@@ -24,13 +24,20 @@ struct AccessRow {
   unsigned roles = 0;    // bit i: the role of number i
   AccessEffect effect = AccessEffect::kReads;
 
+  // Marks a row that also allows callers without a certificate.
+  static constexpr unsigned kNoCertificate = 1U << 31;
+
   bool Allows(Role role) const { return (roles >> static_cast<unsigned>(role) & 1) != 0; }
+  bool AllowsAnonymous() const { return (roles & kNoCertificate) != 0; }
 };
 
 std::span<const AccessRow> AccessTable();
 
 // PERMISSION_DENIED names the RPC, the roles that may call it, and the caller.
 Status CheckAccess(std::string_view rpc, const Identity& caller);
+
+// UNAUTHENTICATED, with the RPC, unless callers without a certificate may call it.
+Status CheckAnonymousAccess(std::string_view rpc);
 
 // Returns the identity of the certificate with which a connection was made. UNAUTHENTICATED, with
 // the relation that fails, if it has no identity, one of another cluster, or has expired since.

@@ -22,8 +22,16 @@ std::string CertificateOf(const grpc::AuthContext& peer) {
   return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
 }
 
-StatusOr<Identity> AccessProcessor::Authenticated(const grpc::AuthContext& peer) const {
-  return Authenticate(CertificateOf(peer), cluster_, WallSeconds(clock_));
+Status AccessProcessor::CheckPeer(std::string_view rpc, const grpc::AuthContext& peer,
+                                  std::string* name) const {
+  const std::string certificate = CertificateOf(peer);
+  if (certificate.empty()) {
+    *name = "anonymous";
+    return CheckAnonymousAccess(rpc);
+  }
+  const auto caller = Authenticate(certificate, cluster_, WallSeconds(clock_));
+  *name = caller.ok() ? ToUri(*caller) : Property(peer, GRPC_PEER_URI_PROPERTY_NAME);
+  return caller.ok() ? CheckCall(rpc, *caller) : caller.status();
 }
 
 Status AccessProcessor::CheckCall(std::string_view rpc, const Identity& caller) const {
@@ -37,11 +45,9 @@ grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
                                       OutputMetadata*) {
   const auto path = auth_metadata.find(":path");
   const std::string rpc = path == auth_metadata.end() ? std::string() : Text(path->second);
-  const auto caller = Authenticated(*context);
-  const Status access = caller.ok() ? CheckCall(rpc, *caller) : caller.status();
+  std::string name;
+  const Status access = CheckPeer(rpc, *context, &name);
   if (access.ok()) return grpc::Status::OK;
-  const std::string name =
-      caller.ok() ? ToUri(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME);
   audit_.AppendRefusal(name, rpc, std::string(Message(access)));
   return {static_cast<grpc::StatusCode>(access.code()), std::string(Message(access))};
 }

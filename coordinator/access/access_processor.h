@@ -1,5 +1,6 @@
 // Checks every call on a connection with TLS before its handler sees it: who calls
-// (Authenticate), and whether that role may (CheckAccess). Refusals are recorded in the audit log.
+// (Authenticate), and whether that role may (CheckAccess), or whether the call needs no certificate
+// (CheckAnonymousAccess). Refusals are recorded in the audit log.
 //
 // Reflection is refused where the server is configured so.
 //
@@ -22,7 +23,7 @@
 
 namespace troupe {
 
-// Returns the PEM of the certificate with which the peer made its connection; empty without TLS.
+// Returns the PEM of the certificate with which the peer made its connection; empty without one.
 std::string CertificateOf(const grpc::AuthContext& peer);
 
 // Thread-safe.
@@ -40,7 +41,8 @@ class AccessProcessor final : public grpc::AuthMetadataProcessor {
                        OutputMetadata* response_metadata) override;
 
  private:
-  StatusOr<Identity> Authenticated(const grpc::AuthContext& peer) const;
+  // `name` becomes that of the caller in the audit log.
+  Status CheckPeer(std::string_view rpc, const grpc::AuthContext& peer, std::string* name) const;
   Status CheckCall(std::string_view rpc, const Identity& caller) const;
 
   const std::string cluster_;

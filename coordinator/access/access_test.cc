@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 Identity Caller(Role role) { return {.cluster = "lab", .role = role, .name = "ann"}; }
 
 // The letters of the roles that may call each RPC: viewer, submitter, operator, worker and
-// coordinator. This is the table again, written by hand.
+// coordinator, with a star if callers without a certificate may too. This is the table again,
+// written by hand.
 const std::map<std::string, std::string> kExpected = {
     {"/troupe.v1.JobService/CreateJob", "so"},
     {"/troupe.v1.JobService/GetJob", "vso"},
@@ -39,6 +40,10 @@ const std::map<std::string, std::string> kExpected = {
     {"/troupe.v1.CheckpointService/RebuildJob", "o"},
     {"/troupe.v1.ClusterService/ListWorkers", "vso"},
     {"/troupe.v1.WorkerService/Session", "w"},
+    {"/troupe.v1.EnrollmentService/CreateJoinToken", "o"},
+    {"/troupe.v1.EnrollmentService/GetAuthority", "vsowc*"},
+    {"/troupe.v1.EnrollmentService/Join", "vsowc*"},
+    {"/troupe.v1.EnrollmentService/Renew", "w"},
     {"/grpc.health.v1.Health/Check", "vsowc"},
     {"/grpc.health.v1.Health/Watch", "vsowc"},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "vso"},
@@ -52,6 +57,7 @@ TEST(Access, TheTableIsTheOneThatWasReviewed) {
     for (const RoleEntry& entry : kRoles) {
       if (row.Allows(entry.role)) roles += entry.name[0];
     }
+    if (row.AllowsAnonymous()) roles += '*';
   }
   EXPECT_EQ(table, kExpected);
 }
@@ -89,6 +95,16 @@ TEST(Access, AnRpcWithoutARowIsRefusedToEverybody) {
     for (const RoleEntry& entry : kRoles) {
       EXPECT_EQ(CheckAccess(rpc, Caller(entry.role)).code(), StatusCode::kPermissionDenied) << rpc;
     }
+  }
+}
+
+TEST(Access, WithoutACertificateAlmostNothingMayBeCalled) {
+  EXPECT_TRUE(CheckAnonymousAccess("/troupe.v1.EnrollmentService/Join").ok());
+  for (const char* rpc : {"/troupe.v1.JobService/ListJobs", "/grpc.health.v1.Health/Check",
+                          "/troupe.v1.EnrollmentService/Renew", ""}) {
+    const Status refused = CheckAnonymousAccess(rpc);
+    EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated) << rpc;
+    EXPECT_THAT(ToString(refused), AllOf(HasSubstr(rpc), HasSubstr("requires a certificate")));
   }
 }
 

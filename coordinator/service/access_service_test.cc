@@ -252,7 +252,7 @@ TEST_F(AccessServiceTest, EveryServiceOfTheServerIsInTheTable) {
   const std::string list_services = {'\x3a', '\x00'};
   const Outcome outcome = CallAny(ChannelOf(Role::kViewer), kReflection, list_services);
   const std::set<std::string> services = ServicesIn(outcome.response);
-  EXPECT_GE(services.size(), 7u) << outcome.status.error_message();
+  EXPECT_GE(services.size(), 8u) << outcome.status.error_message();
   std::set<std::string> in_table;
   for (const AccessRow& row : AccessTable())
     in_table.emplace(row.rpc.substr(1, row.rpc.rfind('/') - 1));
@@ -273,7 +273,6 @@ TEST_F(AccessServiceTest, AnOutsiderGetsNoConnection) {
   ASSERT_TRUE(WriteNewAuthority(Directory("foreign"), "lab", now).ok());
   const std::vector<std::pair<std::string, std::shared_ptr<grpc::Channel>>> outsiders = {
       {"without TLS", grpc::CreateChannel(Address(), grpc::InsecureChannelCredentials())},
-      {"without a certificate", ChannelWith(std::nullopt)},
       {"of another authority", ChannelWith(Certify({ann}, now - 60, now + 60, "foreign"))},
       {"expired", ChannelWith(Certify({ann}, now - 60, now - 30))},
       {"not yet valid", ChannelWith(Certify({ann}, now + 600, now + 900))},
@@ -285,6 +284,34 @@ TEST_F(AccessServiceTest, AnOutsiderGetsNoConnection) {
   }
   // The same client with a good certificate.
   EXPECT_TRUE(CallAny(ChannelWith(Certify({ann}, now - 60, now + 60)), kList).answered);
+}
+
+// A caller without a certificate is connected, so that new workers can join.
+TEST_F(AccessServiceTest, WithoutACertificateOnlyRowsForEverybodyAreServed) {
+  Start();
+  const auto channel = ChannelWith(std::nullopt);
+  std::vector<std::string> refused;
+  for (const AccessRow& row : AccessTable()) {
+    const std::string rpc(row.rpc);
+    const Outcome outcome = CallAny(channel, rpc);
+    if (row.AllowsAnonymous()) {
+      EXPECT_TRUE(outcome.permitted()) << rpc << ": " << outcome.status.error_message();
+      continue;
+    }
+    EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << rpc;
+    EXPECT_THAT(outcome.status.error_message(), HasSubstr("requires a certificate"));
+    refused.push_back(rpc);
+  }
+  EXPECT_EQ(CallAny(channel, "/troupe.v1.JobService/Destroy").status.error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  refused.emplace_back("/troupe.v1.JobService/Destroy");
+  std::vector<std::string> recorded;
+  for (const auto& record : Records()) {
+    EXPECT_EQ(record.at("identity"), "anonymous");
+    EXPECT_EQ(record.at("outcome"), "DENIED");
+    recorded.push_back(record.at("rpc"));
+  }
+  EXPECT_EQ(recorded, refused);
 }
 
 TEST_F(AccessServiceTest, ACertificateWithoutAnIdentityOfThisClusterIsRefused) {

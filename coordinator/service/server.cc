@@ -119,6 +119,7 @@ struct Server::Parts {
   std::unique_ptr<CheckpointServiceShell> checkpoints;
   std::unique_ptr<ClusterServiceShell> cluster;
   std::unique_ptr<SessionService> sessions;
+  std::unique_ptr<EnrollmentService> enrollment;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
@@ -191,6 +192,26 @@ struct Server::Parts {
     return credentials;
   }
 
+  Status MakeEnrollment(const ServerOptions& options, WorkPool pool) {
+    Authority authority;
+    if (options.enrollment) {
+      TROUPE_ASSIGN_OR_RETURN(authority, CheckEnrollment(options.enrollment->authority,
+                                                         *options.tls, WallSeconds(clock)));
+    }
+    enrollment = std::make_unique<EnrollmentService>(options.enrollment, std::move(authority),
+                                                     std::move(pool), *store, clock, *audit);
+    return OkStatus();
+  }
+
+  void RegisterServices(grpc::ServerBuilder* builder) const {
+    builder->RegisterService(jobs.get());
+    builder->RegisterService(plans.get());
+    builder->RegisterService(checkpoints.get());
+    builder->RegisterService(cluster.get());
+    builder->RegisterService(sessions.get());
+    builder->RegisterService(enrollment.get());
+  }
+
   // The age of the older of the two signs of life.
   std::chrono::duration<double> HealthAge() const {
     return std::max(acceptor->Age(), self_calls->answered.Age());
@@ -225,6 +246,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
   parts->sessions =
       std::make_unique<SessionService>(running, kMostWaitingMessages, parts->audit.get());
+  TROUPE_RETURN_IF_ERROR(parts->MakeEnrollment(options, pools.enrollment));
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -233,11 +255,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
-  builder.RegisterService(parts->jobs.get());
-  builder.RegisterService(parts->plans.get());
-  builder.RegisterService(parts->checkpoints.get());
-  builder.RegisterService(parts->cluster.get());
-  builder.RegisterService(parts->sessions.get());
+  parts->RegisterServices(&builder);
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->readiness->SetService(parts->grpc->GetHealthCheckService());

@@ -9,6 +9,7 @@
 
 #include "base/security/tls_files.h"
 #include "base/status.h"
+#include "coordinator/service/enrollment_service.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/planner.h"
 
@@ -21,9 +22,11 @@ struct ServerOptions {
   double detection_seconds = 3;
   // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
   std::optional<double> blame_half_life_seconds;
-  // With TLS, every caller needs a certificate, and may call what the role in it may (access.h).
-  // REQUIRES: the files are those of a coordinator.
+  // With TLS, a caller may call what the role in its certificate may, and without one almost
+  // nothing (access.h). REQUIRES: the files are those of a coordinator.
   std::optional<TlsFiles> tls;
+  // With it, the coordinator signs certificates of workers. REQUIRES: `tls` is set.
+  std::optional<EnrollmentOptions> enrollment;
   bool insecure = false;        // the user insists on listening off the loopback without TLS
   int descriptor_limit = 1024;  // this process's limit: bounds the connections
   Planner planner = MakePlanner();

@@ -27,7 +27,12 @@ StatusOr<ServicePools> SpawnServicePools(ActorSystem& actors, const MostWaiting&
                           WorkPool::Spawn(actors, {.name = "new watchers",
                                                    .workers = kHistoryWorkers,
                                                    .max_waiting = most_waiting.new_watchers}));
-  return ServicePools{std::move(plans), std::move(data_checks), std::move(history)};
+  TROUPE_ASSIGN_OR_RETURN(WorkPool enrollment,
+                          WorkPool::Spawn(actors, {.name = "enrollments",
+                                                   .workers = kEnrollmentWorkers,
+                                                   .max_waiting = most_waiting.enrollments}));
+  return ServicePools{std::move(plans), std::move(data_checks), std::move(history),
+                      std::move(enrollment)};
 }
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// The pools of actors for the service's work that blocks: plans, checks of new jobs' data, and the
-// first reads of watchers.
+// The pools of actors for the service's work that blocks: plans, checks of new jobs' data, the
+// first reads of watchers, and the certificates of workers.
 //
 // Overload: a pool refuses work beyond its limit with RESOURCE_EXHAUSTED, which names the pool and
 // the limit and ends the call or the stream that asked for the work.
@@ -18,19 +18,23 @@ namespace troupe {
 inline constexpr int kPlanWorkers = 2;
 inline constexpr int kDataCheckWorkers = 1;
 inline constexpr int kHistoryWorkers = 1;
-inline constexpr int kPoolWorkers = kPlanWorkers + kDataCheckWorkers + kHistoryWorkers;
+inline constexpr int kEnrollmentWorkers = 1;
+inline constexpr int kPoolWorkers =
+    kPlanWorkers + kDataCheckWorkers + kHistoryWorkers + kEnrollmentWorkers;
 
 // The most work that waits for each pool.
 struct MostWaiting {
   size_t plans = 64;  // the memory of each is bounded (plan/validate/)
   size_t data_checks = 256;
   size_t new_watchers = 1024;
+  size_t enrollments = 256;
 };
 
 struct ServicePools {
   WorkPool plans;
   WorkPool data_checks;
   WorkPool history;
+  WorkPool enrollment;
 };
 
 // Spawns the pools as root actors. REQUIRES: `actors` has kPoolWorkers threads next to those for

@@ -16,6 +16,7 @@
 //   checkpoint/ID/ATTEMPT              CheckpointRecord
 //   request/REQUEST_ID                 job id
 //   request_digest/REQUEST_ID          RequestDigest of the request; absent in old catalogs
+//   join_token/ID                      JoinTokenRecord (coordinator/access/join_ledger.h)
 //
 // Numbers in keys have 16 hexadecimal digits, so that the keys sort numerically.
 #ifndef TROUPE_COORDINATOR_STATE_CATALOG_H_

@@ -57,6 +57,8 @@ class TlsCluster(Cluster):
     """A coordinator and two workers with TLS on the loopback; commands have the submitter's
     certificate."""
 
+    coordinator_flags = ()
+
     def __init__(self, environment=None):
         # A machine with too much to do must not look like a lost worker.
         super().__init__(environment=environment, detection_seconds=10)
@@ -86,18 +88,24 @@ class TlsCluster(Cluster):
         with path.open("w") as ready:
             self.start("main", BIN / "troupe-coordinator", "--listen", self.address, "--data-dir",
                        self.directory / "coordinator", "--detection-seconds",
-                       self.detection_seconds, stdout=ready)
+                       self.detection_seconds, *self.coordinator_flags, stdout=ready)
         wait_until(lambda: path.read_text().endswith("\n"), f"a coordinator\n{self.logs()}")
         self.address = json.loads(path.read_text())["address"]
+
+    def start_workers(self):
+        for name in WORKERS:
+            self.start_worker(name)
+
+    def start_worker(self, name):
+        self.start(name, BIN / "troupe-worker", "--coordinator", self.address, "--name", name,
+                   "--devices", "cpu:1", "--host", "127.0.0.1", "--data-dir",
+                   self.directory / name, "--peak-dir", self.directory, "--log-dir",
+                   self.directory / "logs")
 
     def up(self):
         try:
             self.start_coordinator()
-            for name in WORKERS:
-                self.start(name, BIN / "troupe-worker", "--coordinator", self.address, "--name",
-                           name, "--devices", "cpu:1", "--host", "127.0.0.1", "--data-dir",
-                           self.directory / name, "--peak-dir", self.directory, "--log-dir",
-                           self.directory / "logs")
+            self.start_workers()
         except BaseException:
             self.__exit__()
             raise

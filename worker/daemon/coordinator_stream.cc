@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/open_calls.h"
 #include "base/security/credentials.h"
@@ -40,13 +41,22 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   void Send(v1::WorkerMessage message) {
     {
       const std::lock_guard lock(mutex_);
-      if (ended_ || !overflow_.empty()) return;
+      if (ended_ || !cancelled_.empty()) return;
       if (queue_.size() < most_unwritten_) {
         queue_.push_back(std::move(message));
         if (queue_.size() == 1) StartWrite(&queue_.front());
         return;
       }
-      overflow_ = fmt::format("the coordinator does not read: {} messages wait", queue_.size());
+      cancelled_ = fmt::format("the coordinator does not read: {} messages wait", queue_.size());
+    }
+    Cancel();
+  }
+
+  void CancelBecause(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      if (cancelled_.empty()) cancelled_ = reason;
     }
     Cancel();
   }
@@ -91,7 +101,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
  private:
   std::string EndReason(const grpc::Status& status) {
     const std::lock_guard lock(mutex_);
-    if (!overflow_.empty()) return overflow_;
+    if (!cancelled_.empty()) return cancelled_;
     return status.ok() ? "ended by the coordinator" : status.error_message();
   }
 
@@ -124,7 +134,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   int unhandled_ = 0;                    // messages whose turns are not released
   bool is_paused_ = false;  // no read is in progress until one of them is, or until Cancel
   bool ended_ = false;
-  std::string overflow_;  // the error when too many messages waited; empty: they did not
+  std::string cancelled_;  // the reason for which this side has cancelled the call; else empty
   std::shared_ptr<Reactor> self_;
 };
 
@@ -148,7 +158,9 @@ struct CoordinatorDialer::Channel {
 
 CoordinatorDialer::CoordinatorDialer(const std::string& address, const std::optional<TlsFiles>& tls,
                                      size_t most_unwritten)
-    : channel_(std::make_unique<Channel>()), most_unwritten_(most_unwritten) {
+    : address_(address), tls_(tls), most_unwritten_(most_unwritten), channel_(Connect()) {}
+
+std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::Connect() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // Despite its name this limits how long one attempt to connect may take.
@@ -158,24 +170,47 @@ CoordinatorDialer::CoordinatorDialer(const std::string& address, const std::opti
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Manifests list every tensor and block of a checkpoint, so messages may be large.
   arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
-  channel_->channel = grpc::CreateCustomChannel(
-      address, tls ? TlsChannelCredentialsOf(*tls) : grpc::InsecureChannelCredentials(), arguments);
-  channel_->stub = v1::WorkerService::NewStub(channel_->channel);
+  auto made = std::make_unique<Channel>();
+  made->channel = grpc::CreateCustomChannel(
+      address_, tls_ ? TlsChannelCredentialsOf(*tls_) : grpc::InsecureChannelCredentials(),
+      arguments);
+  made->stub = v1::WorkerService::NewStub(made->channel);
+  return made;
 }
 
 // gRPC joins its threads when its last channel is destroyed, and one of these threads cannot join
-// itself (measured: a double free). So the channel must not be released last by a stream's end.
+// itself (measured: a double free). So a channel must not be released last by a stream's end.
 CoordinatorDialer::~CoordinatorDialer() {
-  if (channel_->streams.Wait(kEndLimit)) return;
-  LogWarning("worker", "a stream to the coordinator has not ended; its channel is not released");
-  channel_.release();
+  former_.push_back(std::move(channel_));
+  for (std::unique_ptr<Channel>& channel : former_) {
+    if (channel->streams.Wait(kEndLimit)) continue;
+    LogWarning("worker", "a stream to the coordinator has not ended; its channel is not released");
+    channel.release();
+  }
 }
 
 std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
+  const std::lock_guard lock(mutex_);
   auto reactor =
       std::make_shared<Reactor>(std::move(callbacks), most_unwritten_, channel_->streams.Begin());
   reactor->Start(*channel_->stub);
+  hang_up_ = [last = std::weak_ptr<Reactor>(reactor)](const std::string& reason) {
+    if (const std::shared_ptr<Reactor> open = last.lock()) open->CancelBecause(reason);
+  };
   return std::make_unique<Stream>(std::move(reactor));
+}
+
+void CoordinatorDialer::Reconnect(const std::string& reason) {
+  std::unique_ptr<Channel> made = Connect();
+  std::function<void(const std::string&)> hang_up;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(former_,
+                  [](const auto& former) { return former->streams.Wait(Duration::zero()); });
+    former_.push_back(std::exchange(channel_, std::move(made)));
+    hang_up = hang_up_;
+  }
+  if (hang_up) hang_up(reason);
 }
 
 }  // namespace troupe

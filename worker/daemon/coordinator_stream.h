@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/security/tls_files.h"
 #include "base/status.h"
@@ -53,10 +55,24 @@ class CoordinatorDialer {
   // Begins a stream; a failure to connect is reported by on_closed.
   std::unique_ptr<CoordinatorStream> Dial(StreamCallbacks callbacks);
 
+  // Makes the connection of later streams anew, with the certificate that the TLS files have now,
+  // and cancels the stream that was dialled last, if it is open; its on_closed gets `reason`. A
+  // connection lasts longer than a stream, and the coordinator ends the streams of one whose
+  // certificate has expired. Reads the files. REQUIRES: this is none of gRPC's threads.
+  void Reconnect(const std::string& reason);
+
  private:
   struct Channel;
-  std::unique_ptr<Channel> channel_;
+
+  std::unique_ptr<Channel> Connect() const;
+
+  const std::string address_;
+  const std::optional<TlsFiles> tls_;
   const size_t most_unwritten_;
+  std::mutex mutex_;  // guards the members below
+  std::unique_ptr<Channel> channel_;
+  std::vector<std::unique_ptr<Channel>> former_;            // those with streams that may be open
+  std::function<void(const std::string& reason)> hang_up_;  // ends the last stream
 };
 
 }  // namespace troupe

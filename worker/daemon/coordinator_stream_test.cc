@@ -174,6 +174,17 @@ TEST_F(CoordinatorStreamTest, EndsBeforeItsDialer) {
   EXPECT_TRUE(is_closed_);
 }
 
+TEST_F(CoordinatorStreamTest, EndsForTheReasonForWhichItsDialerReconnects) {
+  dialer_->Reconnect("nobody has dialled");
+  const auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(1));
+  dialer_->Reconnect("a new certificate");
+  ASSERT_TRUE(AwaitClose());
+  EXPECT_EQ(reason_, "a new certificate");
+  dialer_->Reconnect("the stream has ended");
+  ReleaseTurns();
+}
+
 TEST_F(CoordinatorStreamTest, AMessageThatIsRefusedEndsTheStream) {
   answer_ = ResourceExhausted("full");
   const auto stream = dialer_->Dial(Callbacks());

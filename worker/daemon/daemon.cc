@@ -17,9 +17,11 @@
 #include "base/log.h"
 #include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
+#include "base/random.h"
 #include "base/security/insecure_reminder.h"
 #include "plan/device/device_kind.h"
 #include "worker/daemon/burn_in_actor.h"
+#include "worker/daemon/certificate_renewal.h"
 #include "worker/daemon/coordinator_link.h"
 #include "worker/daemon/coordinator_stream.h"
 #include "worker/daemon/descriptor_watch.h"
@@ -82,8 +84,10 @@ class Daemon {
                        {.mailbox_capacity = kSessionCapacity});
     TROUPE_CHECK_OK(session.status());
     session_ = *session;
+    if (options_.tls) renewal_ = std::make_unique<CertificateRenewal>(RenewalOptions());
   }
   ~Daemon() {
+    renewal_.reset();
     gate_->Close();
     system_.reset();
     close(signals_);
@@ -148,6 +152,19 @@ class Daemon {
     return session;
   }
 
+  // The session dials again with the new certificate, before the coordinator ends the stream of the
+  // former one.
+  CertificateRenewal::Options RenewalOptions() {
+    const uint64_t key =
+        RandomKey(static_cast<uint64_t>(clock_.WallNanoseconds()) ^ static_cast<uint64_t>(getpid()),
+                  "certificate renewal");
+    return {
+        .coordinator = options_.coordinator,
+        .tls = *options_.tls,
+        .uniform = [key, index = uint64_t{0}]() mutable { return Uniform(key, index++); },
+        .on_renewed = [this] { dialer_.Reconnect("the certificate of this worker is renewed"); }};
+  }
+
   // Lets the session send its goodbye, unless it does not get to it in time.
   Status Leave() {
     end_by_ = std::min(end_by_, clock_.Now() + kLeaveMax);
@@ -186,6 +203,7 @@ class Daemon {
       });
   Address session_;
   const std::shared_ptr<ActorGate> gate_ = std::make_shared<ActorGate>(system_.get());
+  std::unique_ptr<CertificateRenewal> renewal_;  // null without TLS
 };
 
 }  // namespace

@@ -1,0 +1,202 @@
+#include "coordinator/service/enrollment_service.h"
+
+#include <algorithm>
+
+#include "base/security/signing_request.h"
+#include "coordinator/access/access_processor.h"
+#include "coordinator/service/call_audit.h"
+#include "coordinator/service/grpc_status.h"
+#include "plan/layout/worker_name.h"
+
+namespace troupe {
+namespace {
+
+constexpr char kCreateTokenRpc[] = "/troupe.v1.EnrollmentService/CreateJoinToken";
+constexpr char kJoinRpc[] = "/troupe.v1.EnrollmentService/Join";
+constexpr char kRenewRpc[] = "/troupe.v1.EnrollmentService/Renew";
+constexpr int64_t kNanosecondsOfSecond = 1'000'000'000;
+
+grpc::ServerUnaryReactor* FinishNow(grpc::ServerUnaryReactor* reactor, const Status& status) {
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
+// Ends the call with the status that `body` returns in the pool, or with that of the pool.
+template <typename Body>
+grpc::ServerUnaryReactor* RunIn(const WorkPool& pool, grpc::ServerUnaryReactor* reactor,
+                                Body body) {
+  pool.Run([reactor, body](const Status& turn) {
+    reactor->Finish(ToGrpcStatus(turn.ok() ? body() : turn));
+  });
+  return reactor;
+}
+
+// INVALID_ARGUMENT unless the token was made for the cluster and with the certificate of
+// `authority`.
+Status CheckMadeFor(const Authority& authority, const JoinToken& token) {
+  if (token.cluster != authority.cluster) {
+    return InvalidArgument("the join token is for the cluster {}, and this is {}", token.cluster,
+                           authority.cluster);
+  }
+  if (token.authority_hash != authority.hash) {
+    return InvalidArgument(
+        "the join token was made with another authority than the one of this coordinator");
+  }
+  return OkStatus();
+}
+
+std::string TargetOf(const std::string& worker) { return "workers/" + worker; }
+
+}  // namespace
+
+StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles& tls,
+                                    int64_t now_seconds) {
+  TROUPE_ASSIGN_OR_RETURN(Authority authority, ReadAuthority(directory));
+  if (authority.cluster != tls.identity.cluster) {
+    return InvalidArgument("{} is the authority of the cluster {}, and {} is the certificate of {}",
+                           directory, authority.cluster, tls.certificate, ToUri(tls.identity));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const TlsContents contents, ReadTlsContents(tls));
+  if (const Status signed_by_it = CheckSigned(contents.certificate, authority.signer.certificate,
+                                              Role::kCoordinator, now_seconds);
+      !signed_by_it.ok()) {
+    return InvalidArgument(
+        "{} has not signed {}, so that workers which join could not verify this coordinator: {}",
+        directory, tls.certificate, Message(signed_by_it));
+  }
+  return authority;
+}
+
+Status EnrollmentService::CheckSigns() const {
+  if (options_) return OkStatus();
+  return FailedPrecondition(
+      "this coordinator signs no certificates: it was started without --authority");
+}
+
+StatusOr<Authority> EnrollmentService::ReadNow() {
+  auto authority = ReadAuthority(options_->authority);
+  if (!authority.ok()) return Unavailable("--authority: {}", Message(authority.status()));
+  const std::lock_guard lock(mutex_);
+  authority_ = *authority;
+  return authority;
+}
+
+StatusOr<std::string> EnrollmentService::Sign(const Authority& authority, const std::string& worker,
+                                              const std::string& request) const {
+  const int64_t now_seconds = WallSeconds(clock_);
+  return SignRequestedKey(
+      authority.signer, request,
+      {.common_name = worker,
+       .uris = {ToUri({authority.cluster, Role::kWorker, worker})},
+       .not_before = now_seconds - kMostClockSkew,
+       .not_after = std::min(now_seconds + options_->certificate_seconds, authority.not_after)});
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
+    grpc::CallbackServerContext* context, const v1::CreateJoinTokenRequest* request,
+    v1::CreateJoinTokenResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const std::string target =
+      request->worker().size() <= kMostJoinTokenBytes ? TargetOf(request->worker()) : "";
+  Status admitted = RecordChange(&audit_, *context, kCreateTokenRpc, target);
+  if (admitted.ok()) admitted = CheckSigns();
+  if (!admitted.ok()) return FinishNow(reactor, admitted);
+  return RunIn(pool_, reactor, [=, this] { return MakeToken(*request, response); });
+}
+
+Status EnrollmentService::MakeToken(const v1::CreateJoinTokenRequest& request,
+                                    v1::CreateJoinTokenResponse* response) {
+  if (!request.worker().empty()) {
+    if (const Status good = CheckWorkerName(request.worker()); !good.ok())
+      return InvalidArgument("the worker's name \"{}\": the {}", request.worker(), Message(good));
+    TROUPE_RETURN_IF_ERROR(CheckIdentityName("the worker's name", request.worker()));
+  }
+  const int64_t lifetime =
+      request.lifetime_seconds() == 0 ? kDefaultJoinTokenSeconds : request.lifetime_seconds();
+  if (lifetime < 0 || lifetime > kMostJoinTokenSeconds) {
+    return InvalidArgument("lifetime_seconds is {}: a join token is valid for 1 to {}", lifetime,
+                           kMostJoinTokenSeconds);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadNow());
+  TROUPE_ASSIGN_OR_RETURN(const JoinToken token, MakeJoinToken(authority.cluster, authority.hash));
+  v1::JoinTokenRecord record;
+  record.set_worker(request.worker());
+  record.set_expire_seconds(WallSeconds(clock_) + lifetime);
+  TROUPE_RETURN_IF_ERROR(ledger_.Add(token, record));
+  response->set_token(ToText(token));
+  response->set_id(token.id);
+  response->set_expire_wall_time_ns(record.expire_seconds() * kNanosecondsOfSecond);
+  return OkStatus();
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::GetAuthority(grpc::CallbackServerContext* context,
+                                                          const v1::GetAuthorityRequest*,
+                                                          v1::GetAuthorityResponse* response) {
+  if (options_) {
+    const std::lock_guard lock(mutex_);
+    response->set_authorities(authority_.trusted);
+  }
+  return FinishNow(context->DefaultReactor(), CheckSigns());
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::Join(grpc::CallbackServerContext* context,
+                                                  const v1::JoinRequest* request,
+                                                  v1::JoinResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const Status signs = CheckSigns(); !signs.ok()) return FinishNow(reactor, signs);
+  return RunIn(pool_, reactor, [=, this] {
+    Status joined = JoinWorker(*context, *request, response);
+    // Guesses above the limit are not recorded.
+    if (!joined.ok() && joined.code() != StatusCode::kResourceExhausted)
+      audit_.AppendRefusal(CallerName(*context), kJoinRpc, std::string(Message(joined)));
+    return joined;
+  });
+}
+
+Status EnrollmentService::JoinWorker(const grpc::CallbackServerContext& context,
+                                     const v1::JoinRequest& request, v1::JoinResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ParseJoinToken(request.token()));
+  TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadNow());
+  TROUPE_RETURN_IF_ERROR(CheckMadeFor(authority, token));
+  const auto sign = [&](const std::string& worker) -> StatusOr<std::string> {
+    if (const Status good = CheckWorkerName(worker); !good.ok())
+      return InvalidArgument("the worker's name \"{}\": the {}", worker, Message(good));
+    TROUPE_ASSIGN_OR_RETURN(std::string certificate,
+                            Sign(authority, worker, request.certificate_request()));
+    TROUPE_RETURN_IF_ERROR(RecordChange(&audit_, context, kJoinRpc, TargetOf(worker)));
+    return certificate;
+  };
+  TROUPE_ASSIGN_OR_RETURN(*response->mutable_certificate(),
+                          ledger_.Redeem(token, request.worker(), sign));
+  response->set_authorities(authority.trusted);
+  return OkStatus();
+}
+
+grpc::ServerUnaryReactor* EnrollmentService::Renew(grpc::CallbackServerContext* context,
+                                                   const v1::RenewRequest* request,
+                                                   v1::RenewResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  Status admitted = RecordChange(&audit_, *context, kRenewRpc, "");
+  if (admitted.ok()) admitted = CheckSigns();
+  if (!admitted.ok()) return FinishNow(reactor, admitted);
+  return RunIn(pool_, reactor, [=, this] { return RenewWorker(*context, *request, response); });
+}
+
+Status EnrollmentService::RenewWorker(const grpc::CallbackServerContext& context,
+                                      const v1::RenewRequest& request,
+                                      v1::RenewResponse* response) {
+  const auto caller = CallerCertificate(context);
+  if (!caller) return Unauthenticated("a certificate is renewed over a connection with it");
+  TROUPE_RETURN_IF_ERROR(
+      CheckKeyIsNew(request.certificate_request(), CertificateOf(*context.auth_context())));
+  TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadNow());
+  if (caller->identity.cluster != authority.cluster) {
+    return Unavailable("--authority is now of the cluster {}, and the caller is {}",
+                       authority.cluster, ToUri(caller->identity));
+  }
+  TROUPE_ASSIGN_OR_RETURN(*response->mutable_certificate(),
+                          Sign(authority, caller->identity.name, request.certificate_request()));
+  return OkStatus();
+}
+
+}  // namespace troupe

@@ -1,0 +1,98 @@
+// EnrollmentService: the certificates of workers, which the coordinator signs with the authority of
+// --authority. A new worker joins with a token that an operator made; one with a certificate renews
+// its own.
+//
+// A certificate has the identity that the token or the caller's certificate states. Of a request
+// only the key counts.
+//
+// The authority's directory is read again for each new token, join and renewal, so that it may be
+// replaced while the coordinator runs.
+#ifndef TROUPE_COORDINATOR_SERVICE_ENROLLMENT_SERVICE_H_
+#define TROUPE_COORDINATOR_SERVICE_ENROLLMENT_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "actor/work_pool.h"
+#include "base/clock.h"
+#include "base/security/authority_files.h"
+#include "base/status.h"
+#include "base/store/store.h"
+#include "coordinator/access/audit_log.h"
+#include "coordinator/access/join_ledger.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+
+struct EnrollmentOptions {
+  std::string authority;                        // directory that `troupe certs init` made
+  int64_t certificate_seconds = kSecondsOfDay;  // life of the certificates
+};
+
+// Returns the authority of --authority for a coordinator with the certificate in `tls`.
+// INVALID_ARGUMENT with the errors of ReadAuthority, or if it is one of another cluster, or has not
+// signed the coordinator's certificate: workers that join trust only this authority.
+StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles& tls,
+                                    int64_t now_seconds);
+
+// Thread-safe. `store`, `clock` and `audit` outlive the service and its calls.
+class EnrollmentService final : public v1::EnrollmentService::CallbackService {
+ public:
+  // Without `options` every call is refused. `authority` is the one in their directory now. The
+  // disk is used in `pool`.
+  EnrollmentService(std::optional<EnrollmentOptions> options, Authority authority, WorkPool pool,
+                    Store& store, const Clock& clock, AuditLog& audit)
+      : options_(std::move(options)),
+        pool_(std::move(pool)),
+        clock_(clock),
+        audit_(audit),
+        ledger_(store, clock),
+        authority_(std::move(authority)) {}
+
+  grpc::ServerUnaryReactor* CreateJoinToken(grpc::CallbackServerContext* context,
+                                            const v1::CreateJoinTokenRequest* request,
+                                            v1::CreateJoinTokenResponse* response) override;
+  grpc::ServerUnaryReactor* GetAuthority(grpc::CallbackServerContext* context,
+                                         const v1::GetAuthorityRequest* request,
+                                         v1::GetAuthorityResponse* response) override;
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
+                                 const v1::JoinRequest* request,
+                                 v1::JoinResponse* response) override;
+  grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
+                                  const v1::RenewRequest* request,
+                                  v1::RenewResponse* response) override;
+
+ private:
+  // The bodies of the calls, in the pool.
+  Status MakeToken(const v1::CreateJoinTokenRequest& request,
+                   v1::CreateJoinTokenResponse* response);
+  Status JoinWorker(const grpc::CallbackServerContext& context, const v1::JoinRequest& request,
+                    v1::JoinResponse* response);
+  Status RenewWorker(const grpc::CallbackServerContext& context, const v1::RenewRequest& request,
+                     v1::RenewResponse* response);
+
+  // FAILED_PRECONDITION without --authority.
+  Status CheckSigns() const;
+  // Reads the directory again. UNAVAILABLE if it cannot be used now.
+  StatusOr<Authority> ReadNow();
+  StatusOr<std::string> Sign(const Authority& authority, const std::string& worker,
+                             const std::string& request) const;
+
+  const std::optional<EnrollmentOptions> options_;
+  const WorkPool pool_;
+  const Clock& clock_;
+  AuditLog& audit_;
+  JoinLedger ledger_;
+  std::mutex mutex_;
+  Authority authority_;  // as last read; guarded by mutex_
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SERVICE_ENROLLMENT_SERVICE_H_
