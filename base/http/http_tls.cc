@@ -1,10 +1,8 @@
 #include "base/http/http_tls.h"
 
-#include <algorithm>
-#include <atomic>
 #include <ctime>
-#include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "base/security/certificate.h"
@@ -23,9 +21,12 @@ int NoteTimes(int verified, X509_STORE_CTX* context) {
   if (verified == 1) return verified;
   const int error = X509_STORE_CTX_get_error(context);
   if (error != X509_V_ERR_CERT_NOT_YET_VALID && error != X509_V_ERR_CERT_HAS_EXPIRED) return 0;
-  static std::atomic<int64_t> noted_at = 0;
+  const auto* const session = static_cast<SSL*>(
+      X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto& noted_at = *static_cast<int64_t*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
   const int64_t now = std::time(nullptr);
-  if (now - noted_at.exchange(now) < kTimeNoteSeconds) return 0;
+  if (now - noted_at < kTimeNoteSeconds) return 0;
+  noted_at = now;
   X509* const certificate = X509_STORE_CTX_get_current_cert(context);
   const auto begin = openssl::ToSeconds(X509_get0_notBefore(certificate));
   const auto end = openssl::ToSeconds(X509_get0_notAfter(certificate));
@@ -75,6 +76,7 @@ Status HttpTls::Use(const TlsContents& contents) {
                    SSL_CTX_add_client_CA(raw, authority.get()) == 1,
                "trust an authority"));
   }
+  SSL_CTX_set_app_data(raw, &noted_at_);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NoteTimes);
   // Every connection proves its identity anew, to the authorities that are trusted then.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);

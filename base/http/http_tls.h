@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "base/security/openssl.h"
@@ -35,6 +36,7 @@ class HttpTls {
   TlsContext context_;
   TlsReader reader_;
   std::chrono::steady_clock::time_point read_at_{};
+  int64_t noted_at_ = 0;  // Unix time of the last record of a certificate that is not valid now
 };
 
 // Returns the identity of the client. INVALID_ARGUMENT if its certificate has none. REQUIRES: the
