@@ -19,6 +19,7 @@
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/security/grpc_log.h"
 #include "base/security/insecure_reminder.h"
 #include "base/security/security_flags.h"
 #include "coordinator/service/server.h"
@@ -133,6 +134,7 @@ int Main(int argc, char** argv) {
   LimitLog(flags.log);
   options.descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
+  LogGrpcRecords();
   // Every thread inherits the mask; only WaitForSignal receives these signals.
   sigset_t signals;
   sigemptyset(&signals);

@@ -29,6 +29,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/connection_acceptor.h"
+#include "coordinator/service/insecure_notice.h"
 #include "coordinator/service/measure.h"
 #include "coordinator/service/self_call.h"
 #include "coordinator/service/service_pools.h"
@@ -256,6 +257,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(limits, options.tls.has_value(), &builder);
+  if (options.insecure) MarkAnswersInsecure(&builder);
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
