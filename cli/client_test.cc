@@ -113,10 +113,10 @@ TEST_F(ClientTest, ACommandWarnsOfACoordinatorThatRunsInsecure) {
       testing::internal::CaptureStderr();
       EXPECT_TRUE(RunCommand(command, {"--coordinator", (*server)->address()}).ok()) << command;
       const std::string shown = testing::internal::GetCapturedStderr();
-      const std::string warning =
-          fmt::format("warning: the coordinator at {} runs with --insecure: whoever reaches it has "
-                      "every role\n",
-                      (*server)->address());
+      const std::string warning = fmt::format(
+          "warning: the coordinator at {} runs with --insecure: whoever reaches it has "
+          "every role\n",
+          (*server)->address());
       EXPECT_EQ(shown.find(warning) != shown.npos, insecure) << command << ": " << shown;
     }
   }

@@ -59,15 +59,17 @@ void AddFlags(FlagParser& parser, Flags* flags) {
                   .help = "directory of the catalog, which one coordinator at a time may use",
                   .required = true},
                  &options->data_directory);
-  parser.AddText({"--metrics-listen", "HOST:PORT",
-                  "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
-                  "certificates of --tls-dir, for clients with a certificate; port 0 selects a free "
-                  "one (default: no metrics)"},
-                 &options->metrics_listen);
-  parser.AddText({"--health-listen", "HOST:PORT",
-                  "address of the pages /healthz and /readyz over HTTP, which say nothing but ok, "
-                  "for a kubelet; port 0 selects a free one (default: no pages)"},
-                 &options->health_listen);
+  parser.AddText(
+      {"--metrics-listen", "HOST:PORT",
+       "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
+       "certificates of --tls-dir, for clients with a certificate; port 0 selects a free "
+       "one (default: no metrics)"},
+      &options->metrics_listen);
+  parser.AddText(
+      {"--health-listen", "HOST:PORT",
+       "address of the pages /healthz and /readyz over HTTP, whose answer is ok or not ok, "
+       "for a kubelet; port 0 selects a free one (default: no pages)"},
+      &options->health_listen);
   parser.AddNumber({"--detection-seconds", "SECONDS",
                     "time after which a silent worker is lost; all time limits of the cluster "
                     "derive from it"},
@@ -150,9 +152,8 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "troupe-coordinator: {}\n", Message(server.status()));
     return server.status().code() == StatusCode::kUnavailable ? kCannotListen : kFailed;
   }
-  nlohmann::ordered_json ready = {{"address", (*server)->address()},
-                                  {"metrics", (*server)->metrics_url()},
-                                  {"pid", getpid()}};
+  nlohmann::ordered_json ready = {
+      {"address", (*server)->address()}, {"metrics", (*server)->metrics_url()}, {"pid", getpid()}};
   if ((*server)->health_port() != 0) {
     const std::string& listen = options.health_listen;
     ready["health"] =

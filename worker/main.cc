@@ -131,15 +131,17 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
                    {0, kMostLogBytes}, &flags->log.bytes);
   parser.AddNumber({"--log-files", "N", "rotated logs that are kept of each log"},
                    {0, kMostLogFiles}, &flags->log.files);
-  parser.AddText({"--metrics-listen", "HOST:PORT",
-                  "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
-                  "certificates of --tls-dir, for clients with a certificate; port 0 selects a free "
-                  "one (default: no metrics)"},
-                 &flags->metrics_listen);
-  parser.AddText({"--health-listen", "HOST:PORT",
-                  "address of the pages /healthz and /readyz over HTTP, which say nothing but ok, "
-                  "for a kubelet; port 0 selects a free one (default: no pages)"},
-                 &flags->health_listen);
+  parser.AddText(
+      {"--metrics-listen", "HOST:PORT",
+       "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
+       "certificates of --tls-dir, for clients with a certificate; port 0 selects a free "
+       "one (default: no metrics)"},
+      &flags->metrics_listen);
+  parser.AddText(
+      {"--health-listen", "HOST:PORT",
+       "address of the pages /healthz and /readyz over HTTP, whose answer is ok or not ok, "
+       "for a kubelet; port 0 selects a free one (default: no pages)"},
+      &flags->health_listen);
   AddSecurityFlags(parser, Role::kWorker, &flags->security);
   parser.AddText({"--core-dir", "DIR",
                   "directory in which the daemons of one host record the cores of their ranks, so "

@@ -16,9 +16,9 @@ TEST(HttpPage, ThePathOfARequestIsFound) {
 }
 
 TEST(HttpPage, WhatIsNoRequestForAPageIsRefused) {
-  for (const char* head :
-       {"", "\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2\r\n\r\n", "GET  HTTP/1.1\r\n\r\n",
-        "GET metrics HTTP/1.1\r\n\r\n", "GET /a b HTTP/1.1\r\n\r\n", "\x16\x03\x01\r\n\r\n"}) {
+  for (const char* head : {"", "\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2\r\n\r\n",
+                           "GET  HTTP/1.1\r\n\r\n", "GET metrics HTTP/1.1\r\n\r\n",
+                           "GET /a b HTTP/1.1\r\n\r\n", "\x16\x03\x01\r\n\r\n"}) {
     EXPECT_EQ(ParseRequest(head).refused, 400) << head;
   }
   EXPECT_EQ(ParseRequest("POST / HTTP/1.1\r\n\r\n").refused, 405);

@@ -98,8 +98,7 @@ void HttpServer::Accept(int listener, Time now) {
   }
   if (connections_.size() >= options_.most_connections) connections_.pop_front();
   connections_.push_back({std::make_unique<HttpConnection>(descriptor, std::move(session),
-                                                           options_.handlers, options_.limits,
-                                                           now),
+                                                           options_.handlers, options_.limits, now),
                           POLLIN});
 }
 

@@ -21,8 +21,8 @@ int NoteTimes(int verified, X509_STORE_CTX* context) {
   if (verified == 1) return verified;
   const int error = X509_STORE_CTX_get_error(context);
   if (error != X509_V_ERR_CERT_NOT_YET_VALID && error != X509_V_ERR_CERT_HAS_EXPIRED) return 0;
-  const auto* const session = static_cast<SSL*>(
-      X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto* const session =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
   auto& noted_at = *static_cast<int64_t*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
   const int64_t now = std::time(nullptr);
   if (now - noted_at < kTimeNoteSeconds) return 0;

@@ -98,7 +98,8 @@ TestAnswer GetWithTls(int port, std::string_view path, const std::optional<Certi
   if (SSL_connect(session.get()) != 1) return {};
   TestAnswer answer{.server_serial = SerialOfPeer(session.get())};
   const std::string request = RequestOf(path);
-  if (SSL_write(session.get(), request.data(), static_cast<int>(request.size())) <= 0) return answer;
+  if (SSL_write(session.get(), request.data(), static_cast<int>(request.size())) <= 0)
+    return answer;
   char bytes[4096];
   for (int got = 0; (got = SSL_read(session.get(), bytes, sizeof bytes)) > 0;)
     answer.text.append(bytes, static_cast<size_t>(got));

@@ -47,15 +47,17 @@ Status CheckMetricsReader(const Identity& reader, const std::string& cluster) {
     return PermissionDenied("{} is of another cluster than {}", ToUri(reader), cluster);
   }
   if (reader.role != Role::kWorker) return OkStatus();
-  return PermissionDenied("metrics require the role viewer, submitter, operator or coordinator; "
-                          "{} has the role {}",
-                          reader.name, RoleName(reader.role));
+  return PermissionDenied(
+      "metrics require the role viewer, submitter, operator or coordinator; "
+      "{} has the role {}",
+      reader.name, RoleName(reader.role));
 }
 
 StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metrics& metrics,
                                                               const MetricsServerOptions& options) {
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
-  HttpServerOptions http{.listen = options.listen, .handlers = {.pages = PagesOf(metrics, options)}};
+  HttpServerOptions http{.listen = options.listen,
+                         .handlers = {.pages = PagesOf(metrics, options)}};
   if (options.tls && !IsLoopbackHost(host)) {
     http.tls = options.tls;
     http.handlers.admit = [cluster = options.tls->identity.cluster](const Identity& client) {

@@ -66,10 +66,10 @@ TEST_F(MetricsServerTest, OnTheLoopbackItIsPlainAlsoForAProcessWithTls) {
 
 TEST_F(MetricsServerTest, TheHealthPageHasTheAgeAndCountsItsRequests) {
   Start("127.0.0.1:0", false);
-  EXPECT_THAT(GetPlain(server_->port(), "/health"),
-              AllOf(HasSubstr("\ntroupe_health_age_seconds 1.5\n"),
-                    HasSubstr("\ntroupe_health_requests_total 1\n"),
-                    Not(HasSubstr("troupe_insecure"))));
+  EXPECT_THAT(
+      GetPlain(server_->port(), "/health"),
+      AllOf(HasSubstr("\ntroupe_health_age_seconds 1.5\n"),
+            HasSubstr("\ntroupe_health_requests_total 1\n"), Not(HasSubstr("troupe_insecure"))));
   EXPECT_THAT(GetPlain(server_->port(), "/health"),
               HasSubstr("\ntroupe_health_requests_total 2\n"));
   EXPECT_THAT(GetPlain(server_->port(), "/other"), StartsWith("HTTP/1.1 404 "));
@@ -102,8 +102,8 @@ TEST_F(MetricsServerTest, OffTheLoopbackWithTlsEachRoleGetsItsAnswer) {
 
 TEST_F(MetricsServerTest, AnAddressThatIsTakenIsRefused) {
   Start("127.0.0.1:0", false);
-  const auto second = MetricsServer::Start(
-      metrics_, {.listen = fmt::format("127.0.0.1:{}", server_->port())});
+  const auto second =
+      MetricsServer::Start(metrics_, {.listen = fmt::format("127.0.0.1:{}", server_->port())});
   EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
 }
 

@@ -29,9 +29,9 @@ namespace troupe {
 namespace {
 
 using std::chrono::seconds;
+using std::chrono::steady_clock;
 using testing::HasSubstr;
 using testing::Not;
-using std::chrono::steady_clock;
 
 constexpr seconds kLimit{30};
 

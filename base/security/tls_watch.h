@@ -62,7 +62,7 @@ class TlsWatch {
   std::condition_variable ended_;
   bool ends_ = false;
   TlsReader reader_;
-  std::thread thread_;    // the last member: it uses the others
+  std::thread thread_;  // the last member: it uses the others
 };
 
 }  // namespace troupe

@@ -45,7 +45,7 @@ class Server {
 
   std::string address() const;  // HOST:PORT as bound
   int port() const;
-  int metrics_port() const;  // 0: none
+  int metrics_port() const;         // 0: none
   std::string metrics_url() const;  // empty: none
   int health_port() const;          // 0: none
 

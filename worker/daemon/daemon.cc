@@ -73,8 +73,8 @@ StatusOr<std::unique_ptr<HttpServer>> StartHealthPages(const DaemonOptions& opti
   if (options.health_listen.empty()) return nullptr;
   const auto lives = [&signs] { return signs.works.Age() <= HangLimit(kLeastDetectionSeconds); };
   const auto is_ready = [lives, &signs] { return lives() && signs.has_session; };
-  auto server = HttpServer::Start({.listen = options.health_listen,
-                                   .handlers = {.pages = HealthPages(lives, is_ready)}});
+  auto server = HttpServer::Start(
+      {.listen = options.health_listen, .handlers = {.pages = HealthPages(lives, is_ready)}});
   if (!server.ok()) return Annotate(server.status(), "health pages");
   LogInfo("worker", "/healthz and /readyz are served on port {}", (*server)->port());
   return server;

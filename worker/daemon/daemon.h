@@ -25,8 +25,8 @@ struct DaemonOptions {
 };
 
 // Runs until SIGTERM or SIGINT (returns 0), or until the coordinator refuses the worker permanently
-// (1). Returns UNAVAILABLE if an address of its pages is in use. REQUIRES: called on the main thread,
-// with those signals blocked in every thread.
+// (1). Returns UNAVAILABLE if an address of its pages is in use. REQUIRES: called on the main
+// thread, with those signals blocked in every thread.
 StatusOr<int> RunDaemon(DaemonOptions options);
 
 }  // namespace troupe
