@@ -165,7 +165,7 @@ int Main(int argc, char** argv) {
   LogInfo("coordinator", "listens on {}", (*server)->address());
   LogInfo("coordinator", "stops after signal {}", WaitForSignal(signals, options.insecure));
   (*server)->Stop();
-  // Everything is on disk. The metrics' HTTP server would take two seconds to stop.
+  // Everything is on disk.
   std::_Exit(0);
 }
 

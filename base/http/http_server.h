@@ -46,7 +46,7 @@ class HttpServer {
   using Time = HttpConnection::Time;
   struct Served {
     std::unique_ptr<HttpConnection> connection;
-    short events = 0;  // of poll that it waits for
+    short events = 0;  // the ones of poll that it waits for
   };
 
   HttpServer() = default;

@@ -30,9 +30,11 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr std::chrono::seconds kWaitMax{30};
+constexpr size_t kHugeBytes = 64 << 20;  // more than the system keeps for a client
 
 HttpPage PageOf(std::string_view path) {
   if (path == "/large") return {200, std::string(4 << 20, 'x')};
+  if (path == "/huge") return {200, std::string(kHugeBytes, 'x')};
   return path == "/a" ? HttpPage{200, "the page"} : NotFoundPage();
 }
 
@@ -133,11 +135,13 @@ TEST_F(HttpServerTest, AByteNowAndThenDoesNotKeepAConnectionOpen) {
 }
 
 TEST_F(HttpServerTest, AClientThatDoesNotReadItsAnswerIsClosedAfterItsTime) {
-  Start({.limits = {.answer = milliseconds(50)}});
+  Start({.limits = {.request = milliseconds(500), .answer = milliseconds(50)}});
   const TestConnection deaf(port());
-  ASSERT_TRUE(deaf.Send("GET /large HTTP/1.1\r\n\r\n"));
+  ASSERT_TRUE(deaf.Send("GET /huge HTTP/1.1\r\n\r\n"));
   ExpectServes();
-  EXPECT_TRUE(deaf.Ends());
+  // A connection that is closed after a longer time shows that the shorter one has passed.
+  EXPECT_TRUE(TestConnection(port()).Ends());
+  EXPECT_LT(deaf.ReadAll().size(), kHugeBytes);
 }
 
 TEST_F(HttpServerTest, AboveTheLimitTheOldestConnectionMakesRoom) {

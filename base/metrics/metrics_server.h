@@ -20,7 +20,7 @@ namespace troupe {
 
 struct MetricsServerOptions {
   std::string listen;           // HOST:PORT; port 0 selects a free one
-  std::optional<TlsFiles> tls;  // of this process
+  std::optional<TlsFiles> tls;  // those of this process
   // Returns the time since the process last showed that it works. Thread-safe. With it there is the
   // page /health: metric::kHealthAge and metric::kHealthAsked alone, for a process supervisor.
   std::function<std::chrono::duration<double>()> health_age;

@@ -166,8 +166,8 @@ TEST_F(AuthorityFilesTest, ABadRequestWritesNothing) {
   };
   refuse({.role = Role::kViewer, .name = "a/b", .days = 1}, "the name is \"a/b\"");
   refuse({.role = Role::kViewer, .name = "", .days = 1}, "the name is \"\"");
-  refuse({.role = Role::kWorker, .name = "w", .days = 1, .hosts = {"node"}},
-         "the role worker has no use for the host node");
+  refuse({.role = Role::kViewer, .name = "w", .days = 1, .hosts = {"node"}},
+         "the role viewer has no use for the host node");
   refuse({.role = Role::kCoordinator, .name = "c", .days = 1, .hosts = {"a b"}},
          "is no IP address and no DNS name");
   refuse({.role = Role::kViewer, .name = "v", .days = 3651}, "beyond its authority");

@@ -61,7 +61,7 @@ std::string DevicesText(const v1::Hello& identity) {
   return fmt::format("{}:{}", kind, std::max(1, identity.devices_size()));
 }
 
-// What the daemon's actors report of themselves, for the pages of the daemon. Thread-safe.
+// The signs of life of the daemon's actors, which its pages report. Thread-safe.
 struct Signs {
   LastSign works;
   std::atomic<bool> has_session{false};
