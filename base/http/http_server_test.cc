@@ -108,7 +108,7 @@ TEST_F(HttpServerTest, GarbageIsAnsweredOrTheConnectionIsClosed) {
 }
 
 TEST_F(HttpServerTest, ConnectionsThatSendNothingOrAPartAreClosedAfterTheirTime) {
-  Start({.limits = {.request = milliseconds(50)}});
+  Start({.limits = {.request = milliseconds(500)}});
   const TestConnection silent(port());
   const TestConnection half(port());
   ASSERT_TRUE(half.Send("GET /a HTT"));
@@ -119,7 +119,7 @@ TEST_F(HttpServerTest, ConnectionsThatSendNothingOrAPartAreClosedAfterTheirTime)
 
 // Each byte would renew a limit of single reads.
 TEST_F(HttpServerTest, AByteNowAndThenDoesNotKeepAConnectionOpen) {
-  Start({.limits = {.request = milliseconds(100)}});
+  Start({.limits = {.request = milliseconds(500)}});
   const TestConnection slow(port());
   const timeval pause{.tv_sec = 0, .tv_usec = 10'000};
   ASSERT_EQ(setsockopt(slow.descriptor(), SOL_SOCKET, SO_RCVTIMEO, &pause, sizeof pause), 0);
@@ -135,7 +135,7 @@ TEST_F(HttpServerTest, AByteNowAndThenDoesNotKeepAConnectionOpen) {
 }
 
 TEST_F(HttpServerTest, AClientThatDoesNotReadItsAnswerIsClosedAfterItsTime) {
-  Start({.limits = {.request = milliseconds(500), .answer = milliseconds(50)}});
+  Start({.limits = {.request = milliseconds(1000), .answer = milliseconds(200)}});
   const TestConnection deaf(port());
   ASSERT_TRUE(deaf.Send("GET /huge HTTP/1.1\r\n\r\n"));
   ExpectServes();
