@@ -262,6 +262,8 @@ class LocalCluster:
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-bench-"))
         self.workers = workers
         self.binaries = pathlib.Path(binaries)
+        # By which commands find the coordinator.
+        self.target = ["--data-dir", str(self.home / "cluster")]
 
     def __enter__(self):
         self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes",
@@ -310,11 +312,10 @@ class LocalCluster:
         """Submits a job and watches it to its end. Returns the seconds from the submit to the first
         finished step, and the step events."""
         name = job.stem
-        cluster = ["--data-dir", str(self.home / "cluster")]
         start = time.perf_counter()
-        self.troupe("submit", job, *cluster)
+        self.troupe("submit", job, *self.target)
         watch = subprocess.Popen([str(self.binaries / "troupe"), "watch", name, "-o", "json",
-                                  *cluster], stdout=subprocess.PIPE,
+                                  *self.target], stdout=subprocess.PIPE,
                                  text=True)
         timer = limited(watch)
         first, steps = None, []
@@ -333,6 +334,110 @@ class LocalCluster:
         if watch.returncode != 0:
             sys.exit(f"bench: watching {name} ended with exit code {watch.returncode}")
         return first, steps
+
+
+class DirectCluster(LocalCluster):
+    """A coordinator and workers that are started one by one, as on several hosts, with or without
+    TLS between them and with commands."""
+
+    def __init__(self, workers, has_tls):
+        super().__init__(workers)
+        self.has_tls = has_tls
+        self.processes = []
+
+    def __enter__(self):
+        self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes",
+                    "/usr/include/c++")
+        if self.has_tls:
+            self.troupe("certs", "init", self.home / "authority", "--cluster", "bench")
+        try:
+            ready = self.start("coordinator", "main", "--listen", "127.0.0.1:0", "--data-dir",
+                               self.home / "coordinator")
+            timer = limited(ready)
+            address = json.loads(ready.stdout.readline() or "{}").get("address")
+            timer.cancel()
+            if address is None:
+                sys.exit("bench: the coordinator did not start")
+            self.target = ["--coordinator", address, *self.tls_flags("submitter", "bench")]
+            for index in range(self.workers):
+                name = f"worker-{index}"
+                self.start("worker", name, "--coordinator", address, "--name", name, "--devices",
+                           "cpu:1", "--host", "127.0.0.1", "--data-dir", self.home / name,
+                           "--peak-dir", self.home)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):  # workers without a coordinator would wait for it
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=30)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def tls_flags(self, role, name):
+        """Returns the flags of a holder of a certificate, which is issued; none without TLS."""
+        if not self.has_tls:
+            return []
+        folder = self.home / f"tls-{name}"
+        self.troupe("certs", "issue", self.home / "authority", "--role", role, "--name", name,
+                    "--output", folder)
+        return ["--tls-dir", str(folder)]
+
+    def start(self, role, name, *flags):
+        command = [self.binaries / f"troupe-{role}", *flags, *self.tls_flags(role, name)]
+        with open(self.home / f"{name}.log", "ab") as log:
+            self.processes.append(subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE,
+                                                   stderr=log, text=True))
+        return self.processes[-1]
+
+
+TLS_ROUNDS = 5
+TLS_STEPS = 60
+TLS_FIRST_STEPS = 10  # not counted: the processes warm up
+
+
+def quickstart_seconds(has_tls):
+    """Trains the quickstart's job for some steps, and returns the median seconds of one."""
+    with DirectCluster(4, has_tls) as cluster:
+        text = (ROOT / "examples/quickstart.yaml").read_text()
+        for former, new in (("../build/quickstart/headers", str(cluster.home / "headers")),
+                            ("../build/quickstart/checkpoints", str(cluster.home / "checkpoints")),
+                            ("steps: 600", f"steps: {TLS_STEPS}")):
+            if text.count(former) != 1:
+                sys.exit(f"bench: examples/quickstart.yaml has not one {former}")
+            text = text.replace(former, new)
+        job = cluster.home / "quickstart.yaml"
+        job.write_text(text)
+        _, steps = cluster.run_job(job)
+    return statistics.median(step["step_seconds"] for step in steps[TLS_FIRST_STEPS:])
+
+
+def bench_tls():
+    """Compares steps of the quickstart's job with and without TLS between coordinator, workers and
+    commands, in alternating runs. Ranks talk to each other in the same way in both."""
+    seconds = {False: [], True: []}
+    for turn in range(TLS_ROUNDS):
+        for has_tls in ((False, True) if turn % 2 == 0 else (True, False)):
+            seconds[has_tls].append(quickstart_seconds(has_tls))
+            show({"bench": "tls", "job": "quickstart", "ranks": 4, "turn": turn, "tls": has_tls,
+                  "median_step_seconds": round(seconds[has_tls][-1], 5)})
+    plain = statistics.median(seconds[False])
+    # The two runs of a turn are next to each other in time, so they are compared with each other.
+    difference = statistics.median(with_tls / without - 1 for with_tls, without
+                                   in zip(seconds[True], seconds[False]))
+    noise = max(abs(each / plain - 1) for each in seconds[False])
+    show({"comparison": "tls", "job": "quickstart", "ranks": 4, "turns": TLS_ROUNDS,
+          "steps_of_a_run": TLS_STEPS - TLS_FIRST_STEPS,
+          "median_step_seconds_without": round(plain, 5),
+          "median_step_seconds_with": round(statistics.median(seconds[True]), 5),
+          "difference_of_a_step": f"{difference:+.2%}",
+          "noise_of_runs_without": f"{noise:.2%}",
+          "is_below_the_noise": abs(difference) <= noise})
 
 
 def bench_start():
@@ -769,7 +874,7 @@ BENCHES = {"actor": bench_actor, "daemon": bench_daemon,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,
            "layouts": bench_layouts, "cores": bench_cores, "sharding": bench_sharding,
            "float8": bench_float8, "estimates": bench_estimates,
-           "data": bench_data, "checkpoint": bench_checkpoint}
+           "data": bench_data, "checkpoint": bench_checkpoint, "tls": bench_tls}
 
 
 def main():

@@ -27,8 +27,8 @@ constexpr NumberFlag<int> kDaysFlag{
     {"--days", "DAYS", "days until the certificate expires (default: 90)"}, {1, kMostDays}};
 constexpr RepeatedFlag kHostFlag{
     "--host", "HOST",
-    "a host name or address of a coordinator, for clients that compare it; the programs of Troupe "
-    "compare the identity instead"};
+    "a host name or address of a coordinator or a worker, for clients that compare it, such as "
+    "Prometheus; the programs of Troupe compare the identity instead"};
 
 StatusOr<ExitCode> InitAuthority(const CommandLine& line) {
   const std::string& directory = line.positional()[0];

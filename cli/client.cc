@@ -13,6 +13,7 @@
 #include "base/flag_parser.h"
 #include "base/security/certificate.h"
 #include "base/security/credentials.h"
+#include "base/security/insecure_reminder.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/running_clusters.h"
@@ -48,6 +49,18 @@ StatusOr<TlsFiles> UsableTlsFiles(const std::string& directory) {
   const auto certificate = ReadCertificate(contents->certificate);
   if (!certificate.ok() || CheckValidAt(*certificate, now_seconds).ok()) return files;
   return OfCoordinator(Unavailable("{}", Message(files.status())));
+}
+
+// Returns the time of validity of the command's certificate, for readers whose clock differs from
+// the coordinator's; empty if it cannot be read.
+std::string ValidityHint(const TlsFiles& files) {
+  const auto contents = ReadTlsContents(files);
+  if (!contents.ok()) return "";
+  const auto facts = ReadCertificate(contents->certificate);
+  if (!facts.ok()) return "";
+  return fmt::format(
+      ": this command's is {}; a host whose clock is outside of that time refuses it",
+      ValidityText(facts->not_before, facts->not_after, WallSeconds(SystemClock())));
 }
 
 }  // namespace
@@ -117,7 +130,7 @@ StatusOr<Client> Client::Make(const CommandLine& line) {
 Client Client::At(std::string address, const std::optional<TlsFiles>& tls) {
   Client client;
   client.address_ = std::move(address);
-  client.has_tls_ = tls.has_value();
+  client.tls_ = tls;
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
@@ -139,10 +152,25 @@ Client Client::At(std::string address, const std::optional<TlsFiles>& tls) {
 
 Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
   if (channel_->WaitForConnected(std::chrono::system_clock::now() + limit)) return OkStatus();
-  return OfCoordinator(Unavailable("cannot reach the coordinator at {}, {}", address_,
-                                   has_tls_
-                                       ? "or its certificate or this command's is not accepted"
-                                       : "or it accepts only connections with TLS (--tls-dir)"));
+  if (!tls_) {
+    return OfCoordinator(
+        Unavailable("cannot reach the coordinator at {}, or it accepts only connections with TLS "
+                    "(--tls-dir)",
+                    address_));
+  }
+  return OfCoordinator(
+      Unavailable("cannot reach the coordinator at {}, or its certificate or this command's is not "
+                  "accepted{}",
+                  address_, ValidityHint(*tls_)));
+}
+
+void Client::WarnIfInsecure(const grpc::ClientContext& context) {
+  if (has_warned_ || !context.GetServerInitialMetadata().contains(kInsecureHeader)) return;
+  has_warned_ = true;
+  fmt::print(stderr,
+             "warning: the coordinator at {} runs with --insecure: whoever reaches it has every "
+             "role\n",
+             address_);
 }
 
 void Client::PauseBeforeRepeat() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }

@@ -70,6 +70,8 @@ class Client {
     kSafe,  // the call is idempotent: repeated while the coordinator restarts
     kNever,
   };
+  // The first answer of a coordinator that runs with --insecure is followed by a warning on stderr.
+  //
   // Calls `method` (a lambda of context and response) with a deadline of `limit`.
   template <typename Response>
   StatusOr<Response> Call(Repeat repeat, std::chrono::seconds limit, const auto& method) {
@@ -80,7 +82,10 @@ class Client {
       context.set_deadline(std::chrono::system_clock::now() + limit);
       Response response;
       const Status status = FromGrpcStatus(method(&context, &response));
-      if (status.ok()) return response;
+      if (status.ok()) {
+        WarnIfInsecure(context);
+        return response;
+      }
       const bool lost = status.code() == StatusCode::kUnavailable;
       if (!lost) return status;
       if (repeat == Repeat::kNever || Remaining(give_up).count() == 0) {
@@ -93,10 +98,12 @@ class Client {
  private:
   Client() = default;
   static void PauseBeforeRepeat();
+  void WarnIfInsecure(const grpc::ClientContext& context);
   static std::chrono::milliseconds Remaining(std::chrono::steady_clock::time_point end);
 
   std::string address_;
-  bool has_tls_ = false;
+  std::optional<TlsFiles> tls_;
+  bool has_warned_ = false;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PlanService::Stub> plans_;

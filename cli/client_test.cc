@@ -12,6 +12,7 @@
 
 #include "base/security/authority.h"
 #include "base/security/authority_files.h"
+#include "base/security/certificate.h"
 #include "base/temporary_directory.h"
 #include "base/text_file.h"
 #include "cli/cluster/cluster_file.h"
@@ -99,6 +100,40 @@ TEST_F(ClientTest, ACommandWithoutAValidCertificateDoesNotReachTheCoordinator) {
       RunCommand("list", {here[0], here[1], "--tls-dir", Issue(Role::kOperator, "foreign")});
   EXPECT_EQ(ExitCodeOf(foreign), ExitCode::kUnreachable) << ToString(foreign);
   EXPECT_THAT(ToString(foreign), HasSubstr("is not accepted"));
+}
+
+TEST_F(ClientTest, ACommandWarnsOfACoordinatorThatRunsInsecure) {
+  for (const bool insecure : {true, false}) {
+    ServerOptions options;
+    options.data_directory = Directory(insecure ? "open" : "local");
+    options.insecure = insecure;
+    const auto server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << ToString(server.status());
+    for (const char* command : {"list", "workers"}) {
+      testing::internal::CaptureStderr();
+      EXPECT_TRUE(RunCommand(command, {"--coordinator", (*server)->address()}).ok()) << command;
+      const std::string shown = testing::internal::GetCapturedStderr();
+      const std::string warning = fmt::format(
+          "warning: the coordinator at {} runs with --insecure: whoever reaches it has "
+          "every role\n",
+          (*server)->address());
+      EXPECT_EQ(shown.find(warning) != shown.npos, insecure) << command << ": " << shown;
+    }
+  }
+}
+
+TEST_F(ClientTest, ARefusalByTlsStatesTheTimeOfTheCertificateAndTheClock) {
+  const std::string viewer = Issue(Role::kViewer);
+  const auto facts = ReadCertificate(*ReadTextFile(viewer + "/cert.pem"));
+  ASSERT_TRUE(facts.ok());
+  server_->Stop();
+  const Status refused =
+      RunCommand("list", {"--coordinator", server_->address(), "--tls-dir", viewer});
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUnreachable);
+  EXPECT_THAT(ToString(refused),
+              AllOf(HasSubstr("is not accepted: this command's is valid from " +
+                              UtcText(facts->not_before) + " to " + UtcText(facts->not_after)),
+                    HasSubstr(" here; a host whose clock")));
 }
 
 TEST_F(ClientTest, AnExpiredCertificateIsNamedBeforeAnyCall) {

@@ -20,8 +20,8 @@
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/security/grpc_log.h"
 #include "base/security/insecure_reminder.h"
-#include "base/security/listen_policy.h"
 #include "base/security/security_flags.h"
 #include "coordinator/service/enrollment_service.h"
 #include "coordinator/service/server.h"
@@ -40,7 +40,7 @@ constexpr char kUsage[] = "troupe-coordinator --listen HOST:PORT --data-dir DIR 
 constexpr char kFooter[] =
     R"(Once it serves, it prints one line:
 {"address":"HOST:PORT","metrics":"http://HOST:PORT/metrics","pid":N}
-With --insecure the line also has "insecure":true.
+With --insecure the line also has "insecure":true, and with --health-listen "health":"HOST:PORT".
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory,
 or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen on an address.)";
@@ -67,9 +67,17 @@ void AddFlags(FlagParser& parser, Flags* flags) {
                   .help = "directory of the catalog, which one coordinator at a time may use",
                   .required = true},
                  &options->data_directory);
-  parser.AddText({"--metrics-listen", "HOST:PORT",
-                  "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
-                 &options->metrics_listen);
+  parser.AddText(
+      {"--metrics-listen", "HOST:PORT",
+       "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
+       "certificates of --tls-dir, for clients with a certificate; port 0 selects a free "
+       "one (default: no metrics)"},
+      &options->metrics_listen);
+  parser.AddText(
+      {"--health-listen", "HOST:PORT",
+       "address of the pages /healthz and /readyz over HTTP, whose answer is ok or not ok, "
+       "for a kubelet; port 0 selects a free one (default: no pages)"},
+      &options->health_listen);
   parser.AddNumber({"--detection-seconds", "SECONDS",
                     "time after which a silent worker is lost; all time limits of the cluster "
                     "derive from it"},
@@ -128,6 +136,8 @@ Status CheckFlags(Flags* flags) {
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--listen", options.listen, 0));
   if (!options.metrics_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", options.metrics_listen, 0));
+  if (!options.health_listen.empty())
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--health-listen", options.health_listen, 0));
   const FlagAddress addresses[] = {{"--listen", options.listen},
                                    {"--metrics-listen", options.metrics_listen}};
   TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
@@ -165,7 +175,7 @@ int Main(int argc, char** argv) {
   LimitLog(flags.log);
   options.descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
-  WarnOfOpenMetrics("coordinator", options.metrics_listen);
+  LogGrpcRecords();
   // Every thread inherits the mask; only WaitForSignal receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
@@ -181,21 +191,20 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "troupe-coordinator: {}\n", Message(server.status()));
     return server.status().code() == StatusCode::kUnavailable ? kCannotListen : kFailed;
   }
-  const size_t metrics_colon = options.metrics_listen.rfind(':');
-  const std::string metrics =
-      (*server)->metrics_port() == 0
-          ? std::string()
-          : fmt::format("http://{}:{}/metrics", options.metrics_listen.substr(0, metrics_colon),
-                        (*server)->metrics_port());
   nlohmann::ordered_json ready = {
-      {"address", (*server)->address()}, {"metrics", metrics}, {"pid", getpid()}};
+      {"address", (*server)->address()}, {"metrics", (*server)->metrics_url()}, {"pid", getpid()}};
+  if ((*server)->health_port() != 0) {
+    const std::string& listen = options.health_listen;
+    ready["health"] =
+        fmt::format("{}:{}", listen.substr(0, listen.rfind(':')), (*server)->health_port());
+  }
   if (options.insecure) ready["insecure"] = true;
   fmt::print("{}\n", ready.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   std::fflush(stdout);
   LogInfo("coordinator", "listens on {}", (*server)->address());
   LogInfo("coordinator", "stops after signal {}", WaitForSignal(signals, options.insecure));
   (*server)->Stop();
-  // Everything is on disk. The metrics' HTTP server would take two seconds to stop.
+  // Everything is on disk.
   std::_Exit(0);
 }
 

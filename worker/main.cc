@@ -26,7 +26,6 @@
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "base/security/authority_files.h"
-#include "base/security/listen_policy.h"
 #include "base/security/security_flags.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
@@ -73,6 +72,7 @@ struct Flags {
   std::string log_directory;
   LogLimit log;
   std::string metrics_listen;
+  std::string health_listen;
   SecurityFlags security;
   std::optional<TlsFiles> tls;  // those of --tls-dir
   std::string core_directory;
@@ -132,9 +132,17 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
                    {0, kMostLogBytes}, &flags->log.bytes);
   parser.AddNumber({"--log-files", "N", "rotated logs that are kept of each log"},
                    {0, kMostLogFiles}, &flags->log.files);
-  parser.AddText({"--metrics-listen", "HOST:PORT",
-                  "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
-                 &flags->metrics_listen);
+  parser.AddText(
+      {"--metrics-listen", "HOST:PORT",
+       "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
+       "certificates of --tls-dir, for clients with a certificate; port 0 selects a free "
+       "one (default: no metrics)"},
+      &flags->metrics_listen);
+  parser.AddText(
+      {"--health-listen", "HOST:PORT",
+       "address of the pages /healthz and /readyz over HTTP, whose answer is ok or not ok, "
+       "for a kubelet; port 0 selects a free one (default: no pages)"},
+      &flags->health_listen);
   AddSecurityFlags(parser, Role::kWorker, &flags->security);
   parser.AddText({"--core-dir", "DIR",
                   "directory in which the daemons of one host record the cores of their ranks, so "
@@ -207,6 +215,8 @@ Status CompleteFlags(Flags* flags) {
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", flags->coordinator, 1));
   if (!flags->metrics_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", flags->metrics_listen, 0));
+  if (!flags->health_listen.empty())
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--health-listen", flags->health_listen, 0));
   return CheckSecurity(flags);
 }
 
@@ -386,7 +396,6 @@ int Main(int argc, char** argv) {
   setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags.name));
-  WarnOfOpenMetrics("worker", flags.metrics_listen);
   // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
@@ -400,6 +409,7 @@ int Main(int argc, char** argv) {
                                                       .tls = flags.tls,
                                                       .insecure = flags.security.insecure,
                                                       .metrics_listen = flags.metrics_listen,
+                                                      .health_listen = flags.health_listen,
                                                       .session = *std::move(config),
                                                       .executable = "/proc/self/exe",
                                                       .core_table = flags.core_directory,

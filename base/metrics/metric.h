@@ -69,6 +69,11 @@ struct MetricText {
   std::string_view help;  // without the unit and the full stop
 };
 
+// Returns the help text with the unit and the full stop.
+inline std::string HelpOf(const MetricText& text) {
+  return std::string(text.help) + std::string(TextOf(text.unit).phrase) + ".";
+}
+
 // Does not compile if the name breaks the conventions of Prometheus.
 consteval MetricText CheckedText(MetricText text, bool is_counter) {
   constexpr std::string_view kPrefix = "troupe_", kTotal = "_total";

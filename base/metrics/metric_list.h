@@ -40,6 +40,8 @@ inline constexpr Gauge<label::Version, label::Worker, label::Device, label::Kern
                "Always 1; the labels describe the build and, for a worker, its devices"};
 inline constexpr Gauge<> kHealthAge{"troupe_health_age_seconds", kSeconds,
                                     "Time since this process last proved that it works"};
+inline constexpr Counter<> kHealthAsked{"troupe_health_requests_total", kNone,
+                                        "Requests for this process's page /health"};
 inline constexpr Gauge<> kInsecure{"troupe_insecure", kNone,
                                    "1 if this process was started with --insecure, else 0"};
 

@@ -1,7 +1,6 @@
 #include "base/metrics/metrics.h"
 
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
@@ -10,14 +9,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "base/metrics/metric_list.h"
 
 namespace troupe {
 
@@ -26,10 +23,6 @@ namespace {
 // Upper bounds of buckets, in seconds.
 constexpr double kDurationBounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
                                       1,     2.5,    5,     10,   30,    60,   120, 300};
-
-std::string HelpOf(const MetricText& text) {
-  return std::string(text.help) + std::string(TextOf(text.unit).phrase) + ".";
-}
 
 }  // namespace
 
@@ -143,65 +136,6 @@ void Metrics::RemoveSeries(const std::string& label, const std::string& value) {
 
 std::string Metrics::ToText() const {
   return prometheus::TextSerializer().Serialize(families_->registry->Collect());
-}
-
-namespace {
-
-class HealthPage final : public prometheus::Collectable {
- public:
-  explicit HealthPage(MetricsServer::HealthAge age) : age_(std::move(age)) {}
-
-  std::vector<prometheus::MetricFamily> Collect() const override {
-    prometheus::MetricFamily family;
-    family.name = metric::kHealthAge.text.name;
-    family.help = HelpOf(metric::kHealthAge.text);
-    family.type = prometheus::MetricType::Gauge;
-    family.metric.emplace_back().gauge.value = age_().count();
-    return {std::move(family)};
-  }
-
- private:
-  const MetricsServer::HealthAge age_;
-};
-
-}  // namespace
-
-// Each thread serves one connection at a time, including one that sends nothing. The process
-// supervisor uses the same threads, so idle connections must not occupy all of them.
-constexpr char kThreads[] = "16";
-constexpr char kRequestMs[] = "1000";
-
-struct MetricsServer::Exposition {
-  explicit Exposition(const std::string& listen)
-      : exposer({"listening_ports", listen, "num_threads", kThreads, "request_timeout_ms",
-                 kRequestMs, "enable_keep_alive", "no", "linger_timeout_ms", "100"}) {}
-  prometheus::Exposer exposer;
-  std::shared_ptr<HealthPage> health;
-};
-
-MetricsServer::MetricsServer(std::unique_ptr<Exposition> exposition)
-    : exposition_(std::move(exposition)) {}
-MetricsServer::~MetricsServer() = default;
-
-StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metrics& metrics,
-                                                              const std::string& listen,
-                                                              HealthAge health_age) {
-  try {
-    auto exposition = std::make_unique<Exposition>(listen);
-    exposition->exposer.RegisterCollectable(metrics.families_->registry);
-    if (health_age) {
-      exposition->health = std::make_shared<HealthPage>(std::move(health_age));
-      exposition->exposer.RegisterCollectable(exposition->health, "/health");
-    }
-    return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(exposition)));
-  } catch (const std::exception& error) {
-    return Unavailable("cannot serve metrics on {}: {}", listen, error.what());
-  }
-}
-
-int MetricsServer::port() const {
-  const std::vector<int> ports = exposition_->exposer.GetListeningPorts();
-  return ports.empty() ? 0 : ports.front();
 }
 
 }  // namespace troupe

@@ -1,12 +1,10 @@
-// The values of metrics, served in Prometheus's text format: a thin interface over prometheus-cpp.
+// The values of metrics, in Prometheus's text format: a thin interface over prometheus-cpp.
 //
 // Metrics are declared as typed constants (base/metrics/metric.h); a metric appears with its first
 // value. Thread-safe.
 #ifndef TROUPE_BASE_METRICS_METRICS_H_
 #define TROUPE_BASE_METRICS_METRICS_H_
 
-#include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -72,7 +70,6 @@ class Metrics {
   std::string ToText() const;
 
  private:
-  friend class MetricsServer;
   using LabelValues = std::map<std::string, std::string>;
   struct Families;
 
@@ -92,29 +89,6 @@ class Metrics {
   void RemoveSeries(const std::string& label, const std::string& value);
 
   const std::unique_ptr<Families> families_;
-};
-
-// Serves `/metrics` over HTTP until it is destroyed. With a `health_age` it also serves `/health`:
-// the gauge metric::kHealthAge alone, for a process supervisor.
-class MetricsServer {
- public:
-  // `listen` is HOST:PORT; port 0 selects a free one. UNAVAILABLE if the server cannot listen on
-  // the address. `metrics` must outlive the server.
-  //
-  // `health_age` returns the time since the process last showed that it works; it must be
-  // thread-safe.
-  using HealthAge = std::function<std::chrono::duration<double>()>;
-  static StatusOr<std::unique_ptr<MetricsServer>> Start(const Metrics& metrics,
-                                                        const std::string& listen,
-                                                        HealthAge health_age = nullptr);
-  ~MetricsServer();
-
-  int port() const;
-
- private:
-  struct Exposition;
-  explicit MetricsServer(std::unique_ptr<Exposition> exposition);
-  const std::unique_ptr<Exposition> exposition_;
 };
 
 }  // namespace troupe

@@ -1,14 +1,8 @@
 #include "base/metrics/metrics.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <limits>
 #include <vector>
 
@@ -17,7 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using std::chrono_literals::operator""s;
 
 using Job = Label<"job_name">;
 using Method = Label<"method">;
@@ -112,68 +105,6 @@ TEST(Metrics, SeriesOfALabelGoOfEveryKindAndOthersStay) {
   // A new job of that name starts from zero.
   metrics.Add(kMethods, 1, Job("a"), Method("x"));
   EXPECT_THAT(metrics.ToText(), HasSubstr("troupe_c_total{job_name=\"a\",method=\"x\"} 1"));
-}
-
-TEST(MetricsServer, RefusesAnAddressThatIsTaken) {
-  Metrics metrics;
-  auto first = MetricsServer::Start(metrics, "127.0.0.1:0");
-  ASSERT_TRUE(first.ok()) << ToString(first.status());
-  ASSERT_GT((*first)->port(), 0);
-  const auto second = MetricsServer::Start(metrics, fmt::format("127.0.0.1:{}", (*first)->port()));
-  EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
-}
-
-// A connection to `port` on which reading waits 10 s at most.
-int Connect(int port) {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_GE(descriptor, 0);
-  const timeval limit{.tv_sec = 10, .tv_usec = 0};
-  EXPECT_EQ(setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  return descriptor;
-}
-
-// There are more of them than the server has threads.
-TEST(MetricsServer, ConnectionsThatSendNothingKeepNobodyFromAnAnswer) {
-  const Metrics metrics;
-  auto server = MetricsServer::Start(metrics, "127.0.0.1:0", [] { return 1.5s; });
-  ASSERT_TRUE(server.ok()) << ToString(server.status());
-  std::vector<int> silent;
-  for (int i = 0; i < 20; ++i) silent.push_back(Connect((*server)->port()));
-  const int descriptor = Connect((*server)->port());
-  const std::string request = "GET /health HTTP/1.0\r\n\r\n";
-  ASSERT_EQ(write(descriptor, request.data(), request.size()),
-            static_cast<ssize_t>(request.size()));
-  char bytes[4096];
-  const ssize_t got = read(descriptor, bytes, sizeof(bytes));
-  EXPECT_GT(got, 0) << "no answer within 10 s";
-  close(descriptor);
-  for (const int each : silent) close(each);
-}
-
-TEST(MetricsServer, AnswersOverHttp) {
-  Metrics metrics;
-  metrics.Set(kValue, 4);
-  auto server = MetricsServer::Start(metrics, "127.0.0.1:0");
-  ASSERT_TRUE(server.ok()) << ToString(server.status());
-  const int descriptor = Connect((*server)->port());
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  ASSERT_EQ(write(descriptor, request.data(), request.size()),
-            static_cast<ssize_t>(request.size()));
-  std::string response;
-  char bytes[4096];
-  // The server keeps the connection open for a while; the last line is enough.
-  for (ssize_t got = 0; response.find("troupe_y 4") == std::string::npos &&
-                        (got = read(descriptor, bytes, sizeof(bytes))) > 0;) {
-    response.append(bytes, static_cast<size_t>(got));
-  }
-  close(descriptor);
-  EXPECT_THAT(response, HasSubstr("200 OK"));
-  EXPECT_THAT(response, HasSubstr("troupe_y 4"));
 }
 
 }  // namespace

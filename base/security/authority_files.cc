@@ -114,9 +114,11 @@ StatusOr<bool> HoldsOlder(const std::string& output, const Identity& identity) {
 
 StatusOr<Identity> IdentityOf(const IssueRequest& request, const Authority& authority) {
   TROUPE_RETURN_IF_ERROR(CheckIdentityName("the name", request.name));
-  if (!request.hosts.empty() && request.role != Role::kCoordinator) {
-    return InvalidArgument("the role {} has no use for the host {}: only a coordinator is a server",
-                           RoleName(request.role), request.hosts[0]);
+  const bool is_server = request.role == Role::kCoordinator || request.role == Role::kWorker;
+  if (!request.hosts.empty() && !is_server) {
+    return InvalidArgument(
+        "the role {} has no use for the host {}: only coordinators and workers are servers",
+        RoleName(request.role), request.hosts[0]);
   }
   return Identity{authority.cluster, request.role, request.name};
 }

@@ -39,7 +39,7 @@ struct IssueRequest {
   Role role = Role::kViewer;
   std::string name;
   int days = 0;                    // from now
-  std::vector<std::string> hosts;  // alternative names of a coordinator
+  std::vector<std::string> hosts;  // alternative names of a server
 };
 
 // Signs a certificate with the authority in `authority_directory` and writes it, its key and

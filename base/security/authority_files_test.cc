@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/security/certificate.h"
 #include "base/security/join_token.h"
 #include "base/security/test_certificates.h"
 #include "base/security/tls_files.h"
@@ -93,8 +94,19 @@ TEST_F(AuthorityFilesTest, AnIssuedDirectoryPassesTheCheckOfItsUsers) {
   const auto files = CheckTlsDirectory(output_, now_);
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->identity, facts->identity);
-  // A host whose clock is some minutes late accepts it too.
+}
+
+TEST_F(AuthorityFilesTest, AHostWhoseClockIsMinutesLateAcceptsANewCertificate) {
+  static_assert(kMostClockSkew >= 300);
+  ASSERT_TRUE(Issue(worker_).ok());
   EXPECT_TRUE(CheckTlsDirectory(output_, now_ - kMostClockSkew).ok());
+  // Beyond that, the refusal names both times.
+  const int64_t later = now_ - kMostClockSkew - 1;
+  const auto refused = CheckTlsDirectory(output_, later);
+  EXPECT_EQ(std::string(Message(refused.status())),
+            fmt::format("{}: the certificate of spiffe://lab/worker/worker-0 is not valid before "
+                        "{}, and it is {}",
+                        output_ + "/cert.pem", UtcText(now_ - kMostClockSkew), UtcText(later)));
 }
 
 TEST_F(AuthorityFilesTest, EveryAuthorityOfCaPemIsHandedOut) {
@@ -233,8 +245,8 @@ TEST_F(AuthorityFilesTest, ABadRequestWritesNothing) {
   };
   refuse({.role = Role::kViewer, .name = "a/b", .days = 1}, "the name is \"a/b\"");
   refuse({.role = Role::kViewer, .name = "", .days = 1}, "the name is \"\"");
-  refuse({.role = Role::kWorker, .name = "w", .days = 1, .hosts = {"node"}},
-         "the role worker has no use for the host node");
+  refuse({.role = Role::kViewer, .name = "w", .days = 1, .hosts = {"node"}},
+         "the role viewer has no use for the host node");
   refuse({.role = Role::kCoordinator, .name = "c", .days = 1, .hosts = {"a b"}},
          "is no IP address and no DNS name");
   refuse({.role = Role::kViewer, .name = "v", .days = 3651}, "beyond its authority");

@@ -51,6 +51,11 @@ std::string UtcText(int64_t unix_seconds) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken_down)};
 }
 
+std::string ValidityText(int64_t not_before, int64_t not_after, int64_t now_seconds) {
+  return fmt::format("valid from {} to {}, and it is {} here", UtcText(not_before),
+                     UtcText(not_after), UtcText(now_seconds));
+}
+
 Status CheckValidAt(const CertificateFacts& facts, int64_t now_seconds) {
   if (now_seconds < facts.not_before) {
     return InvalidArgument("the certificate of {} is not valid before {}, and it is {}",

@@ -124,6 +124,12 @@ TEST_F(CertificateTest, ItsTimeOfValidityIsCompared) {
             "is 2023-11-14T22:15:01Z");
 }
 
+TEST_F(CertificateTest, ItsTimeOfValidityIsShownWithTheClock) {
+  EXPECT_EQ(ValidityText(1'700'000'000, 1'700'000'100, 1'699'999'820),
+            "valid from 2023-11-14T22:13:20Z to 2023-11-14T22:15:00Z, and it is "
+            "2023-11-14T22:10:20Z here");
+}
+
 TEST_F(CertificateTest, OneOfTheAuthoritiesVouchesForIt) {
   const TestAuthority foreign("lab");
   const auto check = [&](const std::string& authorities, int64_t now) {

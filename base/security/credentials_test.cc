@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/security/certificate.h"
+#include "base/security/grpc_log.h"
 #include "base/security/test_certificates.h"
 #include "base/temporary_directory.h"
 
@@ -29,6 +30,8 @@ namespace {
 
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+using testing::HasSubstr;
+using testing::Not;
 
 constexpr seconds kLimit{30};
 
@@ -62,7 +65,9 @@ class Server {
     EXPECT_NE(server_, nullptr);
   }
   ~Server() { server_->Shutdown(std::chrono::system_clock::now()); }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::string address(const std::string& host = "127.0.0.1") const {
+    return fmt::format("{}:{}", host, port_);
+  }
 
  private:
   CallerService service_;
@@ -78,11 +83,13 @@ struct Answer {
 
 class Client {
  public:
-  Client(const Server& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  Client(const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
-    channel_ = grpc::CreateCustomChannel(server.address(), credentials, arguments);
+    channel_ = grpc::CreateCustomChannel(address, credentials, arguments);
   }
+  Client(const Server& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+      : Client(server.address(), credentials) {}
 
   Answer Call() const {
     grpc::GenericStub stub(channel_);
@@ -151,7 +158,8 @@ size_t CountDescriptors() {
 class CredentialsTest : public testing::Test {
  protected:
   // gRPC writes a line for every refused connection.
-  static void SetUpTestSuite() {
+  static void SetUpTestSuite() { DropGrpcRecords(); }
+  static void DropGrpcRecords() {
     gpr_set_log_function([](gpr_log_func_args*) {});
   }
 
@@ -196,6 +204,21 @@ TEST_F(CredentialsTest, ACallHasTheIdentityOfItsCaller) {
   EXPECT_EQ(answer.caller, "spiffe://lab/worker/w") << answer.error;
   EXPECT_EQ(Call(server, Issue(authority_, Role::kViewer, "ann")).caller,
             "spiffe://lab/viewer/ann");
+}
+
+TEST_F(CredentialsTest, AConnectionByAnyHostLeavesNoRecordOfAServerName) {
+  const Server server(TlsServerCredentialsOf(coordinator_));
+  LogGrpcRecords();
+  testing::internal::CaptureStderr();
+  for (const char* host : {"127.0.0.1", "localhost"}) {
+    const Answer answer = Client(server.address(host), TlsChannelCredentialsOf(worker_)).Call();
+    EXPECT_EQ(answer.caller, "spiffe://lab/worker/w") << answer.error;
+  }
+  gpr_log(GPR_ERROR, "another record");
+  DropGrpcRecords();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, Not(HasSubstr("No match found")));
+  EXPECT_THAT(log, HasSubstr("grpc another record"));
 }
 
 TEST_F(CredentialsTest, AClientWithoutACertificateIsConnectedWithoutAnIdentity) {
@@ -254,7 +277,9 @@ TEST_F(CredentialsTest, AnExpiredOrEarlyClientIsRefused) {
   const std::vector<std::string> uris = {"spiffe://lab/operator/o"};
   const CertifiedKey expired = authority_.IssueWith(uris, now_ - kTestDay, now_ - 60);
   const CertifiedKey early = authority_.IssueWith(uris, now_ + 3600, now_ + kTestDay);
-  for (const CertifiedKey& holder : {expired, early}) {
+  // Made by a host whose clock is minutes ahead, without the allowance of IssueTlsDirectory.
+  const CertifiedKey minutes_early = authority_.IssueWith(uris, now_ + 180, now_ + kTestDay);
+  for (const CertifiedKey& holder : {expired, early, minutes_early}) {
     const Unchecked client{authority_.pem(), {holder}};
     EXPECT_EQ(Client(server, client.OfChannel()).Call().caller, "");
   }

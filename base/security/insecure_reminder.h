@@ -11,6 +11,9 @@
 
 namespace troupe {
 
+// The initial metadata by which a coordinator with --insecure shows it to its clients.
+inline constexpr char kInsecureHeader[] = "troupe-insecure";
+
 // Not thread-safe.
 class InsecureReminder {
  public:

@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "base/log.h"
-
 namespace troupe {
 
 bool IsLoopbackHost(std::string_view host) {
@@ -18,14 +16,6 @@ bool IsLoopbackHost(std::string_view host) {
   if (inet_pton(AF_INET, text.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
   in6_addr six{};
   return inet_pton(AF_INET6, text.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
-}
-
-bool WarnOfOpenMetrics(std::string_view log_area, std::string_view metrics_listen) {
-  if (metrics_listen.empty()) return false;
-  if (IsLoopbackHost(metrics_listen.substr(0, metrics_listen.rfind(':')))) return false;
-  LogWarning(log_area, "--metrics-listen {}: metrics are served without TLS to whoever reaches it",
-             metrics_listen);
-  return true;
 }
 
 Status CheckListen(std::string_view flag, std::string_view host_port, bool has_tls, bool insecure) {

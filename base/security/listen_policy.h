@@ -18,10 +18,6 @@ bool IsLoopbackHost(std::string_view host);
 // REQUIRES: CheckHostPort (base/flag_parser.h) accepts `host_port`.
 Status CheckListen(std::string_view flag, std::string_view host_port, bool has_tls, bool insecure);
 
-// Warns in the log that metrics are plain HTTP, if `metrics_listen`, HOST:PORT or empty, is not a
-// loopback address. Returns whether it did.
-bool WarnOfOpenMetrics(std::string_view log_area, std::string_view metrics_listen);
-
 }  // namespace troupe
 
 #endif  // TROUPE_BASE_SECURITY_LISTEN_POLICY_H_

@@ -38,12 +38,5 @@ TEST(ListenPolicy, WithoutTlsOnlyTheLoopbackIsListenedOn) {
   }
 }
 
-TEST(ListenPolicy, OpenMetricsAreNamedInTheLog) {
-  EXPECT_TRUE(WarnOfOpenMetrics("test", "0.0.0.0:9090"));
-  EXPECT_TRUE(WarnOfOpenMetrics("test", "host:9090"));
-  EXPECT_FALSE(WarnOfOpenMetrics("test", "127.0.0.1:9090"));
-  EXPECT_FALSE(WarnOfOpenMetrics("test", ""));
-}
-
 }  // namespace
 }  // namespace troupe

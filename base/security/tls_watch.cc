@@ -81,7 +81,8 @@ Status MemoryFile::Replace(const std::string& contents) {
 
 std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", number_); }
 
-TlsWatch::TlsWatch(TlsFiles files) : files_(std::move(files)) {
+TlsWatch::TlsWatch(TlsFiles files)
+    : reader_(std::move(files), [this](const TlsContents& contents) { return Use(contents); }) {
   Read(std::time(nullptr)).IgnoreError();  // the log has it
   thread_ = std::thread([this] { Run(); });
 }
@@ -97,29 +98,12 @@ TlsWatch::~TlsWatch() {
 
 Status TlsWatch::Read(int64_t now_seconds) {
   const std::lock_guard lock(mutex_);
-  const Status status = ReadLocked(now_seconds);
-  const std::string error = status.ok() ? "" : std::string(Message(status));
-  if (error != reported_ && !error.empty()) {
-    LogWarning("security", "the former certificates stay in use: {}", error);
-  }
-  reported_ = error;
-  return status;
+  return reader_.Read(now_seconds);
 }
 
-Status TlsWatch::ReadLocked(int64_t now_seconds) {
-  TROUPE_ASSIGN_OR_RETURN(TlsContents contents, ReadTlsContents(files_));
-  if (contents == used_) return OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(const Identity identity, CheckTlsContents(files_, contents, now_seconds));
-  if (identity != files_.identity) {
-    return InvalidArgument("{}: the identity is {}, and this process began as {}: restart it",
-                           files_.certificate, ToUri(identity), ToUri(files_.identity));
-  }
+Status TlsWatch::Use(const TlsContents& contents) {
   TROUPE_RETURN_IF_ERROR(authority_.Replace(contents.authority));
-  TROUPE_RETURN_IF_ERROR(identity_.Replace(contents.certificate + "\n" + contents.key));
-  const bool is_first = used_.certificate.empty();
-  used_ = std::move(contents);
-  if (!is_first) LogInfo("security", "the new certificates of {} are in use", ToUri(identity));
-  return OkStatus();
+  return identity_.Replace(contents.certificate + "\n" + contents.key);
 }
 
 void TlsWatch::Run() {

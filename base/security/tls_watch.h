@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "base/security/tls_files.h"
+#include "base/security/tls_reader.h"
 
 namespace troupe {
 
@@ -46,26 +46,23 @@ class TlsWatch {
   TlsWatch(const TlsWatch&) = delete;
   TlsWatch& operator=(const TlsWatch&) = delete;
 
-  // Reads the files now, as the thread does. The error, which is also in the log if it is new, is
-  // the reason for which the former contents stay in use.
+  // Reads the files now, as the thread does: TlsReader::Read.
   Status Read(int64_t now_seconds);
 
   std::string authority_path() const { return authority_.path(); }
   std::string identity_path() const { return identity_.path(); }  // certificate and key
 
  private:
-  Status ReadLocked(int64_t now_seconds);
+  Status Use(const TlsContents& contents);
   void Run();
 
-  const TlsFiles files_;
   MemoryFile authority_;
   MemoryFile identity_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool ends_ = false;
-  TlsContents used_;
-  std::string reported_;  // the last error in the log
-  std::thread thread_;    // the last member: it uses the others
+  TlsReader reader_;
+  std::thread thread_;  // the last member: it uses the others
 };
 
 }  // namespace troupe

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/detection_seconds.h"
+
 namespace troupe {
 
 class Liveness {
@@ -14,10 +16,9 @@ class Liveness {
   using Duration = std::chrono::steady_clock::duration;
 
   // Returns how long a process may be silent, or report that it does not work, before it is
-  // replaced: five times the time after which the cluster gives up a silent worker, at least 10 s.
+  // replaced.
   static Duration Limit(double detection_seconds) {
-    return std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(std::max(10.0, 5 * detection_seconds)));
+    return std::chrono::duration_cast<Duration>(HangLimit(detection_seconds));
   }
   // The limit from the start of a process until its first answer.
   static constexpr std::chrono::seconds kStartLimit{120};

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
+#include "base/http/listen_sockets.h"
 #include "base/last_sign.h"
 #include "base/status.h"
 
@@ -29,7 +29,7 @@ class ConnectionAcceptor {
   static StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(const std::string& listen);
   ~ConnectionAcceptor();
 
-  int port() const { return port_; }
+  int port() const { return listeners_.port(); }
 
   struct Handlers {
     std::function<void(int listener, int connection)> accepted;  // takes ownership of `connection`
@@ -48,13 +48,11 @@ class ConnectionAcceptor {
 
  private:
   ConnectionAcceptor() = default;
-  Status Bind(const std::string& host, const std::string& port);
   void Run();
   void Accept(int listener);
   void DropOne(int listener);
 
-  int port_ = 0;
-  std::vector<int> listeners_;
+  ListenSockets listeners_;
   int wake_ = -1;   // eventfd that wakes the thread for Stop
   int spare_ = -1;  // reserve, released briefly if no descriptor is free
   int first_refused_ = 0;

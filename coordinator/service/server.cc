@@ -13,10 +13,14 @@
 
 #include "actor/system.h"
 #include "base/clock.h"
+#include "base/detection_seconds.h"
 #include "base/file_system.h"
+#include "base/http/health_pages.h"
+#include "base/http/http_server.h"
 #include "base/log.h"
 #include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
+#include "base/metrics/metrics_server.h"
 #include "base/security/credentials.h"
 #include "base/security/listen_policy.h"
 #include "base/store/rocksdb_store.h"
@@ -25,6 +29,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/connection_acceptor.h"
+#include "coordinator/service/insecure_notice.h"
 #include "coordinator/service/measure.h"
 #include "coordinator/service/self_call.h"
 #include "coordinator/service/service_pools.h"
@@ -127,7 +132,9 @@ struct Server::Parts {
   Address self_call;
   const std::shared_ptr<Readiness> readiness = std::make_shared<Readiness>();
   const std::shared_ptr<SelfCallRecord> self_calls = std::make_shared<SelfCallRecord>();
-  std::unique_ptr<MetricsServer> metrics_server;  // reads the ages of acceptor and self_calls
+  // These read the ages of acceptor and self_calls.
+  std::unique_ptr<MetricsServer> metrics_server;
+  std::unique_ptr<HttpServer> health_server;
 
   ~Parts() { Stop(); }
 
@@ -216,6 +223,26 @@ struct Server::Parts {
   std::chrono::duration<double> HealthAge() const {
     return std::max(acceptor->Age(), self_calls->answered.Age());
   }
+
+  // Starts the pages over HTTP that the options ask for.
+  Status StartPages(const ServerOptions& options) {
+    if (!options.metrics_listen.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(
+          metrics_server,
+          MetricsServer::Start(metrics, {.listen = options.metrics_listen,
+                                         .tls = options.tls,
+                                         .health_age = [this] { return HealthAge(); }}));
+    }
+    if (options.health_listen.empty()) return OkStatus();
+    auto pages = HealthPages(
+        [this, limit = HangLimit(options.detection_seconds)] { return HealthAge() <= limit; },
+        [this, limit = ReadyLimit(options)] { return self_calls->answered.Age() <= limit; });
+    auto started = HttpServer::Start(
+        {.listen = options.health_listen, .handlers = {.pages = std::move(pages)}});
+    if (!started.ok()) return Annotate(started.status(), "health pages");
+    health_server = *std::move(started);
+    return OkStatus();
+  }
 };
 
 StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
@@ -252,6 +279,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(limits, options.tls.has_value(), &builder);
+  if (options.insecure) MarkAnswersInsecure(&builder);
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
@@ -277,12 +305,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
                            parts->self_channel, SelfCallInterval(options), parts->self_calls,
                            ReadyLimit(options),
                            [readiness = parts->readiness](bool ready) { readiness->Set(ready); })));
-  if (!options.metrics_listen.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(
-        parts->metrics_server,
-        MetricsServer::Start(parts->metrics, options.metrics_listen,
-                             [parts = parts.get()] { return parts->HealthAge(); }));
-  }
+  TROUPE_RETURN_IF_ERROR(parts->StartPages(options));
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 
@@ -296,6 +319,12 @@ std::string Server::address() const { return fmt::format("{}:{}", parts_->host, 
 int Server::port() const { return parts_->acceptor->port(); }
 int Server::metrics_port() const {
   return parts_->metrics_server ? parts_->metrics_server->port() : 0;
+}
+std::string Server::metrics_url() const {
+  return parts_->metrics_server ? parts_->metrics_server->url() : "";
+}
+int Server::health_port() const {
+  return parts_->health_server ? parts_->health_server->port() : 0;
 }
 
 }  // namespace troupe

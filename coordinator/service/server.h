@@ -18,6 +18,7 @@ namespace troupe {
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 selects a free one
   std::string metrics_listen;          // HOST:PORT; empty: no metrics over HTTP
+  std::string health_listen;           // HOST:PORT; empty: no pages for a kubelet
   std::string data_directory;          // created if absent; its parent exists
   double detection_seconds = 3;
   // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
@@ -47,7 +48,9 @@ class Server {
 
   std::string address() const;  // HOST:PORT as bound
   int port() const;
-  int metrics_port() const;  // 0: none
+  int metrics_port() const;         // 0: none
+  std::string metrics_url() const;  // empty: none
+  int health_port() const;          // 0: none
 
  private:
   struct Parts;

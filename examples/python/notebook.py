@@ -2,14 +2,16 @@
 
     pip install troupe-0.1.0-py3-none-any.whl     # docs/python.md builds it
     export TROUPE_COORDINATOR=127.0.0.1:7000      # the line that `troupe up` prints
-    python notebook.py PREFIX                     # of PREFIX.bin and PREFIX.idx
+    export TROUPE_DATA=PREFIX                     # of PREFIX.bin and PREFIX.idx
+    python notebook.py
+
+notebook.ipynb has the same cells for Jupyter.
 """
 
 # %% The job, as a mapping with the keys of a job file
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 
 import troupe
@@ -18,7 +20,7 @@ client = troupe.Client()
 job = {
     "name": f"notebook-{uuid.uuid4().hex[:8]}",
     "model": {"pattern": "(AD)x2", "hidden_size": 64, "num_attention_heads": 4},
-    "data": {"train": os.path.abspath(sys.argv[1])},
+    "data": {"train": os.path.abspath(os.environ["TROUPE_DATA"])},
     "training": {"steps": 20, "sequence_length": 32, "global_batch_size": 8},
 }
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import troupe
@@ -148,14 +149,15 @@ class ClusterTest(unittest.TestCase):
 
     def run_example(self, name, *arguments):
         done = subprocess.run([sys.executable, "-B", EXAMPLES / name, *map(str, arguments)],
-                              env={**os.environ, "TROUPE_COORDINATOR": self.address}, text=True,
+                              env={**os.environ, "TROUPE_COORDINATOR": self.address,
+                                   "TROUPE_DATA": str(training_data())}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=LIMIT_SECONDS)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
     def test_the_notebook_runs(self):
-        output = self.run_example("notebook.py", training_data())
+        output = self.run_example("notebook.py")
         self.assertIn("\n 20 ", output)
         self.assertIn("tokens/s on ['1 x ", output)
 
@@ -190,22 +192,64 @@ class SecureClusterTest(unittest.TestCase):
                    folder)
         return folder
 
-    def start(self, *command):
+    def start(self, *command, environment=None):
         log = self.home / "log"
         with open(log, "ab") as file:
-            process = subprocess.Popen([str(part) for part in command], stdout=file, stderr=file)
+            process = subprocess.Popen([str(part) for part in command], stdout=file, stderr=file,
+                                       env={**os.environ, **(environment or {})})
         self.addCleanup(process.wait, 30)
         self.addCleanup(process.terminate)
+        return process
 
-    def test_a_job_is_submitted_and_watched_with_tls(self):
+    def start_coordinator(self, address):
+        return self.start(BIN / "troupe-coordinator", "--listen", address, "--data-dir",
+                          self.home / "c", "--detection-seconds", 10, "--tls-dir",
+                          self.issue("coordinator", "main"))
+
+    def start_cluster(self, environment=None):
+        """Returns the address and the process of a coordinator; it has one worker."""
         with contextlib.closing(socket.socket()) as unused:
             unused.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{unused.getsockname()[1]}"
-        self.start(BIN / "troupe-coordinator", "--listen", address, "--data-dir", self.home / "c",
-                   "--tls-dir", self.issue("coordinator", "main"))
+        coordinator = self.start_coordinator(address)
         self.start(BIN / "troupe-worker", "--coordinator", address, "--name", "w0", "--devices",
                    "cpu:1", "--data-dir", self.home / "w", "--host", "127.0.0.1", "--tls-dir",
-                   self.issue("worker", "w0"))
+                   self.issue("worker", "w0"), environment=environment)
+        return address, coordinator
+
+    def test_a_watch_and_a_submission_go_on_when_the_coordinator_is_killed(self):
+        # Each step takes at least 20 ms, so that the job outlasts the restart.
+        address, coordinator = self.start_cluster({"TROUPE_FAILPOINTS": "step.begin=delay:20"})
+        job = {**job_of("killed", steps=100), "checkpoint": {"folder": str(self.home / "k")}}
+        next_job = {**job_of("next", steps=2), "checkpoint": {"folder": str(self.home / "n")}}
+        with troupe.Client(address, self.issue("submitter", "ann"), timeout=60) as client:
+            name = client.submit(job)
+            updates = client.watch(name)
+            seen = []
+            for update in updates:
+                seen.append(update)
+                if isinstance(update, troupe.StepEvent) and update.step == 5:
+                    break
+            kill(coordinator.pid)
+            coordinator.wait(30)
+            # The submission begins while there is no coordinator.
+            back = threading.Timer(0.5, self.start_coordinator, (address,))
+            back.start()
+            submitted = client.submit(next_job)
+            back.join()
+            seen += updates
+            self.assertEqual(seen[-1], troupe.End(troupe.JobState.SUCCEEDED))
+            steps = [(update.group_epoch, update.step) for update in seen
+                     if isinstance(update, troupe.StepEvent)]
+            self.assertEqual(len(steps), len(set(steps)), "a step came twice")
+            self.assertEqual({step for _, step in steps}, set(range(1, 101)))
+            events = [update for update in seen if isinstance(update, troupe.JobEvent)]
+            self.assertEqual(len(events), len(set(events)), "an event came twice")
+            self.assertEqual(client.wait(submitted, LIMIT_SECONDS), "SUCCEEDED")
+            self.assertEqual([each.name for each in client.list()].count(submitted), 1)
+
+    def test_a_job_is_submitted_and_watched_with_tls(self):
+        address, _ = self.start_cluster()
         job = {**job_of("secure", steps=5), "checkpoint": {"folder": str(self.home / "k")}}
         with troupe.Client(address, self.issue("submitter", "ann"), timeout=60) as client:
             name = client.submit(job)

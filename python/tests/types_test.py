@@ -1,6 +1,7 @@
 """The wheel is typed: mypy --strict accepts the examples in an environment that has nothing but the
 wheel, and the package itself."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/python-client"
-EXAMPLES = [ROOT / "examples/python/notebook.py", ROOT / "examples/python/scheduler_task.py"]
+FOLDER = ROOT / "examples/python"
+EXAMPLES = [FOLDER / "notebook.py", FOLDER / "scheduler_task.py"]
 
 
 def mypy(*arguments):
@@ -22,6 +24,18 @@ class TypesTest(unittest.TestCase):
     def test_the_examples_are_strictly_typed(self):
         code, output = mypy("--python-executable", sys.executable, *EXAMPLES)
         self.assertEqual(code, 0, output)
+
+    def test_the_notebook_for_jupyter_has_the_cells_of_the_script(self):
+        script = (FOLDER / "notebook.py").read_text(encoding="utf-8")
+        notebook = json.loads((FOLDER / "notebook.ipynb").read_text(encoding="utf-8"))
+        self.assertEqual((notebook["nbformat"], notebook["nbformat_minor"]), (4, 5))
+        ids = [cell["id"] for cell in notebook["cells"]]
+        self.assertEqual(len(ids), len(set(ids)))
+        code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        self.assertEqual(["".join(cell["source"]) for cell in code],
+                         [f"# {part.strip()}" for part in script.split("# %% ")[1:]])
+        for cell in code:
+            self.assertEqual((cell["outputs"], cell["execution_count"]), ([], None))
 
     def test_a_wrong_use_is_found(self):
         code, output = mypy("--python-executable", sys.executable, "-c",

@@ -323,7 +323,7 @@ class HangTest(unittest.TestCase):
                 text = page.read().decode()
             own += 1
             count = next(float(line.split()[1]) for line in text.splitlines()
-                         if line.startswith("exposer_scrapes_total "))
+                         if line.startswith("troupe_health_requests_total "))
             return count > own
 
         wait_until(asked, "the supervisor asking")

@@ -2,15 +2,19 @@
 certificates and authorities under a running job."""
 
 import contextlib
+import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import ssl
 import subprocess
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
 
 from harness import BIN, TROUPE, Cluster, run, wait_until
 
@@ -53,18 +57,43 @@ def is_accepted(address, directory):
             return False
 
 
+def here(address):
+    """The address or URL, by which this host reaches a process that listens on all interfaces."""
+    return address.replace("0.0.0.0", "127.0.0.1")
+
+
+def read_page(url, directory=None):
+    """Returns code and text of a page, read with the certificate in the directory."""
+    context = None
+    if url.startswith("https:"):
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if directory:
+        context = ssl.create_default_context(cafile=directory / "ca.pem")
+        context.check_hostname = False
+        context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
+    try:
+        with urllib.request.urlopen(here(url), timeout=10, context=context) as page:
+            return page.status, page.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
 class TlsCluster(Cluster):
     """A coordinator and two workers with TLS on the loopback; commands have the submitter's
     certificate."""
 
     coordinator_flags = ()
 
-    def __init__(self, environment=None):
+    def __init__(self, environment=None, flags=()):
         # A machine with too much to do must not look like a lost worker.
         super().__init__(environment=environment, detection_seconds=10)
         self.authority = self.home / "authority"
         self.processes = {}
         self.address = "127.0.0.1:0"
+        self.flags = flags  # of the coordinator and the workers
+        self.ready = {}  # what the coordinator printed
         (self.directory / "logs").mkdir(parents=True)
         init_authority(self.authority)
         for name in HOLDERS:
@@ -76,10 +105,15 @@ class TlsCluster(Cluster):
     def log(self, name):
         return self.directory / "logs" / f"{name}.log"
 
+    def security(self, name):
+        """The flags by which a process or command of this name is secure."""
+        return "--tls-dir", self.tls(name)
+
     def start(self, name, *command, stdout=subprocess.DEVNULL):
+        command = [*command, *self.security(name), *self.flags]
         with self.log(name).open("a") as log:
             self.processes[name] = subprocess.Popen(
-                [*map(str, command), "--tls-dir", str(self.tls(name))], stdout=stdout, stderr=log,
+                list(map(str, command)), stdout=stdout, stderr=log,
                 env={**os.environ, **self.environment})
         return self.processes[name]
 
@@ -90,7 +124,8 @@ class TlsCluster(Cluster):
                        self.directory / "coordinator", "--detection-seconds",
                        self.detection_seconds, *self.coordinator_flags, stdout=ready)
         wait_until(lambda: path.read_text().endswith("\n"), f"a coordinator\n{self.logs()}")
-        self.address = json.loads(path.read_text())["address"]
+        self.ready = json.loads(path.read_text())
+        self.address = here(self.ready["address"])
 
     def start_workers(self):
         for name in WORKERS:
@@ -125,7 +160,7 @@ class TlsCluster(Cluster):
         process.wait(timeout=END_SECONDS)
 
     def arguments(self, name=SUBMITTER):
-        return "--coordinator", self.address, "--tls-dir", self.tls(name)
+        return "--coordinator", self.address, *self.security(name)
 
     def troupe(self, *arguments, timeout=60, environment=None):
         return run(*arguments, *self.arguments(), timeout=timeout, environment=environment)
@@ -151,6 +186,17 @@ class TlsCluster(Cluster):
 
     def audit_log(self):
         return self.directory / "coordinator" / "audit.log"
+
+
+class OpenCluster(TlsCluster):
+    """A coordinator that listens on all interfaces without TLS, and its workers."""
+
+    def __init__(self, flags=()):
+        super().__init__(flags=flags)
+        self.address = "0.0.0.0:0"
+
+    def security(self, name):
+        return ("--insecure",) if name in ("main", *WORKERS) else ()
 
 
 def steps_of(watched):
@@ -214,6 +260,63 @@ class Roles(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn('--name is "worker-1", but ', done.stderr)
         self.assertIn("is the certificate of spiffe://lab/worker/worker-0", done.stderr)
+
+
+class Pages(unittest.TestCase):
+    """The pages of processes over HTTP."""
+
+    def test_metrics_off_the_loopback_are_for_readers_with_a_certificate(self):
+        with TlsCluster(flags=("--metrics-listen", "0.0.0.0:0")) as cluster:
+            workers = wait_until(lambda: cluster.json("workers")["workers"], "the workers")
+            for url in (cluster.ready["metrics"], workers[0]["metrics"]):
+                self.assertTrue(url.startswith("https://0.0.0.0:"), url)
+                code, text = read_page(url, cluster.tls(VIEWER))
+                self.assertEqual(code, 200, text)
+                self.assertIn("\ntroupe_insecure 0\n", text)
+                code, text = read_page(url, cluster.tls("worker-0"))
+                self.assertEqual(code, 403)
+                self.assertIn("worker-0 has the role worker", text)
+                for outside in (url, url.replace("https:", "http:")):
+                    with self.assertRaises((OSError, http.client.HTTPException)):
+                        read_page(outside)
+
+    def test_health_pages_are_for_everybody(self):
+        with TlsCluster(flags=("--health-listen", "0.0.0.0:0")) as cluster:
+            health = f"http://{cluster.ready['health']}"
+            wait_until(lambda: read_page(f"{health}/readyz") == (200, "ok\n"), "it is ready")
+            self.assertEqual(read_page(f"{health}/healthz"), (200, "ok\n"))
+            self.assertEqual(read_page(f"{health}/metrics")[0], 404)
+            port = wait_until(lambda: re.search("are served on port ([0-9]+)",
+                                                cluster.log("worker-0").read_text()),
+                              "the pages of a worker")[1]
+            worker = f"http://127.0.0.1:{port}"
+            wait_until(lambda: read_page(f"{worker}/readyz") == (200, "ok\n"), "it is ready")
+            # A worker without a coordinator lives, but nothing can run on it.
+            cluster.stop("main")
+            wait_until(lambda: read_page(f"{worker}/readyz") == (503, "not ok\n"), "not ready")
+            self.assertEqual(read_page(f"{worker}/healthz"), (200, "ok\n"))
+
+
+class Insecure(unittest.TestCase):
+    """A cluster that its user permits to run without TLS shows it."""
+
+    def test_it_shows_in_logs_metrics_the_first_line_and_every_command(self):
+        with OpenCluster(flags=("--metrics-listen", "0.0.0.0:0")) as cluster:
+            self.assertIs(cluster.ready["insecure"], True)
+            job = cluster.submit("open", steps=4, interval=0)
+            cluster.wait_for_state(job, "SUCCEEDED")
+            workers = cluster.json("workers")["workers"]
+            for url in (cluster.ready["metrics"], *(worker["metrics"] for worker in workers)):
+                self.assertTrue(url.startswith("http://0.0.0.0:"), url)
+                code, text = read_page(url)
+                self.assertEqual(code, 200, text)
+                self.assertIn("\ntroupe_insecure 1\n", text)
+            for name in cluster.processes:
+                self.assertIn("runs with --insecure", cluster.log(name).read_text(), name)
+            for command in (("list",), ("workers",), ("describe", job), ("watch", job)):
+                code, _, err = cluster.troupe(*command)
+                self.assertEqual(code, 0, err)
+                self.assertIn("runs with --insecure: whoever reaches it has every role", err)
 
 
 class Rotation(unittest.TestCase):

@@ -13,10 +13,14 @@
 #include "actor/system.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/detection_seconds.h"
+#include "base/http/health_pages.h"
+#include "base/http/http_server.h"
 #include "base/last_sign.h"
 #include "base/log.h"
 #include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
+#include "base/metrics/metrics_server.h"
 #include "base/random.h"
 #include "base/security/insecure_reminder.h"
 #include "plan/device/device_kind.h"
@@ -59,6 +63,25 @@ std::string DevicesText(const v1::Hello& identity) {
   return fmt::format("{}:{}", kind, std::max(1, identity.devices_size()));
 }
 
+// The signs of life of the daemon's actors, which its pages report. Thread-safe.
+struct Signs {
+  LastSign works;
+  std::atomic<bool> has_session{false};
+};
+
+// Starts the pages /healthz and /readyz if the options ask for them; absent otherwise.
+StatusOr<std::unique_ptr<HttpServer>> StartHealthPages(const DaemonOptions& options,
+                                                       const Signs& signs) {
+  if (options.health_listen.empty()) return nullptr;
+  const auto lives = [&signs] { return signs.works.Age() <= HangLimit(kLeastDetectionSeconds); };
+  const auto is_ready = [lives, &signs] { return lives() && signs.has_session; };
+  auto server = HttpServer::Start(
+      {.listen = options.health_listen, .handlers = {.pages = HealthPages(lives, is_ready)}});
+  if (!server.ok()) return Annotate(server.status(), "health pages");
+  LogInfo("worker", "/healthz and /readyz are served on port {}", (*server)->port());
+  return server;
+}
+
 // The adapter between the operating system and the daemon's actors: owns their systems, and polls
 // signals and the ranks' descriptors on the main thread.
 //
@@ -67,7 +90,7 @@ std::string DevicesText(const v1::Hello& identity) {
 // signal), which lives as long as the system.
 class Daemon {
  public:
-  Daemon(DaemonOptions options, WorkerMetrics& metrics, LastSign& works)
+  Daemon(DaemonOptions options, WorkerMetrics& metrics, Signs& signs)
       : options_(std::move(options)), dialer_(options_.coordinator, options_.tls) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -80,7 +103,7 @@ class Daemon {
     });
     descriptors_.Arm(token, DescriptorWatch::kReadable);
     const StatusOr<Address> session =
-        system_->Spawn("session", MakeSessionActor(SessionOptions(metrics, works)),
+        system_->Spawn("session", MakeSessionActor(SessionOptions(metrics, signs)),
                        {.mailbox_capacity = kSessionCapacity});
     TROUPE_CHECK_OK(session.status());
     session_ = *session;
@@ -106,12 +129,13 @@ class Daemon {
  private:
   static constexpr int kRuns = -1;
 
-  SessionActorOptions SessionOptions(WorkerMetrics& metrics, LastSign& works) {
+  SessionActorOptions SessionOptions(WorkerMetrics& metrics, Signs& signs) {
     SessionActorOptions session{.config = options_.session,
                                 .core_table = options_.core_table,
                                 .memory_bytes = ProcessMemoryBytes,
                                 .totals = &metrics,
-                                .works = &works,
+                                .works = &signs.works,
+                                .has_session = &signs.has_session,
                                 .exit = [this](int code) { End(code); }};
     session.send = [gate = gate_](Address to, AnyMessage message) {
       return gate->Send(to, std::move(message));
@@ -211,16 +235,18 @@ class Daemon {
 StatusOr<int> RunDaemon(DaemonOptions options) {
   WorkerMetrics metrics(options.session.identity);
   metrics.metrics().Set(metric::kInsecure, options.insecure ? 1 : 0);
-  LastSign works;
+  Signs signs;
   std::unique_ptr<MetricsServer> server;
   if (!options.metrics_listen.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(server, MetricsServer::Start(metrics.metrics(), options.metrics_listen,
-                                                         [&works] { return works.Age(); }));
-    const std::string host = options.metrics_listen.substr(0, options.metrics_listen.rfind(':'));
-    options.session.identity.set_metrics_address(
-        fmt::format("http://{}:{}/metrics", host, server->port()));
+    TROUPE_ASSIGN_OR_RETURN(
+        server, MetricsServer::Start(metrics.metrics(),
+                                     {.listen = options.metrics_listen,
+                                      .tls = options.tls,
+                                      .health_age = [&signs] { return signs.works.Age(); }}));
+    options.session.identity.set_metrics_address(server->url());
   }
-  return Daemon(std::move(options), metrics, works).Run();
+  TROUPE_ASSIGN_OR_RETURN(const auto health, StartHealthPages(options, signs));
+  return Daemon(std::move(options), metrics, signs).Run();
 }
 
 }  // namespace troupe

@@ -17,6 +17,7 @@ struct DaemonOptions {
   std::optional<TlsFiles> tls;  // dials with TLS
   bool insecure = false;        // --insecure is given
   std::string metrics_listen;   // HOST:PORT; empty: none. Port 0 selects a free one
+  std::string health_listen;    // HOST:PORT; empty: none. Port 0 selects a free one
   session::Config session;      // identity without metrics_address
   std::string executable;       // the program of rank processes
   std::string core_table;       // directory of the host's core table (CoreTable); empty: none
@@ -24,8 +25,8 @@ struct DaemonOptions {
 };
 
 // Runs until SIGTERM or SIGINT (returns 0), or until the coordinator refuses the worker permanently
-// (1). Returns UNAVAILABLE if the metrics' address is in use. REQUIRES: called on the main thread,
-// with those signals blocked in every thread.
+// (1). Returns UNAVAILABLE if an address of its pages is in use. REQUIRES: called on the main
+// thread, with those signals blocked in every thread.
 StatusOr<int> RunDaemon(DaemonOptions options);
 
 }  // namespace troupe

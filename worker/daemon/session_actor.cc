@@ -104,6 +104,8 @@ class SessionShell final : public SessionActor {
   Status Finish(Context& context) {
     Flush(context);
     options_.works->Touch();
+    if (options_.has_session != nullptr)
+      *options_.has_session = state_.link == session::Link::kUp && !end_;
     if (end_) {
       context.Stop(*end_);
       return OkStatus();

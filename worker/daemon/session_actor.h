@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,7 +58,8 @@ struct SessionActorOptions {
   std::function<StatusOr<StartedRank>(int device)> start_rank;
   std::function<int64_t(pid_t)> memory_bytes;  // memory that a process occupies
   RankTotals* totals = nullptr;                // outlives the actor
-  LastSign* works = nullptr;  // touched with each message and at least once a second
+  LastSign* works = nullptr;                 // touched with each message and at least once a second
+  std::atomic<bool>* has_session = nullptr;  // whether the coordinator has welcomed it; may be null
   // The daemon is to end. This actor then ends too: with OK if the code is 0, else with the reason.
   std::function<void(int exit_code)> exit;
   // Mailboxes of the children.

@@ -1,0 +1,17 @@
+// gRPC's own log records in the log of this process.
+#ifndef TROUPE_BASE_SECURITY_GRPC_LOG_H_
+#define TROUPE_BASE_SECURITY_GRPC_LOG_H_
+
+namespace troupe {
+
+// From now on, gRPC's records go to this process's log, as far as GRPC_VERBOSITY lets them pass.
+//
+// One kind is dropped: "No match found for server name". gRPC's clients send the host that they
+// dial as the server's name in the handshake, even an IP address, and its servers report an error
+// if their certificate does not contain it. Here a server is known by its URI and not by its host
+// (credentials.h), so every connection would leave such a record. Thread-safe.
+void LogGrpcRecords();
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_SECURITY_GRPC_LOG_H_
