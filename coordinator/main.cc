@@ -43,7 +43,21 @@ struct Flags {
   ServerOptions server;
   SecurityFlags security;
   LogLimit log{.bytes = 0};
+  std::string namespaces;  // empty: none
 };
+
+void AddUserFlags(FlagParser& parser, Flags* flags) {
+  parser.AddText({"--namespaces", "FILE",
+                  "YAML or JSON file of namespaces with members, quotas and roots; read again when "
+                  "it changes (default: none, everyone may use every job)"},
+                 &flags->namespaces);
+  parser.AddNumber(
+      {"--most-user-jobs", "N", "jobs of one identity that have not ended; needs --tls-dir"},
+      {1, 1'000'000}, &flags->server.most_user_jobs);
+  parser.AddNumber({"--most-user-streams", "N",
+                    "watches and reads of logs of one identity at a time; needs --tls-dir"},
+                   {1, 1'000'000}, &flags->server.most_user_streams);
+}
 
 void AddFlags(FlagParser& parser, Flags* flags) {
   ServerOptions* const options = &flags->server;
@@ -96,6 +110,9 @@ Status CheckFlags(Flags* flags) {
   TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
                                                           addresses, WallSeconds(SystemClock())));
   options.insecure = flags->security.insecure;
+  if (!flags->namespaces.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(options.namespaces, ReadNamespacesFile(flags->namespaces));
+  }
   return ArmFailpointsFromEnvironment();
 }
 
@@ -118,6 +135,7 @@ int Main(int argc, char** argv) {
                      .summary = "Plans, places and tracks the jobs of one cluster.",
                      .footer = kFooter});
   AddFlags(parser, &flags);
+  AddUserFlags(parser, &flags);
   AddSecurityFlags(parser, Role::kCoordinator, &flags.security);
   const std::optional<int> ended =
       parser.ParseMain(argc, argv, [&flags] { return CheckFlags(&flags); });

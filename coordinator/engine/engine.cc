@@ -101,6 +101,10 @@ Status Engine::Query(std::function<void(const CoordinatorState&)> read) {
   return Send(AnyMessage(EngineQuery{std::move(read)}));
 }
 
+Status Engine::SetNamespaces(std::shared_ptr<const Namespaces> namespaces) {
+  return Send(AnyMessage(EngineEvent{NamespacesChanged{std::move(namespaces)}}));
+}
+
 void Engine::Watch(const std::string& job, const std::shared_ptr<WatchSink>& sink) {
   const Status sent = Send(AnyMessage(EngineWatch{job, sink}));
   if (!sent.ok()) sink->End(sent);

@@ -230,6 +230,8 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
                                             : job.spec.checkpoint().initial_load());
   start->set_folder_id(job.record.folder_id());
+  const v1::Namespace* const space = FindNamespaceOf(turn.options.namespaces.get(), job.id());
+  if (space != nullptr && space->has_roots()) *start->mutable_roots() = space->roots();
   if (from_images) {
     start->clear_restore_path();
     *start->mutable_restore_images() = job.images;

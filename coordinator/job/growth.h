@@ -13,7 +13,8 @@
 
 namespace troupe {
 
-// Checks whether the job's own devices and the free ones can hold its submitted layout, and sets or
+// Checks whether the job's own devices and the free ones can hold its submitted layout, and whether
+// the quota of its namespace allows that, and sets or
 // clears job.grow_time accordingly. Call whenever the fleet or the queue has changed. `outranked`:
 // a job with precedence over this one waits for devices.
 void ConsiderGrowth(Job& job, bool outranked, Turn& turn);

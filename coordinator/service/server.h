@@ -9,6 +9,7 @@
 
 #include "base/security/tls_files.h"
 #include "base/status.h"
+#include "coordinator/service/namespaces_watch.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/planner.h"
 
@@ -24,6 +25,9 @@ struct ServerOptions {
   // With TLS, every caller needs a certificate, and may call what the role in it may (access.h).
   // REQUIRES: the files are those of a coordinator.
   std::optional<TlsFiles> tls;
+  std::optional<NamespacesFile> namespaces;  // absent: there are none
+  int most_user_jobs = 1000;                 // that have not ended, of one identity
+  int most_user_streams = 64;                // open at a time, of one identity
   bool insecure = false;        // the user insists on listening off the loopback without TLS
   int descriptor_limit = 1024;  // this process's limit: bounds the connections
   Planner planner = MakePlanner();
