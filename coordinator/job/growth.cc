@@ -6,7 +6,6 @@
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/preference.h"
-#include "coordinator/state/quota.h"
 #include "plan/layout/placement.h"
 
 namespace troupe {
@@ -21,28 +20,19 @@ bool MayGrow(const Job& job) {
          job.record.stop_attempt() == 0 && job.record.step() < job.steps();
 }
 
-// Whether the namespace of the job may use devices for this number of ranks.
-bool QuotaAllows(const Job& job, int ranks, const Turn& turn) {
-  const Namespaces* const namespaces = turn.options.namespaces.get();
-  if (namespaces == nullptr) return true;
-  return DevicesLeft(namespaces->FindOf(job.id()), DeviceUse(turn.fleet).OfOthers(job.id())) >=
-         ranks;
-}
-
 bool SubmittedLayoutFits(const Job& job, const Turn& turn) {
   const v1::Plan& plan = SubmittedPlan(job);
   // A host that is set aside does not count.
   const ClusterView view = WithoutSetAside(ListDevicesFor(turn.fleet, job.id()), turn.fleet);
   return static_cast<int>(view.free_devices.size()) >= plan.ranks_size() &&
-         QuotaAllows(job, plan.ranks_size(), turn) &&
          turn.options.planner.place(job.spec, plan, view).ok();
 }
 
 }  // namespace
 
-void ConsiderGrowth(Job& job, bool outranked, Turn& turn) {
+void ConsiderGrowth(Job& job, bool outranked, int64_t devices_left, Turn& turn) {
   if (turn.options.bugs.never_grow || outranked || !MayGrow(job) ||
-      !SubmittedLayoutFits(job, turn)) {
+      SubmittedPlan(job).ranks_size() > devices_left || !SubmittedLayoutFits(job, turn)) {
     job.grow_time.reset();
   } else if (!job.grow_time) {
     job.grow_time = turn.now + turn.limits().growth_patience;

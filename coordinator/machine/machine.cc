@@ -8,7 +8,6 @@
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/commit_verification.h"
 #include "coordinator/job/group.h"
-#include "coordinator/job/growth.h"
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_creation.h"
 #include "coordinator/job/job_messages.h"
@@ -211,11 +210,10 @@ class Stepper {
     turn_.reschedule = false;
     const PlacedJobs placed = PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
     for (const std::string& id : placed.started) Touch(id);
-    for (const std::string& id : std::set<std::string>(state_.active)) {
-      Job& job = state_.jobs.at(id);
-      if (!job.smaller) continue;
-      ConsiderGrowth(job, IsOutranked(job, placed), turn_);
-      Touch(id);
+    const std::set<std::string> active = state_.active;
+    ConsiderGrowths(placed, active, &state_.jobs, turn_);
+    for (const std::string& id : active) {
+      if (state_.jobs.at(id).smaller) Touch(id);
     }
     StartBurnIns(turn_);
   }

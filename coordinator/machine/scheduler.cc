@@ -6,6 +6,7 @@
 
 #include "coordinator/job/doubts.h"
 #include "coordinator/job/group.h"
+#include "coordinator/job/growth.h"
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
@@ -32,16 +33,21 @@ bool LimitsDevices(const Turn& turn) {
   return turn.options.namespaces != nullptr && !turn.options.bugs.ignore_device_quotas;
 }
 
+int64_t DevicesLeftFor(const Job& job, const DeviceUse& use, const Turn& turn) {
+  if (!LimitsDevices(turn)) return kNoDeviceLimit;
+  return DevicesLeft(turn.options.namespaces->FindOf(job.id()), use.OfOthers(job.id()));
+}
+
 // The fleet as one pass over the queue sees it; refreshed after each start.
 struct View {
   ClusterView free;
   ClusterView all;
   DeviceUse use;
 
-  explicit View(const Turn& turn)
+  View(const Turn& turn, const std::map<std::string, Job>& jobs)
       : free(ListDevices(turn.fleet, true)),
         all(ListDevices(turn.fleet, false)),
-        use(LimitsDevices(turn) ? DeviceUse(turn.fleet) : DeviceUse()) {}
+        use(LimitsDevices(turn) ? DeviceUse(turn.fleet, jobs) : DeviceUse()) {}
   int free_count() const { return static_cast<int>(free.free_devices.size()); }
   int all_count() const { return static_cast<int>(all.free_devices.size()); }
 };
@@ -141,10 +147,7 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   const Planner& planner = turn.options.planner;
   const v1::Plan& submitted = SubmittedPlan(job);
   const int ranks = submitted.ranks_size();
-  const int64_t devices_left =
-      LimitsDevices(turn)
-          ? DevicesLeft(turn.options.namespaces->FindOf(job.id()), view.use.OfOthers(job.id()))
-          : kNoDeviceLimit;
+  const int64_t devices_left = DevicesLeftFor(job, view.use, turn);
   const int wanted = from_images ? job.plan.ranks_size() : ranks;  // images have its own layout
   if (wanted > devices_left) return WaitForQuota(job, view, wanted, devices_left, turn);
   Status shortage;
@@ -198,11 +201,19 @@ void ReportBehind(const std::string& first, Job& job, Turn& turn) {
 
 }  // namespace
 
-bool IsOutranked(const Job& job, const PlacedJobs& placed) {
-  const QueueKey own = QueueKeyOf(job);
-  const auto next = placed.wait_for_quota.find(NamespaceOf(job.id()));
-  return (placed.waits_its_turn && *placed.waits_its_turn < own) ||
-         (next != placed.wait_for_quota.end() && next->second < own);
+void ConsiderGrowths(const PlacedJobs& placed, const std::set<std::string>& active,
+                     std::map<std::string, Job>* jobs, Turn& turn) {
+  std::optional<DeviceUse> use;
+  for (const std::string& id : active) {
+    Job& job = jobs->at(id);
+    if (!job.smaller) continue;
+    if (!use) use = LimitsDevices(turn) ? DeviceUse(turn.fleet, *jobs) : DeviceUse();
+    const QueueKey own = QueueKeyOf(job);
+    const auto next = placed.wait_for_quota.find(NamespaceOf(id));
+    const bool outranked = (placed.waits_its_turn && *placed.waits_its_turn < own) ||
+                           (next != placed.wait_for_quota.end() && next->second < own);
+    ConsiderGrowth(job, outranked, DevicesLeftFor(job, *use, turn), turn);
+  }
 }
 
 QueueKey QueueKeyOf(const Job& job) {
@@ -212,7 +223,7 @@ QueueKey QueueKeyOf(const Job& job) {
 PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs,
                            Turn& turn) {
   PlacedJobs placed;
-  View view(turn);
+  View view(turn, *jobs);
   for (auto key = queue->begin(); key != queue->end();) {
     Job& job = jobs->at(key->id);
     const auto next = placed.wait_for_quota.find(NamespaceOf(key->id));
@@ -225,7 +236,7 @@ PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>
       case Placement::kStarted:
         placed.started.push_back(key->id);
         key = queue->erase(key);
-        view = View(turn);
+        view = View(turn, *jobs);
         break;
       case Placement::kWaitsItsTurn:
         placed.waits_its_turn = *key;

@@ -51,8 +51,10 @@ struct PlacedJobs {
   std::map<std::string, QueueKey, std::less<>> wait_for_quota;
 };
 
-// Whether a job with precedence over `job`, which runs, waits for devices that `job` could use.
-bool IsOutranked(const Job& job, const PlacedJobs& placed);
+// Decides for each job of `active` with a smaller layout than submitted when it grows, after
+// `placed`.
+void ConsiderGrowths(const PlacedJobs& placed, const std::set<std::string>& active,
+                     std::map<std::string, Job>* jobs, Turn& turn);
 
 // Starts every job of `queue` that is next in order and can be placed, and removes it from `queue`.
 // REQUIRES: `queue` holds exactly the keys of the waiting jobs.

@@ -65,8 +65,12 @@ void SubmissionTimes::Add(MonotonicTime now) {
   times_.push_back(now);
 }
 
-DeviceUse::DeviceUse(const Fleet& fleet) {
+DeviceUse::DeviceUse(const Fleet& fleet, const std::map<std::string, Job>& jobs) {
   for (const auto& [key, lease] : fleet.leases) {
+    const auto job = jobs.find(lease.job());
+    const bool is_present =
+        job != jobs.end() && job->second.group && job->second.group->epoch == lease.group_epoch();
+    if (!is_present) continue;
     ++by_namespace_[std::string(NamespaceOf(lease.job()))];
     ++by_job_[lease.job()];
   }

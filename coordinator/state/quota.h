@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/state/fleet.h"
+#include "coordinator/state/job_state.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/namespace.pb.h"
 
@@ -52,16 +54,15 @@ class SubmissionTimes {
 
 inline constexpr int64_t kNoDeviceLimit = std::numeric_limits<int64_t>::max();
 
-// The devices that ranks hold, counted from their leases: from the start of a rank until its end is
-// certain.
+// The devices that the ranks of the jobs' present groups hold. Former ranks, which end shortly or
+// are on lost workers, do not count.
 class DeviceUse {
  public:
   // Counts nothing; for a cluster without namespaces.
   DeviceUse() = default;
-  explicit DeviceUse(const Fleet& fleet);
+  DeviceUse(const Fleet& fleet, const std::map<std::string, Job>& jobs);
 
-  // Returns the number of devices that the ranks of the other jobs in the namespace of `job_id`
-  // hold. Former ranks of the job itself do not count, because it waits for their end.
+  // Returns the number of devices of the other jobs in the namespace of `job_id`.
   int64_t OfOthers(const std::string& job_id) const;
 
  private:

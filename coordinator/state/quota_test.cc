@@ -75,20 +75,23 @@ TEST(Quota, SubmissionsCountForAMinute) {
   EXPECT_EQ(times.CountAt(kQuotaStart + 2 * kSubmissionTime), 0);
 }
 
-v1::LeaseRecord LeaseOf(const std::string& job) {
+v1::LeaseRecord LeaseOf(const std::string& job, uint64_t group_epoch = 2) {
   v1::LeaseRecord lease;
   lease.set_job(job);
+  lease.set_group_epoch(group_epoch);
   return lease;
 }
 
-TEST(Quota, TheDevicesOfTheOtherJobsOfANamespaceCount) {
+TEST(Quota, TheDevicesOfThePresentGroupsOfANamespaceCount) {
   Fleet fleet;
-  fleet.leases = {{{"w", 0}, LeaseOf("lab.a")},
-                  {{"w", 1}, LeaseOf("lab.a")},
-                  {{"w", 2}, LeaseOf("lab.b")},
-                  {{"w", 3}, LeaseOf("a")},
-                  {{"w", 4}, LeaseOf("default.b")}};
-  const DeviceUse use(fleet);
+  fleet.leases = {{{"w", 0}, LeaseOf("lab.a")},     {{"w", 1}, LeaseOf("lab.a")},
+                  {{"w", 2}, LeaseOf("lab.b")},     {{"w", 3}, LeaseOf("a")},
+                  {{"w", 4}, LeaseOf("default.b")}, {{"w", 5}, LeaseOf("lab.b", 1)},
+                  {{"w", 6}, LeaseOf("lab.ended")}, {{"w", 7}, LeaseOf("lab.deleted")}};
+  std::map<std::string, Job> jobs;
+  for (const char* id : {"lab.a", "lab.b", "a", "default.b"}) jobs[id].group.emplace().epoch = 2;
+  jobs["lab.ended"];
+  const DeviceUse use(fleet, jobs);
   EXPECT_EQ(use.OfOthers("lab.a"), 1);
   EXPECT_EQ(use.OfOthers("lab.b"), 2);
   EXPECT_EQ(use.OfOthers("lab.c"), 3);
