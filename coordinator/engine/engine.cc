@@ -101,8 +101,10 @@ Status Engine::Query(std::function<void(const CoordinatorState&)> read) {
   return Send(AnyMessage(EngineQuery{std::move(read)}));
 }
 
-Status Engine::SetNamespaces(std::shared_ptr<const Namespaces> namespaces) {
-  return Send(AnyMessage(EngineEvent{NamespacesChanged{std::move(namespaces)}}));
+void Engine::SetNamespaces(std::shared_ptr<const Namespaces> namespaces) {
+  // NOT_FOUND: the engine has ended.
+  system_.SendAdmitted(actor_, AnyMessage(EngineEvent{NamespacesChanged{std::move(namespaces)}}))
+      .IgnoreError();
 }
 
 void Engine::Watch(const std::string& job, const std::shared_ptr<WatchSink>& sink) {

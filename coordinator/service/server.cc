@@ -195,8 +195,7 @@ struct Server::Parts {
     namespaces = std::make_unique<NamespacesWatch>(
         *options.namespaces, [this](const std::shared_ptr<const Namespaces>& changed) {
           guard->SetNamespaces(changed);
-          if (const Status sent = engine->SetNamespaces(changed); !sent.ok())
-            LogWarning("coordinator", "the former quotas stay in use: {}", Message(sent));
+          engine->SetNamespaces(changed);
         });
   }
 

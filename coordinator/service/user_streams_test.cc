@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(UserStreams, AUserMayHaveSoManyStreamsAndAnotherOneAsMany) {
+TEST(UserStreams, TheStreamsOfEachUserAreLimited) {
   UserStreams streams(2);
   std::vector<StatusOr<StreamTicket>> open;
   for (const char* user : {"ann", "ann", "bob", "bob"}) {
