@@ -57,6 +57,7 @@ std::string DescribeText(const v1::Job& job, const std::optional<v1::StepEvent>&
   const auto add = [&text](const char* subject, const std::string& value) {
     text += fmt::format("{:<16} {}\n", subject, value);
   };
+  if (!job.creator().empty()) add("created by", job.creator());
   if (!job.waiting_for().empty()) add("waiting", job.waiting_for());
   if (job.has_failure()) add("failure", FailureText(job.failure()));
   if (job.has_layout()) {

@@ -47,10 +47,12 @@ TEST(DescribeTextTest, AQueuedJobNamesWhatItWaitsFor) {
   job.set_state(v1::JOB_STATE_QUEUED);
   job.set_steps(40);
   job.set_waiting_for("waits behind jobs/a");
+  job.set_creator("spiffe://lab/submitter/ann");
   job.mutable_layout()->set_tensor(1);
   *job.mutable_submitted_layout() = job.layout();
   EXPECT_EQ(DescribeText(job, std::nullopt),
             "jobs/b: QUEUED, step 0 of 40\n"
+            "created by       spiffe://lab/submitter/ann\n"
             "waiting          waits behind jobs/a\n"
             "layout           1 rank\n"
             "last checkpoint  none\n"

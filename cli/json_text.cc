@@ -67,6 +67,7 @@ Json JobToJson(const v1::Job& job) {
   json["waiting_for"] = job.waiting_for();
   json["plan_digest"] = job.plan().digest();
   json["create_wall_time_ns"] = job.create_wall_time_ns();
+  json["creator"] = job.creator();
   return json;
 }
 

@@ -51,7 +51,21 @@ struct Flags {
   std::optional<std::string> authority;
   double worker_certificate_hours = 24;
   LogLimit log{.bytes = 0};
+  std::string namespaces;  // empty: none
 };
+
+void AddUserFlags(FlagParser& parser, Flags* flags) {
+  parser.AddText({"--namespaces", "FILE",
+                  "YAML or JSON file of namespaces with members, quotas and roots; read again when "
+                  "it changes (default: none, everyone may use every job)"},
+                 &flags->namespaces);
+  parser.AddNumber(
+      {"--most-user-jobs", "N", "jobs of one identity that have not ended; needs --tls-dir"},
+      {1, 1'000'000}, &flags->server.most_user_jobs);
+  parser.AddNumber({"--most-user-streams", "N",
+                    "watches and reads of logs of one identity at a time; needs --tls-dir"},
+                   {1, 1'000'000}, &flags->server.most_user_streams);
+}
 
 void AddFlags(FlagParser& parser, Flags* flags) {
   ServerOptions* const options = &flags->server;
@@ -144,6 +158,9 @@ Status CheckFlags(Flags* flags) {
                                                           addresses, WallSeconds(SystemClock())));
   options.insecure = flags->security.insecure;
   TROUPE_RETURN_IF_ERROR(CheckAuthorityFlag(flags));
+  if (!flags->namespaces.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(options.namespaces, ReadNamespacesFile(flags->namespaces));
+  }
   return ArmFailpointsFromEnvironment();
 }
 
@@ -166,6 +183,7 @@ int Main(int argc, char** argv) {
                      .summary = "Plans, places and tracks the jobs of one cluster.",
                      .footer = kFooter});
   AddFlags(parser, &flags);
+  AddUserFlags(parser, &flags);
   AddSecurityFlags(parser, Role::kCoordinator, &flags.security);
   AddEnrollmentFlags(parser, &flags);
   const std::optional<int> ended =

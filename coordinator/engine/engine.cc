@@ -101,6 +101,12 @@ Status Engine::Query(std::function<void(const CoordinatorState&)> read) {
   return Send(AnyMessage(EngineQuery{std::move(read)}));
 }
 
+void Engine::SetNamespaces(std::shared_ptr<const Namespaces> namespaces) {
+  // NOT_FOUND: the engine has ended.
+  system_.SendAdmitted(actor_, AnyMessage(EngineEvent{NamespacesChanged{std::move(namespaces)}}))
+      .IgnoreError();
+}
+
 void Engine::Watch(const std::string& job, const std::shared_ptr<WatchSink>& sink) {
   const Status sent = Send(AnyMessage(EngineWatch{job, sink}));
   if (!sent.ok()) sink->End(sent);

@@ -62,6 +62,9 @@ class Engine {
   // Calls `read` with the durable state after all events that this thread submitted before.
   Status Query(std::function<void(const CoordinatorState&)> read);
 
+  // Replaces the namespaces, however many events wait.
+  void SetNamespaces(std::shared_ptr<const Namespaces> namespaces);
+
   // Begins `sink`, then pushes the job's updates into it until Push returns false; or ends it.
   void Watch(const std::string& job, const std::shared_ptr<WatchSink>& sink);
 

@@ -53,7 +53,8 @@ struct SessionOpened {
 };
 struct EngineEvent {
   static constexpr std::string_view kMessageName = "engine.event";
-  decltype(Event::what) what;  // no call; SessionClosed and CallAbandoned are sent as admitted
+  // No call. SessionClosed, CallAbandoned and NamespacesChanged are sent as admitted.
+  decltype(Event::what) what;
 };
 struct EngineCall {
   static constexpr std::string_view kMessageName = "engine.call";

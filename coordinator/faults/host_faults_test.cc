@@ -34,7 +34,7 @@ std::string WorkerOf(const TestCluster& cluster) {
 
 std::vector<v1::SetAside> SetAsideOf(TestCluster& cluster, const std::string& worker) {
   v1::ListWorkersResponse response;
-  EXPECT_TRUE(ViewWorkers(cluster.state(), {}, &response).ok());
+  EXPECT_TRUE(ViewWorkers(cluster.state(), {}, {}, &response).ok());
   for (const v1::WorkerStatus& status : response.workers()) {
     if (status.name() == worker) return {status.set_aside().begin(), status.set_aside().end()};
   }

@@ -201,6 +201,8 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   job.last_group.Clear();
   job.last_group.set_group_epoch(epoch);
   *job.last_group.mutable_ranks() = job.plan.ranks();
+  const v1::Namespace* const space = FindNamespaceOf(turn.options.namespaces.get(), job.id());
+  if (space != nullptr) *job.last_group.mutable_roots() = space->roots();
   const bool from_images = ContinuesFromImages(job);
   job.last_group.set_restore_attempt(commit != nullptr && !from_images ? commit->attempt() : 0);
   turn.effects.writes.PutGroup(job.id(), job.last_group);
@@ -230,6 +232,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
                                             : job.spec.checkpoint().initial_load());
   start->set_folder_id(job.record.folder_id());
+  *start->mutable_roots() = job.last_group.roots();
   if (from_images) {
     start->clear_restore_path();
     *start->mutable_restore_images() = job.images;

@@ -30,9 +30,9 @@ bool SubmittedLayoutFits(const Job& job, const Turn& turn) {
 
 }  // namespace
 
-void ConsiderGrowth(Job& job, bool outranked, Turn& turn) {
+void ConsiderGrowth(Job& job, bool outranked, int64_t devices_left, Turn& turn) {
   if (turn.options.bugs.never_grow || outranked || !MayGrow(job) ||
-      !SubmittedLayoutFits(job, turn)) {
+      SubmittedPlan(job).ranks_size() > devices_left || !SubmittedLayoutFits(job, turn)) {
     job.grow_time.reset();
   } else if (!job.grow_time) {
     job.grow_time = turn.now + turn.limits().growth_patience;

@@ -15,8 +15,9 @@ namespace troupe {
 
 // Checks whether the job's own devices and the free ones can hold its submitted layout, and sets or
 // clears job.grow_time accordingly. Call whenever the fleet or the queue has changed. `outranked`:
-// a job with precedence over this one waits for devices.
-void ConsiderGrowth(Job& job, bool outranked, Turn& turn);
+// a job with precedence over this one waits for devices. `devices_left`: the devices that the job
+// may use by the quota of its namespace.
+void ConsiderGrowth(Job& job, bool outranked, int64_t devices_left, Turn& turn);
 
 // If job.grow_time has come, requests the checkpoint after which the ranks stop.
 void BeginGrowthIfDue(Job& job, Turn& turn);

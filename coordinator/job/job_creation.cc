@@ -1,24 +1,40 @@
 #include "coordinator/job/job_creation.h"
 
+#include <string>
 #include <utility>
 
 #include "coordinator/job/deletion.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/state/event_kind.h"
+#include "coordinator/state/path_roots.h"
+#include "coordinator/state/quota.h"
 
 namespace troupe {
 
 void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec) {
-  if (options.checkpoint_folder.empty() || spec->checkpoint().has_folder()) return;
-  spec->mutable_checkpoint()->set_folder(options.checkpoint_folder);
+  if (spec->checkpoint().has_folder()) return;
+  const v1::Namespace* const space = FindNamespaceOf(options.namespaces.get(), spec->name());
+  const bool has_root = space != nullptr && !space->roots().checkpoints().empty();
+  const std::string& folder = has_root ? space->roots().checkpoints() : options.checkpoint_folder;
+  if (!folder.empty()) spec->mutable_checkpoint()->set_folder(folder);
 }
 
-Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, Turn& turn) {
+Status CheckConfined(const CoordinatorOptions& options, const v1::JobSpec& spec,
+                     const v1::Plan& plan) {
+  const v1::Namespace* const space = FindNamespaceOf(options.namespaces.get(), spec.name());
+  if (space == nullptr) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(CheckPaths(spec, *space));
+  return CheckFits(*space, spec, plan.ranks_size());
+}
+
+Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, const std::string& creator,
+              Turn& turn) {
   Job job;
   job.record.set_id(spec.name());
   job.record.set_state(v1::JOB_STATE_QUEUED);
   job.record.set_sequence(sequence);
   job.record.set_create_wall_time_ns(turn.wall_ns);
+  job.record.set_creator(creator);
   job.spec = std::move(spec);
   job.plan = std::move(plan);
   turn.effects.writes.PutSpec(job.id(), job.spec);

@@ -38,6 +38,7 @@ v1::Job DescribeJob(const Job& job, bool full) {
   if (job.record.has_last_failure()) *shown.mutable_last_failure() = job.record.last_failure();
   shown.set_waiting_for(job.waiting_for);
   shown.set_create_wall_time_ns(job.record.create_wall_time_ns());
+  shown.set_creator(job.record.creator());
   *shown.mutable_submitted_layout() = SubmittedPlan(job).mesh();
   if (full) {
     *shown.mutable_spec() = job.spec;

@@ -58,6 +58,7 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& tu
   record.set_state(v1::JOB_STATE_CANCELLED);
   record.set_sequence(sequence);
   record.set_create_wall_time_ns(request.create_wall_time_ns());
+  record.set_creator(call.creator);
   for (int i = 0; i < request.checkpoints_size(); ++i) {
     const v1::CheckpointRecord& checkpoint = request.checkpoints(i);
     std::string fault = FaultOf(checkpoint, job.id());

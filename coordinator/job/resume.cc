@@ -5,6 +5,7 @@
 
 #include "coordinator/faults/restart_budget.h"
 #include "coordinator/job/images.h"
+#include "coordinator/job/job_creation.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
 #include "coordinator/state/event_kind.h"
@@ -164,6 +165,7 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
                                                    : 0;
   TROUPE_RETURN_IF_ERROR(CheckGoesOn(job, request.overrides(), spec, reached, turn));
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
+  TROUPE_RETURN_IF_ERROR(CheckConfined(turn.options, spec, plan));
   const std::string layout =
       plan.ranks_size() == job.plan.ranks_size()
           ? ""

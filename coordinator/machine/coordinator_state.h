@@ -3,6 +3,7 @@
 #define TROUPE_COORDINATOR_MACHINE_COORDINATOR_STATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "coordinator/state/fleet.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/options.h"
+#include "coordinator/state/quota.h"
 
 namespace troupe {
 
@@ -45,6 +47,7 @@ struct CoordinatorState {
   std::map<std::string, JobRemoval> removals;  // by job that is being deleted
   MonotonicTime keep_ended_time;  // when ended jobs are next checked, if old ones are removed
   Traces traces;
+  std::map<std::string, SubmissionTimes, std::less<>> submissions;  // by namespace with a quota
 };
 
 }  // namespace troupe

@@ -8,7 +8,6 @@
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/commit_verification.h"
 #include "coordinator/job/group.h"
-#include "coordinator/job/growth.h"
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_creation.h"
 #include "coordinator/job/job_messages.h"
@@ -19,6 +18,7 @@
 #include "coordinator/job/rebuild.h"
 #include "coordinator/job/recovery.h"
 #include "coordinator/job/resume.h"
+#include "coordinator/machine/admission.h"
 #include "coordinator/machine/job_removal.h"
 #include "coordinator/machine/log_reads.h"
 #include "coordinator/machine/message_authority.h"
@@ -112,15 +112,12 @@ class Stepper {
   void operator()(const ResumeJobCall& event) {
     Job* const job = FindJobOrReply("name", event.request.name(), event.call);
     if (job == nullptr) return;
-    // The images are dropped only if the job is resumed without them.
-    v1::JobImages images = job->images;
-    const bool discards = event.request.discard_images();
-    if (discards) job->images.Clear();
-    const Status status = ResumeJob(*job, event.request, event.prepared, turn_);
-    if (discards) job->images = std::move(images);
-    if (discards && status.ok()) DropImages(*job, turn_);
+    Status status = CheckResumable(*job, event.request.overrides());
+    if (status.ok()) status = CheckAdmission(state_, job->id(), job->record.creator(), turn_.now);
+    if (status.ok()) status = Resume(*job, event);
     Touch(job->id());
     if (!status.ok()) return ReplyWithError(event.call, status, turn_);
+    CountSubmission(job->id(), turn_.now, &state_);
     ReplyWithJob(*job, event.call, turn_);
   }
 
@@ -186,6 +183,11 @@ class Stepper {
     if (job != nullptr) AskForTrace(*job, event.call, event.request, &state_.traces, turn_);
   }
 
+  void operator()(const NamespacesChanged& event) {
+    state_.options.namespaces = event.namespaces;
+    turn_.reschedule = true;
+  }
+
   void operator()(const CallAbandoned& event) {
     AbandonTrace(event.call, &state_.traces);
     for (auto& [id, job] : state_.jobs) {
@@ -208,11 +210,10 @@ class Stepper {
     turn_.reschedule = false;
     const PlacedJobs placed = PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
     for (const std::string& id : placed.started) Touch(id);
-    for (const std::string& id : std::set<std::string>(state_.active)) {
-      Job& job = state_.jobs.at(id);
-      if (!job.smaller) continue;
-      ConsiderGrowth(job, placed.waits_its_turn && *placed.waits_its_turn < QueueKeyOf(job), turn_);
-      Touch(id);
+    const std::set<std::string> active = state_.active;
+    ConsiderGrowths(placed, active, &state_.jobs, turn_);
+    for (const std::string& id : active) {
+      if (state_.jobs.at(id).smaller) Touch(id);
     }
     StartBurnIns(turn_);
   }
@@ -455,6 +456,17 @@ class Stepper {
     }
   }
 
+  Status Resume(Job& job, const ResumeJobCall& event) {
+    // The images are dropped only if the job is resumed without them.
+    v1::JobImages images = job.images;
+    const bool discards = event.request.discard_images();
+    if (discards) job.images.Clear();
+    Status status = ResumeJob(job, event.request, event.prepared, turn_);
+    if (discards) job.images = std::move(images);
+    if (discards && status.ok()) DropImages(job, turn_);
+    return status;
+  }
+
   Status Create(const CreateJobCall& event) {
     const std::string& request_id = event.request.request_id();
     if (request_id.size() > kMaxRequestIdBytes) {
@@ -468,10 +480,13 @@ class Stepper {
         const auto asked = state_.request_digests.find(request_id);
         if (asked != state_.request_digests.end() &&
             asked->second != RequestDigest(event.request)) {
+          // The names of jobs in other namespaces are not for this caller.
+          const bool is_own = NamespaceOf(known->second) == NamespaceOf(event.request.job().name());
           return RefuseField(StatusCode::kAlreadyExists, "request_id",
-                             "is {}, which created job {} with other content: repeat a request "
+                             "is {}, which created {} with other content: repeat a request "
                              "unchanged, or give a new request an id of its own",
-                             Shortened(request_id), known->second);
+                             Shortened(request_id),
+                             is_own ? "job " + known->second : "another job");
         }
         ReplyWithJob(state_.jobs.at(known->second), event.call, turn_);
         return OkStatus();
@@ -482,6 +497,7 @@ class Stepper {
       return RefuseField(StatusCode::kInvalidArgument, "name",
                          "is {}, which another job already has", name);
     }
+    TROUPE_RETURN_IF_ERROR(CheckAdmission(state_, name, event.creator, turn_.now));
     std::shared_ptr<const PreparedJob> prepared = event.prepared;
     if (prepared == nullptr) {
       v1::JobSpec stated = event.request.job();
@@ -490,7 +506,10 @@ class Stepper {
     }
     TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, prepared->spec);
     TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
-    Job job = CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, turn_);
+    TROUPE_RETURN_IF_ERROR(CheckConfined(state_.options, spec, plan));
+    Job job =
+        CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, event.creator, turn_);
+    CountSubmission(job.id(), turn_.now, &state_);
     if (!request_id.empty()) {
       const std::string digest = RequestDigest(event.request);
       turn_.effects.writes.PutRequest(request_id, job.id(), digest);

@@ -564,7 +564,7 @@ TEST(Machine, ListsComeInPages) {
   std::vector<std::string> names;
   do {
     v1::ListJobsResponse response;
-    ASSERT_TRUE(ViewJobs(cluster.state(), request, &response).ok());
+    ASSERT_TRUE(ViewJobs(cluster.state(), request, {}, &response).ok());
     for (const v1::Job& job : response.jobs()) names.push_back(job.name());
     request.set_page_token(response.next_page_token());
   } while (!request.page_token().empty());
@@ -572,7 +572,7 @@ TEST(Machine, ListsComeInPages) {
               ElementsAre("jobs/job-9", "jobs/job-8", "jobs/job-7", "jobs/job-6", "jobs/job-5"));
   v1::ListJobsResponse response;
   request.set_page_token("garbage");
-  EXPECT_EQ(ViewJobs(cluster.state(), request, &response).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ViewJobs(cluster.state(), request, {}, &response).code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

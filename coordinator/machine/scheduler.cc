@@ -1,30 +1,53 @@
 #include "coordinator/machine/scheduler.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "coordinator/job/doubts.h"
 #include "coordinator/job/group.h"
+#include "coordinator/job/growth.h"
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/preference.h"
+#include "coordinator/state/quota.h"
+#include "plan/job/job_name.h"
 #include "plan/layout/bucket_origin.h"
 
 namespace troupe {
 namespace {
 
-enum class Placement { kStarted, kWaitsItsTurn, kLacksCapacity, kBackingOff };
+enum class Placement {
+  kStarted,
+  kWaitsItsTurn,
+  kWaitsForQuota,  // until other jobs of its namespace end
+  kLacksCapacity,
+  kBackingOff
+};
+
+// Whether there are quotas of devices.
+bool LimitsDevices(const Turn& turn) {
+  return turn.options.namespaces != nullptr && !turn.options.bugs.ignore_device_quotas;
+}
+
+int64_t DevicesLeftFor(const Job& job, const DeviceUse& use, const Turn& turn) {
+  if (!LimitsDevices(turn)) return kNoDeviceLimit;
+  return DevicesLeft(turn.options.namespaces->FindOf(job.id()), use.OfOthers(job.id()));
+}
 
 // The fleet as one pass over the queue sees it; refreshed after each start.
 struct View {
   ClusterView free;
   ClusterView all;
+  DeviceUse use;
 
-  explicit View(const Fleet& fleet)
-      : free(ListDevices(fleet, true)), all(ListDevices(fleet, false)) {}
+  View(const Turn& turn, const std::map<std::string, Job>& jobs)
+      : free(ListDevices(turn.fleet, true)),
+        all(ListDevices(turn.fleet, false)),
+        use(LimitsDevices(turn) ? DeviceUse(turn.fleet, jobs) : DeviceUse()) {}
   int free_count() const { return static_cast<int>(free.free_devices.size()); }
   int all_count() const { return static_cast<int>(all.free_devices.size()); }
 };
@@ -64,12 +87,15 @@ bool MayShrinkTo(int ranks, const Job& job, const Fleet& fleet) {
          job.spec.fault_tolerance().allow_layout_change() && !HoldsDevices(fleet, job.id());
 }
 
-// Continues on a smaller layout, if the job may and there is one that fits the free devices.
-bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
+// Continues on a smaller layout, if the job may and there is one that fits the free devices, of
+// which it may use `devices_left`.
+bool StartSmaller(Job& job, const ClusterView& free_view, int64_t devices_left, Turn& turn) {
   if (!job.may_shrink && !job.smaller) return false;
   const Planner& planner = turn.options.planner;
+  const int64_t devices =
+      std::min(static_cast<int64_t>(free_view.free_devices.size()), devices_left);
   const std::optional<v1::JobSpec> smaller =
-      planner.smaller_layout(job.spec, static_cast<int>(free_view.free_devices.size()));
+      planner.smaller_layout(job.spec, static_cast<int>(devices));
   if (!smaller) return false;
   const v1::Plan& submitted = SubmittedPlan(job);
   StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &submitted.device_profile());
@@ -98,6 +124,19 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
   return true;
 }
 
+// Handles a job that needs more devices than `devices_left`, the rest of the quota of its
+// namespace.
+Placement WaitForQuota(Job& job, const View& view, int ranks, int64_t devices_left, Turn& turn) {
+  if (!ContinuesFromImages(job) && StartSmaller(job, view.free, devices_left, turn))
+    return Placement::kStarted;
+  const v1::Namespace* const space = FindNamespaceOf(turn.options.namespaces.get(), job.id());
+  job.waiting_free_count = -1;
+  ReportWaiting(job, QuotaWaitText(space, job.id(), ranks, view.use.OfOthers(job.id())), turn);
+  // A job that can never start by the present quota or fleet blocks no other one.
+  return ranks <= DevicesLeft(space, 0) && ranks <= view.all_count() ? Placement::kWaitsForQuota
+                                                                     : Placement::kLacksCapacity;
+}
+
 Placement TryPlace(Job& job, const View& view, Turn& turn) {
   if (job.place_not_before && turn.now < *job.place_not_before) return Placement::kBackingOff;
   const bool from_images = ContinuesFromImages(job);
@@ -108,6 +147,9 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   const Planner& planner = turn.options.planner;
   const v1::Plan& submitted = SubmittedPlan(job);
   const int ranks = submitted.ranks_size();
+  const int64_t devices_left = DevicesLeftFor(job, view.use, turn);
+  const int wanted = from_images ? job.plan.ranks_size() : ranks;  // images have its own layout
+  if (wanted > devices_left) return WaitForQuota(job, view, wanted, devices_left, turn);
   Status shortage;
   if (view.free_count() >= ranks || from_images) {
     if (!from_images && WaitsForItsRanks(job, view.free, ranks, turn))
@@ -122,7 +164,7 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
     }
     shortage = placed.status();
   }
-  if (!from_images && StartSmaller(job, view.free, turn)) return Placement::kStarted;
+  if (!from_images && StartSmaller(job, view.free, devices_left, turn)) return Placement::kStarted;
   // Nothing is missing if the job's former ranks, which are ending, hold what it needs.
   const bool has_enough =
       !from_images && RanksStillEnd(job, turn) &&
@@ -144,20 +186,35 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
 }
 
-// Sets the reason why each job behind `first` waits: it is the turn of `first`.
-void ReportBehind(std::set<QueueKey>::const_iterator first, const std::set<QueueKey>& queue,
-                  std::map<std::string, Job>* jobs, Turn& turn) {
-  const std::string text = fmt::format("waits behind jobs/{}", first->id);
-  for (auto key = std::next(first); key != queue.end(); ++key) {
-    Job& job = jobs->at(key->id);
-    const bool backs_off = job.place_not_before && turn.now < *job.place_not_before;
-    if (backs_off || job.waiting_for == text) continue;
-    job.waiting_free_count = -1;  // its text changes when its turn comes
-    ReportWaiting(job, text, turn);
-  }
+// Sets the reason why `job` waits: it is the turn of the job `first`, whose name the members of
+// another namespace do not learn.
+void ReportBehind(const std::string& first, Job& job, Turn& turn) {
+  const bool is_own =
+      turn.options.namespaces == nullptr || NamespaceOf(first) == NamespaceOf(job.id());
+  std::string text = is_own ? fmt::format("waits behind jobs/{}", first)
+                            : std::string("waits behind a job of another namespace");
+  const bool backs_off = job.place_not_before && turn.now < *job.place_not_before;
+  if (backs_off || job.waiting_for == text) return;
+  job.waiting_free_count = -1;  // its text changes when its turn comes
+  ReportWaiting(job, std::move(text), turn);
 }
 
 }  // namespace
+
+void ConsiderGrowths(const PlacedJobs& placed, const std::set<std::string>& active,
+                     std::map<std::string, Job>* jobs, Turn& turn) {
+  std::optional<DeviceUse> use;
+  for (const std::string& id : active) {
+    Job& job = jobs->at(id);
+    if (!job.smaller) continue;
+    if (!use) use = LimitsDevices(turn) ? DeviceUse(turn.fleet, *jobs) : DeviceUse();
+    const QueueKey own = QueueKeyOf(job);
+    const auto next = placed.wait_for_quota.find(NamespaceOf(id));
+    const bool outranked = (placed.waits_its_turn && *placed.waits_its_turn < own) ||
+                           (next != placed.wait_for_quota.end() && next->second < own);
+    ConsiderGrowth(job, outranked, DevicesLeftFor(job, *use, turn), turn);
+  }
+}
 
 QueueKey QueueKeyOf(const Job& job) {
   return {-int64_t{job.spec.priority()}, job.record.sequence(), job.id()};
@@ -166,18 +223,30 @@ QueueKey QueueKeyOf(const Job& job) {
 PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs,
                            Turn& turn) {
   PlacedJobs placed;
-  View view(turn.fleet);
+  View view(turn, *jobs);
   for (auto key = queue->begin(); key != queue->end();) {
-    switch (TryPlace(jobs->at(key->id), view, turn)) {
+    Job& job = jobs->at(key->id);
+    const auto next = placed.wait_for_quota.find(NamespaceOf(key->id));
+    if (next != placed.wait_for_quota.end()) {
+      ReportBehind(next->second.id, job, turn);
+      ++key;
+      continue;
+    }
+    switch (TryPlace(job, view, turn)) {
       case Placement::kStarted:
         placed.started.push_back(key->id);
         key = queue->erase(key);
-        view = View(turn.fleet);
+        view = View(turn, *jobs);
         break;
       case Placement::kWaitsItsTurn:
         placed.waits_its_turn = *key;
-        ReportBehind(key, *queue, jobs, turn);
+        for (auto behind = std::next(key); behind != queue->end(); ++behind)
+          ReportBehind(key->id, jobs->at(behind->id), turn);
         return placed;
+      case Placement::kWaitsForQuota:
+        placed.wait_for_quota[std::string(NamespaceOf(key->id))] = *key;
+        ++key;
+        break;
       case Placement::kLacksCapacity:
       case Placement::kBackingOff:
         ++key;

@@ -4,6 +4,10 @@
 // were free keeps its place: no job behind it is placed first, so that large jobs do not starve. A
 // job that the fleet could not hold waits for capacity and blocks no other job.
 //
+// The running jobs of a namespace together use no more devices than its quota allows. A job that
+// would exceed the quota waits until others of its namespace end, and the jobs of its namespace
+// behind it wait too. Other namespaces are not concerned.
+//
 // A job is placed on its submitted layout whenever that fits. A recovering job that may change its
 // layout uses the largest smaller layout that fits: after layout_patience (base/time_limits.h), or,
 // if that layout has at least as many ranks as it last ran on, as soon as its former ranks have
@@ -19,6 +23,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,7 +47,14 @@ QueueKey QueueKeyOf(const Job& job);
 struct PlacedJobs {
   std::vector<std::string> started;        // ids
   std::optional<QueueKey> waits_its_turn;  // the job that blocks everything behind it
+  // By namespace: the job that waits for the quota and blocks the jobs of its namespace behind it.
+  std::map<std::string, QueueKey, std::less<>> wait_for_quota;
 };
+
+// Decides for each job of `active` with a smaller layout than submitted when it grows, after
+// `placed`.
+void ConsiderGrowths(const PlacedJobs& placed, const std::set<std::string>& active,
+                     std::map<std::string, Job>* jobs, Turn& turn);
 
 // Starts every job of `queue` that is next in order and can be placed, and removes it from `queue`.
 // REQUIRES: `queue` holds exactly the keys of the waiting jobs.

@@ -70,7 +70,8 @@ void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* sta
   }
 }
 
-v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
+v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker,
+                          const JobFilter& sees) {
   v1::WorkerStatus status;
   status.set_name(worker.name);
   status.set_state(std::string(worker.session != 0 ? worker_state::kReady : worker_state::kLost));
@@ -84,7 +85,7 @@ v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
   std::set<std::string> jobs;
   for (auto lease = state.fleet.leases.lower_bound({worker.name, 0});
        lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
-    jobs.insert(JobName(lease->second.job()));
+    if (!sees || sees(lease->second.job())) jobs.insert(JobName(lease->second.job()));
   }
   for (const std::string& job : jobs) {
     status.add_jobs(job);
@@ -96,7 +97,8 @@ v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
   for (const SetAside& part : blame->second.set_aside) {
     v1::SetAside* const shown = status.add_set_aside();
     if (part.device != kWholeHost) shown->set_device(part.device);
-    shown->set_reason(part.reason);
+    // The reason names jobs.
+    shown->set_reason(sees ? "faults, which operators see" : part.reason);
     shown->set_since_wall_time_ns(part.since_wall_ns);
     shown->set_burn_in_wall_time_ns(part.burn_in_wall_ns);
     shown->set_burning_in(blame->second.burn_in != 0);
@@ -121,9 +123,11 @@ Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest
 }
 
 Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
-                v1::ListJobsResponse* response) {
+                const JobFilter& sees, v1::ListJobsResponse* response) {
   std::vector<const Job*> jobs;
-  for (const auto& [id, job] : state.jobs) jobs.push_back(&job);
+  for (const auto& [id, job] : state.jobs) {
+    if (!sees || sees(id)) jobs.push_back(&job);
+  }
   std::sort(jobs.begin(), jobs.end(),
             [](const Job* a, const Job* b) { return a->record.sequence() < b->record.sequence(); });
   TROUPE_ASSIGN_OR_RETURN(const Page page,
@@ -163,13 +167,13 @@ Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequ
 }
 
 Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
-                   v1::ListWorkersResponse* response) {
+                   const JobFilter& sees, v1::ListWorkersResponse* response) {
   std::vector<const Worker*> workers;
   for (const auto& [name, worker] : state.fleet.workers) workers.push_back(&worker);
   TROUPE_ASSIGN_OR_RETURN(const Page page,
                           PageOf(workers.size(), request.page_size(), request.page_token()));
   for (size_t i = page.begin; i < page.end; ++i)
-    *response->add_workers() = StatusOf(state, *workers[i]);
+    *response->add_workers() = StatusOf(state, *workers[i], sees);
   response->set_next_page_token(page.next_token);
   return OkStatus();
 }

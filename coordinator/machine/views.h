@@ -5,6 +5,9 @@
 #ifndef TROUPE_COORDINATOR_MACHINE_VIEWS_H_
 #define TROUPE_COORDINATOR_MACHINE_VIEWS_H_
 
+#include <functional>
+#include <string>
+
 #include "base/status.h"
 #include "coordinator/machine/coordinator_state.h"
 #include "troupe/v1/service.pb.h"
@@ -15,16 +18,18 @@ Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
                v1::GetJobResponse* response);
 Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest& request,
                    v1::GetJobReceiptResponse* response);
-// In order of creation.
+// Whether the caller may see the job with this id. Empty: every job.
+using JobFilter = std::function<bool(const std::string& id)>;
+// The jobs that `sees` accepts, in order of creation.
 Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
-                v1::ListJobsResponse* response);
+                const JobFilter& sees, v1::ListJobsResponse* response);
 Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsRequest& request,
                        v1::ListCheckpointsResponse* response);
 Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
                       v1::GetCheckpointResponse* response);
-// Ordered by name.
+// Ordered by name, with those of their jobs that `sees` accepts.
 Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
-                   v1::ListWorkersResponse* response);
+                   const JobFilter& sees, v1::ListWorkersResponse* response);
 
 // The part of the state that a plan on this cluster needs.
 struct PlanInputs {

@@ -1,17 +1,18 @@
 #include "coordinator/service/api_service.h"
 
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <variant>
 
+#include "base/clock.h"
 #include "coordinator/job/resume.h"
+#include "coordinator/machine/admission.h"
 #include "coordinator/machine/views.h"
 #include "coordinator/service/call_audit.h"
 #include "coordinator/service/call_reactor.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/grpc_status.h"
+#include "coordinator/service/log_reactor.h"
 #include "coordinator/service/session_service.h"
 #include "coordinator/service/watch_reactor.h"
 #include "plan/job/job_name.h"
@@ -35,13 +36,49 @@ Engine::MakeCall MakeEvent(const Request& request) {
   return [&request](CallId call) { return What(Event{call, request}); };
 }
 
-// Answers with a view of the state. Requests and responses outlive their call's reactor.
+// Whether the caller may use the job with this name or id. If not, the refusal is recorded.
+Status MayUse(const CallGuard* guard, const grpc::CallbackServerContext& context,
+              std::string_view rpc, const std::string& job) {
+  return guard == nullptr ? OkStatus() : guard->CheckJob(GuardedCall(context, rpc), job);
+}
+
+// The jobs that the caller may see.
+JobFilter SeenBy(const CallGuard* guard, const grpc::CallbackServerContext& context,
+                 std::string_view rpc) {
+  return guard == nullptr ? JobFilter() : guard->SeenBy(GuardedCall(context, rpc));
+}
+
+// Whether the caller may use a job of this name with the paths of this spec.
+Status MayUseSpec(const CallGuard* guard, const GuardedCall& call, const std::string& job,
+                  const v1::JobSpec& spec) {
+  return guard == nullptr ? OkStatus() : guard->CheckSpec(call, job, spec);
+}
+
+// Answers with a view of the state, unless `admitted` is an error. Requests and responses outlive
+// their call's reactor.
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* Read(Engine& engine,
+grpc::ServerUnaryReactor* Read(Engine& engine, const Status& admitted,
                                Status (*view)(const CoordinatorState&, const Request&, Response*),
                                const Request* request, Response* response) {
   auto* const reactor = new CallReactor(engine);
-  reactor->Query([=](const CoordinatorState& state) { return view(state, *request, response); });
+  if (admitted.ok()) {
+    reactor->Query([=](const CoordinatorState& state) { return view(state, *request, response); });
+  } else {
+    reactor->FinishWith(admitted);
+  }
+  return reactor;
+}
+
+// The same with a view that shows the jobs that the caller may see.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* ReadSeen(Engine& engine, JobFilter sees,
+                                   Status (*view)(const CoordinatorState&, const Request&,
+                                                  const JobFilter&, Response*),
+                                   const Request* request, Response* response) {
+  auto* const reactor = new CallReactor(engine);
+  reactor->Query([=, sees = std::move(sees)](const CoordinatorState& state) {
+    return view(state, *request, sees, response);
+  });
   return reactor;
 }
 
@@ -55,11 +92,12 @@ Status CheckSize(const Request& request) {
 }
 
 // Checks the size of a call that changes something, and records it. Returns false if it has ended
-// the call with an error instead.
+// the call with an error instead, which `admitted` may be.
 template <typename Request>
-bool AdmitChange(AuditLog* audit, const grpc::CallbackServerContext& context, std::string_view rpc,
-                 const Request& request, const std::string& target, CallReactor* reactor) {
-  Status admitted = CheckSize(request);
+bool AdmitChange(AuditLog* audit, Status admitted, const grpc::CallbackServerContext& context,
+                 std::string_view rpc, const Request& request, const std::string& target,
+                 CallReactor* reactor) {
+  if (admitted.ok()) admitted = CheckSize(request);
   if (admitted.ok()) admitted = RecordChange(audit, context, rpc, target);
   if (!admitted.ok()) reactor->FinishWith(admitted);
   return admitted.ok();
@@ -69,6 +107,7 @@ bool AdmitChange(AuditLog* audit, const grpc::CallbackServerContext& context, st
 struct Creation {
   v1::CreateJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;
+  std::string creator;
 };
 struct Resumption {
   v1::ResumeJobRequest request;
@@ -77,6 +116,7 @@ struct Resumption {
 struct Rebuilding {
   v1::RebuildJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;
+  std::string creator;
 };
 
 // Time limit of a job's data check; ample for a file system that answers.
@@ -99,85 +139,21 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
   });
 }
 
-// Streams log lines as they arrive from the workers.
-class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
+// Admits a stream of the caller about a job. `guard` may be null.
+StatusOr<StreamTicket> AdmitStream(CallGuard* guard, const grpc::CallbackServerContext& context,
+                                   std::string_view rpc, const std::string& job) {
+  if (guard == nullptr) return StreamTicket();
+  const GuardedCall call(context, rpc);
+  TROUPE_RETURN_IF_ERROR(guard->CheckJob(call, job));
+  return guard->OpenStream(call);
+}
+
+// A stream that ends with an error at once.
+template <typename Response>
+class RefusedStream final : public grpc::ServerWriteReactor<Response> {
  public:
-  LogReactor(Engine& engine, const v1::ReadJobLogsRequest& request)
-      : engine_(engine), stream_(std::make_shared<Stream>()) {
-    stream_->reactor = this;
-    const CallId call = engine.ReadLogs(
-        request, [stream = stream_](LogChunk chunk) { stream->Enqueue(std::move(chunk)); });
-    const std::lock_guard lock(stream_->mutex);
-    stream_->call = call;
-  }
-
-  void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }
-
-  void OnCancel() override {
-    CallId call = 0;
-    {
-      const std::lock_guard lock(stream_->mutex);
-      call = stream_->call;
-    }
-    Engine& engine = engine_;
-    stream_->Finish(Cancelled("the reader is gone"));
-    if (call != 0) engine.Abandon(call);
-  }
-
+  explicit RefusedStream(const Status& status) { this->Finish(ToGrpcStatus(status)); }
   void OnDone() override { delete this; }
-
- private:
-  // Outlives the reactor, which must not be used once `finished` is set.
-  struct Stream {
-    std::mutex mutex;
-    LogReactor* reactor = nullptr;
-    CallId call = 0;
-    std::deque<v1::ReadJobLogsResponse> queue;  // the front is being written
-    bool ended = false;
-    bool finished = false;
-    Status end;
-
-    void Enqueue(LogChunk chunk) {
-      const std::lock_guard lock(mutex);
-      if (finished) return;
-      ended = chunk.last;
-      end = chunk.status;
-      if (!chunk.lines.empty()) {
-        v1::ReadJobLogsResponse response;
-        for (std::string& line : chunk.lines) response.add_lines(std::move(line));
-        queue.push_back(std::move(response));
-        if (queue.size() == 1) reactor->StartWrite(&queue.front());
-      }
-      if (queue.empty() && ended) FinishLocked(end);
-    }
-
-    void OnWritten(bool ok) {
-      const std::lock_guard lock(mutex);
-      if (finished) return;
-      queue.pop_front();
-      if (!ok) {
-        FinishLocked(Unavailable("the stream broke"));
-      } else if (!queue.empty()) {
-        reactor->StartWrite(&queue.front());
-      } else if (ended) {
-        FinishLocked(end);
-      }
-    }
-
-    void Finish(const Status& status) {
-      const std::lock_guard lock(mutex);
-      FinishLocked(status);
-    }
-
-    void FinishLocked(const Status& status) {
-      if (finished) return;
-      finished = true;
-      reactor->Finish(ToGrpcStatus(status));
-    }
-  };
-
-  Engine& engine_;
-  const std::shared_ptr<Stream> stream_;
 };
 
 }  // namespace
@@ -186,11 +162,15 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      const v1::CreateJobRequest* request,
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CreateJob", *request,
-                   JobName(request->job().name()), reactor))
+  constexpr char kRpc[] = "/troupe.v1.JobService/CreateJob";
+  const GuardedCall guarded(*context, kRpc);
+  const std::string& name = request->job().name();
+  if (!AdmitChange(audit_, MayUseSpec(guard_, guarded, name, request->job()), *context, kRpc,
+                   *request, JobName(name), reactor))
     return reactor;
   const auto call = std::make_shared<Creation>();
   call->request = *request;
+  call->creator = guarded.user();
   reactor->CallAfter(
       [call, pools = pools_, check_files = check_files_, &looks = limited_looks_](
           const CoordinatorState& state, std::function<void(Status)> done) {
@@ -200,6 +180,12 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         if ((!id.empty() && state.requests.contains(id)) ||
             state.jobs.contains(call->request.job().name())) {
           return done(OkStatus());
+        }
+        // The machine decides; this spares the plan of a job that it would refuse.
+        if (const Status admitted = CheckAdmission(state, call->request.job().name(), call->creator,
+                                                   SystemClock().Now());
+            !admitted.ok()) {
+          return done(admitted);
         }
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
@@ -212,7 +198,7 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         });
       },
       [call](CallId id) {
-        return What(CreateJobCall{id, call->request, call->prepared});
+        return What(CreateJobCall{id, call->request, call->prepared, call->creator});
       },
       FillJob(response));
   return reactor;
@@ -221,26 +207,32 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* JobServiceShell::GetJob(grpc::CallbackServerContext* context,
                                                   const v1::GetJobRequest* request,
                                                   v1::GetJobResponse* response) {
-  return Read(engine_, ViewJob, request, response);
+  return Read(engine_, MayUse(guard_, *context, "/troupe.v1.JobService/GetJob", request->name()),
+              ViewJob, request, response);
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::ListJobs(grpc::CallbackServerContext* context,
                                                     const v1::ListJobsRequest* request,
                                                     v1::ListJobsResponse* response) {
-  return Read(engine_, ViewJobs, request, response);
+  return ReadSeen(engine_, SeenBy(guard_, *context, "/troupe.v1.JobService/ListJobs"), ViewJobs,
+                  request, response);
 }
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceShell::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  return NewWatchReactor(engine_, store_, pools_.history, *request);
+  StatusOr<StreamTicket> ticket =
+      AdmitStream(guard_, *context, "/troupe.v1.JobService/WatchJob", request->name());
+  if (!ticket.ok()) return new RefusedStream<v1::WatchJobResponse>(ticket.status());
+  return NewWatchReactor(engine_, store_, pools_.history, *request, *std::move(ticket));
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext* context,
                                                      const v1::CancelJobRequest* request,
                                                      v1::CancelJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/CancelJob", *request,
-                   JobName(request->name()), reactor))
+  constexpr char kRpc[] = "/troupe.v1.JobService/CancelJob";
+  if (!AdmitChange(audit_, MayUse(guard_, *context, kRpc, request->name()), *context, kRpc,
+                   *request, JobName(request->name()), reactor))
     return reactor;
   reactor->Call(MakeEvent<CancelJobCall>(*request), FillJob(response));
   return reactor;
@@ -250,8 +242,9 @@ grpc::ServerUnaryReactor* JobServiceShell::DeleteJob(grpc::CallbackServerContext
                                                      const v1::DeleteJobRequest* request,
                                                      v1::DeleteJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/DeleteJob", *request,
-                   JobName(request->name()), reactor))
+  constexpr char kRpc[] = "/troupe.v1.JobService/DeleteJob";
+  if (!AdmitChange(audit_, MayUse(guard_, *context, kRpc, request->name()), *context, kRpc,
+                   *request, JobName(request->name()), reactor))
     return reactor;
   reactor->Call(MakeEvent<DeleteJobCall>(*request), FillJob(response));
   return reactor;
@@ -261,14 +254,16 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
                                                      const v1::ResumeJobRequest* request,
                                                      v1::ResumeJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.JobService/ResumeJob", *request,
-                   JobName(request->name()), reactor))
+  constexpr char kRpc[] = "/troupe.v1.JobService/ResumeJob";
+  const GuardedCall guarded(*context, kRpc);
+  if (!AdmitChange(audit_, MayUseSpec(guard_, guarded, request->name(), request->overrides()),
+                   *context, kRpc, *request, JobName(request->name()), reactor))
     return reactor;
   const auto call = std::make_shared<Resumption>();
   call->request = *request;
   reactor->CallAfter(
-      [call, plans = pools_.plans](const CoordinatorState& state,
-                                   std::function<void(Status)> done) {
+      [call, guarded, guard = guard_, plans = pools_.plans](const CoordinatorState& state,
+                                                            std::function<void(Status)> done) {
         const auto job = state.jobs.find(JobId(call->request.name()));
         // The machine reports the error, so nothing is planned.
         if (job == state.jobs.end() ||
@@ -277,10 +272,13 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
         }
         const auto inputs =
             std::make_shared<const ResumeInputs>(InputsOfResume(job->second, call->request));
-        plans.Run([call, inputs, planner = state.options.planner, done](const Status& turn) {
+        plans.Run([call, guarded, guard, inputs, planner = state.options.planner,
+                   done](const Status& turn) {
           if (!turn.ok()) return done(turn);
           call->prepared = std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
-          done(OkStatus());
+          // The roots may have changed since the job was created.
+          const auto& spec = call->prepared->spec;
+          done(spec.ok() ? MayUseSpec(guard, guarded, call->request.name(), *spec) : OkStatus());
         });
       },
       [call](CallId id) {
@@ -292,19 +290,30 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
     grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) {
-  return new LogReactor(engine_, *request);
+  StatusOr<StreamTicket> ticket =
+      AdmitStream(guard_, *context, "/troupe.v1.JobService/ReadJobLogs", request->name());
+  if (!ticket.ok()) return new RefusedStream<v1::ReadJobLogsResponse>(ticket.status());
+  return NewLogReactor(engine_, *request, *std::move(ticket));
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(grpc::CallbackServerContext* context,
                                                          const v1::GetJobReceiptRequest* request,
                                                          v1::GetJobReceiptResponse* response) {
-  return Read(engine_, ViewReceipt, request, response);
+  return Read(engine_,
+              MayUse(guard_, *context, "/troupe.v1.JobService/GetJobReceipt", request->name()),
+              ViewReceipt, request, response);
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::TraceJob(grpc::CallbackServerContext* context,
                                                     const v1::TraceJobRequest* request,
                                                     v1::TraceJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  const Status admitted =
+      MayUse(guard_, *context, "/troupe.v1.JobService/TraceJob", request->name());
+  if (!admitted.ok()) {
+    reactor->FinishWith(admitted);
+    return reactor;
+  }
   reactor->Call(MakeEvent<TraceJobCall>(*request), [response](Reply& reply) {
     *response = std::move(std::get<v1::TraceJobResponse>(reply.value));
     return OkStatus();
@@ -316,6 +325,15 @@ grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext*
                                                     const v1::PlanJobRequest* request,
                                                     v1::PlanJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  // A plan needs no name, and opens no file.
+  const Status admitted =
+      request->job().name().empty()
+          ? OkStatus()
+          : MayUse(guard_, *context, "/troupe.v1.PlanService/PlanJob", request->job().name());
+  if (!admitted.ok()) {
+    reactor->FinishWith(admitted);
+    return reactor;
+  }
   // Copies the request, which is destroyed once the call has ended.
   reactor->QueryThen([plans = plans_, owned = *request, response](
                          const CoordinatorState& state, const CallReactor::Ended& ended,
@@ -336,20 +354,27 @@ grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* CheckpointServiceShell::ListCheckpoints(
     grpc::CallbackServerContext* context, const v1::ListCheckpointsRequest* request,
     v1::ListCheckpointsResponse* response) {
-  return Read(engine_, ViewCheckpoints, request, response);
+  return Read(
+      engine_,
+      MayUse(guard_, *context, "/troupe.v1.CheckpointService/ListCheckpoints", request->job()),
+      ViewCheckpoints, request, response);
 }
 
 grpc::ServerUnaryReactor* CheckpointServiceShell::GetCheckpoint(
     grpc::CallbackServerContext* context, const v1::GetCheckpointRequest* request,
     v1::GetCheckpointResponse* response) {
-  return Read(engine_, ViewCheckpoint, request, response);
+  return Read(
+      engine_,
+      MayUse(guard_, *context, "/troupe.v1.CheckpointService/GetCheckpoint", request->job()),
+      ViewCheckpoint, request, response);
 }
 
 grpc::ServerUnaryReactor* CheckpointServiceShell::CreateCheckpoint(
     grpc::CallbackServerContext* context, const v1::CreateCheckpointRequest* request,
     v1::CreateCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/CreateCheckpoint", *request,
+  constexpr char kRpc[] = "/troupe.v1.CheckpointService/CreateCheckpoint";
+  if (!AdmitChange(audit_, MayUse(guard_, *context, kRpc, request->job()), *context, kRpc, *request,
                    JobName(request->job()), reactor))
     return reactor;
   reactor->Call(MakeEvent<CreateCheckpointCall>(*request), [response](Reply& reply) {
@@ -363,7 +388,8 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::PinCheckpoint(
     grpc::CallbackServerContext* context, const v1::PinCheckpointRequest* request,
     v1::PinCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/PinCheckpoint", *request,
+  constexpr char kRpc[] = "/troupe.v1.CheckpointService/PinCheckpoint";
+  if (!AdmitChange(audit_, MayUse(guard_, *context, kRpc, request->job()), *context, kRpc, *request,
                    JobName(request->job()), reactor))
     return reactor;
   reactor->Call(MakeEvent<PinCheckpointCall>(*request), [response](Reply& reply) {
@@ -377,8 +403,9 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::LiftQuarantine(
     grpc::CallbackServerContext* context, const v1::LiftQuarantineRequest* request,
     v1::LiftQuarantineResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/LiftQuarantine", *request,
-                   request->path(), reactor))
+  // Operators only, who may use every job.
+  if (!AdmitChange(audit_, OkStatus(), *context, "/troupe.v1.CheckpointService/LiftQuarantine",
+                   *request, request->path(), reactor))
     return reactor;
   reactor->Call(MakeEvent<LiftQuarantineCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
@@ -391,11 +418,15 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
                                                              const v1::RebuildJobRequest* request,
                                                              v1::RebuildJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  if (!AdmitChange(audit_, *context, "/troupe.v1.CheckpointService/RebuildJob", *request,
-                   JobName(request->job().name()), reactor))
+  constexpr char kRpc[] = "/troupe.v1.CheckpointService/RebuildJob";
+  const GuardedCall guarded(*context, kRpc);
+  const Status confined = guard_ == nullptr ? OkStatus() : guard_->CheckRebuild(guarded, *request);
+  if (!AdmitChange(audit_, confined, *context, kRpc, *request, JobName(request->job().name()),
+                   reactor))
     return reactor;
   const auto call = std::make_shared<Rebuilding>();
   call->request = *request;
+  call->creator = guarded.user();
   reactor->CallAfter(
       [call, plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
         // The machine refuses a name that is taken.
@@ -408,7 +439,7 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
         });
       },
       [call](CallId id) {
-        return What(RebuildJobCall{id, call->request, call->prepared});
+        return What(RebuildJobCall{id, call->request, call->prepared, call->creator});
       },
       FillJob(response));
   return reactor;
@@ -417,7 +448,8 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
 grpc::ServerUnaryReactor* ClusterServiceShell::ListWorkers(grpc::CallbackServerContext* context,
                                                            const v1::ListWorkersRequest* request,
                                                            v1::ListWorkersResponse* response) {
-  return Read(engine_, ViewWorkers, request, response);
+  return ReadSeen(engine_, SeenBy(guard_, *context, "/troupe.v1.ClusterService/ListWorkers"),
+                  ViewWorkers, request, response);
 }
 
 }  // namespace troupe

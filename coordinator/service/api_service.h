@@ -12,24 +12,28 @@
 #include "base/store/store.h"
 #include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/call_guard.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/service_pools.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
 
-// All services are thread-safe. `engine`, `store` and `audit` must outlive them and their calls.
-// Calls that change something are recorded in `audit`, unless it is null.
+// All services are thread-safe. `engine`, `store`, `audit` and `guard` must outlive them and their
+// calls. Calls that change something are recorded in `audit`, unless it is null. A null `guard`
+// refuses nothing.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
   // `check_files` is called for each new job, on a thread on which it may block.
   JobServiceShell(Engine& engine, const Store& store, ServicePools pools,
-                  CheckFiles check_files = CheckJobFiles, AuditLog* audit = nullptr)
+                  CheckFiles check_files = CheckJobFiles, AuditLog* audit = nullptr,
+                  CallGuard* guard = nullptr)
       : engine_(engine),
         store_(store),
         pools_(std::move(pools)),
         check_files_(std::move(check_files)),
-        audit_(audit) {}
+        audit_(audit),
+        guard_(guard) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -66,13 +70,15 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   const ServicePools pools_;
   const CheckFiles check_files_;
   AuditLog* const audit_;
+  CallGuard* const guard_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {
  public:
-  PlanServiceShell(Engine& engine, WorkPool plans) : engine_(engine), plans_(std::move(plans)) {}
+  PlanServiceShell(Engine& engine, WorkPool plans, const CallGuard* guard = nullptr)
+      : engine_(engine), plans_(std::move(plans)), guard_(guard) {}
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
                                     const v1::PlanJobRequest* request,
                                     v1::PlanJobResponse* response) override;
@@ -80,12 +86,14 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
  private:
   Engine& engine_;
   const WorkPool plans_;
+  const CallGuard* const guard_;
 };
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  CheckpointServiceShell(Engine& engine, WorkPool plans, AuditLog* audit = nullptr)
-      : engine_(engine), plans_(std::move(plans)), audit_(audit) {}
+  CheckpointServiceShell(Engine& engine, WorkPool plans, AuditLog* audit = nullptr,
+                         const CallGuard* guard = nullptr)
+      : engine_(engine), plans_(std::move(plans)), audit_(audit), guard_(guard) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
@@ -109,17 +117,20 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
   Engine& engine_;
   const WorkPool plans_;
   AuditLog* const audit_;
+  const CallGuard* const guard_;
 };
 
 class ClusterServiceShell final : public v1::ClusterService::CallbackService {
  public:
-  explicit ClusterServiceShell(Engine& engine) : engine_(engine) {}
+  explicit ClusterServiceShell(Engine& engine, const CallGuard* guard = nullptr)
+      : engine_(engine), guard_(guard) {}
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
                                         const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;
 
  private:
   Engine& engine_;
+  const CallGuard* const guard_;
 };
 
 }  // namespace troupe

@@ -28,6 +28,7 @@
 #include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
+#include "coordinator/service/call_guard.h"
 #include "coordinator/service/connection_acceptor.h"
 #include "coordinator/service/insecure_notice.h"
 #include "coordinator/service/measure.h"
@@ -119,6 +120,8 @@ struct Server::Parts {
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<CallGuard> guard;
+  std::unique_ptr<NamespacesWatch> namespaces;  // changes those of engine and guard
   std::unique_ptr<JobServiceShell> jobs;
   std::unique_ptr<PlanServiceShell> plans;
   std::unique_ptr<CheckpointServiceShell> checkpoints;
@@ -139,6 +142,7 @@ struct Server::Parts {
   ~Parts() { Stop(); }
 
   void Stop() {
+    namespaces.reset();
     if (grpc == nullptr) return;
     actors->Stop(self_call, OkStatus()).IgnoreError();  // it may have ended
     acceptor->Stop();
@@ -182,11 +186,25 @@ struct Server::Parts {
     engine.machine.limits = limits;
     engine.machine.planner = options.planner;
     engine.machine.keep_ended = options.keep_ended;
+    engine.machine.most_user_jobs = options.most_user_jobs;
+    if (options.namespaces) engine.machine.namespaces = options.namespaces->namespaces;
     std::error_code unknown;
     const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
     if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
     engine.machine.checkpoint_folder = (catalog / "checkpoints").lexically_normal().string();
     return Engine::Start(std::move(engine));
+  }
+
+  void StartNamespaces(const ServerOptions& options) {
+    guard =
+        std::make_unique<CallGuard>(options.namespaces ? options.namespaces->namespaces : nullptr,
+                                    options.most_user_streams, audit.get());
+    if (!options.namespaces) return;
+    namespaces = std::make_unique<NamespacesWatch>(
+        *options.namespaces, [this](const std::shared_ptr<const Namespaces>& changed) {
+          guard->SetNamespaces(changed);
+          engine->SetNamespaces(changed);
+        });
   }
 
   // Makes the credentials of connections: with TLS, they check every call.
@@ -264,13 +282,15 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   if (options.blame_half_life_seconds)
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
   TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
+  parts->StartNamespaces(options);
   Engine& running = *parts->engine;
+  CallGuard* const guard = parts->guard.get();
   parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools, CheckJobFiles,
-                                                  parts->audit.get());
-  parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans);
+                                                  parts->audit.get(), guard);
+  parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans, guard);
   parts->checkpoints =
-      std::make_unique<CheckpointServiceShell>(running, pools.plans, parts->audit.get());
-  parts->cluster = std::make_unique<ClusterServiceShell>(running);
+      std::make_unique<CheckpointServiceShell>(running, pools.plans, parts->audit.get(), guard);
+  parts->cluster = std::make_unique<ClusterServiceShell>(running, guard);
   parts->sessions =
       std::make_unique<SessionService>(running, kMostWaitingMessages, parts->audit.get());
   TROUPE_RETURN_IF_ERROR(parts->MakeEnrollment(options, pools.enrollment));

@@ -10,6 +10,7 @@
 #include "base/security/tls_files.h"
 #include "base/status.h"
 #include "coordinator/service/enrollment_service.h"
+#include "coordinator/service/namespaces_watch.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/planner.h"
 
@@ -28,6 +29,9 @@ struct ServerOptions {
   std::optional<TlsFiles> tls;
   // With it, the coordinator signs certificates of workers. REQUIRES: `tls` is set.
   std::optional<EnrollmentOptions> enrollment;
+  std::optional<NamespacesFile> namespaces;  // absent: there are none
+  int most_user_jobs = 1000;                 // that have not ended, of one identity
+  int most_user_streams = 64;                // open at a time, of one identity
   bool insecure = false;        // the user insists on listening off the loopback without TLS
   int descriptor_limit = 1024;  // this process's limit: bounds the connections
   Planner planner = MakePlanner();

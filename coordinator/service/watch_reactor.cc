@@ -35,8 +35,9 @@ v1::WatchJobResponse ResponseOf(v1::JobEvent event) {
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
  public:
   WatchReactor(Engine& engine, const Store& store, const WorkPool& history,
-               const v1::WatchJobRequest& request)
-      : stream_(std::make_shared<Stream>(*this, store, history, request)) {
+               const v1::WatchJobRequest& request, StreamTicket ticket)
+      : ticket_(std::move(ticket)),
+        stream_(std::make_shared<Stream>(*this, store, history, request)) {
     engine.Watch(stream_->job(), stream_);
   }
 
@@ -228,15 +229,17 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     std::deque<v1::WatchJobResponse> live_;
   };
 
+  const StreamTicket ticket_;
   const std::shared_ptr<Stream> stream_;
 };
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
-    Engine& engine, const Store& store, const WorkPool& history,
-    const v1::WatchJobRequest& request) {
-  return new WatchReactor(engine, store, history, request);
+grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(Engine& engine, const Store& store,
+                                                                const WorkPool& history,
+                                                                const v1::WatchJobRequest& request,
+                                                                StreamTicket ticket) {
+  return new WatchReactor(engine, store, history, request, std::move(ticket));
 }
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include "actor/work_pool.h"
 #include "base/store/store.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/user_streams.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -17,10 +18,11 @@ namespace troupe {
 //
 // The first part of the history is read on `history`. The others are read by the thread of gRPC
 // that has written the former part: gRPC's flow control bounds these reads to one for each stream,
-// and an actor would only add a hop. `engine` and `store` outlive the stream.
+// and an actor would only add a hop. `engine` and `store` outlive the stream, which keeps `ticket`.
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(Engine& engine, const Store& store,
                                                                 const WorkPool& history,
-                                                                const v1::WatchJobRequest& request);
+                                                                const v1::WatchJobRequest& request,
+                                                                StreamTicket ticket = {});
 
 }  // namespace troupe
 

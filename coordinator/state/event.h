@@ -23,6 +23,7 @@
 
 namespace troupe {
 
+class Namespaces;
 struct PreparedResume;
 
 // One stream of a worker; never 0, never reused within a coordinator's life.
@@ -46,6 +47,7 @@ struct CreateJobCall {
   // The request's job, prepared with its checkpoint folder filled in; null: the machine prepares
   // it.
   std::shared_ptr<const PreparedJob> prepared;
+  std::string creator;  // the caller's identity; empty: not known
 };
 // Answered once it is durable that the job is CANCELLED or has ended otherwise.
 struct CancelJobCall {
@@ -82,6 +84,7 @@ struct RebuildJobCall {
   CallId call = 0;
   v1::RebuildJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;  // the request's job; null: the machine prepares it
+  std::string creator;                          // the caller's identity; empty: not known
 };
 // Answered by LogChunks.
 struct ReadLogsCall {
@@ -93,6 +96,10 @@ struct TraceJobCall {
   CallId call = 0;
   v1::TraceJobRequest request;
 };
+// The file of namespaces has changed.
+struct NamespacesChanged {
+  std::shared_ptr<const Namespaces> namespaces;
+};
 // The caller went away or its deadline passed; the request itself remains in effect.
 struct CallAbandoned {
   CallId call = 0;
@@ -103,7 +110,7 @@ struct Event {
   int64_t wall_ns = 0;  // for records only
   std::variant<Tick, WorkerReported, SessionClosed, CreateJobCall, CancelJobCall, DeleteJobCall,
                ResumeJobCall, CreateCheckpointCall, PinCheckpointCall, LiftQuarantineCall,
-               RebuildJobCall, ReadLogsCall, TraceJobCall, CallAbandoned>
+               RebuildJobCall, ReadLogsCall, TraceJobCall, NamespacesChanged, CallAbandoned>
       what;
 };
 

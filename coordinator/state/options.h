@@ -2,10 +2,13 @@
 #ifndef TROUPE_COORDINATOR_STATE_OPTIONS_H_
 #define TROUPE_COORDINATOR_STATE_OPTIONS_H_
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/keep_ended.h"
 #include "base/time_limits.h"
+#include "coordinator/state/namespaces.h"
 #include "coordinator/state/planner.h"
 
 namespace troupe {
@@ -25,6 +28,7 @@ struct KnownBugs {
   // Messages of older group epochs are accepted as messages of the current one.
   bool accept_stale_epochs = false;
   bool accept_unasked_answers = false;  // any worker may report a commit as damaged or deleted
+  bool ignore_device_quotas = false;    // jobs start although their namespace has no devices left
 };
 
 struct CoordinatorOptions {
@@ -32,12 +36,14 @@ struct CoordinatorOptions {
   // Default checkpoint.folder of a job that states none, absolute; empty: such jobs have no folder.
   std::string checkpoint_folder;
   Planner planner;
-  KeepEnded keep_ended;  // by default all
+  KeepEnded keep_ended;                          // by default all
+  std::shared_ptr<const Namespaces> namespaces;  // null: there are none, and no quotas
+  int64_t most_user_jobs = 1000;                 // that have not ended, of one identity
   KnownBugs bugs;
 };
 
-// Sets the coordinator's folder in a spec that does not state checkpoint.folder; "" counts as
-// stated.
+// Sets the root of checkpoints of the job's namespace, else the coordinator's folder, in a spec
+// that does not state checkpoint.folder; "" counts as stated.
 void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec);
 
 }  // namespace troupe

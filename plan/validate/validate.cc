@@ -9,6 +9,7 @@
 #include "model/program/op.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"
+#include "plan/job/job_name.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/violation.h"
 #include "plan/validate/reshard.h"
@@ -22,7 +23,6 @@ namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 24;  // the limit of a product of sizes
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
-constexpr size_t kMaxNameLength = 64;
 
 class Validator {
  public:
@@ -53,16 +53,10 @@ class Validator {
       if (purpose_ == JobPurpose::kTrain) violations_.Add("name", "is required");
       return;
     }
-    const auto alphanumeric = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    };
-    bool good =
-        name.size() <= kMaxNameLength && alphanumeric(name.front()) && alphanumeric(name.back());
-    for (char c : name) good = good && (alphanumeric(c) || c == '-');
-    if (!good) {
+    if (!IsJobId(name)) {
       violations_.Add("name",
-                      "is \"{}\", which does not match [a-z0-9]([a-z0-9-]{{0,62}}[a-z0-9])?",
-                      name.substr(0, 100));
+                      "is \"{}\", which does not match {}, alone or twice with a dot between",
+                      name.substr(0, 100), kNamePattern);
     }
   }
 

@@ -90,6 +90,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"name=-a", "name", "does not match"},
           {"name=", "name", ""},
           {"name=../x", "name", "does not match"},
+          {"name=a.b.c", "name", "does not match"},
           {"model.preset=llama-9b", "model.preset", "not one of tiny"},
           {"model.pattern=AZ", "model.pattern", "'Z' at position 2"},
           {"model.pattern=(AM)x2", "model.pattern", "block M"},

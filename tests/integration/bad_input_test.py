@@ -171,6 +171,25 @@ class BadJobs(ClusterCase):
         code, _, err = run("list", "--coordinator", "127.0.0.1:1")
         self.assertEqual(code, 3, err)
 
+    def test_a_file_of_namespaces_that_is_missing_or_invalid_prevents_the_start(self):
+        path = self.cluster.home / "namespaces.yaml"
+        head = "namespaces: [{name: lab, "
+        for text, error in ((None, str(path)), ("", "namespaces is required"),
+                            (head + "quota: {devices: 0}}]",
+                             "quota.devices is 0; it must be at least 1; leave the key out"),
+                            (head + "members: [admin/ann]}]", '"admin/ann"'),
+                            (head + "roots: {data: data}}]", "not an absolute path"),
+                            (head, f"{path}:1")):
+            with self.subTest(text):
+                path.unlink(missing_ok=True)
+                if text is not None:
+                    path.write_text(text)
+                done = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0",
+                                       "--data-dir", "/proc/x", "--namespaces", path],
+                                      capture_output=True, text=True, timeout=30)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(error, done.stderr)
+
     def test_a_file_or_folder_that_is_missing_is_bad_input(self):
         lacking = "/no/such/place"
         for arguments in (["plan", lacking], ["plan", self.job, "--profile", lacking],

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <vector>
 
 #include "base/check.h"
 #include "coordinator/history/event_history.h"
+#include "coordinator/state/namespaces.h"
+#include "plan/job/job_name.h"
 
 namespace troupe::simulation {
 namespace {
@@ -476,6 +479,26 @@ void CatalogObserver::Observe(const CoordinatorState& state) {
   world_.truth.Check(state.fleet.sessions.size() <= state.fleet.workers.size(), 15,
                      fmt::format("{} sessions of {} workers", state.fleet.sessions.size(),
                                  state.fleet.workers.size()));
+  if (state.options.namespaces != nullptr) CheckQuotas(state);
+}
+
+void CatalogObserver::CheckQuotas(const CoordinatorState& state) {
+  std::map<std::string, int64_t, std::less<>> used;  // by namespace
+  for (const auto& [key, lease] : state.fleet.leases) {
+    const auto job = state.jobs.find(lease.job());
+    const bool runs = job != state.jobs.end() && job->second.group &&
+                      job->second.group->epoch == lease.group_epoch();
+    if (runs) ++used[std::string(NamespaceOf(lease.job()))];
+  }
+  for (const auto& [name, devices] : used) {
+    const v1::Namespace* const space = state.options.namespaces->Find(name);
+    world_.truth.Check(space != nullptr && devices <= space->quota().devices(), kDeviceQuota,
+                       fmt::format("the jobs of {} use {} devices", name, devices));
+  }
+  for (const QueueKey& key : state.queue) {
+    if (state.jobs.at(key.id).waiting_for.find("quota.devices") != std::string::npos)
+      quota_waiters_.insert(key.id);
+  }
 }
 
 void CatalogObserver::SubmitAcknowledged(const std::string& request_id, const std::string& job) {

@@ -79,6 +79,8 @@ class CatalogObserver {
   // Commits of jobs that were deleted without their checkpoints.
   const std::vector<v1::CheckpointRecord>& kept_commits() const { return kept_commits_; }
   uint64_t resumed() const { return resumed_; }
+  // Number of jobs that waited for the quota of their namespace.
+  uint64_t quota_waits() const { return quota_waiters_.size(); }
   uint64_t history_rows() const { return history_rows_; }
   // The newest commit of the job that is not quarantined; null if there is none.
   const v1::CheckpointRecord* Head(const std::string& job) const;
@@ -110,6 +112,7 @@ class CatalogObserver {
   void CheckCommit(const std::string& key, const v1::CheckpointRecord& record);
   void OnDeletion(const std::string& key, const v1::CheckpointRecord& record, bool was_pinned);
   void OnLease(const std::string& key, const std::optional<std::string>& value);
+  void CheckQuotas(const CoordinatorState& state);
   // Whether the commit was found whole when it was read back, and any damage since is the run's,
   // which no process can know.
   bool IsWhole(const v1::CheckpointRecord& commit) const;
@@ -156,6 +159,7 @@ class CatalogObserver {
   uint64_t history_rows_ = 0;
   uint64_t images_ = 0;
   uint64_t resumed_ = 0;
+  std::set<std::string> quota_waiters_;
 };
 
 }  // namespace troupe::simulation

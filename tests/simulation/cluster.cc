@@ -125,6 +125,7 @@ class Cluster {
       options.limits = world_.limits;
       options.planner = MakeSimulatedPlanner();
       options.keep_ended = mix_.keep_ended;
+      if (mix_.quotas) options.namespaces = QuotaFor(load_);
       options.bugs = options_.machine_bugs;
       const Address watchers = node.Spawn("watchers", std::make_unique<WatchFanout>());
       node.Spawn(
@@ -230,6 +231,7 @@ class Cluster {
     result.hung_saves = world_.hung_saves;
     result.waiting_saves = world_.waiting_saves;
     result.images = catalog_.images();
+    result.quota_waits = catalog_.quota_waits();
     for (const NodeId worker : workers_) result.left += !system_.IsUp(worker);
     for (const auto& [id, job] : catalog_.jobs()) result.restarts += job.restarts();
     if (!result.ok()) result.story = Story(result);

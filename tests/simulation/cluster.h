@@ -59,6 +59,7 @@ struct ClusterResult {
   uint64_t hung_saves = 0;            // saves that blocked
   uint64_t waiting_saves = 0;         // saves that waited for an earlier one of the same rank
   uint64_t images = 0;                // jobs that fell back to images of their ranks' states
+  uint64_t quota_waits = 0;           // jobs that waited for the quota of their namespace
   std::vector<Violation> violations;
   std::vector<std::string> faults;
   std::string story;  // jobs, violations, faults and the last events, for debugging

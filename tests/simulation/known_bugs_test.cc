@@ -143,6 +143,13 @@ TEST(KnownBugs, ADeletedImageThatAJobNeedsIsCaught) {
   EXPECT_EQ(caught.invariant, kNeededImage) << caught.what;
 }
 
+TEST(KnownBugs, AQuotaOfDevicesThatIsIgnoredIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("quotas"), .machine_bugs = {.ignore_device_quotas = true}});
+  EXPECT_GE(caught.seeds, 2);
+  EXPECT_EQ(caught.invariant, kDeviceQuota) << caught.what;
+}
+
 TEST(KnownBugs, ABlameForAWriteThatOnlyWaitedItsTurnIsCaught) {
   const Caught caught =
       Catch({.mix = MixOf("slow-saves"), .machine_bugs = {.blame_writers_in_turn = true}});

@@ -121,6 +121,8 @@ std::optional<Mix> MixOf(std::string_view trait) {
     mix.altered_requests = true;
   } else if (trait == "deletions") {
     mix.deletions = true;
+  } else if (trait == "quotas") {
+    mix.quotas = true;
   } else if (trait == "few-ended-kept") {
     mix.keep_ended.count = 1;
   } else {
@@ -149,6 +151,7 @@ std::string Mix::Text() const {
   also(corruption, "corruption");
   also(altered_requests, "altered requests");
   also(deletions, "deletions");
+  also(quotas, "quotas");
   if (keep_ended.count) text += fmt::format(", {} ended jobs kept", *keep_ended.count);
   return text;
 }

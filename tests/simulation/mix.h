@@ -49,6 +49,7 @@ struct Mix {
   bool catalog_loss = false;       // the coordinator's disk is lost once
   bool altered_requests = false;   // some request ids are reused with another job
   bool deletions = false;          // some jobs are deleted as soon as they have ended
+  bool quotas = false;             // the jobs may not use all devices that they ask for at a time
   KeepEnded keep_ended;            // setting of the coordinator
 
   // Returns "64 workers, 2 bad hosts, …", for the story.

@@ -99,6 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TraitCase{"small-budgets", &ClusterResult::saved_by_budget},
                     TraitCase{"altered-requests", &ClusterResult::refused_alterations},
                     TraitCase{"deletions", &ClusterResult::deleted_jobs},
+                    TraitCase{"quotas", &ClusterResult::quota_waits},
                     TraitCase{"few-ended-kept", &ClusterResult::deleted_jobs},
                     TraitCase{"leavers", &ClusterResult::left},
                     TraitCase{"clocks", &ClusterResult::clocks_set_back}),

@@ -52,6 +52,8 @@ enum Invariant : int {
   kBlamedWait = 37,
   // An image from which a job would continue stays on its worker.
   kNeededImage = 38,
+  // The running jobs of a namespace use no more devices than its quota allows.
+  kDeviceQuota = 39,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.

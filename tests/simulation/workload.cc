@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actor/sim/random.h"
+#include "base/check.h"
 #include "tests/simulation/truth.h"
 #include "troupe/v1/service.pb.h"
 
@@ -199,6 +200,24 @@ Workload DrawWorkload(uint64_t seed, const Mix& mix) {
   const int jobs = 2 + static_cast<int>(random.Below(mix.workers < 20 ? 2 : 4));
   for (int i = 0; i < jobs; ++i) JobDraw(seed, i, mix, random, load).Draw();
   return load;
+}
+
+std::shared_ptr<const Namespaces> QuotaFor(const Workload& load) {
+  int64_t all = 0;
+  int64_t largest = 0;
+  for (const v1::JobSpec& spec : load.specs) {
+    const v1::ParallelismSpec& axes = spec.parallelism();
+    const int64_t ranks = axes.pipeline_parallel_degree() * axes.tensor_parallel_degree() *
+                          axes.data_parallel_replicate_degree();
+    all += ranks;
+    largest = std::max(largest, ranks);
+  }
+  const auto namespaces =
+      Namespaces::Parse(fmt::format("namespaces: [{{name: default, quota: {{devices: {}}}}}]",
+                                    std::max(largest, all * 2 / 3)),
+                        "quota");
+  TROUPE_CHECK_OK(namespaces.status());
+  return *namespaces;
 }
 
 }  // namespace troupe::simulation

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "coordinator/state/namespaces.h"
 #include "tests/simulation/client_process.h"
 #include "tests/simulation/mix.h"
 #include "tests/simulation/world.h"
@@ -39,6 +41,9 @@ Workload DrawWorkload(uint64_t seed, const Mix& mix);
 // The cluster's time limits, with shorter ones for rare conditions: with the product's limits a run
 // would consist mostly of heartbeats.
 TimeLimits LimitsFor(double detection_seconds);
+
+// A quota of devices that suffices for each job, but not for all of them together.
+std::shared_ptr<const Namespaces> QuotaFor(const Workload& load);
 
 inline bool HasFolder(const v1::JobSpec& spec) { return !spec.checkpoint().folder().empty(); }
 inline bool HasPrivateFolder(const v1::JobSpec& spec) {

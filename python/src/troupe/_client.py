@@ -95,8 +95,8 @@ class Client:
     seconds after which a call is given up, with its repetitions: calls that have the same effect
     when they are repeated are repeated while the coordinator cannot be reached.
 
-    Jobs are named "x" or "jobs/x". All methods raise subclasses of TroupeError. Thread-safe; a
-    process that forks makes its own client in the child.
+    Jobs are named "x" or "jobs/x"; "lab.x" is a job of the namespace "lab". All methods raise
+    subclasses of TroupeError. Thread-safe; a process that forks makes its own client in the child.
     """
 
     def __init__(self, address: Optional[str] = None,

@@ -1,0 +1,102 @@
+#include "coordinator/service/log_reactor.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "coordinator/service/grpc_status.h"
+
+namespace troupe {
+namespace {
+
+class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
+ public:
+  LogReactor(Engine& engine, const v1::ReadJobLogsRequest& request, StreamTicket ticket)
+      : engine_(engine), ticket_(std::move(ticket)), stream_(std::make_shared<Stream>()) {
+    stream_->reactor = this;
+    const CallId call = engine.ReadLogs(
+        request, [stream = stream_](LogChunk chunk) { stream->Enqueue(std::move(chunk)); });
+    const std::lock_guard lock(stream_->mutex);
+    stream_->call = call;
+  }
+
+  void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }
+
+  void OnCancel() override {
+    CallId call = 0;
+    {
+      const std::lock_guard lock(stream_->mutex);
+      call = stream_->call;
+    }
+    Engine& engine = engine_;
+    stream_->Finish(Cancelled("the reader is gone"));
+    if (call != 0) engine.Abandon(call);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  // Outlives the reactor, which must not be used once `finished` is set.
+  struct Stream {
+    std::mutex mutex;
+    LogReactor* reactor = nullptr;
+    CallId call = 0;
+    std::deque<v1::ReadJobLogsResponse> queue;  // the front is being written
+    bool ended = false;
+    bool finished = false;
+    Status end;
+
+    void Enqueue(LogChunk chunk) {
+      const std::lock_guard lock(mutex);
+      if (finished) return;
+      ended = chunk.last;
+      end = chunk.status;
+      if (!chunk.lines.empty()) {
+        v1::ReadJobLogsResponse response;
+        for (std::string& line : chunk.lines) response.add_lines(std::move(line));
+        queue.push_back(std::move(response));
+        if (queue.size() == 1) reactor->StartWrite(&queue.front());
+      }
+      if (queue.empty() && ended) FinishLocked(end);
+    }
+
+    void OnWritten(bool ok) {
+      const std::lock_guard lock(mutex);
+      if (finished) return;
+      queue.pop_front();
+      if (!ok) {
+        FinishLocked(Unavailable("the stream broke"));
+      } else if (!queue.empty()) {
+        reactor->StartWrite(&queue.front());
+      } else if (ended) {
+        FinishLocked(end);
+      }
+    }
+
+    void Finish(const Status& status) {
+      const std::lock_guard lock(mutex);
+      FinishLocked(status);
+    }
+
+    void FinishLocked(const Status& status) {
+      if (finished) return;
+      finished = true;
+      reactor->Finish(ToGrpcStatus(status));
+    }
+  };
+
+  Engine& engine_;
+  const StreamTicket ticket_;
+  const std::shared_ptr<Stream> stream_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
+    Engine& engine, const v1::ReadJobLogsRequest& request, StreamTicket ticket) {
+  return new LogReactor(engine, request, std::move(ticket));
+}
+
+}  // namespace troupe

@@ -1,0 +1,19 @@
+// One ReadJobLogs stream: log lines as they arrive from the workers.
+#ifndef TROUPE_COORDINATOR_SERVICE_LOG_REACTOR_H_
+#define TROUPE_COORDINATOR_SERVICE_LOG_REACTOR_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "coordinator/engine/engine.h"
+#include "coordinator/service/user_streams.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+// Creates a reactor that deletes itself. `engine` outlives the stream, which keeps `ticket`.
+grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
+    Engine& engine, const v1::ReadJobLogsRequest& request, StreamTicket ticket);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SERVICE_LOG_REACTOR_H_
