@@ -165,4 +165,6 @@ StatusOr<PlaceInDirectory> PathRoot::Find(std::string_view operation, const std:
   return PlaceInDirectory{std::move(directory), std::move(name)};
 }
 
+bool LeavesRoot(const Status& status) { return AttachedCause(status) == cause::kPathOutsideRoot; }
+
 }  // namespace troupe

@@ -64,6 +64,9 @@ class PathRoot {
   std::string real_path_;                    // guarded by mutex_
 };
 
+// Whether `status` is the refusal of a path that leaves its root.
+bool LeavesRoot(const Status& status);
+
 }  // namespace troupe
 
 #endif  // TROUPE_BASE_CONFINED_PATH_ROOT_H_

@@ -230,6 +230,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
                                             : job.spec.checkpoint().initial_load());
   start->set_folder_id(job.record.folder_id());
+  *start->mutable_roots() = job.last_group.roots();
   if (from_images) {
     start->clear_restore_path();
     *start->mutable_restore_images() = job.images;

@@ -88,7 +88,7 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
                const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
   const auto look = [prepared = call.prepared, check_files, must_be_here] {
-    return check_files(*prepared->spec, must_be_here);
+    return check_files(*prepared->spec, v1::PathRoots(), must_be_here);
   };
   data_checks.Run([name = call.request.job().name(), look, &looks, done](const Status& turn) {
     if (!turn.ok()) return done(turn);
