@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -14,10 +13,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/failure_cause.h"
@@ -114,8 +113,8 @@ class ConfinedFileSystemTest : public ::testing::Test {
   std::vector<std::string> Outside() {
     std::vector<std::string> found;
     for (const std::string& path : {folder_.path(), outside_, outside_ + "/d"}) {
-      for (const DirectoryEntry& entry : *posix_.List(path))
-        found.push_back(JoinPath(path, entry.name));
+      const std::vector<DirectoryEntry> entries = posix_.List(path).value();
+      for (const DirectoryEntry& entry : entries) found.push_back(JoinPath(path, entry.name));
     }
     found.push_back(ReadFile(posix_, outside_ + "/x", 100, SymbolicLinks::kRefuse).value_or(""));
     return found;

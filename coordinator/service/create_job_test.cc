@@ -54,6 +54,7 @@ TEST(JobFilesCheck, RefusesEachPathThatLeavesItsRootByItsKey) {
   roots.set_imports(root);
   const auto job = [&root] {
     v1::JobSpec spec = PlannableJob("a");
+    spec.mutable_model()->set_vocab_size(259);
     spec.mutable_data()->set_train(root + "/elsewhere/data");  // may be on the workers
     spec.mutable_checkpoint()->set_folder(root + "/ck");
     return spec;
