@@ -1,5 +1,6 @@
 #include "base/confined/confined_file_system.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <thread>
@@ -295,8 +297,8 @@ TEST_F(ConfinedFileSystemTest, ADirectoryThatIsReplacedByALinkMeanwhileLeadsNowh
   std::atomic<bool> ends{false};
   std::thread swapper([&] {
     while (!ends) {
-      std::ignore = syscall(SYS_renameat2, AT_FDCWD, (root_ + "/sub").c_str(), AT_FDCWD,
-                            (root_ + "/link").c_str(), 2 /* RENAME_EXCHANGE */);
+      std::ignore = renameat2(AT_FDCWD, (root_ + "/sub").c_str(), AT_FDCWD,
+                              (root_ + "/link").c_str(), RENAME_EXCHANGE);
     }
   });
   const std::vector<std::string> before = Outside();
