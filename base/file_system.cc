@@ -24,33 +24,13 @@ Status PathError(std::string_view operation, const std::string& path) {
   return ErrnoStatus(errno, fmt::format("{} {}", operation, path));
 }
 
-// A file descriptor that the destructor closes unless it was released.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int Release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_;
-};
-
 // The most bytes passed to one system call, below Linux's limit for one write.
 constexpr size_t kCallBytesMax = size_t{1} << 30;
 
 class PosixWritableFile final : public WritableFile {
  public:
-  PosixWritableFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  PosixWritableFile(std::string path, FileDescriptor fd)
+      : path_(std::move(path)), fd_(std::move(fd)) {}
 
   Status Append(std::span<const std::byte> bytes) override {
     TROUPE_RETURN_IF_ERROR(WriteAt(end_, bytes));
@@ -85,7 +65,7 @@ class PosixWritableFile final : public WritableFile {
 
  private:
   const std::string path_;
-  Descriptor fd_;
+  FileDescriptor fd_;
   int64_t end_ = 0;
 };
 
@@ -95,7 +75,7 @@ constexpr size_t kDirectBytesMin = size_t{1} << 20;
 
 class PosixReadableFile final : public ReadableFile {
  public:
-  PosixReadableFile(std::string path, Descriptor fd, int64_t size)
+  PosixReadableFile(std::string path, FileDescriptor fd, int64_t size)
       : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
 
   int64_t size() const override { return size_; }
@@ -142,10 +122,10 @@ class PosixReadableFile final : public ReadableFile {
   }
 
   const std::string path_;
-  Descriptor fd_;
+  FileDescriptor fd_;
   const int64_t size_;
   mutable std::once_flag direct_once_;
-  mutable std::optional<Descriptor> direct_;
+  mutable std::optional<FileDescriptor> direct_;
 };
 
 class PosixMappedFile final : public MappedFile {
@@ -172,89 +152,116 @@ FileKind KindOf(mode_t mode) {
   return FileKind::kOther;
 }
 
-struct OpenedFile {
-  Descriptor fd;
-  int64_t size_bytes;
-};
+}  // namespace
 
-StatusOr<OpenedFile> OpenForReading(const std::string& path, SymbolicLinks links) {
-  // Without O_NONBLOCK, opening a FIFO would wait for a writer; it has no effect on regular files.
-  const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
-  Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
-  if (fd.get() < 0) {
-    if (errno == ELOOP) return FailedPrecondition("open {}: is a symbolic link", path);
-    return PathError("open", path);
-  }
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0) return PathError("stat", path);
-  if (!S_ISREG(info.st_mode)) return FailedPrecondition("open {}: is not a regular file", path);
-  return OpenedFile{std::move(fd), info.st_size};
+FileDescriptor::~FileDescriptor() {
+  if (number_ >= 0) close(number_);
 }
 
-}  // namespace
+StatusOr<FileDescriptor> PosixFileSystem::OpenPath(std::string_view operation,
+                                                   const std::string& path, int flags) {
+  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, 0644));
+  if (file.get() >= 0) return file;
+  if (errno == ELOOP) return FailedPrecondition("{} {}: is a symbolic link", operation, path);
+  return PathError(operation, path);
+}
+
+StatusOr<PlaceInDirectory> PosixFileSystem::FindPlace(std::string_view /*operation*/,
+                                                      const std::string& path) {
+  return PlaceInDirectory{FileDescriptor(AT_FDCWD), path};
+}
+
+StatusOr<FileInfo> PosixFileSystem::InfoOf(const FileDescriptor& file, const std::string& path) {
+  struct stat info;
+  if (fstat(file.get(), &info) != 0) return PathError("stat", path);
+  return FileInfo{KindOf(info.st_mode), info.st_size};
+}
+
+StatusOr<PosixFileSystem::RegularFile> PosixFileSystem::OpenForReading(const std::string& path,
+                                                                       SymbolicLinks links) {
+  // Without O_NONBLOCK, opening a FIFO would wait for a writer; it has no effect on regular files.
+  const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
+  TROUPE_ASSIGN_OR_RETURN(FileDescriptor file,
+                          OpenPath("open", path, O_RDONLY | O_NONBLOCK | nofollow));
+  TROUPE_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(file, path));
+  if (info.kind != FileKind::kRegular)
+    return FailedPrecondition("open {}: is not a regular file", path);
+  return RegularFile{std::move(file), info.size_bytes};
+}
 
 StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::Create(const std::string& path,
                                                                 CreateMode mode) {
   const int how = mode == CreateMode::kExclusive ? O_EXCL : O_TRUNC;
-  Descriptor fd(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | how, 0644));
-  if (fd.get() < 0) {
-    if (errno == ELOOP) return FailedPrecondition("create {}: is a symbolic link", path);
-    return PathError("create", path);
-  }
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0) return PathError("stat", path);
-  if (!S_ISREG(info.st_mode)) return FailedPrecondition("create {}: is not a regular file", path);
-  return std::make_unique<PosixWritableFile>(path, std::move(fd));
+  TROUPE_ASSIGN_OR_RETURN(
+      FileDescriptor file,
+      OpenPath("create", path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | how));
+  TROUPE_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(file, path));
+  if (info.kind != FileKind::kRegular)
+    return FailedPrecondition("create {}: is not a regular file", path);
+  return std::make_unique<PosixWritableFile>(path, std::move(file));
 }
 
 StatusOr<std::unique_ptr<StreamingFile>> PosixFileSystem::CreateStreaming(
     const std::string& path, const StreamingOptions& options) {
-  return CreateStreamingFile(path, options);
+  TROUPE_ASSIGN_OR_RETURN(FileDescriptor file,
+                          OpenPath("create", path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW));
+  return MakeStreamingFile(path, file.Release(), options);
 }
 
 StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::Open(const std::string& path,
                                                               SymbolicLinks links) {
-  TROUPE_ASSIGN_OR_RETURN(OpenedFile file, OpenForReading(path, links));
-  return std::make_unique<PosixReadableFile>(path, std::move(file.fd), file.size_bytes);
+  TROUPE_ASSIGN_OR_RETURN(RegularFile file, OpenForReading(path, links));
+  return std::make_unique<PosixReadableFile>(path, std::move(file.descriptor), file.size_bytes);
 }
 
 StatusOr<std::unique_ptr<MappedFile>> PosixFileSystem::Map(const std::string& path,
                                                            SymbolicLinks links) {
-  TROUPE_ASSIGN_OR_RETURN(OpenedFile file, OpenForReading(path, links));
+  TROUPE_ASSIGN_OR_RETURN(const RegularFile file, OpenForReading(path, links));
   const size_t size = static_cast<size_t>(file.size_bytes);
   if (size == 0) return std::make_unique<PosixMappedFile>(nullptr, 0);
-  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
   if (address == MAP_FAILED) return PathError("mmap", path);
   return std::make_unique<PosixMappedFile>(address, size);
 }
 
 Status PosixFileSystem::Rename(const std::string& from, const std::string& to) {
-  if (rename(from.c_str(), to.c_str()) == 0) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const PlaceInDirectory old_place, FindPlace("rename", from));
+  TROUPE_ASSIGN_OR_RETURN(const PlaceInDirectory place, FindPlace("rename", to));
+  if (renameat(old_place.directory.get(), old_place.name.c_str(), place.directory.get(),
+               place.name.c_str()) == 0)
+    return OkStatus();
   return PathError(fmt::format("rename {} to", from), to);
 }
 
 Status PosixFileSystem::Remove(const std::string& path) {
-  return unlink(path.c_str()) == 0 ? OkStatus() : PathError("unlink", path);
+  TROUPE_ASSIGN_OR_RETURN(const PlaceInDirectory place, FindPlace("unlink", path));
+  if (unlinkat(place.directory.get(), place.name.c_str(), 0) == 0) return OkStatus();
+  return PathError("unlink", path);
 }
 
 Status PosixFileSystem::RemoveDirectory(const std::string& path) {
-  return rmdir(path.c_str()) == 0 ? OkStatus() : PathError("rmdir", path);
+  TROUPE_ASSIGN_OR_RETURN(const PlaceInDirectory place, FindPlace("rmdir", path));
+  if (unlinkat(place.directory.get(), place.name.c_str(), AT_REMOVEDIR) == 0) return OkStatus();
+  return PathError("rmdir", path);
 }
 
 Status PosixFileSystem::MakeDirectory(const std::string& path) {
-  return mkdir(path.c_str(), 0755) == 0 ? OkStatus() : PathError("mkdir", path);
+  TROUPE_ASSIGN_OR_RETURN(const PlaceInDirectory place, FindPlace("mkdir", path));
+  if (mkdirat(place.directory.get(), place.name.c_str(), 0755) == 0) return OkStatus();
+  return PathError("mkdir", path);
 }
 
 Status PosixFileSystem::SyncDirectory(const std::string& path) {
-  Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return PathError("open directory", path);
-  return fsync(fd.get()) == 0 ? OkStatus() : PathError("fsync directory", path);
+  TROUPE_ASSIGN_OR_RETURN(const FileDescriptor directory,
+                          OpenPath("open directory", path, O_RDONLY | O_DIRECTORY));
+  return fsync(directory.get()) == 0 ? OkStatus() : PathError("fsync directory", path);
 }
 
 StatusOr<std::vector<DirectoryEntry>> PosixFileSystem::List(const std::string& path) {
-  DIR* directory = opendir(path.c_str());
+  TROUPE_ASSIGN_OR_RETURN(FileDescriptor opened, OpenPath("list", path, O_RDONLY | O_DIRECTORY));
+  DIR* directory = fdopendir(opened.get());
   if (directory == nullptr) return PathError("list", path);
+  (void)opened.Release();  // closedir closes it
   std::vector<DirectoryEntry> entries;
   Status status;
   while (true) {
@@ -289,8 +296,9 @@ StatusOr<FileInfo> PosixFileSystem::Stat(const std::string& path, SymbolicLinks 
 }
 
 StatusOr<int64_t> PosixFileSystem::FreeBytes(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const FileDescriptor place, OpenPath("statvfs", path, O_PATH));
   struct statvfs info;
-  if (statvfs(path.c_str(), &info) != 0) return PathError("statvfs", path);
+  if (fstatvfs(place.get(), &info) != 0) return PathError("statvfs", path);
   const unsigned __int128 bytes = static_cast<unsigned __int128>(info.f_bavail) * info.f_frsize;
   const unsigned __int128 most = std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(std::min(bytes, most));

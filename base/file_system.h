@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -85,7 +86,8 @@ class FileSystem {
 
   virtual StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                          CreateMode mode) = 0;
-  // Creates a file for large sequential data; see StreamingFile. Errors: as CreateStreamingFile.
+  // Creates a file for large sequential data; see StreamingFile. ALREADY_EXISTS if the name exists,
+  // RESOURCE_EXHAUSTED if the disk has no room for the file.
   virtual StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
       const std::string& path, const StreamingOptions& options) = 0;
   // NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular file, or if it
@@ -111,8 +113,30 @@ class FileSystem {
   virtual StatusOr<int64_t> FreeBytes(const std::string& path) = 0;
 };
 
-// The operating system's files.
-class PosixFileSystem final : public FileSystem {
+// An open file descriptor, which the destructor closes. A negative number is none, or AT_FDCWD.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int number) : number_(number) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(other.Release()) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor();
+  int get() const { return number_; }
+  // Returns the descriptor, which the caller now closes.
+  int Release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+// A name in an open directory.
+struct PlaceInDirectory {
+  FileDescriptor directory;
+  std::string name;  // one component, unless the directory is AT_FDCWD
+};
+
+// The operating system's files. A derived class may restrict which paths reach them.
+class PosixFileSystem : public FileSystem {
  public:
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path, CreateMode mode) override;
   StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
@@ -128,6 +152,23 @@ class PosixFileSystem final : public FileSystem {
   StatusOr<std::vector<DirectoryEntry>> List(const std::string& path) override;
   StatusOr<FileInfo> Stat(const std::string& path, SymbolicLinks links) override;
   StatusOr<int64_t> FreeBytes(const std::string& path) override;
+
+ protected:
+  // Opens `path` as open(2) does with these flags and O_CLOEXEC. A created file has the mode 0644.
+  // `operation` is the first word of the error.
+  virtual StatusOr<FileDescriptor> OpenPath(std::string_view operation, const std::string& path,
+                                            int flags);
+  // Returns where the last component of `path` is, for the calls that change a directory.
+  virtual StatusOr<PlaceInDirectory> FindPlace(std::string_view operation, const std::string& path);
+  // Returns what the descriptor is open for. `path` is named in the error.
+  static StatusOr<FileInfo> InfoOf(const FileDescriptor& file, const std::string& path);
+
+ private:
+  struct RegularFile {
+    FileDescriptor descriptor;
+    int64_t size_bytes;
+  };
+  StatusOr<RegularFile> OpenForReading(const std::string& path, SymbolicLinks links);
 };
 
 // Returns `directory/name`, with one slash in between.

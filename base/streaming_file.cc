@@ -156,13 +156,10 @@ std::unique_ptr<IoRing> MakeStreamingRing(std::span<std::byte> memory) {
   return *std::move(ring);
 }
 
-StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& path,
-                                                             const StreamingOptions& options) {
+StatusOr<std::unique_ptr<StreamingFile>> MakeStreamingFile(const std::string& path, int fd,
+                                                           const StreamingOptions& options) {
   TROUPE_CHECK(options.size_bytes > 0, "{}", path);
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   WriteMethod method = options.best_method;
-  int fd = open(path.c_str(), kFlags, 0644);
-  if (fd < 0) return ErrnoStatus(errno, "create " + path);
   if (method != WriteMethod::kBuffered &&
       (!DirectUnitFits(fd) || fcntl(fd, F_SETFL, O_DIRECT) != 0)) {
     method = WriteMethod::kBuffered;

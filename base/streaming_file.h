@@ -73,10 +73,10 @@ struct StreamingOptions {
 // kernel has no io_uring.
 std::unique_ptr<IoRing> MakeStreamingRing(std::span<std::byte> memory);
 
-// Creates `path` exclusively on the operating system's file system. ALREADY_EXISTS if the name
-// exists, RESOURCE_EXHAUSTED if the disk has no room for the file.
-StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& path,
-                                                             const StreamingOptions& options);
+// Returns a streaming file that owns the descriptor `fd` of a new, empty file; `path` is named in
+// errors. RESOURCE_EXHAUSTED if the disk has no room for the file.
+StatusOr<std::unique_ptr<StreamingFile>> MakeStreamingFile(const std::string& path, int fd,
+                                                           const StreamingOptions& options);
 
 }  // namespace troupe
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
@@ -10,6 +11,8 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/confined/confined_file_system.h"
+#include "base/confined/path_root.h"
 #include "base/temporary_directory.h"
 #include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
@@ -72,6 +75,32 @@ class DatasetTest : public ::testing::Test {
   TemporaryDirectory folder_;
   PosixFileSystem files_;
 };
+
+TEST_F(DatasetTest, BeneathARootLinksAreFollowedUnlessTheyLeaveIt) {
+  const std::string outside = Write("outside", 4, 10);
+  const std::string root = folder_.Child("root");
+  TROUPE_CHECK_OK(files_.MakeDirectory(root));
+  TROUPE_CHECK_OK(files_.MakeDirectory(root + "/sets"));
+  Write("root/sets/inside", 4, 10);
+  for (const std::string end : {".idx", ".bin"}) {
+    ASSERT_EQ(symlink(("sets/inside" + end).c_str(), (root + "/linked" + end).c_str()), 0);
+    ASSERT_EQ(symlink(("../outside" + end).c_str(), (root + "/escape" + end).c_str()), 0);
+  }
+  ConfinedFileSystem confined(root);
+  const auto open = [&](const std::string& path) {
+    return Dataset::Open(
+               confined,
+               {.train = path, .sequence_length = 4, .global_batch_size = 1, .vocab_size = 100})
+        .status();
+  };
+  EXPECT_TRUE(open(root + "/sets/inside").ok()) << open(root + "/sets/inside");
+  EXPECT_TRUE(open(root + "/linked").ok()) << open(root + "/linked");
+  for (const std::string& path :
+       {root + "/escape", root + "/../outside", outside, root + "/escape.bin"}) {
+    EXPECT_TRUE(LeavesRoot(open(path))) << open(path);
+    EXPECT_THAT(std::string(Message(open(path))), HasSubstr(path));
+  }
+}
 
 TEST_F(DatasetTest, ARowIsLengthPlusOneTokensAndRowsAdvanceByTheLength) {
   const auto dataset = Dataset::Open(files_, Options(Write("d", 10, 10)));

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/confined/confined_file_system.h"
+#include "base/confined/path_root.h"
 #include "base/temporary_directory.h"
 #include "interop/testing.h"
 
@@ -39,6 +41,26 @@ class HfWeightsTest : public ::testing::Test {
   PosixFileSystem files_;
   int count_ = 0;
 };
+
+// A cache of models has links from a snapshot's names to files of blobs.
+TEST_F(HfWeightsTest, BeneathARootLinksAreFollowedUnlessTheyLeaveIt) {
+  for (const std::string folder : {"root", "root/blobs", "root/snapshot", "root/bad"})
+    std::filesystem::create_directory(Child(folder));
+  const std::string file = SafetensorsFile(Stored(false, NumberFormat::kFloat32));
+  WriteText(Child("root/blobs/1"), file);
+  WriteText(Child("secret"), file);
+  std::filesystem::create_symlink("../blobs/1", Child("root/snapshot/model.safetensors"));
+  std::filesystem::create_symlink("../../secret", Child("root/bad/model.safetensors"));
+  ConfinedFileSystem confined(Child("root"));
+  const auto inside = HfWeights::Open(confined, Child("root/snapshot"));
+  ASSERT_TRUE(inside.ok()) << inside.status();
+  EXPECT_TRUE(inside->Check(Tensors(false)).ok());
+  for (const std::string folder : {"root/bad", "root/..", "elsewhere"}) {
+    const Status refused = HfWeights::Open(confined, Child(folder)).status();
+    EXPECT_TRUE(LeavesRoot(refused)) << refused;
+    EXPECT_THAT(std::string(Message(refused)), HasSubstr(Child(folder)));
+  }
+}
 
 TEST_F(HfWeightsTest, AnySliceInAnyFormatIsThatOfTheWholeTensor) {
   for (const NumberFormat format :

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/aligned_memory.h"
+#include "base/failure_cause.h"
 #include "checkpoint/format/digest.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/safetensors.h"
@@ -19,6 +20,8 @@ std::string AllTensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t 
 // Classifies a failure to open or read a file in `directory`: DATA_LOSS, or the code of an error
 // that does not show whether the file is damaged.
 StatusCode Meaning(FileSystem& files, const std::string& directory, const Status& status) {
+  // A fault of this host or of the job's paths.
+  if (!AttachedCause(status).empty()) return status.code();
   switch (status.code()) {
     case StatusCode::kCancelled:
     case StatusCode::kPermissionDenied:

@@ -17,6 +17,7 @@ constexpr Rule kRules[] = {
     // Caused by the job's values and its plan; it recurs wherever the job is placed.
     {cause::kNonfinite, {Charged::kAlways, Blamed::kNobody}},
     {cause::kRestoreMismatch, {Charged::kAlways, Blamed::kNobody}},
+    {cause::kPathOutsideRoot, {Charged::kAlways, Blamed::kNobody}},
     // The process ended by itself: a bug of the job, or a host where it cannot run.
     {cause::kRankCrashed, {Charged::kAlways, Blamed::kHost}},
     {cause::kRankFailed, {Charged::kAlways, Blamed::kHost}},

@@ -249,6 +249,11 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),
                turn);
   const int32_t blamed = BlamedRank(job, message);
+  if (message.cause() == cause::kPathOutsideRoot) {
+    return Breakdown{.failure = MakeFailure(message.cause(), message.reason(), message.rank(),
+                                            job.plan.ranks(message.rank()).worker()),
+                     .fatal = true};
+  }
   // The stopped ranks hold the only copy of the state, so they are not moved.
   if (job.group->save_again_time) {
     LayFailedWrite(job, blamed, message.reason(), turn);

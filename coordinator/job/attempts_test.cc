@@ -92,6 +92,26 @@ TEST(AttemptPaths, ACatalogThatBeginsAnewNamesAndDeletesNothingOfTheOldOne) {
   }
 }
 
+TEST(AttemptPaths, ThatLeaveTheirRootEndTheJob) {
+  for (const int64_t step : {10, 30}) {
+    TestCluster cluster;
+    RunJob(cluster, 2, 3, 30);
+    AllReportUpTo(cluster, 1, step);
+    v1::WorkerMessage failed;
+    failed.mutable_shard_failed()->set_job("a");
+    failed.mutable_shard_failed()->set_group_epoch(1);
+    failed.mutable_shard_failed()->set_rank(1);
+    failed.mutable_shard_failed()->set_attempt(AttemptOf(cluster, step));
+    failed.mutable_shard_failed()->set_reason("mkdir /r/a: the path leaves /r");
+    failed.mutable_shard_failed()->set_cause("PATH_OUTSIDE_ROOT");
+    cluster.SendFrom(cluster.job("a").last_group.ranks(1).worker(), failed);
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+    EXPECT_EQ(cluster.job("a").record.failure().cause(), "PATH_OUTSIDE_ROOT");
+    EXPECT_EQ(cluster.job("a").record.failure().rank(), 1);
+    EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  }
+}
+
 TEST(FinalAttempt, IsTriedAgainUntilTheStateIsSaved) {
   TestCluster cluster;
   RunJob(cluster, 2, 2, 30);

@@ -49,6 +49,7 @@ void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn) {
   erase->set_attempt(record.attempt());
   erase->set_path(record.path());
   erase->set_folder_id(record.folder_id());
+  *erase->mutable_roots() = job.last_group.roots();
   erase->set_none_writes(record.state() != v1::CHECKPOINT_STATE_ABORTED ||
                          !MayBeWritten(job, record, turn.fleet));
   const std::string& name = job.last_group.ranks(0).worker();
@@ -163,6 +164,7 @@ v1::CoordinatorMessage VerificationOf(const Job& job, const v1::CheckpointRecord
   verify->set_path(record.path());
   verify->set_digest(record.digest());
   verify->set_folder_id(record.folder_id());
+  *verify->mutable_roots() = job.last_group.roots();
   return message;
 }
 

@@ -107,6 +107,19 @@ TEST_F(Retention, ReadsTheNewestBackThenDeletesThroughATombstone) {
   EXPECT_TRUE(Record(30).verified() && Record(40).verified());
 }
 
+TEST_F(Retention, ReadsAndDeletesBeneathTheRootsOfTheNewestGroup) {
+  cluster_->state().jobs.at("a").last_group.mutable_roots()->set_checkpoints("/ck");
+  CommitUpTo(30);
+  const v1::CoordinatorMessage* const read = cluster_->Last("worker-0", Kind::kVerifyCheckpoint);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->verify_checkpoint().roots().checkpoints(), "/ck");
+  Whole(20);
+  Whole(30);
+  const v1::CoordinatorMessage* const erase = cluster_->Last("worker-0", Kind::kDeleteCheckpoint);
+  ASSERT_NE(erase, nullptr);
+  EXPECT_EQ(erase->delete_checkpoint().roots().checkpoints(), "/ck");
+}
+
 TEST_F(Retention, OfEverythingReadsNothingBack) {
   Run(0);
   CommitUpTo(60);

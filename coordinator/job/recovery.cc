@@ -113,7 +113,8 @@ std::string_view StatedCause(const std::string& stated, std::string_view otherwi
 
 // Whether the same step would meet this error again on any placement.
 bool WouldRepeat(const v1::RankFailed& message) {
-  if (message.cause() == cause::kNonfinite) return true;
+  if (message.cause() == cause::kNonfinite || message.cause() == cause::kPathOutsideRoot)
+    return true;
   const auto code = static_cast<StatusCode>(message.code());
   return message.cause() == cause::kData &&
          (code == StatusCode::kInvalidArgument || code == StatusCode::kOutOfRange ||

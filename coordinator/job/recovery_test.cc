@@ -96,6 +96,21 @@ TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {
   EXPECT_THAT(lost, ElementsAre("DEVICE_FAULT: rank 1 on worker-1: " + cause));
 }
 
+TEST(Recovery, APathOutsideItsRootEndsTheJobAtOnceAndBlamesNoHost) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 3);
+  cluster.Report("a", 1);
+  v1::WorkerMessage failed = FailureOf(cluster, StatusCode::kPermissionDenied);
+  failed.mutable_rank_failed()->set_cause("PATH_OUTSIDE_ROOT");
+  failed.mutable_rank_failed()->set_message("open /r/x: the path leaves /r");
+  cluster.SendFrom(cluster.job("a").last_group.ranks(0).worker(), failed);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  EXPECT_EQ(cluster.job("a").record.failure().cause(), "PATH_OUTSIDE_ROOT");
+  EXPECT_THAT(cluster.job("a").record.failure().message(), HasSubstr("the path leaves /r"));
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+}
+
 TEST(Recovery, ACrashKeepsTheCauseThatItsWorkerKnows) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);

@@ -108,6 +108,7 @@ struct Creation {
   v1::CreateJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;
   std::string creator;
+  v1::PathRoots roots;  // of the job's namespace
 };
 struct Resumption {
   v1::ResumeJobRequest request;
@@ -127,8 +128,8 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
                const WorkPool& data_checks, LimitedCalls& looks,
                const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
-  const auto look = [prepared = call.prepared, check_files, must_be_here] {
-    return check_files(*prepared->spec, must_be_here);
+  const auto look = [prepared = call.prepared, roots = call.roots, check_files, must_be_here] {
+    return check_files(*prepared->spec, roots, must_be_here);
   };
   data_checks.Run([name = call.request.job().name(), look, &looks, done](const Status& turn) {
     if (!turn.ok()) return done(turn);
@@ -186,6 +187,10 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                    SystemClock().Now());
             !admitted.ok()) {
           return done(admitted);
+        }
+        if (const v1::Namespace* const space = FindNamespaceOf(
+                state.options.namespaces.get(), call->request.job().name())) {
+          call->roots = space->roots();
         }
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <vector>
@@ -39,6 +40,49 @@ TEST(CheckpointFolder, IsRefusedWhereItMustBeHereAndCannotBeMade) {
       << "nothing is left";
   spec.mutable_checkpoint()->set_folder(directory.path());
   EXPECT_TRUE(CheckCheckpointFolder(files, spec, true).ok());
+}
+
+TEST(JobFilesCheck, RefusesEachPathThatLeavesItsRootByItsKey) {
+  PosixFileSystem files;
+  const TemporaryDirectory directory;
+  const std::string root = directory.Child("root");
+  ASSERT_TRUE(files.MakeDirectory(root).ok());
+  ASSERT_EQ(symlink("..", (root + "/link").c_str()), 0);
+  v1::PathRoots roots;
+  roots.set_data(root);
+  roots.set_checkpoints(root);
+  roots.set_imports(root);
+  const auto job = [&root] {
+    v1::JobSpec spec = PlannableJob("a");
+    spec.mutable_model()->set_vocab_size(259);
+    spec.mutable_data()->set_train(root + "/elsewhere/data");  // may be on the workers
+    spec.mutable_checkpoint()->set_folder(root + "/ck");
+    return spec;
+  };
+  EXPECT_TRUE(CheckJobFiles(job(), roots, false).ok()) << CheckJobFiles(job(), roots, false);
+  for (const std::string& path : {root + "/link/x", root + "/../x", directory.Child("x")}) {
+    const auto expect_refused = [&](const v1::JobSpec& spec, const std::string& key) {
+      for (const bool must_be_here : {false, true}) {
+        const Status refused = CheckJobFiles(spec, roots, must_be_here);
+        EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << key << " " << path;
+        EXPECT_THAT(std::string(Message(refused)), HasSubstr(key + " is " + path));
+        EXPECT_THAT(std::string(Message(refused)), HasSubstr("the path leaves " + root));
+        if (key != "data.train") break;  // the data, which are missing here, are checked first
+      }
+    };
+    v1::JobSpec spec = job();
+    spec.mutable_data()->set_train(path);
+    expect_refused(spec, "data.train");
+    spec = job();
+    spec.mutable_model()->set_from(path);
+    expect_refused(spec, "model.from");
+    spec = job();
+    spec.mutable_checkpoint()->set_initial_load(path);
+    expect_refused(spec, "checkpoint.initial_load");
+    spec = job();
+    spec.mutable_checkpoint()->set_folder(path);
+    expect_refused(spec, "checkpoint.folder");
+  }
 }
 
 class CreateJobTest : public ::testing::Test {

@@ -6,18 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "base/confined/path_root.h"
 #include "base/sample_schema.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/sample_channels.h"
 #include "data/job_data.h"
+#include "plan/job/job_files.h"
 #include "plan/job/kept_keys.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
 namespace {
 
+// A path that leaves its root does so wherever it is.
 bool FolderIsHere(FileSystem& files, const std::string& prefix) {
-  return files.Stat(ParentDirectory(prefix), SymbolicLinks::kFollow).ok();
+  const auto folder = files.Stat(ParentDirectory(prefix), SymbolicLinks::kFollow);
+  return folder.ok() || LeavesRoot(folder.status());
+}
+
+// Refuses a path that leaves its root on this host.
+Status CheckBeneath(FileSystem& files, const std::string& root, const std::string& key,
+                    const std::string& path) {
+  if (root.empty() || path.empty()) return OkStatus();
+  const Status found = files.Stat(path, SymbolicLinks::kFollow).status();
+  if (!LeavesRoot(found)) return OkStatus();
+  return RefuseField(StatusCode::kInvalidArgument, key, "is {}: {}", path, Message(found));
 }
 
 }  // namespace
@@ -70,11 +83,17 @@ Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, boo
                      "is {}, which cannot be made: {}", folder, Message(made));
 }
 
-Status CheckJobFiles(const v1::JobSpec& complete, bool must_be_here) {
-  PosixFileSystem files;
-  TROUPE_RETURN_IF_ERROR(CheckJobData(files, complete, must_be_here));
-  TROUPE_RETURN_IF_ERROR(CheckInitialLoad(files, complete, must_be_here));
-  return CheckCheckpointFolder(files, complete, must_be_here);
+Status CheckJobFiles(const v1::JobSpec& complete, const v1::PathRoots& roots, bool must_be_here) {
+  PosixFileSystem unconfined;
+  JobFiles files(unconfined, roots);
+  TROUPE_RETURN_IF_ERROR(
+      CheckBeneath(files.imports(), roots.imports(), "model.from", complete.model().from()));
+  TROUPE_RETURN_IF_ERROR(CheckJobData(files.data(), complete, must_be_here));
+  FileSystem& checkpoints = files.checkpoints();
+  TROUPE_RETURN_IF_ERROR(CheckInitialLoad(checkpoints, complete, must_be_here));
+  TROUPE_RETURN_IF_ERROR(CheckBeneath(checkpoints, roots.checkpoints(), "checkpoint.folder",
+                                      complete.checkpoint().folder()));
+  return CheckCheckpointFolder(checkpoints, complete, must_be_here);
 }
 
 bool AllWorkersAreHere(const Fleet& fleet) {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "coordinator/state/fleet.h"
 #include "troupe/v1/job.pb.h"
+#include "troupe/v1/path_roots.pb.h"
 
 namespace troupe {
 
@@ -26,11 +27,13 @@ Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool mus
 // Passes unless it `must_be_here`. The folder is not left behind.
 Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
-// Makes all of these checks, in this order, with the files of this host.
-Status CheckJobFiles(const v1::JobSpec& complete, bool must_be_here);
+// Makes all of these checks, in this order, with the files of this host. Returns INVALID_ARGUMENT
+// with the offending key if a path leaves its root here.
+Status CheckJobFiles(const v1::JobSpec& complete, const v1::PathRoots& roots, bool must_be_here);
 
 // The signature of CheckJobFiles, for who replaces it.
-using CheckFiles = std::function<Status(const v1::JobSpec& complete, bool must_be_here)>;
+using CheckFiles = std::function<Status(const v1::JobSpec& complete, const v1::PathRoots& roots,
+                                        bool must_be_here)>;
 
 // Returns true if there are workers and all of them run on this host, so that data missing here
 // exists nowhere.

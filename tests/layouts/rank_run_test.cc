@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -168,6 +169,23 @@ class RankRunTest : public ::testing::Test {
     };
   }
 
+  // The order to write the manifest of a checkpoint for which rank 0 has voted.
+  static v1::CoordinatorMessage ManifestOrder(const v1::CheckpointIntent& intent,
+                                              const v1::ShardDone& done) {
+    v1::CoordinatorMessage write;
+    write.mutable_write_manifest()->set_job("jobs/small");
+    write.mutable_write_manifest()->set_group_epoch(1);
+    write.mutable_write_manifest()->set_path(intent.path());
+    v1::CheckpointManifest& manifest = *write.mutable_write_manifest()->mutable_manifest();
+    manifest.set_format_version(kManifestFormatVersion);
+    manifest.set_job("jobs/small");
+    manifest.set_attempt(1);
+    manifest.set_group_epoch(1);
+    *manifest.mutable_state() = done.state();
+    *manifest.mutable_shards() = done.shards();
+    return write;
+  }
+
   // Trains in group epoch 1 up to a commit of `intent` after step 4; returns its manifest's digest.
   std::string CommitAtStep4(const v1::CheckpointIntent& intent, std::vector<double>* losses) {
     RankRun run(Begin(1), around_);
@@ -182,19 +200,7 @@ class RankRunTest : public ::testing::Test {
     EXPECT_EQ(done.incarnation(), 9u);
     EXPECT_EQ(done.state().consumed_samples(), 4 * 12);
     EXPECT_TRUE(Silent()) << "a step after the one it was to stop at";
-
-    v1::CoordinatorMessage write;
-    write.mutable_write_manifest()->set_job("jobs/small");
-    write.mutable_write_manifest()->set_group_epoch(1);
-    write.mutable_write_manifest()->set_path(intent.path());
-    v1::CheckpointManifest& manifest = *write.mutable_write_manifest()->mutable_manifest();
-    manifest.set_format_version(kManifestFormatVersion);
-    manifest.set_job("jobs/small");
-    manifest.set_attempt(1);
-    manifest.set_group_epoch(1);
-    *manifest.mutable_state() = done.state();
-    *manifest.mutable_shards() = done.shards();
-    run.Handle(write);
+    run.Handle(ManifestOrder(intent, done));
     const v1::RankReport written = Next();
     EXPECT_TRUE(written.worker().has_manifest_done()) << written.ShortDebugString();
     const std::string digest = written.worker().manifest_done().digest();
@@ -528,6 +534,134 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndProvesNothingAboutThe
   EXPECT_FALSE(files_.Stat(lost.path(), SymbolicLinks::kFollow).ok()) << "it was made there";
   run.Handle(Stop(3, false));
   ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, APathThatLeavesItsRootEndsTheRankWithACauseThatIsFinal) {
+  const std::string root = folder_.Child("root");
+  TROUPE_CHECK_OK(files_.MakeDirectory(root));
+  TROUPE_CHECK_OK(files_.MakeDirectory(folder_.Child("model")));
+  ASSERT_EQ(symlink("..", (root + "/link").c_str()), 0);
+  ASSERT_EQ(symlink("../data.bin", (root + "/file.bin").c_str()), 0);
+  ASSERT_EQ(symlink("../data.idx", (root + "/file.idx").c_str()), 0);
+  std::vector<std::pair<std::string, std::function<void(v1::StartRanks&)>>> cases;
+  const auto set_data = [&root](const std::string& path) {
+    return [&root, path](v1::StartRanks& start) {
+      start.mutable_roots()->set_data(root);
+      start.mutable_spec()->mutable_data()->set_train(path);
+    };
+  };
+  for (const std::string& path :
+       {root + "/link/data", root + "/../data", root + "/file", folder_.Child("data")})
+    cases.emplace_back("data.train " + path, set_data(path));
+  for (const std::string& path : {root + "/link/", root + "/../", folder_.Child("")}) {
+    cases.emplace_back("model.from " + path, [&root, path](v1::StartRanks& start) {
+      start.mutable_roots()->set_imports(root);
+      start.mutable_spec()->mutable_model()->set_from(path + "model");
+    });
+    cases.emplace_back("checkpoint.folder " + path, [&root, path](v1::StartRanks& start) {
+      start.mutable_roots()->set_checkpoints(root);
+      start.mutable_spec()->mutable_checkpoint()->set_folder(path + "ck");
+    });
+    for (const std::string id : {"", "1"}) {
+      cases.emplace_back("restore_path " + path, [&root, path, id](v1::StartRanks& start) {
+        start.mutable_roots()->set_checkpoints(root);
+        start.set_restore_path(path + "ck/small/step-00000004-epoch-1-attempt-1");
+        start.set_restore_folder_id(id);
+      });
+    }
+  }
+  for (const auto& [name, change] : cases) {
+    SCOPED_TRACE(name);
+    v1::BeginRank begin = Begin(1);
+    change(*begin.mutable_start());
+    RankRun run(begin, around_);
+    const v1::RankFailed failed = EndFailed(run, 1);
+    EXPECT_EQ(failed.cause(), "PATH_OUTSIDE_ROOT");
+    EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kPermissionDenied));
+    EXPECT_FALSE(failed.secondary());
+    EXPECT_EQ(failed.bad_checkpoint_path(), "") << "nothing is known about its contents";
+    EXPECT_THAT(failed.message(), HasSubstr("the path leaves " + root));
+  }
+  EXPECT_FALSE(files_.Stat(folder_.Child("ck"), SymbolicLinks::kFollow).ok());
+}
+
+TEST_F(RankRunTest, ACheckpointThatWouldBeWrittenOutsideItsRootIsRefusedWithTheCause) {
+  const std::string root = folder_.Child("root");
+  TROUPE_CHECK_OK(files_.MakeDirectory(root));
+  TROUPE_CHECK_OK(files_.MakeDirectory(folder_.Child("outside")));
+  ASSERT_EQ(symlink("../outside", (root + "/small").c_str()), 0);
+  for (const std::string mode : {"async", "disabled"}) {
+    SCOPED_TRACE(mode);
+    spec_.mutable_checkpoint()->set_folder(root);
+    spec_.mutable_checkpoint()->set_async_mode(mode);
+    v1::BeginRank begin = Begin(1);
+    begin.mutable_start()->mutable_roots()->set_checkpoints(root);
+    v1::CheckpointIntent intent = Intent(1, 1, true);
+    intent.set_path(root + "/small/step-00000001-epoch-1-attempt-1");
+    RankRun run(begin, around_);
+    StartUp(run, 1);
+    run.Handle(Ticket(1, 1, 60, {intent}));
+    EXPECT_TRUE(Next().worker().has_step_report());
+    const v1::RankReport failed = Next();
+    ASSERT_TRUE(failed.worker().has_shard_failed()) << failed.ShortDebugString();
+    EXPECT_EQ(failed.worker().shard_failed().cause(), "PATH_OUTSIDE_ROOT");
+    EXPECT_THAT(failed.worker().shard_failed().reason(), HasSubstr("the path leaves " + root));
+    run.Handle(Stop(1, false));
+    ExpectStoppedAndIdle();
+  }
+  EXPECT_TRUE(files_.List(folder_.Child("outside"))->empty());
+}
+
+TEST_F(RankRunTest, BeneathItsRootsAJobTrainsCommitsAndResumes) {
+  const std::string root = folder_.Child("root");
+  TROUPE_CHECK_OK(files_.MakeDirectory(root));
+  TROUPE_CHECK_OK(files_.MakeDirectory(root + "/disk"));
+  ASSERT_EQ(symlink("disk", (root + "/ck").c_str()), 0);
+  const auto begin_in = [&](uint64_t epoch) {
+    v1::BeginRank begin = Begin(epoch);
+    begin.mutable_start()->mutable_roots()->set_data(folder_.path());
+    begin.mutable_start()->mutable_roots()->set_checkpoints(root);
+    begin.mutable_start()->mutable_roots()->set_imports("/none");  // the job imports nothing
+    return begin;
+  };
+  spec_.mutable_checkpoint()->set_folder(root + "/ck");
+  v1::CheckpointIntent intent = Intent(1, 1, true);
+  intent.set_path(root + "/ck/small/step-00000001-epoch-1-attempt-1");
+  std::string digest;
+  {
+    RankRun run(begin_in(1), around_);
+    StartUp(run, 1);
+    run.Handle(Ticket(1, 1, 60, {intent}));
+    EXPECT_TRUE(Next().worker().has_step_report());
+    const v1::RankReport vote = Next();
+    ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+    run.Handle(ManifestOrder(intent, vote.worker().shard_done()));
+    const v1::RankReport written = Next();
+    ASSERT_TRUE(written.worker().has_manifest_done()) << written.ShortDebugString();
+    digest = written.worker().manifest_done().digest();
+    run.Handle(Stop(1, true));
+    ExpectStoppedAndIdle();
+  }
+  EXPECT_TRUE(files_.Stat(root + "/disk/small", SymbolicLinks::kRefuse).ok());
+  v1::BeginRank begin = begin_in(2);
+  begin.mutable_start()->set_restore_path(intent.path());
+  begin.mutable_start()->set_restore_digest(digest);
+  RankRun run(begin, around_);
+  EXPECT_EQ(StartUp(run, 2).step(), 1);
+  run.Handle(Stop(2, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, AMissingRootIsAFaultOfTheHostAndNotOfTheCheckpoint) {
+  v1::BeginRank begin = Begin(1);
+  begin.mutable_start()->mutable_roots()->set_checkpoints(folder_.Child("none"));
+  begin.mutable_start()->set_restore_path(folder_.Child("none/ck/a/step-1"));
+  RankRun run(begin, around_);
+  const v1::RankFailed failed = EndFailed(run, 1);
+  EXPECT_EQ(failed.cause(), "STORAGE");
+  EXPECT_EQ(failed.bad_checkpoint_path(), "");
+  EXPECT_FALSE(failed.secondary());
+  EXPECT_THAT(failed.message(), HasSubstr("root " + folder_.Child("none")));
 }
 
 TEST_F(RankRunTest, AManifestIsNotWrittenBeforeEveryShardIsSeen) {

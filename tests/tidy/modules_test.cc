@@ -126,7 +126,9 @@ std::string LayerOf(const std::string& path) {
 // folders before it in this list, apart from its own.
 const std::map<std::string, std::vector<std::string>> kLayers = {
     {"actor", {"actor", "actor/sim"}},
-    {"base", {"base", "base/audit", "base/security", "base/http", "base/metrics", "base/store"}},
+    {"base",
+     {"base", "base/audit", "base/confined", "base/security", "base/http", "base/metrics",
+      "base/store"}},
     {"bench", {"bench", "bench/gpu"}},
     {"checkpoint", {"checkpoint/format", "checkpoint/write", "checkpoint/read", "checkpoint"}},
     {"cli", {"cli/cluster", "cli"}},

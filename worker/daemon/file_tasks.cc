@@ -15,6 +15,7 @@
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/verify.h"
 #include "checkpoint/write/rank_image.h"
+#include "plan/job/job_files.h"
 #include "worker/daemon/left_trace.h"
 #include "worker/daemon/rank_logs.h"
 
@@ -114,7 +115,9 @@ class CheckpointRemover final : public Actor {
     const auto* task = message.As<RemoveCheckpointTask>();
     if (task == nullptr) return Internal("the remover of checkpoints received {}", message.name());
     const v1::DeleteCheckpoint& request = task->request;
-    PosixFileSystem files;
+    PosixFileSystem unconfined;
+    JobFiles job(unconfined, request.roots());
+    FileSystem& files = job.checkpoints();
     // In a different folder the attempt would seem to be deleted already.
     Status removed = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());
     if (removed.ok()) removed = DeleteAttempt(files, request.path());
@@ -167,7 +170,9 @@ class CheckpointVerifier final : public Actor {
  private:
   Status ReadBack(const v1::VerifyCheckpoint& request) {
     TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.verify.begin"));
-    PosixFileSystem files;
+    PosixFileSystem unconfined;
+    JobFiles job(unconfined, request.roots());
+    FileSystem& files = job.checkpoints();
     TROUPE_RETURN_IF_ERROR(
         CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id()));
     const Status found =

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -132,6 +133,38 @@ TEST_F(FileTasksTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("hidden"), identity));
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("b")));
   EXPECT_TRUE(Verify().damaged());
+}
+
+TEST_F(FileTasksTest, OutsideTheRootNothingIsReadOrDeleted) {
+  TROUPE_CHECK_OK(files_.MakeDirectory(folder_.Child("root")));
+  ASSERT_EQ(symlink("../a", folder_.Child("root/a").c_str()), 0);
+  const std::string through = folder_.Child("root/a/") + path_.substr(path_.rfind('/') + 1);
+  for (const std::string root : {"root", "none"}) {
+    v1::VerifyCheckpoint request = Request();
+    request.set_path(through);
+    request.mutable_roots()->set_checkpoints(folder_.Child(root));
+    ASSERT_TRUE(tasks_->Verify(request).ok());
+    const v1::CheckpointVerified verified = log_.NextOf<session::CheckpointReadBack>().verified;
+    EXPECT_FALSE(verified.ok());
+    EXPECT_FALSE(verified.damaged()) << "that is no proof of damage";
+    EXPECT_THAT(verified.reason(), HasSubstr(folder_.Child(root)));
+  }
+  v1::DeleteCheckpoint erase;
+  erase.set_path(through);
+  erase.mutable_roots()->set_checkpoints(folder_.Child("root"));
+  tasks_->Remove(erase);
+  // An attempt that does not exist counts as removed; requests are handled in order.
+  erase.set_path(path_ + "0");
+  erase.set_attempt(1);
+  erase.mutable_roots()->set_checkpoints(folder_.Child("a"));
+  tasks_->Remove(erase);
+  EXPECT_EQ(log_.NextOf<session::CheckpointGone>().deleted.attempt(), 1);
+  EXPECT_TRUE(Verify().ok()) << "it is still there";
+  erase.set_path(path_);
+  tasks_->Remove(erase);
+  EXPECT_EQ(log_.NextOf<session::CheckpointGone>().deleted.path(), path_);
+  EXPECT_FALSE(files_.Stat(path_, SymbolicLinks::kFollow).ok());
+  EXPECT_EQ(log_.size(), 0u);
 }
 
 TEST_F(FileTasksTest, LogsGoWithTheirJobAndNotWithImages) {

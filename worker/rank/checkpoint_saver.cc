@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "base/failure_cause.h"
 #include "base/log.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/folder.h"
@@ -187,6 +188,7 @@ void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& sh
     failed.set_rank(options_.rank);
     failed.set_attempt(attempt);
     failed.set_reason(ToString(status));
+    failed.set_cause(AttachedCause(status));
   }
   if (stop_.load()) return;
   options_.send(std::move(message));

@@ -1,5 +1,6 @@
 #include "worker/rank/folder_proof.h"
 
+#include "base/confined/path_root.h"
 #include "base/failure_cause.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
@@ -31,9 +32,12 @@ std::string FolderProof::OwnHost() const { return "host " + start_.plan().ranks(
 Status FolderProof::Begin(v1::RankAddress* address) {
   if (folder_.empty()) return OkStatus();
   const Status known = CheckFolderId(files_, folder_, start_.folder_id());
+  if (LeavesRoot(known)) return known;
   if (!known.ok()) return WithCause(Annotate(known, OwnHost()), cause::kStorage);
   if (!is_first_of_worker(rank_)) return OkStatus();
   const Status put = Put(address);
+  // No host could write it, so none is to blame.
+  if (LeavesRoot(put)) return put;
   const bool is_full = put.code() == StatusCode::kResourceExhausted;
   if (is_full && rank_ == 0 && address->folder_id().empty()) {
     return WithCause(

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <memory>
 
 #include "base/check.h"
+#include "base/confined/confined_file_system.h"
 #include "base/failure_cause.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
@@ -219,6 +222,22 @@ TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
       EstablishFolderId(files_, directory_.Child("shared"), RandomFolderId().value()).value();
   for (const Status& status : Prove()) EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(id_, known) << "one that it has needs no room";
+}
+
+TEST_F(FolderProofTest, AFolderThatLeavesItsRootIsNoFaultOfAHost) {
+  TROUPE_CHECK_OK(files_.MakeDirectory(directory_.Child("root")));
+  TROUPE_CHECK_OK(files_.MakeDirectory(folder_));
+  ASSERT_EQ(symlink("../mount", directory_.Child("root/link").c_str()), 0);
+  start_.mutable_spec()->mutable_checkpoint()->set_folder(directory_.Child("root/link"));
+  AddHost("shared");
+  hosts_[0] = std::make_unique<ConfinedFileSystem>(directory_.Child("root"));
+  for (const std::string known : {"", "1"}) {
+    start_.set_folder_id(known);
+    const Status refused = Prove()[0];
+    EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied) << refused;
+    EXPECT_EQ(AttachedCause(refused), cause::kPathOutsideRoot);
+  }
+  EXPECT_TRUE(files_.List(folder_)->empty());
 }
 
 TEST_F(FolderProofTest, AJobWithoutAFolderHasNothingToProve) {

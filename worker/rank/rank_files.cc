@@ -49,19 +49,19 @@ StatusOr<int64_t> RankRun::Load() {
   whole_ = WholeRows(slices[begin_.rank()]);
   if (start.has_restore_images()) return RestoreImage();
   if (start.restore_path().empty()) {
-    const Status filled = LoadInitialWeights(*around_.files, start.spec(), executor_->program(),
-                                             executor_->executable());
+    const Status filled = LoadInitialWeights(job_files_.imports(), start.spec(),
+                                             executor_->program(), executor_->executable());
     load_failed_ = !filled.ok();
     TROUPE_RETURN_IF_ERROR(filled);
     return 0;
   }
   // If the folder is not mounted here, nothing is known about its contents.
-  const Status folder = CheckFolderId(*around_.files, FolderOfAttempt(start.restore_path()),
-                                      start.restore_folder_id());
+  const Status folder = CheckFolderId(
+      job_files_.checkpoints(), FolderOfAttempt(start.restore_path()), start.restore_folder_id());
   if (!folder.ok()) {
     load_failed_ = true;
-    return WithCause(Annotate(folder, fmt::format("restore {}", start.restore_path())),
-                     cause::kStorage);
+    const Status failed = Annotate(folder, fmt::format("restore {}", start.restore_path()));
+    return AttachedCause(failed).empty() ? WithCause(failed, cause::kStorage) : failed;
   }
   return RestoreOrDoubt();
 }
@@ -80,8 +80,10 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
                                                                begin_.start().restore_path())),
                        cause::kStorage);
     }
-    // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
-    if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
+    // Where a field of the job, this build, or a root is to blame, nothing is wrong with the
+    // checkpoint.
+    if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty() &&
+        AttachedCause(restored.status()).empty()) {
       bad_checkpoint_path_ = begin_.start().restore_path();
     }
   }
@@ -91,13 +93,13 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
 StatusOr<int64_t> RankRun::Restore() {
   const std::string& path = begin_.start().restore_path();
   const StatusOr<v1::CheckpointManifest> manifest =
-      ReadManifest(*around_.files, path, begin_.start().restore_digest());
+      ReadManifest(job_files_.checkpoints(), path, begin_.start().restore_digest());
   if (manifest.status().code() == StatusCode::kNotFound) {
     // If the folder has no known identity and the job's own directory does not exist either, this
     // worker does not see the folder, which proves nothing about the checkpoint.
     const bool sees_folder =
         !begin_.start().restore_folder_id().empty() ||
-        around_.files->Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();
+        job_files_.checkpoints().Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();
     if (sees_folder) return DataLoss("{}", Message(manifest.status()));
   }
   TROUPE_RETURN_IF_ERROR(manifest.status());
@@ -106,8 +108,8 @@ StatusOr<int64_t> RankRun::Restore() {
   if (path == spec.checkpoint().initial_load()) {
     TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));
   }
-  const Status loaded =
-      LoadState(*around_.files, path, *manifest, executor_->program(), executor_->executable());
+  const Status loaded = LoadState(job_files_.checkpoints(), path, *manifest, executor_->program(),
+                                  executor_->executable());
   if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
   TROUPE_RETURN_IF_ERROR(loaded);
   return manifest->state().step();
@@ -173,14 +175,14 @@ Patience RankRun::patience() const {
 void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
   const v1::Plan& plan = begin_.start().plan();
   const std::vector<UnseenShard> unseen =
-      WaitForShards(*around_.files, request.path(), request.manifest(), patience());
+      WaitForShards(job_files_.checkpoints(), request.path(), request.manifest(), patience());
   const std::optional<Status> stopped = directives_.stopped();
   if (!unseen.empty() && stopped) return;  // nobody waits for the answer
   StatusOr<WrittenManifest> written = WrittenManifest();
   v1::WorkerMessage message;
   v1::ShardFailed& failed = *message.mutable_shard_failed();
   if (unseen.empty()) {
-    written = WriteManifest(*around_.files, request.path(), request.manifest());
+    written = WriteManifest(job_files_.checkpoints(), request.path(), request.manifest());
   } else {
     const int rank = request.manifest().shards(unseen.front().shard).rank();
     const bool known = rank >= 0 && rank < plan.ranks_size();
@@ -198,6 +200,7 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
     failed.set_rank(begin_.rank());
     failed.set_attempt(request.manifest().attempt());
     failed.set_reason(ToString(Annotate(written.status(), "manifest")));
+    failed.set_cause(AttachedCause(written.status()));
   } else {
     v1::ManifestDone& done = *message.mutable_manifest_done();
     done.set_job(request.job());

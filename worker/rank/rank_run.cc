@@ -55,7 +55,8 @@ v1::GroupFlight ToProto(const CollectiveFlight& flight) {
 RankRun::RankRun(v1::BeginRank begin, RankSurroundings surroundings)
     : begin_(std::move(begin)),
       around_(std::move(surroundings)),
-      folder_proof_(*around_.files, begin_.start(), begin_.rank()),
+      job_files_(*around_.files, begin_.start().roots()),
+      folder_proof_(job_files_.checkpoints(), begin_.start(), begin_.rank()),
       traces_(
           {.job = begin_.start().job(),
            .group_epoch = begin_.start().group_epoch(),
@@ -210,7 +211,7 @@ StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
 
   TROUPE_ASSIGN_OR_RETURN(dataset_,
-                          Dataset::Open(*around_.files, MakeDatasetOptions(start.spec())));
+                          Dataset::Open(job_files_.data(), MakeDatasetOptions(start.spec())));
   TROUPE_ASSIGN_OR_RETURN(backend_, MakeBackend(threads));
   begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(
@@ -325,7 +326,7 @@ Status RankRun::MakeSaver() {
   const v1::StartRanks& start = begin_.start();
   const v1::CheckpointSpec& spec = start.spec().checkpoint();
   CheckpointSaverOptions options;
-  options.files = around_.files;
+  options.files = &job_files_.checkpoints();
   options.clock = around_.clock;
   options.async =
       ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC && !spec.folder().empty();

@@ -25,6 +25,7 @@
 #include "checkpoint/write/ownership.h"
 #include "collective/network.h"
 #include "collective/transport.h"
+#include "plan/job/job_files.h"
 #include "troupe/v1/rank.pb.h"
 #include "worker/executor/executor.h"
 #include "worker/executor/rank_program.h"
@@ -41,7 +42,7 @@
 namespace troupe {
 
 struct RankSurroundings {
-  FileSystem* files = nullptr;
+  FileSystem* files = nullptr;  // files of the worker, and of the job where it has no roots
   const Clock* clock = nullptr;
   StepProgress* progress = nullptr;
   std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
@@ -151,6 +152,7 @@ class RankRun {
   const v1::BeginRank begin_;
   const RankSurroundings around_;
   Directives directives_;
+  JobFiles job_files_;  // what the spec names; the worker's own files are around_.files
   FolderProof folder_proof_;
   std::string bad_checkpoint_path_;  // set if the checkpoint's contents made restoring fail
   bool load_failed_ = false;
