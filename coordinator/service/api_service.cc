@@ -188,8 +188,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
             !admitted.ok()) {
           return done(admitted);
         }
-        if (const v1::Namespace* const space = FindNamespaceOf(
-                state.options.namespaces.get(), call->request.job().name())) {
+        if (const v1::Namespace* const space =
+                FindNamespaceOf(state.options.namespaces.get(), call->request.job().name())) {
           call->roots = space->roots();
         }
         v1::JobSpec stated = call->request.job();
