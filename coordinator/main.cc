@@ -43,6 +43,7 @@ struct Flags {
   ServerOptions server;
   SecurityFlags security;
   LogLimit log{.bytes = 0};
+  bool allow_failpoints = false;
 };
 
 void AddFlags(FlagParser& parser, Flags* flags) {
@@ -83,6 +84,7 @@ void AddFlags(FlagParser& parser, Flags* flags) {
       {"--blame-half-life-seconds", "SECONDS",
        "half-life of the weight of a fault on its host (default: 600 times --detection-seconds)"},
       {1, 1e7}, &options->blame_half_life_seconds);
+  parser.AddSwitch({kAllowFailpointsFlag, "", kAllowFailpointsHelp}, &flags->allow_failpoints);
 }
 
 Status CheckFlags(Flags* flags) {
@@ -96,7 +98,7 @@ Status CheckFlags(Flags* flags) {
   TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
                                                           addresses, WallSeconds(SystemClock())));
   options.insecure = flags->security.insecure;
-  return ArmFailpointsFromEnvironment();
+  return ArmFailpointsFromEnvironment(flags->allow_failpoints);
 }
 
 // Returns the first of `signals` that arrives.

@@ -79,6 +79,7 @@ struct Flags {
   bool measure_peak = false;
   std::optional<int> burn_in_seconds;
   bool list_failpoints = false;
+  bool allow_failpoints = false;
   std::optional<RankDescriptors> rank_process;
 };
 
@@ -162,6 +163,7 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
   parser.AddSwitch({"--list-failpoints", "",
                     "prints the names that TROUPE_FAILPOINTS accepts, one per line, and exits"},
                    &flags->list_failpoints);
+  parser.AddSwitch({kAllowFailpointsFlag, "", kAllowFailpointsHelp}, &flags->allow_failpoints);
   // Only the daemon starts rank processes, so the help text does not mention this flag.
   parser.AddParsed({"--rank-process", "SOCKET,PROGRESS"},
                    [flags](const std::string& value) -> Status {
@@ -185,7 +187,7 @@ Status CheckSecurity(Flags* flags) {
 // command requires.
 Status CompleteFlags(Flags* flags) {
   if (flags->list_failpoints) return OkStatus();
-  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment());
+  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(flags->allow_failpoints));
   if (flags->rank_process) return OkStatus();
   if (flags->core_directory.empty()) {
     const char* const set = std::getenv("TROUPE_CORE_DIR");

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, TROUPE, Cluster, run, wait_until
+from harness import BIN, TROUPE, Cluster, failpoint_flags, run, wait_until
 
 # Each step takes at least 20 ms, so that the job outlasts what a test does to it.
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
@@ -77,8 +77,9 @@ class TlsCluster(Cluster):
     def start(self, name, *command, stdout=subprocess.DEVNULL):
         with self.log(name).open("a") as log:
             self.processes[name] = subprocess.Popen(
-                [*map(str, command), "--tls-dir", str(self.tls(name))], stdout=stdout, stderr=log,
-                env={**os.environ, **self.environment})
+                [*map(str, command), "--tls-dir", str(self.tls(name)),
+                 *failpoint_flags(self.environment)],
+                stdout=stdout, stderr=log, env={**os.environ, **self.environment})
         return self.processes[name]
 
     def start_coordinator(self):
