@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "base/security/listen_policy.h"
+#include "base/security/secret.h"
 #include "base/security/security_flags.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
@@ -256,6 +257,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   uname(&host);
   hello.set_host(host.nodename);
   hello.set_pid(getpid());
+  hello.set_life_key(RandomSecret());
   return config;
 }
 
