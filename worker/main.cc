@@ -113,7 +113,7 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
   parser.AddText({"--host", "ADDRESS",
                   "address of this machine on which its ranks listen for their peers (UCX and "
                   "NCCL); UCX_NET_DEVICES and NCCL_SOCKET_IFNAME take precedence if set (default: "
-                  "every interface)"},
+                  "the address by which it reaches the coordinator)"},
                  &flags->host);
   parser.AddText({"--data-dir", "DIR",
                   "directory of the measured peak of this host, of the worker's incarnation "
@@ -352,6 +352,21 @@ int MeasureAndWrite(const Flags& flags) {
   return 0;
 }
 
+// Makes the ranks listen on --host, or else on the interface that leads to the coordinator: never
+// on all of them, because their transports have no protection of their own. Returns the address.
+StatusOr<std::string> BindRanks(const Flags& flags) {
+  std::string host = flags.host;
+  if (host.empty()) {
+    StatusOr<std::string> own = OwnAddressTowards(flags.coordinator);
+    if (!own.ok())
+      return Annotate(own.status(),
+                      "--host is not given, and its default depends on --coordinator");
+    host = *std::move(own);
+  }
+  TROUPE_RETURN_IF_ERROR(BindRanksTo(host));
+  return host;
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   FlagParser parser({.name = "troupe-worker",
@@ -374,11 +389,10 @@ int Main(int argc, char** argv) {
     return DeviceTraitsOf(flags.devices.kind).shares_host_cores ? MeasureAndWrite(flags)
                                                                 : MeasureDevicesAndWrite(flags);
   }
-  if (!flags.host.empty()) {
-    if (const Status bound = BindRanksTo(flags.host); !bound.ok()) {
-      fmt::print(stderr, "troupe-worker: {}\n", Message(bound));
-      return kUsageError;
-    }
+  const StatusOr<std::string> host = BindRanks(flags);
+  if (!host.ok()) {
+    const int code = Fail(host.status());
+    return host.status().code() == StatusCode::kInvalidArgument ? kUsageError : code;
   }
   RaiseDescriptorLimit();
   LimitLog(flags.log);
@@ -386,6 +400,8 @@ int Main(int argc, char** argv) {
   setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags.name));
+  LogInfo("worker", "ranks listen for their peers on {}: UCX_NET_DEVICES={}, NCCL_SOCKET_IFNAME={}",
+          *host, std::getenv("UCX_NET_DEVICES"), std::getenv("NCCL_SOCKET_IFNAME"));
   WarnOfOpenMetrics("worker", flags.metrics_listen);
   // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;

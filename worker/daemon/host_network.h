@@ -13,6 +13,10 @@ namespace troupe {
 // the interfaces, if none has it.
 StatusOr<std::string> InterfaceOf(const std::string& host);
 
+// Returns the numeric address with which this machine reaches `host_port`, HOST:PORT. UNAVAILABLE,
+// which names it, if the host is not known or cannot be reached by any interface.
+StatusOr<std::string> OwnAddressTowards(const std::string& host_port);
+
 // Returns the RDMA ports behind `interface` in the form of UCX_NET_DEVICES ("mlx5_0:1"), separated
 // by commas; empty if there are none. `root` is /sys/class/infiniband.
 std::string RdmaPortsOf(const std::string& root, const std::string& interface);

@@ -44,5 +44,15 @@ TEST(HostNetworkTest, RdmaPortsBehindAnInterfaceAreKept) {
   EXPECT_EQ(RdmaPortsOf(root.path() + "/absent", "eth0"), "");
 }
 
+TEST(HostNetworkTest, TheOwnAddressIsTheOneThatLeadsToThePeer) {
+  const auto own = OwnAddressTowards("127.0.0.1:7");
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(*own, "127.0.0.1");
+  EXPECT_EQ(*InterfaceOf(*own), "lo");
+  const Status refused = OwnAddressTowards("no such name:7").status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("no such name:7"));
+}
+
 }  // namespace
 }  // namespace troupe
