@@ -400,8 +400,11 @@ int Main(int argc, char** argv) {
   setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags.name));
-  LogInfo("worker", "ranks listen for their peers on {}: UCX_NET_DEVICES={}, NCCL_SOCKET_IFNAME={}",
-          *host, std::getenv("UCX_NET_DEVICES"), std::getenv("NCCL_SOCKET_IFNAME"));
+  const char* const transports = std::getenv("UCX_TLS");
+  LogInfo("worker",
+          "ranks reach their peers by {}: UCX_NET_DEVICES={}, UCX_TLS={}, NCCL_SOCKET_IFNAME={}",
+          *host, std::getenv("UCX_NET_DEVICES"), transports == nullptr ? "all" : transports,
+          std::getenv("NCCL_SOCKET_IFNAME"));
   WarnOfOpenMetrics("worker", flags.metrics_listen);
   // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;

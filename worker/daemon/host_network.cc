@@ -14,6 +14,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/security/listen_policy.h"
+
 namespace troupe {
 namespace {
 
@@ -141,6 +143,7 @@ Status BindRanksTo(const std::string& host) {
   const std::string rdma = RdmaPortsOf("/sys/class/infiniband", interface);
   const std::string devices = rdma.empty() ? interface : interface + "," + rdma;
   setenv("UCX_NET_DEVICES", devices.c_str(), /*overwrite=*/0);
+  if (IsLoopbackHost(host)) setenv("UCX_TLS", "^tcp", /*overwrite=*/0);
   // "=" selects exactly this name instead of all that begin with it.
   setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
   return OkStatus();

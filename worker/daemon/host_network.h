@@ -22,8 +22,10 @@ StatusOr<std::string> OwnAddressTowards(const std::string& host_port);
 std::string RdmaPortsOf(const std::string& root, const std::string& interface);
 
 // Makes the rank processes that this process starts later listen only on the interface of `host`,
-// through the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME; a variable that is
-// already set stays. REQUIRES: this process has one thread.
+// through the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME. On the loopback, where
+// every peer is a process of this machine, UCX uses no TCP (UCX_TLS) and so has no port: whoever
+// reaches such a port can end the rank. A variable that is already set stays. REQUIRES: this
+// process has one thread.
 Status BindRanksTo(const std::string& host);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -52,6 +53,21 @@ TEST(HostNetworkTest, TheOwnAddressIsTheOneThatLeadsToThePeer) {
   const Status refused = OwnAddressTowards("no such name:7").status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("no such name:7"));
+}
+
+TEST(HostNetworkTest, OnTheLoopbackRanksUseNoTcpUnlessTheUserChoosesIt) {
+  for (const char* variable : {"UCX_NET_DEVICES", "UCX_TLS", "NCCL_SOCKET_IFNAME"}) {
+    if (std::getenv(variable) != nullptr) GTEST_SKIP() << variable << " is set";
+  }
+  ASSERT_TRUE(BindRanksTo("127.0.0.1").ok());
+  EXPECT_STREQ(std::getenv("UCX_NET_DEVICES"), "lo");
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "=lo");
+  EXPECT_STREQ(std::getenv("UCX_TLS"), "^tcp");
+  ASSERT_EQ(setenv("UCX_TLS", "all", /*overwrite=*/1), 0);
+  ASSERT_TRUE(BindRanksTo("127.0.0.1").ok());
+  EXPECT_STREQ(std::getenv("UCX_TLS"), "all");
+  for (const char* variable : {"UCX_NET_DEVICES", "UCX_TLS", "NCCL_SOCKET_IFNAME"})
+    unsetenv(variable);
 }
 
 }  // namespace
