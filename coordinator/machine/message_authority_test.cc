@@ -288,5 +288,17 @@ TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss
             cluster_.worker("worker-0").session);
 }
 
+TEST_F(MessageAuthority, NoCommitThatDoesNotExistCountsOrEndsAJob) {
+  const size_t commits = job().checkpoints.size();
+  const auto& [open, attempt] = *job().attempts.begin();
+  // Rank 0 states commits of an attempt that nobody requested, and of one to which rank 1 has added
+  // nothing. Both would be the job's newest commit.
+  cluster_.WriteManifest("a", 999);
+  cluster_.Vote("a", open, attempt.record.step(), 0);
+  cluster_.WriteManifest("a", open);
+  EXPECT_EQ(job().checkpoints.size(), commits);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RUNNING);
+}
+
 }  // namespace
 }  // namespace troupe
