@@ -90,12 +90,15 @@ std::set<std::string> TestNames() {
   std::smatch match;
   for (const SourceFile& file : ProgramFiles()) {
     std::string suite;
-    for (const std::string& line : file.lines) {
-      if (std::regex_match(line, match, kTest)) {
-        names.insert(match[2].str() + "." + match[3].str());
-      } else if (std::regex_match(line, match, kClass)) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      std::string line = file.lines[i];
+      if (line.starts_with("TEST")) {
+        if (line.ends_with(',') && i + 1 < file.lines.size()) line += file.lines[i + 1];
+        if (std::regex_match(line, match, kTest))
+          names.insert(match[2].str() + "." + match[3].str());
+      } else if (line.starts_with("class ") && std::regex_match(line, match, kClass)) {
         suite = match[1];
-      } else if (std::regex_match(line, match, kMethod)) {
+      } else if (line.starts_with("    def test_") && std::regex_match(line, match, kMethod)) {
         names.insert(suite + "." + match[1].str());
       }
     }
