@@ -182,8 +182,14 @@ Status ArmFailpoints(std::string_view text, std::string once_directory) {
   return OkStatus();
 }
 
-Status ArmFailpointsFromEnvironment() {
+Status ArmFailpointsFromEnvironment(bool allowed) {
   const char* text = std::getenv("TROUPE_FAILPOINTS");
+  if (text != nullptr && *text != '\0' && !allowed) {
+    return InvalidArgument(
+        "TROUPE_FAILPOINTS is set to \"{}\", which makes this process die, fail or wait on "
+        "purpose: remove it from the environment, or permit it with {}",
+        text, kAllowFailpointsFlag);
+  }
   const char* once = std::getenv("TROUPE_FAILPOINTS_ONCE_DIR");
   return ArmFailpoints(text == nullptr ? "" : text, once == nullptr ? "" : once);
 }

@@ -8,6 +8,9 @@
 // `delay:MS` (sleeps MS milliseconds). `@n` selects the n-th hit in the process, counted from 1;
 // without it the action applies to the first hit (kill) or to every hit (error, delay).
 //
+// A process that has the variable without the flag --allow-failpoints ends with exit code 2, so
+// that no environment can make a cluster fail by accident.
+//
 //   TROUPE_FAILPOINTS_ONCE_DIR=DIR
 //
 // makes a kill happen once among all processes that share DIR, even after they restart: the process
@@ -37,17 +40,30 @@ std::span<const FailpointName> AllFailpoints();
 // thread-safe with respect to HitFailpoint: call it from main and from test set-up only.
 Status ArmFailpoints(std::string_view text, std::string once_directory = {});
 
-// Arms the failpoints that the environment lists. Every main calls it.
-Status ArmFailpointsFromEnvironment();
+// The flag that permits the environment to list failpoints.
+inline constexpr char kAllowFailpointsFlag[] = "--allow-failpoints";
+inline constexpr char kAllowFailpointsHelp[] =
+    "for tests: permits TROUPE_FAILPOINTS in the environment, which makes processes die, fail or "
+    "wait";
+
+// Arms the failpoints that the environment lists. INVALID_ARGUMENT if there are any and the flag is
+// not given (`allowed`). Every process that has failpoints, or starts one that has, calls it.
+Status ArmFailpointsFromEnvironment(bool allowed);
 
 namespace internal {
 extern std::atomic<bool> failpoints_armed;
 Status HitArmedFailpoint(std::string_view name);
 }  // namespace internal
 
+// Whether any failpoint is armed. A process passes --allow-failpoints to those that it starts if
+// so.
+inline bool AnyFailpointArmed() {
+  return internal::failpoints_armed.load(std::memory_order_relaxed);
+}
+
 // Returns OK unless `name` is armed. REQUIRES: `name` is in AllFailpoints().
 inline Status HitFailpoint(std::string_view name) {
-  if (!internal::failpoints_armed.load(std::memory_order_relaxed)) return OkStatus();
+  if (!AnyFailpointArmed()) return OkStatus();
   return internal::HitArmedFailpoint(name);
 }
 

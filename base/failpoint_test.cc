@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "base/check.h"
 #include "base/temporary_directory.h"
 
@@ -61,6 +63,20 @@ TEST_F(Failpoint, KillsOneOfTheProcessesThatShareAOnceDirectory) {
   const auto hit = [] { TROUPE_CHECK_OK(HitFailpoint("step.begin")); };
   EXPECT_TRUE(DiesByKill(hit));
   EXPECT_FALSE(DiesByKill(hit));
+}
+
+TEST_F(Failpoint, OfTheEnvironmentAreRefusedUnlessTheFlagPermitsThem) {
+  ASSERT_EQ(setenv("TROUPE_FAILPOINTS", "step.begin=error", 1), 0);
+  const Status refused = ArmFailpointsFromEnvironment(/*allowed=*/false);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("--allow-failpoints"));
+  EXPECT_FALSE(AnyFailpointArmed());
+  EXPECT_TRUE(ArmFailpointsFromEnvironment(/*allowed=*/true).ok());
+  EXPECT_TRUE(AnyFailpointArmed());
+  ASSERT_EQ(setenv("TROUPE_FAILPOINTS", "", 1), 0);
+  EXPECT_TRUE(ArmFailpointsFromEnvironment(/*allowed=*/false).ok());
+  EXPECT_FALSE(AnyFailpointArmed());
+  unsetenv("TROUPE_FAILPOINTS");
 }
 
 TEST_F(Failpoint, RefusesUnknownNamesAndActionsAndArmsNothing) {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/detection_seconds.h"
+#include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/keep_ended.h"
 #include "base/log_rotation.h"
@@ -66,6 +67,8 @@ constexpr NumberFlag<int64_t> kLogBytesFlag{
 constexpr NumberFlag<int> kLogFilesFlag{
     {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"},
     {0, kMostLogFiles}};
+
+constexpr SwitchFlag kAllowFailpoints{kAllowFailpointsFlag, "", kAllowFailpointsHelp};
 
 // The help text names the kinds that this build has.
 const TextFlag& DevicesFlag() {
@@ -260,9 +263,10 @@ Status StartSupervisor(const std::string& folder, const std::string& binaries) {
                                 binaries);
     }
   }
-  return StartDetached({JoinPath(binaries, "troupe"), "supervise", kDataDirFlag.name, folder},
-                       JoinPath(JoinPath(folder, "logs"), "supervisor.log"))
-      .status();
+  std::vector<std::string> command = {JoinPath(binaries, "troupe"), "supervise", kDataDirFlag.name,
+                                      folder};
+  if (AnyFailpointArmed()) command.emplace_back(kAllowFailpointsFlag);
+  return StartDetached(command, JoinPath(JoinPath(folder, "logs"), "supervisor.log")).status();
 }
 
 bool AllRun(const ClusterFile& cluster, int workers) {
@@ -393,6 +397,7 @@ Status StopCluster(const std::string& folder) {
 }
 
 StatusOr<ExitCode> Up(const CommandLine& line) {
+  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(line.Get(kAllowFailpoints)));
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   PosixFileSystem files;
   for (const char* name : {"logs", "workers"}) {
@@ -456,6 +461,7 @@ StatusOr<ExitCode> Down(const CommandLine& line) {
 }
 
 StatusOr<ExitCode> Supervise(const CommandLine& line) {
+  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(line.Get(kAllowFailpoints)));
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
   TROUPE_RETURN_IF_ERROR(Supervisor(folder, binaries).Run());
@@ -470,7 +476,8 @@ std::vector<Command> ClusterCommands() {
        .summary = "Starts a local cluster in --data-dir, or its missing processes; returns when "
                   "all workers are ready.",
        .flags = {&kWorkersFlag, &DevicesFlag(), &kDevicesPerWorkerFlag, &kPortFlag,
-                 &kDetectionSecondsFlag, &kKeepEndedFlag, &kLogBytesFlag, &kLogFilesFlag},
+                 &kDetectionSecondsFlag, &kKeepEndedFlag, &kLogBytesFlag, &kLogFilesFlag,
+                 &kAllowFailpoints},
        .cluster = ClusterUse::kFolder,
        .run = Up},
       {.name = "down",
@@ -480,6 +487,7 @@ std::vector<Command> ClusterCommands() {
       {.name = "supervise",
        .summary = "Runs the supervisor of the cluster in --data-dir in the foreground (`up` starts "
                   "it in the background).",
+       .flags = {&kAllowFailpoints},
        .cluster = ClusterUse::kFolder,
        .run = Supervise},
   };

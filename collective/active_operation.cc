@@ -227,7 +227,8 @@ void ActiveOperation::PostSend(const Step& step, Transport& transport) {
     }
     data = message;
   }
-  transport.Send(group->global_ranks[static_cast<size_t>(step.send_to)], Tag(group->rank), data,
+  const int peer = group->global_ranks[static_cast<size_t>(step.send_to)];
+  transport.Send(peer, Tag(group->rank) ^ group->seals->outgoing[static_cast<size_t>(peer)], data,
                  OnWire(size), &send_transfers_[sends_posted_ % kWindow]);
   ++sends_posted_;
 }
@@ -263,9 +264,10 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
       std::byte* to = reduce_ || reduction_.wire_bytes > 0
                           ? ScratchOf(receives_posted_)
                           : receive_data_ + receives_posted_ * message_bytes_;
-      transport.Receive(group->global_ranks[static_cast<size_t>(step.receive_from)],
-                        Tag(step.receive_from), to,
-                        OnWire(BytesOf(receives_posted_, receive_total_)),
+      const int peer = group->global_ranks[static_cast<size_t>(step.receive_from)];
+      transport.Receive(peer,
+                        Tag(step.receive_from) ^ group->seals->incoming[static_cast<size_t>(peer)],
+                        to, OnWire(BytesOf(receives_posted_, receive_total_)),
                         &receive_transfers_[receives_posted_ % kWindow]);
       ++receives_posted_;
       moved = true;

@@ -90,6 +90,7 @@ struct ActiveOperation {
   void OpenStep();
   bool AdvanceStep(Transport& transport);
   void Finish();
+  // The tag of a message of the group's rank `sender`, without the seal of the pair.
   uint64_t Tag(int sender) const;
   // Bytes on the wire for `element_bytes` bytes of elements.
   size_t OnWire(size_t element_bytes) const;

@@ -14,6 +14,7 @@
 #include "collective/algorithm/operation.h"
 #include "collective/digest.h"
 #include "collective/statistics.h"
+#include "collective/tag_seals.h"
 
 namespace troupe::collective_internal {
 
@@ -43,7 +44,8 @@ struct Group {
   const std::vector<int> global_ranks;
   const int rank;  // own rank in the group
 
-  uint32_t tag_prefix = 0;  // unique among the groups of a rank; never 0
+  const TagSeals* seals = nullptr;  // those of the network
+  uint32_t tag_prefix = 0;          // unique among the groups of a rank; never 0
   uint64_t next_sequence = 0;
   int pending = 0;  // operations issued but not finished
   OperationDigest digest;

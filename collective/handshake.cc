@@ -15,17 +15,18 @@ namespace troupe::collective_internal {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'R', 'P', 'H', 'E', 'L', 'O', '1'};
-constexpr std::string_view kContext = "troupe group epoch proof 1";
+constexpr std::string_view kProofContext = "troupe group epoch proof 1";
+constexpr std::string_view kSealContext = "troupe message tag seal 1";
 
 // Tags with group prefix 0, which no group uses.
 uint64_t HelloTag(int sender) { return (static_cast<uint64_t>(sender) << 16) | 1; }
 uint64_t ProofTag(int sender) { return (static_cast<uint64_t>(sender) << 16) | 2; }
 
-}  // namespace
-
-Proof MakeProof(const std::array<uint8_t, 32>& key, const Hello& prover, const Hello& challenge) {
-  std::vector<uint8_t> text(kContext.begin(), kContext.end());
-  for (const Hello* hello : {&prover, &challenge}) {
+// HMAC-SHA256 of the two hellos in this order, for the purpose that `context` names.
+Proof Authenticate(const std::array<uint8_t, 32>& key, std::string_view context, const Hello& first,
+                   const Hello& second) {
+  std::vector<uint8_t> text(context.begin(), context.end());
+  for (const Hello* hello : {&first, &second}) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(hello);
     text.insert(text.end(), bytes, bytes + sizeof(Hello));
   }
@@ -35,6 +36,20 @@ Proof MakeProof(const std::array<uint8_t, 32>& key, const Hello& prover, const H
                                      text.data(), text.size(), proof.data(), &length);
   TROUPE_CHECK(made != nullptr && length == proof.size(), "HMAC-SHA256 gave {} bytes", length);
   return proof;
+}
+
+// The seal of the tags of messages from one rank to another.
+uint64_t MakeSeal(const std::array<uint8_t, 32>& key, const Hello& sender, const Hello& receiver) {
+  const Proof code = Authenticate(key, kSealContext, sender, receiver);
+  uint64_t seal = 0;
+  std::memcpy(&seal, code.data(), sizeof seal);
+  return seal;
+}
+
+}  // namespace
+
+Proof MakeProof(const std::array<uint8_t, 32>& key, const Hello& prover, const Hello& challenge) {
+  return Authenticate(key, kProofContext, prover, challenge);
 }
 
 Status CheckHello(const Hello& own, const Hello& peer, int expected_rank) {
@@ -113,6 +128,16 @@ Status Handshake::AdvancePeer(Transport& transport, Peer* peer) {
   }
   peer->proved = true;
   return OkStatus();
+}
+
+TagSeals Handshake::Seals() const {
+  TagSeals seals(options_.ranks);
+  for (const auto& peer : peers_) {
+    const auto rank = static_cast<size_t>(peer->rank);
+    seals.outgoing[rank] = MakeSeal(options_.group_key, peer->own, peer->hello);
+    seals.incoming[rank] = MakeSeal(options_.group_key, peer->hello, peer->own);
+  }
+  return seals;
 }
 
 std::vector<int> Handshake::Unproved() const {

@@ -3,7 +3,8 @@
 //
 // Each rank sends a hello with a nonce and answers the other's nonce with a proof, an HMAC-SHA256
 // under the key. A proof names both ranks, their roles and the epoch, so it cannot be replayed in
-// another direction, pair or epoch.
+// another direction, pair or epoch. The transport does not show who sent a message, so afterwards
+// the tags of each pair are sealed (collective/tag_seals.h).
 #ifndef TROUPE_COLLECTIVE_HANDSHAKE_H_
 #define TROUPE_COLLECTIVE_HANDSHAKE_H_
 
@@ -16,6 +17,7 @@
 
 #include "base/status.h"
 #include "collective/network_options.h"
+#include "collective/tag_seals.h"
 #include "collective/transport.h"
 
 namespace troupe::collective_internal {
@@ -50,6 +52,9 @@ class Handshake {
   // PERMISSION_DENIED for a wrong proof, else the status of CheckHello or of the transport; the
   // status names the rank.
   StatusOr<bool> Advance(Transport& transport);
+
+  // The seals of the tags of all later messages. REQUIRES: all peers have proved themselves.
+  TagSeals Seals() const;
 
   // Peers that have not proved themselves yet.
   std::vector<int> Unproved() const;

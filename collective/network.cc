@@ -34,7 +34,9 @@ uint32_t TagPrefix(const collective_internal::Group& group) {
 }  // namespace
 
 CollectiveNetwork::CollectiveNetwork(const NetworkOptions& options)
-    : options_(options), connected_(static_cast<size_t>(options.ranks), false) {}
+    : options_(options),
+      seals_(options.ranks),
+      connected_(static_cast<size_t>(options.ranks), false) {}
 
 StatusOr<std::unique_ptr<CollectiveNetwork>> CollectiveNetwork::Make(
     const NetworkOptions& options, std::unique_ptr<Transport> transport) {
@@ -91,6 +93,7 @@ StatusOr<Communicator*> CollectiveNetwork::MakeCommunicator(const std::string& a
 
   auto group = std::make_unique<collective_internal::Group>(
       axis, name, purpose, global_ranks, static_cast<int>(own - global_ranks.begin()));
+  group->seals = &seals_;
   group->tag_prefix = TagPrefix(*group);
   for (const auto& [prefix, other] : tag_prefixes_) {
     if (other == name) return InvalidArgument("group {}: the name is in use", name);
@@ -131,6 +134,7 @@ Status CollectiveNetwork::Connect(const std::vector<std::string>& addresses, Dur
     }
     TROUPE_ASSIGN_OR_RETURN(const bool proved, handshake_->Advance(transport));
     if (!proved) return false;
+    seals_ = handshake_->Seals();
     for (const int rank : peers) links_[rank] = transport.LinkTo(rank);
     return true;
   };

@@ -28,6 +28,7 @@
 #include "collective/link.h"
 #include "collective/network_options.h"
 #include "collective/statistics.h"
+#include "collective/tag_seals.h"
 
 namespace troupe {
 
@@ -113,6 +114,7 @@ class CollectiveNetwork {
   const NetworkOptions options_;
   // Declared in order of use: the engine is destroyed before the objects that it uses.
   std::unique_ptr<collective_internal::Handshake> handshake_;
+  collective_internal::TagSeals seals_;  // guarded by the engine's mutex
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<const collective_internal::Group*> groups_;  // groups of communicators_
   std::vector<std::pair<uint32_t, std::string>> tag_prefixes_;

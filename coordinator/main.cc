@@ -52,6 +52,7 @@ struct Flags {
   double worker_certificate_hours = 24;
   LogLimit log{.bytes = 0};
   std::string namespaces;  // empty: none
+  bool allow_failpoints = false;
 };
 
 void AddUserFlags(FlagParser& parser, Flags* flags) {
@@ -113,6 +114,7 @@ void AddFlags(FlagParser& parser, Flags* flags) {
       {"--blame-half-life-seconds", "SECONDS",
        "half-life of the weight of a fault on its host (default: 600 times --detection-seconds)"},
       {1, 1e7}, &options->blame_half_life_seconds);
+  parser.AddSwitch({kAllowFailpointsFlag, "", kAllowFailpointsHelp}, &flags->allow_failpoints);
 }
 
 void AddEnrollmentFlags(FlagParser& parser, Flags* flags) {
@@ -161,7 +163,7 @@ Status CheckFlags(Flags* flags) {
   if (!flags->namespaces.empty()) {
     TROUPE_ASSIGN_OR_RETURN(options.namespaces, ReadNamespacesFile(flags->namespaces));
   }
-  return ArmFailpointsFromEnvironment();
+  return ArmFailpointsFromEnvironment(flags->allow_failpoints);
 }
 
 // Returns the first of `signals` that arrives.

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "base/security/authority_files.h"
+#include "base/security/secret.h"
 #include "base/security/security_flags.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
@@ -80,6 +81,7 @@ struct Flags {
   bool measure_peak = false;
   std::optional<int> burn_in_seconds;
   bool list_failpoints = false;
+  bool allow_failpoints = false;
   std::optional<RankDescriptors> rank_process;
 };
 
@@ -112,7 +114,7 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
   parser.AddText({"--host", "ADDRESS",
                   "address of this machine on which its ranks listen for their peers (UCX and "
                   "NCCL); UCX_NET_DEVICES and NCCL_SOCKET_IFNAME take precedence if set (default: "
-                  "every interface)"},
+                  "the address by which it reaches the coordinator)"},
                  &flags->host);
   parser.AddText({"--data-dir", "DIR",
                   "directory of the measured peak of this host, of the worker's incarnation "
@@ -171,6 +173,7 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
   parser.AddSwitch({"--list-failpoints", "",
                     "prints the names that TROUPE_FAILPOINTS accepts, one per line, and exits"},
                    &flags->list_failpoints);
+  parser.AddSwitch({kAllowFailpointsFlag, "", kAllowFailpointsHelp}, &flags->allow_failpoints);
   // Only the daemon starts rank processes, so the help text does not mention this flag.
   parser.AddParsed({"--rank-process", "SOCKET,PROGRESS"},
                    [flags](const std::string& value) -> Status {
@@ -197,7 +200,7 @@ Status CheckSecurity(Flags* flags) {
 // command requires.
 Status CompleteFlags(Flags* flags) {
   if (flags->list_failpoints) return OkStatus();
-  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment());
+  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(flags->allow_failpoints));
   if (flags->rank_process) return OkStatus();
   if (flags->core_directory.empty()) {
     const char* const set = std::getenv("TROUPE_CORE_DIR");
@@ -268,6 +271,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   uname(&host);
   hello.set_host(host.nodename);
   hello.set_pid(getpid());
+  hello.set_life_key(RandomSecret());
   return config;
 }
 
@@ -362,6 +366,21 @@ int MeasureAndWrite(const Flags& flags) {
   return 0;
 }
 
+// Makes the ranks listen on --host, or else on the interface that leads to the coordinator: never
+// on all of them, because their transports have no protection of their own. Returns the address.
+StatusOr<std::string> BindRanks(const Flags& flags) {
+  std::string host = flags.host;
+  if (host.empty()) {
+    StatusOr<std::string> own = OwnAddressTowards(flags.coordinator);
+    if (!own.ok())
+      return Annotate(own.status(),
+                      "--host is not given, and its default depends on --coordinator");
+    host = *std::move(own);
+  }
+  TROUPE_RETURN_IF_ERROR(BindRanksTo(host));
+  return host;
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   FlagParser parser({.name = "troupe-worker",
@@ -384,11 +403,10 @@ int Main(int argc, char** argv) {
     return DeviceTraitsOf(flags.devices.kind).shares_host_cores ? MeasureAndWrite(flags)
                                                                 : MeasureDevicesAndWrite(flags);
   }
-  if (!flags.host.empty()) {
-    if (const Status bound = BindRanksTo(flags.host); !bound.ok()) {
-      fmt::print(stderr, "troupe-worker: {}\n", Message(bound));
-      return kUsageError;
-    }
+  const StatusOr<std::string> host = BindRanks(flags);
+  if (!host.ok()) {
+    const int code = Fail(host.status());
+    return host.status().code() == StatusCode::kInvalidArgument ? kUsageError : code;
   }
   RaiseDescriptorLimit();
   LimitLog(flags.log);
@@ -396,6 +414,11 @@ int Main(int argc, char** argv) {
   setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags.name));
+  const char* const transports = std::getenv("UCX_TLS");
+  LogInfo("worker",
+          "ranks reach their peers by {}: UCX_NET_DEVICES={}, UCX_TLS={}, NCCL_SOCKET_IFNAME={}",
+          *host, std::getenv("UCX_NET_DEVICES"), transports == nullptr ? "all" : transports,
+          std::getenv("NCCL_SOCKET_IFNAME"));
   // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;
   sigemptyset(&signals);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
@@ -180,8 +181,10 @@ bool Supervisor::StartMissing() {
   const auto now = steady_clock::now();
   for (Child& child : children_) {
     if (child.process.pid != 0 || now < child.start_not_before) continue;
+    std::vector<std::string> command = child.arguments;
+    if (AnyFailpointArmed()) command.emplace_back(kAllowFailpointsFlag);
     const auto process =
-        StartDetached(child.arguments, JoinPath(JoinPath(folder_, "logs"), child.name + ".log"));
+        StartDetached(command, JoinPath(JoinPath(folder_, "logs"), child.name + ".log"));
     child.started_at = now;
     if (!process.ok()) {
       LogError("supervisor", "{}: {}", child.name, Message(process.status()));

@@ -11,7 +11,8 @@
 //                 --data-dir DIR/workers/worker-N --peak-dir DIR --log-dir DIR/logs
 //                 --metrics-listen HOST:PORT --log-bytes B --log-files F
 //
-// with their output in DIR/logs/NAME.log.
+// with their output in DIR/logs/NAME.log, and with --allow-failpoints if the supervisor has armed
+// any.
 //
 // If the supervisor is killed, the processes continue, and the next supervisor adopts the living
 // ones. Single-threaded.

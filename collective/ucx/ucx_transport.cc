@@ -156,6 +156,11 @@ class UcxTransport final : public Transport {
     params.address = reinterpret_cast<const ucp_address_t*>(raw.data());
     ucp_ep_h endpoint = nullptr;
     const ucs_status_t status = ::ucp_ep_create(handles_.worker, &params, &endpoint);
+    if (status == UCS_ERR_UNREACHABLE) {
+      const char* const transports = std::getenv("UCX_TLS");
+      return Unavailable("no transport of UCX_TLS={} reaches it",
+                         transports == nullptr ? "all" : transports);
+    }
     if (status != UCS_OK) return UcxStatus(status, "ucp_ep_create");
     if (endpoints_.size() <= static_cast<size_t>(peer)) {
       endpoints_.resize(static_cast<size_t>(peer) + 1, nullptr);

@@ -249,6 +249,50 @@ TEST_P(UcxTest, TheLinkIsTheOneThatMessagesTake) {
   });
 }
 
+// The tag without its seal of message 0 of `sender` in the group of RunGroup: everybody who knows
+// the names of a job's groups can compute it (CollectiveNetwork::MakeCommunicator,
+// ActiveOperation).
+uint64_t PublicTag(int sender, int ranks) {
+  std::vector<std::string> parts = {"tensor", "tensor/0"};
+  for (int rank = 0; rank < ranks; ++rank) parts.push_back(std::to_string(rank));
+  uint32_t prefix = 0x811c9dc5u;
+  for (const std::string& part : parts) {
+    for (const char c : part) prefix = (prefix ^ static_cast<unsigned char>(c)) * 0x01000193u;
+    prefix = (prefix ^ 0xFFu) * 0x01000193u;
+  }
+  return (uint64_t{prefix} << 32) | (static_cast<uint64_t>(sender) << 16);
+}
+
+TEST_P(UcxTest, AMessageThatOnlyNamesAnotherRankDoesNotCount) {
+  std::promise<void> forged;
+  RunGroup(2, GetParam(), [&](CollectiveNetwork& network, Communicator& group) {
+    std::thread outsider;
+    if (group.rank() == 0) {
+      outsider = std::thread([&, address = network.address()] {
+        auto transport = MakeUcxTransport({.transports = GetParam()});
+        ASSERT_TRUE(transport.ok()) << transport.status();
+        ASSERT_TRUE((*transport)->Connect(0, address).ok());
+        const float value = 1000;
+        Transfer sent;
+        (*transport)->Send(0, PublicTag(/*sender=*/1, 2), &value, sizeof value, &sent);
+        const MonotonicTime end = std::chrono::steady_clock::now() + kLimit;
+        while (!sent.done && std::chrono::steady_clock::now() < end) (*transport)->Progress();
+        EXPECT_TRUE(sent.done);
+        EXPECT_TRUE((*transport)->Close(/*flush=*/true, kLimit).ok());
+        forged.set_value();
+      });
+    } else {
+      // The message of the outsider is the first to arrive.
+      ASSERT_EQ(forged.get_future().wait_for(kLimit), std::future_status::ready);
+    }
+    float value = group.rank() == 0 ? 1 : 2;
+    const Status status = group.AllReduce(&value, 1, SumFloat32());
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(value, 3);
+    if (outsider.joinable()) outsider.join();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, UcxTest, testing::Values("", "tcp,self"),
                          [](const auto& info) { return info.param.empty() ? "Chosen" : "Tcp"; });
 

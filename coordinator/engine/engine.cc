@@ -1,29 +1,16 @@
 #include "coordinator/engine/engine.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/security/secret.h"
 #include "coordinator/state/job_state.h"
 
 namespace troupe {
 namespace {
 
-constexpr size_t kGroupKeyBytes = 32;
-
 using What = decltype(Event::what);
-
-std::string RandomGroupKey() {
-  std::string key(kGroupKeyBytes, '\0');
-  size_t filled = 0;
-  while (filled < key.size()) {
-    const ssize_t got = getrandom(key.data() + filled, key.size() - filled, 0);
-    if (got > 0) filled += static_cast<size_t>(got);
-  }
-  return key;
-}
 
 }  // namespace
 
@@ -42,7 +29,7 @@ StatusOr<std::unique_ptr<Engine>> Engine::Start(EngineOptions options) {
   EngineActor::Options actor{.store = options.store,
                              .watchers = watchers,
                              .metrics = options.metrics,
-                             .make_group_key = RandomGroupKey};
+                             .make_group_key = RandomSecret};
   TROUPE_ASSIGN_OR_RETURN(
       const Address address,
       options.system->Spawn("engine",

@@ -1,8 +1,9 @@
 #include "coordinator/job/rebuild.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "checkpoint/format/attempt.h"
@@ -17,17 +18,49 @@ namespace {
 
 constexpr int kMaxCheckpoints = 100000;
 
-// Returns what is wrong with a record; empty if nothing.
-std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job) {
+// Returns the directory of the checkpoints of job `id`; empty if the job has none.
+std::string DirectoryOf(const v1::JobSpec& spec, const std::string& id) {
+  const std::string& folder = spec.checkpoint().folder();
+  if (folder.empty()) return {};
+  return (std::filesystem::path(folder) / id).lexically_normal().string();
+}
+
+bool IsWithin(const std::string& path, const std::string& directory) {
+  return path == directory || path.starts_with(directory + "/");
+}
+
+// Whether `path` is absolute and has no "..", which would not be resolved as its text suggests.
+bool IsPlainPath(const std::string& path) {
+  return path.starts_with('/') && path.find('\0') == std::string::npos &&
+         (path + "/").find("/../") == std::string::npos;
+}
+
+// Whether `name` is that of the attempt's directory.
+bool IsNameOf(std::string_view name, const v1::CheckpointRecord& record) {
+  if (!IsAttemptName(name)) return false;
+  const std::string_view numbers = name.substr(name.find("-epoch-"));
+  const std::string own =
+      fmt::format("-epoch-{}-attempt-{}", record.group_epoch(), record.attempt());
+  return numbers == own || numbers.starts_with(own + "-at-");
+}
+
+// Returns what is wrong with a record of the job whose checkpoints are in `directory`; empty if
+// nothing.
+std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job,
+                    const std::string& directory) {
   if (record.job() != job) return fmt::format("is of job {}", record.job());
   if (record.attempt() < 1) return fmt::format("has attempt {}, below 1", record.attempt());
   if (record.step() < 1) return fmt::format("has step {}, below 1", record.step());
-  const std::string& path = record.path();
-  const std::string name = path.substr(path.rfind('/') + 1);
-  if (path.empty() || path.front() != '/' || path.find("/../") != std::string::npos ||
-      path.find('\0') != std::string::npos || !IsAttemptName(name)) {
-    return fmt::format("has path \"{}\", which is not the absolute path of an attempt's directory",
-                       path);
+  const std::filesystem::path path(record.path());
+  if (!IsPlainPath(record.path()) || !IsNameOf(path.filename().string(), record)) {
+    return fmt::format(
+        "has path \"{}\", which is not the absolute path of the directory of attempt {} of group "
+        "epoch {}",
+        record.path(), record.attempt(), record.group_epoch());
+  }
+  if (path.parent_path().lexically_normal().string() != directory) {
+    return fmt::format("has path {}, which is not in the job's own directory, {}", record.path(),
+                       directory);
   }
   if (record.state() != v1::CHECKPOINT_STATE_COMMITTED &&
       record.state() != v1::CHECKPOINT_STATE_QUARANTINED) {
@@ -37,9 +70,50 @@ std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job) 
   return {};
 }
 
+// Returns a job whose checkpoints are in `directory` or around it; null if there is none.
+const Job* UserOf(const std::string& directory, const std::map<std::string, Job>& jobs) {
+  for (const auto& [id, job] : jobs) {
+    const std::string other = DirectoryOf(job.spec, id);
+    if (!other.empty() && (IsWithin(directory, other) || IsWithin(other, directory))) return &job;
+    // A job may have had another folder before it was resumed.
+    for (const auto& [attempt, record] : job.checkpoints) {
+      const std::filesystem::path path(record.path());
+      if (IsWithin(path.lexically_normal().string(), directory)) return &job;
+    }
+  }
+  return nullptr;
+}
+
+// Returns the job's directory. INVALID_ARGUMENT if its folder is none, or one that another job
+// uses.
+StatusOr<std::string> OwnDirectory(const v1::JobSpec& spec,
+                                   const std::map<std::string, Job>& jobs) {
+  const std::string& folder = spec.checkpoint().folder();
+  if (!IsPlainPath(folder)) {
+    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.folder",
+                       "is \"{}\", not an absolute path without \"..\"", folder);
+  }
+  std::string directory = DirectoryOf(spec, spec.name());
+  if (const Job* const user = UserOf(directory, jobs)) {
+    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.folder",
+                       "is {}: the job's directory there, {}, is used by job {}", folder, directory,
+                       user->id());
+  }
+  return directory;
+}
+
+// The caller may state what it found; only a worker that reads the commit back makes it verified.
+v1::CheckpointRecord Unverified(v1::CheckpointRecord record) {
+  record.set_verified(false);
+  record.clear_doubted_by();
+  record.clear_doubt();
+  return record;
+}
+
 }  // namespace
 
-StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& turn) {
+StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence,
+                         const std::map<std::string, Job>& jobs, Turn& turn) {
   const v1::RebuildJobRequest& request = call.request;
   std::shared_ptr<const PreparedJob> prepared = call.prepared;
   if (prepared == nullptr)
@@ -50,6 +124,7 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& tu
     return RefuseField(StatusCode::kInvalidArgument, "checkpoints", "are {}, not 1 to {}",
                        request.checkpoints_size(), kMaxCheckpoints);
   }
+  TROUPE_ASSIGN_OR_RETURN(const std::string directory, OwnDirectory(spec, jobs));
   Job job;
   job.spec = std::move(spec);
   job.plan = std::move(plan);
@@ -61,8 +136,9 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& tu
   record.set_creator(call.creator);
   for (int i = 0; i < request.checkpoints_size(); ++i) {
     const v1::CheckpointRecord& checkpoint = request.checkpoints(i);
-    std::string fault = FaultOf(checkpoint, job.id());
-    if (fault.empty() && !job.checkpoints.emplace(checkpoint.attempt(), checkpoint).second) {
+    std::string fault = FaultOf(checkpoint, job.id(), directory);
+    if (fault.empty() &&
+        !job.checkpoints.emplace(checkpoint.attempt(), Unverified(checkpoint)).second) {
       fault = fmt::format("has attempt {}, which another checkpoint has too", checkpoint.attempt());
     }
     if (!fault.empty()) {

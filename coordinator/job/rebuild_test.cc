@@ -36,6 +36,7 @@ Reply Rebuild(TestCluster& cluster, const v1::RebuildJobRequest& request) {
 v1::RebuildJobRequest Request() {
   v1::RebuildJobRequest request;
   *request.mutable_job() = TestSpec("a", 1, 100);
+  request.mutable_job()->mutable_checkpoint()->set_folder("/folder");
   *request.add_checkpoints() = Found(4, 20);
   *request.add_checkpoints() = Found(7, 30, 5);
   request.set_create_wall_time_ns(77);
@@ -77,8 +78,21 @@ TEST(Rebuild, WhatCannotBeIsRefusedByNameAndLeavesNoTrace) {
       {[](auto& r) { r.mutable_checkpoints(0)->set_path("/etc"); }, "checkpoints[0]"},
       {[](auto& r) { r.mutable_checkpoints(0)->set_path("a/step-1-epoch-1-attempt-1"); },
        "checkpoints[0]"},
-      {[](auto& r) { r.mutable_checkpoints(0)->set_path("/f/../" + AttemptName(1, 1, 1, 1)); },
+      {[](auto& r) { r.mutable_checkpoints(0)->set_path("/f/../" + AttemptName(20, 3, 4, 1)); },
        "checkpoints[0]"},
+      {[](auto& r) {
+         r.mutable_checkpoints(0)->set_path("/folder/x/../a/" + AttemptName(20, 3, 4, 5));
+       },
+       "checkpoints[0]"},
+      {[](auto& r) { r.mutable_checkpoints(0)->set_path("/folder/b/" + AttemptName(20, 3, 4, 5)); },
+       "checkpoints[0]"},
+      {[](auto& r) { r.mutable_checkpoints(0)->set_path("/other/a/" + AttemptName(20, 3, 4, 5)); },
+       "checkpoints[0]"},
+      {[](auto& r) { r.mutable_checkpoints(0)->set_path("/folder/a/" + AttemptName(20, 3, 5, 5)); },
+       "checkpoints[0]"},
+      {[](auto& r) { r.mutable_job()->mutable_checkpoint()->set_folder("/folder/.."); },
+       "checkpoint.folder"},
+      {[](auto& r) { r.mutable_job()->mutable_checkpoint()->clear_folder(); }, "checkpoint.folder"},
       {[](auto& r) { r.mutable_checkpoints(0)->set_digest(""); }, "checkpoints[0]"},
       {[](auto& r) { r.mutable_checkpoints(0)->set_state(v1::CHECKPOINT_STATE_DELETING); },
        "checkpoints[0]"},
@@ -96,6 +110,53 @@ TEST(Rebuild, WhatCannotBeIsRefusedByNameAndLeavesNoTrace) {
   const Status twice = Rebuild(cluster, Request()).status;
   ASSERT_EQ(ViolationsOf(twice).size(), 1u);
   EXPECT_EQ(ViolationsOf(twice)[0].field, "name");
+}
+
+TEST(Rebuild, ADirectoryThatAnotherJobUsesIsRefused) {
+  TestCluster cluster;
+  ASSERT_TRUE(Rebuild(cluster, Request()).status.ok());
+  for (const std::string folder : {"/folder/a", "/folder/a/", "/folder/./a", "/folder/a/deep"}) {
+    v1::RebuildJobRequest request;
+    *request.mutable_job() = TestSpec("thief", 1, 100);
+    request.mutable_job()->mutable_checkpoint()->set_folder(folder);
+    v1::CheckpointRecord& record = *request.add_checkpoints();
+    record = Found(4, 20);
+    record.set_job("thief");
+    record.set_path(folder + "/thief/" + AttemptName(20, 3, 4, 5));
+    const Status refused = Rebuild(cluster, request).status;
+    ASSERT_EQ(ViolationsOf(refused).size(), 1u) << folder << refused;
+    EXPECT_EQ(ViolationsOf(refused)[0].field, "checkpoint.folder");
+    EXPECT_THAT(ViolationsOf(refused)[0].description, HasSubstr("is used by job a"));
+  }
+  EXPECT_EQ(cluster.state().jobs.size(), 1u);
+}
+
+TEST(Rebuild, NoCheckpointIsVerifiedBecauseTheRequestStatesIt) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  v1::RebuildJobRequest request = Request();
+  for (v1::CheckpointRecord& record : *request.mutable_checkpoints()) {
+    record.set_verified(true);
+    record.set_pinned(false);
+    record.set_doubted_by("worker-7");
+  }
+  *request.add_checkpoints() = Found(9, 40, 5);
+  request.mutable_checkpoints(2)->set_verified(true);
+  request.mutable_job()->mutable_checkpoint()->set_keep_latest_k(2);
+  ASSERT_TRUE(Rebuild(cluster, request).status.ok());
+  const auto states_intact = [&] {
+    for (const auto& [number, record] : cluster.job("a").checkpoints) {
+      EXPECT_FALSE(record.verified()) << number;
+      EXPECT_EQ(record.doubted_by(), "") << number;
+      EXPECT_EQ(record.state(), v1::CHECKPOINT_STATE_COMMITTED) << number;
+    }
+  };
+  states_intact();
+  ResumeJobCall resume{cluster.next_call++, {}};
+  resume.request.set_name("a");
+  ASSERT_TRUE(cluster.Do(resume).replies.at(0).status.ok());
+  cluster.StartRanks("a", 40);
+  states_intact();  // retention deletes nothing before a worker has verified what supersedes it
 }
 
 Reply Pin(TestCluster& cluster, int64_t step, bool pinned) {

@@ -164,7 +164,7 @@ class Stepper {
     StatusOr<Job> job = state_.jobs.contains(name)
                             ? RefuseField(StatusCode::kInvalidArgument, "name",
                                           "is {}, which the catalog has already", name)
-                            : RebuildJob(event, state_.last_sequence + 1, turn_);
+                            : RebuildJob(event, state_.last_sequence + 1, state_.jobs, turn_);
     if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
     ++state_.last_sequence;
     Admit(*std::move(job), event.call);

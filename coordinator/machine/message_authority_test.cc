@@ -268,7 +268,17 @@ TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss
   ASSERT_THAT(effects.messages, SizeIs(1));
   EXPECT_EQ(effects.messages[0].message.refused().code(),
             static_cast<int>(StatusCode::kInvalidArgument));
-  // Another process claims to be the life that is connected.
+  // Another process states everything that the API shows of the life that is connected.
+  hello.mutable_hello()->set_life_key("guess");
+  effects = cluster_.Do(WorkerReported{9998, hello});
+  ASSERT_THAT(effects.messages, SizeIs(1));
+  EXPECT_EQ(effects.messages[0].message.refused().code(),
+            static_cast<int>(StatusCode::kAlreadyExists));
+  EXPECT_EQ(cluster_.state().fleet.workers.at("worker-0").session,
+            cluster_.worker("worker-0").session);
+  EXPECT_EQ(job().record.group_epoch(), 1u);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RUNNING);
+  // Another process claims to be it.
   hello.mutable_hello()->set_pid(4711);
   effects = cluster_.Do(WorkerReported{9999, hello});
   ASSERT_THAT(effects.messages, SizeIs(1));
@@ -276,6 +286,18 @@ TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss
             static_cast<int>(StatusCode::kAlreadyExists));
   EXPECT_EQ(cluster_.state().fleet.workers.at("worker-0").session,
             cluster_.worker("worker-0").session);
+}
+
+TEST_F(MessageAuthority, NoCommitThatDoesNotExistCountsOrEndsAJob) {
+  const size_t commits = job().checkpoints.size();
+  const auto& [open, attempt] = *job().attempts.begin();
+  // Rank 0 states commits of an attempt that nobody requested, and of one to which rank 1 has added
+  // nothing. Both would be the job's newest commit.
+  cluster_.WriteManifest("a", 999);
+  cluster_.Vote("a", open, attempt.record.step(), 0);
+  cluster_.WriteManifest("a", open);
+  EXPECT_EQ(job().checkpoints.size(), commits);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RUNNING);
 }
 
 }  // namespace

@@ -399,6 +399,66 @@ TEST_F(AccessServiceTest, AHelloWithTheNameOfAnotherWorkerIsRefused) {
   ExpectRefusalRecorded("spiffe://lab/worker/worker-0", kSession);
 }
 
+TEST_F(AccessServiceTest, ASecondDaemonWithTheSameCertificateDoesNotReplaceTheFirst) {
+  Start();
+  // All that the API shows of the first one, and its certificate.
+  v1::WorkerMessage hello = HelloOf("worker-0");
+  hello.mutable_hello()->set_life_key("secret of the first");
+  Session first(ChannelOf(Role::kWorker, "worker-0"));
+  first.Write(hello);
+  v1::CoordinatorMessage message;
+  ASSERT_TRUE(first.Read(&message));
+  ASSERT_TRUE(message.has_welcome()) << message.ShortDebugString();
+
+  hello.mutable_hello()->set_life_key("secret of the second");
+  Session second(ChannelOf(Role::kWorker, "worker-0"));
+  second.Write(hello);
+  ASSERT_TRUE(second.Read(&message));
+  EXPECT_EQ(message.refused().code(), static_cast<int>(StatusCode::kAlreadyExists))
+      << message.ShortDebugString();
+  second.End();
+
+  v1::WorkerMessage heartbeat;
+  heartbeat.mutable_heartbeat();
+  EXPECT_TRUE(first.Write(heartbeat));
+  ASSERT_TRUE(first.Read(&message));
+  EXPECT_TRUE(message.has_heartbeat_ack()) << message.ShortDebugString();
+}
+
+TEST_F(AccessServiceTest, NobodyButAWorkerGetsAJobAndItsKeyByOfferingADevice) {
+  Start();
+  v1::CreateJobRequest create;
+  *create.mutable_job() = PlannableJob("a");
+  const Outcome created = CallAny(ChannelOf(Role::kSubmitter), "/troupe.v1.JobService/CreateJob",
+                                  create.SerializeAsString());
+  ASSERT_NE(created.response, "") << created.status.error_message();
+  const std::vector<std::pair<std::shared_ptr<grpc::Channel>, grpc::StatusCode>> callers = {
+      {grpc::CreateChannel(Address(), grpc::InsecureChannelCredentials()),
+       grpc::StatusCode::UNAVAILABLE},
+      {ChannelOf(Role::kViewer), grpc::StatusCode::PERMISSION_DENIED},
+      {ChannelOf(Role::kSubmitter), grpc::StatusCode::PERMISSION_DENIED},
+      {ChannelOf(Role::kOperator), grpc::StatusCode::PERMISSION_DENIED},
+  };
+  for (const auto& [channel, code] : callers) {
+    Session session(channel);
+    session.Write(HelloOf("mine"));
+    v1::CoordinatorMessage message;
+    EXPECT_FALSE(session.Read(&message)) << message.ShortDebugString();
+    EXPECT_EQ(session.End().error_code(), code);
+  }
+  const auto viewer = ChannelOf(Role::kViewer);
+  v1::ListWorkersResponse workers;
+  ASSERT_TRUE(
+      workers.ParseFromString(CallAny(viewer, "/troupe.v1.ClusterService/ListWorkers").response));
+  EXPECT_EQ(workers.workers_size(), 0);
+  v1::GetJobRequest get;
+  get.set_name("a");
+  v1::GetJobResponse job;
+  ASSERT_TRUE(job.ParseFromString(
+      CallAny(viewer, "/troupe.v1.JobService/GetJob", get.SerializeAsString()).response));
+  EXPECT_EQ(job.job().state(), v1::JOB_STATE_QUEUED);
+}
+
 TEST_F(AccessServiceTest, ASessionEndsWhenItsCertificateExpires) {
   Start();
   const int64_t now = Now();

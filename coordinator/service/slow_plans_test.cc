@@ -86,9 +86,11 @@ class SlowPlans : public testing::Test {
     context.set_deadline(std::chrono::system_clock::now() + seconds(30));
     v1::RebuildJobRequest request;
     request.mutable_job()->set_name(name);
+    request.mutable_job()->mutable_checkpoint()->set_folder("/folder");
     v1::CheckpointRecord& found = *request.add_checkpoints();
     found.set_job(name);
     found.set_attempt(4);
+    found.set_group_epoch(3);
     found.set_step(20);
     found.set_path("/folder/" + name + "/" + AttemptName(20, 3, 4, 5));
     found.set_digest("sha256:" + std::string(64, 'a'));

@@ -61,12 +61,21 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   if (known != fleet->workers.end()) {
     const Worker& old = known->second;
     const bool same_process = old.hello.host() == hello.host() && old.hello.pid() == hello.pid();
-    if (old.session != 0 && hello.incarnation() == old.incarnation && !same_process) {
+    const bool same_life = hello.incarnation() == old.incarnation;
+    if (old.session != 0 && same_life && !same_process) {
       outcome.refused = AlreadyExists(
           "worker {} is connected as incarnation {} from process {} on host {}, not process {} on "
           "host {}",
           hello.name(), old.incarnation, old.hello.pid(), old.hello.host(), hello.pid(),
           hello.host());
+      outcome.retry = true;
+      return outcome;
+    }
+    // Name, incarnation, host and process are known to everybody who may list the workers.
+    if (same_life && old.hello.life_key() != hello.life_key()) {
+      outcome.refused =
+          AlreadyExists("worker {} has already connected as incarnation {} with another life_key",
+                        hello.name(), old.incarnation);
       outcome.retry = true;
       return outcome;
     }

@@ -66,8 +66,9 @@ struct HelloOutcome {
 // - INVALID_ARGUMENT (bad name, devices or incarnation) and FAILED_PRECONDITION (another protocol
 //   version, a worker that has followed a later leader, an older life): permanent,
 // - INVALID_ARGUMENT on a stream that already belongs to another worker,
-// - ALREADY_EXISTS while an older life of the same name may still be alive, or while another
-//   process is connected as the very same life: retry.
+// - ALREADY_EXISTS while an older life of the same name may still be alive, while another process
+// is
+//   connected as the very same life, or for that life with another life_key: retry.
 HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t leader_epoch,
                          const TimeLimits& limits, MonotonicTime now, Fleet* fleet);
 

@@ -139,6 +139,25 @@ TEST(Fleet, TheSameLifeMayOpenANewStream) {
   EXPECT_EQ(CloseSession(1, kFleetStart, &fleet), "");
 }
 
+TEST(Fleet, AStreamOfTheSameLifeIsRefusedWithoutItsKey) {
+  Fleet fleet;
+  v1::Hello hello = HelloOf("a", 10);
+  hello.set_life_key("secret");
+  ASSERT_TRUE(Accept(hello, 1, &fleet).refused.ok());
+  for (const bool is_open : {true, false}) {
+    if (!is_open) CloseSession(1, kFleetStart, &fleet);
+    for (const char* key : {"", "guess"}) {
+      v1::Hello forged = hello;
+      forged.set_life_key(key);
+      const HelloOutcome outcome = Accept(forged, 2, &fleet);
+      EXPECT_EQ(outcome.refused.code(), StatusCode::kAlreadyExists) << outcome.refused;
+      EXPECT_TRUE(outcome.retry);
+      EXPECT_EQ(fleet.workers.at("a").session, is_open ? 1u : 0u);
+    }
+  }
+  EXPECT_TRUE(Accept(hello, 3, &fleet).refused.ok());
+}
+
 TEST(Fleet, AWorkerIsLostWhenItsLeaseEndsAndForgottenMuchLater) {
   Fleet fleet;
   ASSERT_TRUE(Accept(HelloOf("a", 10), 1, &fleet).refused.ok());

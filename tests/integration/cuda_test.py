@@ -20,6 +20,7 @@ class EmulatedCluster(harness.Cluster):
     def up(self):
         code, out, err = harness.run("up", "--devices", "cuda:2", "--data-dir", self.directory,
                                      "--detection-seconds", self.detection_seconds,
+                                     *harness.failpoint_flags(self.environment),
                                      environment=self.environment)
         if code != 0:
             raise AssertionError(f"up: exit {code}: {out}{err}\n{self.logs()}")

@@ -13,7 +13,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, JOB, ClusterCase, kill, run, training_data, wait_until
+from harness import (BIN, JOB, ClusterCase, failpoint_flags, kill, run, training_data,
+                     wait_until)
 
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
 
@@ -40,7 +41,8 @@ class Hosts:
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
         self.start("coordinator", [str(BIN / "troupe-coordinator"), "--listen", self.address,
                                    "--data-dir", str(self.home / "coordinator"),
-                                   "--detection-seconds", "1"])
+                                   "--detection-seconds", "1",
+                                   *failpoint_flags(self.environment)])
         self.workers = [self.start_worker(i, i in shared) for i in range(workers)]
         wait_until(lambda: self.ready() == workers, "all workers connected")
 
@@ -60,7 +62,8 @@ class Hosts:
         data.mkdir(exist_ok=True)
         command = (f"{mount} && hostname host-{index} && exec {BIN}/troupe-worker --coordinator "
                    f"{self.address} "
-                   f"--name worker-{index} --devices cpu:1 --data-dir {data}")
+                   f"--name worker-{index} --devices cpu:1 --data-dir {data} "
+                   + " ".join(failpoint_flags(self.environment)))
         return self.start(f"worker-{index}", ["unshare", "-m", "-u", "sh", "-c", command])
 
     def unmount(self, index):

@@ -43,6 +43,12 @@ def run(*arguments, environment=None, timeout=LIMIT_SECONDS, cwd=None):
     return done.returncode, done.stdout, done.stderr
 
 
+def failpoint_flags(environment):
+    """Returns the flag without which a process does not start with failpoints in its
+    environment."""
+    return ["--allow-failpoints"] if (environment or {}).get("TROUPE_FAILPOINTS") else []
+
+
 def wait_until(condition, what, limit_seconds=LIMIT_SECONDS):
     """Polls until `condition()` is true and returns its value; raises an error after the limit."""
     end = time.monotonic() + limit_seconds
@@ -103,7 +109,7 @@ class Cluster:
     def up(self):
         code, out, err = run("up", "--workers", self.workers, "--data-dir", self.directory,
                              "--detection-seconds", self.detection_seconds, "--devices-per-worker",
-                             self.devices_per_worker,
+                             self.devices_per_worker, *failpoint_flags(self.environment),
                              environment=self.environment)
         if code != 0:
             raise AssertionError(f"up: exit {code}: {out}{err}\n{self.logs()}")

@@ -149,7 +149,8 @@ class Recovery(ClusterCase):
             odd = subprocess.Popen(
                 [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"],
                  "--name", "odd",
-                 "--devices", "cpu:2", "--data-dir", cluster.home / "odd"],
+                 "--devices", "cpu:2", "--data-dir", cluster.home / "odd",
+                 "--allow-failpoints"],
                 env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log,
                 stderr=log)
             try:
@@ -182,7 +183,8 @@ class Recovery(ClusterCase):
             bad = subprocess.Popen(
                 [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"],
                  "--name", "bad",
-                 "--devices", "cpu:1", "--data-dir", cluster.home / "bad"],
+                 "--devices", "cpu:1", "--data-dir", cluster.home / "bad",
+                 "--allow-failpoints"],
                 env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log,
                 stderr=log)
             try:

@@ -16,7 +16,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from harness import BIN, TROUPE, Cluster, run, wait_until
+from harness import BIN, TROUPE, Cluster, failpoint_flags, run, wait_until
 
 # Each step takes at least 20 ms, so that the job outlasts what a test does to it.
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
@@ -113,8 +113,8 @@ class TlsCluster(Cluster):
         command = [*command, *self.security(name), *self.flags]
         with self.log(name).open("a") as log:
             self.processes[name] = subprocess.Popen(
-                list(map(str, command)), stdout=stdout, stderr=log,
-                env={**os.environ, **self.environment})
+                [*map(str, command), *failpoint_flags(self.environment)], stdout=stdout,
+                stderr=log, env={**os.environ, **self.environment})
         return self.processes[name]
 
     def start_coordinator(self):

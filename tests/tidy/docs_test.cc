@@ -81,6 +81,59 @@ TEST(Docs, PathsExist) {
   EXPECT_GT(paths, 100u);
 }
 
+// The names of all tests, "Suite.Name", of C++ and of Python.
+std::set<std::string> TestNames() {
+  static const std::regex kTest(R"(^TEST(_F|_P)?\((\w+),\s*(\w+)\).*)");
+  static const std::regex kClass(R"(^class (\w+)\b.*)");
+  static const std::regex kMethod(R"(^    def (test_\w+)\(.*)");
+  std::set<std::string> names;
+  std::smatch match;
+  for (const SourceFile& file : ProgramFiles()) {
+    std::string suite;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      std::string line = file.lines[i];
+      if (line.starts_with("TEST")) {
+        if (line.ends_with(',') && i + 1 < file.lines.size()) line += file.lines[i + 1];
+        if (std::regex_match(line, match, kTest))
+          names.insert(match[2].str() + "." + match[3].str());
+      } else if (line.starts_with("class ") && std::regex_match(line, match, kClass)) {
+        suite = match[1];
+      } else if (line.starts_with("    def test_") && std::regex_match(line, match, kMethod)) {
+        names.insert(suite + "." + match[1].str());
+      }
+    }
+  }
+  return names;
+}
+
+TEST(Docs, TestsThatPagesNameExist) {
+  const std::set<std::string> names = TestNames();
+  ASSERT_GT(names.size(), 1000u);
+  const std::regex test(R"([A-Z]\w+\.([A-Z][A-Za-z0-9]{9,}|test_\w+))");
+  size_t named = 0;
+  for (const SourceFile& file : Pages()) {
+    for (const std::string& text : Quoted(TextOf(file.path))) {
+      if (!std::regex_match(text, test)) continue;
+      ++named;
+      EXPECT_TRUE(names.contains(text)) << file.path << " names " << text;
+    }
+  }
+  EXPECT_GT(named, 30u);
+}
+
+TEST(Docs, EveryAttackOfTheSecurityPageNamesItsTest) {
+  const std::string page = TextOf("docs/security.md");
+  const size_t begin = page.find("\n## Attacks that were tried\n");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string part = page.substr(begin, page.find("\n## ", begin + 1) - begin);
+  const std::vector<std::string> rows = Matches(part, std::regex("\n\\|([^\n]*)\\|"));
+  ASSERT_GT(rows.size(), 12u);
+  for (size_t i = 2; i < rows.size(); ++i) {  // after the header and its rule
+    const std::string last = rows[i].substr(rows[i].rfind('|') + 1);
+    EXPECT_FALSE(Matches(last, std::regex("`(\\w+\\.\\w+)`")).empty()) << rows[i];
+  }
+}
+
 TEST(Docs, EveryFolderOfSourcesIsDescribed) {
   std::set<std::string> described;
   for (const std::string& text : Quoted(TextOf("docs/architecture.md"))) described.insert(text);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
 #include "worker/daemon/event_sender.h"
@@ -144,6 +145,7 @@ StatusOr<pid_t> Trial::Spawn(int output) const {
       options_.devices,
       "--data-dir",
       options_.log_directory};
+  if (AnyFailpointArmed()) arguments.emplace_back(kAllowFailpointsFlag);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);

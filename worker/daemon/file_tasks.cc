@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/read/verify.h"
 #include "checkpoint/write/rank_image.h"
 #include "plan/job/job_files.h"
@@ -63,6 +64,15 @@ struct VerifyTask {
   static constexpr std::string_view kMessageName = "files.verify";
   v1::VerifyCheckpoint request;
 };
+
+// FAILED_PRECONDITION if the manifest in `directory` is of another job: a link in the path may lead
+// into its folder. An attempt without a readable manifest may be anybody's.
+Status CheckOwner(FileSystem& files, const std::string& directory, const std::string& job) {
+  const StatusOr<v1::CheckpointManifest> manifest = ReadManifest(files, directory, "");
+  if (!manifest.ok() || manifest->job().empty() || manifest->job() == job) return OkStatus();
+  return FailedPrecondition("{}: its manifest is of job {}, not of {}", directory, manifest->job(),
+                            job);
+}
 
 // Files on this host: logs, traces and images.
 template <typename Shared>
@@ -120,6 +130,7 @@ class CheckpointRemover final : public Actor {
     FileSystem& files = job.checkpoints();
     // In a different folder the attempt would seem to be deleted already.
     Status removed = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());
+    if (removed.ok()) removed = CheckOwner(files, request.path(), request.job());
     if (removed.ok()) removed = DeleteAttempt(files, request.path());
     if (!removed.ok()) {
       LogWarning("worker", "remove checkpoint: {}", ToString(removed));
@@ -175,6 +186,7 @@ class CheckpointVerifier final : public Actor {
     FileSystem& files = job.checkpoints();
     TROUPE_RETURN_IF_ERROR(
         CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id()));
+    TROUPE_RETURN_IF_ERROR(CheckOwner(files, request.path(), request.job()));
     const Status found =
         VerifyCheckpoint(files, request.path(), request.digest(), &shared_->stop).ToStatus();
     // The folder is mounted here, so a missing checkpoint is lost.

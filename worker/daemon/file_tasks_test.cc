@@ -167,6 +167,32 @@ TEST_F(FileTasksTest, OutsideTheRootNothingIsReadOrDeleted) {
   EXPECT_EQ(log_.size(), 0u);
 }
 
+TEST_F(FileTasksTest, ThroughALinkIntoTheFolderOfAnotherJobNothingIsVerifiedOrDeleted) {
+  v1::CheckpointManifest of;
+  of.set_job("victim");
+  const std::string name = "/step-00000020-epoch-1-attempt-8-at-1";
+  const std::string victim = folder_.Child("victim");
+  TROUPE_CHECK_OK(MakeDirectories(files_, victim + name));
+  digest_ = WriteTestCheckpoint(files_, victim + name, {{"w", {1, 2, 3, 4}}}, 1, of);
+  ASSERT_EQ(symlink(victim.c_str(), folder_.Child("thief").c_str()), 0);
+  v1::VerifyCheckpoint verify = Request();
+  verify.set_path(folder_.Child("thief") + name);
+  ASSERT_TRUE(tasks_->Verify(verify).ok());
+  const v1::CheckpointVerified verified = log_.NextOf<session::CheckpointReadBack>().verified;
+  EXPECT_FALSE(verified.ok());
+  EXPECT_FALSE(verified.damaged());
+  EXPECT_THAT(verified.reason(), HasSubstr("is of job victim, not of a"));
+  v1::DeleteCheckpoint erase;
+  erase.set_job("a");
+  erase.set_path(verify.path());
+  tasks_->Remove(erase);
+  erase.set_attempt(1);
+  erase.set_path(path_);
+  tasks_->Remove(erase);  // done after the other
+  EXPECT_EQ(log_.NextOf<session::CheckpointGone>().deleted.attempt(), 1);
+  EXPECT_TRUE(files_.Stat(JoinPath(victim + name, "manifest.json"), SymbolicLinks::kRefuse).ok());
+}
+
 TEST_F(FileTasksTest, LogsGoWithTheirJobAndNotWithImages) {
   session::Config config;
   config.log_directory = folder_.Child("logs");

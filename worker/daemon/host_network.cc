@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +13,8 @@
 #include <fstream>
 #include <memory>
 #include <vector>
+
+#include "base/security/listen_policy.h"
 
 namespace troupe {
 namespace {
@@ -85,6 +88,39 @@ StatusOr<std::string> InterfaceOf(const std::string& host) {
                          host, fmt::join(names, ", "));
 }
 
+StatusOr<std::string> OwnAddressTowards(const std::string& host_port) {
+  const size_t colon = host_port.rfind(':');
+  std::string host = host_port.substr(0, colon);
+  const std::string port = colon == std::string::npos ? "" : host_port.substr(colon + 1);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error =
+          getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
+    return Unavailable("{} has no address: {}", host_port, gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    // Connecting a datagram socket sends nothing: it only chooses the route.
+    const int descriptor = socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) continue;
+    sockaddr_storage own{};
+    socklen_t bytes = sizeof own;
+    char text[NI_MAXHOST];
+    const bool known = connect(descriptor, one->ai_addr, one->ai_addrlen) == 0 &&
+                       getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 &&
+                       getnameinfo(reinterpret_cast<const sockaddr*>(&own), bytes, text,
+                                   sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
+    close(descriptor);
+    if (known) return std::string(text);
+  }
+  return Unavailable("no interface of this machine leads to {}", host_port);
+}
+
 std::string RdmaPortsOf(const std::string& root, const std::string& interface) {
   std::vector<std::string> ports;
   for (const std::string& device : EntriesOf(root)) {
@@ -107,6 +143,7 @@ Status BindRanksTo(const std::string& host) {
   const std::string rdma = RdmaPortsOf("/sys/class/infiniband", interface);
   const std::string devices = rdma.empty() ? interface : interface + "," + rdma;
   setenv("UCX_NET_DEVICES", devices.c_str(), /*overwrite=*/0);
+  if (IsLoopbackHost(host)) setenv("UCX_TLS", "^tcp", /*overwrite=*/0);
   // "=" selects exactly this name instead of all that begin with it.
   setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
   return OkStatus();

@@ -13,13 +13,19 @@ namespace troupe {
 // the interfaces, if none has it.
 StatusOr<std::string> InterfaceOf(const std::string& host);
 
+// Returns the numeric address with which this machine reaches `host_port`, HOST:PORT. UNAVAILABLE,
+// which names it, if the host is not known or cannot be reached by any interface.
+StatusOr<std::string> OwnAddressTowards(const std::string& host_port);
+
 // Returns the RDMA ports behind `interface` in the form of UCX_NET_DEVICES ("mlx5_0:1"), separated
 // by commas; empty if there are none. `root` is /sys/class/infiniband.
 std::string RdmaPortsOf(const std::string& root, const std::string& interface);
 
 // Makes the rank processes that this process starts later listen only on the interface of `host`,
-// through the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME; a variable that is
-// already set stays. REQUIRES: this process has one thread.
+// through the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME. On the loopback, where
+// every peer is a process of this machine, UCX uses no TCP (UCX_TLS) and so has no port: whoever
+// reaches such a port can end the rank. A variable that is already set stays. REQUIRES: this
+// process has one thread.
 Status BindRanksTo(const std::string& host);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -42,6 +43,31 @@ TEST(HostNetworkTest, RdmaPortsBehindAnInterfaceAreKept) {
   EXPECT_EQ(RdmaPortsOf(root.path(), "eth0"), "mlx5_0:1,mlx5_2:2");
   EXPECT_EQ(RdmaPortsOf(root.path(), "lo"), "");
   EXPECT_EQ(RdmaPortsOf(root.path() + "/absent", "eth0"), "");
+}
+
+TEST(HostNetworkTest, TheOwnAddressIsTheOneThatLeadsToThePeer) {
+  const auto own = OwnAddressTowards("127.0.0.1:7");
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(*own, "127.0.0.1");
+  EXPECT_EQ(*InterfaceOf(*own), "lo");
+  const Status refused = OwnAddressTowards("no such name:7").status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("no such name:7"));
+}
+
+TEST(HostNetworkTest, OnTheLoopbackRanksUseNoTcpUnlessTheUserChoosesIt) {
+  for (const char* variable : {"UCX_NET_DEVICES", "UCX_TLS", "NCCL_SOCKET_IFNAME"}) {
+    if (std::getenv(variable) != nullptr) GTEST_SKIP() << variable << " is set";
+  }
+  ASSERT_TRUE(BindRanksTo("127.0.0.1").ok());
+  EXPECT_STREQ(std::getenv("UCX_NET_DEVICES"), "lo");
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "=lo");
+  EXPECT_STREQ(std::getenv("UCX_TLS"), "^tcp");
+  ASSERT_EQ(setenv("UCX_TLS", "all", /*overwrite=*/1), 0);
+  ASSERT_TRUE(BindRanksTo("127.0.0.1").ok());
+  EXPECT_STREQ(std::getenv("UCX_TLS"), "all");
+  for (const char* variable : {"UCX_NET_DEVICES", "UCX_TLS", "NCCL_SOCKET_IFNAME"})
+    unsetenv(variable);
 }
 
 }  // namespace

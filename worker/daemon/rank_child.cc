@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 
 namespace troupe {
@@ -101,6 +102,7 @@ StatusOr<std::unique_ptr<RankChild>> RankChild::Start(const std::string& executa
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> arguments = {"troupe-worker", "--rank-process",
                                         fmt::format("{},{}", theirs.get(), progress.get())};
+  if (AnyFailpointArmed()) arguments.emplace_back(kAllowFailpointsFlag);
   std::vector<std::string> environment = RankEnvironment();
   pid_t pid = -1;
   const int error = posix_spawn(&pid, executable.c_str(), &actions, &attributes,
