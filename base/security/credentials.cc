@@ -57,15 +57,19 @@ Status CheckCoordinator(const std::string& cluster, const std::vector<std::strin
                          cluster);
 }
 
-std::shared_ptr<FileWatcherCertificateProvider> ProviderOf(const TlsWatch& watch) {
+// Provides what `watch` keeps: all of it, or the authorities alone.
+std::shared_ptr<FileWatcherCertificateProvider> ProviderOf(const TlsWatch& watch,
+                                                           bool has_certificate) {
+  if (!has_certificate)
+    return std::make_shared<FileWatcherCertificateProvider>(watch.authority_path(), kRefresh);
   return std::make_shared<FileWatcherCertificateProvider>(
       watch.identity_path(), watch.identity_path(), watch.authority_path(), kRefresh);
 }
 
-void Watch(std::shared_ptr<TlsWatch> watch, PeerVerifier::Check check,
+void Watch(std::shared_ptr<TlsWatch> watch, bool has_certificate, PeerVerifier::Check check,
            TlsCredentialsOptions* options) {
   options->watch_root_certs();
-  options->watch_identity_key_cert_pairs();
+  if (has_certificate) options->watch_identity_key_cert_pairs();
   options->set_certificate_verifier(
       ExternalCertificateVerifier::Create<PeerVerifier>(std::move(watch), std::move(check)));
 }
@@ -74,25 +78,32 @@ void Watch(std::shared_ptr<TlsWatch> watch, PeerVerifier::Check check,
 
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& files) {
   auto watch = std::make_shared<TlsWatch>(files);
-  grpc::experimental::TlsServerCredentialsOptions options(ProviderOf(*watch));
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  grpc::experimental::TlsServerCredentialsOptions options(ProviderOf(*watch, true));
+  // A client without a certificate may hold a token, which the server's code checks.
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   // The server's code checks identities, call by call, because it knows the roles that a call
   // needs.
   const auto accept = [](const std::vector<std::string>&) { return OkStatus(); };
-  Watch(std::move(watch), accept, &options);
+  Watch(std::move(watch), true, accept, &options);
   return grpc::experimental::TlsServerCredentials(options);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles& files) {
   auto watch = std::make_shared<TlsWatch>(files);
   grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(ProviderOf(*watch));
+  options.set_certificate_provider(ProviderOf(*watch, files.has_certificate()));
   options.set_check_call_host(false);
   const auto check = [cluster = files.identity.cluster](const std::vector<std::string>& uris) {
     return CheckCoordinator(cluster, uris);
   };
-  Watch(std::move(watch), check, &options);
+  Watch(std::move(watch), files.has_certificate(), check, &options);
   return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TokenChannelCredentialsOf(const TlsFiles& files,
+                                                                    const std::string& token) {
+  return grpc::CompositeChannelCredentials(TlsChannelCredentialsOf(files),
+                                           grpc::AccessTokenCredentials(token));
 }
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Credentials of gRPC servers and channels from the files of a TLS directory. Both sides present
-// their certificate and verify the peer's.
+// Credentials of gRPC servers and channels from the files of a TLS directory. Each side verifies the
+// certificate of the other. A server has one; a client has one, or a user's token.
 //
 // The files are read again about once a second, without a restart: new connections use the new
 // files, open ones live on. Files that fail CheckTlsContents or have another identity than before,
@@ -12,21 +12,27 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
+#include <string>
 
 #include "base/security/tls_files.h"
 
 namespace troupe {
 
-// A client without a certificate, or with one that no authority of ca.pem signed, is refused in the
-// handshake. The server's code checks the client's identity: the properties "peer_uri" of each
-// call's grpc::AuthContext (ParseSoleIdentity).
+// A client with a certificate that no authority of ca.pem signed is refused in the handshake. A
+// client without one gets a connection. The server's code must check the caller of each call: the
+// properties "peer_uri" of its grpc::AuthContext (ParseSoleIdentity), or its token.
 // REQUIRES: `files` is from CheckTlsDirectory.
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& files);
 
 // A server is accepted if an authority of ca.pem signed its certificate and its identity is a
 // coordinator of the cluster of `files.identity`; its host name does not count.
-// REQUIRES: `files` is from CheckTlsDirectory.
+// REQUIRES: `files` is from CheckTlsDirectory or CheckAuthorityIn.
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles& files);
+
+// The same for a user who holds a token, whose text every call has as the metadata "authorization".
+// REQUIRES: `files` is from CheckAuthorityIn.
+std::shared_ptr<grpc::ChannelCredentials> TokenChannelCredentialsOf(const TlsFiles& files,
+                                                                    const std::string& token);
 
 }  // namespace troupe
 

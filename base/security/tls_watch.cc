@@ -116,9 +116,14 @@ Status TlsWatch::ReadLocked(int64_t now_seconds) {
   }
   TROUPE_RETURN_IF_ERROR(authority_.Replace(contents.authority));
   TROUPE_RETURN_IF_ERROR(identity_.Replace(contents.certificate + "\n" + contents.key));
-  const bool is_first = used_.certificate.empty();
+  const bool is_first = used_.authority.empty();
   used_ = std::move(contents);
-  if (!is_first) LogInfo("security", "the new certificates of {} are in use", ToUri(identity));
+  if (is_first) return OkStatus();
+  if (files_.has_certificate()) {
+    LogInfo("security", "the new certificates of {} are in use", ToUri(identity));
+  } else {
+    LogInfo("security", "the new authorities of {} are in use", files_.authority);
+  }
   return OkStatus();
 }
 

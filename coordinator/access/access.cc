@@ -50,16 +50,16 @@ Status CheckAccess(std::string_view rpc, const Identity& caller) {
                           caller.name, RoleName(caller.role));
 }
 
-StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,
-                                int64_t now_seconds) {
-  const auto facts = ReadCertificate(certificate_pem);
+StatusOr<CertificateFacts> Authenticate(std::string_view certificate_pem, std::string_view cluster,
+                                        int64_t now_seconds) {
+  auto facts = ReadCertificate(certificate_pem);
   if (!facts.ok()) return NotAccepted(Message(facts.status()));
   TROUPE_RETURN_IF_ERROR(CheckStillValid(*facts, now_seconds));
   if (facts->identity.cluster != cluster) {
     return NotAccepted(fmt::format("{} is an identity of another cluster than {}",
                                    ToUri(facts->identity), cluster));
   }
-  return facts->identity;
+  return facts;
 }
 
 Status CheckStillValid(const CertificateFacts& certificate, int64_t now_seconds) {

@@ -32,10 +32,10 @@ std::span<const AccessRow> AccessTable();
 // PERMISSION_DENIED names the RPC, the roles that may call it, and the caller.
 Status CheckAccess(std::string_view rpc, const Identity& caller);
 
-// Returns the identity of the certificate with which a connection was made. UNAUTHENTICATED, with
-// the relation that fails, if it has no identity, one of another cluster, or has expired since.
-StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,
-                                int64_t now_seconds);
+// Returns the facts of the certificate with which a connection was made. UNAUTHENTICATED, with the
+// relation that fails, if it has no identity, one of another cluster, or has expired since.
+StatusOr<CertificateFacts> Authenticate(std::string_view certificate_pem, std::string_view cluster,
+                                        int64_t now_seconds);
 
 // UNAUTHENTICATED unless `certificate`, with which a connection was made, is valid now.
 Status CheckStillValid(const CertificateFacts& certificate, int64_t now_seconds);

@@ -18,12 +18,18 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
 
 }  // namespace
 
-std::string CertificateOf(const grpc::AuthContext& peer) {
-  return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+bool HasTls(const grpc::AuthContext& peer) {
+  return Property(peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) ==
+         GRPC_TLS_TRANSPORT_SECURITY_TYPE;
 }
 
-StatusOr<Identity> AccessProcessor::Authenticated(const grpc::AuthContext& peer) const {
-  return Authenticate(CertificateOf(peer), cluster_, WallSeconds(clock_));
+StatusOr<Caller> AuthenticateCall(
+    const AccessControl& access, const grpc::AuthContext& peer,
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+  std::vector<std::string> authorizations;
+  const auto [begin, end] = metadata.equal_range("authorization");
+  for (auto value = begin; value != end; ++value) authorizations.push_back(Text(value->second));
+  return access.Authenticate(Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME), authorizations);
 }
 
 Status AccessProcessor::CheckCall(std::string_view rpc, const Identity& caller) const {
@@ -37,11 +43,11 @@ grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
                                       OutputMetadata*) {
   const auto path = auth_metadata.find(":path");
   const std::string rpc = path == auth_metadata.end() ? std::string() : Text(path->second);
-  const auto caller = Authenticated(*context);
-  const Status access = caller.ok() ? CheckCall(rpc, *caller) : caller.status();
+  const auto caller = AuthenticateCall(access_, *context, auth_metadata);
+  const Status access = caller.ok() ? CheckCall(rpc, caller->identity) : caller.status();
   if (access.ok()) return grpc::Status::OK;
   const std::string name =
-      caller.ok() ? ToUri(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME);
+      caller.ok() ? AuditNameOf(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME);
   audit_.AppendRefusal(name, rpc, std::string(Message(access)));
   return {static_cast<grpc::StatusCode>(access.code()), std::string(Message(access))};
 }

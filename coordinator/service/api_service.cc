@@ -57,7 +57,7 @@ Status CheckSize(const Request& request) {
 // Checks the size of a call that changes something, and records it. Returns false if it has ended
 // the call with an error instead.
 template <typename Request>
-bool AdmitChange(AuditLog* audit, const grpc::CallbackServerContext& context, std::string_view rpc,
+bool AdmitChange(const CallAudit* audit, const grpc::CallbackServerContext& context, std::string_view rpc,
                  const Request& request, const std::string& target, CallReactor* reactor) {
   Status admitted = CheckSize(request);
   if (admitted.ok()) admitted = RecordChange(audit, context, rpc, target);
@@ -102,9 +102,20 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
 // Streams log lines as they arrive from the workers.
 class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
  public:
-  LogReactor(Engine& engine, const v1::ReadJobLogsRequest& request)
+  LogReactor(Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+             const v1::ReadJobLogsRequest& request)
       : engine_(engine), stream_(std::make_shared<Stream>()) {
     stream_->reactor = this;
+    auto guard = GuardStream(audit, context, "/troupe.v1.JobService/ReadJobLogs",
+                             [&engine, stream = stream_](const Status& reason) {
+                               stream->Finish(reason);
+                               engine.Abandon(stream->Call());
+                             });
+    if (!guard.ok()) {
+      stream_->Finish(guard.status());
+      return;
+    }
+    guard_ = *std::move(guard);
     const CallId call = engine.ReadLogs(
         request, [stream = stream_](LogChunk chunk) { stream->Enqueue(std::move(chunk)); });
     const std::lock_guard lock(stream_->mutex);
@@ -114,14 +125,10 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
   void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }
 
   void OnCancel() override {
-    CallId call = 0;
-    {
-      const std::lock_guard lock(stream_->mutex);
-      call = stream_->call;
-    }
+    const CallId call = stream_->Call();
     Engine& engine = engine_;
     stream_->Finish(Cancelled("the reader is gone"));
-    if (call != 0) engine.Abandon(call);
+    engine.Abandon(call);
   }
 
   void OnDone() override { delete this; }
@@ -136,6 +143,11 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
     bool ended = false;
     bool finished = false;
     Status end;
+
+    CallId Call() {
+      const std::lock_guard lock(mutex);
+      return call;
+    }
 
     void Enqueue(LogChunk chunk) {
       const std::lock_guard lock(mutex);
@@ -178,6 +190,7 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
 
   Engine& engine_;
   const std::shared_ptr<Stream> stream_;
+  std::unique_ptr<StreamGuard> guard_;
 };
 
 }  // namespace
@@ -232,7 +245,7 @@ grpc::ServerUnaryReactor* JobServiceShell::ListJobs(grpc::CallbackServerContext*
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceShell::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  return NewWatchReactor(engine_, store_, pools_.history, *request);
+  return NewWatchReactor(engine_, store_, pools_.history, audit_, *context, *request);
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext* context,
@@ -292,7 +305,7 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
     grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) {
-  return new LogReactor(engine_, *request);
+  return new LogReactor(engine_, audit_, *context, *request);
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(grpc::CallbackServerContext* context,

@@ -10,8 +10,8 @@
 #include "actor/work_pool.h"
 #include "base/limited_calls.h"
 #include "base/store/store.h"
-#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/service_pools.h"
 #include "troupe/v1/service.grpc.pb.h"
@@ -24,7 +24,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
  public:
   // `check_files` is called for each new job, on a thread on which it may block.
   JobServiceShell(Engine& engine, const Store& store, ServicePools pools,
-                  CheckFiles check_files = CheckJobFiles, AuditLog* audit = nullptr)
+                  CheckFiles check_files = CheckJobFiles, const CallAudit* audit = nullptr)
       : engine_(engine),
         store_(store),
         pools_(std::move(pools)),
@@ -65,7 +65,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   const Store& store_;
   const ServicePools pools_;
   const CheckFiles check_files_;
-  AuditLog* const audit_;
+  const CallAudit* const audit_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };
@@ -84,7 +84,7 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  CheckpointServiceShell(Engine& engine, WorkPool plans, AuditLog* audit = nullptr)
+  CheckpointServiceShell(Engine& engine, WorkPool plans, const CallAudit* audit = nullptr)
       : engine_(engine), plans_(std::move(plans)), audit_(audit) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
@@ -108,7 +108,7 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
  private:
   Engine& engine_;
   const WorkPool plans_;
-  AuditLog* const audit_;
+  const CallAudit* const audit_;
 };
 
 class ClusterServiceShell final : public v1::ClusterService::CallbackService {

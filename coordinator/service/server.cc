@@ -20,10 +20,14 @@
 #include "base/security/credentials.h"
 #include "base/security/listen_policy.h"
 #include "base/store/rocksdb_store.h"
+#include "coordinator/access/access_control.h"
 #include "coordinator/access/access_processor.h"
 #include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/access_service.h"
+#include "coordinator/service/access_timer.h"
 #include "coordinator/service/api_service.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/connection_acceptor.h"
 #include "coordinator/service/measure.h"
 #include "coordinator/service/self_call.h"
@@ -108,10 +112,13 @@ void SetLimits(const TimeLimits& limits, bool has_tls, grpc::ServerBuilder* buil
 // actors before the engine, whose callbacks they call, and before the catalog.
 struct Server::Parts {
   std::string host;
-  SystemClock clock;
+  const SystemClock system_clock;
+  const Clock& clock;
   Metrics metrics;
   std::unique_ptr<RocksDbStore> store;
   std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<AccessControl> access;
+  std::optional<CallAudit> call_audit;
   std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<JobServiceShell> jobs;
@@ -119,6 +126,7 @@ struct Server::Parts {
   std::unique_ptr<CheckpointServiceShell> checkpoints;
   std::unique_ptr<ClusterServiceShell> cluster;
   std::unique_ptr<SessionService> sessions;
+  std::unique_ptr<AccessServiceShell> access_service;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
@@ -128,6 +136,7 @@ struct Server::Parts {
   const std::shared_ptr<SelfCallRecord> self_calls = std::make_shared<SelfCallRecord>();
   std::unique_ptr<MetricsServer> metrics_server;  // reads the ages of acceptor and self_calls
 
+  explicit Parts(const Clock* given) : clock(given == nullptr ? system_clock : *given) {}
   ~Parts() { Stop(); }
 
   void Stop() {
@@ -187,7 +196,7 @@ struct Server::Parts {
     std::shared_ptr<grpc::ServerCredentials> credentials = TlsServerCredentialsOf(*options.tls);
     const bool reflects = options.insecure || IsLoopbackHost(host);
     credentials->SetAuthMetadataProcessor(
-        std::make_shared<AccessProcessor>(options.tls->identity.cluster, reflects, clock, *audit));
+        std::make_shared<AccessProcessor>(reflects, *access, *audit));
     return credentials;
   }
 
@@ -201,7 +210,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   const size_t colon = options.listen.rfind(':');
   if (colon == std::string::npos)
     return InvalidArgument("--listen {} is not HOST:PORT", options.listen);
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<Parts>(options.clock);
   parts->host = options.listen.substr(0, colon);
   TROUPE_ASSIGN_OR_RETURN(parts->acceptor, ConnectionAcceptor::Listen(options.listen));
   PosixFileSystem files;
@@ -209,6 +218,10 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(
       parts->audit, AuditLog::Open(JoinPath(options.data_directory, kAuditFile), parts->clock));
+  TROUPE_ASSIGN_OR_RETURN(
+      parts->access, AccessControl::Open(options.tls ? options.tls->identity.cluster : "",
+                                         *parts->store, parts->clock, *parts->audit));
+  const CallAudit& audit = parts->call_audit.emplace(CallAudit{*parts->audit, *parts->access});
   parts->metrics.Set(metric::kInsecure, options.insecure ? 1 : 0);
   parts->StartActors(options.on_failure);
   TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnServicePools(*parts->actors));
@@ -218,13 +231,12 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
   Engine& running = *parts->engine;
   parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools, CheckJobFiles,
-                                                  parts->audit.get());
+                                                  &audit);
   parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans);
-  parts->checkpoints =
-      std::make_unique<CheckpointServiceShell>(running, pools.plans, parts->audit.get());
+  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running, pools.plans, &audit);
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
-  parts->sessions =
-      std::make_unique<SessionService>(running, kMostWaitingMessages, parts->audit.get());
+  parts->sessions = std::make_unique<SessionService>(running, kMostWaitingMessages, &audit);
+  parts->access_service = std::make_unique<AccessServiceShell>(audit);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -238,6 +250,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   builder.RegisterService(parts->checkpoints.get());
   builder.RegisterService(parts->cluster.get());
   builder.RegisterService(parts->sessions.get());
+  builder.RegisterService(parts->access_service.get());
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->readiness->SetService(parts->grpc->GetHealthCheckService());
@@ -259,6 +272,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
                            parts->self_channel, SelfCallInterval(options), parts->self_calls,
                            ReadyLimit(options),
                            [readiness = parts->readiness](bool ready) { readiness->Set(ready); })));
+  TROUPE_RETURN_IF_ERROR(
+      parts->actors->Spawn("access timer", std::make_unique<AccessTimer>(*parts->access)).status());
   if (!options.metrics_listen.empty()) {
     TROUPE_ASSIGN_OR_RETURN(
         parts->metrics_server,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/security/tls_files.h"
 #include "base/status.h"
 #include "coordinator/state/options.h"
@@ -21,7 +22,8 @@ struct ServerOptions {
   double detection_seconds = 3;
   // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
   std::optional<double> blame_half_life_seconds;
-  // With TLS, every caller needs a certificate, and may call what the role in it may (access.h).
+  // With TLS, every caller needs a certificate or a user's token, and may call what the role of it
+  // may (access.h).
   // REQUIRES: the files are those of a coordinator.
   std::optional<TlsFiles> tls;
   bool insecure = false;        // the user insists on listening off the loopback without TLS
@@ -29,6 +31,7 @@ struct ServerOptions {
   Planner planner = MakePlanner();
   KeepEnded keep_ended;                           // by default all
   std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
+  const Clock* clock = nullptr;  // outlives the server; null: the system's
 };
 
 // Thread-safe.

@@ -34,9 +34,16 @@ v1::WatchJobResponse ResponseOf(v1::JobEvent event) {
 
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
  public:
-  WatchReactor(Engine& engine, const Store& store, const WorkPool& history,
-               const v1::WatchJobRequest& request)
+  WatchReactor(Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+               const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request)
       : stream_(std::make_shared<Stream>(*this, store, history, request)) {
+    auto guard = GuardStream(audit, context, "/troupe.v1.JobService/WatchJob",
+                             [stream = stream_](const Status& reason) { stream->End(reason); });
+    if (!guard.ok()) {
+      stream_->End(guard.status());
+      return;
+    }
+    guard_ = *std::move(guard);
     engine.Watch(stream_->job(), stream_);
   }
 
@@ -229,14 +236,15 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   };
 
   const std::shared_ptr<Stream> stream_;
+  std::unique_ptr<StreamGuard> guard_;
 };
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
-    Engine& engine, const Store& store, const WorkPool& history,
-    const v1::WatchJobRequest& request) {
-  return new WatchReactor(engine, store, history, request);
+    Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+    const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request) {
+  return new WatchReactor(engine, store, history, audit, context, request);
 }
 
 }  // namespace troupe
