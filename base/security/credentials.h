@@ -1,5 +1,5 @@
-// Credentials of gRPC servers and channels from the files of a TLS directory. Each side verifies the
-// certificate of the other. A server has one; a client has one, or a user's token.
+// Credentials of gRPC servers and channels from the files of a TLS directory. Each side verifies
+// the certificate of the other. A server has one; a client has one, or a user's token.
 //
 // The files are read again about once a second, without a restart: new connections use the new
 // files, open ones live on. Files that fail CheckTlsContents or have another identity than before,

@@ -12,8 +12,8 @@
 namespace troupe {
 
 // The paths of the files, and the identity of the certificate when they were checked. The client of
-// a user who holds a token has no certificate: `certificate` and `key` are empty, and `identity` has
-// the token's cluster alone.
+// a user who holds a token has no certificate: `certificate` and `key` are empty, and `identity`
+// has the token's cluster alone.
 struct TlsFiles {
   std::string authority;
   std::string certificate;

@@ -96,11 +96,10 @@ StatusOr<UserTokenParts> ParseUserToken(std::string_view text) {
 std::string HashOfSecret(std::string_view secret) {
   std::array<unsigned char, 32> digest{};
   unsigned length = 0;
-  TROUPE_CHECK(
-      EVP_Digest(secret.data(), secret.size(), digest.data(), &length, EVP_sha256(), nullptr) ==
-              1 &&
-          length == digest.size(),
-      "SHA-256 gave {} bytes", length);
+  TROUPE_CHECK(EVP_Digest(secret.data(), secret.size(), digest.data(), &length, EVP_sha256(),
+                          nullptr) == 1 &&
+                   length == digest.size(),
+               "SHA-256 gave {} bytes", length);
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 

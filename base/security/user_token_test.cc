@@ -95,9 +95,8 @@ TEST_F(TokenFileTest, AFileThatOthersMayUseIsRefusedWithItsMode) {
 
 TEST_F(TokenFileTest, AFileWithoutATokenIsRefusedByItsName) {
   EXPECT_EQ(ReadTokenFile(path_).status().code(), StatusCode::kNotFound);
-  for (const std::string& text :
-       {std::string(), std::string(" \n"), text_.substr(1), std::string(5000, 'a'),
-        text_ + "\n" + text_}) {
+  for (const std::string& text : {std::string(), std::string(" \n"), text_.substr(1),
+                                  std::string(5000, 'a'), text_ + "\n" + text_}) {
     Write(text, 0600);
     const Status refused = ReadTokenFile(path_).status();
     EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << text.size();

@@ -155,10 +155,9 @@ void AccessControl::EndRefusedStreams() {
   std::vector<RefusedStream> refused;
   {
     const std::lock_guard lock(mutex_);
-    refused = streams_.RemoveRefused(
-        [this, now = WallSeconds(clock_)](const Caller& caller) {
-          return CheckStillValid(caller, now);
-        });
+    refused = streams_.RemoveRefused([this, now = WallSeconds(clock_)](const Caller& caller) {
+      return CheckStillValid(caller, now);
+    });
   }
   for (const auto& [stream, reason] : refused) {
     audit_.AppendRefusal(AuditNameOf(stream.caller), stream.rpc, std::string(Message(reason)));

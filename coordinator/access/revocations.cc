@@ -92,8 +92,8 @@ void Revocations::Put(v1::Revocation revocation) {
 
 Status Revocations::Check(const CertificateFacts& certificate) const {
   if (!serials_.empty()) {
-    const size_t begin = std::min(certificate.serial.find_first_not_of('0'),
-                                  certificate.serial.size());
+    const size_t begin =
+        std::min(certificate.serial.find_first_not_of('0'), certificate.serial.size());
     const auto serial = serials_.find(std::string_view(certificate.serial).substr(begin));
     if (serial != serials_.end()) {
       return RevokedCertificate(certificate, serial->second,

@@ -28,9 +28,9 @@ class Revocations {
  public:
   explicit Revocations(std::string cluster) : cluster_(std::move(cluster)) {}
 
-  // Returns the revocation; Put adds it. INVALID_ARGUMENT if the request has neither a serial number
-  // in hexadecimal digits nor an identity of this cluster whose certificates the coordinator checks;
-  // RESOURCE_EXHAUSTED if there are kMostRevocations.
+  // Returns the revocation; Put adds it. INVALID_ARGUMENT if the request has neither a serial
+  // number in hexadecimal digits nor an identity of this cluster whose certificates the coordinator
+  // checks; RESOURCE_EXHAUSTED if there are kMostRevocations.
   StatusOr<v1::Revocation> NewRevocation(const v1::RevokeCertificateRequest& request,
                                          const std::string& by, int64_t now) const;
 

@@ -111,7 +111,8 @@ StatusOr<Caller> TokenTable::Authenticate(std::string_view text, int64_t now) co
   const auto found = records_.find(parts->id);
   const bool is_known = found != records_.end();
   const std::string hash = HashOfSecret(parts->secret);
-  const std::string stored = is_known ? found->second.secret_hash() : std::string(hash.size(), '\0');
+  const std::string stored =
+      is_known ? found->second.secret_hash() : std::string(hash.size(), '\0');
   if (!AreEqualHashes(hash, stored) || !is_known) return NoSuchToken();
   const v1::UserToken& token = found->second.token();
   TROUPE_RETURN_IF_ERROR(CheckValidToken(token, now));

@@ -38,9 +38,9 @@ class TokenTable {
                                           const UserTokenParts& parts, const std::string& by,
                                           int64_t now) const;
 
-  // Returns the record of a token as revoked; Put replaces it. A token that was revoked before stays
-  // as it is. `id` is a whole id, or its end of at least four digits. INVALID_ARGUMENT if it is
-  // shorter or the end of several ids, NOT_FOUND if it is that of none.
+  // Returns the record of a token as revoked; Put replaces it. A token that was revoked before
+  // stays as it is. `id` is a whole id, or its end of at least four digits. INVALID_ARGUMENT if it
+  // is shorter or the end of several ids, NOT_FOUND if it is that of none.
   StatusOr<v1::UserTokenRecord> RevokedRecord(const std::string& id, const std::string& by,
                                               int64_t now) const;
 
@@ -50,8 +50,8 @@ class TokenTable {
   void Put(v1::UserTokenRecord record);
   void Remove(const std::string& id);
 
-  // Returns the holder of the token. UNAUTHENTICATED if the text has not the form of a token, is one
-  // of another cluster, or is that of no token that is valid at `now`.
+  // Returns the holder of the token. UNAUTHENTICATED if the text has not the form of a token, is
+  // one of another cluster, or is that of no token that is valid at `now`.
   StatusOr<Caller> Authenticate(std::string_view text, int64_t now) const;
 
   // UNAUTHENTICATED unless the token, which was authenticated before, is valid at `now`.

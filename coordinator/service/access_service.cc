@@ -29,9 +29,8 @@ grpc::ServerUnaryReactor* AccessServiceShell::Change(grpc::CallbackServerContext
   if (const Status recorded = RecordChange(&audit_, *context, rpc, target); !recorded.ok())
     return Answer(context, recorded);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const bool runs = changes_.Run([reactor, change = std::move(change)] {
-    reactor->Finish(ToGrpcStatus(change()));
-  });
+  const bool runs = changes_.Run(
+      [reactor, change = std::move(change)] { reactor->Finish(ToGrpcStatus(change())); });
   if (!runs) {
     reactor->Finish(ToGrpcStatus(ResourceExhausted(
         "{} changes of tokens and revocations wait: try again", kMostWaitingChanges)));
@@ -68,14 +67,13 @@ grpc::ServerUnaryReactor* AccessServiceShell::ListUserTokens(grpc::CallbackServe
 grpc::ServerUnaryReactor* AccessServiceShell::RevokeUserToken(
     grpc::CallbackServerContext* context, const v1::RevokeUserTokenRequest* request,
     v1::RevokeUserTokenResponse* response) {
-  return Change(context, "/troupe.v1.AccessService/RevokeUserToken",
-                "tokens/" + request->id().substr(0, kMostTargetText),
-                [&access = audit_.access, request, response,
-                 by = CallerName(&audit_, *context)]() -> Status {
-                  TROUPE_ASSIGN_OR_RETURN(*response->mutable_token(),
-                                          access.RevokeToken(request->id(), by));
-                  return OkStatus();
-                });
+  return Change(
+      context, "/troupe.v1.AccessService/RevokeUserToken",
+      "tokens/" + request->id().substr(0, kMostTargetText),
+      [&access = audit_.access, request, response, by = CallerName(&audit_, *context)]() -> Status {
+        TROUPE_ASSIGN_OR_RETURN(*response->mutable_token(), access.RevokeToken(request->id(), by));
+        return OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* AccessServiceShell::RevokeCertificate(
@@ -83,13 +81,13 @@ grpc::ServerUnaryReactor* AccessServiceShell::RevokeCertificate(
     v1::RevokeCertificateResponse* response) {
   const bool has_serial = request->which_case() == v1::RevokeCertificateRequest::kSerial;
   const std::string target = has_serial ? "certificates/" + request->serial() : request->identity();
-  return Change(context, "/troupe.v1.AccessService/RevokeCertificate", target,
-                [&access = audit_.access, request, response,
-                 by = CallerName(&audit_, *context)]() -> Status {
-                  TROUPE_ASSIGN_OR_RETURN(*response->mutable_revocation(),
-                                          access.RevokeCertificate(*request, by));
-                  return OkStatus();
-                });
+  return Change(
+      context, "/troupe.v1.AccessService/RevokeCertificate", target,
+      [&access = audit_.access, request, response, by = CallerName(&audit_, *context)]() -> Status {
+        TROUPE_ASSIGN_OR_RETURN(*response->mutable_revocation(),
+                                access.RevokeCertificate(*request, by));
+        return OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* AccessServiceShell::ListRevocations(

@@ -57,8 +57,9 @@ Status CheckSize(const Request& request) {
 // Checks the size of a call that changes something, and records it. Returns false if it has ended
 // the call with an error instead.
 template <typename Request>
-bool AdmitChange(const CallAudit* audit, const grpc::CallbackServerContext& context, std::string_view rpc,
-                 const Request& request, const std::string& target, CallReactor* reactor) {
+bool AdmitChange(const CallAudit* audit, const grpc::CallbackServerContext& context,
+                 std::string_view rpc, const Request& request, const std::string& target,
+                 CallReactor* reactor) {
   Status admitted = CheckSize(request);
   if (admitted.ok()) admitted = RecordChange(audit, context, rpc, target);
   if (!admitted.ok()) reactor->FinishWith(admitted);
@@ -118,8 +119,13 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
     guard_ = *std::move(guard);
     const CallId call = engine.ReadLogs(
         request, [stream = stream_](LogChunk chunk) { stream->Enqueue(std::move(chunk)); });
-    const std::lock_guard lock(stream_->mutex);
-    stream_->call = call;
+    bool ended = false;
+    {
+      const std::lock_guard lock(stream_->mutex);
+      stream_->call = call;
+      ended = stream_->finished;
+    }
+    if (ended) engine.Abandon(call);  // no effect if all lines were read
   }
 
   void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }

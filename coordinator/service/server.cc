@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "actor/system.h"
 #include "base/clock.h"
@@ -190,6 +192,22 @@ struct Server::Parts {
     return Engine::Start(std::move(engine));
   }
 
+  // REQUIRES: the engine runs.
+  void MakeServices(const ServicePools& pools) {
+    const CallAudit& calls = call_audit.emplace(CallAudit{*audit, *access});
+    jobs = std::make_unique<JobServiceShell>(*engine, *store, pools, CheckJobFiles, &calls);
+    plans = std::make_unique<PlanServiceShell>(*engine, pools.plans);
+    checkpoints = std::make_unique<CheckpointServiceShell>(*engine, pools.plans, &calls);
+    cluster = std::make_unique<ClusterServiceShell>(*engine);
+    sessions = std::make_unique<SessionService>(*engine, kMostWaitingMessages, &calls);
+    access_service = std::make_unique<AccessServiceShell>(calls);
+  }
+
+  std::vector<grpc::Service*> Services() const {
+    return {jobs.get(),    plans.get(),    checkpoints.get(),
+            cluster.get(), sessions.get(), access_service.get()};
+  }
+
   // Makes the credentials of connections: with TLS, they check every call.
   std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const ServerOptions& options) {
     if (!options.tls) return grpc::InsecureServerCredentials();
@@ -218,25 +236,17 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(
       parts->audit, AuditLog::Open(JoinPath(options.data_directory, kAuditFile), parts->clock));
-  TROUPE_ASSIGN_OR_RETURN(
-      parts->access, AccessControl::Open(options.tls ? options.tls->identity.cluster : "",
-                                         *parts->store, parts->clock, *parts->audit));
-  const CallAudit& audit = parts->call_audit.emplace(CallAudit{*parts->audit, *parts->access});
+  TROUPE_ASSIGN_OR_RETURN(parts->access,
+                          AccessControl::Open(options.tls ? options.tls->identity.cluster : "",
+                                              *parts->store, parts->clock, *parts->audit));
   parts->metrics.Set(metric::kInsecure, options.insecure ? 1 : 0);
   parts->StartActors(options.on_failure);
-  TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnServicePools(*parts->actors));
+  TROUPE_ASSIGN_OR_RETURN(const ServicePools pools, SpawnServicePools(*parts->actors));
   TimeLimits limits = MakeTimeLimits(options.detection_seconds);
   if (options.blame_half_life_seconds)
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
   TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
-  Engine& running = *parts->engine;
-  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools, CheckJobFiles,
-                                                  &audit);
-  parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans);
-  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running, pools.plans, &audit);
-  parts->cluster = std::make_unique<ClusterServiceShell>(running);
-  parts->sessions = std::make_unique<SessionService>(running, kMostWaitingMessages, &audit);
-  parts->access_service = std::make_unique<AccessServiceShell>(audit);
+  parts->MakeServices(pools);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -245,12 +255,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
-  builder.RegisterService(parts->jobs.get());
-  builder.RegisterService(parts->plans.get());
-  builder.RegisterService(parts->checkpoints.get());
-  builder.RegisterService(parts->cluster.get());
-  builder.RegisterService(parts->sessions.get());
-  builder.RegisterService(parts->access_service.get());
+  for (grpc::Service* const service : parts->Services()) builder.RegisterService(service);
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->readiness->SetService(parts->grpc->GetHealthCheckService());

@@ -31,7 +31,7 @@ struct ServerOptions {
   Planner planner = MakePlanner();
   KeepEnded keep_ended;                           // by default all
   std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
-  const Clock* clock = nullptr;  // outlives the server; null: the system's
+  const Clock* clock = nullptr;                   // outlives the server; null: the system's
 };
 
 // Thread-safe.

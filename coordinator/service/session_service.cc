@@ -117,9 +117,13 @@ class SessionReactor final
   // Ends the session when the caller's access ends.
   Status Guard(const grpc::CallbackServerContext& context) {
     TROUPE_RETURN_IF_ERROR(caller_.status());
-    TROUPE_ASSIGN_OR_RETURN(
-        guard_, GuardStream(audit_, context, kSessionRpc,
-                            [sink = sink_](const Status& reason) { sink->Cut(reason); }));
+    TROUPE_ASSIGN_OR_RETURN(guard_, GuardStream(audit_, context, kSessionRpc,
+                                                [sink = sink_, peer = peer_](const Status& reason) {
+                                                  LogWarning("coordinator",
+                                                             "the session of {} ends: {}", peer,
+                                                             ToString(reason));
+                                                  sink->Cut(reason);
+                                                }));
     return OkStatus();
   }
 
