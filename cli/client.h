@@ -53,8 +53,8 @@ class Client {
   static constexpr std::chrono::seconds kReconnectLimit{5};
 
   // Makes a client of FindCoordinator(line), with its errors. INVALID_ARGUMENT if the TLS files or
-  // the token are not usable; UNAVAILABLE of the coordinator if it would not accept the certificate,
-  // because it is not valid now. With a token the certificate is not used.
+  // the token are not usable; UNAVAILABLE of the coordinator if it would not accept the
+  // certificate, because it is not valid now. With a token the certificate is not used.
   static StatusOr<Client> Make(const CommandLine& line);
   // Makes a client of the coordinator at `address`, HOST:PORT. With `token`, the text of one, `tls`
   // is from CheckAuthorityIn.

@@ -76,7 +76,7 @@ class CommandLine {
 enum class ClusterUse {
   // It calls the coordinator: kCoordinatorFlag, kLocalClusterFlag, kTlsDirFlag, kTokenFileFlag.
   kCoordinator,
-  kFolder,       // it works on a local cluster: kDataDirFlag
+  kFolder,  // it works on a local cluster: kDataDirFlag
   kNone,
 };
 

@@ -9,9 +9,9 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> commands;
-  for (auto list :
-       {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands, DataCommands,
-        CheckpointCommands, CatalogCommands, InteropCommands, CertsCommands, TokensCommands, AuditCommands}) {
+  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands,
+                    DataCommands, CheckpointCommands, CatalogCommands, InteropCommands,
+                    CertsCommands, TokensCommands, AuditCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;

@@ -15,8 +15,8 @@ namespace troupe {
 namespace {
 
 constexpr TextFlag kTokenNameFlag{"--name", "NAME", "who holds the token", true};
-constexpr TextFlag kTokenRoleFlag{
-    "--role", "ROLE", "what the holder may do: viewer, submitter or operator", true};
+constexpr TextFlag kTokenRoleFlag{"--role", "ROLE",
+                                  "what the holder may do: viewer, submitter or operator", true};
 constexpr TextFlag kLifetimeFlag{"--for", "TIME",
                                  "time until the token expires, such as 30d (s, m, h or d)", true};
 
@@ -140,8 +140,9 @@ std::vector<Command> TokensCommands() {
        .positionals = "ID",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "Revokes a token by its id or the end of it; its open watches end. Only operators "
-                  "may.",
+       .summary =
+           "Revokes a token by its id or the end of it; its open watches end. Only operators "
+           "may.",
        .run = RevokeToken},
   };
 }
