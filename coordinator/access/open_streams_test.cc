@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-OpenStream StreamOf(const std::string& name, int64_t expires) {
+OpenStream OpenStreamOf(const std::string& name, int64_t expires) {
   return {{.identity = {.cluster = "lab", .role = Role::kViewer, .name = name},
            .token_id = "1",
            .expires = expires},
@@ -18,9 +18,9 @@ OpenStream StreamOf(const std::string& name, int64_t expires) {
 TEST(OpenStreams, TheEarliestExpiryIsNoticed) {
   OpenStreams streams;
   EXPECT_FALSE(streams.HasExpired(1000));
-  streams.Add(StreamOf("ann", 20));
-  const uint64_t first = streams.Add(StreamOf("bob", 10));
-  streams.Add(StreamOf("cid", 10));
+  streams.Add(OpenStreamOf("ann", 20));
+  const uint64_t first = streams.Add(OpenStreamOf("bob", 10));
+  streams.Add(OpenStreamOf("cid", 10));
   EXPECT_FALSE(streams.HasExpired(9));
   EXPECT_TRUE(streams.HasExpired(10));
   streams.Remove(first);
@@ -31,8 +31,8 @@ TEST(OpenStreams, TheEarliestExpiryIsNoticed) {
 
 TEST(OpenStreams, ThoseWhoseCallersAreRefusedAreRemoved) {
   OpenStreams streams;
-  streams.Add(StreamOf("ann", 20));
-  const uint64_t bob = streams.Add(StreamOf("bob", 10));
+  streams.Add(OpenStreamOf("ann", 20));
+  const uint64_t bob = streams.Add(OpenStreamOf("bob", 10));
   const auto check = [](const Caller& caller) {
     return caller.identity.name == "bob" ? Unauthenticated("no") : OkStatus();
   };
