@@ -262,7 +262,7 @@ TEST_F(ClientTest, ATokenIsCreatedForATimeAndARoleThatExist) {
     EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage) << ToString(status);
     return ToString(status);
   };
-  for (const std::string time : {"", "30", "d", "0d", "-1d", "30x", "all", "99999999999d"})
+  for (const std::string time : {"", "30", "d", "0d", "30x", "all", "99999999999d"})
     EXPECT_THAT(refusal("viewer", time), HasSubstr("--for is \"" + time + "\""));
   EXPECT_THAT(refusal("viewer", "4000d"), HasSubstr("lifetime_seconds"));
   EXPECT_THAT(refusal("worker", "1d"), HasSubstr("needs a certificate"));
