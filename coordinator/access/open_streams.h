@@ -50,7 +50,7 @@ class OpenStreams {
 
   uint64_t last_ = 0;
   std::map<uint64_t, OpenStream> streams_;
-  std::multiset<int64_t> expiries_;  // of all streams
+  std::multiset<int64_t> expiries_;  // one for each stream
 };
 
 }  // namespace troupe

@@ -117,7 +117,7 @@ StatusOr<Caller> TokenTable::Authenticate(std::string_view text, int64_t now) co
   const v1::UserToken& token = found->second.token();
   TROUPE_RETURN_IF_ERROR(CheckValidToken(token, now));
   const auto role = ParseRole(token.role());
-  if (!role.ok() || !MayHoldToken(*role)) return NoSuchToken();  // of a later version
+  if (!role.ok() || !MayHoldToken(*role)) return NoSuchToken();  // a later version's
   return Caller{.identity = {.cluster = cluster_, .role = *role, .name = token.name()},
                 .token_id = token.id(),
                 .expires = token.expires()};
