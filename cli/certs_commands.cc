@@ -1,4 +1,5 @@
-// The commands certs init and certs issue: a small authority for clusters without one.
+// The commands certs init and certs issue, a small authority for clusters without one, and certs
+// revoke and certs revoked.
 #include <fmt/format.h>
 
 #include <ctime>
@@ -6,6 +7,7 @@
 #include "base/file_system.h"
 #include "base/security/authority_files.h"
 #include "base/security/certificate.h"
+#include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
 
@@ -29,6 +31,11 @@ constexpr RepeatedFlag kHostFlag{
     "--host", "HOST",
     "a host name or address of a coordinator or a worker, for clients that compare it, such as "
     "Prometheus; the programs of Troupe compare the identity instead"};
+
+constexpr TextFlag kSerialFlag{"--serial", "HEX", "serial number of one certificate"};
+constexpr TextFlag kIdentityFlag{
+    "--identity", "URI",
+    "spiffe://CLUSTER/ROLE/NAME: all certificates of it that are valid from now or before"};
 
 StatusOr<ExitCode> InitAuthority(const CommandLine& line) {
   const std::string& directory = line.positional()[0];
@@ -72,6 +79,64 @@ StatusOr<ExitCode> IssueCertificate(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+Json RevocationToJson(const v1::Revocation& revocation) {
+  const bool has_serial = revocation.which_case() == v1::Revocation::kSerial;
+  return {{has_serial ? "serial" : "identity",
+           has_serial ? revocation.serial() : revocation.identity()},
+          {"revoked", revocation.revoked()},
+          {"revoked_by", revocation.revoked_by()}};
+}
+
+std::string RevocationText(const v1::Revocation& revocation) {
+  const bool has_serial = revocation.which_case() == v1::Revocation::kSerial;
+  return fmt::format("{}  revoked {} by {}",
+                     has_serial ? "serial " + revocation.serial() : revocation.identity(),
+                     UtcText(revocation.revoked()), revocation.revoked_by());
+}
+
+StatusOr<ExitCode> RevokeCertificate(const CommandLine& line) {
+  const auto& serial = line.Get(kSerialFlag);
+  const auto& identity = line.Get(kIdentityFlag);
+  if (serial.has_value() == identity.has_value())
+    return InvalidArgument("give either {} or {}", kSerialFlag.name, kIdentityFlag.name);
+  v1::RevokeCertificateRequest request;
+  if (serial) request.set_serial(*serial);
+  if (identity) request.set_identity(*identity);
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::RevokeCertificateResponse revoked,
+      client.Call<v1::RevokeCertificateResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.access().RevokeCertificate(context, request, response);
+          }));
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(RevocationToJson(revoked.revocation())));
+  } else {
+    fmt::print("{}\n", RevocationText(revoked.revocation()));
+  }
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> ListRevoked(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::ListRevocationsResponse listed,
+      client.Call<v1::ListRevocationsResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.access().ListRevocations(context, {}, response);
+          }));
+  if (line.wants_json()) {
+    Json revocations = Json::array();
+    for (const auto& revocation : listed.revocations())
+      revocations.push_back(RevocationToJson(revocation));
+    fmt::print("{}\n", Dump({{"revocations", std::move(revocations)}}));
+  } else {
+    for (const auto& revocation : listed.revocations())
+      fmt::print("{}\n", RevocationText(revocation));
+  }
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 std::vector<Command> CertsCommands() {
@@ -94,6 +159,14 @@ std::vector<Command> CertsCommands() {
        .flags = {&kHolderRoleFlag, &kHolderNameFlag, &kTlsOutputFlag, &kDaysFlag, &kHostFlag},
        .cluster = ClusterUse::kNone,
        .run = IssueCertificate},
+      {.name = "certs revoke",
+       .summary = "Has the coordinator refuse a certificate, or all of an identity, and end its "
+                  "sessions and watches. Only operators may.",
+       .flags = {&kSerialFlag, &kIdentityFlag},
+       .run = RevokeCertificate},
+      {.name = "certs revoked",
+       .summary = "Lists the certificates that the coordinator refuses. Only operators may.",
+       .run = ListRevoked},
   };
 }
 

@@ -14,6 +14,7 @@
 #include "base/security/certificate.h"
 #include "base/security/credentials.h"
 #include "base/security/insecure_reminder.h"
+#include "base/security/user_token.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/running_clusters.h"
@@ -52,8 +53,9 @@ StatusOr<TlsFiles> UsableTlsFiles(const std::string& directory) {
 }
 
 // Returns the time of validity of the command's certificate, for readers whose clock differs from
-// the coordinator's; empty if it cannot be read.
+// the coordinator's; empty if it has none or it cannot be read.
 std::string ValidityHint(const TlsFiles& files) {
+  if (!files.has_certificate()) return "";
   const auto contents = ReadTlsContents(files);
   if (!contents.ok()) return "";
   const auto facts = ReadCertificate(contents->certificate);
@@ -63,29 +65,57 @@ std::string ValidityHint(const TlsFiles& files) {
       ValidityText(facts->not_before, facts->not_after, WallSeconds(SystemClock())));
 }
 
+std::optional<std::string> FromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+// Returns the endpoint with the TLS files and the token of the command: those of the flags, else,
+// if `uses_environment`, those of the environment.
+StatusOr<CoordinatorEndpoint> EndpointAt(std::string address, const CommandLine& line,
+                                         bool uses_environment) {
+  CoordinatorEndpoint endpoint{std::move(address), line.Get(kTlsDirFlag), line.Get(kTokenFileFlag)};
+  if (!endpoint.tls && uses_environment) endpoint.tls = FromEnvironment("TROUPE_TLS_DIR");
+  if (!endpoint.token_file && uses_environment)
+    endpoint.token_file = FromEnvironment("TROUPE_TOKEN_FILE");
+  if (endpoint.token_file && !endpoint.tls) {
+    return InvalidArgument(
+        "a token is sent over TLS only: give --tls-dir, a directory with ca.pem, for the token in "
+        "{}",
+        *endpoint.token_file);
+  }
+  return endpoint;
+}
+
+// Makes the client of a user with a token.
+StatusOr<Client> MakeWithToken(const CoordinatorEndpoint& endpoint) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile(*endpoint.token_file));
+  TROUPE_ASSIGN_OR_RETURN(const UserTokenParts parts, ParseUserToken(token));
+  TROUPE_ASSIGN_OR_RETURN(const TlsFiles files, CheckAuthorityIn(*endpoint.tls, parts.cluster));
+  return Client::At(endpoint.address, files, token);
+}
+
 }  // namespace
 
 StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line) {
-  const auto& tls = line.Get(kTlsDirFlag);
-  if (tls && tls->empty()) return InvalidArgument("{} is empty", kTlsDirFlag.name);
-  const auto environment = [](const char* name) -> std::optional<std::string> {
-    const char* const value = std::getenv(name);
-    if (value == nullptr || *value == '\0') return std::nullopt;
-    return value;
-  };
+  for (const TextFlag* const flag : {&kTlsDirFlag, &kTokenFileFlag}) {
+    if (line.Get(*flag) && line.Get(*flag)->empty())
+      return InvalidArgument("{} is empty", flag->name);
+  }
   const auto remote = [&](const char* from,
                           const std::string& address) -> StatusOr<CoordinatorEndpoint> {
     TROUPE_RETURN_IF_ERROR(CheckHostPort(from, address, 1));
-    return CoordinatorEndpoint{address, tls ? tls : environment("TROUPE_TLS_DIR")};
+    return EndpointAt(address, line, true);
   };
   const auto local = [&](const std::string& folder) -> StatusOr<CoordinatorEndpoint> {
     TROUPE_ASSIGN_OR_RETURN(std::string address, AddressOfCluster(folder));
-    return CoordinatorEndpoint{std::move(address), tls};
+    return EndpointAt(std::move(address), line, false);
   };
   if (const auto& address = line.Get(kCoordinatorFlag))
     return remote(kCoordinatorFlag.name, *address);
   if (const auto& folder = line.Get(kLocalClusterFlag)) return local(*folder);
-  if (const auto address = environment("TROUPE_COORDINATOR"))
+  if (const auto address = FromEnvironment("TROUPE_COORDINATOR"))
     return remote("TROUPE_COORDINATOR", *address);
   const std::vector<std::string> running = RunningClusters();
   if (running.empty()) {
@@ -123,11 +153,13 @@ Status FromGrpcStatus(const grpc::Status& status) {
 StatusOr<Client> Client::Make(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(CoordinatorEndpoint endpoint, FindCoordinator(line));
   if (!endpoint.tls) return At(std::move(endpoint.address));
+  if (endpoint.token_file) return MakeWithToken(endpoint);
   TROUPE_ASSIGN_OR_RETURN(const TlsFiles files, UsableTlsFiles(*endpoint.tls));
   return At(std::move(endpoint.address), files);
 }
 
-Client Client::At(std::string address, const std::optional<TlsFiles>& tls) {
+Client Client::At(std::string address, const std::optional<TlsFiles>& tls,
+                  const std::optional<std::string>& token) {
   Client client;
   client.address_ = std::move(address);
   client.tls_ = tls;
@@ -139,14 +171,16 @@ Client Client::At(std::string address, const std::optional<TlsFiles>& tls) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // The coordinator limits the bytes of a trace.
   arguments.SetMaxReceiveMessageSize(-1);
-  client.channel_ = grpc::CreateCustomChannel(
-      client.address_, tls ? TlsChannelCredentialsOf(*tls) : grpc::InsecureChannelCredentials(),
-      arguments);
+  const auto credentials = !tls    ? grpc::InsecureChannelCredentials()
+                           : token ? TokenChannelCredentialsOf(*tls, *token)
+                                   : TlsChannelCredentialsOf(*tls);
+  client.channel_ = grpc::CreateCustomChannel(client.address_, credentials, arguments);
   client.jobs_ = v1::JobService::NewStub(client.channel_);
   client.plans_ = v1::PlanService::NewStub(client.channel_);
   client.checkpoints_ = v1::CheckpointService::NewStub(client.channel_);
   client.cluster_ = v1::ClusterService::NewStub(client.channel_);
   client.enrollment_ = v1::EnrollmentService::NewStub(client.channel_);
+  client.access_ = v1::AccessService::NewStub(client.channel_);
   return client;
 }
 

@@ -23,13 +23,16 @@ namespace troupe {
 struct CoordinatorEndpoint {
   std::string address;             // HOST:PORT
   std::optional<std::string> tls;  // directory of the TLS files; absent: without TLS
+  // File of the user's token; absent: the caller has a certificate, or there is no TLS.
+  std::optional<std::string> token_file;
 };
 
 // Returns the coordinator of the command: --coordinator, else that of the cluster in --data-dir,
 // else TROUPE_COORDINATOR, else that of this user's newest local cluster; and --tls-dir, else
-// TROUPE_TLS_DIR unless it is that of a local cluster, which has no certificates. UNAVAILABLE if
-// there is no coordinator or no cluster is up in --data-dir, INVALID_ARGUMENT if the address is not
-// HOST:PORT.
+// TROUPE_TLS_DIR unless it is that of a local cluster, which has no certificates; and --token-file,
+// else TROUPE_TOKEN_FILE with the same exception. UNAVAILABLE if there is no coordinator or no
+// cluster is up in --data-dir, INVALID_ARGUMENT if the address is not HOST:PORT, or if there is a
+// token but no TLS directory.
 StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line);
 
 // Returns whether `address` is this machine, so that paths in a request refer to its files.
@@ -49,12 +52,14 @@ class Client {
   // A supervised coordinator is back within a second; an unsupervised one gets this long.
   static constexpr std::chrono::seconds kReconnectLimit{5};
 
-  // Makes a client of FindCoordinator(line), with its errors. INVALID_ARGUMENT if the TLS files are
-  // not usable; UNAVAILABLE of the coordinator if it would not accept the certificate, because it
-  // is not valid now.
+  // Makes a client of FindCoordinator(line), with its errors. INVALID_ARGUMENT if the TLS files or
+  // the token are not usable; UNAVAILABLE of the coordinator if it would not accept the
+  // certificate, because it is not valid now. With a token the certificate is not used.
   static StatusOr<Client> Make(const CommandLine& line);
-  // Makes a client of the coordinator at `address`, HOST:PORT.
-  static Client At(std::string address, const std::optional<TlsFiles>& tls = {});
+  // Makes a client of the coordinator at `address`, HOST:PORT. With `token`, the text of one, `tls`
+  // is from CheckAuthorityIn.
+  static Client At(std::string address, const std::optional<TlsFiles>& tls = {},
+                   const std::optional<std::string>& token = {});
 
   const std::string& address() const { return address_; }
   v1::JobService::Stub& jobs() { return *jobs_; }
@@ -62,6 +67,7 @@ class Client {
   v1::CheckpointService::Stub& checkpoints() { return *checkpoints_; }
   v1::ClusterService::Stub& cluster() { return *cluster_; }
   v1::EnrollmentService::Stub& enrollment() { return *enrollment_; }
+  v1::AccessService::Stub& access() { return *access_; }
 
   // Waits until the channel is connected. UNAVAILABLE after `limit`.
   Status WaitUntilConnected(std::chrono::milliseconds limit);
@@ -110,6 +116,7 @@ class Client {
   std::unique_ptr<v1::CheckpointService::Stub> checkpoints_;
   std::unique_ptr<v1::ClusterService::Stub> cluster_;
   std::unique_ptr<v1::EnrollmentService::Stub> enrollment_;
+  std::unique_ptr<v1::AccessService::Stub> access_;
 };
 
 }  // namespace troupe

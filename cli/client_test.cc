@@ -1,4 +1,5 @@
-// The client against a coordinator with TLS: which certificates it uses, and the exit codes.
+// The client against a coordinator with TLS: which certificates and tokens it uses, and the exit
+// codes.
 #include "cli/client.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "base/security/authority.h"
 #include "base/security/authority_files.h"
 #include "base/security/certificate.h"
+#include "base/security/user_token.h"
 #include "base/temporary_directory.h"
 #include "base/text_file.h"
 #include "cli/cluster/cluster_file.h"
@@ -24,11 +27,14 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kVariables[] = {"TROUPE_COORDINATOR", "TROUPE_TLS_DIR", "TROUPE_TOKEN_FILE"};
 
 class ClientTest : public ::testing::Test {
  protected:
   ClientTest() {
-    for (const char* name : {"TROUPE_COORDINATOR", "TROUPE_TLS_DIR"}) unsetenv(name);
+    for (const char* name : kVariables) unsetenv(name);
     const Status made = WriteNewAuthority(Directory("authority"), "lab", std::time(nullptr));
     EXPECT_TRUE(made.ok()) << ToString(made);
     ServerOptions options;
@@ -41,7 +47,7 @@ class ClientTest : public ::testing::Test {
     server_ = *std::move(server);
   }
   ~ClientTest() override {
-    for (const char* name : {"TROUPE_COORDINATOR", "TROUPE_TLS_DIR"}) unsetenv(name);
+    for (const char* name : kVariables) unsetenv(name);
   }
 
   std::string Directory(const std::string& name) const { return directory_.Child(name); }
@@ -55,18 +61,51 @@ class ClientTest : public ::testing::Test {
     return output;
   }
 
-  // Returns the status of `troupe NAME ARGUMENTS`.
-  static Status RunCommand(const std::string& name, const std::vector<std::string>& arguments) {
-    for (const Command& command : JobCommands()) {
-      if (command.name != name) continue;
-      const auto line = command.Parse(arguments);
-      if (!line.ok()) return line.status();
-      testing::internal::CaptureStdout();
-      const auto code = command.run(*line);
-      testing::internal::GetCapturedStdout();
-      return code.status();
+  // Returns the status of `troupe NAME ARGUMENTS`; `output` gets what it prints.
+  static Status RunCommand(const std::string& name, const std::vector<std::string>& arguments,
+                           std::string* output = nullptr) {
+    for (const auto& list : {JobCommands(), TokensCommands(), CertsCommands()}) {
+      for (const Command& command : list) {
+        if (command.name != name) continue;
+        const auto line = command.Parse(arguments);
+        if (!line.ok()) return line.status();
+        testing::internal::CaptureStdout();
+        testing::internal::CaptureStderr();
+        const auto code = command.run(*line);
+        const std::string printed = testing::internal::GetCapturedStdout();
+        testing::internal::GetCapturedStderr();
+        if (output != nullptr) *output = printed;
+        return code.status();
+      }
     }
     return NotFound("{}", name);
+  }
+
+  // Returns the arguments of a command of the operator, after `arguments`.
+  std::vector<std::string> AsOperator(std::vector<std::string> arguments) const {
+    for (const std::string& more : {std::string("--coordinator"), server_->address(),
+                                    std::string("--tls-dir"), Issue(Role::kOperator)})
+      arguments.push_back(more);
+    return arguments;
+  }
+
+  // Creates a token and returns the path of its file.
+  std::string CreateToken(const std::string& role, const std::string& file) const {
+    std::string text;
+    const Status created = RunCommand(
+        "tokens create", AsOperator({"--name", "ann", "--role", role, "--for", "30d"}), &text);
+    EXPECT_TRUE(created.ok()) << ToString(created);
+    std::ofstream(Directory(file)) << text;
+    std::filesystem::permissions(Directory(file), std::filesystem::perms::owner_read);
+    return Directory(file);
+  }
+
+  // Makes a TLS directory that has ca.pem alone.
+  std::string AuthorityAlone() const {
+    std::filesystem::create_directory(Directory("ca"));
+    std::filesystem::copy_file(Directory("authority/ca.pem"), Directory("ca/ca.pem"),
+                               std::filesystem::copy_options::overwrite_existing);
+    return Directory("ca");
   }
 
   TemporaryDirectory directory_;
@@ -165,6 +204,7 @@ TEST_F(ClientTest, AnUnusableTlsDirectoryIsBadInput) {
 
 TEST_F(ClientTest, TheCertificatesOfTheEnvironmentAreNotForALocalCluster) {
   setenv("TROUPE_TLS_DIR", "/certificates", 1);
+  setenv("TROUPE_TOKEN_FILE", "/token", 1);
   ASSERT_TRUE(WriteClusterFile(directory_.path(), {.coordinator_address = "127.0.0.1:7"}).ok());
   const auto find = [](const std::vector<std::string>& arguments) {
     for (const Command& command : JobCommands()) {
@@ -178,13 +218,113 @@ TEST_F(ClientTest, TheCertificatesOfTheEnvironmentAreNotForALocalCluster) {
     return CoordinatorEndpoint();
   };
   EXPECT_EQ(find({"--coordinator", "h:1"}).tls, "/certificates");
+  EXPECT_EQ(find({"--coordinator", "h:1"}).token_file, "/token");
+  EXPECT_EQ(find({"--coordinator", "h:1", "--token-file", "/mine"}).token_file, "/mine");
   EXPECT_EQ(find({"--coordinator", "h:1", "--tls-dir", "/given"}).tls, "/given");
   const CoordinatorEndpoint local = find({"--data-dir", directory_.path()});
   EXPECT_EQ(local.address, "127.0.0.1:7");
   EXPECT_EQ(local.tls, std::nullopt);
+  EXPECT_EQ(local.token_file, std::nullopt);
   EXPECT_EQ(find({"--data-dir", directory_.path(), "--tls-dir", "/given"}).tls, "/given");
   setenv("TROUPE_COORDINATOR", "h:2", 1);
   EXPECT_EQ(find({}).tls, "/certificates");
+}
+
+TEST_F(ClientTest, ACommandWithATokenIsServedWithinItsRole) {
+  const std::string file = CreateToken("viewer", "token");
+  const std::vector<std::string> flags = {"--coordinator",  server_->address(), "--tls-dir",
+                                          AuthorityAlone(), "--token-file",     file};
+  const Status listed = RunCommand("list", flags);
+  EXPECT_TRUE(listed.ok()) << ToString(listed);
+  // A certificate in the directory is not used.
+  setenv("TROUPE_COORDINATOR", server_->address().c_str(), 1);
+  setenv("TROUPE_TLS_DIR", Issue(Role::kOperator).c_str(), 1);
+  setenv("TROUPE_TOKEN_FILE", file.c_str(), 1);
+  EXPECT_TRUE(RunCommand("list", {}).ok());
+  const Status refused = RunCommand("cancel", {"a"});
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied) << ToString(refused);
+  EXPECT_THAT(ToString(refused), HasSubstr("ann has the role viewer"));
+  EXPECT_EQ(RunCommand("tokens list", {}).code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(ClientTest, TokensAreListedWithoutTheirSecretsAndRevokedByTheEndOfTheirIds) {
+  const std::string file = CreateToken("submitter", "token");
+  const std::string text = *ReadTokenFile(file);
+  const UserTokenParts parts = *ParseUserToken(text);
+  std::string output;
+  ASSERT_TRUE(RunCommand("tokens list", AsOperator({}), &output).ok());
+  const std::string end = parts.id.substr(parts.id.size() - 4);
+  EXPECT_THAT(output, AllOf(HasSubstr("…" + end), HasSubstr("ann"), HasSubstr("submitter"),
+                            HasSubstr("expires"), Not(HasSubstr(parts.secret))));
+  ASSERT_TRUE(RunCommand("tokens list", AsOperator({"-o", "json"}), &output).ok());
+  EXPECT_THAT(output, AllOf(HasSubstr(parts.id), HasSubstr("spiffe://lab/operator/ann"),
+                            Not(HasSubstr(parts.secret))));
+  ASSERT_TRUE(RunCommand("tokens revoke", AsOperator({end}), &output).ok());
+  EXPECT_THAT(output, HasSubstr("revoked"));
+  const Status refused = RunCommand("list", {"--coordinator", server_->address(), "--tls-dir",
+                                             AuthorityAlone(), "--token-file", file});
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUnreachable) << ToString(refused);
+  EXPECT_THAT(ToString(refused), AllOf(HasSubstr("was revoked"), Not(HasSubstr(parts.secret))));
+  EXPECT_EQ(ExitCodeOf(RunCommand("tokens revoke", AsOperator({"0123456789abcdef"}))),
+            ExitCode::kNotFound);
+}
+
+TEST_F(ClientTest, ABadTokenIsRefusedBeforeAnyCall) {
+  const std::string file = CreateToken("viewer", "token");
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--coordinator", server_->address()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Status status = RunCommand("list", arguments);
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage) << ToString(status);
+    return ToString(status);
+  };
+  EXPECT_THAT(refusal({"--token-file", file}), HasSubstr("over TLS only"));
+  const std::string ca = AuthorityAlone();
+  EXPECT_THAT(refusal({"--tls-dir", ca, "--token-file", ""}), HasSubstr("--token-file is empty"));
+  EXPECT_THAT(refusal({"--tls-dir", ca, "--token-file", Directory("absent")}), HasSubstr("absent"));
+  EXPECT_THAT(refusal({"--tls-dir", Directory("absent"), "--token-file", file}),
+              HasSubstr("ca.pem"));
+  std::filesystem::permissions(file, std::filesystem::perms::others_read,
+                               std::filesystem::perm_options::add);
+  EXPECT_THAT(refusal({"--tls-dir", ca, "--token-file", file}), HasSubstr("chmod 600"));
+}
+
+TEST_F(ClientTest, ATokenIsCreatedForATimeAndARoleThatExist) {
+  const auto refusal = [this](const std::string& role, const std::string& time) {
+    const Status status =
+        RunCommand("tokens create", AsOperator({"--name", "ann", "--role", role, "--for", time}));
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage) << ToString(status);
+    return ToString(status);
+  };
+  for (const std::string time : {"", "30", "d", "0d", "30x", "all", "99999999999d"})
+    EXPECT_THAT(refusal("viewer", time), HasSubstr("--for is \"" + time + "\""));
+  EXPECT_THAT(refusal("viewer", "4000d"), HasSubstr("lifetime_seconds"));
+  EXPECT_THAT(refusal("worker", "1d"), HasSubstr("needs a certificate"));
+  EXPECT_THAT(refusal("boss", "1d"), HasSubstr("is not a role"));
+}
+
+TEST_F(ClientTest, ARevokedCertificateIsListedAndRefused) {
+  const std::string viewer = Issue(Role::kViewer);
+  const std::vector<std::string> flags = {"--coordinator", server_->address(), "--tls-dir", viewer};
+  ASSERT_TRUE(RunCommand("list", flags).ok());
+  const std::string serial = ReadCertificate(*ReadTextFile(viewer + "/cert.pem"))->serial;
+  std::string output;
+  ASSERT_TRUE(RunCommand("certs revoke", AsOperator({"--serial", serial}), &output).ok());
+  EXPECT_THAT(output, HasSubstr("revoked"));
+  ASSERT_TRUE(RunCommand("certs revoke", AsOperator({"--identity", "spiffe://lab/worker/w"})).ok());
+  ASSERT_TRUE(RunCommand("certs revoked", AsOperator({"-o", "json"}), &output).ok());
+  EXPECT_THAT(output, AllOf(HasSubstr("\"identity\":\"spiffe://lab/worker/w\""),
+                            HasSubstr("\"revoked_by\":\"spiffe://lab/operator/ann\"")));
+  const Status refused = RunCommand("list", flags);
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUnreachable) << ToString(refused);
+  EXPECT_THAT(ToString(refused), HasSubstr("was revoked at"));
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{},
+        {"--serial", "xyz"},
+        {"--identity", "ann"},
+        {"--serial", "1", "--identity", "spiffe://lab/worker/w"}}) {
+    EXPECT_EQ(ExitCodeOf(RunCommand("certs revoke", AsOperator(bad))), ExitCode::kUsage);
+  }
 }
 
 }  // namespace

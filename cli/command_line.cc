@@ -12,7 +12,7 @@ namespace {
 std::vector<AnyFlag> ClusterFlags(ClusterUse use) {
   switch (use) {
     case ClusterUse::kCoordinator:
-      return {&kCoordinatorFlag, &kLocalClusterFlag, &kTlsDirFlag};
+      return {&kCoordinatorFlag, &kLocalClusterFlag, &kTlsDirFlag, &kTokenFileFlag};
     case ClusterUse::kFolder:
       return {&kDataDirFlag};
     case ClusterUse::kNone:

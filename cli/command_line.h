@@ -74,8 +74,9 @@ class CommandLine {
 
 // The part of a cluster that a command needs, which adds flags to its list.
 enum class ClusterUse {
-  kCoordinator,  // it calls the coordinator: kCoordinatorFlag, kLocalClusterFlag, kTlsDirFlag
-  kFolder,       // it works on a local cluster: kDataDirFlag
+  // It calls the coordinator: kCoordinatorFlag, kLocalClusterFlag, kTlsDirFlag, kTokenFileFlag.
+  kCoordinator,
+  kFolder,  // it works on a local cluster: kDataDirFlag
   kNone,
 };
 
@@ -88,6 +89,10 @@ inline constexpr TextFlag kTlsDirFlag{
     "--tls-dir", "DIR",
     "directory with ca.pem, cert.pem and key.pem, for a coordinator with TLS (default: "
     "TROUPE_TLS_DIR, unless the coordinator is that of a local cluster)"};
+inline constexpr TextFlag kTokenFileFlag{
+    "--token-file", "FILE",
+    "file with a user's token, used instead of cert.pem and key.pem; only its owner may be able to "
+    "read it (default: TROUPE_TOKEN_FILE, unless the coordinator is that of a local cluster)"};
 inline constexpr TextFlag kDataDirFlag{"--data-dir", "DIR", "folder of the local cluster", true};
 
 struct Command {

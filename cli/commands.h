@@ -19,8 +19,9 @@ std::vector<Command> InteropCommands();     // checkpoints import export
 std::vector<Command> CatalogCommands();     // checkpoints diff pin unpin rebuild-catalog
 std::vector<Command> ClusterCommands();     // up down supervise
 std::vector<Command> AuditCommands();       // audit verify
-std::vector<Command> CertsCommands();       // certs init, certs issue
+std::vector<Command> CertsCommands();       // certs init issue revoke revoked
 std::vector<Command> JoinCommands();        // certs token, certs join
+std::vector<Command> TokensCommands();      // tokens create list revoke
 
 }  // namespace troupe
 

@@ -11,7 +11,7 @@ std::vector<Command> AllCommands() {
   std::vector<Command> commands;
   for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands,
                     DataCommands, CheckpointCommands, CatalogCommands, InteropCommands,
-                    CertsCommands, JoinCommands, AuditCommands}) {
+                    CertsCommands, JoinCommands, TokensCommands, AuditCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;
@@ -25,7 +25,8 @@ std::string Overview(const std::vector<Command>& commands) {
          "standard error.\n\n"
          "Exit codes: 0 done, 1 the job or check failed or the command cannot be done now,\n"
          "2 usage or bad input (also a file or folder that is missing or cannot be used),\n"
-         "3 the coordinator cannot be reached or does not accept this command's certificate,\n"
+         "3 the coordinator cannot be reached or accepts neither certificate nor token of this "
+         "command,\n"
          "4 it knows no such job or checkpoint, 130 interrupted.\n";
 }
 

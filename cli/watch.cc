@@ -55,6 +55,12 @@ class Watch {
         away_since = steady_clock::now();
         continue;
       }
+      if (last_status_.code() == StatusCode::kUnauthenticated && heard) {
+        // The certificate with which the stream began has expired, and may have been renewed since.
+        // A stream that does not begin ends the watch.
+        from_step_ = std::max(from_step_, last_step_ + 1);
+        continue;
+      }
       if (!last_status_.ok() && last_status_.code() != StatusCode::kUnavailable) {
         return last_status_;
       }

@@ -58,7 +58,11 @@ Status CheckCoordinator(const std::string& cluster, const std::vector<std::strin
                          cluster);
 }
 
-std::shared_ptr<FileWatcherCertificateProvider> ProviderOf(const TlsWatch& watch) {
+// Provides what `watch` keeps: all of it, or the authorities alone.
+std::shared_ptr<FileWatcherCertificateProvider> ProviderOf(const TlsWatch& watch,
+                                                           bool has_certificate) {
+  if (!has_certificate)
+    return std::make_shared<FileWatcherCertificateProvider>(watch.authority_path(), kRefresh);
   return std::make_shared<FileWatcherCertificateProvider>(
       watch.identity_path(), watch.identity_path(), watch.authority_path(), kRefresh);
 }
@@ -68,10 +72,10 @@ PeerVerifier::Check CoordinatorOf(const std::string& cluster) {
       [cluster](const std::vector<std::string>& uris) { return CheckCoordinator(cluster, uris); };
 }
 
-void Watch(std::shared_ptr<TlsWatch> watch, PeerVerifier::Check check,
+void Watch(std::shared_ptr<TlsWatch> watch, bool has_certificate, PeerVerifier::Check check,
            TlsCredentialsOptions* options) {
   options->watch_root_certs();
-  options->watch_identity_key_cert_pairs();
+  if (has_certificate) options->watch_identity_key_cert_pairs();
   options->set_certificate_verifier(
       ExternalCertificateVerifier::Create<PeerVerifier>(std::move(watch), std::move(check)));
 }
@@ -80,21 +84,23 @@ void Watch(std::shared_ptr<TlsWatch> watch, PeerVerifier::Check check,
 
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& files) {
   auto watch = std::make_shared<TlsWatch>(files);
-  grpc::experimental::TlsServerCredentialsOptions options(ProviderOf(*watch));
+  grpc::experimental::TlsServerCredentialsOptions options(ProviderOf(*watch, true));
+  // A client without a certificate may hold a token, which the server's code checks, or may have
+  // neither yet.
   options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   // The server's code checks identities, call by call, because it knows the roles that a call
   // needs.
   const auto accept = [](const std::vector<std::string>&) { return OkStatus(); };
-  Watch(std::move(watch), accept, &options);
+  Watch(std::move(watch), true, accept, &options);
   return grpc::experimental::TlsServerCredentials(options);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles& files) {
   auto watch = std::make_shared<TlsWatch>(files);
   grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(ProviderOf(*watch));
+  options.set_certificate_provider(ProviderOf(*watch, files.has_certificate()));
   options.set_check_call_host(false);
-  Watch(std::move(watch), CoordinatorOf(files.identity.cluster), &options);
+  Watch(std::move(watch), files.has_certificate(), CoordinatorOf(files.identity.cluster), &options);
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -116,6 +122,12 @@ std::shared_ptr<grpc::ChannelCredentials> UnverifiedChannelCredentials() {
   options.set_check_call_host(false);
   options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TokenChannelCredentialsOf(const TlsFiles& files,
+                                                                    const std::string& token) {
+  return grpc::CompositeChannelCredentials(TlsChannelCredentialsOf(files),
+                                           grpc::AccessTokenCredentials(token));
 }
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Credentials of gRPC servers and channels from the files of a TLS directory. Both sides present
-// their certificate and verify the peer's; a server also accepts a client that has none.
+// Credentials of gRPC servers and channels from the files of a TLS directory. Each side verifies
+// the certificate of the other. A server has one; a client has one, a user's token, or neither.
 //
 // The files are read again about once a second, without a restart: new connections use the new
 // files, open ones live on. Files that fail CheckTlsContents or have another identity than before,
@@ -18,16 +18,22 @@
 
 namespace troupe {
 
-// A client with a certificate that no authority of ca.pem signed is refused in the handshake. One
-// without a certificate is connected, without an identity. The server's code checks the client's
-// identity: the properties "peer_uri" of each call's grpc::AuthContext (ParseSoleIdentity).
+// A client with a certificate that no authority of ca.pem signed is refused in the handshake. A
+// client without one gets a connection. The server's code must check the caller of each call: the
+// properties "peer_uri" of its grpc::AuthContext (ParseSoleIdentity), or its token; a call with
+// neither has no identity.
 // REQUIRES: `files` is from CheckTlsDirectory.
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentialsOf(const TlsFiles& files);
 
 // A server is accepted if an authority of ca.pem signed its certificate and its identity is a
 // coordinator of the cluster of `files.identity`; its host name does not count.
-// REQUIRES: `files` is from CheckTlsDirectory.
+// REQUIRES: `files` is from CheckTlsDirectory or CheckAuthorityIn.
 std::shared_ptr<grpc::ChannelCredentials> TlsChannelCredentialsOf(const TlsFiles& files);
+
+// The same for a user who holds a token, whose text every call has as the metadata "authorization".
+// REQUIRES: `files` is from CheckAuthorityIn.
+std::shared_ptr<grpc::ChannelCredentials> TokenChannelCredentialsOf(const TlsFiles& files,
+                                                                    const std::string& token);
 
 // Credentials of a channel without a certificate of its own. A server is accepted if one of
 // `authorities`, in PEM, signed its certificate and its identity is a coordinator of `cluster`.

@@ -35,8 +35,8 @@ using testing::Not;
 
 constexpr seconds kLimit{30};
 
-// Ends every call with ABORTED and the identities of the caller as the message, which proves that
-// the call has reached the server.
+// Ends every call with ABORTED and the identities of the caller, or "token " and its token, as the
+// message, which proves that the call has reached the server.
 class CallerService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
@@ -50,6 +50,11 @@ class CallerService final : public grpc::CallbackGenericService {
     std::string caller;
     for (const auto& uri : context->auth_context()->FindPropertyValues("peer_uri")) {
       caller += std::string(uri.data(), uri.size());
+    }
+    constexpr size_t kBearerBytes = 7;  // "Bearer "
+    for (const auto& [key, value] : context->client_metadata()) {
+      if (key == "authorization")
+        caller += "token " + std::string(value.data(), value.size()).substr(kBearerBytes);
     }
     return new Reactor(caller);
   }
@@ -241,6 +246,46 @@ TEST_F(CredentialsTest, AClientWithoutACertificateVerifiesTheServer) {
   const auto credentials = AnonymousChannelCredentials(authority_.pem(), "lab");
   EXPECT_EQ(Client(impostor, credentials).Call().server_serial, "");
   EXPECT_NE(Client(impostor, UnverifiedChannelCredentials()).Call().server_serial, "");
+}
+
+TEST_F(CredentialsTest, AClientWithATokenChecksTheServerAndHasNoCertificate) {
+  const Server server(TlsServerCredentialsOf(coordinator_));
+  // The directory of a worker, whose certificate is not used.
+  const auto files = CheckAuthorityIn(directory_.Child("w"), "lab");
+  ASSERT_TRUE(files.ok()) << files.status();
+  const Answer answer = Client(server, TokenChannelCredentialsOf(*files, "secret")).Call();
+  EXPECT_EQ(answer.caller, "token secret") << answer.error;
+  // A server of another cluster does not get the token.
+  const auto other = CheckAuthorityIn(directory_.Child("w"), "other");
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_NE(Client(server, TokenChannelCredentialsOf(*other, "secret")).Call().error, "");
+  const Server impostor(TlsServerCredentialsOf(worker_));
+  EXPECT_NE(Client(impostor, TokenChannelCredentialsOf(*files, "secret")).Call().error, "");
+}
+
+TEST_F(CredentialsTest, TheAuthorityOfAClientWithATokenIsReplacedWithoutNewCredentials) {
+  const Server server(TlsServerCredentialsOf(coordinator_));
+  WriteTlsDirectory(directory_.Child("t"), foreign_.pem(), foreign_.Issue(Role::kViewer, "v"));
+  const auto files = CheckAuthorityIn(directory_.Child("t"), "lab");
+  ASSERT_TRUE(files.ok()) << files.status();
+  const auto credentials = TokenChannelCredentialsOf(*files, "secret");
+  EXPECT_NE(Client(server, credentials).Call().error, "");
+  WriteTextFile(files->authority, authority_.pem());
+  const auto end = steady_clock::now() + kLimit;
+  Answer answer;
+  while (answer.caller.empty() && steady_clock::now() < end) {
+    answer = Client(server, credentials).Call();
+  }
+  EXPECT_EQ(answer.caller, "token secret") << answer.error;
+}
+
+TEST_F(CredentialsTest, ATokenNeedsAnAuthorityThatCanBeRead) {
+  EXPECT_EQ(CheckAuthorityIn(directory_.Child("absent"), "lab").status().code(),
+            StatusCode::kInvalidArgument);
+  WriteTlsDirectory(directory_.Child("t"), "no certificate", authority_.Issue(Role::kViewer, "v"));
+  const Status refused = CheckAuthorityIn(directory_.Child("t"), "lab").status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(ToString(refused).find("ca.pem"), std::string::npos) << refused;
 }
 
 TEST_F(CredentialsTest, AClientWithoutTlsIsRefused) {

@@ -38,6 +38,7 @@ TlsFiles TlsFilesIn(const std::string& directory) {
 StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files) {
   TlsContents contents;
   TROUPE_ASSIGN_OR_RETURN(contents.authority, ReadTlsFile(files.authority));
+  if (!files.has_certificate()) return contents;
   TROUPE_ASSIGN_OR_RETURN(contents.certificate, ReadTlsFile(files.certificate));
   TROUPE_ASSIGN_OR_RETURN(contents.key, ReadTlsFile(files.key));
   return contents;
@@ -49,6 +50,7 @@ StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& co
     return status.ok() ? status : Annotate(status, path);
   };
   TROUPE_RETURN_IF_ERROR(named(files.authority, CheckCertificates(contents.authority)));
+  if (!files.has_certificate()) return files.identity;
   const StatusOr<CertificateFacts> facts = ReadCertificate(contents.certificate);
   TROUPE_RETURN_IF_ERROR(named(files.certificate, facts.status()));
   TROUPE_RETURN_IF_ERROR(named(files.key, CheckKey(contents.key)));
@@ -66,6 +68,13 @@ StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_s
   TROUPE_ASSIGN_OR_RETURN(const TlsContents contents, ReadTlsContents(files));
   TROUPE_ASSIGN_OR_RETURN(files.identity, CheckTlsContents(files, contents, now_seconds));
   WarnIfOthersMayRead(files.key);
+  return files;
+}
+
+StatusOr<TlsFiles> CheckAuthorityIn(const std::string& directory, const std::string& cluster) {
+  TlsFiles files{.authority = TlsFilesIn(directory).authority, .identity = {.cluster = cluster}};
+  TROUPE_ASSIGN_OR_RETURN(const TlsContents contents, ReadTlsContents(files));
+  TROUPE_RETURN_IF_ERROR(CheckTlsContents(files, contents, 0).status());
   return files;
 }
 

@@ -11,12 +11,16 @@
 
 namespace troupe {
 
-// The paths of the files, and the identity of the certificate when they were checked.
+// The paths of the files, and the identity of the certificate when they were checked. The client of
+// a user who holds a token has no certificate: `certificate` and `key` are empty, and `identity`
+// has the token's cluster alone.
 struct TlsFiles {
   std::string authority;
   std::string certificate;
   std::string key;
   Identity identity;
+
+  bool has_certificate() const { return !certificate.empty(); }
 };
 
 // The contents of the files.
@@ -43,6 +47,10 @@ StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& co
 // Checks the files of the directory as the two functions above, and returns their paths and the
 // identity. Logs a warning if all users may read the key.
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds);
+
+// Checks ca.pem of the directory alone, and returns the files of the client of a user who holds a
+// token of `cluster`.
+StatusOr<TlsFiles> CheckAuthorityIn(const std::string& directory, const std::string& cluster);
 
 }  // namespace troupe
 

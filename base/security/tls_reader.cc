@@ -27,9 +27,14 @@ Status TlsReader::ReadOnce(int64_t now_seconds) {
                            files_.certificate, ToUri(identity), ToUri(files_.identity));
   }
   TROUPE_RETURN_IF_ERROR(use_(contents));
-  const bool is_first = used_.certificate.empty();
+  const bool is_first = used_.authority.empty();
   used_ = std::move(contents);
-  if (!is_first) LogInfo("security", "the new certificates of {} are in use", ToUri(identity));
+  if (is_first) return OkStatus();
+  if (files_.has_certificate()) {
+    LogInfo("security", "the new certificates of {} are in use", ToUri(identity));
+  } else {
+    LogInfo("security", "the new authorities of {} are in use", files_.authority);
+  }
   return OkStatus();
 }
 

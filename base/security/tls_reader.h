@@ -17,7 +17,7 @@ class TlsReader {
   // use.
   using Use = std::function<Status(const TlsContents& contents)>;
 
-  // REQUIRES: `files` is from CheckTlsDirectory.
+  // REQUIRES: `files` is from CheckTlsDirectory or CheckAuthorityIn.
   TlsReader(TlsFiles files, Use use);
 
   // Reads the files, and uses contents that are new, are accepted by CheckTlsContents and have the

@@ -40,7 +40,8 @@ class MemoryFile {
 
 class TlsWatch {
  public:
-  // Reads the files once and starts the thread. REQUIRES: `files` is from CheckTlsDirectory.
+  // Reads the files once and starts the thread. REQUIRES: `files` is from CheckTlsDirectory or
+  // CheckAuthorityIn.
   explicit TlsWatch(TlsFiles files);
   ~TlsWatch();
   TlsWatch(const TlsWatch&) = delete;

@@ -12,7 +12,7 @@ constexpr unsigned kSubmitters = kOperators | Bit(Role::kSubmitter);
 constexpr unsigned kViewers = kSubmitters | Bit(Role::kViewer);
 constexpr unsigned kWorkers = Bit(Role::kWorker);
 constexpr unsigned kEverybody = kViewers | kWorkers | Bit(Role::kCoordinator);
-constexpr unsigned kAnonymous = kEverybody | AccessRow::kNoCertificate;
+constexpr unsigned kAnonymous = kEverybody | AccessRow::kNoIdentity;
 
 using enum AccessEffect;
 
@@ -54,19 +54,19 @@ Status CheckAccess(std::string_view rpc, const Identity& caller) {
 Status CheckAnonymousAccess(std::string_view rpc) {
   const auto* const row = std::ranges::find(kAccessTable, rpc, &AccessRow::rpc);
   if (row != std::end(kAccessTable) && row->AllowsAnonymous()) return OkStatus();
-  return Unauthenticated("{} requires a certificate, and this connection has none", rpc);
+  return Unauthenticated("{} requires a certificate or a token, and this call has neither", rpc);
 }
 
-StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,
-                                int64_t now_seconds) {
-  const auto facts = ReadCertificate(certificate_pem);
+StatusOr<CertificateFacts> Authenticate(std::string_view certificate_pem, std::string_view cluster,
+                                        int64_t now_seconds) {
+  auto facts = ReadCertificate(certificate_pem);
   if (!facts.ok()) return NotAccepted(Message(facts.status()));
   TROUPE_RETURN_IF_ERROR(CheckStillValid(*facts, now_seconds));
   if (facts->identity.cluster != cluster) {
     return NotAccepted(fmt::format("{} is an identity of another cluster than {}",
                                    ToUri(facts->identity), cluster));
   }
-  return facts->identity;
+  return facts;
 }
 
 Status CheckStillValid(const CertificateFacts& certificate, int64_t now_seconds) {

@@ -24,11 +24,11 @@ struct AccessRow {
   unsigned roles = 0;    // bit i: the role of number i
   AccessEffect effect = AccessEffect::kReads;
 
-  // Marks a row that also allows callers without a certificate.
-  static constexpr unsigned kNoCertificate = 1U << 31;
+  // Marks a row that also allows callers with neither certificate nor token.
+  static constexpr unsigned kNoIdentity = 1U << 31;
 
   bool Allows(Role role) const { return (roles >> static_cast<unsigned>(role) & 1) != 0; }
-  bool AllowsAnonymous() const { return (roles & kNoCertificate) != 0; }
+  bool AllowsAnonymous() const { return (roles & kNoIdentity) != 0; }
 };
 
 std::span<const AccessRow> AccessTable();
@@ -36,13 +36,13 @@ std::span<const AccessRow> AccessTable();
 // PERMISSION_DENIED names the RPC, the roles that may call it, and the caller.
 Status CheckAccess(std::string_view rpc, const Identity& caller);
 
-// UNAUTHENTICATED, with the RPC, unless callers without a certificate may call it.
+// UNAUTHENTICATED, with the RPC, unless callers with neither certificate nor token may call it.
 Status CheckAnonymousAccess(std::string_view rpc);
 
-// Returns the identity of the certificate with which a connection was made. UNAUTHENTICATED, with
-// the relation that fails, if it has no identity, one of another cluster, or has expired since.
-StatusOr<Identity> Authenticate(std::string_view certificate_pem, std::string_view cluster,
-                                int64_t now_seconds);
+// Returns the facts of the certificate with which a connection was made. UNAUTHENTICATED, with the
+// relation that fails, if it has no identity, one of another cluster, or has expired since.
+StatusOr<CertificateFacts> Authenticate(std::string_view certificate_pem, std::string_view cluster,
+                                        int64_t now_seconds);
 
 // UNAUTHENTICATED unless `certificate`, with which a connection was made, is valid now.
 Status CheckStillValid(const CertificateFacts& certificate, int64_t now_seconds);

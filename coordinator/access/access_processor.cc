@@ -18,24 +18,27 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
 
 }  // namespace
 
+bool HasTls(const grpc::AuthContext& peer) {
+  return Property(peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) ==
+         GRPC_TLS_TRANSPORT_SECURITY_TYPE;
+}
+
 std::string CertificateOf(const grpc::AuthContext& peer) {
   return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
 }
 
-Status AccessProcessor::CheckPeer(std::string_view rpc, const grpc::AuthContext& peer,
-                                  std::string* name) const {
-  const std::string certificate = CertificateOf(peer);
-  if (certificate.empty()) {
-    *name = "anonymous";
-    return CheckAnonymousAccess(rpc);
-  }
-  const auto caller = Authenticate(certificate, cluster_, WallSeconds(clock_));
-  *name = caller.ok() ? ToUri(*caller) : Property(peer, GRPC_PEER_URI_PROPERTY_NAME);
-  return caller.ok() ? CheckCall(rpc, *caller) : caller.status();
+StatusOr<Caller> AuthenticateCall(
+    const AccessControl& access, const grpc::AuthContext& peer,
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+  std::vector<std::string> authorizations;
+  const auto [begin, end] = metadata.equal_range("authorization");
+  for (auto value = begin; value != end; ++value) authorizations.push_back(Text(value->second));
+  return access.Authenticate(CertificateOf(peer), authorizations);
 }
 
-Status AccessProcessor::CheckCall(std::string_view rpc, const Identity& caller) const {
-  TROUPE_RETURN_IF_ERROR(CheckAccess(rpc, caller));
+Status AccessProcessor::CheckCall(std::string_view rpc, const Caller& caller) const {
+  TROUPE_RETURN_IF_ERROR(caller.identity ? CheckAccess(rpc, *caller.identity)
+                                         : CheckAnonymousAccess(rpc));
   if (reflects_ || !rpc.starts_with("/grpc.reflection.")) return OkStatus();
   return PermissionDenied("{} is served on the loopback only, or with --insecure", rpc);
 }
@@ -45,9 +48,11 @@ grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
                                       OutputMetadata*) {
   const auto path = auth_metadata.find(":path");
   const std::string rpc = path == auth_metadata.end() ? std::string() : Text(path->second);
-  std::string name;
-  const Status access = CheckPeer(rpc, *context, &name);
+  const auto caller = AuthenticateCall(access_, *context, auth_metadata);
+  const Status access = caller.ok() ? CheckCall(rpc, *caller) : caller.status();
   if (access.ok()) return grpc::Status::OK;
+  const std::string name =
+      caller.ok() ? AuditNameOf(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME);
   audit_.AppendRefusal(name, rpc, std::string(Message(access)));
   return {static_cast<grpc::StatusCode>(access.code()), std::string(Message(access))};
 }

@@ -1,6 +1,6 @@
 // Checks every call on a connection with TLS before its handler sees it: who calls
-// (Authenticate), and whether that role may (CheckAccess), or whether the call needs no certificate
-// (CheckAnonymousAccess). Refusals are recorded in the audit log.
+// (AccessControl::Authenticate), and whether that role may (CheckAccess), or whether the call needs
+// neither certificate nor token (CheckAnonymousAccess). Refusals are recorded in the audit log.
 //
 // Reflection is refused where the server is configured so.
 //
@@ -12,26 +12,35 @@
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/auth_metadata_processor.h>
 
+#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
-#include "base/clock.h"
-#include "base/security/identity.h"
 #include "base/status.h"
+#include "coordinator/access/access_control.h"
 #include "coordinator/access/audit_log.h"
+#include "coordinator/access/caller.h"
 
 namespace troupe {
+
+// Whether the peer's connection has TLS.
+bool HasTls(const grpc::AuthContext& peer);
 
 // Returns the PEM of the certificate with which the peer made its connection; empty without one.
 std::string CertificateOf(const grpc::AuthContext& peer);
 
+// Returns the caller of a call that the peer makes with this metadata, on a connection with TLS.
+StatusOr<Caller> AuthenticateCall(
+    const AccessControl& access, const grpc::AuthContext& peer,
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
+
 // Thread-safe.
 class AccessProcessor final : public grpc::AuthMetadataProcessor {
  public:
-  // `clock` and `audit` outlive it.
-  AccessProcessor(std::string cluster, bool reflects, const Clock& clock, AuditLog& audit)
-      : cluster_(std::move(cluster)), reflects_(reflects), clock_(clock), audit_(audit) {}
+  // `access` and `audit` outlive it.
+  AccessProcessor(bool reflects, const AccessControl& access, AuditLog& audit)
+      : reflects_(reflects), access_(access), audit_(audit) {}
 
   bool IsBlocking() const override { return false; }
 
@@ -41,13 +50,10 @@ class AccessProcessor final : public grpc::AuthMetadataProcessor {
                        OutputMetadata* response_metadata) override;
 
  private:
-  // `name` becomes that of the caller in the audit log.
-  Status CheckPeer(std::string_view rpc, const grpc::AuthContext& peer, std::string* name) const;
-  Status CheckCall(std::string_view rpc, const Identity& caller) const;
+  Status CheckCall(std::string_view rpc, const Caller& caller) const;
 
-  const std::string cluster_;
   const bool reflects_;
-  const Clock& clock_;
+  const AccessControl& access_;
   AuditLog& audit_;
 };
 

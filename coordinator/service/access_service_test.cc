@@ -2,33 +2,21 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/unknown_field_set.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_certificate_verifier.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <vector>
 
-#include "base/audit/audit_chain.h"
-#include "base/clock.h"
 #include "base/file_system.h"
-#include "base/security/authority.h"
 #include "base/security/authority_files.h"
-#include "base/security/credentials.h"
-#include "base/temporary_directory.h"
 #include "coordinator/access/access.h"
+#include "coordinator/service/access_calls_test.h"
 #include "coordinator/service/server.h"
 #include "coordinator/test_requests.h"
 #include "troupe/v1/service.grpc.pb.h"
@@ -40,160 +28,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr auto kAccessCallLimit = std::chrono::seconds(10);
 constexpr char kCancel[] = "/troupe.v1.JobService/CancelJob";
 constexpr char kList[] = "/troupe.v1.JobService/ListJobs";
 constexpr char kSession[] = "/troupe.v1.WorkerService/Session";
 constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 
-// The outcome of one call.
-struct Outcome {
-  grpc::Status status;  // CANCELLED after a response
-  bool answered = false;
-  std::string response;  // the first one, serialised
-
-  bool permitted() const {
-    const grpc::StatusCode code = status.error_code();
-    return code != grpc::StatusCode::PERMISSION_DENIED &&
-           code != grpc::StatusCode::UNAUTHENTICATED && code != grpc::StatusCode::UNAVAILABLE &&
-           code != grpc::StatusCode::UNIMPLEMENTED && code != grpc::StatusCode::DEADLINE_EXCEEDED;
-  }
-};
-
-// Calls any method with one serialised request, and ends the call after the first response.
-Outcome CallAny(const std::shared_ptr<grpc::Channel>& channel, const std::string& rpc,
-                const std::string& request = "") {
-  grpc::GenericStub stub(channel);
-  grpc::CompletionQueue queue;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kAccessCallLimit);
-  const auto next = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue.Next(&tag, &ok) && ok;
-  };
-  const auto stream = stub.PrepareCall(&context, rpc, &queue);
-  stream->StartCall(nullptr);
-  next();
-  const grpc::Slice slice(request);
-  stream->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-  next();
-  Outcome outcome;
-  grpc::ByteBuffer buffer;
-  stream->Read(&buffer, nullptr);
-  if (next()) {
-    outcome.answered = true;
-    std::vector<grpc::Slice> slices;
-    EXPECT_TRUE(buffer.Dump(&slices).ok());
-    for (const grpc::Slice& part : slices)
-      outcome.response.append(reinterpret_cast<const char*>(part.begin()), part.size());
-    context.TryCancel();
-  }
-  stream->Finish(&outcome.status, nullptr);
-  next();
-  queue.Shutdown();
-  while (next()) {
-  }
-  return outcome;
-}
-
-class AccessServiceTest : public ::testing::Test {
- protected:
-  AccessServiceTest() {
-    const Status made = WriteNewAuthority(Directory("authority"), "lab", Now());
-    EXPECT_TRUE(made.ok()) << ToString(made);
-    for (const RoleEntry& entry : kRoles) Issue(entry.role, "ann");
-  }
-
-  static int64_t Now() { return WallSeconds(SystemClock()); }
-  std::string Directory(const std::string& name) const { return directory_.Child(name); }
-
-  // The TLS directory of the role and name, which is made if it is absent.
-  TlsFiles Issue(Role role, const std::string& name) {
-    const std::string output = Directory(fmt::format("{}-{}", RoleName(role), name));
-    const auto issued = IssueTlsDirectory(Directory("authority"),
-                                          {.role = role, .name = name, .days = 1}, output, Now());
-    EXPECT_TRUE(issued.ok()) << ToString(issued.status());
-    const auto files = CheckTlsDirectory(output, Now());
-    EXPECT_TRUE(files.ok()) << ToString(files.status());
-    return *files;
-  }
-
-  void Start(const std::string& listen = "127.0.0.1:0", const std::string& metrics = "") {
-    ServerOptions options;
-    options.listen = listen;
-    options.metrics_listen = metrics;
-    options.data_directory = Directory("catalog");
-    options.detection_seconds = 1;
-    options.tls = Issue(Role::kCoordinator, "ann");
-    auto server = Server::Start(options);
-    ASSERT_TRUE(server.ok()) << ToString(server.status());
-    server_ = *std::move(server);
-  }
-
-  std::string Address() const { return fmt::format("127.0.0.1:{}", server_->port()); }
-
-  std::shared_ptr<grpc::Channel> ChannelOf(Role role, const std::string& name = "ann") {
-    return grpc::CreateChannel(Address(), TlsChannelCredentialsOf(Issue(role, name)));
-  }
-
-  // The channel of a client with any certificate, or with none, which accepts any server.
-  std::shared_ptr<grpc::Channel> ChannelWith(const std::optional<CertifiedKey>& certified) const {
-    using namespace grpc::experimental;  // NOLINT: all of TLS is experimental
-    std::vector<IdentityKeyCertPair> pairs;
-    if (certified) pairs.push_back({certified->key, certified->certificate});
-    TlsChannelCredentialsOptions options;
-    options.set_certificate_provider(
-        std::make_shared<StaticDataCertificateProvider>(Text("authority/ca.pem"), pairs));
-    options.watch_root_certs();
-    if (certified) options.watch_identity_key_cert_pairs();
-    options.set_check_call_host(false);
-    options.set_certificate_verifier(std::make_shared<NoOpCertificateVerifier>());
-    return grpc::CreateChannel(Address(), TlsCredentials(options));
-  }
-
-  std::string Text(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(Directory(name)).rdbuf();
-    return text.str();
-  }
-
-  // A certificate with these URIs, signed by the authority in the directory `authority`.
-  CertifiedKey Certify(const std::vector<std::string>& uris, int64_t not_before, int64_t not_after,
-                       const std::string& authority = "authority") const {
-    auto certified = SignCertificate(
-        {Text(authority + "/authority.pem"), Text(authority + "/authority.key")},
-        {.common_name = "ann", .uris = uris, .not_before = not_before, .not_after = not_after});
-    EXPECT_TRUE(certified.ok()) << ToString(certified.status());
-    return *std::move(certified);
-  }
-
-  // The records of the audit log, whose chain is checked.
-  std::vector<nlohmann::json> Records() const {
-    std::vector<nlohmann::json> records;
-    std::istringstream lines(Text("catalog/audit.log"));
-    AuditHead head;
-    for (std::string line; std::getline(lines, line);) {
-      const Status follows = FollowAuditLine(line, &head);
-      EXPECT_TRUE(follows.ok()) << ToString(follows);
-      records.push_back(nlohmann::json::parse(line));
-    }
-    return records;
-  }
-
-  // Expects that the last record is of a refusal.
-  void ExpectRefusalRecorded(const std::string& identity, const std::string& rpc) const {
-    const auto records = Records();
-    ASSERT_THAT(records, Not(IsEmpty()));
-    EXPECT_EQ(records.back().at("outcome"), "DENIED");
-    EXPECT_EQ(records.back().at("identity"), identity);
-    EXPECT_EQ(records.back().at("rpc"), rpc);
-    EXPECT_NE(records.back().at("reason"), "");
-  }
-
-  TemporaryDirectory directory_;
-  std::unique_ptr<Server> server_;
-};
+class AccessServiceTest : public AccessTest {};
 
 // Each cell of the table is a call: the roles × all RPCs. Each refusal and each permitted change is
 // in the audit log, in the order of the calls.
@@ -202,6 +42,7 @@ TEST_F(AccessServiceTest, EveryRoleMayCallExactlyWhatTheTableStates) {
   std::vector<std::string> expected;
   for (const RoleEntry& entry : kRoles) {
     const auto channel = ChannelOf(entry.role);
+    ++clock_.shift_seconds;  // the log limits refusals per second
     for (const AccessRow& row : AccessTable()) {
       const std::string rpc(row.rpc);
       const Outcome outcome = CallAny(channel, rpc);
@@ -286,7 +127,7 @@ TEST_F(AccessServiceTest, AnOutsiderGetsNoConnection) {
   EXPECT_TRUE(CallAny(ChannelWith(Certify({ann}, now - 60, now + 60)), kList).answered);
 }
 
-// A caller without a certificate is connected, so that new workers can join.
+// A caller without a certificate is connected: it may have a token, or be a new worker that joins.
 TEST_F(AccessServiceTest, WithoutACertificateOnlyRowsForEverybodyAreServed) {
   Start();
   const auto channel = ChannelWith(std::nullopt);
@@ -299,7 +140,7 @@ TEST_F(AccessServiceTest, WithoutACertificateOnlyRowsForEverybodyAreServed) {
       continue;
     }
     EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << rpc;
-    EXPECT_THAT(outcome.status.error_message(), HasSubstr("requires a certificate"));
+    EXPECT_THAT(outcome.status.error_message(), HasSubstr("requires a certificate or a token"));
     refused.push_back(rpc);
   }
   EXPECT_EQ(CallAny(channel, "/troupe.v1.JobService/Destroy").status.error_code(),

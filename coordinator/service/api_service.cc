@@ -39,13 +39,14 @@ Engine::MakeCall MakeEvent(const Request& request) {
 // Whether the caller may use the job with this name or id. If not, the refusal is recorded.
 Status MayUse(const CallGuard* guard, const grpc::CallbackServerContext& context,
               std::string_view rpc, const std::string& job) {
-  return guard == nullptr ? OkStatus() : guard->CheckJob(GuardedCall(context, rpc), job);
+  return guard == nullptr ? OkStatus() : guard->CheckJob(GuardedCall(guard, context, rpc), job);
 }
 
 // The jobs that the caller may see.
-JobFilter SeenBy(const CallGuard* guard, const grpc::CallbackServerContext& context,
-                 std::string_view rpc) {
-  return guard == nullptr ? JobFilter() : guard->SeenBy(GuardedCall(context, rpc));
+StatusOr<JobFilter> SeenBy(const CallGuard* guard, const grpc::CallbackServerContext& context,
+                           std::string_view rpc) {
+  if (guard == nullptr) return JobFilter();
+  return guard->SeenBy(GuardedCall(guard, context, rpc));
 }
 
 // Whether the caller may use a job of this name with the paths of this spec.
@@ -71,14 +72,18 @@ grpc::ServerUnaryReactor* Read(Engine& engine, const Status& admitted,
 
 // The same with a view that shows the jobs that the caller may see.
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* ReadSeen(Engine& engine, JobFilter sees,
+grpc::ServerUnaryReactor* ReadSeen(Engine& engine, const StatusOr<JobFilter>& sees,
                                    Status (*view)(const CoordinatorState&, const Request&,
                                                   const JobFilter&, Response*),
                                    const Request* request, Response* response) {
   auto* const reactor = new CallReactor(engine);
-  reactor->Query([=, sees = std::move(sees)](const CoordinatorState& state) {
-    return view(state, *request, sees, response);
-  });
+  if (sees.ok()) {
+    reactor->Query([=, sees = *sees](const CoordinatorState& state) {
+      return view(state, *request, sees, response);
+    });
+  } else {
+    reactor->FinishWith(sees.status());
+  }
   return reactor;
 }
 
@@ -94,9 +99,9 @@ Status CheckSize(const Request& request) {
 // Checks the size of a call that changes something, and records it. Returns false if it has ended
 // the call with an error instead, which `admitted` may be.
 template <typename Request>
-bool AdmitChange(AuditLog* audit, Status admitted, const grpc::CallbackServerContext& context,
-                 std::string_view rpc, const Request& request, const std::string& target,
-                 CallReactor* reactor) {
+bool AdmitChange(const CallAudit* audit, Status admitted,
+                 const grpc::CallbackServerContext& context, std::string_view rpc,
+                 const Request& request, const std::string& target, CallReactor* reactor) {
   if (admitted.ok()) admitted = CheckSize(request);
   if (admitted.ok()) admitted = RecordChange(audit, context, rpc, target);
   if (!admitted.ok()) reactor->FinishWith(admitted);
@@ -144,16 +149,16 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
 StatusOr<StreamTicket> AdmitStream(CallGuard* guard, const grpc::CallbackServerContext& context,
                                    std::string_view rpc, const std::string& job) {
   if (guard == nullptr) return StreamTicket();
-  const GuardedCall call(context, rpc);
+  const GuardedCall call(guard, context, rpc);
   TROUPE_RETURN_IF_ERROR(guard->CheckJob(call, job));
   return guard->OpenStream(call);
 }
 
 // A stream that ends with an error at once.
 template <typename Response>
-class RefusedStream final : public grpc::ServerWriteReactor<Response> {
+class StreamRefusal final : public grpc::ServerWriteReactor<Response> {
  public:
-  explicit RefusedStream(const Status& status) { this->Finish(ToGrpcStatus(status)); }
+  explicit StreamRefusal(const Status& status) { this->Finish(ToGrpcStatus(status)); }
   void OnDone() override { delete this; }
 };
 
@@ -164,7 +169,7 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   constexpr char kRpc[] = "/troupe.v1.JobService/CreateJob";
-  const GuardedCall guarded(*context, kRpc);
+  const GuardedCall guarded(guard_, *context, kRpc);
   const std::string& name = request->job().name();
   if (!AdmitChange(audit_, MayUseSpec(guard_, guarded, name, request->job()), *context, kRpc,
                    *request, JobName(name), reactor))
@@ -227,8 +232,9 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceShell::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   StatusOr<StreamTicket> ticket =
       AdmitStream(guard_, *context, "/troupe.v1.JobService/WatchJob", request->name());
-  if (!ticket.ok()) return new RefusedStream<v1::WatchJobResponse>(ticket.status());
-  return NewWatchReactor(engine_, store_, pools_.history, *request, *std::move(ticket));
+  if (!ticket.ok()) return new StreamRefusal<v1::WatchJobResponse>(ticket.status());
+  return NewWatchReactor(engine_, store_, pools_.history, audit_, *context, *request,
+                         *std::move(ticket));
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext* context,
@@ -260,7 +266,7 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
                                                      v1::ResumeJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   constexpr char kRpc[] = "/troupe.v1.JobService/ResumeJob";
-  const GuardedCall guarded(*context, kRpc);
+  const GuardedCall guarded(guard_, *context, kRpc);
   if (!AdmitChange(audit_, MayUseSpec(guard_, guarded, request->name(), request->overrides()),
                    *context, kRpc, *request, JobName(request->name()), reactor))
     return reactor;
@@ -297,8 +303,8 @@ grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
     grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) {
   StatusOr<StreamTicket> ticket =
       AdmitStream(guard_, *context, "/troupe.v1.JobService/ReadJobLogs", request->name());
-  if (!ticket.ok()) return new RefusedStream<v1::ReadJobLogsResponse>(ticket.status());
-  return NewLogReactor(engine_, *request, *std::move(ticket));
+  if (!ticket.ok()) return new StreamRefusal<v1::ReadJobLogsResponse>(ticket.status());
+  return NewLogReactor(engine_, audit_, *context, *request, *std::move(ticket));
 }
 
 grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(grpc::CallbackServerContext* context,
@@ -424,7 +430,7 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
                                                              v1::RebuildJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   constexpr char kRpc[] = "/troupe.v1.CheckpointService/RebuildJob";
-  const GuardedCall guarded(*context, kRpc);
+  const GuardedCall guarded(guard_, *context, kRpc);
   const Status confined = guard_ == nullptr ? OkStatus() : guard_->CheckRebuild(guarded, *request);
   if (!AdmitChange(audit_, confined, *context, kRpc, *request, JobName(request->job().name()),
                    reactor))

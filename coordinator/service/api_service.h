@@ -10,8 +10,8 @@
 #include "actor/work_pool.h"
 #include "base/limited_calls.h"
 #include "base/store/store.h"
-#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/call_guard.h"
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/service_pools.h"
@@ -26,7 +26,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
  public:
   // `check_files` is called for each new job, on a thread on which it may block.
   JobServiceShell(Engine& engine, const Store& store, ServicePools pools,
-                  CheckFiles check_files = CheckJobFiles, AuditLog* audit = nullptr,
+                  CheckFiles check_files = CheckJobFiles, const CallAudit* audit = nullptr,
                   CallGuard* guard = nullptr)
       : engine_(engine),
         store_(store),
@@ -69,7 +69,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   const Store& store_;
   const ServicePools pools_;
   const CheckFiles check_files_;
-  AuditLog* const audit_;
+  const CallAudit* const audit_;
   CallGuard* const guard_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
@@ -91,7 +91,7 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  CheckpointServiceShell(Engine& engine, WorkPool plans, AuditLog* audit = nullptr,
+  CheckpointServiceShell(Engine& engine, WorkPool plans, const CallAudit* audit = nullptr,
                          const CallGuard* guard = nullptr)
       : engine_(engine), plans_(std::move(plans)), audit_(audit), guard_(guard) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
@@ -116,7 +116,7 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
  private:
   Engine& engine_;
   const WorkPool plans_;
-  AuditLog* const audit_;
+  const CallAudit* const audit_;
   const CallGuard* const guard_;
 };
 

@@ -1,33 +1,44 @@
 #include "coordinator/service/call_audit.h"
 
-#include "base/security/identity.h"
+#include <utility>
+
 #include "coordinator/access/access_processor.h"
 
 namespace troupe {
 
-std::optional<CertificateFacts> CallerCertificate(const grpc::CallbackServerContext& context) {
+StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
+                                         const grpc::CallbackServerContext& context) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  const std::string certificate = peer == nullptr ? std::string() : CertificateOf(*peer);
-  if (certificate.empty()) return std::nullopt;
-  // The processor of the connection's credentials has accepted the certificate.
-  auto facts = ReadCertificate(certificate);
-  if (!facts.ok()) return std::nullopt;
-  return *std::move(facts);
+  if (audit == nullptr || peer == nullptr || !HasTls(*peer)) return std::nullopt;
+  TROUPE_ASSIGN_OR_RETURN(Caller caller,
+                          AuthenticateCall(audit->access, *peer, context.client_metadata()));
+  return std::optional<Caller>(std::move(caller));
 }
 
-std::string CallerName(const grpc::CallbackServerContext& context) {
-  const std::optional<CertificateFacts> certificate = CallerCertificate(context);
-  return certificate ? ToUri(certificate->identity) : context.peer();
+std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context) {
+  const auto caller = CallerOf(audit, context);
+  return caller.ok() && caller->has_value() && (*caller)->identity ? AuditNameOf(**caller)
+                                                                   : context.peer();
 }
 
-Status RecordChange(AuditLog* audit, const grpc::CallbackServerContext& context,
+Status RecordChange(const CallAudit* audit, const grpc::CallbackServerContext& context,
                     std::string_view rpc, const std::string& target) {
   if (audit == nullptr) return OkStatus();
-  return Annotate(audit->Append({.identity = CallerName(context),
-                                 .rpc = std::string(rpc),
-                                 .outcome = AuditOutcome::kAllowed,
-                                 .target = target}),
+  TROUPE_RETURN_IF_ERROR(CallerOf(audit, context).status());
+  return Annotate(audit->log.Append({.identity = CallerName(audit, context),
+                                     .rpc = std::string(rpc),
+                                     .outcome = AuditOutcome::kAllowed,
+                                     .target = target}),
                   "the call cannot be recorded");
+}
+
+StatusOr<std::unique_ptr<StreamGuard>> GuardStream(const CallAudit* audit,
+                                                   const grpc::CallbackServerContext& context,
+                                                   std::string_view rpc,
+                                                   std::function<void(const Status&)> end) {
+  TROUPE_ASSIGN_OR_RETURN(std::optional<Caller> caller, CallerOf(audit, context));
+  if (!caller) return nullptr;
+  return audit->access.Guard({*std::move(caller), std::string(rpc), std::move(end)});
 }
 
 }  // namespace troupe

@@ -1,29 +1,48 @@
-// The callers of the handlers, and the records of what they change.
+// The callers of the handlers, the records of what they change, and the end of their streams when
+// their access ends.
 #ifndef TROUPE_COORDINATOR_SERVICE_CALL_AUDIT_H_
 #define TROUPE_COORDINATOR_SERVICE_CALL_AUDIT_H_
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/security/certificate.h"
 #include "base/status.h"
+#include "coordinator/access/access_control.h"
 #include "coordinator/access/audit_log.h"
+#include "coordinator/access/caller.h"
 
 namespace troupe {
 
-// Returns the caller's certificate; absent on a connection without TLS.
-std::optional<CertificateFacts> CallerCertificate(const grpc::CallbackServerContext& context);
+// The log and the access of one server. Functions below that get none record and guard nothing.
+struct CallAudit {
+  AuditLog& log;
+  AccessControl& access;
+};
 
-// Returns the caller as audit records name it: the URI of its identity, else its address.
-std::string CallerName(const grpc::CallbackServerContext& context);
+// Returns the caller; absent on a connection without TLS. UNAUTHENTICATED if the caller's access
+// has ended since the call began.
+StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
+                                         const grpc::CallbackServerContext& context);
+
+// Returns the caller as audit records name it; the address of one without an identity.
+std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context);
 
 // Records a call of `rpc` before it is executed. A call that cannot be recorded must not be
-// executed. A null `audit` records nothing.
-Status RecordChange(AuditLog* audit, const grpc::CallbackServerContext& context,
+// executed.
+Status RecordChange(const CallAudit* audit, const grpc::CallbackServerContext& context,
                     std::string_view rpc, const std::string& target);
+
+// Has `end` called once, on any thread, when the caller's access ends (AccessControl::Guard). Null
+// without TLS.
+StatusOr<std::unique_ptr<StreamGuard>> GuardStream(const CallAudit* audit,
+                                                   const grpc::CallbackServerContext& context,
+                                                   std::string_view rpc,
+                                                   std::function<void(const Status&)> end);
 
 }  // namespace troupe
 

@@ -1,14 +1,22 @@
 #include "coordinator/service/call_guard.h"
 
-#include "coordinator/service/call_audit.h"
 #include "coordinator/state/path_roots.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {
 
-GuardedCall::GuardedCall(const grpc::CallbackServerContext& context, std::string_view method)
-    : caller(CallerName(context)), rpc(method) {
-  if (const auto certificate = CallerCertificate(context)) identity = certificate->identity;
+GuardedCall::GuardedCall(const CallGuard* guard, const grpc::CallbackServerContext& context,
+                         std::string_view method)
+    : caller(context.peer()), rpc(method) {
+  const auto found = CallerOf(guard == nullptr ? nullptr : guard->audit(), context);
+  if (!found.ok()) {
+    access = found.status();
+  } else if (found->has_value()) {
+    identity = (*found)->identity;
+    caller = AuditNameOf(**found);
+    // A caller with TLS and without an identity must not pass for one without TLS.
+    if (!identity) access = Unauthenticated("{} requires a certificate or a token", rpc);
+  }
 }
 
 void CallGuard::SetNamespaces(std::shared_ptr<const Namespaces> namespaces) {
@@ -23,11 +31,12 @@ std::shared_ptr<const Namespaces> CallGuard::namespaces() const {
 
 Status CallGuard::Recorded(const GuardedCall& call, Status status) const {
   if (!status.ok() && audit_ != nullptr)
-    audit_->AppendRefusal(call.caller, std::string(call.rpc), std::string(Message(status)));
+    audit_->log.AppendRefusal(call.caller, std::string(call.rpc), std::string(Message(status)));
   return status;
 }
 
 Status CallGuard::CheckJob(const GuardedCall& call, const std::string& job) const {
+  TROUPE_RETURN_IF_ERROR(Recorded(call, call.access));
   const auto namespaces = this->namespaces();
   if (namespaces == nullptr || !call.identity) return OkStatus();
   return Recorded(call, CheckSees(*namespaces, *call.identity, JobId(job)));
@@ -54,12 +63,17 @@ Status CallGuard::CheckRebuild(const GuardedCall& call,
   return CheckPathsOf(call, request.job().name(), request);
 }
 
-JobFilter CallGuard::SeenBy(const GuardedCall& call) const {
+StatusOr<JobFilter> CallGuard::SeenBy(const GuardedCall& call) const {
+  TROUPE_RETURN_IF_ERROR(Recorded(call, call.access));
   auto namespaces = this->namespaces();
-  if (namespaces == nullptr || !call.identity) return {};
-  return [namespaces = std::move(namespaces), identity = *call.identity](const std::string& id) {
-    return namespaces->Sees(identity, id);
-  };
+  if (namespaces == nullptr || !call.identity) return JobFilter();
+  return JobFilter([namespaces = std::move(namespaces), identity = *call.identity](
+                       const std::string& id) { return namespaces->Sees(identity, id); });
+}
+
+StatusOr<StreamTicket> CallGuard::OpenStream(const GuardedCall& call) {
+  TROUPE_RETURN_IF_ERROR(Recorded(call, call.access));
+  return streams_.Add(call.user());
 }
 
 }  // namespace troupe

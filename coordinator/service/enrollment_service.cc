@@ -4,7 +4,6 @@
 
 #include "base/security/signing_request.h"
 #include "coordinator/access/access_processor.h"
-#include "coordinator/service/call_audit.h"
 #include "coordinator/service/grpc_status.h"
 #include "plan/layout/worker_name.h"
 
@@ -82,13 +81,17 @@ StatusOr<Authority> EnrollmentService::ReadNow() {
 }
 
 StatusOr<std::string> EnrollmentService::Sign(const Authority& authority, const std::string& worker,
-                                              const std::string& request) const {
+                                              const std::string& request, int64_t earliest) const {
   const int64_t now_seconds = WallSeconds(clock_);
+  if (earliest > now_seconds) {
+    return Unavailable("the certificates of {} were revoked at {}, and it is {}: try again", worker,
+                       UtcText(earliest - 1), UtcText(now_seconds));
+  }
   return SignRequestedKey(
       authority.signer, request,
       {.common_name = worker,
        .uris = {ToUri({authority.cluster, Role::kWorker, worker})},
-       .not_before = now_seconds - kMostClockSkew,
+       .not_before = std::max(now_seconds - kMostClockSkew, earliest),
        .not_after = std::min(now_seconds + options_->certificate_seconds, authority.not_after)});
 }
 
@@ -148,7 +151,8 @@ grpc::ServerUnaryReactor* EnrollmentService::Join(grpc::CallbackServerContext* c
     Status joined = JoinWorker(*context, *request, response);
     // Guesses above the limit are not recorded.
     if (!joined.ok() && joined.code() != StatusCode::kResourceExhausted)
-      audit_.AppendRefusal(CallerName(*context), kJoinRpc, std::string(Message(joined)));
+      audit_.log.AppendRefusal(CallerName(&audit_, *context), kJoinRpc,
+                               std::string(Message(joined)));
     return joined;
   });
 }
@@ -161,8 +165,9 @@ Status EnrollmentService::JoinWorker(const grpc::CallbackServerContext& context,
   const auto sign = [&](const std::string& worker) -> StatusOr<std::string> {
     if (const Status good = CheckWorkerName(worker); !good.ok())
       return InvalidArgument("the worker's name \"{}\": the {}", worker, Message(good));
+    const int64_t revoked = audit_.access.WhenRevoked({authority.cluster, Role::kWorker, worker});
     TROUPE_ASSIGN_OR_RETURN(std::string certificate,
-                            Sign(authority, worker, request.certificate_request()));
+                            Sign(authority, worker, request.certificate_request(), revoked + 1));
     TROUPE_RETURN_IF_ERROR(RecordChange(&audit_, context, kJoinRpc, TargetOf(worker)));
     return certificate;
   };
@@ -185,17 +190,23 @@ grpc::ServerUnaryReactor* EnrollmentService::Renew(grpc::CallbackServerContext* 
 Status EnrollmentService::RenewWorker(const grpc::CallbackServerContext& context,
                                       const v1::RenewRequest& request,
                                       v1::RenewResponse* response) {
-  const auto caller = CallerCertificate(context);
-  if (!caller) return Unauthenticated("a certificate is renewed over a connection with it");
+  // The caller's access may have ended since the call began.
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<Caller> caller, CallerOf(&audit_, context));
+  if (!caller || !caller->certificate)
+    return Unauthenticated("a certificate is renewed over a connection with it");
+  const CertificateFacts& old = *caller->certificate;
   TROUPE_RETURN_IF_ERROR(
       CheckKeyIsNew(request.certificate_request(), CertificateOf(*context.auth_context())));
   TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadNow());
-  if (caller->identity.cluster != authority.cluster) {
+  if (old.identity.cluster != authority.cluster) {
     return Unavailable("--authority is now of the cluster {}, and the caller is {}",
-                       authority.cluster, ToUri(caller->identity));
+                       authority.cluster, ToUri(old.identity));
   }
-  TROUPE_ASSIGN_OR_RETURN(*response->mutable_certificate(),
-                          Sign(authority, caller->identity.name, request.certificate_request()));
+  // A revocation that is on its way refuses both certificates: the new one begins no later than the
+  // old one, or kMostClockSkew ago.
+  TROUPE_ASSIGN_OR_RETURN(
+      *response->mutable_certificate(),
+      Sign(authority, old.identity.name, request.certificate_request(), old.not_before));
   return OkStatus();
 }
 

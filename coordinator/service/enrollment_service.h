@@ -3,7 +3,9 @@
 // its own.
 //
 // A certificate has the identity that the token or the caller's certificate states. Of a request
-// only the key counts.
+// only the key counts. After a revocation of the identity, which refuses the certificates that
+// began to be valid until then, a join gives one that begins later. A renewal never does, so that
+// its caller keeps no access if it is revoked meanwhile.
 //
 // The authority's directory is read again for each new token, join and renewal, so that it may be
 // replaced while the coordinator runs.
@@ -24,8 +26,8 @@
 #include "base/security/authority_files.h"
 #include "base/status.h"
 #include "base/store/store.h"
-#include "coordinator/access/audit_log.h"
 #include "coordinator/access/join_ledger.h"
+#include "coordinator/service/call_audit.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -41,13 +43,13 @@ struct EnrollmentOptions {
 StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles& tls,
                                     int64_t now_seconds);
 
-// Thread-safe. `store`, `clock` and `audit` outlive the service and its calls.
+// Thread-safe. `store`, `clock` and what `audit` refers to outlive the service and its calls.
 class EnrollmentService final : public v1::EnrollmentService::CallbackService {
  public:
   // Without `options` every call is refused. `authority` is the one in their directory now. The
   // disk is used in `pool`.
   EnrollmentService(std::optional<EnrollmentOptions> options, Authority authority, WorkPool pool,
-                    Store& store, const Clock& clock, AuditLog& audit)
+                    Store& store, const Clock& clock, const CallAudit& audit)
       : options_(std::move(options)),
         pool_(std::move(pool)),
         clock_(clock),
@@ -81,13 +83,15 @@ class EnrollmentService final : public v1::EnrollmentService::CallbackService {
   Status CheckSigns() const;
   // Reads the directory again. UNAVAILABLE if it cannot be used now.
   StatusOr<Authority> ReadNow();
+  // Returns a certificate for the key of `request`, valid from kMostClockSkew ago, but not from
+  // before `earliest`.
   StatusOr<std::string> Sign(const Authority& authority, const std::string& worker,
-                             const std::string& request) const;
+                             const std::string& request, int64_t earliest) const;
 
   const std::optional<EnrollmentOptions> options_;
   const WorkPool pool_;
   const Clock& clock_;
-  AuditLog& audit_;
+  const CallAudit audit_;
   JoinLedger ledger_;
   std::mutex mutex_;
   Authority authority_;  // as last read; guarded by mutex_

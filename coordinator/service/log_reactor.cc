@@ -13,26 +13,38 @@ namespace {
 
 class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
  public:
-  LogReactor(Engine& engine, const v1::ReadJobLogsRequest& request, StreamTicket ticket)
+  LogReactor(Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+             const v1::ReadJobLogsRequest& request, StreamTicket ticket)
       : engine_(engine), ticket_(std::move(ticket)), stream_(std::make_shared<Stream>()) {
     stream_->reactor = this;
+    auto guard = GuardStream(audit, context, "/troupe.v1.JobService/ReadJobLogs",
+                             [&engine, stream = stream_](const Status& reason) {
+                               stream->Finish(reason);
+                               engine.Abandon(stream->Call());
+                             });
+    if (!guard.ok()) {
+      stream_->Finish(guard.status());
+      return;
+    }
+    guard_ = *std::move(guard);
     const CallId call = engine.ReadLogs(
         request, [stream = stream_](LogChunk chunk) { stream->Enqueue(std::move(chunk)); });
-    const std::lock_guard lock(stream_->mutex);
-    stream_->call = call;
+    bool ended = false;
+    {
+      const std::lock_guard lock(stream_->mutex);
+      stream_->call = call;
+      ended = stream_->finished;
+    }
+    if (ended) engine.Abandon(call);  // no effect if all lines were read
   }
 
   void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }
 
   void OnCancel() override {
-    CallId call = 0;
-    {
-      const std::lock_guard lock(stream_->mutex);
-      call = stream_->call;
-    }
+    const CallId call = stream_->Call();
     Engine& engine = engine_;
     stream_->Finish(Cancelled("the reader is gone"));
-    if (call != 0) engine.Abandon(call);
+    engine.Abandon(call);
   }
 
   void OnDone() override { delete this; }
@@ -47,6 +59,11 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
     bool ended = false;
     bool finished = false;
     Status end;
+
+    CallId Call() {
+      const std::lock_guard lock(mutex);
+      return call;
+    }
 
     void Enqueue(LogChunk chunk) {
       const std::lock_guard lock(mutex);
@@ -90,13 +107,15 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
   Engine& engine_;
   const StreamTicket ticket_;
   const std::shared_ptr<Stream> stream_;
+  std::unique_ptr<StreamGuard> guard_;
 };
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
-    Engine& engine, const v1::ReadJobLogsRequest& request, StreamTicket ticket) {
-  return new LogReactor(engine, request, std::move(ticket));
+    Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+    const v1::ReadJobLogsRequest& request, StreamTicket ticket) {
+  return new LogReactor(engine, audit, context, request, std::move(ticket));
 }
 
 }  // namespace troupe

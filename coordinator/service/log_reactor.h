@@ -5,14 +5,17 @@
 #include <grpcpp/grpcpp.h>
 
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/user_streams.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
 
-// Creates a reactor that deletes itself. `engine` outlives the stream, which keeps `ticket`.
+// Creates a reactor that deletes itself. The stream ends with UNAUTHENTICATED when the caller's
+// access ends. `engine` and `audit` outlive the stream, which keeps `ticket`.
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
-    Engine& engine, const v1::ReadJobLogsRequest& request, StreamTicket ticket);
+    Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+    const v1::ReadJobLogsRequest& request, StreamTicket ticket);
 
 }  // namespace troupe
 

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "actor/system.h"
 #include "base/clock.h"
@@ -24,10 +26,14 @@
 #include "base/security/credentials.h"
 #include "base/security/listen_policy.h"
 #include "base/store/rocksdb_store.h"
+#include "coordinator/access/access_control.h"
 #include "coordinator/access/access_processor.h"
 #include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/access_service.h"
+#include "coordinator/service/access_timer.h"
 #include "coordinator/service/api_service.h"
+#include "coordinator/service/call_audit.h"
 #include "coordinator/service/call_guard.h"
 #include "coordinator/service/connection_acceptor.h"
 #include "coordinator/service/insecure_notice.h"
@@ -114,10 +120,13 @@ void SetLimits(const TimeLimits& limits, bool has_tls, grpc::ServerBuilder* buil
 // actors before the engine, whose callbacks they call, and before the catalog.
 struct Server::Parts {
   std::string host;
-  SystemClock clock;
+  const SystemClock system_clock;
+  const Clock& clock;
   Metrics metrics;
   std::unique_ptr<RocksDbStore> store;
   std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<AccessControl> access;
+  std::optional<CallAudit> call_audit;
   std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallGuard> guard;
@@ -128,6 +137,7 @@ struct Server::Parts {
   std::unique_ptr<ClusterServiceShell> cluster;
   std::unique_ptr<SessionService> sessions;
   std::unique_ptr<EnrollmentService> enrollment;
+  std::unique_ptr<AccessServiceShell> access_service;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
@@ -139,6 +149,7 @@ struct Server::Parts {
   std::unique_ptr<MetricsServer> metrics_server;
   std::unique_ptr<HttpServer> health_server;
 
+  explicit Parts(const Clock* given) : clock(given == nullptr ? system_clock : *given) {}
   ~Parts() { Stop(); }
 
   void Stop() {
@@ -195,10 +206,11 @@ struct Server::Parts {
     return Engine::Start(std::move(engine));
   }
 
+  // REQUIRES: the engine runs.
   void StartNamespaces(const ServerOptions& options) {
     guard =
         std::make_unique<CallGuard>(options.namespaces ? options.namespaces->namespaces : nullptr,
-                                    options.most_user_streams, audit.get());
+                                    options.most_user_streams, &*call_audit);
     if (!options.namespaces) return;
     namespaces = std::make_unique<NamespacesWatch>(
         *options.namespaces, [this](const std::shared_ptr<const Namespaces>& changed) {
@@ -207,13 +219,33 @@ struct Server::Parts {
         });
   }
 
+  // REQUIRES: the engine runs.
+  Status MakeServices(const ServerOptions& options, const ServicePools& pools) {
+    const CallAudit& calls = call_audit.emplace(CallAudit{*audit, *access});
+    StartNamespaces(options);
+    jobs = std::make_unique<JobServiceShell>(*engine, *store, pools, CheckJobFiles, &calls,
+                                             guard.get());
+    plans = std::make_unique<PlanServiceShell>(*engine, pools.plans, guard.get());
+    checkpoints =
+        std::make_unique<CheckpointServiceShell>(*engine, pools.plans, &calls, guard.get());
+    cluster = std::make_unique<ClusterServiceShell>(*engine, guard.get());
+    sessions = std::make_unique<SessionService>(*engine, kMostWaitingMessages, &calls);
+    access_service = std::make_unique<AccessServiceShell>(calls);
+    return MakeEnrollment(options, pools.enrollment);
+  }
+
+  std::vector<grpc::Service*> Services() const {
+    return {jobs.get(),     plans.get(),          checkpoints.get(), cluster.get(),
+            sessions.get(), access_service.get(), enrollment.get()};
+  }
+
   // Makes the credentials of connections: with TLS, they check every call.
   std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const ServerOptions& options) {
     if (!options.tls) return grpc::InsecureServerCredentials();
     std::shared_ptr<grpc::ServerCredentials> credentials = TlsServerCredentialsOf(*options.tls);
     const bool reflects = options.insecure || IsLoopbackHost(host);
     credentials->SetAuthMetadataProcessor(
-        std::make_shared<AccessProcessor>(options.tls->identity.cluster, reflects, clock, *audit));
+        std::make_shared<AccessProcessor>(reflects, *access, *audit));
     return credentials;
   }
 
@@ -224,17 +256,8 @@ struct Server::Parts {
                                                          *options.tls, WallSeconds(clock)));
     }
     enrollment = std::make_unique<EnrollmentService>(options.enrollment, std::move(authority),
-                                                     std::move(pool), *store, clock, *audit);
+                                                     std::move(pool), *store, clock, *call_audit);
     return OkStatus();
-  }
-
-  void RegisterServices(grpc::ServerBuilder* builder) const {
-    builder->RegisterService(jobs.get());
-    builder->RegisterService(plans.get());
-    builder->RegisterService(checkpoints.get());
-    builder->RegisterService(cluster.get());
-    builder->RegisterService(sessions.get());
-    builder->RegisterService(enrollment.get());
   }
 
   // The age of the older of the two signs of life.
@@ -267,7 +290,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   const size_t colon = options.listen.rfind(':');
   if (colon == std::string::npos)
     return InvalidArgument("--listen {} is not HOST:PORT", options.listen);
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<Parts>(options.clock);
   parts->host = options.listen.substr(0, colon);
   TROUPE_ASSIGN_OR_RETURN(parts->acceptor, ConnectionAcceptor::Listen(options.listen));
   PosixFileSystem files;
@@ -275,25 +298,17 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(
       parts->audit, AuditLog::Open(JoinPath(options.data_directory, kAuditFile), parts->clock));
+  TROUPE_ASSIGN_OR_RETURN(parts->access,
+                          AccessControl::Open(options.tls ? options.tls->identity.cluster : "",
+                                              *parts->store, parts->clock, *parts->audit));
   parts->metrics.Set(metric::kInsecure, options.insecure ? 1 : 0);
   parts->StartActors(options.on_failure);
-  TROUPE_ASSIGN_OR_RETURN(ServicePools pools, SpawnServicePools(*parts->actors));
+  TROUPE_ASSIGN_OR_RETURN(const ServicePools pools, SpawnServicePools(*parts->actors));
   TimeLimits limits = MakeTimeLimits(options.detection_seconds);
   if (options.blame_half_life_seconds)
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
   TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
-  parts->StartNamespaces(options);
-  Engine& running = *parts->engine;
-  CallGuard* const guard = parts->guard.get();
-  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->store, pools, CheckJobFiles,
-                                                  parts->audit.get(), guard);
-  parts->plans = std::make_unique<PlanServiceShell>(running, pools.plans, guard);
-  parts->checkpoints =
-      std::make_unique<CheckpointServiceShell>(running, pools.plans, parts->audit.get(), guard);
-  parts->cluster = std::make_unique<ClusterServiceShell>(running, guard);
-  parts->sessions =
-      std::make_unique<SessionService>(running, kMostWaitingMessages, parts->audit.get());
-  TROUPE_RETURN_IF_ERROR(parts->MakeEnrollment(options, pools.enrollment));
+  TROUPE_RETURN_IF_ERROR(parts->MakeServices(options, pools));
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -303,7 +318,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
-  parts->RegisterServices(&builder);
+  for (grpc::Service* const service : parts->Services()) builder.RegisterService(service);
   parts->grpc = builder.BuildAndStart();
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->readiness->SetService(parts->grpc->GetHealthCheckService());
@@ -325,6 +340,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
                            parts->self_channel, SelfCallInterval(options), parts->self_calls,
                            ReadyLimit(options),
                            [readiness = parts->readiness](bool ready) { readiness->Set(ready); })));
+  TROUPE_RETURN_IF_ERROR(
+      parts->actors->Spawn("access timer", std::make_unique<AccessTimer>(*parts->access)).status());
   TROUPE_RETURN_IF_ERROR(parts->StartPages(options));
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }

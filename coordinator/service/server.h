@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/security/tls_files.h"
 #include "base/status.h"
 #include "coordinator/service/enrollment_service.h"
@@ -24,8 +25,8 @@ struct ServerOptions {
   double detection_seconds = 3;
   // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
   std::optional<double> blame_half_life_seconds;
-  // With TLS, a caller may call what the role in its certificate may, and without one almost
-  // nothing (access.h). REQUIRES: the files are those of a coordinator.
+  // With TLS, a caller may call what the role in its certificate or token may, and with neither
+  // almost nothing (access.h). REQUIRES: the files are those of a coordinator.
   std::optional<TlsFiles> tls;
   // With it, the coordinator signs certificates of workers. REQUIRES: `tls` is set.
   std::optional<EnrollmentOptions> enrollment;
@@ -37,6 +38,7 @@ struct ServerOptions {
   Planner planner = MakePlanner();
   KeepEnded keep_ended;                           // by default all
   std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
+  const Clock* clock = nullptr;                   // outlives the server; null: the system's
 };
 
 // Thread-safe.

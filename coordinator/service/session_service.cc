@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "coordinator/access/access.h"
 #include "coordinator/service/call_audit.h"
@@ -30,6 +29,8 @@ class StreamSink final : public SessionSink {
   void OnWritten(bool ok);
   // Returns false if it had already ended.
   bool FinishOnce(const Status& status);
+  // Ends the stream and its session, of which the peer may hear later or never.
+  void Cut(const Status& status);
   bool HasFinished() {
     const std::lock_guard lock(mutex_);
     return finished_;
@@ -42,6 +43,7 @@ class StreamSink final : public SessionSink {
 
  private:
   bool FinishLocked(const Status& status);
+  void CutLocked(const Status& status);
 
   std::mutex mutex_;
   SessionReactor* const reactor_;  // used only until finished_
@@ -54,21 +56,22 @@ class StreamSink final : public SessionSink {
 class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(Engine& engine, size_t most_waiting, AuditLog* audit,
+  SessionReactor(Engine& engine, size_t most_waiting, const CallAudit* audit,
                  grpc::CallbackServerContext* context)
       : engine_(engine),
         audit_(audit),
-        certificate_(CallerCertificate(*context)),
+        caller_(CallerOf(audit, *context)),
         peer_(context->peer()),
         sink_(std::make_shared<StreamSink>(this, most_waiting)) {
     const StatusOr<SessionId> session = engine.OpenSession(sink_);
-    if (session.ok()) {
-      session_ = *session;
+    if (session.ok()) session_ = *session;
+    Status opened = session.status();
+    if (opened.ok()) opened = Guard(*context);
+    if (opened.ok()) {
       StartRead(&incoming_);
     } else {
-      LogWarning("coordinator", "a session of {} is refused: {}", peer_,
-                 ToString(session.status()));
-      sink_->FinishOnce(session.status());
+      LogWarning("coordinator", "a session of {} is refused: {}", peer_, ToString(opened));
+      sink_->FinishOnce(opened);
     }
   }
 
@@ -111,15 +114,27 @@ class SessionReactor final
   }
 
  private:
+  // Ends the session when the caller's access ends.
+  Status Guard(const grpc::CallbackServerContext& context) {
+    TROUPE_RETURN_IF_ERROR(caller_.status());
+    TROUPE_ASSIGN_OR_RETURN(guard_, GuardStream(audit_, context, kSessionRpc,
+                                                [sink = sink_, peer = peer_](const Status& reason) {
+                                                  LogWarning("coordinator",
+                                                             "the session of {} ends: {}", peer,
+                                                             ToString(reason));
+                                                  sink->Cut(reason);
+                                                }));
+    return OkStatus();
+  }
+
   // Checks the sender of the incoming message against the certificate of the connection, if any.
   Status CheckSender() {
-    if (!certificate_) return OkStatus();
-    const Identity& caller = certificate_->identity;
-    Status sender = CheckStillValid(*certificate_, WallSeconds(SystemClock()));
-    if (sender.ok() && incoming_.has_hello())
-      sender = CheckWorkerNamed(caller, incoming_.hello().name());
-    if (!sender.ok() && audit_ != nullptr)
-      audit_->AppendRefusal(ToUri(caller), kSessionRpc, std::string(Message(sender)));
+    if (!caller_->has_value() || !incoming_.has_hello()) return OkStatus();
+    const Caller& caller = **caller_;  // not anonymous, which Guard refuses
+    const Status sender = CheckWorkerNamed(*caller.identity, incoming_.hello().name());
+    if (!sender.ok()) {
+      audit_->log.AppendRefusal(AuditNameOf(caller), kSessionRpc, std::string(Message(sender)));
+    }
     return sender;
   }
 
@@ -134,10 +149,11 @@ class SessionReactor final
   }
 
   Engine& engine_;
-  AuditLog* const audit_;
-  const std::optional<CertificateFacts> certificate_;  // absent without TLS
-  const std::string peer_;                             // unknown once the peer is gone
+  const CallAudit* const audit_;
+  const StatusOr<std::optional<Caller>> caller_;  // absent without TLS
+  const std::string peer_;                        // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;
+  std::unique_ptr<StreamGuard> guard_;
   SessionId session_ = 0;  // 0: the engine had no room for it
   v1::WorkerMessage incoming_;
   bool first_ = true;  // no message has been accepted yet
@@ -149,11 +165,7 @@ void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
   if (queue_.size() >= most_waiting_) {
     LogWarning("coordinator", "the stream to a worker is closed, because {} messages wait for it",
                most_waiting_);
-    // gRPC ends the stream only once the peer has read the message that is being written. Until
-    // then, the worker must not count as connected, and the other messages must not stay.
-    reactor_->CloseSession();
-    queue_.erase(queue_.begin() + 1, queue_.end());
-    FinishLocked(ResourceExhausted("{} messages wait for this worker", most_waiting_));
+    CutLocked(ResourceExhausted("{} messages wait for this worker", most_waiting_));
     return;
   }
   close_after_ = then_close;
@@ -179,6 +191,20 @@ void StreamSink::OnWritten(bool ok) {
 bool StreamSink::FinishOnce(const Status& status) {
   const std::lock_guard lock(mutex_);
   return FinishLocked(status);
+}
+
+void StreamSink::Cut(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  CutLocked(status);
+}
+
+// gRPC ends the stream only once the peer has read the message that is being written. Until then,
+// the worker must not count as connected, and the other messages must not stay.
+void StreamSink::CutLocked(const Status& status) {
+  if (finished_) return;
+  reactor_->CloseSession();
+  if (!queue_.empty()) queue_.erase(queue_.begin() + 1, queue_.end());
+  FinishLocked(status);
 }
 
 bool StreamSink::FinishLocked(const Status& status) {

@@ -4,7 +4,7 @@
 // and its stream ends with RESOURCE_EXHAUSTED. It may dial again.
 //
 // With TLS, a stream ends with PERMISSION_DENIED if its Hello has another name than that of
-// the worker's certificate, and with UNAUTHENTICATED when that certificate expires.
+// the worker's certificate, and with UNAUTHENTICATED when that certificate expires or is revoked.
 #ifndef TROUPE_COORDINATOR_SERVICE_SESSION_SERVICE_H_
 #define TROUPE_COORDINATOR_SERVICE_SESSION_SERVICE_H_
 
@@ -12,8 +12,8 @@
 
 #include <cstddef>
 
-#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/service/call_audit.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -33,7 +33,7 @@ inline constexpr size_t kMostWaitingMessages = 8192;
 class SessionService final : public v1::WorkerService::CallbackService {
  public:
   explicit SessionService(Engine& engine, size_t most_waiting = kMostWaitingMessages,
-                          AuditLog* audit = nullptr)
+                          const CallAudit* audit = nullptr)
       : engine_(engine), most_waiting_(most_waiting), audit_(audit) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
@@ -42,7 +42,7 @@ class SessionService final : public v1::WorkerService::CallbackService {
  private:
   Engine& engine_;
   const size_t most_waiting_;
-  AuditLog* const audit_;
+  const CallAudit* const audit_;
 };
 
 }  // namespace troupe

@@ -34,10 +34,18 @@ v1::WatchJobResponse ResponseOf(v1::JobEvent event) {
 
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
  public:
-  WatchReactor(Engine& engine, const Store& store, const WorkPool& history,
-               const v1::WatchJobRequest& request, StreamTicket ticket)
+  WatchReactor(Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+               const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
+               StreamTicket ticket)
       : ticket_(std::move(ticket)),
         stream_(std::make_shared<Stream>(*this, store, history, request)) {
+    auto guard = GuardStream(audit, context, "/troupe.v1.JobService/WatchJob",
+                             [stream = stream_](const Status& reason) { stream->End(reason); });
+    if (!guard.ok()) {
+      stream_->End(guard.status());
+      return;
+    }
+    guard_ = *std::move(guard);
     engine.Watch(stream_->job(), stream_);
   }
 
@@ -231,15 +239,16 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
 
   const StreamTicket ticket_;
   const std::shared_ptr<Stream> stream_;
+  std::unique_ptr<StreamGuard> guard_;
 };
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(Engine& engine, const Store& store,
-                                                                const WorkPool& history,
-                                                                const v1::WatchJobRequest& request,
-                                                                StreamTicket ticket) {
-  return new WatchReactor(engine, store, history, request, std::move(ticket));
+grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
+    Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+    const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
+    StreamTicket ticket) {
+  return new WatchReactor(engine, store, history, audit, context, request, std::move(ticket));
 }
 
 }  // namespace troupe

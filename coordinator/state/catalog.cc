@@ -186,6 +186,17 @@ void CatalogBatch::DeleteRequest(const std::string& request_id) {
   batch_.Delete("request_digest/" + request_id);
 }
 
+void CatalogBatch::PutUserToken(const v1::UserTokenRecord& record) {
+  batch_.Put("user_token/" + record.token().id(), Encode(record));
+}
+void CatalogBatch::DeleteUserToken(const std::string& id) { batch_.Delete("user_token/" + id); }
+void CatalogBatch::PutRevocation(const v1::Revocation& revocation) {
+  batch_.Put(revocation.which_case() == v1::Revocation::kSerial
+                 ? "revocation/serial/" + revocation.serial()
+                 : "revocation/identity/" + revocation.identity(),
+             Encode(revocation));
+}
+
 void CatalogBatch::Append(const CatalogBatch& later) {
   const size_t before = batch_.changes().size();
   batch_.Append(later.batch_);
@@ -285,6 +296,19 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
     }
   }
   return image;
+}
+
+StatusOr<AccessRecords> ReadAccessRecords(const Store& store) {
+  AccessRecords records;
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::UserTokenRecord>(
+      store, "user_token/", false, [&](const KeyParts&, v1::UserTokenRecord record) {
+        records.tokens.push_back(std::move(record));
+      }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::Revocation>(
+      store, "revocation/", false, [&](const KeyParts&, v1::Revocation revocation) {
+        records.revocations.push_back(std::move(revocation));
+      }));
+  return records;
 }
 
 StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store) {

@@ -17,6 +17,9 @@
 //   request/REQUEST_ID                 job id
 //   request_digest/REQUEST_ID          RequestDigest of the request; absent in old catalogs
 //   join_token/ID                      JoinTokenRecord (coordinator/access/join_ledger.h)
+//   user_token/ID                      UserTokenRecord
+//   revocation/serial/SERIAL           Revocation
+//   revocation/identity/URI            Revocation
 //
 // Numbers in keys have 16 hexadecimal digits, so that the keys sort numerically.
 #ifndef TROUPE_COORDINATOR_STATE_CATALOG_H_
@@ -32,6 +35,7 @@
 
 #include "base/status.h"
 #include "base/store/store.h"
+#include "troupe/v1/access.pb.h"
 #include "troupe/v1/catalog.pb.h"
 #include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/job.pb.h"
@@ -68,6 +72,9 @@ class CatalogBatch {
   void PutRequest(const std::string& request_id, const std::string& id, const std::string& digest);
 
   void DeleteRequest(const std::string& request_id);
+  void PutUserToken(const v1::UserTokenRecord& record);
+  void DeleteUserToken(const std::string& id);
+  void PutRevocation(const v1::Revocation& revocation);
   // Deletes every row of the job that is stored or was put before; rows put later are kept. The
   // job's requests are not among its rows.
   void DeleteJob(const std::string& id) { deleted_jobs_.push_back({batch_.changes().size(), id}); }
@@ -103,7 +110,7 @@ struct CatalogJob {
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
 };
 
-// All of the catalog except history and events, which are read on demand.
+// All of the catalog except history and events, which are read on demand, and AccessRecords.
 struct CatalogImage {
   uint64_t leader_epoch = 0;
   uint64_t epoch_floor = 0;
@@ -116,6 +123,15 @@ struct CatalogImage {
 
 // Returns DATA_LOSS with the key's name if a value does not decode.
 StatusOr<CatalogImage> ReadCatalog(const Store& store);
+
+// The part of the catalog that decides who may call.
+struct AccessRecords {
+  std::vector<v1::UserTokenRecord> tokens;
+  std::vector<v1::Revocation> revocations;
+};
+
+// Returns DATA_LOSS with the key's name if a value does not decode.
+StatusOr<AccessRecords> ReadAccessRecords(const Store& store);
 
 // Increments the leader epoch durably and returns it. REQUIRES: called once, before anything is
 // served.

@@ -47,6 +47,45 @@ TEST(Catalog, EverythingThatWasPutIsReadBack) {
   EXPECT_EQ(image->request_digests.at("r"), "digest of r");
 }
 
+TEST(Catalog, TokensAndRevocationsAreReadBack) {
+  MemoryStore store;
+  CatalogBatch batch;
+  v1::UserTokenRecord token;
+  token.mutable_token()->set_id("0123456789abcdef");
+  token.set_secret_hash("hash");
+  batch.PutUserToken(token);
+  token.mutable_token()->set_id("fedcba9876543210");
+  batch.PutUserToken(token);
+  batch.DeleteUserToken("0123456789abcdef");
+  v1::Revocation serial, identity;
+  serial.set_serial("a1");
+  identity.set_identity("spiffe://lab/viewer/ann");
+  identity.set_revoked(7);
+  batch.PutRevocation(serial);
+  batch.PutRevocation(identity);
+  identity.set_revoked(8);
+  batch.PutRevocation(identity);
+  ASSERT_TRUE(WriteCatalog(batch, &store).ok());
+  store.Crash(1);
+  const auto records = ReadAccessRecords(store);
+  ASSERT_TRUE(records.ok()) << ToString(records.status());
+  ASSERT_EQ(records->tokens.size(), 1u);
+  EXPECT_EQ(records->tokens[0].token().id(), "fedcba9876543210");
+  EXPECT_EQ(records->tokens[0].secret_hash(), "hash");
+  ASSERT_EQ(records->revocations.size(), 2u);
+  EXPECT_EQ(records->revocations[0].identity(), "spiffe://lab/viewer/ann");
+  EXPECT_EQ(records->revocations[0].revoked(), 8);
+  EXPECT_EQ(records->revocations[1].serial(), "a1");
+  EXPECT_TRUE(ReadCatalog(store).ok());
+
+  WriteBatch damage;
+  damage.Put("revocation/serial/a1", "\xff\xff");
+  ASSERT_TRUE(store.Write(damage, Durability::kSynced).ok());
+  const Status damaged = ReadAccessRecords(store).status();
+  EXPECT_EQ(damaged.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(ToString(damaged), HasSubstr("revocation/serial/a1"));
+}
+
 TEST(Catalog, TheLeaderEpochRisesWithEveryStartAndSurvivesACrash) {
   MemoryStore store;
   EXPECT_EQ(*AdvanceLeaderEpoch(&store), 1u);

@@ -16,6 +16,9 @@ import troupe
 from fake import Authority, FakeCoordinator, end, event, silence, step
 
 
+TOKEN = f"troupe~lab~{'0a' * 8}~{'1b' * 32}"
+
+
 def brief(update):
     if isinstance(update, troupe.StepEvent):
         return (update.step, update.group_epoch)
@@ -83,12 +86,38 @@ class CallTest(unittest.TestCase):
                 with troupe.Client() as client:
                     self.assertEqual(client.get("jobs/a").state, "RUNNING")
 
-    def test_a_token_is_sent_but_not_in_plaintext_over_a_network(self):
-        with FakeCoordinator() as server, troupe.Client(server.address, token="t") as client:
-            client.get("a")
-            self.assertEqual(server.metadata[0]["authorization"], "Bearer t")
-        with self.assertRaisesRegex(ValueError, "plaintext"):
-            troupe.Client("10.0.0.1:7000", token="t")
+    def test_a_token_is_not_sent_in_plaintext(self):
+        for address in ("10.0.0.1:7000", "127.0.0.1:7000"):
+            with self.assertRaisesRegex(ValueError, "plaintext"):
+                troupe.Client(address, token=TOKEN)
+
+
+class TokenFileTest(unittest.TestCase):
+    def setUp(self):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-token-"))
+        self.addCleanup(shutil.rmtree, self.home)
+        self.path = self.home / "token"
+
+    def test_a_file_that_others_may_use_is_refused(self):
+        self.path.write_text(TOKEN)
+        for mode in (0o644, 0o640, 0o620):
+            self.path.chmod(mode)
+            with self.assertRaisesRegex(ValueError, f"{mode:04o}.*chmod 600") as refused:
+                troupe.Client("h:1", self.home, token_file=self.path)
+            self.assertNotIn(TOKEN, str(refused.exception))
+
+    def test_a_file_without_a_whole_token_is_refused(self):
+        for text in ("", TOKEN[:-1], TOKEN + "0", "\xff"):
+            self.path.write_text(text)
+            self.path.chmod(0o600)
+            with self.assertRaisesRegex(ValueError, "no whole token"):
+                troupe.Client("h:1", self.home, token_file=self.path)
+        with self.assertRaisesRegex(ValueError, "not whole"):
+            troupe.Client("h:1", self.home, token="t")
+        with self.assertRaises(FileNotFoundError):
+            troupe.Client("h:1", self.home, token_file=self.home / "absent")
+        with self.assertRaisesRegex(ValueError, "either token or token_file"):
+            troupe.Client("h:1", self.home, token=TOKEN, token_file=self.path)
 
 
 class WatchTest(unittest.TestCase):
@@ -182,6 +211,44 @@ class TlsTest(unittest.TestCase):
         shutil.copy(self.user / "ca.pem", folder / "ca.pem")
         with self.assertRaisesRegex(troupe.Untrusted, "whose certificate it does not accept"):
             self.get(self.server, folder)
+
+    def test_a_token_needs_the_authority_alone_and_is_sent_with_each_call(self):
+        folder = self.home / "token"
+        folder.mkdir()
+        shutil.copy(self.user / "ca.pem", folder)
+        (folder / "token").write_text(TOKEN + "\n")
+        (folder / "token").chmod(0o600)
+        with FakeCoordinator([[step(1), end()]], tls=self.server,
+                             needs_certificate=False) as server:
+            with troupe.Client(server.address, folder, token_file=folder / "token") as client:
+                client.get("a")
+                self.assertEqual(len(list(client.watch("a"))), 2)
+            with unittest.mock.patch.dict(os.environ, TROUPE_TOKEN_FILE=str(folder / "token")):
+                with troupe.Client(server.address, self.user) as client:
+                    client.get("a")
+            self.assertEqual([metadata["authorization"] for metadata in server.metadata],
+                             3 * [f"Bearer {TOKEN}"])
+
+    def test_a_server_of_another_cluster_does_not_get_the_token(self):
+        other = self.authority.issue(self.home / "field", "field/coordinator/main")
+        with FakeCoordinator(tls=other, needs_certificate=False) as server:
+            with troupe.Client(server.address, self.user, TOKEN, timeout=1.0) as client:
+                with self.assertRaisesRegex(troupe.Untrusted, "not spiffe://lab/coordinator/NAME"):
+                    client.get("a")
+            self.assertEqual(server.metadata, [])
+
+    def test_a_watch_whose_certificate_has_expired_continues_with_a_new_one(self):
+        def expire(context):
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "expired")
+
+        with FakeCoordinator([[step(1)], [step(2), end()]]) as server:
+            server.broken = grpc.StatusCode.UNAUTHENTICATED
+            with troupe.Client(server.address) as client:
+                self.assertEqual([brief(update) for update in client.watch("a")],
+                                 [(1, 1), (2, 1), "SUCCEEDED"])
+                server.streams = [expire]
+                with self.assertRaises(troupe.Unauthenticated):
+                    list(client.watch("a"))
 
     def test_a_server_without_tls_is_refused(self):
         with FakeCoordinator() as server:

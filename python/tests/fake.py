@@ -11,15 +11,16 @@ from troupe.v1 import service_pb2, service_pb2_grpc
 
 
 class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
-    """Serves `streams`, one for each WatchJob call: a list of updates, which ends with UNAVAILABLE
+    """Serves `streams`, one for each WatchJob call: a list of updates, which ends with `broken`
     unless its last update is an end, or a function of the call's context. `requests` has all
     requests."""
 
-    def __init__(self, streams=(), port=0, tls=None):
+    def __init__(self, streams=(), port=0, tls=None, needs_certificate=True):
         self.streams = list(streams)
         self.requests = []
         self.metadata = []
         self.unavailable = 0  # calls to refuse
+        self.broken = grpc.StatusCode.UNAVAILABLE  # of a stream that ends before its job
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         service_pb2_grpc.add_JobServiceServicer_to_server(self, self.server)
         address = f"127.0.0.1:{port}"
@@ -29,7 +30,9 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
             authority, certificate, key = ((tls / name).read_bytes()
                                            for name in ("ca.pem", "cert.pem", "key.pem"))
             self.port = self.server.add_secure_port(
-                address, grpc.ssl_server_credentials([(key, certificate)], authority, True))
+                address, grpc.ssl_server_credentials(
+                    [(key, certificate)], authority if needs_certificate else None,
+                    needs_certificate))
         self.address = f"127.0.0.1:{self.port}"
         self.server.start()
 
@@ -76,7 +79,7 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
             return
         yield from updates
         if updates[-1].WhichOneof("update") != "end":
-            context.abort(grpc.StatusCode.UNAVAILABLE, "restarting")
+            context.abort(self.broken, "restarting")
 
 
 def silence(context):

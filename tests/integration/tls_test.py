@@ -33,11 +33,24 @@ def init_authority(directory):
         raise AssertionError(f"certs init: {code} {out}{err}")
 
 
-def issue(authority, name, output):
-    code, out, err = run("certs", "issue", authority, "--role", HOLDERS[name], "--name", name,
-                         "--output", output)
+def issue_as(authority, role, name, output):
+    code, out, err = run("certs", "issue", authority, "--role", role, "--name", name, "--output",
+                         output)
     if code != 0:
         raise AssertionError(f"certs issue: {code} {out}{err}")
+
+
+def issue(authority, name, output):
+    issue_as(authority, HOLDERS[name], name, output)
+
+
+def ready_workers(listed):
+    """Returns the names of the workers that `troupe workers -o json` lists as ready."""
+    code, out, err = listed
+    if code != 0:
+        raise AssertionError(f"workers: {code} {out}{err}")
+    return tuple(worker["name"] for worker in json.loads(out)["workers"]
+                 if worker["state"] == "READY")
 
 
 def is_accepted(address, directory):
@@ -247,6 +260,34 @@ class Roles(unittest.TestCase):
             self.assertEqual((outsider.returncode, out), (3, ""), err)
             self.assertIn("--tls-dir", err)
             self.check_audit(cluster)
+
+    def test_a_token_reads_until_it_is_revoked_and_a_revoked_worker_leaves(self):
+        with TlsCluster() as cluster:
+            issue_as(cluster.authority, "operator", "olga", cluster.tls("olga"))
+            code, token, err = run("tokens", "create", "--name", "tom", "--role", "viewer", "--for",
+                                   "1h", *cluster.arguments("olga"))
+            self.assertEqual(code, 0, err)
+            cluster.tls("tom").mkdir()
+            shutil.copy(cluster.tls(VIEWER) / "ca.pem", cluster.tls("tom"))
+            file = cluster.tls("tom") / "token"
+            file.write_text(token)
+            file.chmod(0o600)
+            with_token = (*cluster.arguments("tom"), "--token-file", file)
+            self.assertEqual(run("list", *with_token)[0], 0)
+            wait_until(lambda: ready_workers(run("workers", "-o", "json", *with_token)) == WORKERS,
+                       f"both workers\n{cluster.logs()}")
+            code, _, err = run("certs", "revoke", "--identity", "spiffe://lab/worker/worker-1",
+                               *cluster.arguments("olga"))
+            self.assertEqual(code, 0, err)
+            wait_until(lambda: ready_workers(run("workers", "-o", "json", *with_token)) ==
+                       WORKERS[:1], f"worker-1 without a session\n{cluster.logs()}", 30)
+            code, _, err = run("tokens", "revoke", token.split("~")[2], *cluster.arguments("olga"))
+            self.assertEqual(code, 0, err)
+            code, out, err = run("list", *with_token)
+            self.assertEqual((code, out), (3, ""), err)
+            self.assertIn("was revoked", err)
+            self.assertNotIn(token.strip().split("~")[3], cluster.logs() + err)
+            self.assertNotIn(token.strip().split("~")[3], cluster.audit_log().read_text())
 
     def test_a_worker_with_the_certificate_of_another_one_does_not_start(self):
         home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))

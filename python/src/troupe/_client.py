@@ -15,7 +15,7 @@ from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Tupl
 import grpc
 
 from troupe import errors
-from troupe._connection import Connection, Connections
+from troupe._connection import Connection, Connections, read_token
 from troupe._convert import to_dataclass, to_dict
 from troupe._job_file import JobInput, read_job, read_overrides
 from troupe._receipt import receipt_dict
@@ -91,9 +91,10 @@ class Client:
     """A client of the coordinator at `address`, HOST:PORT (default: TROUPE_COORDINATOR).
 
     `tls_dir` (default: TROUPE_TLS_DIR) has ca.pem, cert.pem and key.pem, which are read again when
-    they change. `token` identifies the caller instead of a certificate. `timeout` is the number of
-    seconds after which a call is given up, with its repetitions: calls that have the same effect
-    when they are repeated are repeated while the coordinator cannot be reached.
+    they change. `token`, or the one in `token_file` (default: TROUPE_TOKEN_FILE), identifies the
+    caller instead of a certificate; it needs only ca.pem. `timeout` is the number of seconds after
+    which a call is given up, with its repetitions: calls that have the same effect when they are
+    repeated are repeated while the coordinator cannot be reached.
 
     Jobs are named "x" or "jobs/x"; "lab.x" is a job of the namespace "lab". All methods raise
     subclasses of TroupeError. Thread-safe; a process that forks makes its own client in the child.
@@ -101,12 +102,18 @@ class Client:
 
     def __init__(self, address: Optional[str] = None,
                  tls_dir: "Optional[Union[str, os.PathLike[str]]]" = None,
-                 token: Optional[str] = None, timeout: float = 30) -> None:
+                 token: Optional[str] = None, timeout: float = 30,
+                 token_file: "Optional[Union[str, os.PathLike[str]]]" = None) -> None:
         address = address or os.environ.get("TROUPE_COORDINATOR")
         if not address:
             raise ValueError("no coordinator is given: pass address=\"HOST:PORT\" or set "
                              "TROUPE_COORDINATOR, as `troupe up` prints it")
         folder = os.fspath(tls_dir) if tls_dir else os.environ.get("TROUPE_TLS_DIR") or None
+        if token is not None and token_file is not None:
+            raise ValueError("give either token or token_file")
+        path = os.fspath(token_file) if token_file else os.environ.get("TROUPE_TOKEN_FILE")
+        if token is None and path:
+            token = read_token(path)
         self._connections = Connections(address, folder, token)
         self._timeout = timeout
 
@@ -247,6 +254,12 @@ class Client:
                 _log.info("the watch of %s waits for the coordinator: %s", name, error)
             except errors.ResourceExhausted:
                 # This watcher read too slowly, or it may not watch.
+                if not heard:
+                    raise
+                start = max(from_step, seen.last_step + 1)
+            except errors.Unauthenticated:
+                # The certificate with which the stream began has expired, and may have been
+                # renewed since. A stream that does not begin ends the watch.
                 if not heard:
                     raise
                 start = max(from_step, seen.last_step + 1)

@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import ssl
+import stat
 import threading
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -21,7 +22,7 @@ from troupe.errors import Unavailable, Untrusted
 from troupe.v1 import service_pb2_grpc
 
 _IDENTITY = re.compile("spiffe://([A-Za-z0-9._-]+)/([a-z]+)/([A-Za-z0-9._-]+)")
-_LOOPBACK = re.compile(r"(127\.[0-9.]+|localhost|\[::1\])(:[0-9]+)?")
+_TOKEN = re.compile("troupe~([A-Za-z0-9._-]{1,63})~[0-9a-f]{16}~[0-9a-f]{64}")
 _HANDSHAKE_SECONDS = 10.0
 
 # As in `troupe`: reconnects fast, uses no proxy of the environment, and accepts plans of any size.
@@ -37,19 +38,42 @@ _OPTIONS: List[Tuple[str, Union[int, str]]] = [
 ]
 
 
-class TlsFiles:
-    """The files of a TLS directory: ca.pem, cert.pem and key.pem. A directory that has only ca.pem
-    is for clients that identify themselves by a token."""
+def read_token(path: str) -> str:
+    """Returns the token in a file that only its owner may use. Raises OSError, and ValueError."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & 0o077:
+            raise ValueError(f"{path}: others may use this token (mode {mode:04o}); only its owner "
+                             f"may be able to: chmod 600 {path}")
+        text = file.read(4096).strip()
+    if _TOKEN.fullmatch(text) is None:
+        raise ValueError(f"{path} has no whole token, troupe~CLUSTER~ID~SECRET")
+    return text
 
-    def __init__(self, folder: str) -> None:
+
+def _cluster_of(token: str) -> str:
+    """The cluster of a token. An error must not repeat the token."""
+    found = _TOKEN.fullmatch(token)
+    if found is None:
+        raise ValueError("the token is not whole: it needs the form troupe~CLUSTER~ID~SECRET")
+    return found[1]
+
+
+class TlsFiles:
+    """The files of a TLS directory: ca.pem, cert.pem and key.pem. A client with a token, one of
+    `token_cluster`, uses ca.pem alone."""
+
+    def __init__(self, folder: str, token_cluster: Optional[str] = None) -> None:
         self.authority = os.path.join(folder, "ca.pem")
-        self.certificate: Optional[str] = os.path.join(folder, "cert.pem")
-        self.key: Optional[str] = os.path.join(folder, "key.pem")
+        self.certificate: Optional[str] = None
+        self.key: Optional[str] = None
+        self._token_cluster = token_cluster
+        if token_cluster is None:
+            self.certificate = os.path.join(folder, "cert.pem")
+            self.key = os.path.join(folder, "key.pem")
         if not os.path.exists(self.authority):
             raise FileNotFoundError(f"{self.authority}: no such file; a TLS directory has ca.pem, "
                                     "cert.pem and key.pem")
-        if not os.path.exists(str(self.certificate)) and not os.path.exists(str(self.key)):
-            self.certificate = self.key = None
 
     def state(self) -> Tuple[Tuple[int, int], ...]:
         """Changes when a file changes."""
@@ -64,10 +88,10 @@ class TlsFiles:
                 state.append((found.st_mtime_ns, found.st_size))
         return tuple(state)
 
-    def cluster(self) -> Optional[str]:
-        """The cluster of the client's certificate; None without one."""
+    def cluster(self) -> str:
+        """The cluster of the client's certificate or token."""
         if self.certificate is None:
-            return None
+            return str(self._token_cluster)
         with open(self.certificate, encoding="ascii") as file:
             leaf = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", file.read(),
                              re.DOTALL)
@@ -99,11 +123,11 @@ def _values(names: Any, kind: str) -> List[str]:
     return [value for key, value in names or () if key == kind]
 
 
-def _check_identity(certificate: Dict[str, Any], cluster: Optional[str]) -> None:
+def _check_identity(certificate: Dict[str, Any], cluster: str) -> None:
     uris = _values(certificate.get("subjectAltName"), "URI")
     identity = _IDENTITY.fullmatch(uris[0]) if len(uris) == 1 else None
-    if identity is None or identity[2] != "coordinator" or cluster not in (None, identity[1]):
-        wanted = f"spiffe://{cluster or 'CLUSTER'}/coordinator/NAME"
+    if identity is None or identity[2] != "coordinator" or cluster != identity[1]:
+        wanted = f"spiffe://{cluster}/coordinator/NAME"
         raise ssl.SSLError(f"the server is {', '.join(uris) or 'without an identity'}, "
                            f"not {wanted}")
 
@@ -182,12 +206,14 @@ class Connections:
     def __init__(self, address: str, tls_folder: Optional[str], token: Optional[str]) -> None:
         if re.fullmatch(r".+:[0-9]{1,5}", address) is None:
             raise ValueError(f"the address {address} is not HOST:PORT")
-        if token is not None and tls_folder is None and not _LOOPBACK.fullmatch(address):
-            raise ValueError(f"the token would be sent to {address} in plaintext: give tls_dir")
+        if token is not None and tls_folder is None:
+            raise ValueError(f"the token would be sent to {address} in plaintext: give tls_dir, a "
+                             "directory with ca.pem")
+        cluster = None if token is None else _cluster_of(token)
         self.address = address
         self.metadata: Tuple[Tuple[str, str], ...] = (
             () if token is None else (("authorization", f"Bearer {token}"),))
-        self._files = None if tls_folder is None else TlsFiles(tls_folder)
+        self._files = None if tls_folder is None else TlsFiles(tls_folder, cluster)
         self._lock = threading.Lock()
         self._current: Optional[Connection] = None
         self._state: Tuple[Tuple[int, int], ...] = ()

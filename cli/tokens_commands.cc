@@ -1,0 +1,150 @@
+// The commands tokens create, tokens list and tokens revoke: what users hold instead of
+// certificates.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/security/certificate.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/json_text.h"
+
+namespace troupe {
+namespace {
+
+constexpr TextFlag kTokenNameFlag{"--name", "NAME", "who holds the token", true};
+constexpr TextFlag kTokenRoleFlag{"--role", "ROLE",
+                                  "what the holder may do: viewer, submitter or operator", true};
+constexpr TextFlag kLifetimeFlag{"--for", "TIME",
+                                 "time until the token expires, such as 30d (s, m, h or d)", true};
+
+constexpr size_t kShownIdDigits = 4;
+
+StatusOr<int64_t> ParseLifetime(const std::string& text) {
+  constexpr int64_t kMostNumber = int64_t{1} << 32;
+  int64_t number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  const std::string_view unit(end, static_cast<size_t>(last - end));
+  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
+      {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+  for (const auto& [name, seconds] : kUnits) {
+    if (error == std::errc() && unit == name && number > 0 && number <= kMostNumber)
+      return number * seconds;
+  }
+  return InvalidArgument("{} is \"{}\", must be a time such as 30d (s, m, h or d)",
+                         kLifetimeFlag.name, text);
+}
+
+Json TokenToJson(const v1::UserToken& token) {
+  Json json = {{"id", token.id()},           {"name", token.name()},
+               {"role", token.role()},       {"created", token.created()},
+               {"expires", token.expires()}, {"created_by", token.created_by()}};
+  if (token.revoked() != 0) {
+    json["revoked"] = token.revoked();
+    json["revoked_by"] = token.revoked_by();
+  }
+  return json;
+}
+
+std::string TokenText(const v1::UserToken& token) {
+  const std::string& id = token.id();
+  std::string text =
+      fmt::format("…{}  {:<20} {:<9}  created {}  expires {}",
+                  id.substr(id.size() - std::min(id.size(), kShownIdDigits)), token.name(),
+                  token.role(), UtcText(token.created()), UtcText(token.expires()));
+  if (token.revoked() != 0) text += fmt::format("  revoked {}", UtcText(token.revoked()));
+  return text;
+}
+
+// The text of the token is all of the output, so that it can go to a file.
+StatusOr<ExitCode> CreateToken(const CommandLine& line) {
+  v1::CreateUserTokenRequest request;
+  request.set_name(*line.Get(kTokenNameFlag));
+  request.set_role(*line.Get(kTokenRoleFlag));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t lifetime, ParseLifetime(*line.Get(kLifetimeFlag)));
+  request.set_lifetime_seconds(lifetime);
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::CreateUserTokenResponse created,
+      client.Call<v1::CreateUserTokenResponse>(
+          Client::Repeat::kNever, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.access().CreateUserToken(context, request, response);
+          }));
+  if (line.wants_json()) {
+    Json json = TokenToJson(created.token());
+    json["token"] = created.text();
+    fmt::print("{}\n", Dump(json));
+    return ExitCode::kDone;
+  }
+  fmt::print("{}\n", created.text());
+  fmt::print(stderr,
+             "this is the token {} of {}, {} until {}; it is printed this once, and who has it may "
+             "use it\n",
+             created.token().id(), created.token().name(), created.token().role(),
+             UtcText(created.token().expires()));
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> ListTokens(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::ListUserTokensResponse listed,
+      client.Call<v1::ListUserTokensResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.access().ListUserTokens(context, {}, response);
+          }));
+  if (line.wants_json()) {
+    Json tokens = Json::array();
+    for (const auto& token : listed.tokens()) tokens.push_back(TokenToJson(token));
+    fmt::print("{}\n", Dump({{"tokens", std::move(tokens)}}));
+  } else {
+    for (const auto& token : listed.tokens()) fmt::print("{}\n", TokenText(token));
+  }
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> RevokeToken(const CommandLine& line) {
+  v1::RevokeUserTokenRequest request;
+  request.set_id(line.positional()[0]);
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::RevokeUserTokenResponse revoked,
+      client.Call<v1::RevokeUserTokenResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.access().RevokeUserToken(context, request, response);
+          }));
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(TokenToJson(revoked.token())));
+  } else {
+    fmt::print("{}\n", TokenText(revoked.token()));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> TokensCommands() {
+  return {
+      {.name = "tokens create",
+       .summary = "Creates a token, with which a user calls the coordinator instead of with a "
+                  "certificate. Only operators may.",
+       .flags = {&kTokenNameFlag, &kTokenRoleFlag, &kLifetimeFlag},
+       .run = CreateToken},
+      {.name = "tokens list",
+       .summary = "Lists the tokens of users, with the end of each id. Only operators may.",
+       .run = ListTokens},
+      {.name = "tokens revoke",
+       .positionals = "ID",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary =
+           "Revokes a token by its id or the end of it; its open watches end. Only operators "
+           "may.",
+       .run = RevokeToken},
+  };
+}
+
+}  // namespace troupe
