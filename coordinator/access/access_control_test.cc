@@ -94,6 +94,8 @@ TEST_F(AccessControlTest, ACallHasACertificateOrAToken) {
   ASSERT_TRUE(anonymous.ok()) << anonymous.status();
   EXPECT_FALSE(anonymous->identity.has_value());
   EXPECT_EQ(AuditNameOf(*anonymous), "anonymous");
+  EXPECT_EQ(access_->Guard({*anonymous, "/watch", {}}).status().code(),
+            StatusCode::kUnauthenticated);
   EXPECT_THAT(refusal(certificate, {token}), HasSubstr("a certificate and a token"));
   EXPECT_THAT(refusal("", {token, token}), HasSubstr("2 tokens"));
   for (const std::string& value :

@@ -16,7 +16,9 @@
 
 #include "base/audit/audit_chain.h"
 #include "base/clock.h"
+#include "base/security/authority.h"
 #include "base/security/authority_files.h"
+#include "base/security/certificate.h"
 #include "base/security/credentials.h"
 #include "base/security/join_token.h"
 #include "base/security/signing_request.h"
@@ -129,6 +131,30 @@ class EnrollmentServiceTest : public ::testing::Test {
                 [&](auto& stub, auto* context) { return stub.Renew(context, request, response); });
   }
 
+  // Joins with a new token into the directory, and returns its files.
+  TlsFiles Joined(const std::string& worker, const std::string& directory) {
+    const auto made = MakeSigningRequest();
+    const std::string token = ToText(NewToken(worker));
+    v1::JoinResponse response;
+    grpc::Status joined;
+    const auto give_up = std::chrono::steady_clock::now() + kEnrollmentCallLimit;
+    do {  // UNAVAILABLE in the second of a revocation
+      joined = Join(token, "", made->request, &response);
+    } while (joined.error_code() == grpc::StatusCode::UNAVAILABLE &&
+             std::chrono::steady_clock::now() < give_up);
+    EXPECT_TRUE(joined.ok()) << joined.error_message();
+    const auto stored =
+        StoreTlsDirectory(Directory(directory), {"lab", Role::kWorker, worker},
+                          {response.authorities(), response.certificate(), made->key}, Seconds());
+    EXPECT_TRUE(stored.ok()) << ToString(stored.status());
+    return *CheckTlsDirectory(Directory(directory), Seconds());
+  }
+  static CertificateFacts FactsOf(const std::string& certificate) {
+    const auto facts = ReadCertificate(certificate);
+    EXPECT_TRUE(facts.ok()) << ToString(facts.status());
+    return *facts;
+  }
+
   // The last record of the audit log, whose chain is checked.
   nlohmann::json LastRecord() const {
     std::istringstream lines(FileText(Directory("catalog/audit.log")));
@@ -195,6 +221,37 @@ TEST_F(EnrollmentServiceTest, AWorkerJoinsAndRenewsItsOwnCertificate) {
   const grpc::Status same = Renew(worker, made->request, &renewed);
   EXPECT_EQ(same.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(same.error_message(), HasSubstr("the former key"));
+}
+
+TEST_F(EnrollmentServiceTest, ARevokedWorkerKeepsNoCertificateAndJoinsAgain) {
+  const TlsFiles old = Joined("worker-0", "old");
+  v1::RenewResponse renewed;
+  ASSERT_TRUE(Renew(old, MakeSigningRequest()->request, &renewed).ok());
+  // If the worker is revoked while it renews, the new certificate is refused as the old one is: it
+  // does not begin after the revocation.
+  EXPECT_LE(FactsOf(renewed.certificate()).not_before, Seconds() - kMostClockSkew);
+
+  const auto channel = grpc::CreateChannel(server_->address(), TlsChannelCredentialsOf(operator_));
+  v1::RevokeCertificateRequest request;
+  request.set_identity("spiffe://lab/worker/worker-0");
+  v1::RevokeCertificateResponse revoked;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kEnrollmentCallLimit);
+  const grpc::Status revocation =
+      v1::AccessService::NewStub(channel)->RevokeCertificate(&context, request, &revoked);
+  ASSERT_TRUE(revocation.ok()) << revocation.error_message();
+  const grpc::Status refused = Renew(old, MakeSigningRequest()->request, &renewed);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("revoked"));
+
+  // An operator lets the worker join again. The certificate and its renewals are accepted at once,
+  // although others are dated back by five minutes.
+  const TlsFiles joined = Joined("worker-0", "new");
+  const int64_t begin = FactsOf(FileText(joined.certificate)).not_before;
+  EXPECT_GT(begin, revoked.revocation().revoked());
+  const grpc::Status renewal = Renew(joined, MakeSigningRequest()->request, &renewed);
+  ASSERT_TRUE(renewal.ok()) << renewal.error_message();
+  EXPECT_EQ(FactsOf(renewed.certificate()).not_before, begin);
 }
 
 TEST_F(EnrollmentServiceTest, OnlyWorkersRenew) {
