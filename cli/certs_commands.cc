@@ -32,6 +32,11 @@ constexpr RepeatedFlag kHostFlag{
     "a host name or address of a coordinator or a worker, for clients that compare it, such as "
     "Prometheus; the programs of Troupe compare the identity instead"};
 
+constexpr SwitchFlag kFromNowFlag{
+    "--valid-from-now", "",
+    "do not date the certificate back by five minutes: needed after `troupe certs revoke "
+    "--identity`"};
+
 constexpr TextFlag kSerialFlag{"--serial", "HEX", "serial number of one certificate"};
 constexpr TextFlag kIdentityFlag{
     "--identity", "URI",
@@ -57,7 +62,8 @@ StatusOr<ExitCode> InitAuthority(const CommandLine& line) {
 StatusOr<ExitCode> IssueCertificate(const CommandLine& line) {
   IssueRequest request{.name = *line.Get(kHolderNameFlag),
                        .days = line.Get(kDaysFlag).value_or(90),
-                       .hosts = line.Get(kHostFlag)};
+                       .hosts = line.Get(kHostFlag),
+                       .from_now = line.Get(kFromNowFlag)};
   const auto role = ParseRole(*line.Get(kHolderRoleFlag));
   if (!role.ok()) return Annotate(role.status(), kHolderRoleFlag.name);
   request.role = *role;
@@ -156,7 +162,8 @@ std::vector<Command> CertsCommands() {
        .most_positionals = 1,
        .summary = "Issues or renews a certificate of the authority in DIR: the directory for "
                   "--tls-dir. Needs no cluster.",
-       .flags = {&kHolderRoleFlag, &kHolderNameFlag, &kTlsOutputFlag, &kDaysFlag, &kHostFlag},
+       .flags = {&kHolderRoleFlag, &kHolderNameFlag, &kTlsOutputFlag, &kDaysFlag, &kHostFlag,
+                 &kFromNowFlag},
        .cluster = ClusterUse::kNone,
        .run = IssueCertificate},
       {.name = "certs revoke",

@@ -167,12 +167,12 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
   TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadAuthority(authority_directory));
   TROUPE_ASSIGN_OR_RETURN(const Identity identity, IdentityOf(request, authority));
   TROUPE_RETURN_IF_ERROR(HoldsOlder(WithoutTrailingSlashes(output), identity).status());
-  const StatusOr<CertifiedKey> made =
-      SignCertificate(authority.signer, {.common_name = request.name,
-                                         .uris = {ToUri(identity)},
-                                         .hosts = request.hosts,
-                                         .not_before = now_seconds - kMostClockSkew,
-                                         .not_after = now_seconds + request.days * kSecondsOfDay});
+  const StatusOr<CertifiedKey> made = SignCertificate(
+      authority.signer, {.common_name = request.name,
+                         .uris = {ToUri(identity)},
+                         .hosts = request.hosts,
+                         .not_before = now_seconds - (request.from_now ? 0 : kMostClockSkew),
+                         .not_after = now_seconds + request.days * kSecondsOfDay});
   if (!made.ok()) return Annotate(made.status(), JoinPath(authority_directory, "authority.pem"));
   return StoreTlsDirectory(output, identity, {authority.trusted, made->certificate, made->key},
                            now_seconds);

@@ -40,6 +40,7 @@ struct IssueRequest {
   std::string name;
   int days = 0;                    // from now
   std::vector<std::string> hosts;  // alternative names of a server
+  bool from_now = false;           // valid from now instead of from kMostClockSkew ago
 };
 
 // Signs a certificate with the authority in `authority_directory` and writes it, its key and

@@ -109,6 +109,14 @@ TEST_F(AuthorityFilesTest, AHostWhoseClockIsMinutesLateAcceptsANewCertificate) {
                         output_ + "/cert.pem", UtcText(now_ - kMostClockSkew), UtcText(later)));
 }
 
+TEST_F(AuthorityFilesTest, ACertificateFromNowOnIsNotDatedBack) {
+  IssueRequest request = worker_;
+  request.from_now = true;
+  const auto facts = Issue(request);
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->not_before, now_);
+}
+
 TEST_F(AuthorityFilesTest, EveryAuthorityOfCaPemIsHandedOut) {
   const TestAuthority former("lab");
   const std::string both = *ReadTextFile(authority_ + "/ca.pem") + former.pem();
