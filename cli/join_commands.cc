@@ -30,8 +30,8 @@ constexpr NumberFlag<int> kMinutesFlag{
     {"--minutes", "N", "minutes until the token expires (default: 10)"}, {1, kMostMinutes}};
 constexpr TextFlag kJoinCoordinatorFlag{"--coordinator", "HOST:PORT",
                                         "the coordinator of the cluster", true};
-constexpr TextFlag kTokenFileFlag{"--token-file", "FILE",
-                                  "file with the token, or - for standard input", true};
+constexpr TextFlag kJoinTokenFileFlag{"--token-file", "FILE",
+                                      "file with the token, or - for standard input", true};
 constexpr TextFlag kJoinOutputFlag{
     "--output", "DIR",
     "the worker's TLS directory: new, or with an older certificate of the same worker", true};
@@ -71,9 +71,10 @@ StatusOr<JoinToken> ReadToken(const std::string& path) {
   input.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(input.gcount()));
   if (text.empty())
-    return InvalidArgument("{} {}: it cannot be read or is empty", kTokenFileFlag.name, path);
+    return InvalidArgument("{} {}: it cannot be read or is empty", kJoinTokenFileFlag.name, path);
   auto token = ParseJoinToken(text);
-  if (!token.ok()) return Annotate(token.status(), fmt::format("{} {}", kTokenFileFlag.name, path));
+  if (!token.ok())
+    return Annotate(token.status(), fmt::format("{} {}", kJoinTokenFileFlag.name, path));
   return token;
 }
 
@@ -148,7 +149,7 @@ StatusOr<ExitCode> Join(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(CheckHostPort(kJoinCoordinatorFlag.name, address, 1));
   const std::string& output = *line.Get(kJoinOutputFlag);
   if (output.empty()) return InvalidArgument("{} is empty", kJoinOutputFlag.name);
-  TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(*line.Get(kTokenFileFlag)));
+  TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(*line.Get(kJoinTokenFileFlag)));
   TROUPE_ASSIGN_OR_RETURN(const CertificateFacts facts,
                           JoinCluster(address, token, line.Get(kOwnNameFlag).value_or(""), output));
   if (line.wants_json()) {
@@ -175,7 +176,7 @@ std::vector<Command> JoinCommands() {
       {.name = "certs join",
        .summary = "Gets a worker's certificate from the coordinator for a token of `troupe certs "
                   "token`: the directory for --tls-dir.",
-       .flags = {&kJoinCoordinatorFlag, &kTokenFileFlag, &kJoinOutputFlag, &kOwnNameFlag},
+       .flags = {&kJoinCoordinatorFlag, &kJoinTokenFileFlag, &kJoinOutputFlag, &kOwnNameFlag},
        .cluster = ClusterUse::kNone,
        .run = Join},
   };

@@ -2,9 +2,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -12,14 +10,15 @@
 
 #include "base/security/identity.h"
 #include "base/security/openssl.h"
+#include "base/security/random_hex.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::string_view kFormat = "troupe-join";
 constexpr std::string_view kVersionOfFormat = "1";
-constexpr size_t kIdDigits = 16;
-constexpr size_t kHashDigits = 64;
+constexpr size_t kJoinIdBytes = 8;
+constexpr size_t kHashBytes = 32;
 constexpr size_t kParts = 6;
 constexpr std::string_view kSpace = " \t\r\n";
 
@@ -27,18 +26,6 @@ std::string Hex(std::span<const unsigned char> bytes) {
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
-}
-
-StatusOr<std::string> RandomHex(size_t digits) {
-  std::vector<unsigned char> bytes(digits / 2);
-  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
-    return Internal("OpenSSL cannot make random bytes: {}", openssl::OldestError());
-  return Hex(bytes);
-}
-
-bool IsHex(std::string_view text, size_t digits) {
-  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return text.size() == digits && std::ranges::all_of(text, is_digit);
 }
 
 std::vector<std::string_view> Split(std::string_view text) {
@@ -73,8 +60,8 @@ StatusOr<std::string> HashOf(X509* certificate) {
 StatusOr<JoinToken> MakeJoinToken(std::string cluster, std::string authority_hash) {
   const openssl::ErrorScope scope;
   JoinToken token{.cluster = std::move(cluster), .authority_hash = std::move(authority_hash)};
-  TROUPE_ASSIGN_OR_RETURN(token.id, RandomHex(kIdDigits));
-  TROUPE_ASSIGN_OR_RETURN(token.secret, RandomHex(kHashDigits));
+  TROUPE_ASSIGN_OR_RETURN(token.id, RandomHex(kJoinIdBytes));
+  TROUPE_ASSIGN_OR_RETURN(token.secret, RandomHex(kHashBytes));
   return token;
 }
 
@@ -97,9 +84,9 @@ StatusOr<JoinToken> ParseJoinToken(std::string_view text) {
   if (parts.size() > kParts) return refuse("it has too many parts");
   if (parts[1] != kVersionOfFormat) return refuse("it has another version than 1");
   if (!CheckIdentityName("the cluster", parts[2]).ok()) return refuse("its cluster has no name");
-  if (!IsHex(parts[3], kIdDigits)) return refuse("its id is damaged");
-  if (!IsHex(parts[4], kHashDigits)) return refuse("its secret is damaged");
-  if (!IsHex(parts[5], kHashDigits)) return refuse("the hash of its authority is damaged");
+  if (!IsHex(parts[3], kJoinIdBytes)) return refuse("its id is damaged");
+  if (!IsHex(parts[4], kHashBytes)) return refuse("its secret is damaged");
+  if (!IsHex(parts[5], kHashBytes)) return refuse("the hash of its authority is damaged");
   return JoinToken{std::string(parts[2]), std::string(parts[3]), std::string(parts[4]),
                    std::string(parts[5])};
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/check.h"
 #include "base/security/identity.h"
 #include "base/security/openssl.h"
+#include "base/security/random_hex.h"
 
 namespace troupe {
 namespace {
@@ -24,23 +24,6 @@ constexpr char kSeparator = '~';  // no cluster has it in its name
 constexpr size_t kIdBytes = 8;
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kMostFileBytes = 4096;
-
-StatusOr<std::string> RandomHex(size_t bytes) {
-  const openssl::ErrorScope scope;
-  std::vector<unsigned char> random(bytes);
-  if (RAND_bytes(random.data(), static_cast<int>(bytes)) != 1)
-    return Internal("no random bits for a token: {}", openssl::OldestError());
-  std::string text;
-  for (const unsigned char byte : random) text += fmt::format("{:02x}", byte);
-  OPENSSL_cleanse(random.data(), random.size());
-  return text;
-}
-
-bool IsHex(std::string_view text, size_t bytes) {
-  return text.size() == 2 * bytes && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
 
 // Reads the regular file `descriptor`, which only its owner may use.
 StatusOr<std::string> ReadOwnFile(int descriptor, const std::string& path) {

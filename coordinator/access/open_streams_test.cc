@@ -8,7 +8,7 @@ namespace troupe {
 namespace {
 
 OpenStream OpenStreamOf(const std::string& name, int64_t expires) {
-  return {{.identity = {.cluster = "lab", .role = Role::kViewer, .name = name},
+  return {{.identity = Identity{.cluster = "lab", .role = Role::kViewer, .name = name},
            .token_id = "1",
            .expires = expires},
           "/troupe.v1.JobService/WatchJob",

@@ -118,7 +118,7 @@ StatusOr<Caller> TokenTable::Authenticate(std::string_view text, int64_t now) co
   TROUPE_RETURN_IF_ERROR(CheckValidToken(token, now));
   const auto role = ParseRole(token.role());
   if (!role.ok() || !MayHoldToken(*role)) return NoSuchToken();  // a later version's
-  return Caller{.identity = {.cluster = cluster_, .role = *role, .name = token.name()},
+  return Caller{.identity = Identity{.cluster = cluster_, .role = *role, .name = token.name()},
                 .token_id = token.id(),
                 .expires = token.expires()};
 }

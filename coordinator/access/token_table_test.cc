@@ -40,8 +40,9 @@ class TokenTableTest : public testing::Test {
     const Status status = table_.Authenticate(text, now).status();
     EXPECT_EQ(status.code(), StatusCode::kUnauthenticated) << status;
     EXPECT_THAT(ToString(status), HasSubstr("the token of this call is not accepted"));
-    if (text.size() > 64)
+    if (text.size() > 64) {
       EXPECT_THAT(ToString(status), Not(HasSubstr(text.substr(text.size() - 64))));
+    }
     return status;
   }
 
