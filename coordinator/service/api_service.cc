@@ -113,7 +113,7 @@ struct Creation {
   v1::CreateJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;
   std::string creator;
-  v1::PathRoots roots;  // of the job's namespace
+  v1::PathRoots roots;  // those of the job's namespace
 };
 struct Resumption {
   v1::ResumeJobRequest request;

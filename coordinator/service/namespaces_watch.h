@@ -20,7 +20,7 @@ namespace troupe {
 struct NamespacesFile {
   std::string path;
   std::string text;
-  std::shared_ptr<const Namespaces> namespaces;  // of the text
+  std::shared_ptr<const Namespaces> namespaces;  // those of the text
 };
 
 // INVALID_ARGUMENT if the file cannot be read, or as Namespaces::Parse.

@@ -27,7 +27,7 @@ class UserStreams {
  private:
   struct Open {
     std::mutex mutex;
-    std::map<std::string, int> counts;  // of users with streams
+    std::map<std::string, int> counts;  // users with streams
   };
 
   const int most_;

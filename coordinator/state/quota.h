@@ -25,10 +25,10 @@ inline constexpr Duration kSubmissionTime = std::chrono::minutes(1);
 
 // The present use of a namespace and of a user by their jobs.
 struct JobUse {
-  int64_t jobs = 0;         // of the namespace, that have not ended
-  int64_t queued = 0;       // of the namespace, QUEUED
+  int64_t jobs = 0;         // jobs of the namespace that have not ended
+  int64_t queued = 0;       // QUEUED jobs of the namespace
   int64_t submissions = 0;  // in the namespace, within kSubmissionTime
-  int64_t user_jobs = 0;    // of the user, that have not ended
+  int64_t user_jobs = 0;    // jobs of the user that have not ended
 };
 
 // RESOURCE_EXHAUSTED, naming the namespace, the quota and both numbers, if the namespace may not

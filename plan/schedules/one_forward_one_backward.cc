@@ -29,7 +29,7 @@ std::vector<std::vector<Action>> OneForwardOneBackward(const PipelineShape& shap
   return by_rank;
 }
 
-int LiveMicrobatches(const PipelineShape& shape, int rank) {
+int LeastLive(const PipelineShape& shape, int rank) {
   return std::min(shape.microbatches, shape.stages - rank);
 }
 
@@ -38,7 +38,7 @@ int LiveMicrobatches(const PipelineShape& shape, int rank) {
 constinit const ScheduleRecord k1F1BSchedule = {.name = "1F1B",
                                                 .default_chunks_per_stage = 1,
                                                 .has_only_default_chunks = true,
-                                                .least_live_microbatches = LiveMicrobatches,
+                                                .least_live_microbatches = LeastLive,
                                                 .actions = OneForwardOneBackward};
 
 }  // namespace troupe

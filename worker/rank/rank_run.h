@@ -152,7 +152,7 @@ class RankRun {
   const v1::BeginRank begin_;
   const RankSurroundings around_;
   Directives directives_;
-  JobFiles job_files_;  // what the spec names; the worker's own files are around_.files
+  JobFiles job_files_;  // files that the spec names; the worker's own are around_.files
   FolderProof folder_proof_;
   std::string bad_checkpoint_path_;  // set if the checkpoint's contents made restoring fail
   bool load_failed_ = false;
