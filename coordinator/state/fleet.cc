@@ -71,8 +71,10 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
       outcome.retry = true;
       return outcome;
     }
-    // Name, incarnation, host and process are known to everybody who may list the workers.
-    if (same_life && old.hello.life_key() != hello.life_key()) {
+    // Name, incarnation, host and process are known to everybody who may list the workers. A worker
+    // that is known from its leases alone, after a restart of the coordinator, has stated no key yet.
+    const bool has_key = !old.hello.name().empty();
+    if (same_life && has_key && old.hello.life_key() != hello.life_key()) {
       outcome.refused =
           AlreadyExists("worker {} has already connected as incarnation {} with another life_key",
                         hello.name(), old.incarnation);

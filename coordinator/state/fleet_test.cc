@@ -158,6 +158,19 @@ TEST(Fleet, AStreamOfTheSameLifeIsRefusedWithoutItsKey) {
   EXPECT_TRUE(Accept(hello, 3, &fleet).refused.ok());
 }
 
+TEST(Fleet, AfterARestartOfTheCoordinatorTheFirstStreamOfALifeStatesItsKey) {
+  Fleet fleet;
+  Worker& recovered = fleet.workers["a"];  // from its leases
+  recovered.name = "a";
+  recovered.incarnation = 10;
+  recovered.lost = true;
+  v1::Hello hello = HelloOf("a", 10);
+  hello.set_life_key("secret");
+  EXPECT_TRUE(Accept(hello, 1, &fleet).refused.ok());
+  hello.set_life_key("guess");
+  EXPECT_EQ(Accept(hello, 2, &fleet).refused.code(), StatusCode::kAlreadyExists);
+}
+
 TEST(Fleet, AWorkerIsLostWhenItsLeaseEndsAndForgottenMuchLater) {
   Fleet fleet;
   ASSERT_TRUE(Accept(HelloOf("a", 10), 1, &fleet).refused.ok());
