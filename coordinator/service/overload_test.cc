@@ -131,11 +131,11 @@ class OverloadTest : public testing::Test {
     auto engine = Engine::Start(std::move(options));
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
-    jobs_service_ = std::make_unique<JobServiceShell>(*engine_, store_, *pools,
-                                                      [this](const v1::JobSpec&, bool) {
-                                                        checks_.Pass();
-                                                        return OkStatus();
-                                                      });
+    jobs_service_ = std::make_unique<JobServiceShell>(
+        *engine_, store_, *pools, [this](const v1::JobSpec&, const v1::PathRoots&, bool) {
+          checks_.Pass();
+          return OkStatus();
+        });
     plans_service_ = std::make_unique<PlanServiceShell>(*engine_, pools->plans);
     cluster_service_ = std::make_unique<ClusterServiceShell>(*engine_);
     sessions_service_ = std::make_unique<SessionService>(*engine_, most_waiting_messages);
