@@ -15,7 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Identity Caller(Role role) { return {.cluster = "lab", .role = role, .name = "ann"}; }
+Identity IdentityOfRole(Role role) { return {.cluster = "lab", .role = role, .name = "ann"}; }
 
 // The letters of the roles that may call each RPC: viewer, submitter, operator, worker and
 // coordinator, with a star if callers without a certificate may too. This is the table again,
@@ -85,20 +85,23 @@ TEST(Access, EveryRpcOfTheSchemaHasARowAndEveryRowAnRpc) {
 }
 
 TEST(Access, ARefusalNamesTheRpcTheRolesAndTheCaller) {
-  const Status refused = CheckAccess("/troupe.v1.JobService/CancelJob", Caller(Role::kViewer));
+  const Status refused =
+      CheckAccess("/troupe.v1.JobService/CancelJob", IdentityOfRole(Role::kViewer));
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(ToString(refused), AllOf(HasSubstr("/troupe.v1.JobService/CancelJob"),
                                        HasSubstr("requires the role submitter or operator"),
                                        HasSubstr("ann has the role viewer")));
-  EXPECT_TRUE(CheckAccess("/troupe.v1.JobService/CancelJob", Caller(Role::kSubmitter)).ok());
-  EXPECT_TRUE(CheckAccess("/troupe.v1.JobService/CancelJob", Caller(Role::kOperator)).ok());
+  EXPECT_TRUE(
+      CheckAccess("/troupe.v1.JobService/CancelJob", IdentityOfRole(Role::kSubmitter)).ok());
+  EXPECT_TRUE(CheckAccess("/troupe.v1.JobService/CancelJob", IdentityOfRole(Role::kOperator)).ok());
 }
 
 TEST(Access, AnRpcWithoutARowIsRefusedToEverybody) {
   for (const char* rpc : {"", "/", "/troupe.v1.JobService/", "CancelJob",
                           "/troupe.v1.JobService/canceljob", "/troupe.v1.JobService/CancelJob/"}) {
     for (const RoleEntry& entry : kRoles) {
-      EXPECT_EQ(CheckAccess(rpc, Caller(entry.role)).code(), StatusCode::kPermissionDenied) << rpc;
+      EXPECT_EQ(CheckAccess(rpc, IdentityOfRole(entry.role)).code(), StatusCode::kPermissionDenied)
+          << rpc;
     }
   }
 }
@@ -114,12 +117,12 @@ TEST(Access, WithoutACertificateAlmostNothingMayBeCalled) {
 }
 
 TEST(Access, AWorkerOpensASessionUnderItsOwnNameOnly) {
-  EXPECT_TRUE(CheckWorkerNamed(Caller(Role::kWorker), "ann").ok());
-  const Status refused = CheckWorkerNamed(Caller(Role::kWorker), "bob");
+  EXPECT_TRUE(CheckWorkerNamed(IdentityOfRole(Role::kWorker), "ann").ok());
+  const Status refused = CheckWorkerNamed(IdentityOfRole(Role::kWorker), "bob");
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(ToString(refused), AllOf(HasSubstr("spiffe://lab/worker/ann"), HasSubstr("\"bob\"")));
-  EXPECT_FALSE(CheckWorkerNamed(Caller(Role::kWorker), "").ok());
-  EXPECT_FALSE(CheckWorkerNamed(Caller(Role::kOperator), "ann").ok());
+  EXPECT_FALSE(CheckWorkerNamed(IdentityOfRole(Role::kWorker), "").ok());
+  EXPECT_FALSE(CheckWorkerNamed(IdentityOfRole(Role::kOperator), "ann").ok());
 }
 
 TEST(Access, TextThatIsNoCertificateAuthenticatesNobody) {
