@@ -72,7 +72,8 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
       return outcome;
     }
     // Name, incarnation, host and process are known to everybody who may list the workers. A worker
-    // that is known from its leases alone, after a restart of the coordinator, has stated no key yet.
+    // that is known from its leases alone, after a restart of the coordinator, has stated no key
+    // yet.
     const bool has_key = !old.hello.name().empty();
     if (same_life && has_key && old.hello.life_key() != hello.life_key()) {
       outcome.refused =
