@@ -61,9 +61,9 @@ class ClientTest : public ::testing::Test {
     return output;
   }
 
-  // Returns the status of `troupe NAME ARGUMENTS`; `output` gets what it prints.
+  // Returns the status of `troupe NAME ARGUMENTS`; `output` and `errors` get what it prints.
   static Status RunCommand(const std::string& name, const std::vector<std::string>& arguments,
-                           std::string* output = nullptr) {
+                           std::string* output = nullptr, std::string* errors = nullptr) {
     for (const auto& list : {JobCommands(), TokensCommands(), CertsCommands()}) {
       for (const Command& command : list) {
         if (command.name != name) continue;
@@ -73,8 +73,9 @@ class ClientTest : public ::testing::Test {
         testing::internal::CaptureStderr();
         const auto code = command.run(*line);
         const std::string printed = testing::internal::GetCapturedStdout();
-        testing::internal::GetCapturedStderr();
+        const std::string reported = testing::internal::GetCapturedStderr();
         if (output != nullptr) *output = printed;
+        if (errors != nullptr) *errors = reported;
         return code.status();
       }
     }
@@ -149,9 +150,10 @@ TEST_F(ClientTest, ACommandWarnsOfACoordinatorThatRunsInsecure) {
     const auto server = Server::Start(options);
     ASSERT_TRUE(server.ok()) << ToString(server.status());
     for (const char* command : {"list", "workers"}) {
-      testing::internal::CaptureStderr();
-      EXPECT_TRUE(RunCommand(command, {"--coordinator", (*server)->address()}).ok()) << command;
-      const std::string shown = testing::internal::GetCapturedStderr();
+      std::string shown;
+      const Status done =
+          RunCommand(command, {"--coordinator", (*server)->address()}, nullptr, &shown);
+      EXPECT_TRUE(done.ok()) << command << ": " << done;
       const std::string warning = fmt::format(
           "warning: the coordinator at {} runs with --insecure: whoever reaches it has "
           "every role\n",

@@ -202,8 +202,8 @@ Status EnrollmentService::RenewWorker(const grpc::CallbackServerContext& context
     return Unavailable("--authority is now of the cluster {}, and the caller is {}",
                        authority.cluster, ToUri(old.identity));
   }
-  // A revocation that is on its way refuses both certificates: the new one begins no later than the
-  // old one, or kMostClockSkew ago.
+  // A revocation that is made meanwhile refuses both certificates: the new one begins no later than
+  // the old one, or kMostClockSkew ago.
   TROUPE_ASSIGN_OR_RETURN(
       *response->mutable_certificate(),
       Sign(authority, old.identity.name, request.certificate_request(), old.not_before));

@@ -43,6 +43,40 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   return OkStatus();
 }
 
+// Checks a Hello with the name of a known worker. ALREADY_EXISTS where a later one may succeed.
+Status CheckTakesOver(const v1::Hello& hello, const Worker& old) {
+  const bool same_process = old.hello.host() == hello.host() && old.hello.pid() == hello.pid();
+  const bool same_life = hello.incarnation() == old.incarnation;
+  if (old.session != 0 && same_life && !same_process) {
+    return AlreadyExists(
+        "worker {} is connected as incarnation {} from process {} on host {}, not process {} on "
+        "host {}",
+        hello.name(), old.incarnation, old.hello.pid(), old.hello.host(), hello.pid(),
+        hello.host());
+  }
+  // Name, incarnation, host and process are known to everybody who may list the workers. A worker
+  // that is known from its leases alone, after a restart of the coordinator, has stated no key yet.
+  const bool has_key = !old.hello.name().empty();
+  if (same_life && has_key && old.hello.life_key() != hello.life_key()) {
+    return AlreadyExists("worker {} has already connected as incarnation {} with another life_key",
+                         hello.name(), old.incarnation);
+  }
+  if (hello.incarnation() < old.incarnation) {
+    return FailedPrecondition(
+        "worker {}: incarnation {} is older than {}, which has taken over "
+        "the name",
+        hello.name(), hello.incarnation(), old.incarnation);
+  }
+  // The old life may be alive if its stream is open or the new one is on another host, which cannot
+  // vouch for its end; then the lease must expire first.
+  const bool may_live = old.session != 0 || old.hello.host() != hello.host();
+  if (!same_life && may_live && !old.lost) {
+    return AlreadyExists("worker {} is still alive as incarnation {} on host {}", hello.name(),
+                         old.incarnation, old.hello.host());
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t leader_epoch,
@@ -60,46 +94,12 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   const auto known = fleet->workers.find(hello.name());
   if (known != fleet->workers.end()) {
     const Worker& old = known->second;
-    const bool same_process = old.hello.host() == hello.host() && old.hello.pid() == hello.pid();
-    const bool same_life = hello.incarnation() == old.incarnation;
-    if (old.session != 0 && same_life && !same_process) {
-      outcome.refused = AlreadyExists(
-          "worker {} is connected as incarnation {} from process {} on host {}, not process {} on "
-          "host {}",
-          hello.name(), old.incarnation, old.hello.pid(), old.hello.host(), hello.pid(),
-          hello.host());
-      outcome.retry = true;
+    outcome.refused = CheckTakesOver(hello, old);
+    if (!outcome.refused.ok()) {
+      outcome.retry = outcome.refused.code() == StatusCode::kAlreadyExists;
       return outcome;
     }
-    // Name, incarnation, host and process are known to everybody who may list the workers. A worker
-    // that is known from its leases alone, after a restart of the coordinator, has stated no key
-    // yet.
-    const bool has_key = !old.hello.name().empty();
-    if (same_life && has_key && old.hello.life_key() != hello.life_key()) {
-      outcome.refused =
-          AlreadyExists("worker {} has already connected as incarnation {} with another life_key",
-                        hello.name(), old.incarnation);
-      outcome.retry = true;
-      return outcome;
-    }
-    if (hello.incarnation() < old.incarnation) {
-      outcome.refused = FailedPrecondition(
-          "worker {}: incarnation {} is older than {}, which has taken over the name", hello.name(),
-          hello.incarnation(), old.incarnation);
-      return outcome;
-    }
-    if (hello.incarnation() > old.incarnation) {
-      // The old life may be alive if its stream is open or the new one is on another host, which
-      // cannot vouch for its end; then the lease must expire first.
-      const bool may_live = old.session != 0 || old.hello.host() != hello.host();
-      if (may_live && !old.lost) {
-        outcome.refused = AlreadyExists("worker {} is still alive as incarnation {} on host {}",
-                                        hello.name(), old.incarnation, old.hello.host());
-        outcome.retry = true;
-        return outcome;
-      }
-      outcome.new_life = true;
-    }
+    outcome.new_life = hello.incarnation() > old.incarnation;
     outcome.replaced_session = old.session;
     fleet->sessions.erase(old.session);
   }
