@@ -16,6 +16,9 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
   return values.empty() ? std::string() : Text(values.front());
 }
 
+// Bytes of the name of an RPC that a refusal is recorded with: no RPC has a longer one.
+constexpr size_t kMostRecordedBytesOfRpc = 100;
+
 }  // namespace
 
 bool HasTls(const grpc::AuthContext& peer) {
@@ -25,6 +28,10 @@ bool HasTls(const grpc::AuthContext& peer) {
 
 std::string CertificateOf(const grpc::AuthContext& peer) {
   return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+}
+
+std::string ClaimedName(const grpc::AuthContext& peer) {
+  return Property(peer, GRPC_PEER_URI_PROPERTY_NAME);
 }
 
 StatusOr<Caller> AuthenticateCall(
@@ -47,12 +54,14 @@ grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
                                       grpc::AuthContext* context, OutputMetadata*,
                                       OutputMetadata*) {
   const auto path = auth_metadata.find(":path");
-  const std::string rpc = path == auth_metadata.end() ? std::string() : Text(path->second);
+  // No RPC has so long a name, and refusals are recorded with theirs.
+  const std::string rpc = path == auth_metadata.end()
+                              ? std::string()
+                              : Text(path->second.substr(0, kMostRecordedBytesOfRpc));
   const auto caller = AuthenticateCall(access_, *context, auth_metadata);
   const Status access = caller.ok() ? CheckCall(rpc, *caller) : caller.status();
   if (access.ok()) return grpc::Status::OK;
-  const std::string name =
-      caller.ok() ? AuditNameOf(*caller) : Property(*context, GRPC_PEER_URI_PROPERTY_NAME);
+  const std::string name = caller.ok() ? AuditNameOf(*caller) : ClaimedName(*context);
   audit_.AppendRefusal(name, rpc, std::string(Message(access)));
   return {static_cast<grpc::StatusCode>(access.code()), std::string(Message(access))};
 }

@@ -30,6 +30,10 @@ bool HasTls(const grpc::AuthContext& peer);
 // Returns the PEM of the certificate with which the peer made its connection; empty without one.
 std::string CertificateOf(const grpc::AuthContext& peer);
 
+// Returns the first URI of that certificate, under which the refusal of a peer that is not
+// authenticated is recorded; empty without one.
+std::string ClaimedName(const grpc::AuthContext& peer);
+
 // Returns the caller of a call that the peer makes with this metadata, on a connection with TLS.
 StatusOr<Caller> AuthenticateCall(
     const AccessControl& access, const grpc::AuthContext& peer,

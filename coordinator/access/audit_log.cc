@@ -101,11 +101,17 @@ Status AuditLog::Append(AuditRecord record) {
   return AppendLocked(std::move(record));
 }
 
-void AuditLog::AppendRefusal(std::string identity, std::string rpc, std::string reason) {
-  const std::lock_guard lock(mutex_);
+bool AuditLog::AdmitRefusalLocked(std::string_view identity) {
+  if (!identity.starts_with("spiffe://") && !identity.starts_with("token:"))
+    return strangers_.Admit(clock_.Now());
   const int64_t second = WallSeconds(clock_);
   if (second != std::exchange(refusal_second_, second)) refusals_ = 0;
-  if (++refusals_ > kMostRefusalsPerSecond) {
+  return ++refusals_ <= kMostRefusalsPerSecond;
+}
+
+void AuditLog::AppendRefusal(std::string identity, std::string rpc, std::string reason) {
+  const std::lock_guard lock(mutex_);
+  if (!AdmitRefusalLocked(identity)) {
     ++unrecorded_refusals_;
     return;
   }

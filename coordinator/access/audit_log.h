@@ -17,15 +17,18 @@
 #include "base/clock.h"
 #include "base/serial_executor.h"
 #include "base/status.h"
+#include "coordinator/access/failure_limit.h"
 
 namespace troupe {
 
 // Thread-safe.
 class AuditLog {
  public:
-  // Refusals that are recorded in a second. Further ones are counted only, so that a caller who is
-  // refused all the time cannot fill the disk.
+  // Refusals of known identities that are recorded in a second, and refusals of others in a minute.
+  // Further ones are counted only, so that a caller who is refused all the time cannot fill the
+  // disk, and a stranger cannot hide the refusals of a user.
   static constexpr int64_t kMostRefusalsPerSecond = 100;
+  static constexpr size_t kMostRefusalsOfStrangersPerMinute = 60;
 
   // Continues the log in `path`, or creates it, readable by its owner only. An incomplete last line
   // is cut, with a record of that. DATA_LOSS if the last complete line is damaged. `clock` outlives
@@ -36,7 +39,9 @@ class AuditLog {
   // Appends `record` with the time of the clock. On an error the log is as before.
   Status Append(AuditRecord record);
 
-  // Appends a refusal, unless there were too many. A failure is reported in the log of the process.
+  // Appends a refusal, unless there were too many. `identity` is that of a user or worker
+  // (AuditNameOf), or anything else for a stranger. A failure is reported in the log of the
+  // process.
   void AppendRefusal(std::string identity, std::string rpc, std::string reason);
 
  private:
@@ -44,6 +49,8 @@ class AuditLog {
   Status Recover();
   StatusOr<int64_t> EndOfLines(int64_t size, std::string* tail) const;
   Status AppendLocked(AuditRecord record);
+  // Whether a refusal of this identity is recorded; counts it.
+  bool AdmitRefusalLocked(std::string_view identity);
 
   const std::string path_;
   const int descriptor_;
@@ -53,6 +60,7 @@ class AuditLog {
   int64_t size_ = 0;            // bytes of whole lines in the file
   int64_t refusal_second_ = 0;  // the second of the wall clock that `refusals_` is about
   int64_t refusals_ = 0;
+  FailureLimit strangers_{kMostRefusalsOfStrangersPerMinute, std::chrono::minutes(1)};
   int64_t unrecorded_refusals_ = 0;
   SerialExecutor syncs_{1};
 };

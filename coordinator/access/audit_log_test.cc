@@ -171,5 +171,16 @@ TEST_F(AuditLogTest, ACallerWhoIsRefusedAllTheTimeCannotFillTheDisk) {
   EXPECT_EQ(records[101].at("reason"), "no");
 }
 
+TEST_F(AuditLogTest, AStrangerCannotHideTheRefusalsOfAUser) {
+  const auto log = Open();
+  for (int i = 0; i < 1000; ++i) log->AppendRefusal("anonymous", "/a/b", "no");
+  EXPECT_EQ(Records().size(), AuditLog::kMostRefusalsOfStrangersPerMinute);
+  log->AppendRefusal("spiffe://lab/viewer/eve", "/a/b", "no");
+  log->AppendRefusal("token:1 ann", "/a/b", "no");
+  const auto records = Records();
+  ASSERT_EQ(records.size(), AuditLog::kMostRefusalsOfStrangersPerMinute + 2);
+  EXPECT_EQ(records.back().at("identity"), "token:1 ann");
+}
+
 }  // namespace
 }  // namespace troupe

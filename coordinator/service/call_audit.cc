@@ -17,8 +17,10 @@ StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
 
 std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context) {
   const auto caller = CallerOf(audit, context);
-  return caller.ok() && caller->has_value() && (*caller)->identity ? AuditNameOf(**caller)
-                                                                   : context.peer();
+  if (caller.ok() && caller->has_value() && (*caller)->identity) return AuditNameOf(**caller);
+  // One whose access has ended since its call began is known by its certificate.
+  std::string claimed = caller.ok() ? "" : ClaimedName(*context.auth_context());
+  return claimed.empty() ? context.peer() : claimed;
 }
 
 Status RecordChange(const CallAudit* audit, const grpc::CallbackServerContext& context,

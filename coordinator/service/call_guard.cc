@@ -66,7 +66,8 @@ Status CallGuard::CheckRebuild(const GuardedCall& call,
 StatusOr<JobFilter> CallGuard::SeenBy(const GuardedCall& call) const {
   TROUPE_RETURN_IF_ERROR(Recorded(call, call.access));
   auto namespaces = this->namespaces();
-  if (namespaces == nullptr || !call.identity) return JobFilter();
+  if (namespaces == nullptr || !call.identity || call.identity->role == Role::kOperator)
+    return JobFilter();
   return JobFilter([namespaces = std::move(namespaces), identity = *call.identity](
                        const std::string& id) { return namespaces->Sees(identity, id); });
 }
