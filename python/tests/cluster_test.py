@@ -206,20 +206,22 @@ class SecureClusterTest(unittest.TestCase):
                           self.home / "c", "--detection-seconds", 10, "--tls-dir",
                           self.issue("coordinator", "main"))
 
-    def start_cluster(self, environment=None):
-        """Returns the address and the process of a coordinator; it has one worker."""
+    def start_cluster(self, failpoints=""):
+        """Returns the address and the process of a coordinator; it has one worker, whose ranks
+        have these failpoints."""
         with contextlib.closing(socket.socket()) as unused:
             unused.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{unused.getsockname()[1]}"
         coordinator = self.start_coordinator(address)
         self.start(BIN / "troupe-worker", "--coordinator", address, "--name", "w0", "--devices",
                    "cpu:1", "--data-dir", self.home / "w", "--host", "127.0.0.1", "--tls-dir",
-                   self.issue("worker", "w0"), environment=environment)
+                   self.issue("worker", "w0"), *(["--allow-failpoints"] if failpoints else []),
+                   environment={"TROUPE_FAILPOINTS": failpoints} if failpoints else None)
         return address, coordinator
 
     def test_a_watch_and_a_submission_go_on_when_the_coordinator_is_killed(self):
         # Each step takes at least 20 ms, so that the job outlasts the restart.
-        address, coordinator = self.start_cluster({"TROUPE_FAILPOINTS": "step.begin=delay:20"})
+        address, coordinator = self.start_cluster("step.begin=delay:20")
         job = {**job_of("killed", steps=100), "checkpoint": {"folder": str(self.home / "k")}}
         next_job = {**job_of("next", steps=2), "checkpoint": {"folder": str(self.home / "n")}}
         with troupe.Client(address, self.issue("submitter", "ann"), timeout=60) as client:
