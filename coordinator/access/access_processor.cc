@@ -54,7 +54,7 @@ grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
                                       grpc::AuthContext* context, OutputMetadata*,
                                       OutputMetadata*) {
   const auto path = auth_metadata.find(":path");
-  // No RPC has so long a name, and refusals are recorded with theirs.
+  // A refusal is recorded with the name, which a stranger may make as long as a message.
   const std::string rpc = path == auth_metadata.end()
                               ? std::string()
                               : Text(path->second.substr(0, kMostRecordedBytesOfRpc));
