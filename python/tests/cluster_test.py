@@ -122,7 +122,7 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual([each.field for each in caught.exception.violations], ["name"])
 
     def test_a_watch_goes_on_when_the_coordinator_is_killed(self):
-        name = self.client.submit(job_of("killed", steps=400))
+        name = self.client.submit(job_of("killed", steps=1500))
         updates, killed = [], None
         with self.assertLogs("troupe", "INFO") as logged:
             for update in self.client.watch(name):
@@ -136,7 +136,7 @@ class ClusterTest(unittest.TestCase):
         seen = [(update.group_epoch, update.step) for update in updates
                 if isinstance(update, troupe.StepEvent)]
         self.assertEqual(len(seen), len(set(seen)), "an update came twice")
-        self.assertEqual({step for _, step in seen}, set(range(1, 401)))
+        self.assertEqual({step for _, step in seen}, set(range(1, 1501)))
         events = [update for update in updates if isinstance(update, troupe.JobEvent)]
         self.assertEqual(len(events), len(set(events)), "an event came twice")
 
