@@ -121,16 +121,16 @@ void Metrics::RemoveSeries(const std::string& label, const std::string& value) {
   const std::lock_guard lock(families_->mutex);
   for (const auto& [name, family] : families_->counters) {
     RemoveSeriesOf(*family, label, value,
-                   [&](const LabelValues& labels) { return &family->Add(labels); });
+                   [&family = *family](const LabelValues& labels) { return &family.Add(labels); });
   }
   for (const auto& [name, family] : families_->gauges) {
     RemoveSeriesOf(*family, label, value,
-                   [&](const LabelValues& labels) { return &family->Add(labels); });
+                   [&family = *family](const LabelValues& labels) { return &family.Add(labels); });
   }
   for (const auto& [name, histogram] : families_->histograms) {
-    RemoveSeriesOf(*histogram.family, label, value, [&](const LabelValues& labels) {
-      return &histogram.family->Add(labels, histogram.bounds);
-    });
+    RemoveSeriesOf(*histogram.family, label, value,
+                   [&family = *histogram.family, &bounds = histogram.bounds](
+                       const LabelValues& labels) { return &family.Add(labels, bounds); });
   }
 }
 

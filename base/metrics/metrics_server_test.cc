@@ -19,7 +19,6 @@
 namespace troupe {
 namespace {
 
-using std::chrono_literals::operator""s;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -30,7 +29,8 @@ class MetricsServerTest : public testing::Test {
 
   // Serves a process of the cluster lab, with its certificates if `has_tls`.
   void Start(const std::string& listen, bool has_tls) {
-    MetricsServerOptions options{.listen = listen, .health_age = [] { return 1.5s; }};
+    MetricsServerOptions options{.listen = listen,
+                                 .health_age = [] { return std::chrono::milliseconds(1500); }};
     if (has_tls) {
       WriteTlsDirectory(directory_.path(), authority_.pem(), authority_.Issue(Role::kWorker, "w"));
       options.tls = *CheckTlsDirectory(directory_.path(), now_);
