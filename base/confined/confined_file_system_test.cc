@@ -95,7 +95,7 @@ const std::vector<Operation> kOperations = {
 // outside/ has the file `x` and the directory `d`.
 class ConfinedFileSystemTest : public ::testing::Test {
  protected:
-  ConfinedFileSystemTest() : root_(folder_.Child("root")), outside_(folder_.Child("outside")) {
+  ConfinedFileSystemTest() : root_(folder_.Child("fence")), outside_(folder_.Child("outside")) {
     for (const std::string& path : {root_, root_ + "/sub", outside_, outside_ + "/d"})
       EXPECT_TRUE(posix_.MakeDirectory(path).ok());
     Write(root_ + "/inside", "mine");
@@ -144,7 +144,7 @@ TEST_F(ConfinedFileSystemTest, EveryOperationRefusesEveryEscape) {
   const std::vector<std::string> escapes = {
       root_ + "/../outside/x",            // `..`
       root_ + "/sub/../../outside/x",     // `..` in the middle
-      root_ + "/../root/../outside/x",    // out, in, and out again
+      root_ + "/../fence/../outside/x",   // out, in, and out again
       outside_ + "/x",                    // absolute, elsewhere
       root_ + "side/x",                   // the root's path is a prefix of the text only
       "relative/path",                    // below the current directory
@@ -273,12 +273,12 @@ TEST_F(ConfinedFileSystemTest, ALoopOfLinksEnds) {
 }
 
 TEST_F(ConfinedFileSystemTest, TheRootItselfMayBeALink) {
-  Link("root", folder_.Child("alias"));
+  Link("fence", folder_.Child("alias"));
   Link(root_ + "/sub", root_ + "/by-its-path");
   Link(folder_.Child("alias/sub"), root_ + "/by-the-link");
   ConfinedFileSystem files(folder_.Child("alias/"));
   for (const std::string path :
-       {"alias/sub/x", "alias/by-its-path/x", "alias/by-the-link/x", "root/sub/x"})
+       {"alias/sub/x", "alias/by-its-path/x", "alias/by-the-link/x", "fence/sub/x"})
     EXPECT_TRUE(files.Open(folder_.Child(path), SymbolicLinks::kRefuse).ok()) << path;
   EXPECT_EQ(files.Open(folder_.Child("alias/../outside/x"), SymbolicLinks::kFollow).status().code(),
             StatusCode::kPermissionDenied);
