@@ -9,6 +9,7 @@
 #include "base/security/certificate.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/issued_certificate.h"
 #include "cli/json_text.h"
 
 namespace troupe {
@@ -72,16 +73,7 @@ StatusOr<ExitCode> IssueCertificate(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(
       const CertificateFacts facts,
       IssueTlsDirectory(line.positional()[0], request, output, std::time(nullptr)));
-  if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"identity", ToUri(facts.identity)},
-                             {"serial", facts.serial},
-                             {"not_before", facts.not_before},
-                             {"not_after", facts.not_after},
-                             {"directory", output}}));
-  } else {
-    fmt::print("{} in {}, valid until {}\n", ToUri(facts.identity), output,
-               UtcText(facts.not_after));
-  }
+  PrintIssued(line, facts, output);
   return ExitCode::kDone;
 }
 

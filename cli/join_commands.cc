@@ -13,6 +13,7 @@
 #include "base/security/signing_request.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/issued_certificate.h"
 #include "cli/json_text.h"
 
 namespace troupe {
@@ -152,16 +153,7 @@ StatusOr<ExitCode> Join(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(*line.Get(kJoinTokenFileFlag)));
   TROUPE_ASSIGN_OR_RETURN(const CertificateFacts facts,
                           JoinCluster(address, token, line.Get(kOwnNameFlag).value_or(""), output));
-  if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"identity", ToUri(facts.identity)},
-                             {"serial", facts.serial},
-                             {"not_before", facts.not_before},
-                             {"not_after", facts.not_after},
-                             {"directory", output}}));
-  } else {
-    fmt::print("{} in {}, valid until {}\n", ToUri(facts.identity), output,
-               UtcText(facts.not_after));
-  }
+  PrintIssued(line, facts, output);
   return ExitCode::kDone;
 }
 
