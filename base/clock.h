@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace troupe {
 
@@ -29,6 +30,9 @@ class SystemClock final : public Clock {
 
 // Seconds since the Unix epoch.
 inline int64_t WallSeconds(const Clock& clock) { return clock.WallNanoseconds() / 1'000'000'000; }
+
+// Returns a text such as "2031-05-04T12:00:00Z" (RFC 3339, to the second).
+std::string UtcText(int64_t unix_seconds);
 
 inline double ToSeconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();

@@ -10,7 +10,8 @@ constexpr char kUrl[] = "troupe/failure-cause";
 }  // namespace
 
 Status WithCause(Status status, std::string_view cause) {
-  if (!status.ok()) status.SetPayload(kUrl, absl::Cord({cause.data(), cause.size()}));
+  if (!status.ok() && !cause.empty())
+    status.SetPayload(kUrl, absl::Cord({cause.data(), cause.size()}));
   return status;
 }
 

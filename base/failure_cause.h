@@ -33,6 +33,8 @@ inline constexpr std::string_view kTicketExpired = "TICKET_EXPIRED";
 inline constexpr std::string_view kStorage = "STORAGE";
 // A path of the job leaves the root beneath which its namespace may open files.
 inline constexpr std::string_view kPathOutsideRoot = "PATH_OUTSIDE_ROOT";
+// The host's /dev/shm has no room for the rank's communication with other ranks.
+inline constexpr std::string_view kSharedMemory = "SHARED_MEMORY";
 
 // The rank reported a failure without a cause.
 inline constexpr std::string_view kRankFailed = "RANK_FAILED";
@@ -56,7 +58,7 @@ inline constexpr std::string_view kCheckpointFailed = "CHECKPOINT_FAILED";
 inline constexpr std::string_view kFinalCheckpointUnwritable = "FINAL_CHECKPOINT_UNWRITABLE";
 // A rank found the checkpoint damaged from which it was to restore.
 inline constexpr std::string_view kBadCheckpoint = "BAD_CHECKPOINT";
-// A rank found the image damaged from which it was to restore.
+// A rank found the image damaged from which it was to restore, or its worker did not come back.
 inline constexpr std::string_view kBadImage = "BAD_IMAGE";
 // Every checkpoint of the job is quarantined.
 inline constexpr std::string_view kNoRestorableCheckpoint = "NO_RESTORABLE_CHECKPOINT";

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/program/program.h"
+
 namespace troupe {
 namespace {
 
@@ -290,7 +292,7 @@ std::optional<int> FlagParser::ParseMain(int argc, char** argv,
   }
   if (status.ok() && check) status = check();
   if (status.ok()) return std::nullopt;
-  fmt::print(stderr, "{}: {}\n", program_.name, Message(status));
+  PrintMessage("{}: {}\n", program_.name, Message(status));
   return kUsageError;
 }
 

@@ -12,8 +12,12 @@ namespace worker_state {
 
 // The worker is connected.
 inline constexpr std::string_view kReady = "READY";
+// The worker is connected, but nothing more is placed on it.
+inline constexpr std::string_view kDraining = "DRAINING";
 // The worker is known, but its connection is lost.
 inline constexpr std::string_view kLost = "LOST";
+
+constexpr bool IsConnected(std::string_view state) { return state == kReady || state == kDraining; }
 
 }  // namespace worker_state
 }  // namespace troupe

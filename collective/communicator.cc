@@ -60,6 +60,7 @@ Communicator::Communicator(collective_internal::Engine* engine,
 Communicator::~Communicator() = default;
 
 const std::string& Communicator::axis() const { return group_->axis; }
+Scope Communicator::scope() const { return group_->scope; }
 Purpose Communicator::purpose() const { return group_->purpose; }
 const std::string& Communicator::name() const { return group_->name; }
 std::span<const int> Communicator::global_ranks() const { return group_->global_ranks; }

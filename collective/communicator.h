@@ -44,6 +44,7 @@
 #include "base/status.h"
 #include "collective/algorithm/operation.h"
 #include "collective/reduction.h"
+#include "collective/scope.h"
 
 namespace troupe {
 
@@ -99,6 +100,7 @@ class Communicator {
   int rank() const { return rank_; }  // the caller's rank in the group
   int size() const { return size_; }
   const std::string& axis() const;  // "tensor", "pipe", …
+  Scope scope() const;
   Purpose purpose() const;          // the default one of its operations
   const std::string& name() const;  // unique in the network, such as "tensor/0" or "pipe/0>1"
   std::span<const int> global_ranks() const;  // in group order

@@ -6,14 +6,16 @@
 #include <string>
 
 #include "collective/algorithm/operation.h"
+#include "collective/scope.h"
 
 namespace troupe {
 
-// Totals of one (operation, axis, purpose). Bytes are counted as in CollectiveStatistics. The bus
-// bandwidth is bus_bytes / seconds.
+// Totals of one (operation, axis, scope, purpose). Bytes are counted as in CollectiveStatistics.
+// The bus bandwidth is bus_bytes / seconds.
 struct DeviceCollectiveStatistics {
   CollectiveOperation operation = CollectiveOperation::kAllReduce;
   std::string axis;
+  Scope scope = Scope::kUnknown;
   Purpose purpose = Purpose::kTensor;
   uint64_t count = 0;  // completed operations
   uint64_t bytes = 0;

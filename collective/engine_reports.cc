@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collective/device_statistics.h"
 #include "collective/engine.h"
 
 namespace troupe::collective_internal {
@@ -34,14 +35,16 @@ void Engine::AddStatistics(const Group& group,
       auto entry = std::find_if(
           statistics->begin(), statistics->end(), [&](const CollectiveStatistics& candidate) {
             return candidate.operation == operation && candidate.purpose == purpose &&
-                   candidate.axis == group.axis;
+                   candidate.axis == group.axis && candidate.scope == group.scope;
           });
       if (entry == statistics->end()) {
-        statistics->push_back({.operation = operation, .axis = group.axis, .purpose = purpose});
+        statistics->push_back(
+            {.operation = operation, .axis = group.axis, .scope = group.scope, .purpose = purpose});
         entry = std::prev(statistics->end());
       }
       entry->count += totals.count;
       entry->bytes += totals.bytes;
+      entry->bus_bytes += BusBytes(operation, static_cast<double>(totals.bytes), group.size());
       entry->seconds += static_cast<double>(totals.nanoseconds) * 1e-9;
       for (size_t i = 0; i < totals.duration_counts.size(); ++i) {
         entry->duration_counts[i] += totals.duration_counts[i];

@@ -13,6 +13,7 @@
 #include "collective/algorithm/choice.h"
 #include "collective/algorithm/operation.h"
 #include "collective/digest.h"
+#include "collective/scope.h"
 #include "collective/statistics.h"
 #include "collective/tag_seals.h"
 
@@ -44,6 +45,7 @@ struct Group {
   const std::vector<int> global_ranks;
   const int rank;  // own rank in the group
 
+  Scope scope = Scope::kUnknown;
   const TagSeals* seals = nullptr;  // those of the network
   uint32_t tag_prefix = 0;          // unique among the groups of a rank; never 0
   uint64_t next_sequence = 0;

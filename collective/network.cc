@@ -53,6 +53,9 @@ StatusOr<std::unique_ptr<CollectiveNetwork>> CollectiveNetwork::Make(
     return InvalidArgument("ranks_on_host is {} and cores_on_host {}, both must be at least 1",
                            options.ranks_on_host, options.cores_on_host);
   }
+  if (!options.islands.empty() && options.islands.size() != static_cast<size_t>(options.ranks)) {
+    return InvalidArgument("{} islands for {} ranks", options.islands.size(), options.ranks);
+  }
   if (options.recorded_operations < 1) {
     return InvalidArgument("recorded_operations is {}, must be at least 1",
                            options.recorded_operations);
@@ -93,6 +96,7 @@ StatusOr<Communicator*> CollectiveNetwork::MakeCommunicator(const std::string& a
 
   auto group = std::make_unique<collective_internal::Group>(
       axis, name, purpose, global_ranks, static_cast<int>(own - global_ranks.begin()));
+  group->scope = ScopeOf(options_.islands, global_ranks);
   group->seals = &seals_;
   group->tag_prefix = TagPrefix(*group);
   for (const auto& [prefix, other] : tag_prefixes_) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -22,6 +23,8 @@ struct NetworkOptions {
   int cores_on_host = 1;
   // The number of operations that the flight recorder keeps.
   int recorded_operations = 1024;
+  // Number of the island of each rank; empty: not known.
+  std::vector<int> islands;
 };
 
 }  // namespace troupe

@@ -428,12 +428,39 @@ TEST(NetworkTest, StatisticsAddUpByOperationAxisAndPurpose) {
   EXPECT_EQ(statistics[0].purpose, Purpose::kGradient);
   EXPECT_EQ(statistics[0].count, 2u);
   EXPECT_EQ(statistics[0].bytes, 48u);
+  EXPECT_EQ(statistics[0].scope, Scope::kUnknown);
   EXPECT_GT(statistics[0].seconds, 0);
   EXPECT_EQ(std::accumulate(statistics[0].duration_counts.begin(),
                             statistics[0].duration_counts.end(), 0u),
             2u);
   EXPECT_EQ(statistics[1].purpose, Purpose::kControl);
   EXPECT_EQ(statistics[1].bytes, 8u);
+}
+
+TEST(NetworkTest, StatisticsDistinguishGroupsWithinAnIslandFromThoseAcrossIslands) {
+  NetworkOptions options;
+  options.islands = {7, 7, 9};
+  LoopbackCluster cluster(3, options);
+  std::vector<std::vector<Communicator*>> groups(3);
+  for (const auto& [name, ranks] :
+       {std::pair("near", std::vector<int>{0, 1}), std::pair("far", std::vector<int>{0, 1, 2})}) {
+    for (const int rank : ranks) {
+      groups[static_cast<size_t>(rank)].push_back(
+          *cluster.network(rank).MakeCommunicator("data", Purpose::kGradient, ranks, name));
+    }
+  }
+  cluster.Run([&](int rank) {
+    ASSERT_TRUE(cluster.network(rank).Connect(cluster.addresses(), std::chrono::seconds(10)).ok());
+    float data[8] = {};
+    for (Communicator* group : groups[static_cast<size_t>(rank)])
+      ASSERT_TRUE(group->AllReduce(data, 8, SumFloat32()).ok());
+  });
+  const std::vector<CollectiveStatistics> statistics = cluster.network(0).Statistics();
+  ASSERT_EQ(statistics.size(), 2u);
+  EXPECT_EQ(statistics[0].scope, Scope::kIsland);
+  EXPECT_EQ(statistics[0].bus_bytes, 32.0);  // 2·(n-1)/n of 32 bytes
+  EXPECT_EQ(statistics[1].scope, Scope::kAcross);
+  EXPECT_DOUBLE_EQ(statistics[1].bus_bytes, 32.0 * 4 / 3);
 }
 
 // Connects two networks of one fabric with different options; returns the statuses of Connect.

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "collective/algorithm/operation.h"
+#include "collective/scope.h"
 
 namespace troupe {
 
@@ -16,16 +17,18 @@ namespace troupe {
 inline constexpr std::array<double, 12> kCollectiveDurationBounds = {
     1e-6, 5e-6, 2e-5, 1e-4, 5e-4, 2e-3, 1e-2, 5e-2, 0.25, 1.0, 5.0, 30.0};
 
-// Totals of one (operation, axis, purpose) since the network was created. `bytes` is the size of
-// the operation's largest buffer on this rank (all_reduce: the data; all_gather: the output), not
-// the bytes sent; a reduction with its own wire format counts packed elements.
+// Totals of one (operation, axis, scope, purpose) since the network was created. `bytes` is the
+// size of the operation's largest buffer on this rank (all_reduce: the data; all_gather: the
+// output), not the bytes sent; a reduction with its own wire format counts packed elements.
 struct CollectiveStatistics {
   CollectiveOperation operation = CollectiveOperation::kAllReduce;
   std::string axis;
+  Scope scope = Scope::kUnknown;
   Purpose purpose = Purpose::kTensor;
   uint64_t count = 0;
   uint64_t bytes = 0;
-  double seconds = 0;  // from issue to completion, summed
+  double bus_bytes = 0;  // by BusBytes of collective/device_statistics.h
+  double seconds = 0;    // from issue to completion, summed
   std::array<uint64_t, kCollectiveDurationBounds.size() + 1> duration_counts{};
 };
 

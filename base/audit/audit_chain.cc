@@ -71,6 +71,8 @@ StatusOr<ParsedLine> ParseAuditLine(std::string_view line) {
   } catch (const std::exception& error) {
     return DataLoss("the line is no record: {}", error.what());
   }
+  if (parsed.head.sequence < 1)
+    return DataLoss("the record has the sequence number {}", parsed.head.sequence);
   return parsed;
 }
 
@@ -100,6 +102,11 @@ std::string AuditLine(const AuditRecord& record, AuditHead* head) {
 StatusOr<AuditHead> CheckAuditLine(std::string_view line) {
   TROUPE_ASSIGN_OR_RETURN(ParsedLine parsed, ParseAuditLine(line));
   return std::move(parsed.head);
+}
+
+StatusOr<AuditHead> HeadBefore(std::string_view line) {
+  TROUPE_ASSIGN_OR_RETURN(ParsedLine parsed, ParseAuditLine(line));
+  return AuditHead{parsed.head.sequence - 1, std::move(parsed.previous)};
 }
 
 Status FollowAuditLine(std::string_view line, AuditHead* head) {

@@ -54,6 +54,10 @@ std::string AuditLine(const AuditRecord& record, AuditHead* head);
 // relation that fails, unless it is a line whose hash is that of its text.
 StatusOr<AuditHead> CheckAuditLine(std::string_view line);
 
+// Returns the head that `line`, which has no newline, follows. DATA_LOSS unless CheckAuditLine
+// accepts it.
+StatusOr<AuditHead> HeadBefore(std::string_view line);
+
 // Moves `head` to `line`, which has no newline. DATA_LOSS unless CheckAuditLine accepts it and it
 // follows `head`.
 Status FollowAuditLine(std::string_view line, AuditHead* head);

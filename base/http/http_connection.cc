@@ -100,7 +100,7 @@ HttpConnection::Next HttpConnection::Receive(Time now) {
 
 HttpPage HttpConnection::PageOf(std::string_view path) const {
   if (session_ != nullptr) {
-    const StatusOr<Identity> client = ClientOf(session_.get());
+    const StatusOr<std::string> client = CertificateOfClient(session_.get());
     const Status admitted = client.ok() ? handlers_.admit(*client) : client.status();
     if (!admitted.ok()) return {403, std::string(Message(admitted)) + "\n"};
   }

@@ -12,7 +12,6 @@
 
 #include "base/http/http_page.h"
 #include "base/http/http_tls.h"
-#include "base/security/identity.h"
 #include "base/status.h"
 
 namespace troupe {
@@ -20,8 +19,8 @@ namespace troupe {
 // The work that a connection gets from its server. Both outlive it.
 struct HttpHandlers {
   HttpPages pages;
-  // With TLS, an error refuses the client, and is the answer.
-  std::function<Status(const Identity& client)> admit;
+  // With TLS, an error refuses the client with this certificate, in PEM, and is the answer.
+  std::function<Status(const std::string& certificate)> admit;
 };
 
 // The time that a connection has, however slowly its bytes come.

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/http/test_http_client.h"
 #include "base/security/certificate.h"
 #include "base/security/test_certificates.h"
@@ -55,8 +56,9 @@ class HttpServerTest : public testing::Test {
     const auto files = CheckTlsDirectory(directory_.path(), now_);
     ASSERT_TRUE(files.ok()) << ToString(files.status());
     HttpServerOptions options{.tls = *files, .limits = limits};
-    options.handlers.admit = [](const Identity& client) {
-      return client.role == Role::kViewer ? OkStatus() : PermissionDenied("viewers only");
+    options.handlers.admit = [](const std::string& certificate) -> Status {
+      TROUPE_ASSIGN_OR_RETURN(const CertificateFacts client, ReadCertificate(certificate));
+      return client.identity.role == Role::kViewer ? OkStatus() : PermissionDenied("viewers only");
     };
     Start(std::move(options));
   }

@@ -99,10 +99,10 @@ TlsSession HttpTls::Accept(int descriptor) {
   return session;
 }
 
-StatusOr<Identity> ClientOf(SSL* session) {
+StatusOr<std::string> CertificateOfClient(SSL* session) {
   const openssl::Certificate certificate(SSL_get1_peer_certificate(session));
   if (certificate == nullptr) return InvalidArgument("the client has no certificate");
-  return ParseSoleIdentity(openssl::UrisOf(certificate.get()));
+  return openssl::ToPem(certificate);
 }
 
 }  // namespace troupe

@@ -39,9 +39,9 @@ class HttpTls {
   int64_t noted_at_ = 0;  // Unix time of the last record of a certificate that is not valid now
 };
 
-// Returns the identity of the client. INVALID_ARGUMENT if its certificate has none. REQUIRES: the
-// handshake of `session` is complete.
-StatusOr<Identity> ClientOf(SSL* session);
+// Returns the client's certificate in PEM. INVALID_ARGUMENT if it has none. REQUIRES: the handshake
+// of `session` is complete.
+StatusOr<std::string> CertificateOfClient(SSL* session);
 
 }  // namespace troupe
 

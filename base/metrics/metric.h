@@ -36,7 +36,7 @@ class Label {
   std::string value_;
 };
 
-enum class MetricUnit { kNone, kSeconds, kUnixSeconds, kBytes, kCelsius, kWatts };
+enum class MetricUnit { kNone, kSeconds, kUnixSeconds, kBytes, kCelsius, kWatts, kHertz };
 
 // The end of a name with this unit (before "_total"), and what it adds to the help text.
 struct MetricUnitText {
@@ -58,6 +58,8 @@ constexpr MetricUnitText TextOf(MetricUnit unit) {
       return {"_celsius", ", in degrees Celsius"};
     case MetricUnit::kWatts:
       return {"_watts", ", in watts"};
+    case MetricUnit::kHertz:
+      return {"_hertz", ", in hertz"};
   }
   return {};
 }
@@ -76,14 +78,16 @@ inline std::string HelpOf(const MetricText& text) {
 
 // Does not compile if the name breaks the conventions of Prometheus.
 consteval MetricText CheckedText(MetricText text, bool is_counter) {
-  constexpr std::string_view kPrefix = "troupe_", kTotal = "_total";
-  if (!text.name.starts_with(kPrefix)) throw "the name does not begin with troupe_";
+  constexpr std::string_view kTotal = "_total";
+  // Prometheus's own libraries use the second prefix for figures of the process.
+  if (!text.name.starts_with("troupe_") && !text.name.starts_with("process_"))
+    throw "the name begins neither with troupe_ nor with process_";
   std::string_view name = text.name;
   if (name.ends_with(kTotal) != is_counter) throw "only names of counters end with _total";
   if (is_counter) name.remove_suffix(kTotal.size());
   MetricUnit found = MetricUnit::kNone;
   for (const MetricUnit unit : {MetricUnit::kSeconds, MetricUnit::kUnixSeconds, MetricUnit::kBytes,
-                                MetricUnit::kCelsius, MetricUnit::kWatts}) {
+                                MetricUnit::kCelsius, MetricUnit::kWatts, MetricUnit::kHertz}) {
     if (name.ends_with(TextOf(unit).suffix)) found = unit;
   }
   if (found != text.unit) throw "the name does not end with its unit";

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/metrics/metric_list.h"
+#include "base/metrics/process_metrics.h"
+#include "base/security/certificate.h"
 #include "base/security/listen_policy.h"
 
 namespace troupe {
@@ -30,7 +32,7 @@ prometheus::MetricFamily FamilyOf(const MetricText& text, prometheus::MetricType
 HttpPages PagesOf(const Metrics& metrics, const MetricsServerOptions& options) {
   auto asked = std::make_shared<std::atomic<int64_t>>(0);
   return [&metrics, age = options.health_age, asked](std::string_view path) -> HttpPage {
-    if (path == "/metrics") return {200, metrics.ToText(), kMetricsType};
+    if (path == "/metrics") return {200, metrics.ToText() + ProcessMetricsText(), kMetricsType};
     if (path != "/health" || !age) return NotFoundPage();
     const std::vector<prometheus::MetricFamily> families = {
         FamilyOf(metric::kHealthAge.text, prometheus::MetricType::Gauge, age().count()),
@@ -60,14 +62,26 @@ StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metrics& met
                          .handlers = {.pages = PagesOf(metrics, options)}};
   if (options.tls && !IsLoopbackHost(host)) {
     http.tls = options.tls;
-    http.handlers.admit = [cluster = options.tls->identity.cluster](const Identity& client) {
-      return CheckMetricsReader(client, cluster);
+    http.handlers.admit = [cluster = options.tls->identity.cluster,
+                           check = options.check_certificate,
+                           record = options.record_refusal](const std::string& certificate) {
+      const auto reader = ReadCertificate(certificate);
+      Status admitted =
+          reader.ok() ? CheckMetricsReader(reader->identity, cluster) : reader.status();
+      if (admitted.ok() && check) admitted = check(certificate);
+      if (!admitted.ok() && record) record(certificate, admitted);
+      return admitted;
     };
   }
   const std::string_view scheme = http.tls ? "https" : "http";
   auto server = HttpServer::Start(std::move(http));
   if (!server.ok()) return Annotate(server.status(), "metrics");
-  std::string url = fmt::format("{}://{}:{}/metrics", scheme, host, (*server)->port());
+  std::string shown = host;
+  if (IsAnyHost(host) && !options.announced_host.empty()) {
+    const bool is_six = options.announced_host.find(':') != std::string::npos;
+    shown = is_six ? fmt::format("[{}]", options.announced_host) : options.announced_host;
+  }
+  std::string url = fmt::format("{}://{}:{}/metrics", scheme, shown, (*server)->port());
   return std::unique_ptr<MetricsServer>(new MetricsServer(*std::move(server), std::move(url)));
 }
 

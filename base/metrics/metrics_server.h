@@ -19,8 +19,16 @@
 namespace troupe {
 
 struct MetricsServerOptions {
-  std::string listen;           // HOST:PORT; port 0 selects a free one
+  std::string listen;  // HOST:PORT; port 0 selects a free one
+  // The host of the URL if `listen` is on all addresses; empty: the URL has the host of `listen`.
+  std::string announced_host;
   std::optional<TlsFiles> tls;  // those of this process
+  // With TLS, what a reader's certificate, in PEM, has to pass besides CheckMetricsReader. Absent:
+  // nothing. Thread-safe.
+  std::function<Status(const std::string& certificate)> check_certificate;
+  // Called with the certificate, in PEM, of a reader who is refused, and the reason. Absent:
+  // nothing. Thread-safe.
+  std::function<void(const std::string& certificate, const Status& reason)> record_refusal;
   // Returns the time since the process last showed that it works. Thread-safe. With it there is the
   // page /health: metric::kHealthAge and metric::kHealthAsked alone, for a process supervisor.
   std::function<std::chrono::duration<double>()> health_age;
@@ -35,7 +43,7 @@ class MetricsServer {
                                                         const MetricsServerOptions& options);
 
   int port() const { return server_->port(); }
-  const std::string& url() const { return url_; }  // of /metrics, with the host that was given
+  const std::string& url() const { return url_; }  // of /metrics
 
  private:
   MetricsServer(std::unique_ptr<HttpServer> server, std::string url);

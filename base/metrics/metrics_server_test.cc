@@ -100,6 +100,19 @@ TEST_F(MetricsServerTest, OffTheLoopbackWithTlsEachRoleGetsItsAnswer) {
   EXPECT_EQ(GetPlain(server_->port(), "/metrics").find("troupe_insecure"), std::string::npos);
 }
 
+TEST_F(MetricsServerTest, OnAllAddressesTheUrlHasTheAnnouncedHost) {
+  const auto url = [this](const std::string& listen, const std::string& announced) {
+    const auto server =
+        MetricsServer::Start(metrics_, {.listen = listen, .announced_host = announced});
+    EXPECT_TRUE(server.ok()) << ToString(server.status());
+    return server.ok() ? (*server)->url() : "";
+  };
+  EXPECT_THAT(url("0.0.0.0:0", "10.1.2.3"), StartsWith("http://10.1.2.3:"));
+  EXPECT_THAT(url("0.0.0.0:0", "fd00::7"), StartsWith("http://[fd00::7]:"));
+  EXPECT_THAT(url("0.0.0.0:0", ""), StartsWith("http://0.0.0.0:"));
+  EXPECT_THAT(url("127.0.0.1:0", "10.1.2.3"), StartsWith("http://127.0.0.1:"));
+}
+
 TEST_F(MetricsServerTest, AnAddressThatIsTakenIsRefused) {
   Start("127.0.0.1:0", false);
   const auto second =

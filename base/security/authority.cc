@@ -43,6 +43,12 @@ bool IsDnsName(std::string_view host) {
   return !host.empty() && host.size() <= kLongestHost && std::ranges::all_of(host, may_be_in_name);
 }
 
+bool IsAddress(const std::string& host) {
+  std::array<char, sizeof(in6_addr)> address{};
+  return inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
 // Adds one alternative name of `type`. `bytes` are characters, or an address for GEN_IPADD.
 Status AddName(int type, std::string_view bytes, GENERAL_NAMES* names) {
   std::unique_ptr<GENERAL_NAME, openssl::Deleter<GENERAL_NAME_free>> name(GENERAL_NAME_new());
@@ -67,8 +73,8 @@ Status AddHost(const std::string& host, GENERAL_NAMES* names) {
   if (inet_pton(AF_INET6, host.c_str(), address.data()) == 1) {
     return AddName(GEN_IPADD, {address.data(), sizeof(in6_addr)}, names);
   }
-  if (IsDnsName(host)) return AddName(GEN_DNS, host, names);
-  return InvalidArgument("the host \"{}\" is no IP address and no DNS name", host);
+  TROUPE_RETURN_IF_ERROR(CheckHost(host));
+  return AddName(GEN_DNS, host, names);
 }
 
 Status AddNames(const CertificateRequest& request, X509* certificate) {
@@ -84,13 +90,30 @@ Status AddNames(const CertificateRequest& request, X509* certificate) {
                 "add the alternative names");
 }
 
-// Sets 127 random bits: 128 would be negative in half of the cases.
-Status SetSerial(X509* certificate) {
+// Returns 127 random bits: 128 would be negative in half of the cases.
+StatusOr<openssl::BigNumber> RandomSerial() {
   std::array<unsigned char, 16> bytes{};
   TROUPE_RETURN_IF_ERROR(
       Expect(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1, "make random bytes"));
   bytes[0] &= 0x7f;
-  const openssl::BigNumber number(BN_bin2bn(bytes.data(), static_cast<int>(bytes.size()), nullptr));
+  return openssl::BigNumber(BN_bin2bn(bytes.data(), static_cast<int>(bytes.size()), nullptr));
+}
+
+constexpr size_t kMostSerialDigits = 40;
+
+StatusOr<openssl::BigNumber> ParseSerial(const std::string& digits) {
+  BIGNUM* parsed = nullptr;
+  const bool whole = digits.size() <= kMostSerialDigits &&
+                     BN_hex2bn(&parsed, digits.c_str()) == static_cast<int>(digits.size());
+  openssl::BigNumber number(parsed);
+  if (!whole || BN_is_zero(number.get()) || BN_is_negative(number.get()))
+    return InvalidArgument("\"{}\" is no serial number of a certificate", digits);
+  return number;
+}
+
+Status SetSerial(const std::string& serial, X509* certificate) {
+  TROUPE_ASSIGN_OR_RETURN(const openssl::BigNumber number,
+                          serial.empty() ? RandomSerial() : ParseSerial(serial));
   return Expect(number != nullptr &&
                     BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr,
                 "set a serial number");
@@ -99,7 +122,7 @@ Status SetSerial(X509* certificate) {
 // Sets all that certificates of authorities and of others have in common.
 Status SetSubject(const CertificateRequest& request, EVP_PKEY* key, X509* certificate) {
   X509_set_version(certificate, X509_VERSION_3);
-  TROUPE_RETURN_IF_ERROR(SetSerial(certificate));
+  TROUPE_RETURN_IF_ERROR(SetSerial(request.serial, certificate));
   TROUPE_RETURN_IF_ERROR(
       Expect(ASN1_TIME_set(X509_getm_notBefore(certificate), request.not_before) != nullptr &&
                  ASN1_TIME_set(X509_getm_notAfter(certificate), request.not_after) != nullptr,
@@ -182,6 +205,11 @@ StatusOr<openssl::Certificate> SignFor(EVP_PKEY* key, const Issuer& authority,
 }
 
 }  // namespace
+
+Status CheckHost(const std::string& host) {
+  if (IsAddress(host) || IsDnsName(host)) return OkStatus();
+  return InvalidArgument("the host {:?} is no IP address and no DNS name", host);
+}
 
 StatusOr<CertifiedKey> MakeAuthority(const std::string& cluster, int64_t now_seconds) {
   const openssl::ErrorScope scope;

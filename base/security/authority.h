@@ -32,7 +32,11 @@ struct CertificateRequest {
   std::vector<std::string> hosts;  // alternative names: IP addresses and DNS names
   int64_t not_before = 0;          // Unix time in seconds
   int64_t not_after = 0;           // Unix time in seconds
+  std::string serial = {};         // hexadecimal digits of at most 20 bytes; empty: a random number
 };
+
+// INVALID_ARGUMENT unless `host` is an IP address or a DNS name.
+Status CheckHost(const std::string& host);
 
 // Makes the key and certificate of an authority for 10 years from `now_seconds`.
 // INVALID_ARGUMENT unless `cluster` passes CheckIdentityName.
@@ -46,7 +50,8 @@ StatusOr<std::string> ClusterOf(const CertifiedKey& authority);
 StatusOr<int64_t> CheckAuthority(const CertifiedKey& authority);
 
 // Makes a key and a certificate for it, signed by the authority. INVALID_ARGUMENT if the authority
-// is not one, if the certificate would be valid beyond it, or if a host is no address and no name.
+// is not one, if the certificate would be valid beyond it, if a host is no address and no name, or
+// if `request.serial` is no positive number.
 StatusOr<CertifiedKey> SignCertificate(const CertifiedKey& authority,
                                        const CertificateRequest& request);
 

@@ -1,11 +1,14 @@
 #include "base/security/authority_files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "base/file_system.h"
@@ -18,6 +21,40 @@ namespace {
 constexpr int64_t kMostAuthorityBytes = int64_t{1} << 20;
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kSecret = 0600;
+
+// The longest wait for another process that replaces the files of a directory.
+constexpr std::chrono::seconds kLockLimit{30};
+constexpr std::chrono::milliseconds kLockPoll{5};
+
+// Makes other writers of the files of a directory wait. Holds nothing if the directory does not
+// exist, or is on a file system without such locks.
+class DirectoryLock {
+ public:
+  // DEADLINE_EXCEEDED if another process holds the lock for longer than kLockLimit.
+  static StatusOr<DirectoryLock> Acquire(const std::string& directory) {
+    DirectoryLock lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (lock.descriptor_ < 0) return lock;
+    const auto end = std::chrono::steady_clock::now() + kLockLimit;
+    while (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      if (std::chrono::steady_clock::now() > end) {
+        return DeadlineExceeded("{}: another process has replaced its files for {} s", directory,
+                                kLockLimit.count());
+      }
+      std::this_thread::sleep_for(kLockPoll);
+    }
+    return lock;
+  }
+
+  DirectoryLock(DirectoryLock&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  ~DirectoryLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+ private:
+  explicit DirectoryLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
 
 struct NewFile {
   std::string path;
@@ -112,6 +149,41 @@ StatusOr<bool> HoldsOlder(const std::string& output, const Identity& identity) {
       ToUri(identity));
 }
 
+// INVALID_ARGUMENT unless a file can be made in `directory`, or in the one of its parents that
+// exists if it does not.
+Status CheckWritable(std::string directory) {
+  PosixFileSystem system;
+  StatusOr<FileInfo> info = system.Stat(directory, SymbolicLinks::kFollow);
+  while (info.status().code() == StatusCode::kNotFound && directory != ParentDirectory(directory)) {
+    directory = ParentDirectory(directory);
+    info = system.Stat(directory, SymbolicLinks::kFollow);
+  }
+  std::string trial = JoinPath(directory, ".troupe.XXXXXX");
+  if (mkdtemp(trial.data()) == nullptr) {
+    return InvalidArgument("nothing can be written to {}: {}", directory,
+                           Message(ErrnoStatus(errno, "create " + trial)));
+  }
+  rmdir(trial.c_str());
+  return OkStatus();
+}
+
+// Stores the checked contents as StoreTlsDirectory describes.
+Status StoreOnce(const std::string& directory, const Identity& identity,
+                 const TlsContents& contents) {
+  // A directory that holds a certificate exists, so that it is locked.
+  TROUPE_ASSIGN_OR_RETURN(const bool renews, HoldsOlder(directory, identity));
+  TROUPE_ASSIGN_OR_RETURN(const DirectoryLock lock, DirectoryLock::Acquire(directory));
+  const TlsFiles files = TlsFilesIn(directory);
+  if (renews) {
+    return ReplaceFiles(directory, {{files.key, contents.key, kSecret},
+                                    {files.certificate, contents.certificate, kPublic},
+                                    {files.authority, contents.authority, kPublic}});
+  }
+  return FillDirectory(directory, {{"key.pem", contents.key, kSecret},
+                                   {"cert.pem", contents.certificate, kPublic},
+                                   {"ca.pem", contents.authority, kPublic}});
+}
+
 StatusOr<Identity> IdentityOf(const IssueRequest& request, const Authority& authority) {
   TROUPE_RETURN_IF_ERROR(CheckIdentityName("the name", request.name));
   const bool is_server = request.role == Role::kCoordinator || request.role == Role::kWorker;
@@ -120,6 +192,7 @@ StatusOr<Identity> IdentityOf(const IssueRequest& request, const Authority& auth
         "the role {} has no use for the host {}: only coordinators and workers are servers",
         RoleName(request.role), request.hosts[0]);
   }
+  for (const std::string& host : request.hosts) TROUPE_RETURN_IF_ERROR(CheckHost(host));
   return Identity{authority.cluster, request.role, request.name};
 }
 
@@ -132,6 +205,10 @@ Status WriteNewAuthority(const std::string& directory, const std::string& cluste
                        {{"authority.key", authority.key, kSecret},
                         {"authority.pem", authority.certificate, kPublic},
                         {"ca.pem", authority.certificate, kPublic}});
+}
+
+void WarnIfOthersMaySign(const std::string& directory) {
+  WarnIfOthersMayRead(JoinPath(directory, "authority.key"));
 }
 
 StatusOr<Authority> ReadAuthority(const std::string& directory) {
@@ -165,6 +242,7 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
                                              const IssueRequest& request, const std::string& output,
                                              int64_t now_seconds) {
   TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadAuthority(authority_directory));
+  WarnIfOthersMaySign(authority_directory);
   TROUPE_ASSIGN_OR_RETURN(const Identity identity, IdentityOf(request, authority));
   TROUPE_RETURN_IF_ERROR(HoldsOlder(WithoutTrailingSlashes(output), identity).status());
   const StatusOr<CertifiedKey> made = SignCertificate(
@@ -181,27 +259,49 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
 StatusOr<CertificateFacts> StoreTlsDirectory(const std::string& output, const Identity& identity,
                                              const TlsContents& contents, int64_t now_seconds) {
   const std::string directory = WithoutTrailingSlashes(output);
-  TROUPE_ASSIGN_OR_RETURN(const bool renews, HoldsOlder(directory, identity));
-  const TlsFiles files = TlsFilesIn(directory);
-  TROUPE_ASSIGN_OR_RETURN(const Identity made, CheckTlsContents(files, contents, now_seconds));
+  TROUPE_RETURN_IF_ERROR(HoldsOlder(directory, identity).status());
+  TROUPE_ASSIGN_OR_RETURN(const Identity made,
+                          CheckTlsContents(TlsFilesIn(directory), contents, now_seconds));
   if (made != identity) {
     return InvalidArgument("the certificate is that of {}, not of {}", ToUri(made),
                            ToUri(identity));
   }
-  if (renews) {
-    TROUPE_RETURN_IF_ERROR(
-        ReplaceFiles(directory, {{files.key, contents.key, kSecret},
-                                 {files.certificate, contents.certificate, kPublic},
-                                 {files.authority, contents.authority, kPublic}}));
-  } else {
-    TROUPE_RETURN_IF_ERROR(FillDirectory(directory, {{"key.pem", contents.key, kSecret},
-                                                     {"cert.pem", contents.certificate, kPublic},
-                                                     {"ca.pem", contents.authority, kPublic}}));
-  }
+  Status stored = StoreOnce(directory, identity, contents);
+  // Another process may have made the directory meanwhile.
+  if (!stored.ok() && HoldsOlder(directory, identity).value_or(false))
+    stored = StoreOnce(directory, identity, contents);
+  TROUPE_RETURN_IF_ERROR(stored);
   return ReadCertificate(contents.certificate);
 }
 
+StatusOr<std::optional<Identity>> CheckTlsOutput(const std::string& output) {
+  const std::string directory = WithoutTrailingSlashes(output);
+  const std::string path = TlsFilesIn(directory).certificate;
+  PosixFileSystem system;
+  const auto text = ReadFile(system, path, kMostAuthorityBytes, SymbolicLinks::kFollow);
+  if (text.ok()) {
+    const StatusOr<CertificateFacts> older = ReadCertificate(*text);
+    if (!older.ok()) {
+      return AlreadyExists(
+          "{} exists and is not a certificate: choose another directory or remove it", path);
+    }
+    TROUPE_RETURN_IF_ERROR(CheckWritable(directory));
+    return older->identity;
+  }
+  if (text.status().code() != StatusCode::kNotFound)
+    return InvalidArgument("{}", Message(text.status()));
+  const auto entries = system.List(directory);
+  if (!entries.ok() && entries.status().code() != StatusCode::kNotFound)
+    return InvalidArgument("{}", Message(entries.status()));
+  if (entries.ok() && !entries->empty())
+    return AlreadyExists("{} exists and is not empty", directory);
+  TROUPE_RETURN_IF_ERROR(CheckWritable(entries.ok() ? directory : ParentDirectory(directory)));
+  return std::nullopt;
+}
+
 Status FinishTlsDirectory(const std::string& directory) {
+  TROUPE_ASSIGN_OR_RETURN(const DirectoryLock lock,
+                          DirectoryLock::Acquire(WithoutTrailingSlashes(directory)));
   const TlsFiles files = TlsFilesIn(WithoutTrailingSlashes(directory));
   const std::string waiting = TemporaryNameOf(files.certificate);
   PosixFileSystem system;

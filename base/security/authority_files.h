@@ -5,6 +5,7 @@
 #define TROUPE_BASE_SECURITY_AUTHORITY_FILES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Authority {
 // that is none of `troupe certs init`, or a ca.pem without it.
 StatusOr<Authority> ReadAuthority(const std::string& directory);
 
+// Logs a warning if all users may read the key of the authority in `directory`.
+void WarnIfOthersMaySign(const std::string& directory);
+
 // Makes an authority for `cluster` in `directory`, which is empty or does not exist; its parents
 // are made too. A new directory appears with all of its files. ALREADY_EXISTS if it has contents.
 Status WriteNewAuthority(const std::string& directory, const std::string& cluster,
@@ -45,8 +49,8 @@ struct IssueRequest {
 
 // Signs a certificate with the authority in `authority_directory` and writes it, its key and
 // ca.pem to `output`, which is new, empty, or holds a certificate of the same identity. Returns its
-// facts. INVALID_ARGUMENT if the authority or the request is unusable; ALREADY_EXISTS if `output`
-// holds anything else.
+// facts, and warns as WarnIfOthersMaySign does. INVALID_ARGUMENT if the authority or the request is
+// unusable; ALREADY_EXISTS if `output` holds anything else.
 //
 // A certificate of the same identity is renewed while processes use it, as StoreTlsDirectory does.
 StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_directory,
@@ -60,10 +64,17 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
 //
 // If it replaces files, each is replaced atomically, the key first. Between two of these renames
 // the pair does not match; a process that reads it then keeps its former pair (TlsWatch) and reads
-// the new one a second later. A process that starts then, or after a crash in between, is refused,
-// unless it calls FinishTlsDirectory first; repeating the replacement repairs the directory too.
+// the new one a second later. Of several calls at a time each replaces all files, one after the
+// other, unless the file system has no locks of directories. A process that starts then, or after a
+// crash in between, is refused, unless it calls FinishTlsDirectory first; repeating the replacement
+// repairs the directory too.
 StatusOr<CertificateFacts> StoreTlsDirectory(const std::string& output, const Identity& identity,
                                              const TlsContents& contents, int64_t now_seconds);
+
+// Checks, before a certificate is requested, that StoreTlsDirectory can write one to `output`.
+// Returns the identity of the certificate that it holds; nothing if it is new or empty.
+// ALREADY_EXISTS if it holds anything else, INVALID_ARGUMENT if nothing can be written there.
+StatusOr<std::optional<Identity>> CheckTlsOutput(const std::string& output);
 
 // Completes a replacement that a crash ended between the key and the certificate: if key.pem does
 // not belong to cert.pem, but to the certificate that was to replace it, this is renamed. Any other

@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <barrier>
 #include <ctime>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/security/certificate.h"
 #include "base/security/join_token.h"
 #include "base/security/test_certificates.h"
@@ -149,6 +152,26 @@ TEST_F(AuthorityFilesTest, ARenewalThatWasCutShortIsRepaired) {
   EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
 }
 
+TEST_F(AuthorityFilesTest, SeveralCallsAtATimeLeaveFilesThatBelongTogether) {
+  constexpr int kRounds = 12, kThreads = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    if (round % 4 == 0) std::filesystem::remove_all(output_);
+    std::barrier begin(kThreads);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        begin.arrive_and_wait();
+        const auto issued = Issue(worker_);
+        EXPECT_TRUE(issued.ok()) << issued.status();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const auto files = CheckTlsDirectory(output_, now_);
+    ASSERT_TRUE(files.ok()) << files.status();
+    EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+  }
+}
+
 TEST_F(AuthorityFilesTest, AReplacementThatWasCutShortIsFinished) {
   ASSERT_TRUE(Issue(worker_).ok());
   EXPECT_TRUE(FinishTlsDirectory(output_).ok());
@@ -202,6 +225,17 @@ TEST_F(AuthorityFilesTest, OnlyContentsThatTheirUsersAcceptAreStored) {
   EXPECT_THAT(ReasonOf(other.status()),
               HasSubstr("is that of spiffe://lab/worker/worker-0, not of spiffe://lab/worker/w"));
   EXPECT_FALSE(std::filesystem::exists(directory_.Child("w")));
+}
+
+TEST_F(AuthorityFilesTest, AKeyOfAnAuthorityThatAllUsersMayReadIsWarnedOf) {
+  const std::string key = authority_ + "/authority.key";
+  for (const auto& [mode, warns] : {std::pair{0600, false}, {0640, false}, {0644, true}}) {
+    ASSERT_EQ(chmod(key.c_str(), static_cast<mode_t>(mode)), 0);
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(Issue(worker_).ok());
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(log.find(key + ": every user of this machine may read") != log.npos, warns) << log;
+  }
 }
 
 TEST_F(AuthorityFilesTest, AnAuthorityThatCannotSignIsNotRead) {
@@ -258,6 +292,9 @@ TEST_F(AuthorityFilesTest, ABadRequestWritesNothing) {
   refuse({.role = Role::kCoordinator, .name = "c", .days = 1, .hosts = {"a b"}},
          "is no IP address and no DNS name");
   refuse({.role = Role::kViewer, .name = "v", .days = 3651}, "beyond its authority");
+  EXPECT_EQ(
+      ReasonOf(Issue({.role = Role::kWorker, .name = "w", .days = 1, .hosts = {"fo\no"}}).status()),
+      "the host \"fo\\no\" is no IP address and no DNS name");
 }
 
 TEST_F(AuthorityFilesTest, AnUnusableAuthorityIsRefusedByName) {

@@ -1,9 +1,9 @@
 #include "base/security/certificate.h"
 
-#include <ctime>
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/security/openssl.h"
 
 namespace troupe {
@@ -41,14 +41,6 @@ StatusOr<CertificateFacts> ReadCertificate(std::string_view pem) {
   facts.serial = SerialOf(certificate);
   facts.issuer = IssuerOf(certificate);
   return facts;
-}
-
-std::string UtcText(int64_t unix_seconds) {
-  const std::time_t time = unix_seconds;
-  std::tm broken_down{};
-  gmtime_r(&time, &broken_down);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken_down)};
 }
 
 std::string ValidityText(int64_t not_before, int64_t not_after, int64_t now_seconds) {

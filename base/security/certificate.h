@@ -24,9 +24,6 @@ struct CertificateFacts {
 // does not have exactly one identity.
 StatusOr<CertificateFacts> ReadCertificate(std::string_view pem);
 
-// Returns a text such as "2031-05-04T12:00:00Z".
-std::string UtcText(int64_t unix_seconds);
-
 // Returns "valid from BEGIN to END, and it is NOW here", for readers who compare clocks.
 std::string ValidityText(int64_t not_before, int64_t not_after, int64_t now_seconds);
 

@@ -2,6 +2,7 @@
 
 #include <grpc/support/log.h>
 
+#include <cstdlib>
 #include <string_view>
 
 #include "base/log.h"
@@ -22,5 +23,9 @@ void LogRecord(gpr_log_func_args* record) {
 }  // namespace
 
 void LogGrpcRecords() { gpr_set_log_function(LogRecord); }
+
+void DropGrpcRecords() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+}
 
 }  // namespace troupe

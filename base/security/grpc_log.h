@@ -12,6 +12,10 @@ namespace troupe {
 // (credentials.h), so every connection would leave such a record. Thread-safe.
 void LogGrpcRecords();
 
+// From now on, gRPC's records are dropped, unless GRPC_VERBOSITY is set. A command reports the
+// errors of its calls by itself. Thread-safe.
+void DropGrpcRecords();
+
 }  // namespace troupe
 
 #endif  // TROUPE_BASE_SECURITY_GRPC_LOG_H_

@@ -40,6 +40,8 @@ Status CheckIdentityName(std::string_view what, std::string_view text) {
     return InvalidArgument("{} is \"{}\": it needs 1 to {} of the characters A-Z a-z 0-9 . _ -",
                            what, text, kLongestName);
   }
+  if (text == "." || text == "..")
+    return InvalidArgument("{} is \"{}\", which is a path and no name", what, text);
   return OkStatus();
 }
 

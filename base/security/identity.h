@@ -41,7 +41,7 @@ struct Identity {
 };
 
 // INVALID_ARGUMENT, with `what` ("the cluster's name"), unless `text` can be the CLUSTER or NAME of
-// an identity: 1 to 63 of the characters A-Z a-z 0-9 . _ -
+// an identity: 1 to 63 of the characters A-Z a-z 0-9 . _ - that are neither "." nor "..".
 Status CheckIdentityName(std::string_view what, std::string_view text);
 
 // INVALID_ARGUMENT names `uri` and what differs from spiffe://CLUSTER/ROLE/NAME.

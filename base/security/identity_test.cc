@@ -63,6 +63,8 @@ TEST(Identity, OtherUrisAreRefusedWithTheReason) {
       {"spiffe://lab/viewer/ann\n", "NAME is"},
       {"spiffe://lab/viewer/änn", "NAME is"},
       {"spiffe://lab/viewer/n" + longest, "1 to 63"},
+      {"spiffe://lab/viewer/..", "NAME is \"..\", which is a path"},
+      {"spiffe://./viewer/ann", "CLUSTER is \".\", which is a path"},
       {"spiffe://lab/admin/ann", "\"admin\" is not a role"},
       {"spiffe://lab//ann", "\"\" is not a role"},
   };

@@ -6,10 +6,26 @@
 
 namespace troupe {
 
+namespace {
+
+std::string_view WithoutBrackets(std::string_view host) {
+  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
+}  // namespace
+
+bool IsAnyHost(std::string_view host) {
+  const std::string text(WithoutBrackets(host));
+  in_addr four{};
+  if (text.empty()) return true;
+  if (inet_pton(AF_INET, text.c_str(), &four) == 1) return four.s_addr == INADDR_ANY;
+  in6_addr six{};
+  return inet_pton(AF_INET6, text.c_str(), &six) == 1 && IN6_IS_ADDR_UNSPECIFIED(&six);
+}
+
 bool IsLoopbackHost(std::string_view host) {
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
+  host = WithoutBrackets(host);
   if (host == "localhost") return true;
   const std::string text(host);
   in_addr four{};

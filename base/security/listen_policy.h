@@ -13,6 +13,10 @@ namespace troupe {
 // host, which listens on all addresses, and any other name are not.
 bool IsLoopbackHost(std::string_view host);
 
+// Returns whether a server on `host` listens on all addresses, so that `host` itself is none: it is
+// empty, 0.0.0.0, :: or [::].
+bool IsAnyHost(std::string_view host);
+
 // INVALID_ARGUMENT names `flag` (such as --listen), its value, --tls-dir and --insecure unless the
 // host of `host_port` is a loopback one, or TLS or --insecure is given.
 // REQUIRES: CheckHostPort (base/flag_parser.h) accepts `host_port`.

@@ -22,6 +22,15 @@ TEST(ListenPolicy, LoopbackHostsAreKnownByTheirAddress) {
   }
 }
 
+TEST(ListenPolicy, HostsThatAreAllAddressesAreKnown) {
+  for (const char* host : {"", "0.0.0.0", "::", "[::]", "0:0:0:0:0:0:0:0"}) {
+    EXPECT_TRUE(IsAnyHost(host)) << host;
+  }
+  for (const char* host :
+       {"127.0.0.1", "::1", "[::1]", "10.0.0.0", "node-1", "0.0.0.0.example.org"})
+    EXPECT_FALSE(IsAnyHost(host)) << host;
+}
+
 TEST(ListenPolicy, WithoutTlsOnlyTheLoopbackIsListenedOn) {
   for (const char* address : {"127.0.0.1:7070", "localhost:0", "[::1]:7070"}) {
     EXPECT_TRUE(CheckListen("--listen", address, false, false).ok()) << address;

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/security/authority.h"
 
 namespace troupe {
@@ -104,8 +105,8 @@ TEST_F(RenewalTest, PausesShrinkBeforeTheEnd) {
 }
 
 TEST_F(RenewalTest, ThatNobodySignsIsReportedOnceForACertificate) {
-  const CertificateFacts facts = Facts("1", 90 * 24 * kHourSeconds);
-  int64_t now = kSigned + 60 * 24 * kHourSeconds;
+  const CertificateFacts facts = Facts("1", kHourSeconds * 24 * 90);
+  int64_t now = kSigned + kHourSeconds * 24 * 60;
   ASSERT_TRUE(renewal_.IsDue(facts, now));
   EXPECT_THAT(renewal_.Failed(FailedPrecondition("--authority"), now),
               AllOf(HasSubstr("is not renewed automatically: --authority"),

@@ -20,14 +20,14 @@ StatusOr<std::string> ReadTlsFile(const std::string& path) {
   return text;
 }
 
+}  // namespace
+
 void WarnIfOthersMayRead(const std::string& key) {
   struct stat info {};
   if (stat(key.c_str(), &info) != 0 || (info.st_mode & S_IROTH) == 0) return;
   LogWarning("security", "{}: every user of this machine may read this private key (mode {:04o})",
              key, info.st_mode & 07777);
 }
-
-}  // namespace
 
 TlsFiles TlsFilesIn(const std::string& directory) {
   return {.authority = JoinPath(directory, "ca.pem"),

@@ -44,6 +44,9 @@ StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files);
 StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& contents,
                                     int64_t now_seconds);
 
+// Logs a warning if all users may read the private key in the file.
+void WarnIfOthersMayRead(const std::string& key);
+
 // Checks the files of the directory as the two functions above, and returns their paths and the
 // identity. Logs a warning if all users may read the key.
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds);

@@ -13,6 +13,8 @@ Status TlsReader::Read(int64_t now_seconds) {
   const std::string error = status.ok() ? "" : std::string(Message(status));
   if (error != reported_ && !error.empty()) {
     LogWarning("security", "the former certificates stay in use: {}", error);
+  } else if (error != reported_) {
+    LogInfo("security", "the certificates in use are those of the files again");
   }
   reported_ = error;
   return status;

@@ -120,6 +120,8 @@ TEST_F(TlsWatchTest, AnErrorIsLoggedOnceUntilItChanges) {
   const size_t first = log.find(line);
   ASSERT_NE(first, log.npos) << log;
   EXPECT_EQ(log.find(line, first + 1), log.npos) << log;
+  EXPECT_NE(log.find("the certificates in use are those of the files again", first), log.npos)
+      << log;
 }
 
 TEST_F(TlsWatchTest, ItsThreadReadsTheFilesByItself) {

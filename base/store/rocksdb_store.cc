@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor_limit.h"
@@ -49,6 +50,12 @@ Status CheckRoom(const std::string& directory) {
       failed, fmt::format("the catalog in {} needs {} bytes to be opened", directory, bytes));
 }
 
+// Keeps the database until the process ends. The list is reachable, so it is no leak.
+void LeaveOpen(std::unique_ptr<rocksdb::DB> db) {
+  static std::vector<rocksdb::DB*>* const left_open = new std::vector<rocksdb::DB*>;
+  left_open->push_back(db.release());
+}
+
 }  // namespace
 
 RocksDbStore::RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged)
@@ -57,8 +64,7 @@ RocksDbStore::RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites a
 // RocksDB aborts where a log that could not be written is written again or closed. The process ends
 // after such an error: what is open is left open until then.
 RocksDbStore::~RocksDbStore() {
-  static std::vector<rocksdb::DB*>* const left_open = new std::vector<rocksdb::DB*>;
-  if (!failed_.ok()) left_open->push_back(db_.release());
+  if (!failed_.ok()) LeaveOpen(std::move(db_));
 }
 
 StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& directory) {
@@ -120,6 +126,20 @@ Status RocksDbStore::Write(const WriteBatch& batch, Durability durability) {
   const std::lock_guard lock(write_mutex_);
   if (failed_.ok()) failed_ = WriteNow(batch, durability);
   return failed_;
+}
+
+std::optional<StoreFigures> RocksDbStore::Figures() const {
+  using Properties = rocksdb::DB::Properties;
+  StoreFigures figures;
+  for (const auto& [property, value] :
+       {std::pair(&Properties::kEstimateNumKeys, &figures.keys),
+        std::pair(&Properties::kTotalSstFilesSize, &figures.files_bytes),
+        std::pair(&Properties::kCurSizeAllMemTables, &figures.memory_bytes),
+        std::pair(&Properties::kEstimatePendingCompactionBytes, &figures.pending_compaction_bytes),
+        std::pair(&Properties::kBackgroundErrors, &figures.background_errors)}) {
+    db_->GetIntProperty(*property, value);
+  }
+  return figures;
 }
 
 Status RocksDbStore::WriteNow(const WriteBatch& batch, Durability durability) {

@@ -33,6 +33,7 @@ class RocksDbStore final : public Store {
       const override;
   // After an error every later call returns that error.
   Status Write(const WriteBatch& batch, Durability durability) override;
+  std::optional<StoreFigures> Figures() const override;
 
  private:
   RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged);

@@ -230,5 +230,19 @@ TEST(RocksDbStore, ADamagedNoteOfWhatWasAcknowledgedReportsWhatHelpsAndThatHelps
   EXPECT_EQ(IntactRecords(path), 40);
 }
 
+TEST(RocksDbStore, HasFiguresOfItsState) {
+  const TemporaryDirectory folder;
+  auto store = RocksDbStore::Open(folder.Child("catalog"));
+  ASSERT_TRUE(store.ok()) << store.status();
+  WriteBatch batch;
+  batch.Put("key", std::string(10'000, 'x'));
+  ASSERT_TRUE((*store)->Write(batch, Durability::kSynced).ok());
+  const std::optional<StoreFigures> figures = (*store)->Figures();
+  ASSERT_TRUE(figures.has_value());
+  EXPECT_EQ(figures->keys, 1u);
+  EXPECT_GT(figures->memory_bytes, 10'000u);
+  EXPECT_EQ(figures->background_errors, 0u);
+}
+
 }  // namespace
 }  // namespace troupe

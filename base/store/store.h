@@ -8,6 +8,7 @@
 #ifndef TROUPE_BASE_STORE_STORE_H_
 #define TROUPE_BASE_STORE_STORE_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,6 +46,15 @@ enum class Durability {
   kUnsynced,  // a machine crash may lose it; never reordered with other batches
 };
 
+// The state of a store on disk.
+struct StoreFigures {
+  uint64_t keys = 0;         // estimated
+  uint64_t files_bytes = 0;  // size of the sorted tables
+  uint64_t memory_bytes = 0;
+  uint64_t pending_compaction_bytes = 0;  // estimated
+  uint64_t background_errors = 0;         // failures of flushes and compactions
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -62,6 +72,9 @@ class Store {
   // After an error, either all or none of the batch may have been written: the caller must not
   // acknowledge it.
   virtual Status Write(const WriteBatch& batch, Durability durability) = 0;
+
+  // Takes little time. Absent if the store has no figures.
+  virtual std::optional<StoreFigures> Figures() const { return std::nullopt; }
 };
 
 // Returns the smallest key above every key that begins with `prefix`, or "" if there is none.

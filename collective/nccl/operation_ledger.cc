@@ -52,11 +52,14 @@ void OperationLedger::AddTo(std::vector<DeviceCollectiveStatistics>* statistics)
     if (progress.begun == 0) continue;
     auto found =
         std::ranges::find_if(*statistics, [&, what = operation, why = purpose](const auto& line) {
-          return line.operation == what && line.purpose == why && line.axis == group_.axis();
+          return line.operation == what && line.purpose == why && line.axis == group_.axis() &&
+                 line.scope == group_.scope();
         });
     if (found == statistics->end()) {
-      found = statistics->insert(
-          found, {.operation = operation, .axis = group_.axis(), .purpose = purpose});
+      found = statistics->insert(found, {.operation = operation,
+                                         .axis = group_.axis(),
+                                         .scope = group_.scope(),
+                                         .purpose = purpose});
     }
     const auto count = static_cast<double>(progress.over);
     found->count += progress.over;

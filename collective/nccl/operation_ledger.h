@@ -41,7 +41,7 @@ class OperationLedger {
   // "all_gather of axis data_shard, purpose unshard, group data_shard/0", for errors.
   std::string Describe(CollectiveOperation operation, Purpose purpose) const;
 
-  // Adds to the entry of each (operation, axis, purpose).
+  // Adds to the entry of each (operation, axis, scope, purpose).
   void AddTo(std::vector<DeviceCollectiveStatistics>* statistics) const;
   // The device's progress: `entered` counts the operations it has begun, and the group's name ends
   // with " (NCCL)". The waiting time counts from the first CheckHang that saw the operation in

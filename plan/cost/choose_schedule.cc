@@ -49,7 +49,7 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
     const int chunks =
         chunks_per_stage.value_or(FindSchedule(Name(kind))->default_chunks_per_stage);
     const PipelineShape shape{stages, chunks, microbatches};
-    const auto refuse = [&](const Status& status) {
+    const auto refuse = [&, kind = kind](const Status& status) {
       refused.push_back(fmt::format("{}: cannot run: {}", NameOf(kind, chunks), Message(status)));
     };
     if (const Status fits = CheckShape(kind, shape); !fits.ok()) {

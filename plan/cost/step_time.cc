@@ -6,8 +6,6 @@
 #include "plan/validate/stage_inputs.h"
 
 namespace troupe {
-namespace {
-
 StatusOr<Schedule> ScheduleOf(const v1::Plan& plan) {
   Schedule schedule;
   schedule.name = plan.schedule().name();
@@ -25,8 +23,6 @@ StatusOr<Schedule> ScheduleOf(const v1::Plan& plan) {
   }
   return schedule;
 }
-
-}  // namespace
 
 StatusOr<std::vector<StageTime>> TimesOfStages(StageMemo& stages, const v1::Plan& plan,
                                                const Schedule& schedule) {

@@ -32,6 +32,9 @@ StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& pla
 // The same, with stages that may have been built before. REQUIRES: `stages` is of the plan's job.
 StatusOr<StepTime> EstimateStepTime(StageMemo& stages, const v1::Plan& plan);
 
+// Returns the schedule that `plan` states. INVALID_ARGUMENT if an action of it is no action.
+StatusOr<Schedule> ScheduleOf(const v1::Plan& plan);
+
 // The functions below do the same by stage, for callers that compare many plans.
 
 // The times of every pipe rank under `schedule`. REQUIRES: `plan` has mesh, chunks and buckets, and

@@ -7,12 +7,12 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
 
+#include "base/file_system.h"
 #include "plan/job/key_schema.h"
 #include "plan/job/violation.h"
 
@@ -162,7 +162,12 @@ class Reader {
   void ReadMapping(const YAML::Node& node, const std::string& prefix, ProtoMessage* message) {
     if (node.IsNull()) return;  // "checkpoint:" with every key below it commented out
     if (!node.IsMap()) {
-      Add(node, prefix.empty() ? "job" : prefix, "is {}, not a mapping of keys", NodeText(node));
+      const bool is_job = root_ == v1::JobSpec::descriptor();
+      Add(node,
+          !prefix.empty() ? prefix
+          : is_job        ? "job"
+                          : "the file",
+          "is {}, not a mapping of keys", NodeText(node));
       return;
     }
     std::set<std::string> seen;
@@ -200,8 +205,10 @@ class Reader {
       return;
     }
     if (node.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-      Add(node, path,
-          "is an empty list, which means its default; for a list that names nothing, state [\"\"]");
+      const bool has_default = !KeyOptionsOf(*field).absent().empty();
+      Add(node, path, "is an empty list{}",
+          has_default ? ", which means its default; for a list that names nothing, state [\"\"]"
+                      : "; leave the key out");
       return;
     }
     reflection->ClearField(message, field);
@@ -341,6 +348,13 @@ Status Guarded(std::string_view source, const auto& read) {
 
 }  // namespace
 
+StatusOr<std::string> ReadKeys(const std::string& path) {
+  PosixFileSystem files;
+  StatusOr<std::string> text = ReadFile(files, path, kMaxJobFileBytes, SymbolicLinks::kFollow);
+  if (!text.ok()) return InvalidArgument("{}", Message(text.status()));
+  return text;
+}
+
 Status ParseKeys(std::string_view text, std::string_view file_name, ProtoMessage* message) {
   if (text.size() > kMaxJobFileBytes) {
     return InvalidArgument("{}: has {} bytes; a file of keys has at most {}", file_name,
@@ -424,14 +438,7 @@ StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
   if (std::filesystem::is_directory(absolute, error)) {
     return InvalidArgument("{}: is a folder, not a job file", path);
   }
-  errno = 0;
-  std::ifstream file(absolute, std::ios::binary);
-  // A missing job file is invalid input for the user, not an unknown job.
-  if (!file)
-    return InvalidArgument("{}", Message(ErrnoStatus(errno, fmt::format("open {}", path))));
-  std::string text(kMaxJobFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadKeys(path));
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, ParseJobFile(text, path));
   for (const std::string& override : overrides) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(override, &spec));

@@ -1,7 +1,7 @@
 // The job file: YAML whose keys are the fields of proto/troupe/v1/job.proto, parsed strictly by
 // reflection. An unknown or duplicate key, a wrong type, or a number that is not finite or does not
 // fit is an error with file and line; for an unknown key it names the nearest known one. All
-// functions are pure except LoadJobFile, which reads one file.
+// functions are pure except ReadKeys and LoadJobFile, which read one file.
 #ifndef TROUPE_PLAN_JOB_JOB_FILE_H_
 #define TROUPE_PLAN_JOB_JOB_FILE_H_
 
@@ -14,8 +14,12 @@
 
 namespace troupe {
 
-// Job files larger than this are refused.
+// Files of keys, such as job files, that are larger than this are refused.
 inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
+
+// Returns the text of a file of keys. INVALID_ARGUMENT if it is missing (wrong input, not an
+// unknown job), too large, or not a regular file: a FIFO or a device may never end.
+StatusOr<std::string> ReadKeys(const std::string& path);
 
 // Parses the YAML `text` into `message`, whose fields are the keys; absent keys stay absent.
 // `file_name` is used in messages only. INVALID_ARGUMENT with BadRequest details and a line

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -165,6 +166,11 @@ TEST(LoadJobFileTest, ResolvesPathsAgainstTheFilesFolder) {
   EXPECT_EQ(LoadJobFile((folder / "no.yaml").string(), {}).status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(LoadJobFile(folder.string(), {}).status().code(), StatusCode::kInvalidArgument);
+  const std::string fifo = (folder / "fifo.yaml").string();
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const Status refused = LoadJobFile(fifo, {}).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr(fifo + ": is not a regular file"));
   std::filesystem::remove_all(folder);
 }
 

@@ -279,10 +279,11 @@ TEST(KeyWarningsTest, NoKeyIsWithoutEffectInSilence) {
   for (const auto& [name, job] : Jobs()) {
     if (kInstrumented && number++ % 4 != 0) continue;
     SCOPED_TRACE(name);
-    ForEachLeaf(*v1::JobSpec::descriptor(), "", [&](const std::string& path, const auto& field) {
-      // Keys of kElsewhere change neither plan nor operations.
-      if (!kElsewhere.contains(path)) TryKey(job, path, field);
-    });
+    ForEachLeaf(*v1::JobSpec::descriptor(), "",
+                [&, &job = job](const std::string& path, const auto& field) {
+                  // Keys of kElsewhere change neither plan nor operations.
+                  if (!kElsewhere.contains(path)) TryKey(job, path, field);
+                });
   }
 }
 

@@ -23,12 +23,17 @@ struct Violation {
   std::string description;  // "is 3, which does not divide num_attention_heads = 8"
 };
 
+// Returns `text` with its control characters, other than newlines and tabs, as \xNN. A value may
+// contain any byte, and a terminal obeys some.
+std::string WithVisibleBytes(const std::string& text);
+
 // Collects violations; all are reported, not only the first. Not thread-safe.
 class Violations {
  public:
   template <typename... Args>
   void Add(std::string field, fmt::format_string<Args...> format, Args&&... args) {
-    list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...)});
+    list_.push_back({WithVisibleBytes(field),
+                     WithVisibleBytes(fmt::format(format, std::forward<Args>(args)...))});
   }
 
   // The next functions write the texts of the kinds of violations that several fields share. The

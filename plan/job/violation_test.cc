@@ -31,6 +31,12 @@ TEST(Violations, EachKindHasOneText) {
             "g is 3, which does not divide h = 5");
 }
 
+TEST(Violations, ControlCharactersAreVisible) {
+  Violations violations;
+  violations.Add(std::string("a\x1b"), "is {}", std::string("ä\0\x7f\t\n", 6));
+  EXPECT_EQ(Message(violations.ToStatus()), "a\\x1b is ä\\x00\\x7f\t\n");
+}
+
 TEST(RefuseData, StatesAFieldAndItsValueOnce) {
   v1::JobSpec spec;
   spec.mutable_model()->set_vocab_size(100);

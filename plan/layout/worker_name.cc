@@ -18,6 +18,8 @@ Status CheckWorkerName(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || !std::ranges::all_of(name, IsNameByte)) {
     return InvalidArgument("name must be 1 to {} of [A-Za-z0-9._-]", kMaxNameBytes);
   }
+  if (name == "." || name == "..")
+    return InvalidArgument("name must not be a path: \".\" or \"..\"");
   return OkStatus();
 }
 

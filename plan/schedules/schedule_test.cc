@@ -74,6 +74,19 @@ TEST(SimulatorTest, UnequalCostsGiveThePublishedShare) {
   EXPECT_NEAR(result->bubble_ratio, 0.179, 0.001);
 }
 
+TEST(SimulatorTest, ActionsHaveTheirTimesWhereTheyAreAskedFor) {
+  const Schedule schedule = OneForwardOneBackward(2, 2);
+  EXPECT_TRUE(Simulate(schedule, std::vector<ActionCosts>(2))->spans.empty());
+  const auto result = Simulate(schedule, std::vector<ActionCosts>(2), {.spans = true});
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::string text;
+  for (const auto& spans : result->spans) {
+    for (const ActionSpan& span : spans) text += fmt::format("{}-{} ", span.begin, span.end);
+  }
+  // F0.0 F0.1 B0.0 B0.1, then F1.0 B1.0 F1.1 B1.1.
+  EXPECT_EQ(text, "0-1 1-2 4-6 7-9 1-2 2-4 4-5 5-7 ");
+}
+
 TEST(SimulatorTest, RefusesSchedulesThatAreWrong) {
   const auto broken = [](auto change) {
     Schedule schedule = OneForwardOneBackward(2, 2);

@@ -8,11 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
 
+#include "base/golden/golden_file.h"
 #include "plan/schedules/interleaved_order.h"
 #include "plan/schedules/simulator.h"
 
@@ -164,16 +162,7 @@ TEST_P(ScheduleTable, SmallShapesAreGolden) {
       }
     }
   }
-  const std::string path = fmt::format("plan/schedules/golden/{}.txt", Name(kind));
-  if (std::getenv("TROUPE_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    GTEST_SKIP() << "wrote " << path;
-  }
-  std::ifstream file(path);
-  ASSERT_TRUE(file.is_open()) << path;
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str());
+  ExpectGolden(fmt::format("plan/schedules/golden/{}.txt", Name(kind)), text);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, ScheduleTable, ::testing::ValuesIn(kScheduleKinds),

@@ -33,6 +33,7 @@ class Simulation {
     std::vector<double> now(ranks, 0);
     std::vector<double> busy(ranks, 0);
     result_.peak_live_activations.assign(ranks, 0);
+    if (options_.spans) result_.spans.resize(ranks);
     for (const auto& chunks : schedule_.chunks) {
       result_.peak_live_by_chunk.emplace_back(chunks.size(), 0);
       live_.emplace_back(chunks.size(), 0);
@@ -60,6 +61,8 @@ class Simulation {
           if (ready < 0) break;
           now[rank] = std::max(now[rank], ready) + cost;
           busy[rank] += cost;
+          if (options_.spans)
+            result_.spans[rank].resize(end, ActionSpan{now[rank] - cost, now[rank]});
           for (size_t i = begin; i < end; ++i) Finish(actions[i], rank, now[rank]);
           next[rank] = end;
           moved = true;

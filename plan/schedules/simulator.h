@@ -17,6 +17,12 @@ struct ActionCosts {
   double weight_gradient = 1;
 };
 
+// The time of an action, from the start of the step.
+struct ActionSpan {
+  double begin = 0;
+  double end = 0;
+};
+
 struct SimulationResult {
   double makespan = 0;
   std::vector<double> idle;  // by pipe rank: makespan minus its busy time
@@ -26,6 +32,9 @@ struct SimulationResult {
   std::vector<int> peak_live_activations;
   // By pipe rank and its chunk: the same for that chunk only.
   std::vector<std::vector<int>> peak_live_by_chunk;
+  // By pipe rank and its action, if SimulateOptions::spans. Both actions of an indivisible pair
+  // have the span of the pair.
+  std::vector<std::vector<ActionSpan>> spans;
 };
 
 struct SimulateOptions {
@@ -33,6 +42,7 @@ struct SimulateOptions {
   // are sent at its end. Otherwise the forward runs first and its output is sent when the forward
   // ends.
   bool indivisible_pairs = false;
+  bool spans = false;  // the result has the times of all actions
 };
 
 // `costs` has one entry for each global chunk; transfers take no time. INVALID_ARGUMENT, naming the

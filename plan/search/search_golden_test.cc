@@ -145,6 +145,7 @@ TEST(SearchGolden, ProposesTheLayoutsOfTheFile) {
   for (const GoldenModel& model : kModels) {
     if (kInstrumented && model.takes_long) continue;
     for (const int devices : model.devices) {
+      if (kInstrumented && devices > 4) continue;
       for (const Topology& topology : kTopologies) {
         for (const int varied : {0, SearchOptions{}.varied}) {
           if (varied > 0 && !model.varied) continue;

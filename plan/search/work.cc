@@ -43,7 +43,8 @@ void LeastSeconds::Add(const model::Program& program, const Mesh& mesh,
     const auto known = std::ranges::find(extents, group, &Extent::group);
     if (known != extents.end()) return *known;
     const std::vector<int> ranks = mesh.GroupOf(0, group);
-    return extents.emplace_back(group, static_cast<int>(ranks.size()), ranks.back() - ranks[0]);
+    extents.push_back({group, static_cast<int>(ranks.size()), ranks.back() - ranks[0]});
+    return extents.back();
   };
   for (const model::Op& op : ops) {
     if (op.last_microbatch || op.kind == model::OpKind::kCopy || op.kind == model::OpKind::kWait)
