@@ -130,6 +130,11 @@ def bench_daemon():
         show(record)
 
 
+def bench_metrics():
+    for record in run_json([str(BIN / "troupe-bench-metrics")]):
+        show(record)
+
+
 def bench_kernels():
     for record in run_json([str(BIN / "troupe-bench-kernels")]):
         show(record)
@@ -364,6 +369,7 @@ class DirectCluster(LocalCluster):
                 self.start("worker", name, "--coordinator", address, "--name", name, "--devices",
                            "cpu:1", "--host", "127.0.0.1", "--data-dir", self.home / name,
                            "--peak-dir", self.home)
+                self.wait_until_ready(name)
         except BaseException:
             self.__exit__()
             raise
@@ -378,6 +384,16 @@ class DirectCluster(LocalCluster):
                 process.kill()
                 process.wait(timeout=30)
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def wait_until_ready(self, name):
+        """Waits for a worker, so that all start in the same order, by which they divide cores."""
+        end = time.monotonic() + LIMIT_SECONDS
+        while time.monotonic() < end:
+            workers = json.loads(self.troupe("workers", *self.target, "-o", "json"))["workers"]
+            if any(each["name"] == name and each["state"] == "READY" for each in workers):
+                return
+            time.sleep(0.05)
+        sys.exit(f"bench: {name} was not ready within {LIMIT_SECONDS} s")
 
     def tls_flags(self, role, name):
         """Returns the flags of a holder of a certificate, which is issued; none without TLS."""
@@ -476,6 +492,11 @@ def bench_recovery():
     show({"bench": "recovery", "model": "tiny", "ranks": 4, "killed": "one worker with SIGKILL",
           "median_seconds_from_kill_to_next_finished_step": round(statistics.median(seconds), 3),
           "maximum_seconds": round(max(seconds), 3)})
+
+
+def bench_pods():
+    import pods
+    pods.measure(show)
 
 
 def bench_layouts():
@@ -868,12 +889,12 @@ def bench_checkpoint():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"actor": bench_actor, "daemon": bench_daemon,
+BENCHES = {"actor": bench_actor, "daemon": bench_daemon, "metrics": bench_metrics,
            "collective": bench_collective, "kernels": bench_kernels,
            "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,
-           "layouts": bench_layouts, "cores": bench_cores, "sharding": bench_sharding,
-           "float8": bench_float8, "estimates": bench_estimates,
+           "pods": bench_pods, "layouts": bench_layouts, "cores": bench_cores,
+           "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,
            "data": bench_data, "checkpoint": bench_checkpoint, "tls": bench_tls}
 
 

@@ -9,20 +9,36 @@
 namespace troupe {
 namespace {
 
+constexpr SwitchFlag kAloneFlag{"--alone", "", "checks only FILE, which may begin with any record"};
+
 StatusOr<ExitCode> VerifyAudit(const CommandLine& line) {
   const std::string& path = line.positional()[0];
   PosixFileSystem files;
-  TROUPE_ASSIGN_OR_RETURN(const AuditedFile audited, CheckAuditFile(files, path));
+  const bool alone = line.Get(kAloneFlag);
+  const StatusOr<AuditedFile> checked =
+      alone ? CheckAuditFile(files, path) : CheckAuditLog(files, path);
+  // A directory or a device is bad input.
+  if (checked.status().code() == StatusCode::kFailedPrecondition)
+    return InvalidArgument("{}", Message(checked.status()));
+  TROUPE_ASSIGN_OR_RETURN(const AuditedFile audited, checked);
   const bool intact = audited.error.ok();
+  const int64_t records = audited.head.sequence - audited.before.sequence;
   if (line.wants_json()) {
-    Json json = {{"ok", intact}, {"records", audited.head.sequence}, {"hash", audited.head.hash}};
+    Json json = {{"ok", intact}, {"records", records}, {"hash", audited.head.hash}};
+    if (alone) {
+      json["first"] = audited.before.sequence + 1;
+      json["previous"] = audited.before.hash;
+    }
     if (!intact) json["error"] = std::string(Message(audited.error));
     fmt::print("{}\n", Dump(json));
   } else if (intact) {
-    fmt::print("{} records, intact; the hash of the last one is {}\n", audited.head.sequence,
+    fmt::print("{} records, intact{}; the hash of the last one is {}\n", records,
+               alone ? fmt::format(", from record {}, which follows the hash {}",
+                                   audited.before.sequence + 1, audited.before.hash)
+                     : "",
                audited.head.hash);
   } else {
-    fmt::print("damaged after {} records: {}\n", audited.head.sequence, Message(audited.error));
+    fmt::print("damaged after {} records: {}\n", records, Message(audited.error));
   }
   return intact ? ExitCode::kDone : ExitCode::kFailed;
 }
@@ -35,7 +51,8 @@ std::vector<Command> AuditCommands() {
            .least_positionals = 1,
            .most_positionals = 1,
            .summary = "Checks the chain of hashes of a coordinator's audit log (audit.log in its "
-                      "data directory).",
+                      "data directory) with its full files (FILE.N).",
+           .flags = {&kAloneFlag},
            .cluster = ClusterUse::kNone,
            .run = VerifyAudit}};
 }

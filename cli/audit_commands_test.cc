@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -49,8 +51,35 @@ TEST(AuditCommands, VerifyAcceptsAWholeLogAndFindsARemovedLine) {
   EXPECT_THAT(json.at("error").get<std::string>(), HasSubstr("line 2: "));
 }
 
-TEST(AuditCommands, AFileThatIsAbsentIsBadInput) {
+TEST(AuditCommands, VerifyChecksAllFilesOfALogOrOneAlone) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Child("audit.log");
+  AuditHead head;
+  std::ofstream(path + ".1") << AuditLine({.target = "a"}, &head);
+  const std::string first = head.hash;
+  std::ofstream(path) << AuditLine({.target = "b"}, &head);
+  EXPECT_THAT(VerifyAuditLog({path}).output, HasSubstr("2 records, intact; "));
+  const auto alone = VerifyAuditLog({path, "--alone", "-o", "json"});
+  EXPECT_EQ(alone.code, ExitCode::kDone);
+  const auto json = nlohmann::json::parse(alone.output);
+  EXPECT_EQ(json.at("records"), 1);
+  EXPECT_EQ(json.at("first"), 2);
+  EXPECT_EQ(json.at("previous"), first);
+  EXPECT_EQ(json.at("hash"), head.hash);
+  std::filesystem::remove(path + ".1");
+  EXPECT_EQ(VerifyAuditLog({path}).code, ExitCode::kFailed);
+  EXPECT_EQ(VerifyAuditLog({path, "--alone"}).code, ExitCode::kDone);
+}
+
+TEST(AuditCommands, WhatIsAbsentOrNoFileIsBadInput) {
   EXPECT_EQ(VerifyAuditLog({"/nowhere/audit.log"}).code, ExitCode::kUsage);
+  const TemporaryDirectory directory;
+  const std::string fifo = directory.Child("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {directory.path(), fifo}) {
+    EXPECT_EQ(VerifyAuditLog({path}).code, ExitCode::kUsage) << path;
+    EXPECT_EQ(VerifyAuditLog({path, "--alone"}).code, ExitCode::kUsage) << path;
+  }
 }
 
 }  // namespace

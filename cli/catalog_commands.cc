@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/diff.h"
 #include "checkpoint/read/survey.h"
@@ -154,7 +155,7 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
   Json jobs = Json::array();
   Json left_out = Json::array();
   const auto leave_out = [&](const std::string& path, const std::string& reason) {
-    fmt::print(stderr, "{}: skipped: {}\n", path, reason);
+    PrintMessage("{}: skipped: {}\n", path, reason);
     left_out.push_back({{"path", path}, {"reason", reason}});
   };
   for (const LeftOut& one : survey.left_out) leave_out(one.path, one.reason);

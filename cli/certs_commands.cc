@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/file_system.h"
 #include "base/security/authority_files.h"
 #include "base/security/certificate.h"
@@ -45,6 +46,7 @@ constexpr TextFlag kIdentityFlag{
 
 StatusOr<ExitCode> InitAuthority(const CommandLine& line) {
   const std::string& directory = line.positional()[0];
+  if (directory.empty()) return InvalidArgument("the name of the directory is empty");
   const std::string cluster = line.Get(kClusterFlag).value_or("default");
   TROUPE_RETURN_IF_ERROR(WriteNewAuthority(directory, cluster, std::time(nullptr)));
   const std::string key = JoinPath(directory, "authority.key");

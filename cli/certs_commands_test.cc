@@ -74,6 +74,9 @@ TEST_F(CertsCommandsTest, InitNamesTheFilesAndTheDefaultCluster) {
 }
 
 TEST_F(CertsCommandsTest, InitRefusesAnExistingAuthorityAndABadName) {
+  const Outcome empty = RunCerts({"init", ""});
+  EXPECT_EQ(empty.code, ExitCode::kUsage);
+  EXPECT_EQ(empty.error, "the name of the directory is empty");
   const std::string key = *ReadTextFile(authority_ + "/authority.key");
   const Outcome again = RunCerts({"init", authority_});
   EXPECT_EQ(again.code, ExitCode::kUsage);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "checkpoint/format/digest.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/verify.h"
@@ -117,9 +118,10 @@ Status Lift(const CommandLine& line, const std::string& path, const std::string&
           Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* answer) {
             return client.checkpoints().LiftQuarantine(context, request, answer);
           }));
-  fmt::print(stderr, "step {} of {} is a committed checkpoint of its job{}\n",
-             response.checkpoint().step(), response.checkpoint().job(),
-             response.checkpoint().pinned() ? ", and pinned: it is kept until it is unpinned" : "");
+  PrintMessage(
+      "step {} of {} is a committed checkpoint of its job{}\n", response.checkpoint().step(),
+      response.checkpoint().job(),
+      response.checkpoint().pinned() ? ", and pinned: it is kept until it is unpinned" : "");
   return OkStatus();
 }
 
@@ -145,7 +147,7 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
   for (const VerifyFailure& failure : report.failures) {
     failures.push_back(
         {{"file", failure.file}, {"tensors", failure.tensors}, {"reason", failure.reason}});
-    fmt::print(stderr, "{}\n", TextOf(failure));
+    PrintMessage("{}\n", TextOf(failure));
   }
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"path", path},

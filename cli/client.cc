@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "base/flag_parser.h"
+#include "base/program/program.h"
 #include "base/security/certificate.h"
+#include "base/security/channel_arguments.h"
 #include "base/security/credentials.h"
 #include "base/security/insecure_reminder.h"
 #include "base/security/user_token.h"
@@ -31,8 +33,7 @@ StatusOr<std::string> AddressOfCluster(const std::string& folder) {
   }
   TROUPE_RETURN_IF_ERROR(cluster.status());
   if (!IsAlive(cluster->supervisor)) {
-    fmt::print(
-        stderr,
+    PrintMessage(
         "the supervisor of the cluster in {} has died: `troupe up --data-dir {}` repairs the "
         "cluster\n",
         folder, folder);
@@ -124,8 +125,8 @@ StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line) {
         "--data-dir DIR, set TROUPE_COORDINATOR, or start a cluster with `troupe up`"));
   }
   if (running.size() > 1) {
-    fmt::print(stderr, "{} local clusters are running; this command uses the newest, in {}\n",
-               running.size(), running.front());
+    PrintMessage("{} local clusters are running; this command uses the newest, in {}\n",
+                 running.size(), running.front());
   }
   return local(running.front());
 }
@@ -139,7 +140,12 @@ bool IsLocalAddress(const std::string& address) {
 
 Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return OkStatus();
-  Status ours = MakeStatus(static_cast<StatusCode>(status.error_code()), status.error_message());
+  // gRPC itself answers so to a message that it cannot read.
+  const auto code = static_cast<StatusCode>(status.error_code());
+  std::string message = status.error_message();
+  if (message.empty())
+    message = fmt::format("{}, without a reason", absl::StatusCodeToString(code));
+  Status ours = MakeStatus(code, message);
   google::rpc::Status details;
   if (details.ParseFromString(status.error_details())) {
     for (const auto& detail : details.details()) {
@@ -163,12 +169,10 @@ Client Client::At(std::string address, const std::optional<TlsFiles>& tls,
   Client client;
   client.address_ = std::move(address);
   client.tls_ = tls;
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = CoordinatorChannelArguments();
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  // A proxy from the environment must not be used between this command and its coordinator.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // The coordinator limits the bytes of a trace.
   arguments.SetMaxReceiveMessageSize(-1);
   const auto credentials = !tls    ? grpc::InsecureChannelCredentials()
@@ -182,6 +186,17 @@ Client Client::At(std::string address, const std::optional<TlsFiles>& tls,
   client.enrollment_ = v1::EnrollmentService::NewStub(client.channel_);
   client.access_ = v1::AccessService::NewStub(client.channel_);
   return client;
+}
+
+StatusOr<v1::Job> Client::GetJob(const std::string& name) {
+  v1::GetJobRequest request;
+  request.set_name(name);
+  TROUPE_ASSIGN_OR_RETURN(
+      v1::GetJobResponse found,
+      Call<v1::GetJobResponse>(Repeat::kSafe, kCallLimit, [&](auto* context, auto* response) {
+        return jobs_->GetJob(context, request, response);
+      }));
+  return std::move(*found.mutable_job());
 }
 
 Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
@@ -201,10 +216,10 @@ Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
 void Client::WarnIfInsecure(const grpc::ClientContext& context) {
   if (has_warned_ || !context.GetServerInitialMetadata().contains(kInsecureHeader)) return;
   has_warned_ = true;
-  fmt::print(stderr,
-             "warning: the coordinator at {} runs with --insecure: whoever reaches it has every "
-             "role\n",
-             address_);
+  PrintMessage(
+      "warning: the coordinator at {} runs with --insecure: whoever reaches it has every "
+      "role\n",
+      address_);
 }
 
 void Client::PauseBeforeRepeat() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }

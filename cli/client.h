@@ -69,6 +69,13 @@ class Client {
   v1::EnrollmentService::Stub& enrollment() { return *enrollment_; }
   v1::AccessService::Stub& access() { return *access_; }
 
+  // Returns the job named "jobs/x"; NOT_FOUND if there is none.
+  StatusOr<v1::Job> GetJob(const std::string& name);
+
+  // Prints a warning on stderr, once, if the coordinator runs with --insecure. Call does that by
+  // itself. REQUIRES: the call of `context` has ended, or has returned a message.
+  void WarnIfInsecure(const grpc::ClientContext& context);
+
   // Waits until the channel is connected. UNAVAILABLE after `limit`.
   Status WaitUntilConnected(std::chrono::milliseconds limit);
 
@@ -76,8 +83,6 @@ class Client {
     kSafe,  // the call is idempotent: repeated while the coordinator restarts
     kNever,
   };
-  // The first answer of a coordinator that runs with --insecure is followed by a warning on stderr.
-  //
   // Calls `method` (a lambda of context and response) with a deadline of `limit`.
   template <typename Response>
   StatusOr<Response> Call(Repeat repeat, std::chrono::seconds limit, const auto& method) {
@@ -88,10 +93,8 @@ class Client {
       context.set_deadline(std::chrono::system_clock::now() + limit);
       Response response;
       const Status status = FromGrpcStatus(method(&context, &response));
-      if (status.ok()) {
-        WarnIfInsecure(context);
-        return response;
-      }
+      WarnIfInsecure(context);
+      if (status.ok()) return response;
       const bool lost = status.code() == StatusCode::kUnavailable;
       if (!lost) return status;
       if (repeat == Repeat::kNever || Remaining(give_up).count() == 0) {
@@ -104,7 +107,6 @@ class Client {
  private:
   Client() = default;
   static void PauseBeforeRepeat();
-  void WarnIfInsecure(const grpc::ClientContext& context);
   static std::chrono::milliseconds Remaining(std::chrono::steady_clock::time_point end);
 
   std::string address_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/security/authority.h"
 #include "base/security/authority_files.h"
 #include "base/security/certificate.h"
@@ -149,11 +150,14 @@ TEST_F(ClientTest, ACommandWarnsOfACoordinatorThatRunsInsecure) {
     options.insecure = insecure;
     const auto server = Server::Start(options);
     ASSERT_TRUE(server.ok()) << ToString(server.status());
-    for (const char* command : {"list", "workers"}) {
+    for (const std::string command : {"list", "workers", "describe", "delete", "logs"}) {
+      std::vector<std::string> arguments = {"--coordinator", (*server)->address()};
+      const bool is_of_a_job = command != "list" && command != "workers";
+      if (is_of_a_job) arguments.push_back("nobody");
       std::string shown;
-      const Status done =
-          RunCommand(command, {"--coordinator", (*server)->address()}, nullptr, &shown);
-      EXPECT_TRUE(done.ok()) << command << ": " << done;
+      const Status done = RunCommand(command, arguments, nullptr, &shown);
+      EXPECT_EQ(done.code(), is_of_a_job ? StatusCode::kNotFound : StatusCode::kOk)
+          << command << ": " << done;
       const std::string warning = fmt::format(
           "warning: the coordinator at {} runs with --insecure: whoever reaches it has "
           "every role\n",

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <set>
 #include <thread>
 
@@ -16,13 +15,17 @@
 #include "base/file_system.h"
 #include "base/keep_ended.h"
 #include "base/log_rotation.h"
+#include "base/program/program.h"
 #include "base/worker_state.h"
 #include "cli/client.h"
 #include "cli/cluster/cluster_file.h"
+#include "cli/cluster/cluster_ready.h"
 #include "cli/cluster/cluster_settings.h"
 #include "cli/cluster/folder_lock.h"
 #include "cli/cluster/process.h"
+#include "cli/cluster/prometheus.h"
 #include "cli/cluster/supervisor.h"
+#include "cli/cluster/supervisor_lock.h"
 #include "cli/commands.h"
 #include "plan/device/device_traits.h"
 #include "plan/device/worker_devices.h"
@@ -68,6 +71,9 @@ constexpr NumberFlag<int> kLogFilesFlag{
     {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"},
     {0, kMostLogFiles}};
 
+constexpr SwitchFlag kMonitoringFlag{
+    "--monitoring", "",
+    "also start Prometheus with the rules of Troupe, on a free port of the loopback"};
 constexpr SwitchFlag kAllowFailpoints{kAllowFailpointsFlag, "", kAllowFailpointsHelp};
 
 // The help text names the kinds that this build has.
@@ -193,11 +199,12 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
     settings.detection_seconds = detection_seconds;
     if (port != 0) settings.coordinator_port = port;
   }
+  if (!runs) settings.prometheus.clear();
   if (!runs && settings.workers() > workers) {
     settings.worker_metrics_ports.resize(static_cast<size_t>(workers));
   }
   const int missing = std::max(workers - settings.workers(), 0);
-  TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FindFreePorts(missing + 2));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FindFreePorts(missing + 3));
   const auto take = [&] {
     const int taken = ports.back();
     ports.pop_back();
@@ -205,17 +212,27 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   };
   if (settings.coordinator_port == 0) settings.coordinator_port = take();
   if (settings.coordinator_metrics_port == 0) settings.coordinator_metrics_port = take();
+  if (settings.prometheus_port == 0) settings.prometheus_port = take();
   while (settings.workers() < workers) settings.worker_metrics_ports.push_back(take());
   return settings;
+}
+
+// Checks the Prometheus of --monitoring and writes its files, before anything is started.
+Status WantMonitoring(const CommandLine& line, const std::string& folder,
+                      ClusterSettings* settings) {
+  if (!line.Get(kMonitoringFlag)) return OkStatus();
+  const char* const path = std::getenv("PATH");
+  TROUPE_ASSIGN_OR_RETURN(settings->prometheus, FindPrometheus(path == nullptr ? "" : path));
+  TROUPE_RETURN_IF_ERROR(CheckPrometheus(folder, settings->prometheus));
+  return WritePrometheusFiles(folder);
 }
 
 // Returns whether a process of the cluster has outlived its supervisor.
 bool AnySurvivor(const std::string& folder) {
   const auto former = ReadClusterFile(folder);
   if (!former.ok()) return false;
-  return IsAlive(former->coordinator) ||
-         std::any_of(former->workers.begin(), former->workers.end(),
-                     [](const auto& worker) { return IsAlive(worker.process); });
+  const std::vector<ProcessId> processes = ProcessesOf(*former);
+  return std::any_of(processes.begin(), processes.end(), IsAlive);
 }
 
 // Handles ports of the cluster that other processes use: returns an error for the coordinator's
@@ -236,12 +253,17 @@ Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
   const auto exchange = [&](const std::string& name, int* port) -> Status {
     if (IsPortFree(*port)) return OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const std::vector<int> free, FindFreePorts(1));
-    fmt::print(stderr, "{}: another process listens on its metrics port {}; it uses {} instead\n",
-               name, *port, free[0]);
+    PrintMessage("{}: another process listens on its port {}; it uses {} instead\n", name, *port,
+                 free[0]);
     *port = free[0];
     return OkStatus();
   };
   TROUPE_RETURN_IF_ERROR(exchange("coordinator", &settings->coordinator_metrics_port));
+  const bool has_prometheus =
+      former.ok() && former->prometheus && IsAlive(former->prometheus->process);
+  if (!settings->prometheus.empty() && !has_prometheus) {
+    TROUPE_RETURN_IF_ERROR(exchange(kPrometheusName, &settings->prometheus_port));
+  }
   for (int i = 0; i < settings->workers(); ++i) {
     const bool lives =
         former.ok() && std::any_of(former->workers.begin(), former->workers.end(),
@@ -269,90 +291,25 @@ Status StartSupervisor(const std::string& folder, const std::string& binaries) {
   return StartDetached(command, JoinPath(JoinPath(folder, "logs"), "supervisor.log")).status();
 }
 
-bool AllRun(const ClusterFile& cluster, int workers) {
-  if (!IsAlive(cluster.supervisor) || !IsAlive(cluster.coordinator) ||
-      static_cast<int>(cluster.workers.size()) < workers) {
-    return false;
-  }
-  return std::all_of(cluster.workers.begin(), cluster.workers.end(),
-                     [](const auto& worker) { return IsAlive(worker.process); });
-}
-
-// Returns the names of the workers that the coordinator reports as ready.
-StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
-  std::set<std::string> ready;
+// Returns the names of the workers that are connected with the coordinator at `address`. One that
+// an operator drains counts: the order outlives a cluster that is stopped and started again.
+StatusOr<std::set<std::string>> ConnectedWorkers(const std::string& address) {
+  Client client = Client::At(address);
+  TROUPE_RETURN_IF_ERROR(client.WaitUntilConnected(milliseconds(500)));
+  std::set<std::string> connected;
   v1::ListWorkersRequest request;
   do {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kListLimit);
     v1::ListWorkersResponse response;
     TROUPE_RETURN_IF_ERROR(
-        FromGrpcStatus(client->cluster().ListWorkers(&context, request, &response)));
+        FromGrpcStatus(client.cluster().ListWorkers(&context, request, &response)));
     for (const auto& worker : response.workers()) {
-      if (worker.state() == worker_state::kReady) ready.insert(worker.name());
+      if (worker_state::IsConnected(worker.state())) connected.insert(worker.name());
     }
     request.set_page_token(response.next_page_token());
   } while (!request.page_token().empty());
-  return ready;
-}
-
-// Detects a process that cannot stay alive and that the supervisor restarts again and again.
-class DeathCount {
- public:
-  explicit DeathCount(std::string folder) : folder_(std::move(folder)) {}
-
-  // INTERNAL with the last log line of a process that has been seen with kTries different pids.
-  Status Look(const ClusterFile& cluster) {
-    TROUPE_RETURN_IF_ERROR(Look("coordinator", cluster.coordinator));
-    for (const auto& worker : cluster.workers) {
-      TROUPE_RETURN_IF_ERROR(Look(worker.name, worker.process));
-    }
-    return OkStatus();
-  }
-
- private:
-  static constexpr size_t kTries = 4;
-
-  Status Look(const std::string& name, const ProcessId& process) {
-    std::set<pid_t>& seen = seen_[name];
-    if (process.pid != 0) seen.insert(process.pid);
-    if (seen.size() < kTries) return OkStatus();
-    const std::string log = JoinPath(JoinPath(folder_, "logs"), name + ".log");
-    std::ifstream file(log);
-    std::string line, last;
-    while (std::getline(file, line)) {
-      if (!line.empty()) last = line;
-    }
-    return Internal("{} ends each time it is started; the last line of {}: {}", name, log, last);
-  }
-
-  const std::string folder_;
-  std::map<std::string, std::set<pid_t>> seen_;
-};
-
-StatusOr<ClusterFile> WaitUntilReady(const std::string& folder, int workers) {
-  const auto end = steady_clock::now() + kUpLimit;
-  std::string lacking = "the supervisor";
-  DeathCount deaths(folder);
-  for (; steady_clock::now() < end; std::this_thread::sleep_for(kPoll)) {
-    const auto cluster = ReadClusterFile(folder);
-    if (!cluster.ok()) continue;
-    TROUPE_RETURN_IF_ERROR(deaths.Look(*cluster));
-    if (!AllRun(*cluster, workers)) continue;
-    lacking = "the coordinator";
-    Client client = Client::At(cluster->coordinator_address);
-    if (!client.WaitUntilConnected(milliseconds(500)).ok()) continue;
-    const auto ready = ReadyWorkers(&client);
-    if (!ready.ok()) continue;
-    lacking.clear();
-    for (const auto& worker : cluster->workers) {
-      if (!ready->contains(worker.name)) lacking += (lacking.empty() ? "" : ", ") + worker.name;
-    }
-    // Reads the file again, because a process that was restarted meanwhile has another pid.
-    if (lacking.empty()) return ReadClusterFile(folder);
-  }
-  return Internal("not ready within {} s: {}; see the logs in {}/logs", kUpLimit.count(), lacking,
-                  folder);
+  return connected;
 }
 
 // Waits until none of `processes` is alive. Returns false if the limit passes first.
@@ -365,9 +322,29 @@ bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
   return true;
 }
 
+// Stops a cluster whose cluster.json cannot be read, because of `damage`: its supervisor, which the
+// lock file states, stops its processes and removes the file.
+Status StopBySupervisor(const std::string& folder, const Status& damage) {
+  const StatusOr<ProcessId> supervisor = FindSupervisor(folder);
+  if (!supervisor.ok()) return Annotate(damage, Message(supervisor.status()));
+  SignalProcess(*supervisor, SIGTERM);
+  SignalProcess(*supervisor, SIGCONT);
+  // A supervisor that is killed would leave processes behind that nobody knows.
+  if (!WaitUntilGone({*supervisor}, kDownLimit)) {
+    return Internal("the supervisor of {}, process {}, did not end within {} s of SIGTERM", folder,
+                    supervisor->pid, kDownLimit.count());
+  }
+  const Status left = ReadClusterFile(folder).status();
+  return left.code() == StatusCode::kNotFound ? OkStatus() : left;
+}
+
 // Stops every process of the cluster in `folder`. NOT_FOUND if none is running.
 Status StopCluster(const std::string& folder) {
   auto cluster = ReadCurrentFile(folder);
+  if (cluster.status().code() == StatusCode::kInvalidArgument ||
+      cluster.status().code() == StatusCode::kResourceExhausted) {
+    return StopBySupervisor(folder, cluster.status());
+  }
   TROUPE_RETURN_IF_ERROR(cluster.status());
   // A supervisor suspended by SIGSTOP handles SIGTERM only after SIGCONT.
   SignalProcess(cluster->supervisor, SIGTERM);
@@ -379,8 +356,7 @@ Status StopCluster(const std::string& folder) {
   // Stops the processes that a killed supervisor left behind; it may have started some since the
   // file was read.
   if (auto newest = ReadClusterFile(folder); newest.ok()) cluster = std::move(newest);
-  std::vector<ProcessId> left = {cluster->coordinator};
-  for (const auto& worker : cluster->workers) left.push_back(worker.process);
+  const std::vector<ProcessId> left = ProcessesOf(*cluster);
   for (const auto& process : left) {
     SignalProcess(process, SIGTERM);
     SignalProcess(process, SIGCONT);
@@ -391,9 +367,24 @@ Status StopCluster(const std::string& folder) {
       return Internal("some processes of the cluster in {} survived SIGKILL", folder);
     }
   }
-  PosixFileSystem files;
-  const Status removed = files.Remove(JoinPath(folder, "cluster.json"));
+  const Status removed = RemoveClusterFile(folder);
   return removed.code() == StatusCode::kNotFound ? OkStatus() : removed;
+}
+
+void PrintCluster(const CommandLine& line, const ClusterFile& cluster) {
+  if (line.wants_json()) {
+    fmt::print("{}", ToJsonText(cluster));
+    return;
+  }
+  fmt::print("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
+  for (const auto& worker : cluster.workers) {
+    fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
+  }
+  if (cluster.prometheus) {
+    fmt::print("prometheus {} (pid {})\n", cluster.prometheus->url,
+               cluster.prometheus->process.pid);
+  }
+  fmt::print("export TROUPE_COORDINATOR={}\n", cluster.coordinator_address);
 }
 
 StatusOr<ExitCode> Up(const CommandLine& line) {
@@ -411,6 +402,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   const bool runs = SupervisorLives(folder);
   const bool fresh = !runs && !AnySurvivor(folder);
   TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, !fresh));
+  TROUPE_RETURN_IF_ERROR(WantMonitoring(line, folder, &settings));
   if (!runs) TROUPE_RETURN_IF_ERROR(LeaveTakenPorts(line, folder, &settings));
   TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
   if (runs) {
@@ -419,24 +411,15 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   } else {
     TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
   }
-  const StatusOr<ClusterFile> ready = WaitUntilReady(folder, settings.workers());
+  const StatusOr<ClusterFile> ready = WaitUntilReady(folder, settings, ConnectedWorkers, kUpLimit);
   if (!ready.ok()) {
     // If the processes of a new cluster do not become ready, they are stopped, so that they are not
     // restarted forever.
     const Status stopped = fresh ? StopCluster(folder) : OkStatus();
-    if (!stopped.ok()) fmt::print(stderr, "{}\n", Message(stopped));
+    if (!stopped.ok()) PrintMessage("{}\n", Message(stopped));
     return ready.status();
   }
-  const ClusterFile& cluster = *ready;
-  if (line.wants_json()) {
-    fmt::print("{}", ToJsonText(cluster));
-  } else {
-    fmt::print("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
-    for (const auto& worker : cluster.workers) {
-      fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
-    }
-    fmt::print("export TROUPE_COORDINATOR={}\n", cluster.coordinator_address);
-  }
+  PrintCluster(line, *ready);
   return ExitCode::kDone;
 }
 
@@ -453,7 +436,7 @@ StatusOr<ExitCode> Down(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
   const Status stopped = StopCluster(folder);
   if (stopped.code() == StatusCode::kNotFound) {
-    fmt::print(stderr, "no cluster is running in {}\n", folder);
+    PrintMessage("no cluster is running in {}\n", folder);
   } else if (!stopped.ok()) {
     return stopped;
   }
@@ -477,7 +460,7 @@ std::vector<Command> ClusterCommands() {
                   "all workers are ready.",
        .flags = {&kWorkersFlag, &DevicesFlag(), &kDevicesPerWorkerFlag, &kPortFlag,
                  &kDetectionSecondsFlag, &kKeepEndedFlag, &kLogBytesFlag, &kLogFilesFlag,
-                 &kAllowFailpoints},
+                 &kMonitoringFlag, &kAllowFailpoints},
        .cluster = ClusterUse::kFolder,
        .run = Up},
       {.name = "down",

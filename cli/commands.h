@@ -8,9 +8,9 @@
 
 namespace troupe {
 
-// submit list describe watch cancel delete resume logs workers
+// submit list describe watch cancel delete resume logs workers, workers drain, workers undrain
 std::vector<Command> JobCommands();
-std::vector<Command> MeasureCommands();     // receipt trace
+std::vector<Command> MeasureCommands();     // receipt trace report
 std::vector<Command> PlanCommands();        // plan
 std::vector<Command> KeyCommands();         // keys
 std::vector<Command> DataCommands();        // data prepare, data show

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "cli/commands.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
@@ -37,14 +38,13 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
   const int64_t skipped = result.skipped_binary + result.skipped_unreadable + result.skipped_empty +
                           result.skipped_links + result.skipped_special;
   if (skipped > 0) {
-    fmt::print(stderr,
-               "skipped: {} binary, {} unreadable, {} empty, {} symbolic links, {} special\n",
-               result.skipped_binary, result.skipped_unreadable, result.skipped_empty,
-               result.skipped_links, result.skipped_special);
+    PrintMessage("skipped: {} binary, {} unreadable, {} empty, {} symbolic links, {} special\n",
+                 result.skipped_binary, result.skipped_unreadable, result.skipped_empty,
+                 result.skipped_links, result.skipped_special);
   }
   if (result.replaced_parts > 0) {
-    fmt::print(stderr, "not UTF-8: {} byte sequences of {} documents became U+FFFD\n",
-               result.replaced_parts, result.replaced_documents);
+    PrintMessage("not UTF-8: {} byte sequences of {} documents became U+FFFD\n",
+                 result.replaced_parts, result.replaced_documents);
   }
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"documents", result.documents},

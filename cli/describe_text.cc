@@ -68,6 +68,7 @@ std::string DescribeText(const v1::Job& job, const std::optional<v1::StepEvent>&
   if (last_step) add("speed", StepText(*last_step));
   add("last checkpoint", LastCheckpointText(job));
   add("restarts", fmt::to_string(job.restarts()));
+  if (job.moves() > 0) add("moves", fmt::to_string(job.moves()));
   if (job.has_last_failure()) add("last failure", FailureText(job.last_failure()));
   return text;
 }

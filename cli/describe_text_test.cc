@@ -63,6 +63,7 @@ TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses)
   v1::Job job = Running();
   job.set_state(v1::JOB_STATE_FAILED);
   job.set_restarts(2);
+  job.set_moves(1);
   job.mutable_layout()->set_pipe(1);
   job.mutable_failure()->set_cause("RESTART_BUDGET");
   job.mutable_failure()->set_message("2 of 2 restarts are used");
@@ -76,6 +77,7 @@ TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses)
             "layout           2 ranks, tensor 2; submitted with 4 ranks, pipe 2 × tensor 2\n"
             "last checkpoint  step 100, /c/100\n"
             "restarts         2\n"
+            "moves            1\n"
             "last failure     RANK_CRASHED of rank 1 on worker-0\n");
 }
 

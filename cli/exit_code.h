@@ -8,8 +8,8 @@ namespace troupe {
 
 enum class ExitCode : int {
   kDone = 0,
-  kFailed = 1,       // the job or check failed, or the command cannot be done now
-  kUsage = 2,        // usage or bad input, such as a file or folder that is missing or unusable
+  kFailed = 1,  // the job or check failed, the command cannot be done now, or its output is lost
+  kUsage = 2,   // usage or bad input, such as a file or folder that is missing or unusable
   kUnreachable = 3,  // no coordinator, or none that accepts this command's caller
   kNotFound = 4,     // the coordinator knows no such job, checkpoint, …
   kInterrupted = 130,

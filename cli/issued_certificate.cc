@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/security/identity.h"
 #include "cli/json_text.h"
 

@@ -1,16 +1,21 @@
 // The commands submit, list, describe, watch, cancel, delete, resume, logs and workers.
 #include <fmt/format.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <optional>
 
+#include "base/file_system.h"
+#include "base/program/program.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/describe_text.h"
 #include "cli/interrupt.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
+#include "cli/tensorboard/event_file.h"
 #include "cli/watch.h"
 #include "cli/worker_text.h"
 #include "plan/cost/fault_cost.h"
@@ -29,6 +34,10 @@ constexpr SwitchFlag kWaitFlag{
 constexpr NumberFlag<int64_t> kFromStepFlag{
     {"--from-step", "STEP", "first step of the history to print (default: 0, the whole history)"},
     {0, int64_t{1} << 40}};
+constexpr TextFlag kTensorboardFlag{
+    "--tensorboard", "DIR",
+    "also writes the steps' figures into a new TensorBoard event file in DIR, which is made if it "
+    "does not exist"};
 constexpr SwitchFlag kCheckpointFlag{"--checkpoint", "",
                                      "stops at a step, after committing a checkpoint"};
 constexpr SwitchFlag kCheckpointsFlag{"--checkpoints", "",
@@ -36,6 +45,8 @@ constexpr SwitchFlag kCheckpointsFlag{"--checkpoints", "",
 constexpr SwitchFlag kDiscardImagesFlag{
     "--discard-images", "",
     "continues from the newest commit, even if the ranks' images are newer"};
+constexpr TextFlag kDrainReasonFlag{"--reason", "TEXT",
+                                    "why, for those who list the workers (default: none)"};
 constexpr NumberFlag<int32_t> kRankFlag{{"--rank", "R", "only this rank"}, {0, 1 << 20}};
 
 // Small enough for gRPC's message limit.
@@ -83,16 +94,16 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
             return client.jobs().CreateJob(context, request, response);
           }));
   for (const auto& warning : created.job().plan().warnings()) {
-    fmt::print(stderr, "warning: {}\n", warning);
+    PrintMessage("warning: {}\n", warning);
   }
-  fmt::print(stderr, "{}\n", FaultCost(created.job().spec()));
+  PrintMessage("{}\n", FaultCost(created.job().spec()));
   const std::string& name = created.job().name();
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"name", name}}));
   } else {
     fmt::print("{}\n", name);
   }
-  std::fflush(stdout);
+  FlushOutput();
   if (!line.Get(kWaitFlag)) return ExitCode::kDone;
   return WatchJob(&client, &interrupt,
                   {.job = name, .json = line.wants_json(), .lines = !line.wants_json()});
@@ -126,15 +137,7 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
 
 StatusOr<ExitCode> Describe(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  v1::GetJobRequest request;
-  request.set_name(JobName(line.positional()[0]));
-  TROUPE_ASSIGN_OR_RETURN(const v1::GetJobResponse found,
-                          client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                                          [&](auto* context, auto* response) {
-                                                            return client.jobs().GetJob(
-                                                                context, request, response);
-                                                          }));
-  const v1::Job& job = found.job();
+  TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(JobName(line.positional()[0])));
   const Json json = JobToJson(job);
   if (line.wants_json()) {
     fmt::print("{}\n", Dump(json));
@@ -147,13 +150,38 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+double SecondsSinceEpoch() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+StatusOr<EventFile> MakeEventFile(Client* client, const std::string& directory,
+                                  const WatchOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
+  utsname machine{};
+  uname(&machine);
+  PosixFileSystem files;
+  return EventFile::Create(files, directory, job.spec(),
+                           {.wall_time = SecondsSinceEpoch(),
+                            .host = machine.nodename,
+                            .pid = getpid(),
+                            .first_step = options.from_step});
+}
+
 StatusOr<ExitCode> WatchJob(const CommandLine& line) {
   InterruptWatch interrupt;
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  return WatchJob(&client, &interrupt,
-                  {.job = JobName(line.positional()[0]),
-                   .from_step = line.Get(kFromStepFlag).value_or(0),
-                   .json = line.wants_json()});
+  WatchOptions options = {.job = JobName(line.positional()[0]),
+                          .from_step = line.Get(kFromStepFlag).value_or(0),
+                          .json = line.wants_json()};
+  std::optional<EventFile> events;
+  if (const auto& directory = line.Get(kTensorboardFlag)) {
+    TROUPE_ASSIGN_OR_RETURN(events, MakeEventFile(&client, *directory, options));
+    PrintMessage("writing {}\n", events->path());
+    options.record = [&events](const v1::StepEvent& step) {
+      return events->Add(step, SecondsSinceEpoch());
+    };
+  }
+  return WatchJob(&client, &interrupt, options);
 }
 
 StatusOr<ExitCode> Cancel(const CommandLine& line) {
@@ -232,7 +260,9 @@ StatusOr<ExitCode> Logs(const CommandLine& line) {
       }
     }
   }
-  TROUPE_RETURN_IF_ERROR(FromGrpcStatus(reader->Finish()));
+  const Status read = FromGrpcStatus(reader->Finish());
+  client.WarnIfInsecure(context);
+  TROUPE_RETURN_IF_ERROR(read);
   if (line.wants_json()) fmt::print("{}\n", Dump({{"lines", std::move(lines)}}));
   return ExitCode::kDone;
 }
@@ -262,6 +292,40 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+void PrintWorker(const CommandLine& line, const v1::WorkerStatus& worker) {
+  fmt::print("{}\n", line.wants_json() ? Dump(WorkerToJson(worker)) : WorkerText(worker));
+}
+
+StatusOr<ExitCode> DrainWorker(const CommandLine& line) {
+  v1::DrainWorkerRequest request;
+  request.set_name(line.positional()[0]);
+  request.set_reason(line.Get(kDrainReasonFlag).value_or(""));
+  TROUPE_RETURN_IF_ERROR(CheckDrainReason(request.reason()));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::DrainWorkerResponse drained,
+      client.Call<v1::DrainWorkerResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.cluster().DrainWorker(context, request, response);
+          }));
+  PrintWorker(line, drained.worker());
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> UndrainWorker(const CommandLine& line) {
+  v1::UndrainWorkerRequest request;
+  request.set_name(line.positional()[0]);
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::UndrainWorkerResponse returned,
+      client.Call<v1::UndrainWorkerResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+            return client.cluster().UndrainWorker(context, request, response);
+          }));
+  PrintWorker(line, returned.worker());
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 std::vector<Command> JobCommands() {
@@ -285,7 +349,7 @@ std::vector<Command> JobCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Follows a job's steps and events to its end.",
-       .flags = {&kFromStepFlag},
+       .flags = {&kFromStepFlag, &kTensorboardFlag},
        .run = WatchJob},
       {.name = "cancel",
        .positionals = "JOB",
@@ -318,6 +382,19 @@ std::vector<Command> JobCommands() {
        .flags = {&kRankFlag},
        .run = Logs},
       {.name = "workers", .summary = "Lists the cluster's workers.", .run = Workers},
+      {.name = "workers drain",
+       .positionals = "NAME",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Moves a worker's jobs to others and places nothing more on it.",
+       .flags = {&kDrainReasonFlag},
+       .run = DrainWorker},
+      {.name = "workers undrain",
+       .positionals = "NAME",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Ends `workers drain`.",
+       .run = UndrainWorker},
   };
 }
 

@@ -6,9 +6,16 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/program/program.h"
 #include "base/security/authority_files.h"
+#include "base/security/channel_arguments.h"
 #include "base/security/credentials.h"
+#include "base/security/identity.h"
 #include "base/security/join_token.h"
 #include "base/security/signing_request.h"
 #include "cli/client.h"
@@ -37,7 +44,8 @@ constexpr TextFlag kJoinOutputFlag{
     "--output", "DIR",
     "the worker's TLS directory: new, or with an older certificate of the same worker", true};
 constexpr TextFlag kOwnNameFlag{"--name", "NAME",
-                                "the worker's --name (default: the one in the token)"};
+                                "the worker's --name (default: that of the certificate in "
+                                "--output, or of the token)"};
 
 StatusOr<ExitCode> MakeToken(const CommandLine& line) {
   v1::CreateJoinTokenRequest request;
@@ -58,8 +66,8 @@ StatusOr<ExitCode> MakeToken(const CommandLine& line) {
                              {"expires", expires}}));
   } else {
     fmt::print("{}\n", made.token());
-    fmt::print(stderr, "the token is good for one worker until {}: keep it secret until then\n",
-               UtcText(expires));
+    PrintMessage("the token is good for one worker until {}: keep it secret until then\n",
+                 UtcText(expires));
   }
   return ExitCode::kDone;
 }
@@ -82,35 +90,42 @@ StatusOr<JoinToken> ReadToken(const std::string& path) {
 // A coordinator that the caller has no certificate for yet.
 class NewCoordinator {
  public:
+  // `refusal` states why no connection may be possible, if the coordinator can be reached.
   NewCoordinator(const std::string& address,
-                 const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-      : address_(address) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    stub_ =
-        v1::EnrollmentService::NewStub(grpc::CreateCustomChannel(address, credentials, arguments));
-  }
+                 const std::shared_ptr<grpc::ChannelCredentials>& credentials, std::string refusal)
+      : address_(address),
+        refusal_(std::move(refusal)),
+        channel_(grpc::CreateCustomChannel(address, credentials, CoordinatorChannelArguments())),
+        stub_(v1::EnrollmentService::NewStub(channel_)) {}
 
-  // Calls `method` (a lambda of stub, context and response).
+  // Calls `method` (a lambda of stub, context and response). UNAVAILABLE of the coordinator if
+  // there is no connection.
   template <typename Response>
   StatusOr<Response> Call(const auto& method) const {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kJoinCallLimit);
     Response response;
     const Status status = FromGrpcStatus(method(*stub_, &context, &response));
-    if (!status.ok()) return Annotate(status, address_);
-    return response;
+    if (status.ok()) return response;
+    const bool is_connected = channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+    if (status.code() == StatusCode::kUnavailable && !is_connected)
+      return OfCoordinator(
+          Unavailable("cannot reach the coordinator at {}, or {}", address_, refusal_));
+    return Annotate(status, address_);
   }
 
  private:
   const std::string address_;
-  std::unique_ptr<v1::EnrollmentService::Stub> stub_;
+  const std::string refusal_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::EnrollmentService::Stub> stub_;
 };
 
 // Returns the authority of the token, which the coordinator hands out. Any server may answer, but
 // only the certificate whose hash the token has is believed.
 StatusOr<std::string> FindAuthority(const std::string& address, const JoinToken& token) {
-  const NewCoordinator unverified(address, UnverifiedChannelCredentials());
+  const NewCoordinator unverified(address, UnverifiedChannelCredentials(),
+                                  "it accepts no connections with TLS");
   TROUPE_ASSIGN_OR_RETURN(
       const v1::GetAuthorityResponse answer,
       unverified.Call<v1::GetAuthorityResponse>([](auto& stub, auto* context, auto* response) {
@@ -132,7 +147,9 @@ StatusOr<CertificateFacts> JoinCluster(const std::string& address, const JoinTok
   request.set_token(ToText(token));
   request.set_certificate_request(made.request);
   request.set_worker(name);
-  const NewCoordinator verified(address, AnonymousChannelCredentials(authority, token.cluster));
+  const NewCoordinator verified(
+      address, AnonymousChannelCredentials(authority, token.cluster),
+      "its certificate is not valid or not signed by the authority of the token");
   TROUPE_ASSIGN_OR_RETURN(
       const v1::JoinResponse joined,
       verified.Call<v1::JoinResponse>([&](auto& stub, auto* context, auto* response) {
@@ -145,14 +162,28 @@ StatusOr<CertificateFacts> JoinCluster(const std::string& address, const JoinTok
                            std::time(nullptr));
 }
 
+// Returns the name with which to ask for a certificate: `requested`, or that of the worker whose
+// certificate `output` holds. A token is good once, so the directory is checked before it is used.
+StatusOr<std::string> NameFor(const std::string& output, const std::string& cluster,
+                              const std::string& requested) {
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<Identity> held, CheckTlsOutput(output));
+  if (!held) return requested;
+  const Identity wanted{cluster, Role::kWorker, requested.empty() ? held->name : requested};
+  if (*held == wanted) return wanted.name;
+  return AlreadyExists(
+      "{} has the certificate of {}, not one of {}: choose another directory or remove it", output,
+      ToUri(*held), ToUri(wanted));
+}
+
 StatusOr<ExitCode> Join(const CommandLine& line) {
   const std::string& address = *line.Get(kJoinCoordinatorFlag);
   TROUPE_RETURN_IF_ERROR(CheckHostPort(kJoinCoordinatorFlag.name, address, 1));
   const std::string& output = *line.Get(kJoinOutputFlag);
   if (output.empty()) return InvalidArgument("{} is empty", kJoinOutputFlag.name);
   TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(*line.Get(kJoinTokenFileFlag)));
-  TROUPE_ASSIGN_OR_RETURN(const CertificateFacts facts,
-                          JoinCluster(address, token, line.Get(kOwnNameFlag).value_or(""), output));
+  TROUPE_ASSIGN_OR_RETURN(const std::string name,
+                          NameFor(output, token.cluster, line.Get(kOwnNameFlag).value_or("")));
+  TROUPE_ASSIGN_OR_RETURN(const CertificateFacts facts, JoinCluster(address, token, name, output));
   PrintIssued(line, facts, output);
   return ExitCode::kDone;
 }

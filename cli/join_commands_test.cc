@@ -148,6 +148,11 @@ TEST_F(JoinCommandsTest, AnImpostorWithTheCertificateOfAnAuthorityGetsNoToken) {
   ASSERT_TRUE(impostor.ok()) << ToString(impostor.status());
   const JoinOutcome refused = Join((*impostor)->address(), token, {"--name", "w"});
   EXPECT_EQ(refused.code(), ExitCode::kUnreachable) << ToString(refused.status);
+  EXPECT_EQ(
+      Message(refused.status),
+      fmt::format("cannot reach the coordinator at {}, or its certificate is not valid or not "
+                  "signed by the authority of the token",
+                  (*impostor)->address()));
   EXPECT_FALSE(std::filesystem::exists(Directory("tls")));
 }
 
@@ -167,10 +172,47 @@ TEST_F(JoinCommandsTest, BadInputIsNamed) {
   expect(Join("nowhere", token), ExitCode::kUsage, "--coordinator");
   expect(Join(address, token, {"--name", "worker-1"}), ExitCode::kFailed,
          "for the worker \"worker-0\", not for \"worker-1\"");
-  expect(Join("127.0.0.1:1", token), ExitCode::kUnreachable, "127.0.0.1:1");
+  const JoinOutcome nobody = Join("127.0.0.1:1", token);
+  expect(nobody, ExitCode::kUnreachable, "");
+  EXPECT_EQ(Message(nobody.status),
+            "cannot reach the coordinator at 127.0.0.1:1, or it accepts no connections with TLS");
   expect(RunJoin("join", {"--coordinator", address}), ExitCode::kUsage, "--token-file");
   const JoinOutcome minutes = RunJoin("token", {"--minutes", "1441"});
   expect(minutes, ExitCode::kUsage, "--minutes");
+}
+
+TEST_F(JoinCommandsTest, ATokenThatTheCoordinatorCannotMakeNowIsAFailure) {
+  std::filesystem::rename(Directory("authority"), Directory("elsewhere"));
+  const JoinOutcome refused = RunJoin(
+      "token", {"--coordinator", server_->address(), "--tls-dir", Directory("authority-operator")});
+  EXPECT_EQ(refused.code(), ExitCode::kFailed);
+  EXPECT_THAT(ToString(refused.status), HasSubstr("--authority: "));
+}
+
+TEST_F(JoinCommandsTest, AnOutputThatCannotBeUsedLeavesTheToken) {
+  const std::string token = TokenFile();
+  const auto expect = [&](const std::string& output, const std::string& name,
+                          const std::string& reason) {
+    std::vector<std::string> arguments = {"--coordinator", server_->address(), "--token-file",
+                                          token,           "--output",         output};
+    if (!name.empty()) arguments.insert(arguments.end(), {"--name", name});
+    const JoinOutcome refused = RunJoin("join", arguments);
+    EXPECT_EQ(refused.code(), ExitCode::kUsage) << ToString(refused.status);
+    EXPECT_THAT(ToString(refused.status), HasSubstr(reason));
+  };
+  std::ofstream(Directory("job.yaml")) << "x";
+  expect(Directory("job.yaml"), "w", "job.yaml");
+  expect(Directory("job.yaml/tls"), "w", "job.yaml");
+  expect("/proc/troupe/tls", "w", "nothing can be written to /proc");
+  std::filesystem::create_directory(Directory("full"));
+  std::ofstream(Directory("full/notes")) << "x";
+  expect(Directory("full"), "w", "exists and is not empty");
+  std::ofstream(Directory("full/cert.pem")) << "x";
+  expect(Directory("full"), "w", "is not a certificate");
+  expect(Directory("authority-operator"), "", "has the certificate of spiffe://lab/operator/ann");
+  expect(Issue("authority", Role::kWorker), "w", "not one of spiffe://lab/worker/w:");
+  EXPECT_TRUE(Join(server_->address(), token, {"--name", "w"}).status.ok());
+  EXPECT_TRUE(Join(server_->address(), TokenFile()).status.ok()) << "the name is in the directory";
 }
 
 TEST_F(JoinCommandsTest, OnlyAnOperatorMakesTokens) {

@@ -1,13 +1,12 @@
 #include "cli/json_text.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
-#include <ctime>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace troupe {
 namespace {
@@ -53,7 +52,7 @@ Json JobToJson(const v1::Job& job) {
   }
   json["ranks"] = std::move(ranks);
   json.update(MessageToJson(job.plan(), {"data"}));
-  json.update(MessageToJson(job, {"group_epoch", "restarts"}));
+  json.update(MessageToJson(job, {"group_epoch", "restarts", "moves"}));
   Json checkpoints = Json::array();
   for (const auto& checkpoint : job.checkpoints()) {
     if (checkpoint.state() == v1::CHECKPOINT_STATE_COMMITTED ||
@@ -114,14 +113,12 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
   json.update(MessageToJson(worker, {"memory_bytes", "jobs"}));
   json["ranks"] = std::move(ranks);
   json.update(MessageToJson(worker, {"set_aside"}));
+  if (worker.has_drain()) json["drain"] = MessageToJson(worker.drain());
   return json;
 }
 
 std::string SetAsideText(const v1::SetAside& part) {
-  const auto text = [](int64_t wall_time_ns) {
-    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                       fmt::gmtime(static_cast<std::time_t>(wall_time_ns / 1'000'000'000)));
-  };
+  const auto text = [](int64_t wall_time_ns) { return UtcText(wall_time_ns / 1'000'000'000); };
   const std::string next =
       part.burning_in() ? std::string("burn-in is running")
                         : fmt::format("burn-in starts at {}", text(part.burn_in_wall_time_ns()));

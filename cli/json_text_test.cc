@@ -103,6 +103,11 @@ TEST(ClientTest, ViolationsCrossGrpcUnchanged) {
   EXPECT_EQ(ViolationsOf(received)[0].field, "training.steps");
 }
 
+TEST(ClientTest, AnErrorWithoutAMessageHasText) {
+  EXPECT_EQ(Message(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, ""))),
+            "INTERNAL, without a reason");
+}
+
 TEST(ProgressLineTest, ShowsStepLossRateAndTimeLeft) {
   v1::StepEvent step;
   step.set_step(100);

@@ -3,12 +3,16 @@
 
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "plan/job/job_resource.h"
 #include "plan/job/key_table.h"
 
 namespace troupe {
 namespace {
 
 constexpr SwitchFlag kMarkdownFlag{"--markdown", "", "prints the page docs/job-keys.md"};
+constexpr SwitchFlag kKubernetesFlag{"--kubernetes", "",
+                                     "prints the definition of TroupeJob, deploy/kubernetes/"
+                                     "components/jobs-crd/definition.yaml"};
 
 Json RowToJson(const KeyRow& row) {
   const auto text_or_null = [](const std::string& text) {
@@ -27,6 +31,13 @@ StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
   const std::string prefix = line.positional().empty() ? "" : line.positional()[0];
   const std::vector<KeyRow> rows = KeyTable(prefix);
   if (rows.empty()) return InvalidArgument("{}: the job file has no such key or section", prefix);
+  if (line.Get(kKubernetesFlag)) {
+    if (!prefix.empty() || line.Get(kMarkdownFlag) || line.wants_json())
+      return InvalidArgument(
+          "--kubernetes prints a whole page in YAML: no PREFIX, --markdown or -o json");
+    fmt::print("{}", JobResourceDefinition());
+    return ExitCode::kDone;
+  }
   if (line.wants_json()) {
     Json keys = Json::array();
     for (const KeyRow& row : rows) keys.push_back(RowToJson(row));
@@ -45,7 +56,7 @@ std::vector<Command> KeyCommands() {
            .most_positionals = 1,
            .summary = "Prints all keys of the job file, or those below PREFIX, with type, default, "
                       "values and meaning. Needs no cluster.",
-           .flags = {&kMarkdownFlag},
+           .flags = {&kMarkdownFlag, &kKubernetesFlag},
            .cluster = ClusterUse::kNone,
            .run = KeysCommand}};
 }

@@ -1,15 +1,18 @@
-// The commands receipt and trace, which show what a job measured.
+// The commands receipt, trace and report, which show what a job measured.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
-#include <fstream>
 
+#include "base/file_system.h"
+#include "base/program/program.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "cli/output/output_file.h"
 #include "cli/receipt_text.h"
+#include "cli/report/report_html.h"
 #include "cli/trace_json.h"
+#include "cli/watch.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {
@@ -20,24 +23,29 @@ constexpr TextFlag kCompareFlag{
 constexpr TextFlag kStepsFlag{"--steps", "FIRST:LAST",
                               "steps of the newest group epoch; FIRST alone is one step", true};
 constexpr TextFlag kOutputFlag{"--output", "FILE", "file for the JSON", true};
+constexpr TextFlag kPageFlag{"--output", "FILE", "file for the page", true};
+constexpr NumberFlag<int64_t> kTraceStepFlag{
+    {"--trace-step", "STEP",
+     "also draws this step as it ran, if the ranks still have its trace; waits for a future step"},
+    {1, int64_t{1} << 40}};
 
-StatusOr<Json> FetchReceipt(Client* client, const std::string& job) {
+StatusOr<v1::Receipt> FetchReceipt(Client* client, const std::string& job) {
   v1::GetJobReceiptRequest request;
   request.set_name(JobName(job));
   TROUPE_ASSIGN_OR_RETURN(
-      const v1::GetJobReceiptResponse found,
+      v1::GetJobReceiptResponse found,
       client->Call<v1::GetJobReceiptResponse>(
           Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
             return client->jobs().GetJobReceipt(context, request, response);
           }));
-  return ReceiptToJson(found.receipt());
+  return std::move(*found.mutable_receipt());
 }
 
 // Measurements under other plans are not ranked; a line reports each of them.
 void ListOtherPlans(const Json& receipt) {
   for (const Json& other : receipt["other_plans"]) {
-    fmt::print(stderr, "{}: skipped, because it was measured under another plan: {}\n",
-               receipt["job"].get<std::string>(), OtherPlanLine(other));
+    PrintMessage("{}: skipped, because it was measured under another plan: {}\n",
+                 receipt["job"].get<std::string>(), OtherPlanLine(other));
   }
 }
 
@@ -46,16 +54,16 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
   ListOtherPlans(b);
   const std::vector<std::string> unlike = UnlikeFields(a, b);
   if (!unlike.empty()) {
-    fmt::print(stderr,
-               "{} and {} cannot be ranked: they were measured under different conditions\n",
-               a["job"].get<std::string>(), b["job"].get<std::string>());
-    for (const std::string& field : unlike) fmt::print(stderr, "  {}\n", field);
+    PrintMessage("{} and {} cannot be ranked: they were measured under different conditions\n",
+                 a["job"].get<std::string>(), b["job"].get<std::string>());
+    for (const std::string& field : unlike) PrintMessage("  {}\n", field);
     return ExitCode::kFailed;
   }
   for (const Json* receipt : {&a, &b}) {
     if (!(*receipt)["steady"]["tokens_per_second"].is_null()) continue;
-    fmt::print(stderr, "{} has no steady step under its plan {}, so there is nothing to rank\n",
-               (*receipt)["job"].get<std::string>(), (*receipt)["plan_digest"].get<std::string>());
+    PrintMessage("{} has no steady step under its plan {}, so there is nothing to rank\n",
+                 (*receipt)["job"].get<std::string>(),
+                 (*receipt)["plan_digest"].get<std::string>());
     return ExitCode::kFailed;
   }
   const auto rate = [](const Json& receipt) {
@@ -89,10 +97,11 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
 
 StatusOr<ExitCode> Receipt(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  TROUPE_ASSIGN_OR_RETURN(const Json receipt, FetchReceipt(&client, line.positional()[0]));
+  TROUPE_ASSIGN_OR_RETURN(const v1::Receipt found, FetchReceipt(&client, line.positional()[0]));
+  const Json receipt = ReceiptToJson(found);
   if (const auto& other = line.Get(kCompareFlag)) {
-    TROUPE_ASSIGN_OR_RETURN(const Json compared, FetchReceipt(&client, *other));
-    return Compare(receipt, compared, line.wants_json());
+    TROUPE_ASSIGN_OR_RETURN(const v1::Receipt compared, FetchReceipt(&client, *other));
+    return Compare(receipt, ReceiptToJson(compared), line.wants_json());
   }
   fmt::print("{}", line.wants_json() ? Dump(receipt) + "\n" : ReceiptToText(receipt));
   return ExitCode::kDone;
@@ -117,35 +126,27 @@ StatusOr<v1::TraceJobRequest> ParseSteps(const std::string& text) {
   return request;
 }
 
+StatusOr<v1::TraceJobResponse> FetchTrace(Client* client, const v1::TraceJobRequest& request) {
+  return client->Call<v1::TraceJobResponse>(
+      Client::Repeat::kSafe, Client::kTraceLimit, [&](auto* context, auto* response) {
+        return client->jobs().TraceJob(context, request, response);
+      });
+}
+
 StatusOr<ExitCode> Trace(const CommandLine& line) {
   const std::string& output = *line.Get(kOutputFlag);
   TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*line.Get(kStepsFlag)));
   request.set_name(JobName(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  v1::GetJobRequest named;
-  named.set_name(request.name());
-  TROUPE_ASSIGN_OR_RETURN(const v1::GetJobResponse found,
-                          client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                                          [&](auto* context, auto* response) {
-                                                            return client.jobs().GetJob(
-                                                                context, named, response);
-                                                          }));
-  TROUPE_ASSIGN_OR_RETURN(
-      const v1::TraceJobResponse trace,
-      client.Call<v1::TraceJobResponse>(Client::Repeat::kSafe, Client::kTraceLimit,
-                                        [&](auto* context, auto* response) {
-                                          return client.jobs().TraceJob(context, request, response);
-                                        }));
-  const Json json = TraceToJson(trace, found.job());
-  std::ofstream file(output, std::ios::binary | std::ios::trunc);
-  file << Dump(json) << '\n';
-  file.close();
-  if (!file) return ErrnoStatus(errno, output);
+  TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(request.name()));
+  TROUPE_ASSIGN_OR_RETURN(const v1::TraceJobResponse trace, FetchTrace(&client, request));
+  const Json json = TraceToJson(trace, job);
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, output, Dump(json) + "\n"));
   int64_t dropped = 0;
   for (const v1::RankTrace& rank : trace.ranks()) dropped += rank.dropped_operations();
   if (dropped > 0)
-    fmt::print(
-        stderr,
+    PrintMessage(
         "warning: {} operations are missing, because the ranks' buffers for operations were full\n",
         dropped);
   if (line.wants_json()) {
@@ -155,6 +156,38 @@ StatusOr<ExitCode> Trace(const CommandLine& line) {
   } else {
     fmt::print("{}: {} events of {} ranks\n", output, json["traceEvents"].size(),
                trace.ranks_size());
+  }
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Report(const CommandLine& line) {
+  const std::string& output = *line.Get(kPageFlag);
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  JobReport report;
+  const std::string name = JobName(line.positional()[0]);
+  TROUPE_ASSIGN_OR_RETURN(report.job, client.GetJob(name));
+  if (const auto& step = line.Get(kTraceStepFlag)) {
+    v1::TraceJobRequest request;
+    request.set_name(name);
+    request.set_first_step(*step);
+    request.set_last_step(*step);
+    TROUPE_ASSIGN_OR_RETURN(report.trace, FetchTrace(&client, request));
+    TROUPE_ASSIGN_OR_RETURN(report.job, client.GetJob(name));  // the step may have been waited for
+  }
+  TROUPE_ASSIGN_OR_RETURN(JobHistory history, ReadHistory(&client, report.job));
+  for (auto& [number, step] : history.steps) report.steps.push_back(std::move(step));
+  report.events = std::move(history.events);
+  TROUPE_ASSIGN_OR_RETURN(report.receipt, FetchReceipt(&client, name));
+  report.receipt_rows = ReceiptToRows(ReceiptToJson(*report.receipt));
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, output, ReportHtml(report)));
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"output", output},
+                             {"steps", report.steps.size()},
+                             {"events", report.events.size()}}));
+  } else {
+    fmt::print("{}: {} steps and {} events of {}\n", output, report.steps.size(),
+               report.events.size(), report.job.name());
   }
   return ExitCode::kDone;
 }
@@ -178,6 +211,13 @@ std::vector<Command> MeasureCommands() {
                   "future steps.",
        .flags = {&kStepsFlag, &kOutputFlag},
        .run = Trace},
+      {.name = "report",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Draws what a job did and measured into one HTML file that needs no network.",
+       .flags = {&kPageFlag, &kTraceStepFlag},
+       .run = Report},
   };
 }
 

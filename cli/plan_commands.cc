@@ -7,6 +7,8 @@
 #include "cli/commands.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
+#include "cli/output/output_file.h"
+#include "cli/report/report_html.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/device/device_profile.h"
 #include "plan/job/job_defaults.h"
@@ -33,6 +35,10 @@ constexpr TextFlag kProfileFlag{
     "--profile", "FILE",
     "device profile (docs/planning.md), from which step time and MFU are estimated and the "
     "schedule is chosen where it is auto"};
+
+constexpr TextFlag kHtmlFlag{
+    "--html", "FILE",
+    "also draws layout, stages, memory and schedule into FILE, a page that needs no network"};
 
 constexpr int kMostDevicesOfSearch = 1 << 16;
 
@@ -109,6 +115,11 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
   const auto plan = PlanOf(line);
   if (plan.ok()) {
     const StepTime* const time = plan->time ? &*plan->time : nullptr;
+    if (const auto& path = line.Get(kHtmlFlag)) {
+      PosixFileSystem files;
+      const std::string html = PlanHtml(plan->spec, plan->plan, time, FaultCost(plan->spec));
+      TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, *path, html));
+    }
     if (line.wants_json()) {
       Json json = Json::parse(PlanToJson(plan->plan, time));
       json["checkpoints"] = CheckpointsToJson(plan->spec);
@@ -139,7 +150,7 @@ std::vector<Command> PlanCommands() {
            .summary =
                "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
                "Needs no cluster.",
-           .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag},
+           .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag, &kHtmlFlag},
            .cluster = ClusterUse::kNone,
            .run = PlanCommand}};
 }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/program/program.h"
+
 namespace troupe {
 namespace {
 
@@ -54,14 +56,14 @@ void ProgressLine::Show(const v1::StepEvent& step) {
     text = text.substr(0, window.ws_col - 1);
   }
   if (colours_) text = "\033[1m" + text + "\033[0m";
-  fmt::print(stderr, "\r\033[K{}", text);
+  PrintMessage("\r\033[K{}", text);
   std::fflush(stderr);
   drawn_ = true;
 }
 
 void ProgressLine::PrintLine(const std::string& text) {
   Clear();
-  fmt::print(stderr, "{}\n", text);
+  PrintMessage("{}\n", text);
 }
 
 void ProgressLine::Clear() {

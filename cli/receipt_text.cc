@@ -67,22 +67,22 @@ void AddDifferences(const std::string& path, const Json& a, const Json& b,
       fmt::format("{}: {} in the first, {} in the second", path, Dump(a), Dump(b)));
 }
 
-void AddLines(const std::string& path, const Json& value, std::string* text) {
+void AddRows(const std::string& path, const Json& value, ReceiptRows* rows) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, member] : value.items()) {
-      AddLines(path.empty() ? key : path + "." + key, member, text);
+      AddRows(path.empty() ? key : path + "." + key, member, rows);
     }
     return;
   }
   if (value.is_array() && !value.empty()) {
-    for (const auto& entry : value) AddLines(path, entry, text);
+    for (const auto& entry : value) AddRows(path, entry, rows);
     return;
   }
   std::string shown = value.is_string() ? value.get<std::string>() : Dump(value);
   if (value.is_null()) shown = "not measured";
   if (value.empty() && !value.is_null() && !value.is_string()) shown = "none";
   if (value.is_number_float()) shown = fmt::format("{:.6g}", value.get<double>());
-  *text += fmt::format("{:<46} {}\n", path, shown);
+  rows->emplace_back(path, shown);
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
                           {"reached", receipt.target_reached()}};
   if (!receipt.target_missed().empty()) json["target_shape"]["why"] = receipt.target_missed();
   json["write_method"] = Counts(receipt.checkpoint_writes());
-  json.update(MessageToJson(receipt, {"restarts", "suspect"}));
+  json.update(MessageToJson(receipt, {"restarts", "moves", "suspect"}));
   Json others = Json::array();
   for (const auto& other : receipt.other_plans()) {
     others.push_back(ReceiptToJson(other));
@@ -125,13 +125,21 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
   return json;
 }
 
-std::string ReceiptToText(const Json& receipt) {
-  std::string text;
+ReceiptRows ReceiptToRows(const Json& receipt) {
+  ReceiptRows rows;
   Json newest = receipt;
   newest.erase("other_plans");
-  AddLines("", newest, &text);
+  AddRows("", newest, &rows);
   for (const Json& other : receipt.value("other_plans", Json::array())) {
-    AddLines("other_plans", OtherPlanLine(other), &text);
+    AddRows("other_plans", OtherPlanLine(other), &rows);
+  }
+  return rows;
+}
+
+std::string ReceiptToText(const Json& receipt) {
+  std::string text;
+  for (const auto& [path, shown] : ReceiptToRows(receipt)) {
+    text += fmt::format("{:<46} {}\n", path, shown);
   }
   return text;
 }

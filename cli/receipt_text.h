@@ -3,6 +3,7 @@
 #define TROUPE_CLI_RECEIPT_TEXT_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/json_text.h"
@@ -12,6 +13,13 @@ namespace troupe {
 
 // Names and shapes are a contract (docs/receipts.md); a value that was not measured is null.
 Json ReceiptToJson(const v1::Receipt& receipt);
+
+// Each field of a receipt, "steady.mfu", with its value as text.
+using ReceiptRows = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the fields of `receipt`, the result of ReceiptToJson, in its order. A list has a row for
+// each entry, and each other plan has one row.
+ReceiptRows ReceiptToRows(const Json& receipt);
 
 // Formats `receipt`, the result of ReceiptToJson, as several lines, each with a newline. Each other
 // plan has one line.

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/program/program.h"
 #include "base/security/certificate.h"
 #include "cli/client.h"
 #include "cli/commands.h"
@@ -80,11 +82,11 @@ StatusOr<ExitCode> CreateToken(const CommandLine& line) {
     return ExitCode::kDone;
   }
   fmt::print("{}\n", created.text());
-  fmt::print(stderr,
-             "this is the token {} of {}, {} until {}; it is printed this once, and who has it may "
-             "use it\n",
-             created.token().id(), created.token().name(), created.token().role(),
-             UtcText(created.token().expires()));
+  PrintMessage(
+      "this is the token {} of {}, {} until {}; it is printed this once, and who has it may "
+      "use it\n",
+      created.token().id(), created.token().name(), created.token().role(),
+      UtcText(created.token().expires()));
   return ExitCode::kDone;
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/program/program.h"
 #include "cli/json_text.h"
 #include "cli/progress_line.h"
 #include "plan/job/job_name.h"
@@ -23,6 +24,22 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kAwayLimit{60};
 constexpr std::chrono::milliseconds kPauseBetweenTries{200};
 constexpr std::chrono::seconds kStepLimit{2};
+constexpr std::chrono::seconds kHistoryLimit{60};
+
+// Cancels `context` on an interrupt, for as long as this object exists.
+class CancelOnInterrupt {
+ public:
+  CancelOnInterrupt(InterruptWatch* interrupt, grpc::ClientContext* context)
+      : interrupt_(interrupt) {
+    interrupt_->OnInterrupt([context] { context->TryCancel(); });
+  }
+  ~CancelOnInterrupt() { interrupt_->OnInterrupt(nullptr); }
+  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
+  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+
+ private:
+  InterruptWatch* const interrupt_;
+};
 
 class Watch {
  public:
@@ -45,6 +62,7 @@ class Watch {
                         JobId(options_.job)));
         return ExitCode::kInterrupted;
       }
+      TROUPE_RETURN_IF_ERROR(recorded_);
       if (end_ != v1::JOB_STATE_UNSPECIFIED) {
         return end_ == v1::JOB_STATE_SUCCEEDED ? ExitCode::kDone : ExitCode::kFailed;
       }
@@ -84,7 +102,7 @@ class Watch {
   // earlier stream are not printed again.
   bool Follow() {
     grpc::ClientContext context;
-    interrupt_->OnInterrupt([&context] { context.TryCancel(); });
+    const CancelOnInterrupt cancel(interrupt_, &context);
     v1::WatchJobRequest request;
     request.set_name(options_.job);
     request.set_from_step(from_step_);
@@ -94,9 +112,9 @@ class Watch {
     while (reader->Read(&response)) {
       heard = true;
       Show(response);
+      if (!recorded_.ok()) context.TryCancel();
     }
     last_status_ = FromGrpcStatus(reader->Finish());
-    interrupt_->OnInterrupt(nullptr);
     return heard;
   }
 
@@ -107,6 +125,7 @@ class Watch {
       if (epoch != 0 && epoch >= step.group_epoch()) return;
       epoch = step.group_epoch();
       last_step_ = step.step();
+      if (options_.record && recorded_.ok()) recorded_ = options_.record(step);
       ShowStep(step);
     } else if (response.has_event()) {
       const auto& event = response.event();
@@ -153,7 +172,7 @@ class Watch {
 
   void Line(const std::string& text) {
     fmt::print("{}\n", text);
-    std::fflush(stdout);
+    FlushOutput();
   }
 
   Client* client_;
@@ -167,21 +186,15 @@ class Watch {
   std::set<std::tuple<int64_t, std::string, std::string>> events_;
   v1::JobState end_ = v1::JOB_STATE_UNSPECIFIED;
   Status last_status_;
+  Status recorded_;  // the first error of options_.record
 };
 
 }  // namespace
 
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt,
                             const WatchOptions& options) {
-  v1::GetJobRequest request;
-  request.set_name(options.job);
-  TROUPE_ASSIGN_OR_RETURN(
-      const v1::GetJobResponse found,
-      client->Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
-                                       [&](auto* context, auto* response) {
-                                         return client->jobs().GetJob(context, request, response);
-                                       }));
-  return Watch(client, interrupt, options, found.job().steps()).Run();
+  TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
+  return Watch(client, interrupt, options, job.steps()).Run();
 }
 
 std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step) {
@@ -199,6 +212,66 @@ std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, in
   context.TryCancel();  // the stream goes on to the end of the job
   reader->Finish();
   return found;
+}
+
+namespace {
+
+// A part of a job's history, read from one stream.
+struct HistoryPart {
+  int64_t from_step = 0;
+  int64_t last_step = 0;  // the stream is left after it
+  std::chrono::seconds limit{0};
+};
+
+// Adds to `history` what arrives until the part is complete or the job has ended.
+Status ReadPart(Client* client, const std::string& job, const HistoryPart& part,
+                JobHistory* history) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + part.limit);
+  v1::WatchJobRequest request;
+  request.set_name(job);
+  request.set_from_step(part.from_step);
+  auto reader = client->jobs().WatchJob(&context, request);
+  v1::WatchJobResponse response;
+  bool is_complete = false;
+  while (!is_complete && reader->Read(&response)) {
+    if (response.has_step()) {
+      v1::StepEvent& kept = history->steps[response.step().step()];
+      if (response.step().group_epoch() >= kept.group_epoch()) kept = response.step();
+      is_complete = response.step().step() >= part.last_step;
+    } else if (response.has_event()) {
+      history->events.push_back(response.event());
+    } else {
+      is_complete = true;
+    }
+  }
+  context.TryCancel();  // the stream goes on to the end of the job
+  const Status status = FromGrpcStatus(reader->Finish());
+  return is_complete ? OkStatus() : status;
+}
+
+}  // namespace
+
+StatusOr<JobHistory> ReadHistory(Client* client, const v1::Job& job) {
+  JobHistory history;
+  if (job.step() > 0) {
+    TROUPE_RETURN_IF_ERROR(
+        ReadPart(client, job.name(), {.last_step = job.step(), .limit = kHistoryLimit}, &history));
+  }
+  // Events of the present step come after it. Of a job that has none, nothing else may come.
+  const Status rest = ReadPart(
+      client, job.name(),
+      {.from_step = job.step() + 1, .last_step = job.step() + 1, .limit = kStepLimit}, &history);
+  if (!rest.ok() && rest.code() != StatusCode::kDeadlineExceeded) return rest;
+  const auto key = [](const v1::JobEvent& event) {
+    return std::tuple(event.wall_time_ns(), event.event(), event.message());
+  };
+  std::ranges::sort(history.events, {}, key);
+  const auto repeated =
+      std::unique(history.events.begin(), history.events.end(),
+                  [&](const v1::JobEvent& a, const v1::JobEvent& b) { return key(a) == key(b); });
+  history.events.erase(repeated, history.events.end());
+  return history;
 }
 
 }  // namespace troupe

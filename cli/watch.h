@@ -3,8 +3,11 @@
 #define TROUPE_CLI_WATCH_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/client.h"
@@ -19,16 +22,29 @@ struct WatchOptions {
   bool json = false;
   // If true, stdout gets a line for every update; otherwise only the progress line is shown.
   bool lines = true;
+  // If set, called with every step, before it is shown. An error ends the watch.
+  std::function<Status(const v1::StepEvent&)> record;
 };
 
 // Prints until the job ends (kDone if it SUCCEEDED, else kFailed), until Ctrl-C (kInterrupted; the
-// job continues), or until the coordinator has been unreachable for too long (UNAVAILABLE).
+// job continues), until the coordinator has been unreachable for too long (UNAVAILABLE), or until
+// the first error of options.record.
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt, const WatchOptions& options);
 
 // Returns the figures of a step in the history of `job`, "jobs/x", or of the next one there.
 // Nothing if the coordinator does not return them within two seconds. REQUIRES: `step` is at
 // least 1.
 std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step);
+
+// The steps and events of a job that are kept.
+struct JobHistory {
+  std::map<int64_t, v1::StepEvent> steps;  // by step; of a repeated step the newest
+  std::vector<v1::JobEvent> events;        // in the order of their time
+};
+
+// Reads the history of `job` up to its present step; it does not wait for the job's end. The errors
+// are those of the coordinator, or DEADLINE_EXCEEDED if it does not return the steps in time.
+StatusOr<JobHistory> ReadHistory(Client* client, const v1::Job& job);
 
 }  // namespace troupe
 

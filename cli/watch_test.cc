@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <sstream>
+#include <vector>
 
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -136,6 +137,34 @@ TEST_F(WatchTest, AReaderThatWasTooSlowGoesOnBehindTheLastStepItSaw) {
   EXPECT_EQ(jobs_.from_step, 4);
 }
 
+TEST_F(WatchTest, EveryStepIsRecordedUntilThatFails) {
+  jobs_.streams = {[](auto*, auto* writer) {
+    for (int step = 1; step <= 3; ++step) WriteStep(writer, step, 1);
+    WriteEnd(writer, v1::JOB_STATE_SUCCEEDED);
+    return grpc::Status::OK;
+  }};
+  jobs_.streams.push_back(jobs_.streams.front());
+  Serve();
+  Client client = MakeClient();
+  std::vector<int64_t> recorded;
+  WatchOptions options = {.job = "jobs/a", .json = true};
+  options.record = [&recorded](const v1::StepEvent& step) {
+    recorded.push_back(step.step());
+    return OkStatus();
+  };
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(*WatchJob(&client, &interrupt_, options), ExitCode::kDone);
+  EXPECT_THAT(recorded, testing::ElementsAre(1, 2, 3));
+  options.record = [&recorded](const v1::StepEvent& step) {
+    recorded.push_back(step.step());
+    return ResourceExhausted("the disk is full");
+  };
+  const auto code = WatchJob(&client, &interrupt_, options);
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("\"step\":3"));
+  EXPECT_EQ(code.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(recorded, testing::ElementsAre(1, 2, 3, 1));
+}
+
 TEST_F(WatchTest, AStreamThatTheCoordinatorCancelsIsNoInterruption) {
   Serve();
   const auto code = Run("jobs/a");
@@ -183,6 +212,64 @@ TEST_F(WatchTest, AStepIsReadFromAStreamThatGoesOn) {
   EXPECT_EQ(step->group_epoch(), 2u);
   EXPECT_EQ(jobs_.from_step, 3);
   EXPECT_FALSE(ReadStep(&client, "jobs/a", 3).has_value()) << "the history has no such step";
+}
+
+TEST_F(WatchTest, TheHistoryOfAJobThatRunsIsReadWithoutWaitingForItsEnd) {
+  const auto write_event = [](auto* writer, const char* word) {
+    v1::WatchJobResponse response;
+    response.mutable_event()->set_event(word);
+    response.mutable_event()->set_wall_time_ns(word[0]);
+    writer->Write(response);
+  };
+  const auto wait = [](auto* context) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
+    return grpc::Status::CANCELLED;
+  };
+  jobs_.streams = {[&](auto* context, auto* writer) {
+                     write_event(writer, "STARTED");
+                     for (int step = 1; step <= 3; ++step) WriteStep(writer, step, step);
+                     return wait(context);
+                   },
+                   [&](auto* context, auto* writer) {
+                     write_event(writer, "STARTED");
+                     write_event(writer, "RECOVERED");
+                     WriteStep(writer, 4, 3);
+                     return wait(context);
+                   }};
+  Serve();
+  Client client = MakeClient();
+  v1::Job job;
+  job.set_name("jobs/a");
+  job.set_step(3);
+  const auto history = ReadHistory(&client, job);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(jobs_.from_step, 4);
+  EXPECT_EQ(history->steps.size(), 4u);
+  EXPECT_EQ(history->steps.at(3).group_epoch(), 3u);
+  ASSERT_EQ(history->events.size(), 2u) << "none twice";
+  EXPECT_EQ(history->events[0].event(), "RECOVERED");
+  EXPECT_EQ(history->events[1].event(), "STARTED");
+}
+
+TEST_F(WatchTest, TheHistoryOfAnEndedJobEndsWithIt) {
+  for (int i = 0; i < 2; ++i) {
+    jobs_.streams.push_back([i](auto*, auto* writer) {
+      if (i == 0) WriteStep(writer, 1, 1);
+      WriteEnd(writer, v1::JOB_STATE_FAILED);
+      return grpc::Status::OK;
+    });
+  }
+  Serve();
+  Client client = MakeClient();
+  v1::Job job;
+  job.set_name("jobs/a");
+  job.set_step(1);
+  const auto history = ReadHistory(&client, job);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->steps.size(), 1u);
+  jobs_.streams.clear();
+  EXPECT_EQ(ReadHistory(&client, job).status().code(), StatusCode::kCancelled);
 }
 
 TEST_F(WatchTest, CtrlCDetachesFromAStreamThatIsSilent) {

@@ -3,11 +3,34 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <vector>
 
+#include "base/clock.h"
 #include "cli/json_text.h"
+#include "data/utf8.h"
 
 namespace troupe {
+namespace {
+
+std::string DrainTimeText(int64_t wall_ns) { return UtcText(wall_ns / 1'000'000'000); }
+
+std::string DrainText(const v1::WorkerStatus& worker) {
+  const v1::WorkerDrain& drain = worker.drain();
+  const bool ends = drain.end_wall_time_ns() != 0;
+  std::string text = ends ? fmt::format("ends by {}", DrainTimeText(drain.end_wall_time_ns()))
+                          : "drained by an operator";
+  if (!ends && drain.since_wall_time_ns() != 0)
+    text += fmt::format(" since {}", DrainTimeText(drain.since_wall_time_ns()));
+  if (!drain.reason().empty()) text += ": " + drain.reason();
+  if (drain.order_end_wall_time_ns() != 0) {
+    text += fmt::format("; the order ends at {}, or by `troupe workers undrain {}`",
+                        DrainTimeText(drain.order_end_wall_time_ns()), worker.name());
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string WorkerText(const v1::WorkerStatus& worker) {
   std::vector<std::string> parts;
@@ -32,8 +55,15 @@ std::string WorkerText(const v1::WorkerStatus& worker) {
     if (device.condemned().empty()) continue;
     text += fmt::format("; device {} is condemned: {}", device.index(), device.condemned());
   }
+  if (worker.has_drain()) text += "; " + DrainText(worker);
   for (const auto& part : worker.set_aside()) text += "; " + SetAsideText(part);
   return text;
+}
+
+Status CheckDrainReason(const std::string& reason) {
+  const size_t well_formed = WellFormedPrefix(reason);
+  if (well_formed == reason.size()) return OkStatus();
+  return InvalidArgument("--reason: byte {} is not UTF-8", well_formed + 1);
 }
 
 }  // namespace troupe

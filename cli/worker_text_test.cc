@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/exit_code.h"
+
 namespace troupe {
 namespace {
 
@@ -22,6 +24,48 @@ TEST(WorkerTextTest, NamesDevicesPlaceAndJobs) {
   EXPECT_EQ(WorkerText(worker),
             "worker-0             READY  2 devices, island vm, pid 7 on host, runs jobs/a jobs/b; "
             "device 1 is condemned: XID 79");
+}
+
+TEST(WorkerTextTest, StatesWhyAWorkerDrainsAndWhenItEnds) {
+  v1::WorkerStatus worker;
+  worker.set_name("worker-1");
+  worker.set_state("DRAINING");
+  worker.add_jobs("jobs/a");
+  worker.mutable_drain()->set_by_operator(true);
+  EXPECT_EQ(WorkerText(worker),
+            "worker-1             DRAINING runs jobs/a; drained by an operator");
+  worker.mutable_drain()->set_reason("a new kernel");
+  EXPECT_EQ(WorkerText(worker),
+            "worker-1             DRAINING runs jobs/a; drained by an operator: a new kernel");
+  worker.mutable_drain()->set_reason("SIGTERM");
+  worker.mutable_drain()->set_end_wall_time_ns(1'795'000'000'000'000'000);
+  EXPECT_EQ(WorkerText(worker),
+            "worker-1             DRAINING runs jobs/a; ends by 2026-11-18T11:06:40Z: SIGTERM");
+}
+
+TEST(WorkerTextTest, StatesSinceWhenAWorkerIsDrainedAndHowTheOrderEnds) {
+  v1::WorkerStatus worker;
+  worker.set_name("worker-1");
+  worker.set_state("LOST");
+  worker.mutable_drain()->set_by_operator(true);
+  worker.mutable_drain()->set_reason("a new kernel");
+  worker.mutable_drain()->set_since_wall_time_ns(1'795'000'000'000'000'000);
+  EXPECT_EQ(
+      WorkerText(worker),
+      "worker-1             LOST   ; drained by an operator since 2026-11-18T11:06:40Z: a new "
+      "kernel");
+  worker.mutable_drain()->set_order_end_wall_time_ns(1'795'604'800'000'000'000);
+  EXPECT_TRUE(WorkerText(worker).ends_with(
+      "; the order ends at 2026-11-25T11:06:40Z, or by `troupe workers undrain worker-1`"));
+}
+
+TEST(WorkerTextTest, AReasonThatIsNotUtf8IsRefused) {
+  EXPECT_TRUE(CheckDrainReason("").ok());
+  EXPECT_TRUE(CheckDrainReason("für ein neues Netzteil").ok());
+  const Status refused = CheckDrainReason("f\xfcr");
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(refused), "--reason: byte 2 is not UTF-8");
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUsage);
 }
 
 TEST(WorkerTextTest, LeavesOutWhatAWorkerHasNotReported) {

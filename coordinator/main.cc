@@ -16,13 +16,16 @@
 #include "base/descriptor_limit.h"
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
+#include "base/file_system.h"
 #include "base/flag_parser.h"
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/program/program.h"
 #include "base/security/grpc_log.h"
 #include "base/security/insecure_reminder.h"
 #include "base/security/security_flags.h"
+#include "coordinator/kubernetes/kubernetes_options.h"
 #include "coordinator/service/enrollment_service.h"
 #include "coordinator/service/server.h"
 
@@ -33,6 +36,7 @@ constexpr int kFailed = 1;
 constexpr int kCannotListen = 3;
 
 constexpr double kSecondsOfHour = 3600;
+constexpr double kDefaultCertificateHours = 24;
 constexpr double kLeastCertificateHours = 0.001;
 constexpr double kMostCertificateHours = 90 * 24;
 
@@ -45,13 +49,28 @@ With --insecure the line also has "insecure":true, and with --health-listen "hea
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory,
 or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen on an address.)";
 
+// Without TLS callers have no identity that could be limited.
+struct UserLimitFlag {
+  const char* name;
+  const char* limited;
+  int* limit;  // that of the server, by default the default
+  std::optional<int> given = std::nullopt;
+};
+
 struct Flags {
   ServerOptions server;
   SecurityFlags security;
   std::optional<std::string> authority;
-  double worker_certificate_hours = 24;
+  std::optional<double> worker_certificate_hours;
   LogLimit log{.bytes = 0};
   std::string namespaces;  // empty: none
+  KubernetesOptions kubernetes;
+  UserLimitFlag user_limits[3] = {
+      {"--most-user-jobs", "jobs of one identity that have not ended", &server.most_user_jobs},
+      {"--most-user-streams", "watches and reads of logs of one identity at a time",
+       &server.user_limits.streams},
+      {"--most-user-plans", "plans that wait, and checks of data, of one identity",
+       &server.user_limits.waiting_plans}};
   bool allow_failpoints = false;
 };
 
@@ -60,12 +79,15 @@ void AddUserFlags(FlagParser& parser, Flags* flags) {
                   "YAML or JSON file of namespaces with members, quotas and roots; read again when "
                   "it changes (default: none, everyone may use every job)"},
                  &flags->namespaces);
-  parser.AddNumber(
-      {"--most-user-jobs", "N", "jobs of one identity that have not ended; needs --tls-dir"},
-      {1, 1'000'000}, &flags->server.most_user_jobs);
-  parser.AddNumber({"--most-user-streams", "N",
-                    "watches and reads of logs of one identity at a time; needs --tls-dir"},
-                   {1, 1'000'000}, &flags->server.most_user_streams);
+  for (UserLimitFlag& flag : flags->user_limits)
+    parser.AddOptionalNumber(
+        {flag.name, "N",
+         fmt::format("{}; needs --tls-dir (default: {})", flag.limited, *flag.limit)},
+        {1, 1'000'000}, &flag.given);
+  parser.AddOptionalNumber({"--most-address-connections", "N",
+                            "connections of one address at a time, except on the loopback "
+                            "(default: a quarter of all)"},
+                           {1, 1'000'000}, &flags->server.most_address_connections);
 }
 
 void AddFlags(FlagParser& parser, Flags* flags) {
@@ -82,6 +104,15 @@ void AddFlags(FlagParser& parser, Flags* flags) {
                   .help = "directory of the catalog, which one coordinator at a time may use",
                   .required = true},
                  &options->data_directory);
+  parser.AddParsed({"--checkpoint-root", "DIR",
+                    "absolute path of a directory, the same on all hosts, in which jobs without a "
+                    "job file (gRPC, or a mapping in Python) save that state no "
+                    "checkpoint.folder (default: checkpoints in --data-dir)"},
+                   [options](const std::string& directory) -> Status {
+                     if (directory.empty()) return InvalidArgument("--checkpoint-root is empty");
+                     options->checkpoint_root = directory;
+                     return OkStatus();
+                   });
   parser.AddText(
       {"--metrics-listen", "HOST:PORT",
        "address of /metrics: over HTTP on the loopback, elsewhere over HTTPS with the "
@@ -127,28 +158,110 @@ void AddEnrollmentFlags(FlagParser& parser, Flags* flags) {
         flags->authority = directory;
         return OkStatus();
       });
-  parser.AddNumber(
-      {"--worker-certificate-hours", "HOURS", "life of the certificates that --authority signs"},
+  parser.AddOptionalNumber(
+      {"--worker-certificate-hours", "HOURS",
+       fmt::format("life of the certificates that --authority signs (default: {})",
+                   kDefaultCertificateHours)},
       {kLeastCertificateHours, kMostCertificateHours}, &flags->worker_certificate_hours);
+}
+
+void AddKubernetesFlags(FlagParser& parser, Flags* flags) {
+  parser.AddSwitch({"--kubernetes-jobs", "",
+                    "creates, stops and resumes jobs as the TroupeJobs of a namespace of "
+                    "Kubernetes ask for (default: Kubernetes is not used)"},
+                   &flags->kubernetes.jobs);
+  KubernetesOptions* const options = &flags->kubernetes;
+  parser.AddSwitch({"--kubernetes-pods", "",
+                    "marks the pods that have the names of workers as busy or idle, so that a "
+                    "smaller pool loses idle ones first (default: pods are left as they are)"},
+                   &options->pods);
+  parser.AddText({"--kubernetes-api", "URL",
+                  "https://HOST:PORT of the API server, or http:// on the loopback (default: that "
+                  "of the pod)"},
+                 &options->url);
+  parser.AddText({"--kubernetes-namespace", "NAMESPACE",
+                  "namespace of the TroupeJobs and of the pods (default: that of the pod)"},
+                 &options->space);
+  parser.AddText({"--kubernetes-account", "DIR", "directory with token, ca.crt and namespace"},
+                 &options->directory);
+}
+
+Status CheckKubernetesFlags(Flags* flags) {
+  const KubernetesOptions& given = flags->kubernetes;
+  if (given.jobs || given.pods) {
+    TROUPE_ASSIGN_OR_RETURN(flags->server.kubernetes, CompleteKubernetesOptions(given));
+    return OkStatus();
+  }
+  if (!given.url.empty() || !given.space.empty() || given.directory != kServiceAccountDirectory)
+    return InvalidArgument(
+        "--kubernetes-api, -namespace and -account require --kubernetes-jobs or --kubernetes-pods");
+  return OkStatus();
 }
 
 // Reads the authority, and checks that it fits to the certificate of this coordinator.
 Status CheckAuthorityFlag(Flags* flags) {
-  if (!flags->authority) return OkStatus();
+  if (!flags->authority) {
+    if (!flags->worker_certificate_hours) return OkStatus();
+    return InvalidArgument(
+        "--worker-certificate-hours requires --authority: without it no certificate is signed");
+  }
   ServerOptions& options = flags->server;
   if (!options.tls)
     return InvalidArgument("--authority requires --tls-dir: workers join over TLS only");
   const auto usable = CheckEnrollment(*flags->authority, *options.tls, WallSeconds(SystemClock()));
   if (!usable.ok()) return Annotate(usable.status(), "--authority");
-  options.enrollment = {
-      .authority = *flags->authority,
-      .certificate_seconds = std::lround(flags->worker_certificate_hours * kSecondsOfHour)};
+  WarnIfOthersMaySign(*flags->authority);
+  const double hours = flags->worker_certificate_hours.value_or(kDefaultCertificateHours);
+  options.enrollment = {.authority = *flags->authority,
+                        .certificate_seconds = std::lround(hours * kSecondsOfHour)};
+  return OkStatus();
+}
+
+// Only an attempt shows whether directories can be made in `root`. A full one may be emptied.
+Status CheckRootIsWritable(FileSystem& files, const std::string& root) {
+  const std::string path = JoinPath(root, fmt::format(".troupe-coordinator-{}", getpid()));
+  const Status made = files.MakeDirectory(path);
+  if (made.ok()) files.RemoveDirectory(path).IgnoreError();
+  if (made.ok() || made.code() == StatusCode::kAlreadyExists ||
+      made.code() == StatusCode::kResourceExhausted)
+    return OkStatus();
+  return InvalidArgument("--checkpoint-root {} cannot be written: {}", root, Message(made));
+}
+
+// A root that is missing here is probably not mounted, or misspelt: the workers would create it on
+// their own disks.
+Status CheckRoot(const std::string& root) {
+  if (root.empty()) return OkStatus();
+  if (root.front() != '/')
+    return InvalidArgument("--checkpoint-root is \"{}\", which is not an absolute path", root);
+  PosixFileSystem files;
+  const StatusOr<FileInfo> info = files.Stat(root, SymbolicLinks::kFollow);
+  if (!info.ok())
+    return InvalidArgument("--checkpoint-root {} cannot be used: {}", root, Message(info.status()));
+  if (info->kind != FileKind::kDirectory)
+    return InvalidArgument("--checkpoint-root {} is not a directory", root);
+  return CheckRootIsWritable(files, root);
+}
+
+Status CheckUserLimits(Flags* flags) {
+  for (const UserLimitFlag& flag : flags->user_limits) {
+    if (!flag.given) continue;
+    if (!flags->server.tls)
+      return InvalidArgument("{} requires --tls-dir: callers have no identity without TLS",
+                             flag.name);
+    *flag.limit = *flag.given;
+  }
   return OkStatus();
 }
 
 Status CheckFlags(Flags* flags) {
   ServerOptions& options = flags->server;
   if (options.data_directory.empty()) return InvalidArgument("--data-dir is empty");
+  PosixFileSystem files;
+  if (const auto info = files.Stat(options.data_directory, SymbolicLinks::kFollow);
+      info.ok() && info->kind != FileKind::kDirectory)
+    return InvalidArgument("--data-dir {} is not a directory", options.data_directory);
+  TROUPE_RETURN_IF_ERROR(CheckRoot(options.checkpoint_root));
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--listen", options.listen, 0));
   if (!options.metrics_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", options.metrics_listen, 0));
@@ -159,7 +272,9 @@ Status CheckFlags(Flags* flags) {
   TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
                                                           addresses, WallSeconds(SystemClock())));
   options.insecure = flags->security.insecure;
+  TROUPE_RETURN_IF_ERROR(CheckUserLimits(flags));
   TROUPE_RETURN_IF_ERROR(CheckAuthorityFlag(flags));
+  TROUPE_RETURN_IF_ERROR(CheckKubernetesFlags(flags));
   if (!flags->namespaces.empty()) {
     TROUPE_ASSIGN_OR_RETURN(options.namespaces, ReadNamespacesFile(flags->namespaces));
   }
@@ -188,6 +303,7 @@ int Main(int argc, char** argv) {
   AddUserFlags(parser, &flags);
   AddSecurityFlags(parser, Role::kCoordinator, &flags.security);
   AddEnrollmentFlags(parser, &flags);
+  AddKubernetesFlags(parser, &flags);
   const std::optional<int> ended =
       parser.ParseMain(argc, argv, [&flags] { return CheckFlags(&flags); });
   if (ended) return *ended;
@@ -208,7 +324,7 @@ int Main(int argc, char** argv) {
   options.on_failure = [](const Status&) { std::_Exit(kFailed); };
   StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!server.ok()) {
-    fmt::print(stderr, "troupe-coordinator: {}\n", Message(server.status()));
+    PrintMessage("troupe-coordinator: {}\n", Message(server.status()));
     return server.status().code() == StatusCode::kUnavailable ? kCannotListen : kFailed;
   }
   nlohmann::ordered_json ready = {
@@ -231,4 +347,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) { return troupe::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return troupe::RunProgram("troupe-coordinator", [&] { return troupe::Main(argc, argv); });
+}

@@ -139,6 +139,7 @@ TestWorker& TestCluster::Connect(const std::string& name, int devices) {
   worker.incarnation += 1;
   worker.devices = devices;
   worker.held.clear();
+  worker.draining.reset();
   Reconnect(name);
   return worker;
 }
@@ -161,6 +162,7 @@ void TestCluster::Reconnect(const std::string& name) {
   }
   for (const v1::HeldGroup& held : worker.held) *hello->add_held() = held;
   for (const v1::HeldImage& image : worker.images) *hello->add_images() = image;
+  if (worker.draining) *hello->mutable_draining() = *worker.draining;
   Do(WorkerReported{worker.session, std::move(message)});
 }
 
@@ -189,6 +191,14 @@ Reply TestCluster::Submit(const v1::JobSpec& spec, const std::string& request_id
   const Effects effects = Do(call);
   TROUPE_CHECK(effects.replies.size() == 1);
   return effects.replies[0];
+}
+
+Reply TestCluster::SubmitOnce(const v1::JobSpec& spec, const std::string& request_id) {
+  CreateJobCall call{next_call++, {}};
+  *call.request.mutable_job() = spec;
+  call.request.set_request_id(request_id);
+  call.request.set_only_once(true);
+  return Do(call).replies.at(0);
 }
 
 std::string TestCluster::WorkerOf(const std::string& job, int32_t rank) const {

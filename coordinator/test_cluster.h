@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct TestWorker {
   SessionId session = 0;
   int devices = 1;
   std::vector<v1::CoordinatorMessage> inbox;
-  std::vector<v1::HeldGroup> held;    // reported by the next Hello
-  std::vector<v1::HeldImage> images;  // likewise
+  std::vector<v1::HeldGroup> held;       // reported by the next Hello
+  std::vector<v1::HeldImage> images;     // likewise
+  std::optional<v1::Draining> draining;  // likewise
 };
 
 class TestCluster {
@@ -65,6 +67,9 @@ class TestCluster {
 
   // Creates the job and returns the reply.
   Reply Submit(const v1::JobSpec& spec, const std::string& request_id = "");
+
+  // Likewise, with an id that stays used when the job has been removed.
+  Reply SubmitOnce(const v1::JobSpec& spec, const std::string& request_id);
 
   // Plays the workers of the job until its ranks run: addresses, then ready at `step`.
   void StartRanks(const std::string& job, int64_t step = 0);

@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 
+#include "base/golden/golden_file.h"
 #include "model/build.h"
 #include "model/program/op_rules.h"
 #include "model/program/storage.h"
@@ -163,15 +161,7 @@ TEST(PairOrderTest, OfAMixtureOverTwoExpertRanks) {
                           program.value(named).name);
     }
   }
-  const std::string path = "model/golden/pair_experts_2.txt";
-  if (std::getenv("TROUPE_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    GTEST_SKIP() << "wrote " << path;
-  }
-  std::ifstream file(path);
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str());
+  ExpectGolden("model/golden/pair_experts_2.txt", text);
 }
 
 }  // namespace

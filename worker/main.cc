@@ -25,6 +25,7 @@
 #include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "base/program/program.h"
 #include "base/security/authority_files.h"
 #include "base/security/secret.h"
 #include "base/security/security_flags.h"
@@ -36,6 +37,7 @@
 #include "worker/daemon/core_table.h"
 #include "worker/daemon/core_topology.h"
 #include "worker/daemon/daemon.h"
+#include "worker/daemon/drain_flags.h"
 #include "worker/daemon/host_network.h"
 #include "worker/daemon/incarnation.h"
 #include "worker/devices/device_probe.h"
@@ -78,6 +80,7 @@ struct Flags {
   std::optional<TlsFiles> tls;  // those of --tls-dir
   std::string core_directory;
   std::string nvml = kNvmlLibrary;
+  DrainFlags drain;
   bool measure_peak = false;
   std::optional<int> burn_in_seconds;
   bool list_failpoints = false;
@@ -215,6 +218,7 @@ Status CompleteFlags(Flags* flags) {
   if (const Status good = CheckWorkerName(flags->name); !good.ok())
     return InvalidArgument("--name is \"{}\": the {}", flags->name, Message(good));
   if (flags->devices.count == 0) return InvalidArgument("--devices is required");
+  TROUPE_RETURN_IF_ERROR(CheckDrainFlags(flags->drain));
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--coordinator", flags->coordinator, 1));
   if (!flags->metrics_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", flags->metrics_listen, 0));
@@ -238,6 +242,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   config.log_directory = Absolute(flags.log_directory);
   config.image_directory = Absolute(JoinPath(flags.data_directory, "images"));
   config.cluster = flags.coordinator;
+  config.has_tls = flags.tls.has_value();
   config.host_cores = ProbeHostCores();
   config.allowed_cores = AllowedCores();
   const HostPeak peak = FindPeak(files, {flags.data_directory, flags.peak_directory});
@@ -279,7 +284,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
 void PrintJson(const nlohmann::ordered_json& json) { fmt::print("{}\n", json.dump()); }
 
 int Fail(const Status& status) {
-  fmt::print(stderr, "troupe-worker: {}\n", Message(status));
+  PrintMessage("troupe-worker: {}\n", Message(status));
   return kFailed;
 }
 
@@ -366,16 +371,42 @@ int MeasureAndWrite(const Flags& flags) {
   return 0;
 }
 
+// Blocks the signals that end the daemon. Every thread inherits the mask; only this wait and the
+// daemon's main loop receive them.
+sigset_t BlockEndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Waits until the coordinator's name has an address, as in a cluster whose parts start in any
+// order. CANCELLED if one of `signals`, which are blocked, comes first.
+StatusOr<std::string> AwaitOwnAddress(const std::string& coordinator, const sigset_t& signals) {
+  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 500'000'000};
+  constexpr int kTriesPerNote = 120;
+  for (int tries = 0;; ++tries) {
+    StatusOr<std::string> own = OwnAddressTowards(coordinator);
+    if (own.ok()) return own;
+    if (tries % kTriesPerNote == 0) {
+      LogWarning("worker", "{}; it tries again, because the default of --host depends on it",
+                 Message(own.status()));
+    }
+    const int signal_number = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal_number > 0)
+      return Cancelled("ends after signal {}, before {} had an address", signal_number,
+                       coordinator);
+  }
+}
+
 // Makes the ranks listen on --host, or else on the interface that leads to the coordinator: never
 // on all of them, because their transports have no protection of their own. Returns the address.
-StatusOr<std::string> BindRanks(const Flags& flags) {
+StatusOr<std::string> BindRanks(const Flags& flags, const sigset_t& signals) {
   std::string host = flags.host;
   if (host.empty()) {
-    StatusOr<std::string> own = OwnAddressTowards(flags.coordinator);
-    if (!own.ok())
-      return Annotate(own.status(),
-                      "--host is not given, and its default depends on --coordinator");
-    host = *std::move(own);
+    TROUPE_ASSIGN_OR_RETURN(host, AwaitOwnAddress(flags.coordinator, signals));
   }
   TROUPE_RETURN_IF_ERROR(BindRanksTo(host));
   return host;
@@ -389,6 +420,7 @@ int Main(int argc, char** argv) {
                                 "coordinator places there.",
                      .footer = kFooter});
   AddDaemonFlags(parser, &flags);
+  AddDrainFlags(parser, &flags.drain);
   AddTaskFlags(parser, &flags);
   const std::optional<int> ended =
       parser.ParseMain(argc, argv, [&flags] { return CompleteFlags(&flags); });
@@ -403,7 +435,11 @@ int Main(int argc, char** argv) {
     return DeviceTraitsOf(flags.devices.kind).shares_host_cores ? MeasureAndWrite(flags)
                                                                 : MeasureDevicesAndWrite(flags);
   }
-  const StatusOr<std::string> host = BindRanks(flags);
+  const StatusOr<std::string> host = BindRanks(flags, BlockEndSignals());
+  if (host.status().code() == StatusCode::kCancelled) {
+    LogInfo("worker", "{}", Message(host.status()));
+    return 0;
+  }
   if (!host.ok()) {
     const int code = Fail(host.status());
     return host.status().code() == StatusCode::kInvalidArgument ? kUsageError : code;
@@ -419,29 +455,30 @@ int Main(int argc, char** argv) {
           "ranks reach their peers by {}: UCX_NET_DEVICES={}, UCX_TLS={}, NCCL_SOCKET_IFNAME={}",
           *host, std::getenv("UCX_NET_DEVICES"), transports == nullptr ? "all" : transports,
           std::getenv("NCCL_SOCKET_IFNAME"));
-  // Every thread inherits the mask; only the daemon's main loop receives these signals.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
   StatusOr<session::Config> config = MakeConfig(flags);
-  const StatusOr<int> code = config.ok() ? RunDaemon({.coordinator = flags.coordinator,
-                                                      .tls = flags.tls,
-                                                      .insecure = flags.security.insecure,
-                                                      .metrics_listen = flags.metrics_listen,
-                                                      .health_listen = flags.health_listen,
-                                                      .session = *std::move(config),
-                                                      .executable = "/proc/self/exe",
-                                                      .core_table = flags.core_directory,
-                                                      .nvml = flags.nvml})
-                                         : config.status();
+  const StatusOr<int> code =
+      config.ok() ? RunDaemon({.coordinator = flags.coordinator,
+                               .tls = flags.tls,
+                               .insecure = flags.security.insecure,
+                               .metrics_listen = flags.metrics_listen,
+                               .host = *host,
+                               .health_listen = flags.health_listen,
+                               .session = *std::move(config),
+                               .executable = "/proc/self/exe",
+                               .core_table = flags.core_directory,
+                               .nvml = flags.nvml,
+                               .drain_limit = std::chrono::seconds(flags.drain.seconds),
+                               .spot = flags.drain.spot,
+                               .metadata_url = flags.drain.metadata_url})
+                  : config.status();
   return code.ok() ? *code : Fail(code.status());
 }
 
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) { return troupe::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return troupe::RunProgram("troupe-worker", [&] { return troupe::Main(argc, argv); });
+}

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "base/file_system.h"
 #include "cli/cluster/process.h"
@@ -16,10 +18,46 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxBytes = 1 << 20;
 
 std::string PathOf(const std::string& folder) { return JoinPath(folder, "cluster.json"); }
+std::string TargetsPathOf(const std::string& folder) {
+  return JoinPath(folder, "prometheus_targets.json");
+}
 
-ProcessId ProcessOf(const Json& json) {
-  return {.pid = json.at("pid").get<pid_t>(),
-          .start_ticks = json.at("start_ticks").get<uint64_t>()};
+// Returns HOST:PORT of an address such as "http://127.0.0.1:7001/metrics".
+std::string HostAndPort(const std::string& url) {
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  return url.substr(begin, url.find('/', begin) - begin);
+}
+
+Json TargetOf(const std::string& job, const std::string& url) {
+  return {{"targets", Json::array({HostAndPort(url)})}, {"labels", {{"job", job}}}};
+}
+
+// Reads the member `key`, a text, a whole number of at least 0 or any value, of the object at
+// `path` in the file. The error names the key.
+template <typename T>
+Status ReadMember(const Json& object, const std::string& path, const char* key, T* value) {
+  if (!object.is_object())
+    return InvalidArgument("{} is not an object", path.empty() ? "its content" : path);
+  const std::string name = path.empty() ? key : fmt::format("{}.{}", path, key);
+  const auto found = object.find(key);
+  if (found == object.end()) return InvalidArgument("{} is missing", name);
+  if constexpr (std::is_same_v<T, Json>) {
+    *value = *found;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!found->is_string()) return InvalidArgument("{} is not a text", name);
+    *value = found->template get<std::string>();
+  } else {
+    if (!found->is_number_unsigned() || !std::in_range<T>(found->template get<uint64_t>()))
+      return InvalidArgument("{} is not a whole number", name);
+    *value = found->template get<T>();
+  }
+  return OkStatus();
+}
+
+Status ReadProcess(const Json& object, const std::string& path, ProcessId* process) {
+  TROUPE_RETURN_IF_ERROR(ReadMember(object, path, "pid", &process->pid));
+  return ReadMember(object, path, "start_ticks", &process->start_ticks);
 }
 
 bool IsSameFolder(const std::string& one, const std::string& other) {
@@ -29,13 +67,20 @@ bool IsSameFolder(const std::string& one, const std::string& other) {
 
 // A process that the file names and that lives; none if there is none.
 std::optional<ProcessId> AnyAlive(const ClusterFile& cluster) {
-  std::vector<ProcessId> all = {cluster.supervisor, cluster.coordinator};
-  for (const auto& worker : cluster.workers) all.push_back(worker.process);
+  std::vector<ProcessId> all = ProcessesOf(cluster);
+  all.push_back(cluster.supervisor);
   const auto alive = std::find_if(all.begin(), all.end(), IsAlive);
   return alive == all.end() ? std::nullopt : std::optional(*alive);
 }
 
 }  // namespace
+
+std::vector<ProcessId> ProcessesOf(const ClusterFile& cluster) {
+  std::vector<ProcessId> all = {cluster.coordinator};
+  for (const auto& worker : cluster.workers) all.push_back(worker.process);
+  if (cluster.prometheus) all.push_back(cluster.prometheus->process);
+  return all;
+}
 
 std::string ToJsonText(const ClusterFile& cluster) {
   Json workers = Json::array();
@@ -45,7 +90,7 @@ std::string ToJsonText(const ClusterFile& cluster) {
                        {"metrics", worker.metrics},
                        {"start_ticks", worker.process.start_ticks}});
   }
-  const Json json = {
+  Json json = {
       {"folder", cluster.folder},
       {"coordinator",
        {{"address", cluster.coordinator_address},
@@ -55,29 +100,52 @@ std::string ToJsonText(const ClusterFile& cluster) {
       {"workers", std::move(workers)},
       {"supervisor",
        {{"pid", cluster.supervisor.pid}, {"start_ticks", cluster.supervisor.start_ticks}}}};
+  if (cluster.prometheus) {
+    json["prometheus"] = {{"pid", cluster.prometheus->process.pid},
+                          {"url", cluster.prometheus->url},
+                          {"start_ticks", cluster.prometheus->process.start_ticks}};
+  }
   return json.dump(2) + "\n";
 }
 
-StatusOr<ClusterFile> ParseClusterFile(const std::string& text) {
-  // nlohmann throws on a wrong type or an absent key.
-  try {
-    const Json json = Json::parse(text);
-    ClusterFile cluster;
-    cluster.folder = json.value("folder", "");
-    const Json& coordinator = json.at("coordinator");
-    cluster.coordinator_address = coordinator.at("address").get<std::string>();
-    cluster.coordinator_metrics = coordinator.at("metrics").get<std::string>();
-    cluster.coordinator = ProcessOf(coordinator);
-    cluster.supervisor = ProcessOf(json.at("supervisor"));
-    for (const Json& worker : json.at("workers")) {
-      cluster.workers.push_back({.name = worker.at("name").get<std::string>(),
-                                 .process = ProcessOf(worker),
-                                 .metrics = worker.at("metrics").get<std::string>()});
-    }
-    return cluster;
-  } catch (const std::exception& error) {
-    return InvalidArgument("{}", error.what());
+std::string ToTargetsText(const ClusterFile& cluster) {
+  Json targets = Json::array({TargetOf("troupe-coordinator", cluster.coordinator_metrics)});
+  for (const auto& worker : cluster.workers) {
+    targets.push_back(TargetOf("troupe-worker", worker.metrics));
   }
+  return targets.dump(2) + "\n";
+}
+
+StatusOr<ClusterFile> ParseClusterFile(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return InvalidArgument("it is not JSON");
+  ClusterFile cluster;
+  Json coordinator, supervisor, workers;
+  TROUPE_RETURN_IF_ERROR(ReadMember(json, "", "coordinator", &coordinator));
+  TROUPE_RETURN_IF_ERROR(ReadMember(json, "", "supervisor", &supervisor));
+  TROUPE_RETURN_IF_ERROR(ReadMember(json, "", "workers", &workers));
+  if (json.contains("folder"))
+    TROUPE_RETURN_IF_ERROR(ReadMember(json, "", "folder", &cluster.folder));
+  TROUPE_RETURN_IF_ERROR(
+      ReadMember(coordinator, "coordinator", "address", &cluster.coordinator_address));
+  TROUPE_RETURN_IF_ERROR(
+      ReadMember(coordinator, "coordinator", "metrics", &cluster.coordinator_metrics));
+  TROUPE_RETURN_IF_ERROR(ReadProcess(coordinator, "coordinator", &cluster.coordinator));
+  TROUPE_RETURN_IF_ERROR(ReadProcess(supervisor, "supervisor", &cluster.supervisor));
+  if (json.contains("prometheus")) {
+    ClusterFile::Prometheus& stated = cluster.prometheus.emplace();
+    TROUPE_RETURN_IF_ERROR(ReadMember(json["prometheus"], "prometheus", "url", &stated.url));
+    TROUPE_RETURN_IF_ERROR(ReadProcess(json["prometheus"], "prometheus", &stated.process));
+  }
+  if (!workers.is_array()) return InvalidArgument("workers is not a list");
+  for (const Json& stated : workers) {
+    const std::string path = fmt::format("workers[{}]", cluster.workers.size());
+    ClusterFile::Worker& worker = cluster.workers.emplace_back();
+    TROUPE_RETURN_IF_ERROR(ReadMember(stated, path, "name", &worker.name));
+    TROUPE_RETURN_IF_ERROR(ReadMember(stated, path, "metrics", &worker.metrics));
+    TROUPE_RETURN_IF_ERROR(ReadProcess(stated, path, &worker.process));
+  }
+  return cluster;
 }
 
 StatusOr<ClusterFile> ReadClusterFile(const std::string& folder) {
@@ -85,7 +153,12 @@ StatusOr<ClusterFile> ReadClusterFile(const std::string& folder) {
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, PathOf(folder), kMaxBytes, SymbolicLinks::kRefuse));
   auto cluster = ParseClusterFile(text);
-  if (!cluster.ok()) return Annotate(cluster.status(), PathOf(folder));
+  if (!cluster.ok()) {
+    return InvalidArgument(
+        "{} is damaged: {}; `troupe down --data-dir {}` stops the cluster and removes the file if "
+        "the cluster's supervisor is running; if it is not, remove the file",
+        PathOf(folder), Message(cluster.status()), folder);
+  }
   if (cluster->folder.empty() || IsSameFolder(cluster->folder, folder)) return cluster;
   if (const std::optional<ProcessId> alive = AnyAlive(*cluster)) {
     return FailedPrecondition(
@@ -100,7 +173,17 @@ Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster) {
   PosixFileSystem files;
   ClusterFile stated = cluster;
   stated.folder = folder;
+  TROUPE_RETURN_IF_ERROR(
+      WriteFileDurably(files, TargetsPathOf(folder), AsBytes(ToTargetsText(cluster))));
   return WriteFileDurably(files, PathOf(folder), AsBytes(ToJsonText(stated)));
+}
+
+Status RemoveClusterFile(const std::string& folder) {
+  PosixFileSystem files;
+  const Status targets = files.Remove(TargetsPathOf(folder));
+  TROUPE_RETURN_IF_ERROR(files.Remove(PathOf(folder)));
+  // A cluster of an earlier version has no such file.
+  return targets.code() == StatusCode::kNotFound ? OkStatus() : targets;
 }
 
 }  // namespace troupe

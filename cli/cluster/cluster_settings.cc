@@ -31,7 +31,9 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
         .keep_ended = json.value("keep_ended", ClusterSettings{}.keep_ended),
         .coordinator_port = json.at("coordinator_port").get<int>(),
         .coordinator_metrics_port = json.at("coordinator_metrics_port").get<int>(),
-        .worker_metrics_ports = json.at("worker_metrics_ports").get<std::vector<int>>()};
+        .worker_metrics_ports = json.at("worker_metrics_ports").get<std::vector<int>>(),
+        .prometheus = json.value("prometheus", ClusterSettings{}.prometheus),
+        .prometheus_port = json.value("prometheus_port", 0)};
   } catch (const std::exception& error) {
     return InvalidArgument("{}: {}", SettingsPath(folder), error.what());
   }
@@ -46,7 +48,9 @@ Status WriteClusterSettings(const std::string& folder, const ClusterSettings& se
                      {"keep_ended", settings.keep_ended},
                      {"coordinator_port", settings.coordinator_port},
                      {"coordinator_metrics_port", settings.coordinator_metrics_port},
-                     {"worker_metrics_ports", settings.worker_metrics_ports}};
+                     {"worker_metrics_ports", settings.worker_metrics_ports},
+                     {"prometheus", settings.prometheus},
+                     {"prometheus_port", settings.prometheus_port}};
   PosixFileSystem files;
   return WriteFileDurably(files, SettingsPath(folder), AsBytes(json.dump(2) + "\n"));
 }

@@ -21,6 +21,8 @@ struct ClusterSettings {
   int coordinator_port = 0;
   int coordinator_metrics_port = 0;
   std::vector<int> worker_metrics_ports;  // one per worker
+  std::string prometheus;                 // path of the program; empty: without --monitoring
+  int prometheus_port = 0;                // kept for the next --monitoring
 
   int workers() const { return static_cast<int>(worker_metrics_ports.size()); }
   static std::string WorkerName(int index) { return fmt::format("worker-{}", index); }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -6,8 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
@@ -27,11 +33,62 @@ TEST(ClusterFileTest, TextAndParsingAreInverse) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(ToJsonText(*parsed), ToJsonText(cluster));
   EXPECT_EQ(parsed->workers[0].process, (ProcessId{5, 6}));
+  EXPECT_FALSE(parsed->prometheus);
+  cluster.prometheus = {{7, 8}, "http://127.0.0.1:10"};
+  const auto monitored = ParseClusterFile(ToJsonText(cluster));
+  ASSERT_TRUE(monitored.ok()) << monitored.status();
+  EXPECT_EQ(ToJsonText(*monitored), ToJsonText(cluster));
+  EXPECT_EQ(monitored->prometheus->url, "http://127.0.0.1:10");
+}
+
+TEST(ClusterFileTest, TheTargetsForPrometheusComeAndGoWithIt) {
+  const TemporaryDirectory folder;
+  const ClusterFile cluster{.coordinator_metrics = "http://127.0.0.1:8/metrics",
+                            .workers = {{"worker-0", {5, 6}, "http://127.0.0.1:9/metrics"}}};
+  ASSERT_TRUE(WriteClusterFile(folder.path(), cluster).ok());
+  PosixFileSystem files;
+  const std::string path = folder.Child("prometheus_targets.json");
+  const auto text = ReadFile(files, path, 1 << 16, SymbolicLinks::kRefuse);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(nlohmann::json::parse(*text), nlohmann::json::parse(R"([
+    {"targets": ["127.0.0.1:8"], "labels": {"job": "troupe-coordinator"}},
+    {"targets": ["127.0.0.1:9"], "labels": {"job": "troupe-worker"}}])"));
+  EXPECT_TRUE(RemoveClusterFile(folder.path()).ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(ReadClusterFile(folder.path()).status().code(), StatusCode::kNotFound);
 }
 
 TEST(ClusterFileTest, BadFilesAreErrors) {
-  for (const char* text : {"", "{}", "[]", "{\"coordinator\": 3}", "nonsense"}) {
-    EXPECT_EQ(ParseClusterFile(text).status().code(), StatusCode::kInvalidArgument) << text;
+  const TemporaryDirectory folder;
+  const std::string path = folder.Child("cluster.json");
+  const nlohmann::json good = nlohmann::json::parse(
+      ToJsonText({.supervisor = {3, 4}, .workers = {{"worker-0", {5, 6}, "http://h:9/metrics"}}}));
+  const auto changed = [&good](const char* pointer, const nlohmann::json& value) {
+    nlohmann::json json = good;
+    json[nlohmann::json::json_pointer(pointer)] = value;
+    return json.dump();
+  };
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {"", "it is not JSON"},
+           {"nonsense", "it is not JSON"},
+           {"[]", "its content is not an object"},
+           {"{}", "coordinator is missing"},
+           {changed("/coordinator", 5), "coordinator is not an object"},
+           {changed("/coordinator/address", 5), "coordinator.address is not a text"},
+           {changed("/supervisor", nlohmann::json::object()), "supervisor.pid is missing"},
+           {changed("/supervisor/pid", -1), "supervisor.pid is not a whole number"},
+           {changed("/supervisor/pid", 1L << 40), "supervisor.pid is not a whole number"},
+           {changed("/folder", 5), "folder is not a text"},
+           {changed("/workers", 5), "workers is not a list"},
+           {changed("/prometheus", 5), "prometheus is not an object"},
+           {changed("/workers/0/start_ticks", "5"),
+            "workers[0].start_ticks is not a whole number"}}) {
+    std::ofstream(path) << text;
+    const Status damaged = ReadClusterFile(folder.path()).status();
+    EXPECT_EQ(damaged.code(), StatusCode::kInvalidArgument) << text;
+    const std::string expected =
+        fmt::format("{} is damaged: {}; `troupe down --data-dir ", path, error);
+    EXPECT_EQ(Message(damaged).find(expected), 0u) << damaged;
   }
   EXPECT_EQ(ReadClusterFile("/nowhere/at/all").status().code(), StatusCode::kNotFound);
 }
@@ -67,7 +124,9 @@ TEST(ClusterSettingsTest, AreKept) {
                                  .keep_ended = "36h",
                                  .coordinator_port = 1,
                                  .coordinator_metrics_port = 2,
-                                 .worker_metrics_ports = {3, 4}};
+                                 .worker_metrics_ports = {3, 4},
+                                 .prometheus = "/usr/bin/prometheus",
+                                 .prometheus_port = 5};
   ASSERT_TRUE(WriteClusterSettings(folder.path(), settings).ok());
   const auto read = ReadClusterSettings(folder.path());
   ASSERT_TRUE(read.ok()) << read.status();
@@ -75,6 +134,8 @@ TEST(ClusterSettingsTest, AreKept) {
   EXPECT_EQ(read->worker_metrics_ports, settings.worker_metrics_ports);
   EXPECT_EQ(read->detection_seconds, 0.5);
   EXPECT_EQ(read->keep_ended, "36h");
+  EXPECT_EQ(read->prometheus, "/usr/bin/prometheus");
+  EXPECT_EQ(read->prometheus_port, 5);
   EXPECT_EQ(read->devices.ToText(), "cuda:2");
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/text_file.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
@@ -43,7 +44,9 @@ bool IsCoordinatorOf(const std::string& folder, const ProcessId& process) {
 
 std::optional<std::string> SupervisedFolder(std::string_view command_line) {
   const std::vector<std::string_view> arguments = ArgumentsOf(command_line);
-  if (arguments.size() != 4 || BinaryOf(arguments[0]) != "troupe" || arguments[1] != "supervise" ||
+  const bool complete =
+      arguments.size() == 4 || (arguments.size() == 5 && arguments[4] == kAllowFailpointsFlag);
+  if (!complete || BinaryOf(arguments[0]) != "troupe" || arguments[1] != "supervise" ||
       arguments[2] != "--data-dir") {
     return std::nullopt;
   }

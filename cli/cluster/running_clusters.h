@@ -10,7 +10,7 @@
 namespace troupe {
 
 // Returns DIR if `command_line`, arguments that each end with NUL, is `troupe supervise --data-dir
-// DIR`, as `troupe up` starts it; absent otherwise.
+// DIR`, as `troupe up` starts it, or that with --allow-failpoints; absent otherwise.
 std::optional<std::string> SupervisedFolder(std::string_view command_line);
 
 // Returns DIR if `command_line` is that of a coordinator with --data-dir DIR/coordinator, as the

@@ -1,20 +1,16 @@
 #include "cli/cluster/running_clusters.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "base/temporary_directory.h"
 #include "cli/cluster/cluster_file.h"
+#include "cli/cluster/pretended_process_test.h"
 #include "cli/cluster/process.h"
 
 namespace troupe {
@@ -30,9 +26,13 @@ TEST(RunningClustersTest, ASupervisorIsKnownByItsArguments) {
   EXPECT_EQ(SupervisedFolder(CommandLineOf({"/bin/troupe", "supervise", "--data-dir", "/a b"})),
             "/a b");
   EXPECT_EQ(SupervisedFolder(CommandLineOf({"troupe", "supervise", "--data-dir", "/a"})), "/a");
+  EXPECT_EQ(SupervisedFolder(
+                CommandLineOf({"troupe", "supervise", "--data-dir", "/a", "--allow-failpoints"})),
+            "/a");
   for (const std::string& other : {std::string(), std::string("troupe supervise --data-dir /a"),
                                    CommandLineOf({"vim", "supervise", "--data-dir", "/a"}),
                                    CommandLineOf({"/bin/troupe", "up", "--data-dir", "/a"}),
+                                   CommandLineOf({"troupe", "supervise", "--data-dir", "/a", "b"}),
                                    CommandLineOf({"/bin/troupe", "supervise", "--data-dir"})}) {
     EXPECT_EQ(SupervisedFolder(other), std::nullopt) << other;
   }
@@ -50,48 +50,6 @@ TEST(RunningClustersTest, ACoordinatorOfALocalClusterIsKnownByItsDataDirectory) 
     EXPECT_EQ(CoordinatedFolder(other), std::nullopt) << other;
   }
 }
-
-// A shell that runs under `arguments`, those of a process of a local cluster: it reads a script in
-// `folder` that has the name of the first argument after the binary. The script stops the shell and
-// starts no process, which for a moment would have the same arguments.
-class PretendedProcess {
- public:
-  PretendedProcess(const std::string& folder, std::vector<std::string> arguments) {
-    std::ofstream(folder + "/" + arguments[1]) << "kill -STOP $$\n";
-    pid_ = fork();
-    if (pid_ != 0) return;
-    setsid();
-    // Whoever reads this test's output does not wait for the shell.
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
-        chdir(folder.c_str()) == 0) {
-      std::vector<char*> words;
-      for (std::string& argument : arguments) words.push_back(argument.data());
-      words.push_back(nullptr);
-      execv("/bin/sh", words.data());
-    }
-    _exit(127);
-  }
-  ~PretendedProcess() { End(); }
-
-  bool was_started() const { return pid_ > 0; }
-  pid_t pid() const { return pid_; }
-  void End() {
-    if (pid_ <= 0) return;
-    kill(-pid_, SIGKILL);
-    EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
-    pid_ = 0;
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-class PretendedSupervisor : public PretendedProcess {
- public:
-  explicit PretendedSupervisor(const std::string& folder)
-      : PretendedProcess(folder, {"/pretended/troupe", "supervise", "--data-dir", folder}) {}
-};
 
 bool Runs(const std::string& folder) {
   const std::vector<std::string> running = RunningClusters();

@@ -1,13 +1,10 @@
 #include "cli/cluster/supervisor.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
 #include <thread>
 #include <utility>
@@ -17,6 +14,8 @@
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "cli/cluster/process.h"
+#include "cli/cluster/prometheus.h"
+#include "cli/cluster/supervisor_lock.h"
 
 namespace troupe {
 namespace {
@@ -50,18 +49,6 @@ std::string LocalAddress(int port) { return fmt::format("127.0.0.1:{}", port); }
 
 }  // namespace
 
-std::string SupervisorLockPath(const std::string& folder) {
-  return JoinPath(folder, "supervisor.lock");
-}
-
-bool SupervisorLives(const std::string& folder) {
-  const int descriptor = open(SupervisorLockPath(folder).c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
-  close(descriptor);
-  return held;
-}
-
 std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
                                             const ClusterSettings& settings) {
   return {JoinPath(binaries, "troupe-coordinator"),
@@ -85,12 +72,7 @@ Supervisor::Supervisor(std::string folder, std::string binaries)
     : folder_(std::move(folder)), binaries_(std::move(binaries)) {}
 
 Status Supervisor::Run() {
-  const int lock = open(SupervisorLockPath(folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock < 0) return ErrnoStatus(errno, SupervisorLockPath(folder_));
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    return FailedPrecondition("{} is locked: another supervisor is running",
-                              SupervisorLockPath(folder_));
-  }
+  TROUPE_ASSIGN_OR_RETURN(const SupervisorLock lock, SupervisorLock::Acquire(folder_));
   sigset_t signals;
   sigemptyset(&signals);
   for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -125,14 +107,16 @@ Status Supervisor::ReadSettings() {
   const std::string log_files = fmt::format("{}", settings_.log_files);
   LimitLog({settings_.log_bytes, settings_.log_files});
   if (children_.empty()) {
-    children_.push_back({.name = "coordinator",
+    children_.push_back({.role = Role::kCoordinator,
+                         .name = "coordinator",
                          .arguments = CoordinatorCommand(folder_, binaries_, settings_),
                          .metrics = url(settings_.coordinator_metrics_port),
                          .health_port = settings_.coordinator_metrics_port});
   }
-  for (int i = static_cast<int>(children_.size()) - 1; i < settings_.workers(); ++i) {
+  for (int i = static_cast<int>(ChildrenOf(Role::kWorker).size()); i < settings_.workers(); ++i) {
     const std::string name = ClusterSettings::WorkerName(i);
-    children_.push_back({.name = name,
+    children_.push_back({.role = Role::kWorker,
+                         .name = name,
                          .arguments = {JoinPath(binaries_, "troupe-worker"),
                                        "--coordinator",
                                        LocalAddress(settings_.coordinator_port),
@@ -153,9 +137,18 @@ Status Supervisor::ReadSettings() {
                                        "--log-bytes",
                                        log_bytes,
                                        "--log-files",
-                                       log_files},
+                                       log_files,
+                                       "--drain-seconds",
+                                       "0"},
                          .metrics = url(settings_.worker_metrics_ports[i]),
                          .health_port = settings_.worker_metrics_ports[i]});
+  }
+  if (!settings_.prometheus.empty() && ChildrenOf(Role::kPrometheus).empty()) {
+    const int port = settings_.prometheus_port;
+    children_.push_back({.role = Role::kPrometheus,
+                         .name = kPrometheusName,
+                         .arguments = PrometheusCommand(folder_, settings_.prometheus, port),
+                         .metrics = PrometheusUrl(port)});
   }
   return OkStatus();
 }
@@ -174,6 +167,8 @@ void Supervisor::AdoptSurvivors() {
       if (child.name == worker.name) adopt(&child, worker.process);
     }
   }
+  if (!former->prometheus) return;
+  for (Child* child : ChildrenOf(Role::kPrometheus)) adopt(child, former->prometheus->process);
 }
 
 bool Supervisor::StartMissing() {
@@ -182,7 +177,8 @@ bool Supervisor::StartMissing() {
   for (Child& child : children_) {
     if (child.process.pid != 0 || now < child.start_not_before) continue;
     std::vector<std::string> command = child.arguments;
-    if (AnyFailpointArmed()) command.emplace_back(kAllowFailpointsFlag);
+    const bool is_troupe = child.role != Role::kPrometheus;
+    if (is_troupe && AnyFailpointArmed()) command.emplace_back(kAllowFailpointsFlag);
     const auto process =
         StartDetached(command, JoinPath(JoinPath(folder_, "logs"), child.name + ".log"));
     child.started_at = now;
@@ -209,7 +205,7 @@ void Supervisor::NoticeHangs() {
   const auto now = steady_clock::now();
   const auto gap = now - std::exchange(looked_at_, now);
   for (Child& child : children_) {
-    if (child.process.pid == 0) continue;
+    if (child.process.pid == 0 || child.health_port == 0) continue;
     if (gap > kSuspensionGap) child.liveness.Excuse(gap);
     const auto state = child.probe ? child.probe->Turn() : HealthProbe::State::kFailed;
     if (state == HealthProbe::State::kAnswered) {
@@ -258,10 +254,12 @@ void Supervisor::WriteFile() {
   cluster.coordinator_metrics = children_[0].metrics;
   cluster.coordinator = children_[0].process;
   cluster.supervisor = FindProcess(getpid()).value_or(ProcessId{.pid = getpid()});
-  for (size_t i = 1; i < children_.size(); ++i) {
-    cluster.workers.push_back({.name = children_[i].name,
-                               .process = children_[i].process,
-                               .metrics = children_[i].metrics});
+  for (const Child* child : ChildrenOf(Role::kWorker)) {
+    cluster.workers.push_back(
+        {.name = child->name, .process = child->process, .metrics = child->metrics});
+  }
+  for (const Child* child : ChildrenOf(Role::kPrometheus)) {
+    cluster.prometheus = {.process = child->process, .url = child->metrics};
   }
   const Status status = WriteClusterFile(folder_, cluster);
   if (!status.ok()) LogError("supervisor", "cluster.json: {}", Message(status));
@@ -270,13 +268,20 @@ void Supervisor::WriteFile() {
 void Supervisor::StopAll() {
   LogInfo("supervisor", "stopping");
   // The coordinator runs while the workers send their Goodbyes, so nobody is blamed for their end.
-  std::vector<Child*> workers;
-  for (size_t i = 1; i < children_.size(); ++i) workers.push_back(&children_[i]);
-  StopChildren(workers, kWorkerStopLimit);
-  StopChildren({&children_[0]}, kCoordinatorStopLimit);
-  PosixFileSystem files;
-  const Status status = files.Remove(JoinPath(folder_, "cluster.json"));
+  StopChildren(ChildrenOf(Role::kWorker), kWorkerStopLimit);
+  std::vector<Child*> others = ChildrenOf(Role::kPrometheus);
+  others.push_back(&children_[0]);
+  StopChildren(others, kCoordinatorStopLimit);
+  const Status status = RemoveClusterFile(folder_);
   if (!status.ok()) LogWarning("supervisor", "cluster.json: {}", Message(status));
+}
+
+std::vector<Supervisor::Child*> Supervisor::ChildrenOf(Role role) {
+  std::vector<Child*> found;
+  for (Child& child : children_) {
+    if (child.role == role) found.push_back(&child);
+  }
+  return found;
 }
 
 void Supervisor::StopChildren(std::vector<Child*> children, seconds limit) {

@@ -11,7 +11,8 @@
 //                 --data-dir DIR/workers/worker-N --peak-dir DIR --log-dir DIR/logs
 //                 --metrics-listen HOST:PORT --log-bytes B --log-files F
 //
-// with their output in DIR/logs/NAME.log, and with --allow-failpoints if the supervisor has armed
+// and with --monitoring the Prometheus of cli/cluster/prometheus.h, all with their output in
+// DIR/logs/NAME.log; the first two with --allow-failpoints if the supervisor has armed
 // any.
 //
 // If the supervisor is killed, the processes continue, and the next supervisor adopts the living
@@ -32,15 +33,9 @@
 
 namespace troupe {
 
-// Returns the path of the lock that a supervisor holds while it is alive.
-std::string SupervisorLockPath(const std::string& folder);
-
 // The command line of the coordinator of the cluster in `folder`; its binary comes first.
 std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
                                             const ClusterSettings& settings);
-
-// Returns whether a supervisor of `folder` is alive.
-bool SupervisorLives(const std::string& folder);
 
 class Supervisor {
  public:
@@ -54,15 +49,17 @@ class Supervisor {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  enum class Role { kCoordinator, kWorker, kPrometheus };
   struct Child {
+    Role role;
     std::string name;
     std::vector<std::string> arguments;
-    std::string metrics;
-    ProcessId process;  // pid 0: not running
+    std::string metrics;  // URL; for Prometheus, that of its pages
+    ProcessId process;    // pid 0: not running
     Time started_at{};
     Time start_not_before{};
     int quick_deaths = 0;
-    int health_port = 0;  // port of /health on 127.0.0.1
+    int health_port = 0;  // port of /health on 127.0.0.1; 0: it is not probed
     Liveness liveness;
     std::unique_ptr<HealthProbe> probe;  // null: no probe in flight
     Time probed_at{};                    // start of the last probe
@@ -80,11 +77,12 @@ class Supervisor {
   void WriteFile();
   void StopAll();
   void StopChildren(std::vector<Child*> children, std::chrono::seconds limit);
+  std::vector<Child*> ChildrenOf(Role role);
 
   const std::string folder_;
   const std::string binaries_;
   ClusterSettings settings_;
-  std::vector<Child> children_;  // the coordinator, then the workers
+  std::vector<Child> children_;  // the coordinator is the first
   Time looked_at_{};             // last call of NoticeHangs
 };
 

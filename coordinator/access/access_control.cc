@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "base/security/user_token.h"
 #include "coordinator/access/access.h"
 
 namespace troupe {
@@ -21,6 +22,13 @@ StatusOr<std::string_view> BearerOf(std::string_view authorization) {
 }
 
 }  // namespace
+
+std::string ClaimedToken(std::span<const std::string> authorizations) {
+  if (authorizations.size() != 1) return "";
+  const auto bearer = BearerOf(authorizations.front());
+  const auto parts = bearer.ok() ? ParseUserToken(*bearer) : bearer.status();
+  return parts.ok() ? "token:" + parts->id : "";
+}
 
 StreamGuard::~StreamGuard() { access_.RemoveStream(number_); }
 

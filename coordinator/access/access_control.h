@@ -32,6 +32,10 @@ namespace troupe {
 
 class AccessControl;
 
+// Returns "token:ID" if these values of the metadata "authorization" are one token, whose secret
+// nobody has checked; else nothing. It names the caller of a call that is refused.
+std::string ClaimedToken(std::span<const std::string> authorizations);
+
 // A stream of AccessControl, which forgets it when the guard is destroyed.
 class StreamGuard {
  public:

@@ -103,6 +103,20 @@ TEST_F(AccessControlTest, ACallHasACertificateOrAToken) {
     EXPECT_THAT(refusal("", {value}), Not(HasSubstr(token.substr(20)))) << value;
 }
 
+TEST_F(AccessControlTest, ARefusedTokenIsKnownByItsIdAloneAndOnlyIfItHasOne) {
+  const auto parts = MakeUserToken("lab");
+  const std::string text = UserTokenText(*parts);
+  const std::string claimed = "token:" + parts->id;
+  const auto of = [](const std::vector<std::string>& values) { return ClaimedToken(values); };
+  EXPECT_EQ(of({"Bearer " + text}), claimed);
+  EXPECT_EQ(of({"bEARER " + text}), claimed);
+  for (const std::string& value : {std::string(), "Bearer " + text + "0", "Basic " + text, text,
+                                   "Bearer " + text.substr(0, text.size() - 1)})
+    EXPECT_EQ(of({value}), "") << value;
+  EXPECT_EQ(of({}), "");
+  EXPECT_EQ(of({"Bearer " + text, "Bearer " + text}), "");
+}
+
 TEST_F(AccessControlTest, TokensAndRevocationsSurviveARestartAndACrash) {
   const std::string kept = Create("viewer"), revoked = Create("viewer");
   const std::string id = Call("", {revoked})->token_id;

@@ -16,6 +16,13 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
   return values.empty() ? std::string() : Text(values.front());
 }
 
+std::vector<std::string> AuthorizationsOf(const CallMetadata& metadata) {
+  std::vector<std::string> authorizations;
+  const auto [begin, end] = metadata.equal_range("authorization");
+  for (auto value = begin; value != end; ++value) authorizations.push_back(Text(value->second));
+  return authorizations;
+}
+
 // Bytes of the name of an RPC that a refusal is recorded with: no RPC has a longer one.
 constexpr size_t kMostRecordedBytesOfRpc = 100;
 
@@ -30,17 +37,14 @@ std::string CertificateOf(const grpc::AuthContext& peer) {
   return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
 }
 
-std::string ClaimedName(const grpc::AuthContext& peer) {
-  return Property(peer, GRPC_PEER_URI_PROPERTY_NAME);
+std::string ClaimedName(const grpc::AuthContext& peer, const CallMetadata& metadata) {
+  std::string uri = Property(peer, GRPC_PEER_URI_PROPERTY_NAME);
+  return uri.empty() ? ClaimedToken(AuthorizationsOf(metadata)) : uri;
 }
 
-StatusOr<Caller> AuthenticateCall(
-    const AccessControl& access, const grpc::AuthContext& peer,
-    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
-  std::vector<std::string> authorizations;
-  const auto [begin, end] = metadata.equal_range("authorization");
-  for (auto value = begin; value != end; ++value) authorizations.push_back(Text(value->second));
-  return access.Authenticate(CertificateOf(peer), authorizations);
+StatusOr<Caller> AuthenticateCall(const AccessControl& access, const grpc::AuthContext& peer,
+                                  const CallMetadata& metadata) {
+  return access.Authenticate(CertificateOf(peer), AuthorizationsOf(metadata));
 }
 
 Status AccessProcessor::CheckCall(std::string_view rpc, const Caller& caller) const {
@@ -61,7 +65,8 @@ grpc::Status AccessProcessor::Process(const InputMetadata& auth_metadata,
   const auto caller = AuthenticateCall(access_, *context, auth_metadata);
   const Status access = caller.ok() ? CheckCall(rpc, *caller) : caller.status();
   if (access.ok()) return grpc::Status::OK;
-  const std::string name = caller.ok() ? AuditNameOf(*caller) : ClaimedName(*context);
+  const std::string name =
+      caller.ok() ? AuditNameOf(*caller) : ClaimedName(*context, auth_metadata);
   audit_.AppendRefusal(name, rpc, std::string(Message(access)));
   return {static_cast<grpc::StatusCode>(access.code()), std::string(Message(access))};
 }

@@ -30,14 +30,15 @@ bool HasTls(const grpc::AuthContext& peer);
 // Returns the PEM of the certificate with which the peer made its connection; empty without one.
 std::string CertificateOf(const grpc::AuthContext& peer);
 
-// Returns the first URI of that certificate, under which the refusal of a peer that is not
-// authenticated is recorded; empty without one.
-std::string ClaimedName(const grpc::AuthContext& peer);
+using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
+
+// Returns the name under which a refusal of a call that is not authenticated is recorded: the first
+// URI of the peer's certificate; without one that of ClaimedToken.
+std::string ClaimedName(const grpc::AuthContext& peer, const CallMetadata& metadata);
 
 // Returns the caller of a call that the peer makes with this metadata, on a connection with TLS.
-StatusOr<Caller> AuthenticateCall(
-    const AccessControl& access, const grpc::AuthContext& peer,
-    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
+StatusOr<Caller> AuthenticateCall(const AccessControl& access, const grpc::AuthContext& peer,
+                                  const CallMetadata& metadata);
 
 // Thread-safe.
 class AccessProcessor final : public grpc::AuthMetadataProcessor {

@@ -1,10 +1,11 @@
 // The audit log of a coordinator: a file of lines that are chained by their hashes
 // (base/audit/audit_chain.h), to which the calls that change something and all refusals are
-// appended.
+// appended. The chain goes on in a new file when one is full (base/audit/audit_file.h); nothing is
+// deleted.
 //
 // A record is in the file when Append returns, and on the disk within milliseconds, so that gRPC's
-// threads never wait for a disk; a failure of the machine's power can lose the records of that
-// time.
+// threads wait for a disk only when a file is full; a failure of the machine's power can lose the
+// records of that time.
 #ifndef TROUPE_COORDINATOR_ACCESS_AUDIT_LOG_H_
 #define TROUPE_COORDINATOR_ACCESS_AUDIT_LOG_H_
 
@@ -15,6 +16,7 @@
 
 #include "base/audit/audit_chain.h"
 #include "base/clock.h"
+#include "base/file_system.h"
 #include "base/serial_executor.h"
 #include "base/status.h"
 #include "coordinator/access/failure_limit.h"
@@ -30,32 +32,43 @@ class AuditLog {
   static constexpr int64_t kMostRefusalsPerSecond = 100;
   static constexpr size_t kMostRefusalsOfStrangersPerMinute = 60;
 
+  // A file with this many bytes is full.
+  static constexpr int64_t kMostFileBytes = int64_t{64} << 20;
+
   // Continues the log in `path`, or creates it, readable by its owner only. An incomplete last line
-  // is cut, with a record of that. DATA_LOSS if the last complete line is damaged. `clock` outlives
-  // the log.
-  static StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path, const Clock& clock);
+  // is cut, with a record of that. DATA_LOSS if the last complete line is damaged,
+  // FAILED_PRECONDITION if `path` is a link or another thing than a file. `clock` outlives the log.
+  static StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path, const Clock& clock,
+                                                  int64_t most_file_bytes = kMostFileBytes);
   ~AuditLog();
 
   // Appends `record` with the time of the clock. On an error the log is as before.
   Status Append(AuditRecord record);
 
-  // Appends a refusal, unless there were too many. `identity` is that of a user or worker
-  // (AuditNameOf), or anything else for a stranger. A failure is reported in the log of the
-  // process.
-  void AppendRefusal(std::string identity, std::string rpc, std::string reason);
+  // Appends a refusal, of a call or of a path of `target`, unless there were too many. `identity`
+  // is that of a user or worker (AuditNameOf), or anything else for a stranger, as what
+  // ClaimedToken returns. A failure is reported in the log of the process.
+  void AppendRefusal(std::string identity, std::string rpc, std::string reason,
+                     std::string target = "");
 
  private:
-  AuditLog(std::string path, int descriptor, const Clock& clock);
+  AuditLog(std::string path, FileDescriptor file, const Clock& clock, int64_t most_file_bytes);
   Status Recover();
-  StatusOr<int64_t> EndOfLines(int64_t size, std::string* tail) const;
+  // Returns the last record of the newest full file; the default if there is none.
+  StatusOr<AuditHead> HeadOfFullFiles() const;
   Status AppendLocked(AuditRecord record);
+  // Continues in a new file. On an error the log goes on in the same one.
+  Status RotateLocked();
+  void Sync();
   // Whether a refusal of this identity is recorded; counts it.
   bool AdmitRefusalLocked(std::string_view identity);
 
   const std::string path_;
-  const int descriptor_;
   const Clock& clock_;
+  const int64_t most_file_bytes_;
   std::mutex mutex_;  // guards the members below
+  std::shared_ptr<const FileDescriptor> file_;
+  int64_t rotate_at_;  // size from which a file is full
   AuditHead head_;
   int64_t size_ = 0;            // bytes of whole lines in the file
   int64_t refusal_second_ = 0;  // the second of the wall clock that `refusals_` is about

@@ -13,11 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/audit/audit_file.h"
 #include "base/temporary_directory.h"
 
 namespace troupe {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class SetClock final : public Clock {
@@ -29,8 +31,8 @@ class SetClock final : public Clock {
 
 class AuditLogTest : public ::testing::Test {
  protected:
-  std::unique_ptr<AuditLog> Open() {
-    auto log = AuditLog::Open(path_, clock_);
+  std::unique_ptr<AuditLog> Open(int64_t most_file_bytes = AuditLog::kMostFileBytes) {
+    auto log = AuditLog::Open(path_, clock_, most_file_bytes);
     EXPECT_TRUE(log.ok()) << ToString(log.status());
     return log.ok() ? *std::move(log) : nullptr;
   }
@@ -58,6 +60,15 @@ class AuditLogTest : public ::testing::Test {
     return {.identity = "spiffe://lab/operator/ann", .rpc = "/a/b", .target = target};
   }
 
+  // Returns the chain of all files, which must be whole.
+  AuditedFile Checked() {
+    const auto audited = CheckAuditLog(files_, path_);
+    EXPECT_TRUE(audited.ok()) << ToString(audited.status());
+    EXPECT_TRUE(audited->error.ok()) << ToString(audited->error);
+    return *audited;
+  }
+
+  PosixFileSystem files_;
   TemporaryDirectory directory_;
   const std::string path_ = directory_.Child("audit.log");
   SetClock clock_;
@@ -100,6 +111,82 @@ TEST_F(AuditLogTest, AnIncompleteFirstLineIsCutToo) {
   EXPECT_EQ(records[0].at("outcome"), "REPAIRED");
 }
 
+// With this limit each file has two records: it is full after the second.
+constexpr int64_t kTwoRecords = 400;
+
+TEST_F(AuditLogTest, TheChainGoesOnInANewFileWhenOneIsFull) {
+  for (int i = 0; i < 4; ++i) {
+    const auto log = Open(kTwoRecords);  // also across restarts
+    for (int j = 0; j < 3; ++j) ASSERT_TRUE(log->Append(Record("jobs/a")).ok());
+  }
+  EXPECT_EQ(Checked().head.sequence, 12);
+  const auto full = FullAuditFiles(files_, path_);
+  ASSERT_TRUE(full.ok()) << full.status();
+  EXPECT_THAT(*full,
+              ElementsAre(path_ + ".2", path_ + ".4", path_ + ".6", path_ + ".8", path_ + ".10"));
+  for (const std::string& file : *full) {
+    struct stat info {};
+    ASSERT_EQ(stat(file.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+  }
+  ASSERT_TRUE(files_.Remove(full->at(1)).ok());
+  const auto removed = CheckAuditLog(files_, path_);
+  ASSERT_TRUE(removed.ok());
+  EXPECT_THAT(ToString(removed->error), HasSubstr(path_ + ".6: line 1: "));
+}
+
+TEST_F(AuditLogTest, ACrashBetweenTwoFilesDoesNotBreakTheChain) {
+  ASSERT_TRUE(Open()->Append(Record("jobs/a")).ok());
+  ASSERT_TRUE(files_.Rename(path_, path_ + ".1").ok());
+  ASSERT_TRUE(Open()->Append(Record("jobs/b")).ok());  // the new file was not created
+  EXPECT_EQ(Checked().head.sequence, 2);
+  ASSERT_TRUE(files_.Rename(path_, path_ + ".2").ok());
+  std::ofstream{path_};
+  ASSERT_TRUE(Open()->Append(Record("jobs/c")).ok());  // it was empty
+  EXPECT_EQ(Checked().head.sequence, 3);
+  ASSERT_TRUE(files_.Rename(path_, path_ + ".3").ok());
+  std::ofstream(path_) << R"({"sequence":4,)";
+  ASSERT_TRUE(Open()->Append(Record("jobs/d")).ok());  // its first record was incomplete
+  EXPECT_EQ(Checked().head.sequence, 5);
+  EXPECT_THAT(Text(), HasSubstr("REPAIRED"));
+}
+
+TEST_F(AuditLogTest, AFullFileThatCannotBeRenamedIsContinued) {
+  ASSERT_TRUE(files_.MakeDirectory(path_ + ".2").ok());
+  const auto log = Open(kTwoRecords);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(log->Append(Record("jobs/a")).ok());
+  EXPECT_TRUE(FullAuditFiles(files_, path_)->empty());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(log->Append(Record("jobs/a")).ok());
+  EXPECT_EQ(FullAuditFiles(files_, path_)->size(), 1u) << "it is tried again";
+  EXPECT_EQ(Checked().head.sequence, 6);
+}
+
+TEST_F(AuditLogTest, ADamagedEndOfTheNewestFullFileIsReportedIfTheLogContinuesIt) {
+  ASSERT_TRUE(Open()->Append(Record("jobs/a")).ok());
+  const std::string whole = Text();
+  ASSERT_TRUE(files_.Remove(path_).ok());
+  for (const std::string& damaged :
+       {std::string(), whole.substr(0, whole.size() - 1), whole + "{", "x" + whole}) {
+    std::ofstream(path_ + ".1") << damaged;
+    const auto log = AuditLog::Open(path_, clock_);
+    EXPECT_EQ(log.status().code(), StatusCode::kDataLoss) << damaged;
+    EXPECT_THAT(ToString(log.status()), HasSubstr(path_ + ".1"));
+  }
+}
+
+TEST_F(AuditLogTest, ManyThreadsFillManyFilesWithOneChain) {
+  const auto log = Open(kTwoRecords);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&log] {
+      for (int j = 0; j < 25; ++j) EXPECT_TRUE(log->Append(Record("jobs/a")).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Checked().head.sequence, 100);
+  EXPECT_EQ(FullAuditFiles(files_, path_)->size(), 49u);
+}
+
 TEST_F(AuditLogTest, ADamagedLastRecordIsReportedAndKept) {
   ASSERT_TRUE(Open()->Append(Record("jobs/a")).ok());
   std::string text = Text();
@@ -118,9 +205,10 @@ TEST_F(AuditLogTest, TheEndOfALargeFileWithoutRecordsIsReported) {
 }
 
 TEST_F(AuditLogTest, APathThatIsNoRegularFileIsRefused) {
-  EXPECT_FALSE(AuditLog::Open(directory_.path(), clock_).ok());
+  EXPECT_EQ(AuditLog::Open(directory_.path(), clock_).status().code(),
+            StatusCode::kFailedPrecondition);
   ASSERT_EQ(symlink("/nowhere", path_.c_str()), 0);
-  EXPECT_FALSE(AuditLog::Open(path_, clock_).ok());
+  EXPECT_EQ(AuditLog::Open(path_, clock_).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_FALSE(AuditLog::Open(directory_.Child("absent") + "/audit.log", clock_).ok());
 }
 
@@ -173,7 +261,10 @@ TEST_F(AuditLogTest, ACallerWhoIsRefusedAllTheTimeCannotFillTheDisk) {
 
 TEST_F(AuditLogTest, AStrangerCannotHideTheRefusalsOfAUser) {
   const auto log = Open();
-  for (int i = 0; i < 1000; ++i) log->AppendRefusal("anonymous", "/a/b", "no");
+  for (int i = 0; i < 500; ++i) {
+    log->AppendRefusal("anonymous", "/a/b", "no");
+    log->AppendRefusal("token:1", "/a/b", "no");  // only claimed
+  }
   EXPECT_EQ(Records().size(), AuditLog::kMostRefusalsOfStrangersPerMinute);
   log->AppendRefusal("spiffe://lab/viewer/eve", "/a/b", "no");
   log->AppendRefusal("token:1 ann", "/a/b", "no");

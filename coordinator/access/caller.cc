@@ -13,8 +13,9 @@ Caller CallerWith(const CertificateFacts& certificate) {
 
 std::string AuditNameOf(const Caller& caller) {
   if (!caller.identity) return "anonymous";
-  return caller.certificate ? ToUri(*caller.identity)
-                            : fmt::format("token:{} {}", caller.token_id, caller.identity->name);
+  return caller.token_id.empty()
+             ? ToUri(*caller.identity)
+             : fmt::format("token:{} {}", caller.token_id, caller.identity->name);
 }
 
 }  // namespace troupe

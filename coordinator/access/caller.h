@@ -13,16 +13,17 @@
 namespace troupe {
 
 struct Caller {
-  std::optional<Identity> identity;             // absent: it has neither certificate nor token
-  std::optional<CertificateFacts> certificate;  // absent: it has the token `token_id`, if any
+  std::optional<Identity> identity;  // absent: it has neither certificate nor token
+  // Absent: it has the token `token_id`, if any, or is this process itself.
+  std::optional<CertificateFacts> certificate;
   std::string token_id;
   int64_t expires = 0;  // Unix time in seconds from which certificate or token is not valid
 };
 
 Caller CallerWith(const CertificateFacts& certificate);
 
-// Returns the caller as audit records name it: the URI of the certificate, "token:ID NAME", or
-// "anonymous".
+// Returns the caller as audit records name it: the URI of its identity, "token:ID NAME" with a
+// token, or "anonymous".
 std::string AuditNameOf(const Caller& caller);
 
 }  // namespace troupe

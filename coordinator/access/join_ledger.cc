@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/security/certificate.h"
 #include "base/security/identity.h"
 

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+#include "base/security/certificate_line.h"
+
 namespace troupe {
 namespace {
 
 constexpr size_t kMostSerialDigits = 40;  // RFC 5280: 20 bytes
+constexpr std::string_view kOnlyClientsCheck =
+    "clients check a coordinator's certificate, and they do not ask for revocations; replace the "
+    "authority instead";
 
 // Returns the number without leading zeros, in lower case. Tools print it also with colons.
 StatusOr<std::string> SerialIn(std::string_view text) {
@@ -26,16 +32,21 @@ StatusOr<std::string> SerialIn(std::string_view text) {
 }
 
 Status RevokedCertificate(const CertificateFacts& certificate, const v1::Revocation& revocation,
-                          std::string_view which) {
+                          std::string_view which, std::string_view relation) {
   return Unauthenticated(
       "the certificate of this connection is not accepted: {} of {} was revoked at {}{}", which,
-      ToUri(certificate.identity), UtcText(revocation.revoked()),
-      revocation.which_case() == v1::Revocation::kIdentity
-          ? fmt::format(", and this one is valid from {}", UtcText(certificate.not_before))
-          : "");
+      ToUri(certificate.identity), UtcText(revocation.revoked()), relation);
 }
 
 }  // namespace
+
+Status CheckIsNotOwn(const v1::RevokeCertificateRequest& request, const CertificateFacts& own) {
+  if (request.which_case() != v1::RevokeCertificateRequest::kSerial) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const std::string revoked, SerialIn(request.serial()));
+  if (revoked != SerialIn(own.serial).value_or("")) return OkStatus();
+  return InvalidArgument("serial is {}, that of the certificate of this coordinator, {}: {}",
+                         revoked, ToUri(own.identity), kOnlyClientsCheck);
+}
 
 StatusOr<v1::Revocation> Revocations::RevocationOf(
     const v1::RevokeCertificateRequest& request) const {
@@ -52,10 +63,7 @@ StatusOr<v1::Revocation> Revocations::RevocationOf(
                                cluster_);
       }
       if (identity.role == Role::kCoordinator) {
-        return InvalidArgument(
-            "identity is {}: clients check a coordinator's certificate, and they do not ask for "
-            "revocations; replace the authority instead",
-            request.identity());
+        return InvalidArgument("identity is {}: {}", request.identity(), kOnlyClientsCheck);
       }
       revocation.set_identity(request.identity());
       return revocation;
@@ -85,24 +93,29 @@ StatusOr<v1::Revocation> Revocations::NewRevocation(const v1::RevokeCertificateR
 void Revocations::Put(v1::Revocation revocation) {
   const bool has_serial = revocation.which_case() == v1::Revocation::kSerial;
   std::string key = has_serial ? revocation.serial() : revocation.identity();
+  if (has_serial) lines_.try_emplace(LineOf(key), key);
   (has_serial ? serials_ : identities_).insert_or_assign(std::move(key), std::move(revocation));
 }
 
 Status Revocations::Check(const CertificateFacts& certificate) const {
-  if (!serials_.empty()) {
-    const size_t begin =
-        std::min(certificate.serial.find_first_not_of('0'), certificate.serial.size());
-    const auto serial = serials_.find(std::string_view(certificate.serial).substr(begin));
-    if (serial != serials_.end()) {
-      return RevokedCertificate(certificate, serial->second,
-                                fmt::format("the certificate {}", certificate.serial));
+  if (!lines_.empty()) {
+    const auto line = lines_.find(LineOf(certificate.serial));
+    if (line != lines_.end()) {
+      const std::string& revoked = line->second;
+      const bool is_itself = SerialIn(certificate.serial).value_or("") == revoked;
+      return RevokedCertificate(
+          certificate, serials_.at(revoked),
+          fmt::format("the certificate {}", is_itself ? certificate.serial : revoked),
+          is_itself ? "" : ", and this one is of one line of renewals with it");
     }
   }
   if (identities_.empty()) return OkStatus();
   const auto identity = identities_.find(ToUri(certificate.identity));
   if (identity == identities_.end() || certificate.not_before > identity->second.revoked())
     return OkStatus();
-  return RevokedCertificate(certificate, identity->second, "every certificate");
+  return RevokedCertificate(
+      certificate, identity->second, "every certificate",
+      fmt::format(", and this one is valid from {}", UtcText(certificate.not_before)));
 }
 
 int64_t Revocations::WhenRevoked(const Identity& identity) const {

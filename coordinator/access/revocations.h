@@ -1,11 +1,12 @@
 // The certificates that are refused before they expire. Pure.
 //
-// A serial number is refused whatever authority gave it. An identity is refused in each certificate
-// that began to be valid when it was revoked, or before: a certificate that is issued later is
-// accepted. Many authorities date a certificate back, `troupe certs issue` by five minutes, so one
-// that is issued within that time of the revocation is still refused: nothing shows that it was not
-// issued before. The coordinator's own certificates for workers that join are dated back no further
-// than to the revocation (EnrollmentService).
+// A serial number is refused whatever authority gave it, and with it all certificates of its line:
+// those with which its holder has renewed it, and those that it renewed. An identity is refused in
+// each certificate that began to be valid when it was revoked, or before: a certificate that is
+// issued later is accepted. Many authorities date a certificate back, `troupe certs issue` by five
+// minutes, so one that is issued within that time of the revocation is still refused: nothing shows
+// that it was not issued before. The coordinator's own certificates for workers that join are dated
+// back no further than to the revocation (EnrollmentService).
 #ifndef TROUPE_COORDINATOR_ACCESS_REVOCATIONS_H_
 #define TROUPE_COORDINATOR_ACCESS_REVOCATIONS_H_
 
@@ -25,6 +26,11 @@
 namespace troupe {
 
 inline constexpr size_t kMostRevocations = 16384;
+
+// INVALID_ARGUMENT if the request has the serial number of `own`, the certificate of this
+// coordinator: a revocation of it would have no effect. The numbers of other coordinators are not
+// known here.
+Status CheckIsNotOwn(const v1::RevokeCertificateRequest& request, const CertificateFacts& own);
 
 // Not thread-safe.
 class Revocations {
@@ -53,6 +59,7 @@ class Revocations {
 
   const std::string cluster_;
   std::map<std::string, v1::Revocation, std::less<>> serials_;
+  std::map<std::string, std::string, std::less<>> lines_;  // a revoked serial number of each line
   std::map<std::string, v1::Revocation, std::less<>> identities_;  // by URI
 };
 

@@ -5,11 +5,14 @@
 
 #include <string>
 
+#include "base/security/certificate_line.h"
+
 namespace troupe {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 CertificateFacts FactsOf(const std::string& serial, int64_t not_before,
                          const std::string& name = "ann") {
@@ -53,9 +56,27 @@ TEST_F(RevocationsTest, ASerialNumberIsRefusedInAnyFormInWhichToolsPrintIt) {
     EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated);
     EXPECT_THAT(
         ToString(refused),
-        AllOf(HasSubstr("0a3f of spiffe://lab/worker/ann was revoked at 1970-01-01T00:01")));
+        AllOf(HasSubstr("the certificate 0a3f of spiffe://lab/worker/ann was revoked at 1970-01"),
+              Not(HasSubstr("renew"))));
     EXPECT_TRUE(revocations.Check(FactsOf("0a3e", 5)).ok());
     EXPECT_TRUE(revocations.Check(FactsOf("a3f0", 5)).ok());
+  }
+}
+
+TEST_F(RevocationsTest, ARevokedSerialNumberReachesTheWholeLineOfItsRenewals) {
+  const std::string first = "0a3f", second = *SerialOfRenewal(first);
+  const std::string third = *SerialOfRenewal(second), stolen = *SerialOfRenewal(first);
+  for (const std::string& revoked : {first, second, third}) {
+    Revocations revocations("lab");
+    const auto revocation = revocations.NewRevocation(BySerial(revoked), "boss", 100);
+    ASSERT_TRUE(revocation.ok()) << revocation.status();
+    revocations.Put(*revocation);
+    for (const std::string& serial : {first, second, third, stolen, *SerialOfRenewal(third)}) {
+      const Status refused = revocations.Check(FactsOf(serial, 200));
+      EXPECT_EQ(refused.code(), StatusCode::kUnauthenticated) << revoked << " " << serial;
+      EXPECT_EQ(ToString(refused).find("of one line") != std::string::npos, serial != revoked);
+    }
+    EXPECT_TRUE(revocations.Check(FactsOf(*SerialOfRenewal("0a3e"), 200)).ok());
   }
 }
 
@@ -108,6 +129,20 @@ TEST_F(RevocationsTest, BadRequestsAreRefusedByName) {
   EXPECT_THAT(refusal(ByIdentity("spiffe://field/viewer/ann")), HasSubstr("another cluster"));
   EXPECT_THAT(refusal(ByIdentity("spiffe://lab/coordinator/main")),
               HasSubstr("replace the authority"));
+}
+
+TEST_F(RevocationsTest, TheCertificateOfTheCoordinatorIsRefusedByItsSerialNumber) {
+  CertificateFacts own = FactsOf("0a3f", 5, "main");
+  own.identity.role = Role::kCoordinator;
+  for (const std::string text : {"0a3f", "A3F", "0A:3F"}) {
+    const Status refused = CheckIsNotOwn(BySerial(text), own);
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(ToString(refused),
+                AllOf(HasSubstr("serial is a3f"), HasSubstr("spiffe://lab/coordinator/main"),
+                      HasSubstr("replace the authority")));
+  }
+  EXPECT_TRUE(CheckIsNotOwn(BySerial("a3f0"), own).ok());
+  EXPECT_TRUE(CheckIsNotOwn(ByIdentity("spiffe://lab/worker/ann"), own).ok());
 }
 
 TEST_F(RevocationsTest, TheirNumberIsLimited) {

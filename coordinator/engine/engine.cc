@@ -22,14 +22,17 @@ StatusOr<std::unique_ptr<Engine>> Engine::Start(EngineOptions options) {
           state.jobs.size(),
           std::count_if(state.jobs.begin(), state.jobs.end(),
                         [](const auto& job) { return !HasEnded(job.second); }));
+  const auto watcher_count = std::make_shared<std::atomic<int64_t>>(0);
   TROUPE_ASSIGN_OR_RETURN(
       const Address watchers,
-      options.system->Spawn("watchers", std::make_unique<WatchFanout>(),
+      options.system->Spawn("watchers", std::make_unique<WatchFanout>(watcher_count),
                             {.mailbox_capacity = options.most_waiting_updates}));
   EngineActor::Options actor{.store = options.store,
                              .watchers = watchers,
                              .metrics = options.metrics,
-                             .make_group_key = RandomSecret};
+                             .watcher_count = watcher_count,
+                             .make_group_key = RandomSecret,
+                             .record_path = std::move(options.record_path)};
   TROUPE_ASSIGN_OR_RETURN(
       const Address address,
       options.system->Spawn("engine",

@@ -36,6 +36,8 @@ struct EngineOptions {
   CoordinatorOptions machine;
   size_t most_waiting_events = kMostWaitingEvents;
   size_t most_waiting_updates = kMostWaitingUpdates;
+  // Called before the ranks of the path's job learn of its end; null: nobody records them.
+  std::function<void(const RefusedPath&)> record_path = nullptr;
 };
 
 class Engine {

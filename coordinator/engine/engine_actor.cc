@@ -79,13 +79,25 @@ Status EngineActor::HandleBatchEnd(Context& context) {
     TROUPE_RETURN_IF_ERROR(Perform(context));
   }
   if (context.Now() >= worker_figures_time_) {
-    Measured measured;
-    measured.workers = FiguresOf(state_.fleet);
-    SendMeasured(std::move(measured), {}, context);
+    SendFleetFigures(context);
     worker_figures_time_ = context.Now() + kWorkerFiguresInterval;
   }
   SetAlarm(context);
   return OkStatus();
+}
+
+void EngineActor::SendFleetFigures(Context& context) {
+  Measured measured;
+  measured.workers = FiguresOf(state_.fleet);
+  measured.control = ControlFiguresOf(state_);
+  if (options_.watcher_count) measured.control->watchers = *options_.watcher_count;
+  measured.control->catalog = options_.store->Figures();
+  measured.control->turns = turns_;
+  measured.control->catalog_writes = catalog_writes_;
+  // Figures that were dropped are contained in the next ones.
+  if (!SendMeasured(std::move(measured), {}, context)) return;
+  turns_ = {};
+  catalog_writes_ = {};
 }
 
 void EngineActor::LookForStall(MonotonicTime now) {
@@ -107,6 +119,7 @@ void EngineActor::SetAlarm(Context& context) {
 }
 
 void EngineActor::StepOne(decltype(Event::what) what, Context& context) {
+  if (pending_.empty()) turn_begin_ = context.Now();
   pending_.push_back(
       Step(state_, Event{context.Now(), context.WallNanoseconds(), std::move(what)}));
 }
@@ -120,9 +133,11 @@ Status EngineActor::Perform(Context& context) {
     }
     batch.Append(effects.writes);
   }
+  const MonotonicTime write_begin = context.Now();
   if (const Status written = WriteCatalog(batch, options_.store); !written.ok()) {
     return Annotate(written, "the catalog cannot be written");
   }
+  if (!batch.empty()) catalog_writes_.Add(ToSeconds(context.Now() - write_begin));
   std::vector<Effects> performed = std::move(pending_);
   pending_.clear();
   Updates updates;
@@ -131,6 +146,9 @@ Status EngineActor::Perform(Context& context) {
   for (Effects& effects : performed) {
     for (const std::string_view point : effects.failpoints_after) {
       TROUPE_RETURN_IF_ERROR(HitFailpoint(point));
+    }
+    for (const RefusedPath& path : effects.refused_paths) {
+      if (options_.record_path) options_.record_path(path);
     }
     for (const std::string& note : effects.notes) LogWarning("coordinator", "{}", note);
     SendMessages(effects.messages);
@@ -143,6 +161,9 @@ Status EngineActor::Perform(Context& context) {
     }
     for (LogChunk& chunk : effects.logs) DeliverChunk(std::move(chunk));
     for (Measurement& measurement : effects.measurements) {
+      if (const auto* const start = std::get_if<StartMeasured>(&measurement)) {
+        touched.insert(start->job);
+      }
       measured.measurements.push_back(std::move(measurement));
     }
     if (effects.forgotten_jobs.empty()) continue;
@@ -154,6 +175,7 @@ Status EngineActor::Perform(Context& context) {
   }
   Publish(std::move(updates), context);
   SendMeasured(std::move(measured), touched, context);
+  turns_.Add(ToSeconds(context.Now() - turn_begin_));
   return OkStatus();
 }
 
@@ -213,9 +235,9 @@ void EngineActor::Publish(Updates updates, Context& context) {
   }
 }
 
-void EngineActor::SendMeasured(Measured measured, const std::set<std::string>& touched,
+bool EngineActor::SendMeasured(Measured measured, const std::set<std::string>& touched,
                                Context& context) {
-  if (!options_.metrics) return;
+  if (!options_.metrics) return true;
   if (figures_lost_) {
     for (const auto& [id, job] : state_.jobs) measured.jobs.push_back(FiguresOf(job));
   } else {
@@ -229,19 +251,20 @@ void EngineActor::SendMeasured(Measured measured, const std::set<std::string>& t
   measured.dropped = measurements_dropped_;
   if (measured.measurements.empty() && measured.forgotten_jobs.empty() && measured.jobs.empty() &&
       measured.recovered.empty() && !measured.workers) {
-    return;
+    return true;
   }
   const size_t count = measured.measurements.size();
   if (context.Send(options_.metrics, AnyMessage(std::move(measured))).ok()) {
     figures_lost_ = false;
     measurements_dropped_ = 0;
     forgotten_unsent_.clear();
-    return;
+    return true;
   }
   if (!std::exchange(figures_lost_, true)) {
     LogWarning("coordinator", "measurements are dropped: too many wait for the metrics");
   }
   measurements_dropped_ += count;
+  return false;
 }
 
 }  // namespace troupe

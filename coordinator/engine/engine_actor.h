@@ -15,7 +15,9 @@
 #ifndef TROUPE_COORDINATOR_ENGINE_ENGINE_ACTOR_H_
 #define TROUPE_COORDINATOR_ENGINE_ENGINE_ACTOR_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -79,8 +81,11 @@ class EngineActor final : public Actor {
     Store* store = nullptr;  // outlives the actor
     Address watchers;        // a WatchFanout
     Address metrics;         // receives Measured; zero: nobody
+    // The number of watchers that the fan-out has; null: not known.
+    std::shared_ptr<const std::atomic<int64_t>> watcher_count;
     // Draws the secret of a group of ranks.
     std::function<std::string()> make_group_key;
+    std::function<void(const RefusedPath&)> record_path = nullptr;  // null: nobody records them
   };
 
   EngineActor(Options options, CoordinatorState state)
@@ -103,8 +108,11 @@ class EngineActor final : public Actor {
   void DeliverChunk(LogChunk chunk);
   void Watch(EngineWatch watch, Context& context);
   void Publish(Updates updates, Context& context);
-  // Adds the figures of `touched` jobs to `measured` and sends it.
-  void SendMeasured(Measured measured, const std::set<std::string>& touched, Context& context);
+  // Adds the figures of `touched` jobs to `measured` and sends it. Returns false if it was dropped,
+  // because metrics have no room.
+  bool SendMeasured(Measured measured, const std::set<std::string>& touched, Context& context);
+  // Sends the figures of the workers and of the coordinator itself.
+  void SendFleetFigures(Context& context);
   void LookForStall(MonotonicTime now);
   void SetAlarm(Context& context);
 
@@ -115,7 +123,9 @@ class EngineActor final : public Actor {
   TimerId alarm_;
   MonotonicTime alarm_time_;
   MonotonicTime worker_figures_time_;
-  bool updates_lost_ = false;  // reported to the fan-out, which is still full
+  MonotonicTime turn_begin_;               // when the oldest pending effects were made
+  DurationCounts turns_, catalog_writes_;  // since the last figures
+  bool updates_lost_ = false;              // reported to the fan-out, which is still full
   // The measurements that metrics missed because its mailbox was full.
   bool figures_lost_ = false;
   uint64_t measurements_dropped_ = 0;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -349,6 +350,43 @@ TEST_F(EngineTest, MeasurementsThatFindNoRoomAreCountedAndTheFiguresOfJobsAreSen
   EXPECT_GE(most_jobs, kJobs) << "all jobs, not only the touched one";
   EXPECT_GT(dropped, 0u);
   EXPECT_EQ(dropped + received, kJobs);
+}
+
+TEST_F(EngineTest, DurationsThatFindNoRoomAreSentWithTheNextFigures) {
+  const StatusOr<Address> metrics = system_.Spawn(
+      "metrics", std::make_unique<FakeMetrics>(measured_, &slow_), {.mailbox_capacity = 1});
+  ASSERT_TRUE(metrics.ok());
+  StartEngine(kMostWaitingEvents, kMostWaitingUpdates, *metrics);
+  slow_.WaitForVisitors(1);
+  const int before = store_.writes;
+  constexpr size_t kJobs = 3;
+  for (size_t i = 0; i < kJobs; ++i) {
+    Create(fmt::format("job-{}", i));
+    ASSERT_THAT(replies_.WaitFor(i + 1), SizeIs(i + 1));
+  }
+  // The next figures are due by then, and dropped: metrics still waits at the gate.
+  const MonotonicTime due = clock_.Now() + std::chrono::milliseconds(1100);
+  size_t calls = kJobs;
+  while (clock_.Now() < due) {
+    Create("job-0");  // is refused: it exists
+    ASSERT_EQ(replies_.WaitFor(++calls).size(), calls);
+  }
+  slow_.Open();
+  const auto counted = [](const DurationCounts& durations) {
+    return std::accumulate(durations.counts.begin(), durations.counts.end(), 0.0);
+  };
+  double writes = 0, turns = 0;
+  measured_.WaitUntil([&](const auto& messages) {
+    writes = turns = 0;
+    for (const auto& one : messages) {
+      if (!one->control) continue;
+      writes += counted(one->control->catalog_writes);
+      turns += counted(one->control->turns);
+    }
+    return writes >= store_.writes - before && turns >= kJobs;
+  });
+  EXPECT_GE(writes, store_.writes - before);
+  EXPECT_GE(turns, kJobs);
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ Status WatchFanout::Handle(AnyMessage message, Context& context) {
                kMostWaitingUpdates);
     EndAll(ResourceExhausted("too many updates wait for watchers: resume after the last step"));
   }
+  if (count_) {
+    size_t watchers = 0;
+    for (const auto& [job, sinks] : watchers_) watchers += sinks.size();
+    *count_ = static_cast<int64_t>(watchers);
+  }
   return OkStatus();
 }
 

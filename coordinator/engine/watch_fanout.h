@@ -7,12 +7,14 @@
 #ifndef TROUPE_COORDINATOR_ENGINE_WATCH_FANOUT_H_
 #define TROUPE_COORDINATOR_ENGINE_WATCH_FANOUT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "actor/actor.h"
@@ -64,6 +66,10 @@ struct UpdatesLost {
 
 class WatchFanout final : public Actor {
  public:
+  // Keeps `count` at the number of watchers that get updates; null: nowhere.
+  explicit WatchFanout(std::shared_ptr<std::atomic<int64_t>> count = nullptr)
+      : count_(std::move(count)) {}
+
   Status Handle(AnyMessage message, Context& context) override;
 
  private:
@@ -71,6 +77,7 @@ class WatchFanout final : public Actor {
   void Publish(const JobUpdate& update);
   void EndAll(const Status& reason);
 
+  const std::shared_ptr<std::atomic<int64_t>> count_;
   std::unordered_map<std::string, std::vector<std::shared_ptr<WatchSink>>> watchers_;  // by job
 };
 

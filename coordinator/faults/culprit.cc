@@ -39,6 +39,7 @@ constexpr Rule kRules[] = {
     {cause::kWorkerStopped, {Charged::kNever, Blamed::kNobody}},
     {cause::kCheckpointFailed, {Charged::kDelayed, Blamed::kHost}},
     {cause::kStorage, {Charged::kDelayed, Blamed::kHost}},
+    {cause::kSharedMemory, {Charged::kDelayed, Blamed::kHost}},
     // The next try restores an older commit, or the same one if no worker could read it again.
     // The host is blamed once another reading finds the commit intact (coordinator/job/doubts.h).
     {cause::kBadCheckpoint, {Charged::kDelayed, Blamed::kNobody}},

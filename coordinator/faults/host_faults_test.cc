@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "coordinator/machine/views.h"
 #include "coordinator/test_cluster.h"
@@ -381,19 +382,15 @@ TEST(HostFaults, ACommitEndsTheCountOfFailedWrites) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
 }
 
-// On `rank`, the check at the start that the hosts share checkpoint.folder fails; `worker` is to
-// blame (empty: the rank's), and all ranks end. Returns what the coordinator notes of the failure.
-std::vector<std::string> FailFolderProof(TestCluster& cluster, int rank,
-                                         const std::string& worker) {
+// A check at the start fails on `rank`, and all ranks end. Returns what the coordinator notes of
+// the failure.
+std::vector<std::string> FailStart(TestCluster& cluster, int rank, v1::RankFailed check) {
   v1::WorkerMessage message;
   v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed = std::move(check);
   failed.set_job("a");
   failed.set_group_epoch(cluster.job("a").record.group_epoch());
   failed.set_rank(rank);
-  failed.set_cause("STORAGE");
-  failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
-  failed.set_message("checkpoint.folder is /ck, which the hosts do not share");
-  failed.set_blamed_worker(worker);
   const auto placements = cluster.job("a").last_group.ranks();
   std::vector<std::string> notes = cluster.SendFrom(placements[rank].worker(), message).notes;
   for (const v1::RankPlacement& placement : placements) {
@@ -404,6 +401,69 @@ std::vector<std::string> FailFolderProof(TestCluster& cluster, int rank,
     cluster.SendFrom(placement.worker(), stopped);
   }
   return notes;
+}
+
+// On `rank`, the check at the start that the hosts share checkpoint.folder fails; `worker` is to
+// blame (empty: the rank's).
+std::vector<std::string> FailFolderProof(TestCluster& cluster, int rank,
+                                         const std::string& worker) {
+  v1::RankFailed failed;
+  failed.set_cause("STORAGE");
+  failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
+  failed.set_message("checkpoint.folder is /ck, which the hosts do not share");
+  failed.set_blamed_worker(worker);
+  return FailStart(cluster, rank, std::move(failed));
+}
+
+// Rank 0 finds that its host has too little shared memory, for all time or now.
+void FailSharedMemory(TestCluster& cluster, StatusCode code) {
+  v1::RankFailed failed;
+  failed.set_cause("SHARED_MEMORY");
+  failed.set_code(static_cast<int>(code));
+  failed.set_message("/dev/shm has 1.0 MB, but 1 rank of this worker needs 4.3 MB");
+  FailStart(cluster, 0, std::move(failed));
+}
+
+TEST(HostFaults, TooLittleSharedMemoryAtTheFirstStartSetsTheHostAsideAndASpareIsTried) {
+  TestCluster cluster;
+  for (const char* worker : {"worker-0", "worker-1"}) cluster.Connect(worker);
+  cluster.Submit(TestSpec("a", 1, 100));
+  FailSharedMemory(cluster, StatusCode::kFailedPrecondition);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(WorkerOf(cluster), "worker-1");
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("/dev/shm has 1.0 MB"));
+  FailSharedMemory(cluster, StatusCode::kFailedPrecondition);
+  const v1::JobRecord& record = cluster.job("a").record;
+  ASSERT_EQ(record.state(), v1::JOB_STATE_FAILED) << "no host is left";
+  EXPECT_EQ(record.failure().cause(), "SHARED_MEMORY");
+  EXPECT_THAT(record.failure().message(), HasSubstr("/dev/shm has 1.0 MB"));
+  EXPECT_EQ(record.restarts(), 1) << "the start on the spare, and none of max_restarts";
+}
+
+TEST(HostFaults, SharedMemoryThatIsTooSmallOnThreeHostsEndsTheJobThoughOthersAreFree) {
+  TestCluster cluster;
+  for (int i = 0; i < 6; ++i) cluster.Connect(fmt::format("worker-{}", i));
+  cluster.Submit(TestSpec("a", 1, 100));
+  for (int time = 0; time < 3; ++time) {
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING) << time;
+    FailSharedMemory(cluster, StatusCode::kFailedPrecondition);
+    LetPass(cluster, std::chrono::seconds(4));
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+}
+
+TEST(HostFaults, SharedMemoryThatIsFullForNowIsTriedAgainAndCountsAgainstNoBudget) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Submit(TestSpec("a", 1, 100));
+  const int tries = cluster.job("a").spec.fault_tolerance().max_restarts() + 2;
+  for (int time = 0; time < tries; ++time) {
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING) << time;
+    FailSharedMemory(cluster, StatusCode::kResourceExhausted);
+    LetPass(cluster, std::chrono::seconds(10));
+  }
+  cluster.StartRanks("a");
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
 }
 
 TEST(HostFaults, AFolderThatAHostDoesNotShareAtTheFirstStartSetsItAsideAndASpareIsTried) {

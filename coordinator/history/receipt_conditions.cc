@@ -89,19 +89,6 @@ bool HasFloat8(const v1::JobSpec& spec) {
   return ChoicesOf(spec).float8 != model::Float8Recipe::kNone;
 }
 
-std::string IntendedPrecision(const v1::JobSpec& spec) {
-  const v1::TrainingSpec& training = spec.training();
-  std::string text = training.compute_dtype();
-  const v1::MixedPrecision& mixed = training.mixed_precision();
-  if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
-  if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
-  if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
-  if (HasFloat8(spec)) {
-    text += fmt::format(", float8 {}", training.float8().recipe());
-  }
-  return text;
-}
-
 // The part of a rank's text that describes matmuls outside of float8.
 std::string_view PlainPart(std::string_view executed) {
   constexpr std::string_view kElse = "; else ";
@@ -220,6 +207,19 @@ void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
 
 }  // namespace
 
+std::string IntendedPrecision(const v1::JobSpec& spec) {
+  const v1::TrainingSpec& training = spec.training();
+  std::string text = training.compute_dtype();
+  const v1::MixedPrecision& mixed = training.mixed_precision();
+  if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
+  if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
+  if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
+  if (HasFloat8(spec)) {
+    text += fmt::format(", float8 {}", training.float8().recipe());
+  }
+  return text;
+}
+
 v1::Receipt ConditionsOf(const Job& job) {
   v1::Receipt receipt;
   receipt.set_job(JobName(job.id()));
@@ -248,6 +248,7 @@ v1::Receipt ConditionsOf(const Job& job) {
     receipt.mutable_steady()->mutable_mean()->set_graph_launches_per_step(0);
   }
   receipt.set_restarts(job.record.restarts());
+  receipt.set_moves(job.record.moves());
   AddSuspectConditions(job, &receipt);
   return receipt;
 }

@@ -288,7 +288,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   job.group->last_progress = turn.now;
   job.failed_writes = {};
   job.record.set_hung_final_saves(0);
-  turn.reschedule |= job.smaller.has_value();  // the job may grow now
+  turn.reschedule |= job.smaller || AnyDrains(turn.fleet);  // the job may grow or move now
   CountFromCheckpoint(job, attempt.begun_time, turn);
   if (record.step() >= job.images.step()) DropImages(job, turn);
   Retire(job, turn);
@@ -310,6 +310,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
     turn.effects.replies.push_back({call, OkStatus(), record});
   if (IsFinished(job)) return Success(job);
   if (stops && job.record.grows()) return GrowthCommitted{record.step()};
+  if (stops && job.record.leaves_workers()) return GroupMoves{record.step()};
   if (!stops) return {};
   return JobEnd{v1::JOB_STATE_CANCELLED, std::nullopt,
                 fmt::format("cancelled after its commit of step {}", record.step())};
@@ -448,9 +449,8 @@ Transition SaveAgain(Job& job, Turn& turn) {
 void CallOffStop(Job& job, const std::string& reason, Turn& turn) {
   if (job.record.stop_attempt() == 0) return;
   job.record.set_stop_attempt(0);
-  const bool grew = job.record.grows();
-  job.record.set_grows(false);
-  RecordEvent(job, grew ? event::kGrowthCalledOff : event::kCancelCalledOff, reason, turn);
+  RecordEvent(job, ForgetPurposeOfStop(job), reason, turn);
+  turn.reschedule = true;  // it may have to stop again
   for (const CallId call : std::exchange(job.cancel_callers, {})) {
     ReplyWithError(call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);
   }

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 using Kind = v1::CoordinatorMessage;
 
@@ -104,7 +105,10 @@ TEST(AttemptPaths, ThatLeaveTheirRootEndTheJob) {
     failed.mutable_shard_failed()->set_attempt(AttemptOf(cluster, step));
     failed.mutable_shard_failed()->set_reason("mkdir /r/a: the path leaves /r");
     failed.mutable_shard_failed()->set_cause("PATH_OUTSIDE_ROOT");
-    cluster.SendFrom(cluster.job("a").last_group.ranks(1).worker(), failed);
+    const std::string worker = cluster.job("a").last_group.ranks(1).worker();
+    const Effects effects = cluster.SendFrom(worker, failed);
+    ASSERT_THAT(effects.refused_paths, SizeIs(1));
+    EXPECT_EQ(effects.refused_paths[0].worker, worker);
     ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
     EXPECT_EQ(cluster.job("a").record.failure().cause(), "PATH_OUTSIDE_ROOT");
     EXPECT_EQ(cluster.job("a").record.failure().rank(), 1);

@@ -101,6 +101,39 @@ TEST(DeleteJob, AJobOfTheSameNameTakesUpNoEpochOfTheDeletedOne) {
   EXPECT_EQ(cluster.job("b").record.group_epoch(), last) << "it waits for the device";
 }
 
+TEST(DeleteJob, ARequestThatCreatesOnlyOnceStaysUsedWhenItsJobIsGone) {
+  TestCluster cluster;
+  ASSERT_TRUE(cluster.SubmitOnce(TestSpec("a", 1, 10), "uid").status.ok());
+  ASSERT_TRUE(cluster.Submit(TestSpec("b", 1, 10), "other").status.ok());
+  for (const char* const job : {"a", "b"}) {
+    Cancel(cluster, job);
+    ASSERT_TRUE(Delete(cluster, false, job).replies.at(0).status.ok());
+  }
+  for (int life = 0; life < 2; ++life) {
+    const Reply again = cluster.SubmitOnce(TestSpec("a", 1, 10), "uid");
+    EXPECT_EQ(again.status.code(), StatusCode::kAlreadyExists);
+    EXPECT_THAT(std::string(Message(again.status)), HasSubstr("job a, and that was removed"));
+    cluster.Restart();
+  }
+  EXPECT_TRUE(cluster.Submit(TestSpec("b", 1, 10), "other").status.ok());
+  EXPECT_EQ(cluster.state().used_requests.size(), 1u);
+}
+
+TEST(DeleteJob, OnlyTheNewestUsedRequestsAreKept) {
+  TestCluster cluster;
+  for (int i = 0; i < 10'000; ++i) {
+    cluster.state().used_requests[fmt::format("uid-{:05}", i)].set_removed_wall_time_ns(i == 7 ? 1
+                                                                                               : 2);
+  }
+  cluster.wall_ns = 3;
+  ASSERT_TRUE(cluster.SubmitOnce(TestSpec("a", 1, 10), "uid").status.ok());
+  Cancel(cluster, "a");
+  ASSERT_TRUE(Delete(cluster, false).replies.at(0).status.ok());
+  EXPECT_EQ(cluster.state().used_requests.size(), 10'000u);
+  EXPECT_TRUE(cluster.state().used_requests.contains("uid"));
+  EXPECT_FALSE(cluster.state().used_requests.contains("uid-00007"));
+}
+
 TEST(DeleteJob, AJobThatHasNotEndedStays) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);

@@ -126,12 +126,15 @@ Transition BeginRunning(Job& job, Turn& turn) {
   job.record.set_step(step);
   job.record.set_state(v1::JOB_STATE_RUNNING);
   const bool grew = job.record.grows() && !job.smaller;
+  const bool moved = job.record.leaves_workers();
   const bool recovers = job.record.recovering();
   job.record.set_grows(false);
+  job.record.set_leaves_workers(false);
   job.record.set_recovering(false);
-  turn.reschedule |= job.smaller.has_value();
+  turn.reschedule |= job.smaller.has_value() || AnyDrains(turn.fleet);
   RecordEvent(job,
-              grew       ? event::kGrew
+              moved      ? event::kMoved
+              : grew     ? event::kGrew
               : recovers ? event::kRecovered
                          : event::kStarted,
               fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
@@ -194,6 +197,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   const uint64_t epoch = job.record.group_epoch() + 1;
   job.record.set_group_epoch(epoch);
   job.record.set_state(v1::JOB_STATE_STARTING);
+  turn.effects.measurements.push_back(StartMeasured{job.id()});
   const bool frozen_now = plan.digest() != job.plan.digest() || !job.plan.has_device();
   job.plan = std::move(plan);
   if (frozen_now) turn.effects.writes.PutPlan(job.id(), job.plan);

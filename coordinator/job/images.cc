@@ -34,6 +34,20 @@ std::string PlacesOf(const v1::JobImages& images) {
   return fmt::format("{}", fmt::join(places, ", "));
 }
 
+// The workers with images of the job on which nothing can be placed, each with the reason.
+std::set<std::string> MissingImageWorkers(const Job& job, const Fleet& fleet) {
+  std::set<std::string> missing;
+  for (const v1::RankImage& image : job.images.images()) {
+    const Worker* const worker = FindWorker(image.worker(), fleet);
+    if (worker == nullptr || worker->session == 0) {
+      missing.insert(fmt::format("{} (not connected)", image.worker()));
+    } else if (IsDraining(*worker, fleet)) {
+      missing.insert(fmt::format("{} (draining)", image.worker()));
+    }
+  }
+  return missing;
+}
+
 Transition EndWithImages(Job& job, Turn& turn) {
   const ImageTaking taking = *std::exchange(job.group->image_taking, std::nullopt);
   DropImages(job, turn);  // the images that it was restored from
@@ -48,7 +62,7 @@ Transition EndWithImages(Job& job, Turn& turn) {
     image.set_digest(saved.digest());
   }
   turn.effects.writes.PutImages(job.id(), job.images);
-  if (job.record.grows()) return GrowthFailed{};
+  if (job.record.grows() || job.record.leaves_workers()) return StopUnsaved{};
   const v1::Failure failure =
       MakeFailure(cause::kFinalCheckpointUnwritable,
                   fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
@@ -214,6 +228,34 @@ StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free) {
     placement.set_host(device.host);
   }
   return plan;
+}
+
+Transition LookForImages(Job& job, Turn& turn) {
+  job.image_look_time.reset();
+  if (!IsQueued(job) || !ContinuesFromImages(job)) {
+    job.image_missing_since.reset();
+    return {};
+  }
+  const std::set<std::string> missing = MissingImageWorkers(job, turn.fleet);
+  if (missing.empty()) job.image_missing_since.reset();
+  if (!missing.empty() && !job.image_missing_since) job.image_missing_since = turn.now;
+  const Duration limit = turn.limits().forget_worker;
+  if (missing.empty() || turn.now < *job.image_missing_since + limit) {
+    job.image_look_time = turn.now + turn.limits().lease;
+    return {};
+  }
+  job.image_missing_since.reset();
+  const v1::Failure failure = MakeFailure(
+      cause::kBadImage,
+      fmt::format("the job continues from the images of step {} that its ranks left on their "
+                  "workers, and these were not there for {:.0f} s: {}; resume the job when they "
+                  "are back, or {}",
+                  job.images.step(), ToSeconds(limit), fmt::join(missing, ", "), kElse));
+  return JobEnd{v1::JOB_STATE_FAILED, failure, FailureText(failure)};
+}
+
+void BeginToLookForImages(Job& job, MonotonicTime now) {
+  if (!job.image_look_time && IsQueued(job) && ContinuesFromImages(job)) job.image_look_time = now;
 }
 
 void DropImages(Job& job, Turn& turn) {

@@ -55,6 +55,13 @@ Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn);
 // worker without a free device.
 StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free);
 
+// Looks whether the workers are there from whose images the queued job would be restored, and ends
+// the job with BAD_IMAGE if one has been away, or has drained, for TimeLimits.forget_worker. The
+// images are kept. Call when job.image_look_time has come.
+[[nodiscard]] Transition LookForImages(Job& job, Turn& turn);
+// Begins to look if the job waits for such workers. Call when the job may have been queued.
+void BeginToLookForImages(Job& job, MonotonicTime now);
+
 // Forgets the images and asks their workers to delete them. A worker that is away is asked after
 // its next Hello.
 void DropImages(Job& job, Turn& turn);

@@ -10,6 +10,7 @@ namespace troupe {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Kind = v1::CoordinatorMessage;
@@ -306,6 +307,39 @@ TEST_F(Images, OfATryInProgressAreRemovedWhenTheGroupFails) {
   EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 1);
 }
 
+TEST_F(Images, GoWithTheirJobAndThoseOfAnotherStay) {
+  EndWithImages();
+  ASSERT_TRUE(cluster_.Submit(TestSpec("b", 3, 10)).status.ok());
+  CancelJobCall cancel{cluster_.next_call++, {}};
+  cancel.request.set_name("b");
+  cluster_.Do(cancel);
+  v1::JobImages& others = cluster_.state().jobs.at("b").images;
+  others.set_step(10);
+  v1::RankImage& image = *others.add_images();
+  image.set_worker("worker-1");
+  image.set_path("/data-1/images/b/step-10");
+  DeleteJobCall erase{cluster_.next_call++, {}};
+  erase.request.set_name("a");
+  cluster_.Do(erase);
+  cluster_.Do(erase);  // a repeated request does not wait for the files of aborted attempts
+  ASSERT_FALSE(cluster_.state().jobs.contains("a"));
+  for (const int rank : {0, 1}) {
+    const std::string worker = fmt::format("worker-{}", rank);
+    ASSERT_EQ(cluster_.Count(worker, Kind::kDeleteImages), 1);
+    const auto& order = cluster_.Last(worker, Kind::kDeleteImages)->delete_images();
+    EXPECT_EQ(order.job(), "a");
+    EXPECT_THAT(order.paths(), ElementsAre(fmt::format("/data-{}/images/a/step-10", rank)));
+  }
+  // A job that takes the name does not continue from them, and a resumed job keeps its own.
+  ASSERT_TRUE(cluster_.Submit(TestSpec("a", 3, 10)).status.ok());
+  EXPECT_EQ(job().images.step(), 0);
+  for (TestWorker* const worker : {&cluster_.worker("worker-0"), &cluster_.worker("worker-1")})
+    worker->inbox.clear();
+  Keeps(1, 3, "b");
+  cluster_.Reconnect("worker-1");
+  EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 0);
+}
+
 TEST_F(Images, OfAJobThatTheCatalogDoesNotHaveStay) {
   Keeps(1, 3, "of-another-catalog");
   cluster_.Disconnect("worker-1");
@@ -371,6 +405,28 @@ TEST_F(Images, OfAWorkerThatIsAwayHoldUpNoOtherJob) {
   EXPECT_THAT(job().waiting_for, HasSubstr("worker-1"));
   cluster_.Submit(TestSpec("b", 1, 10));
   EXPECT_EQ(cluster_.job("b").record.state(), v1::JOB_STATE_STARTING);
+}
+
+TEST_F(Images, OnAWorkerThatDoesNotReturnEndTheJobAndAreKept) {
+  EndWithImages();
+  ASSERT_TRUE(Resume().ok());
+  cluster_.StartRanks("a", 10);
+  cluster_.Disconnect("worker-1");
+  const auto pass = [this](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      cluster_.Heartbeat();
+      cluster_.Pass(std::chrono::seconds(1));
+    }
+  };
+  pass(10);
+  cluster_.StopRanks("a", job().record.group_epoch(), {"worker-0"});
+  pass(340);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
+  pass(30);
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job().record.failure().cause(), "BAD_IMAGE");
+  EXPECT_THAT(job().record.failure().message(), HasSubstr("worker-1 (not connected)"));
+  EXPECT_EQ(job().images.images_size(), 2);
 }
 
 TEST_F(Images, OfMuchStateMayTakeLongToRestore) {

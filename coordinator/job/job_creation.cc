@@ -19,6 +19,11 @@ void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec) 
   if (!folder.empty()) spec->mutable_checkpoint()->set_folder(folder);
 }
 
+std::string KnownFolderId(const CoordinatorOptions& options, const v1::JobSpec& spec) {
+  const bool is_known = spec.checkpoint().folder() == options.checkpoint_folder;
+  return is_known ? options.checkpoint_folder_id : "";
+}
+
 Status CheckConfined(const CoordinatorOptions& options, const v1::JobSpec& spec,
                      const v1::Plan& plan) {
   const v1::Namespace* const space = FindNamespaceOf(options.namespaces.get(), spec.name());
@@ -35,6 +40,7 @@ Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, const std::str
   job.record.set_sequence(sequence);
   job.record.set_create_wall_time_ns(turn.wall_ns);
   job.record.set_creator(creator);
+  job.record.set_folder_id(KnownFolderId(turn.options, spec));
   job.spec = std::move(spec);
   job.plan = std::move(plan);
   turn.effects.writes.PutSpec(job.id(), job.spec);

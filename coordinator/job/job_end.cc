@@ -36,6 +36,7 @@ void EndJob(Job& job, const JobEnd& end, Turn& turn) {
   job.grow_time.reset();
   job.record.set_stop_attempt(0);
   job.record.set_grows(false);
+  job.record.set_leaves_workers(false);
   job.record.set_recovering(false);
   RecordEvent(job, StateName(end.state), end.message, turn);
   JobUpdate update{job.id(), {}};

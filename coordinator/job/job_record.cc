@@ -6,8 +6,22 @@
 #include "coordinator/history/event_history.h"
 #include "coordinator/history/step_history.h"
 #include "coordinator/job/job_pace.h"
+#include "coordinator/state/event_kind.h"
 
 namespace troupe {
+
+std::string_view ForgetPurposeOfStop(Job& job) {
+  const bool moves = job.record.leaves_workers();
+  const bool grows = job.record.grows();
+  job.record.set_leaves_workers(false);
+  job.record.set_grows(false);
+  if (moves) return event::kMoveCalledOff;
+  return grows ? event::kGrowthCalledOff : event::kCancelCalledOff;
+}
+
+bool IsBeingCancelled(const Job& job) {
+  return job.record.stop_attempt() != 0 && !job.record.grows() && !job.record.leaves_workers();
+}
 
 void AcknowledgeReports(const Job& job, Turn& turn) {
   v1::CoordinatorMessage message;

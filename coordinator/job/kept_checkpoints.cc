@@ -54,7 +54,7 @@ void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn) {
                          !MayBeWritten(job, record, turn.fleet));
   const std::string& name = job.last_group.ranks(0).worker();
   if (const Worker* const worker = FindWorker(name, turn.fleet)) {
-    job.deletions[record.attempt()] = LifeOf(*worker);
+    job.deletions[record.attempt()].insert(LifeOf(*worker));
   }
   SendToWorker(name, std::move(message), turn);
 }

@@ -17,6 +17,7 @@
 #include "coordinator/job/job_pace.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
+#include "coordinator/job/move.h"
 #include "coordinator/job/recovery.h"
 #include "coordinator/job/running_layout.h"
 #include "coordinator/job/tickets.h"
@@ -55,16 +56,34 @@ void EndForGrowth(Job& job, int64_t step, Turn& turn) {
   RecordEvent(job, event::kGrowing, reason, turn);
 }
 
-// Continues the job from its ranks' images, without growing, because the checkpoint could not be
-// written. REQUIRES: as for EndForGrowth, and ContinuesFromImages.
+// Ends the group because workers of it are draining, and queues the job, which becomes RECOVERING
+// without counting a restart. `step`: as in GroupMoves.
+void EndForMove(Job& job, int64_t step, Turn& turn) {
+  const bool has_run = step > 0;
+  const bool recovering = has_run || job.record.recovering();
+  const std::string reason =
+      MoveText(job, turn.fleet) + (has_run ? fmt::format(", after step {}", step) : "");
+  EndGroup(job, reason, turn);
+  job.record.set_recovering(recovering);
+  // A job that has moved already still has to run on its new workers.
+  job.record.set_leaves_workers(has_run || job.record.leaves_workers());
+  if (has_run) job.record.set_moves(job.record.moves() + 1);
+  // By then its ranks have stopped, and the devices that it keeps are free.
+  job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
+  if (job.spec.fault_tolerance().allow_layout_change())
+    job.shrink_time = turn.now + turn.limits().layout_patience;
+  RecordEvent(job, event::kMoving, reason, turn);
+}
+
+// Continues the job from its ranks' images, without growing or moving, because the checkpoint could
+// not be written. REQUIRES: as for EndForGrowth, and ContinuesFromImages.
 void GoOnFromImages(Job& job, Turn& turn) {
   const std::string reason = fmt::format(
-      "does not grow, because step {} could not be saved: {}; it continues from the images that "
+      "does not {}, because step {} could not be saved: {}; it continues from the images that "
       "its ranks keep on their workers",
-      job.images.step(), job.group->save_failure);
+      job.record.leaves_workers() ? "move" : "grow", job.images.step(), job.group->save_failure);
   EndGroup(job, reason, turn);
-  job.record.set_grows(false);
-  RecordEvent(job, event::kGrowthCalledOff, reason, turn);
+  RecordEvent(job, ForgetPurposeOfStop(job), reason, turn);
 }
 
 }  // namespace
@@ -76,7 +95,9 @@ void Apply(Job& job, Transition transition, Turn& turn) {
     EndJob(job, *end, turn);
   } else if (const auto* const committed = std::get_if<GrowthCommitted>(&transition)) {
     EndForGrowth(job, committed->step, turn);
-  } else if (std::holds_alternative<GrowthFailed>(transition)) {
+  } else if (const auto* const moves = std::get_if<GroupMoves>(&transition)) {
+    EndForMove(job, moves->step, turn);
+  } else if (std::holds_alternative<StopUnsaved>(transition)) {
     GoOnFromImages(job, turn);
   } else if (std::holds_alternative<CommitQuarantined>(transition)) {
     FailIfNoCommitIsLeft(job, turn);
@@ -126,8 +147,10 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
     return;
   }
   job.cancel_callers.push_back(call);
-  // The ranks of a job that is to grow are stopping already; it is cancelled where they stop.
+  // The ranks of a job that is to grow or to move are stopping already; it is cancelled where they
+  // stop.
   job.record.set_grows(false);
+  job.record.set_leaves_workers(false);
   if (job.record.stop_attempt() == 0) {
     job.record.set_stop_attempt(job.record.last_attempt() + 1);
     RequestCheckpoint(job, turn);
@@ -220,6 +243,8 @@ void OnJobTime(Job& job, Turn& turn) {
     job.may_shrink = true;
     turn.reschedule = true;
   }
+  if (job.image_look_time && turn.now >= *job.image_look_time)
+    Apply(job, LookForImages(job, turn), turn);
   if (!job.group) return;
   if (job.group->phase == GroupPhase::kRunning) {
     OnRunningTime(job, turn);
@@ -258,6 +283,7 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
   if (job.choose_time) at(*job.choose_time);
   if (job.delete_again_time) at(*job.delete_again_time);
   if (job.shrink_time) at(*job.shrink_time);
+  if (job.image_look_time) at(*job.image_look_time);
   if (const auto due = NextDoubtDeadline(job)) at(*due);
   if (!job.group) return next;
   if (job.group->phase != GroupPhase::kRunning) {

@@ -85,7 +85,8 @@ Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   group.first_report = false;
   ++group.steps_seen;
   job.record.set_step(report.step());
-  if (report.step() > job.record.highest_step()) {
+  const bool repeated = report.step() <= job.record.highest_step();
+  if (!repeated) {
     job.record.set_highest_step(report.step());
     RenewBudget(&job.record);
     job.delayed_recoveries = 0;
@@ -94,7 +95,9 @@ Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   const double peak_flops =
       report.step_seconds() > 0 ? group.peak_flops * report.step_seconds() : 0;
   v1::StepEvent step = StepEventOf(job, report, model_flops, peak_flops);
-  turn.effects.measurements.push_back(StepMeasured{job.id(), step, model_flops, peak_flops});
+  step.set_wall_time_ns(turn.wall_ns);
+  turn.effects.measurements.push_back(StepMeasured{
+      job.id(), step, model_flops, job.plan.recomputed_flops_per_step(), peak_flops, repeated});
   JobUpdate update{job.id(), {}};
   *update.update.mutable_step() = step;
   turn.effects.updates.push_back(std::move(update));

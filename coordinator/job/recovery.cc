@@ -29,9 +29,9 @@ namespace troupe {
 namespace {
 
 constexpr int kMaxDoublings = 16;
-// Number of workers whose folders have to fail a job that never ran before the job itself is
+// Number of workers that have to lack what a job needs, which never ran, before the job itself is
 // blamed.
-constexpr int kMostFoldersTried = 3;
+constexpr int kMostHostsTried = 3;
 
 void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn) {
   v1::CoordinatorMessage message;
@@ -67,25 +67,25 @@ bool IsOfTheJob(int code) {
   }
 }
 
-// Whether a rank's first start failed because of its host's folder at checkpoint.folder. The host
-// is blamed while there is another host to try.
-bool IsOfFolder(const v1::RankFailed& message) {
-  return message.cause() == cause::kStorage &&
+// Whether a rank's first start failed because its host has not the job's checkpoint.folder or too
+// little shared memory. The host is blamed while there is another host to try.
+bool IsOfHost(const v1::RankFailed& message) {
+  return (message.cause() == cause::kStorage || message.cause() == cause::kSharedMemory) &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
 }
 
-// Whether the folders of enough workers, now also that of `worker`, failed the job that no host is
-// to blame.
+// Whether enough workers, now also `worker`, lacked what the job needs that no host is to blame.
 bool EnoughHostsFailed(const Job& job, const std::string& worker, const Turn& turn) {
   const auto failed = [&](const auto& entry) {
     const auto& faults = entry.second.faults;
     return entry.first != worker &&
            std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
-             return fault.job == job.id() && !fault.folder.empty();
+             return fault.job == job.id() &&
+                    (!fault.folder.empty() || fault.text.starts_with(cause::kSharedMemory));
            });
   };
   const BlameBook& book = turn.fleet.blame;
-  return 1 + std::count_if(book.begin(), book.end(), failed) >= kMostFoldersTried;
+  return 1 + std::count_if(book.begin(), book.end(), failed) >= kMostHostsTried;
 }
 
 // Whether the job could be placed on hosts other than that of `worker` and those set aside.
@@ -191,6 +191,7 @@ void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   job.record.set_state(v1::JOB_STATE_RECOVERING);
   job.record.set_recovering(true);
   job.record.set_grows(false);
+  job.record.set_leaves_workers(false);
   // By then its ranks have stopped or were killed, unless a driver blocks them.
   job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
   if (tries >= 2) {
@@ -274,11 +275,21 @@ v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
   return failure;
 }
 
+// Only a rank finds a link that leads out of its root. Its own worker reported that, whichever
+// worker it blames.
+void RecordIfPathRefused(const Job& job, const v1::Failure& failure, Turn& turn) {
+  const bool has_rank = failure.rank() >= 0 && failure.rank() < job.plan.ranks_size();
+  if (failure.cause() != cause::kPathOutsideRoot || !has_rank) return;
+  turn.effects.refused_paths.push_back(
+      {job.plan.ranks(failure.rank()).worker(), job.id(), FailureText(failure)});
+}
+
 }  // namespace
 
 void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   const v1::Failure failure = WithAdvice(job, breakdown.failure);
   const std::string text = FailureText(failure);
+  RecordIfPathRefused(job, failure, turn);
   FlushReports(job, turn);
   const int64_t fault_step = FaultStep(job);
   *job.record.mutable_last_failure() = failure;
@@ -295,13 +306,13 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     RecordEvent(job, cause::kRankLost, FailureTextUnder(cause::kRankLost, failure), turn);
   }
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal || (breakdown.of_folder && (EnoughHostsFailed(job, failure.worker(), turn) ||
-                                                  !HasOtherHosts(job, failure.worker(), turn)))) {
+  if (breakdown.fatal || (breakdown.of_host && (EnoughHostsFailed(job, failure.worker(), turn) ||
+                                                !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
     return;
   }
-  LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
+  LayToHost(job, failure, breakdown.of_host ? kSetAsideWeight : 1, turn);
   if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit != nullptr && commit->step() >= job.steps()) {
@@ -380,9 +391,9 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   } else if (!message.secondary()) {
     // A job that has trained has a valid request, so the error is that of one host, for a while.
     const bool first_start = starting && job.record.highest_step() == 0;
-    breakdown.of_folder = first_start && IsOfFolder(message);
+    breakdown.of_host = first_start && IsOfHost(message);
     breakdown.fatal =
-        (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) || WouldRepeat(message);
+        (first_start && !breakdown.of_host && IsOfTheJob(message.code())) || WouldRepeat(message);
   }
   BreakGroup(job, std::move(breakdown), turn);
 }

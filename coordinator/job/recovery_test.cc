@@ -12,6 +12,8 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 using Kind = v1::CoordinatorMessage;
 
@@ -103,12 +105,32 @@ TEST(Recovery, APathOutsideItsRootEndsTheJobAtOnceAndBlamesNoHost) {
   v1::WorkerMessage failed = FailureOf(cluster, StatusCode::kPermissionDenied);
   failed.mutable_rank_failed()->set_cause("PATH_OUTSIDE_ROOT");
   failed.mutable_rank_failed()->set_message("open /r/x: the path leaves /r");
-  cluster.SendFrom(cluster.job("a").last_group.ranks(0).worker(), failed);
+  const std::string worker = cluster.job("a").last_group.ranks(0).worker();
+  const Effects effects = cluster.SendFrom(worker, failed);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   EXPECT_EQ(cluster.job("a").record.failure().cause(), "PATH_OUTSIDE_ROOT");
+  ASSERT_THAT(effects.refused_paths, SizeIs(1));
+  EXPECT_EQ(effects.refused_paths[0].worker, worker);
+  EXPECT_EQ(effects.refused_paths[0].job, "a");
+  EXPECT_THAT(effects.refused_paths[0].reason, HasSubstr("the path leaves /r"));
+  EXPECT_THAT(cluster.SendFrom(worker, failed).refused_paths, IsEmpty());
   EXPECT_THAT(cluster.job("a").record.failure().message(), HasSubstr("the path leaves /r"));
   EXPECT_TRUE(cluster.state().fleet.blame.empty());
+}
+
+TEST(Recovery, AWorkerThatBlamesAnotherOneForAPathIsRecordedByItsOwnName) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  v1::WorkerMessage failed = FailureOf(cluster, StatusCode::kPermissionDenied);
+  const v1::Plan& plan = cluster.job("a").plan;
+  const std::string worker = plan.ranks(0).worker(), other = plan.ranks(1).worker();
+  ASSERT_NE(worker, other);
+  failed.mutable_rank_failed()->set_cause("PATH_OUTSIDE_ROOT");
+  failed.mutable_rank_failed()->set_blamed_worker(other);
+  const Effects effects = cluster.SendFrom(worker, failed);
+  ASSERT_THAT(effects.refused_paths, SizeIs(1));
+  EXPECT_EQ(effects.refused_paths[0].worker, worker);
 }
 
 TEST(Recovery, ACrashKeepsTheCauseThatItsWorkerKnows) {

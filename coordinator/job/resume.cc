@@ -170,7 +170,8 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
       plan.ranks_size() == job.plan.ranks_size()
           ? ""
           : fmt::format(" on {} ranks instead of {}", plan.ranks_size(), job.plan.ranks_size());
-  if (spec.checkpoint().folder() != job.spec.checkpoint().folder()) job.record.clear_folder_id();
+  if (spec.checkpoint().folder() != job.spec.checkpoint().folder())
+    job.record.set_folder_id(KnownFolderId(turn.options, spec));
   job.record.clear_unsaved_since_wall_time_ns();
   if (prepared->smaller) {
     RecordSmallerLayout(*prepared->smaller, job, turn);

@@ -35,9 +35,11 @@ struct CoordinatorState {
   std::map<std::string, Job> jobs;              // by id
   std::set<std::string> active;                 // jobs that have a deadline
   std::set<QueueKey> queue;                     // jobs that wait for devices, in scheduling order
-  std::map<std::string, std::string> requests;  // request id → job id
-  std::map<std::string, std::string> request_digests;  // request id → digest of the request
-  uint64_t last_sequence = 0;                          // sequence number of the newest job
+  std::map<std::string, std::string> requests;  // by RequestKey: job id
+  std::map<std::string, std::string> request_digests;  // by RequestKey: digest of the request
+  // By RequestKey: those whose jobs were removed and that must not create another one.
+  std::map<std::string, v1::UsedRequestRecord> used_requests;
+  uint64_t last_sequence = 0;  // sequence number of the newest job
   // A new job's group epochs are above this value, which a deleted job may have used. The deleted
   // job's name may be reused, and workers drop messages with an epoch that is not above all those
   // that they received for that name.
@@ -46,6 +48,7 @@ struct CoordinatorState {
   LogReads log_reads;
   std::map<std::string, JobRemoval> removals;  // by job that is being deleted
   MonotonicTime keep_ended_time;  // when ended jobs are next checked, if old ones are removed
+  MonotonicTime drains_time;      // when the orders to drain workers are next checked
   Traces traces;
   std::map<std::string, SubmissionTimes, std::less<>> submissions;  // by namespace with a quota
 };

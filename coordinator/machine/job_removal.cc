@@ -17,6 +17,7 @@ constexpr Duration kRemovalLimit = std::chrono::minutes(5);
 // Time limit for the files of aborted attempts alone; shorter than a client's deadline, because a
 // caller waits.
 constexpr Duration kLeftFilesLimit = std::chrono::seconds(20);
+constexpr size_t kMostUsedRequests = 10'000;
 
 // Asks every connected worker to forget the job: its ranks may have run on any worker.
 void SendForgetJob(const std::string& id, Turn& turn) {
@@ -25,6 +26,22 @@ void SendForgetJob(const std::string& id, Turn& turn) {
   for (const auto& [name, worker] : turn.fleet.workers) {
     if (worker.session != 0) SendToWorker(name, gone, turn);
   }
+}
+
+// Keeps the request of a removed job, in place of the one whose job was removed first if there are
+// too many.
+void KeepUsed(const std::string& request_key, const std::string& id, CoordinatorState& state,
+              Turn& turn) {
+  v1::UsedRequestRecord& record = state.used_requests[request_key];
+  record.set_job(id);
+  record.set_removed_wall_time_ns(turn.wall_ns);
+  turn.effects.writes.PutUsedRequest(request_key, record);
+  if (state.used_requests.size() <= kMostUsedRequests) return;
+  const auto first = std::ranges::min_element(state.used_requests, {}, [](const auto& entry) {
+    return entry.second.removed_wall_time_ns();
+  });
+  turn.effects.writes.DeleteUsedRequest(first->first);
+  state.used_requests.erase(first);
 }
 
 // Removes the job and its requests and answers the callers that asked for the deletion.
@@ -40,6 +57,7 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
     if (request.second != id) return false;
     turn.effects.writes.DeleteRequest(request.first);
     state.request_digests.erase(request.first);
+    if (job->second.record.only_once()) KeepUsed(request.first, id, state, turn);
     return true;
   });
   if (const uint64_t epoch = job->second.record.group_epoch(); epoch > state.epoch_floor) {

@@ -14,11 +14,13 @@
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
 #include "coordinator/job/lifecycle.h"
+#include "coordinator/job/move.h"
 #include "coordinator/job/progress.h"
 #include "coordinator/job/rebuild.h"
 #include "coordinator/job/recovery.h"
 #include "coordinator/job/resume.h"
 #include "coordinator/machine/admission.h"
+#include "coordinator/machine/drained_workers.h"
 #include "coordinator/machine/job_removal.h"
 #include "coordinator/machine/log_reads.h"
 #include "coordinator/machine/message_authority.h"
@@ -183,6 +185,10 @@ class Stepper {
     if (job != nullptr) AskForTrace(*job, event.call, event.request, &state_.traces, turn_);
   }
 
+  void operator()(const DrainWorkerCall& event) { DrainWorker(event, state_, turn_); }
+
+  void operator()(const UndrainWorkerCall& event) { UndrainWorker(event, state_, turn_); }
+
   void operator()(const NamespacesChanged& event) {
     state_.options.namespaces = event.namespaces;
     turn_.reschedule = true;
@@ -202,11 +208,13 @@ class Stepper {
   void End() {
     EndLateRemovals(state_, turn_);
     LetEndedGo(state_, turn_);
+    EndForgottenDrains(state_, turn_);
   }
 
   // Places the queued jobs that can be placed. The queue must be up to date (Touch).
   void Schedule() {
     if (!turn_.reschedule) return;
+    LeaveDrainingWorkers();
     turn_.reschedule = false;
     const PlacedJobs placed = PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
     for (const std::string& id : placed.started) Touch(id);
@@ -230,9 +238,20 @@ class Stepper {
     return job;
   }
 
+  void LeaveDrainingWorkers() {
+    if (!AnyDrains(state_.fleet)) return;
+    const std::set<std::string> active = state_.active;  // every job with a group has a deadline
+    for (const std::string& id : active) {
+      Job& job = state_.jobs.at(id);
+      Apply(job, ConsiderMove(job, turn_), turn_);
+      Touch(id);
+    }
+  }
+
   // Updates the queue and the set of jobs with deadlines after a change of `id`.
   void Touch(const std::string& id) {
-    const Job& job = state_.jobs.at(id);
+    Job& job = state_.jobs.at(id);
+    BeginToLookForImages(job, turn_.now);
     if (IsQueued(job)) {
       state_.queue.insert(QueueKeyOf(job));
     } else {
@@ -292,6 +311,8 @@ class Stepper {
       }
       case v1::WorkerMessage::kGoodbye:
         return OnGoodbye(name, worker.session);
+      case v1::WorkerMessage::kDraining:
+        return OnDraining(message.draining(), worker);
       case v1::WorkerMessage::kRankAddress:
         return OfJob(message.rank_address(), OnRankAddress);
       case v1::WorkerMessage::kRankCores:
@@ -417,6 +438,7 @@ class Stepper {
     welcome.mutable_welcome()->set_lease_seconds(ToSeconds(turn_.limits().lease));
     welcome.mutable_welcome()->set_abort_seconds(ToSeconds(turn_.limits().abort));
     SendToWorker(hello.name(), std::move(welcome), turn_);
+    if (hello.has_draining()) OnDraining(hello.draining(), state_.fleet.workers.at(hello.name()));
     ReleaseNotHeld(hello.name(), hello, &state_.fleet, &turn_.effects.writes);
     StopStaleGroups(hello);
     ForEachGroupOn(hello.name(), [&](Job& job) {
@@ -430,6 +452,17 @@ class Stepper {
     AskForBurnInAnew(hello.name(), turn_);
     // Resends requests made while it was away, or before its ranks had ended.
     for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
+    turn_.reschedule = true;
+  }
+
+  void OnDraining(const v1::Draining& draining, Worker& worker) {
+    const bool is_repeated = worker.drain.has_value();
+    NoteDraining(draining, turn_.now, turn_.wall_ns, &worker);
+    if (!is_repeated) {
+      turn_.effects.notes.push_back(
+          fmt::format("worker \"{}\" drains for {:.0f} s: {}", worker.name,
+                      ToSeconds(worker.drain->end - turn_.now), worker.drain->reason));
+    }
     turn_.reschedule = true;
   }
 
@@ -474,23 +507,22 @@ class Stepper {
                          "has {} bytes, must have at most {}", request_id.size(),
                          kMaxRequestIdBytes);
     }
+    const std::string key = RequestKey(event.request);
     if (!request_id.empty()) {
-      const auto known = state_.requests.find(request_id);
+      const auto known = state_.requests.find(key);
       if (known != state_.requests.end()) {
-        const auto asked = state_.request_digests.find(request_id);
+        const auto asked = state_.request_digests.find(key);
         if (asked != state_.request_digests.end() &&
             asked->second != RequestDigest(event.request)) {
-          // The names of jobs in other namespaces are not for this caller.
-          const bool is_own = NamespaceOf(known->second) == NamespaceOf(event.request.job().name());
           return RefuseField(StatusCode::kAlreadyExists, "request_id",
-                             "is {}, which created {} with other content: repeat a request "
+                             "is {}, which created job {} with other content: repeat a request "
                              "unchanged, or give a new request an id of its own",
-                             Shortened(request_id),
-                             is_own ? "job " + known->second : "another job");
+                             Shortened(request_id), known->second);
         }
         ReplyWithJob(state_.jobs.at(known->second), event.call, turn_);
         return OkStatus();
       }
+      TROUPE_RETURN_IF_ERROR(CheckUnused(request_id, key));
     }
     const std::string& name = event.request.job().name();
     if (state_.jobs.contains(name)) {
@@ -511,13 +543,27 @@ class Stepper {
         CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, event.creator, turn_);
     CountSubmission(job.id(), turn_.now, &state_);
     if (!request_id.empty()) {
+      if (event.request.only_once()) {
+        job.record.set_only_once(true);
+        SaveRecord(job, turn_);
+      }
       const std::string digest = RequestDigest(event.request);
-      turn_.effects.writes.PutRequest(request_id, job.id(), digest);
-      state_.requests[request_id] = job.id();
-      state_.request_digests[request_id] = digest;
+      turn_.effects.writes.PutRequest(key, job.id(), digest);
+      state_.requests[key] = job.id();
+      state_.request_digests[key] = digest;
     }
     Admit(std::move(job), event.call);
     return OkStatus();
+  }
+
+  // ALREADY_EXISTS if the job of the request has been removed and must not be created again.
+  Status CheckUnused(const std::string& request_id, const std::string& key) const {
+    const auto used = state_.used_requests.find(key);
+    if (used == state_.used_requests.end()) return OkStatus();
+    return RefuseField(StatusCode::kAlreadyExists, "request_id",
+                       "is {}, which created job {}, and that was removed: give a new request an "
+                       "id of its own",
+                       Shortened(request_id), used->second.job());
   }
 
   // Adds a job that is recorded in the turn's writes to the state, and replies with it.
@@ -560,6 +606,7 @@ std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state) {
   if (const auto due = NextLogDeadline(state.log_reads)) at(*due);
   if (const auto due = NextTraceDeadline(state.traces)) at(*due);
   if (state.options.keep_ended.age || state.options.keep_ended.count) at(state.keep_ended_time);
+  if (!state.fleet.drains.empty()) at(state.drains_time);
   if (const auto due = NextBurnInTime(state.fleet)) at(*due);
   for (const auto& [id, removal] : state.removals) at(removal.deadline);
   return next;

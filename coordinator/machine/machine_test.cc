@@ -57,6 +57,19 @@ TEST(CreateJob, ARequestIdAsksForTheSameAgainAndForNothingElse) {
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
 }
 
+TEST(CreateJob, EachNamespaceHasRequestIdsOfItsOwn) {
+  TestCluster cluster;
+  for (const char* job : {"a", "lab.a", "shop.a"}) {
+    for (int life = 0; life < 2; ++life) {
+      EXPECT_TRUE(cluster.Submit(TestSpec(job, 1, 3), "r").status.ok()) << job;
+      cluster.Restart();
+    }
+  }
+  EXPECT_EQ(cluster.state().jobs.size(), 3u);
+  // One with a slash is not that of another namespace.
+  EXPECT_TRUE(cluster.Submit(TestSpec("b", 1, 3), "lab/r").status.ok());
+}
+
 TEST(Machine, AJobRunsFromSubmitToItsFinalCommit) {
   TestCluster cluster;
   ConnectWorkers(cluster, 2);
@@ -119,10 +132,12 @@ TEST(Machine, ARepeatedRequestIdReturnsTheFirstJobAlsoAfterARestart) {
 TEST(Machine, AJobWithoutAFolderTakesTheCoordinatorsUnlessItStatesNone) {
   TestCluster cluster;
   cluster.state().options.checkpoint_folder = "/data/checkpoints";
+  cluster.state().options.checkpoint_folder_id = "f1";
   v1::JobSpec spec = TestSpec("a", 1, 2);
   spec.clear_checkpoint();
   ASSERT_TRUE(cluster.Submit(spec).status.ok());
   EXPECT_EQ(cluster.job("a").spec.checkpoint().folder(), "/data/checkpoints");
+  EXPECT_EQ(cluster.job("a").record.folder_id(), "f1") << "no host uses another folder";
   spec.set_name("b");
   spec.mutable_checkpoint()->set_folder("");
   ASSERT_TRUE(cluster.Submit(spec).status.ok());
@@ -131,6 +146,20 @@ TEST(Machine, AJobWithoutAFolderTakesTheCoordinatorsUnlessItStatesNone) {
   spec.mutable_checkpoint()->set_folder("/own");
   ASSERT_TRUE(cluster.Submit(spec).status.ok());
   EXPECT_EQ(cluster.job("c").spec.checkpoint().folder(), "/own");
+  EXPECT_EQ(cluster.job("c").record.folder_id(), "");
+}
+
+TEST(Machine, AJobInTheCoordinatorsFolderStartsOnlyWhereTheFolderHasItsIdentity) {
+  TestCluster cluster;
+  v1::JobSpec spec = TestSpec("a", 1, 2);
+  cluster.state().options.checkpoint_folder = spec.checkpoint().folder();
+  cluster.state().options.checkpoint_folder_id = "f1";
+  ASSERT_TRUE(cluster.Submit(spec).status.ok());
+  cluster.Restart();  // the catalog has it
+  ConnectWorkers(cluster, 1);
+  const auto start = cluster.Last("worker-0", v1::CoordinatorMessage::kStartRanks);
+  ASSERT_NE(start, nullptr);
+  EXPECT_EQ(start->start_ranks().folder_id(), "f1");
 }
 
 TEST(Machine, TheLogsOfAJobThatNeverRanAreEmptyAndOfOneWhoseWorkerIsAwayAreRefused) {

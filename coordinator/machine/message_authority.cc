@@ -80,7 +80,7 @@ Authority JudgeDeleted(const v1::CheckpointDeleted& answer, const Worker& sender
   if (record == job->checkpoints.end()) return {kStale, {}};  // answered before
   if (view.bugs.accept_unasked_answers) return {};
   const auto asked = job->deletions.find(answer.attempt());
-  if (asked == job->deletions.end() || asked->second != LifeOf(sender)) {
+  if (asked == job->deletions.end() || !asked->second.contains(LifeOf(sender))) {
     return Deny("it was not asked to delete attempt {} of job {}", answer.attempt(), job->id());
   }
   if (answer.path() != record->second.path()) {
@@ -168,6 +168,7 @@ Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
     case v1::WorkerMessage::kHeartbeat:
     case v1::WorkerMessage::kGoodbye:
     case v1::WorkerMessage::kDeviceCondemned:
+    case v1::WorkerMessage::kDraining:
       return {};
     case v1::WorkerMessage::kRankAddress:
       return of_rank(message.rank_address());

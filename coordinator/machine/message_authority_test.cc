@@ -137,6 +137,39 @@ TEST_F(MessageAuthority, WithoutItAStrangerConfirmsADeletion) {
   EXPECT_FALSE(job().checkpoints.contains(oldest));
 }
 
+// A job that moves has its checkpoints deleted by the worker of its new rank 0.
+TEST_F(MessageAuthority, AWorkerThatWasAskedBeforeAnotherConfirmsADeletion) {
+  cluster_.VerifyAll("a");
+  const v1::CheckpointRecord oldest = job().checkpoints.begin()->second;
+  ASSERT_EQ(oldest.state(), v1::CHECKPOINT_STATE_DELETING);
+  v1::WorkerMessage drains;
+  drains.mutable_draining()->set_seconds_left(110);
+  cluster_.SendFrom("worker-0", drains);
+  const auto* const asked = cluster_.Last("worker-0", v1::CoordinatorMessage::kCheckpointRequest);
+  ASSERT_NE(asked, nullptr);
+  const uint64_t epoch = job().record.group_epoch();
+  const int64_t attempt = asked->checkpoint_request().intent().attempt();
+  cluster_.Report("a", 31);
+  cluster_.Commit("a", attempt, 31);
+  cluster_.StopRanks("a", epoch, {"worker-0", "worker-1"});
+  cluster_.StartRanks("a", 31);
+  const std::string& next = job().last_group.ranks(0).worker();
+  ASSERT_NE(next, "worker-0");
+  ReportUpTo(cluster_, 32, 40);
+  cluster_.Commit("a", AttemptOf(cluster_, 40), 40);
+  ASSERT_NE(cluster_.Last(next, v1::CoordinatorMessage::kDeleteCheckpoint), nullptr);
+  v1::WorkerMessage answer;
+  v1::CheckpointDeleted* const deleted = answer.mutable_checkpoint_deleted();
+  deleted->set_job("a");
+  deleted->set_attempt(oldest.attempt());
+  deleted->set_path(oldest.path());
+  deleted->set_none_writes(true);
+  EXPECT_EQ(Judge(answer, "worker-0").verdict, Authority::Verdict::kAccepted);
+  EXPECT_EQ(Judge(answer, next).verdict, Authority::Verdict::kAccepted);
+  const std::string other = next == "worker-1" ? "stranger" : "worker-1";
+  EXPECT_EQ(Judge(answer, other).verdict, Authority::Verdict::kDenied);
+}
+
 TEST_F(MessageAuthority, WhatAStrangerSendsIsCountedAndNotedEverMoreRarely) {
   v1::WorkerMessage message;
   message.mutable_checkpoint_verified()->set_job("a");
@@ -158,7 +191,7 @@ TEST_F(MessageAuthority, EachKindIsJudged) {
   // Messages that no worker may send about a job are stale or denied; a kind that JudgeMessage
   // forgot would be accepted or stale for its rightful sender too.
   const auto* const kinds = v1::WorkerMessage::descriptor()->FindOneofByName("message");
-  std::set<std::string> judged = {"hello", "heartbeat", "goodbye", "device_condemned"};
+  std::set<std::string> judged = {"hello", "heartbeat", "goodbye", "draining", "device_condemned"};
   for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
     judged.insert(KindOf(message));
     EXPECT_NE(Judge(message, "stranger").verdict, Verdict::kAccepted) << message.ShortDebugString();
@@ -286,6 +319,31 @@ TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss
             static_cast<int>(StatusCode::kAlreadyExists));
   EXPECT_EQ(cluster_.state().fleet.workers.at("worker-0").session,
             cluster_.worker("worker-0").session);
+}
+
+TEST_F(MessageAuthority, AfterARestartOfTheCoordinatorALifeWithLeasesNeedsItsKey) {
+  const auto forged = [this](const std::string& worker) {
+    v1::WorkerMessage hello;
+    *hello.mutable_hello() = cluster_.state().fleet.workers.at(worker).hello;
+    hello.mutable_hello()->set_life_key("guess");
+    return hello;
+  };
+  const v1::WorkerMessage of_holder = forged("worker-0");
+  const v1::WorkerMessage of_idle = forged("stranger");
+  cluster_.Restart();
+  const Effects effects = cluster_.Do(WorkerReported{9998, of_holder});
+  ASSERT_THAT(effects.messages, SizeIs(1));
+  EXPECT_EQ(effects.messages[0].message.refused().code(),
+            static_cast<int>(StatusCode::kAlreadyExists));
+  EXPECT_TRUE(cluster_.state().fleet.leases.contains({"worker-0", 0}));
+  cluster_.Reconnect("worker-0");
+  cluster_.Reconnect("worker-1");
+  EXPECT_EQ(job().record.group_epoch(), 1u);
+  EXPECT_EQ(job().record.restarts(), 0);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RUNNING);
+  // A worker that holds no lease is not known any more; its name is free.
+  cluster_.Do(WorkerReported{9999, of_idle});
+  EXPECT_EQ(cluster_.state().fleet.workers.at("stranger").session, 9999u);
 }
 
 TEST_F(MessageAuthority, NoCommitThatDoesNotExistCountsOrEndsAJob) {

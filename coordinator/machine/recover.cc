@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/job/images.h"
 #include "coordinator/job/job_creation.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/machine/job_removal.h"
@@ -15,21 +16,29 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
   CoordinatorState state;
   state.options = std::move(options);
   state.keep_ended_time = now;
+  state.drains_time = now + state.options.limits.reconnect_grace;  // workers come back first
   state.leader_epoch = leader_epoch;
   state.epoch_floor = image.epoch_floor;
   state.fleet.leases = image.leases;
   state.requests = image.requests;
   state.request_digests = image.request_digests;
+  state.used_requests = image.used_requests;
   // Burn-in answers to a former leader do not count for this one.
   state.fleet.last_burn_in = leader_epoch << 32;
   for (const auto& [worker, record] : image.blame) {
     state.fleet.blame[worker] = FromRecord(record, now);
   }
-  // A worker that never comes back is forgotten like any other, together with its leases.
+  state.fleet.drains = image.drains;
+  // A worker that never comes back is forgotten like any other, together with its leases. Until
+  // then, only the life that holds them can open a stream under its incarnation.
   for (const auto& [key, lease] : image.leases) {
     Worker& worker = state.fleet.workers[key.first];
     worker.name = key.first;
-    worker.incarnation = std::max(worker.incarnation, lease.incarnation());
+    if (lease.incarnation() < worker.incarnation) continue;
+    // A life may have leases of an older coordinator too, which did not keep the digest.
+    if (lease.incarnation() > worker.incarnation || worker.life_key_digest.empty())
+      worker.life_key_digest = lease.life_key_digest();
+    worker.incarnation = lease.incarnation();
     worker.last_message = now;
     worker.lost = true;
   }
@@ -39,6 +48,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
     job.tally = stored.tally;
     job.images = stored.images;
     job.smaller = stored.smaller;
+    BeginToLookForImages(job, now);
     state.last_sequence = std::max(state.last_sequence, job.record.sequence());
     if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));
     if (NextJobDeadline(job, state.options)) state.active.insert(id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -70,40 +71,40 @@ void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* sta
   }
 }
 
-v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker,
-                          const JobFilter& sees) {
-  v1::WorkerStatus status;
-  status.set_name(worker.name);
-  status.set_state(std::string(worker.session != 0 ? worker_state::kReady : worker_state::kLost));
-  status.set_incarnation(worker.incarnation);
-  status.set_pid(worker.hello.pid());
-  status.set_host(worker.hello.host());
-  status.set_island(worker.hello.island());
-  *status.mutable_devices() = worker.hello.devices();
-  status.set_metrics_address(worker.hello.metrics_address());
-  status.set_memory_bytes(worker.memory_bytes);
-  std::set<std::string> jobs;
-  for (auto lease = state.fleet.leases.lower_bound({worker.name, 0});
-       lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
-    if (!sees || sees(lease->second.job())) jobs.insert(JobName(lease->second.job()));
+// Whether a rank of the lease may run on the worker, as far as is known. The devices of a worker
+// that is away stay leased for longer.
+bool MayRun(const CoordinatorState& state, const Worker& worker, const v1::LeaseRecord& lease) {
+  if (worker.session != 0) return true;
+  const auto job = state.jobs.find(lease.job());
+  return job != state.jobs.end() && job->second.group &&
+         job->second.group->epoch == lease.group_epoch();
+}
+
+// Sets the state of the worker, and why it drains.
+void FillDrain(const CoordinatorState& state, const Worker& worker, v1::WorkerStatus* status) {
+  const bool is_lost = worker.session == 0;
+  status->set_state(std::string(is_lost                           ? worker_state::kLost
+                                : IsDraining(worker, state.fleet) ? worker_state::kDraining
+                                                                  : worker_state::kReady));
+  const bool ends = worker.drain && !is_lost;  // a lost worker has ended or will state it again
+  const auto order = state.fleet.drains.find(worker.name);
+  const bool by_operator = order != state.fleet.drains.end();
+  if (!ends && !by_operator) return;
+  v1::WorkerDrain& drain = *status->mutable_drain();
+  drain.set_by_operator(by_operator);
+  if (by_operator) {
+    const v1::DrainRecord& record = order->second;
+    drain.set_reason(record.reason());
+    drain.set_since_wall_time_ns(record.since_wall_time_ns());
+    if (record.forgotten_wall_time_ns() != 0) {
+      drain.set_order_end_wall_time_ns(record.forgotten_wall_time_ns() +
+                                       kForgottenDrainLimit.count());
+    }
   }
-  for (const std::string& job : jobs) {
-    status.add_jobs(job);
-    const auto found = state.jobs.find(JobId(job));
-    if (found != state.jobs.end()) AddRanksOn(worker.name, found->second, &status);
-  }
-  const auto blame = state.fleet.blame.find(worker.name);
-  if (blame == state.fleet.blame.end()) return status;
-  for (const SetAside& part : blame->second.set_aside) {
-    v1::SetAside* const shown = status.add_set_aside();
-    if (part.device != kWholeHost) shown->set_device(part.device);
-    // The reason names jobs.
-    shown->set_reason(sees ? "faults, which operators see" : part.reason);
-    shown->set_since_wall_time_ns(part.since_wall_ns);
-    shown->set_burn_in_wall_time_ns(part.burn_in_wall_ns);
-    shown->set_burning_in(blame->second.burn_in != 0);
-  }
-  return status;
+  // The worker's own reason goes first, because it ends.
+  if (!ends) return;
+  drain.set_reason(worker.drain->reason);
+  drain.set_end_wall_time_ns(worker.drain->end_wall_ns);
 }
 
 }  // namespace
@@ -166,14 +167,59 @@ Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequ
   return OkStatus();
 }
 
+v1::WorkerStatus DescribeWorker(const CoordinatorState& state, const Worker& worker,
+                                const JobFilter& sees) {
+  v1::WorkerStatus status;
+  status.set_name(worker.name);
+  FillDrain(state, worker, &status);
+  status.set_incarnation(worker.incarnation);
+  status.set_pid(worker.hello.pid());
+  status.set_host(worker.hello.host());
+  status.set_island(worker.hello.island());
+  *status.mutable_devices() = worker.hello.devices();
+  status.set_metrics_address(worker.hello.metrics_address());
+  status.set_memory_bytes(worker.memory_bytes);
+  std::set<std::string> jobs;
+  for (auto lease = state.fleet.leases.lower_bound({worker.name, 0});
+       lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
+    if (!MayRun(state, worker, lease->second)) continue;
+    if (!sees || sees(lease->second.job())) jobs.insert(JobName(lease->second.job()));
+  }
+  for (const std::string& job : jobs) {
+    status.add_jobs(job);
+    const auto found = state.jobs.find(JobId(job));
+    if (found != state.jobs.end()) AddRanksOn(worker.name, found->second, &status);
+  }
+  const auto blame = state.fleet.blame.find(worker.name);
+  if (blame == state.fleet.blame.end()) return status;
+  for (const SetAside& part : blame->second.set_aside) {
+    v1::SetAside* const shown = status.add_set_aside();
+    if (part.device != kWholeHost) shown->set_device(part.device);
+    // The reason names jobs.
+    shown->set_reason(sees ? "faults, which operators see" : part.reason);
+    shown->set_since_wall_time_ns(part.since_wall_ns);
+    shown->set_burn_in_wall_time_ns(part.burn_in_wall_ns);
+    shown->set_burning_in(blame->second.burn_in != 0);
+  }
+  return status;
+}
+
 Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
                    const JobFilter& sees, v1::ListWorkersResponse* response) {
   std::vector<const Worker*> workers;
   for (const auto& [name, worker] : state.fleet.workers) workers.push_back(&worker);
+  std::map<std::string, Worker> forgotten;  // but an operator drains them
+  for (const auto& [name, record] : state.fleet.drains) {
+    if (state.fleet.workers.contains(name)) continue;
+    forgotten[name].name = name;
+    workers.push_back(&forgotten[name]);
+  }
+  std::sort(workers.begin(), workers.end(),
+            [](const Worker* a, const Worker* b) { return a->name < b->name; });
   TROUPE_ASSIGN_OR_RETURN(const Page page,
                           PageOf(workers.size(), request.page_size(), request.page_token()));
   for (size_t i = page.begin; i < page.end; ++i)
-    *response->add_workers() = StatusOf(state, *workers[i], sees);
+    *response->add_workers() = DescribeWorker(state, *workers[i], sees);
   response->set_next_page_token(page.next_token);
   return OkStatus();
 }

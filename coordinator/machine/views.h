@@ -27,7 +27,10 @@ Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsR
                        v1::ListCheckpointsResponse* response);
 Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
                       v1::GetCheckpointResponse* response);
-// Ordered by name, with those of their jobs that `sees` accepts.
+// The worker, with those of its jobs that `sees` accepts.
+v1::WorkerStatus DescribeWorker(const CoordinatorState& state, const Worker& worker,
+                                const JobFilter& sees);
+// The workers, ordered by name, each with those of their jobs that `sees` accepts.
 Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
                    const JobFilter& sees, v1::ListWorkersResponse* response);
 

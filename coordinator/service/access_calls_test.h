@@ -10,7 +10,6 @@
 #include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -28,6 +27,7 @@
 #include "base/security/credentials.h"
 #include "base/temporary_directory.h"
 #include "coordinator/service/server.h"
+#include "coordinator/test_clock.h"
 
 namespace troupe {
 
@@ -83,16 +83,6 @@ inline Outcome CallAny(const std::shared_ptr<grpc::Channel>& channel, const std:
   }
   return outcome;
 }
-
-// The system's clock, whose wall time a test moves.
-class ShiftedClock final : public Clock {
- public:
-  MonotonicTime Now() const override { return SystemClock().Now(); }
-  int64_t WallNanoseconds() const override {
-    return SystemClock().WallNanoseconds() + shift_seconds * 1'000'000'000;
-  }
-  std::atomic<int64_t> shift_seconds = 0;
-};
 
 class AccessTest : public ::testing::Test {
  protected:

@@ -9,7 +9,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <utility>
 
+#include "base/security/tls_files.h"
 #include "base/serial_executor.h"
 #include "base/status.h"
 #include "coordinator/service/call_audit.h"
@@ -19,10 +22,12 @@ namespace troupe {
 
 inline constexpr size_t kMostWaitingChanges = 64;
 
-// Thread-safe. What `audit` refers to outlives the service and its calls.
+// Thread-safe. What `audit` refers to outlives the service and its calls. `tls` has the
+// coordinator's own certificate, which is read again for each revocation of a serial number.
 class AccessServiceShell final : public v1::AccessService::CallbackService {
  public:
-  explicit AccessServiceShell(const CallAudit& audit) : audit_(audit) {}
+  AccessServiceShell(const CallAudit& audit, std::optional<TlsFiles> tls)
+      : audit_(audit), tls_(std::move(tls)) {}
 
   grpc::ServerUnaryReactor* CreateUserToken(grpc::CallbackServerContext* context,
                                             const v1::CreateUserTokenRequest* request,
@@ -41,10 +46,15 @@ class AccessServiceShell final : public v1::AccessService::CallbackService {
                                             v1::ListRevocationsResponse* response) override;
 
  private:
-  grpc::ServerUnaryReactor* Change(grpc::CallbackServerContext* context, std::string_view rpc,
-                                   const std::string& target, std::function<Status()> change);
+  template <typename Request>
+  grpc::ServerUnaryReactor* Change(grpc::CallbackServerContext* context, const Request& request,
+                                   std::string_view rpc, const std::string& target,
+                                   std::function<Status()> change);
+
+  Status CheckIsNotOwn(const v1::RevokeCertificateRequest& request) const;
 
   const CallAudit audit_;
+  const std::optional<TlsFiles> tls_;
   SerialExecutor changes_{kMostWaitingChanges};  // they wait for the disk
 };
 

@@ -8,9 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <condition_variable>
 #include <fstream>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "base/file_system.h"
@@ -18,6 +22,7 @@
 #include "coordinator/access/access.h"
 #include "coordinator/service/access_calls_test.h"
 #include "coordinator/service/server.h"
+#include "coordinator/service/session_service.h"
 #include "coordinator/test_requests.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -70,6 +75,39 @@ TEST_F(AccessServiceTest, EveryRoleMayCallExactlyWhatTheTableStates) {
                        record.at("rpc").get<std::string>());
   }
   EXPECT_EQ(recorded, expected);
+}
+
+TEST_F(AccessServiceTest, EveryRequestButASessionHasALimitOfItsSize) {
+  const std::set<std::string> with_spec = {
+      "/troupe.v1.JobService/CreateJob", "/troupe.v1.JobService/ResumeJob",
+      "/troupe.v1.PlanService/PlanJob", "/troupe.v1.CheckpointService/RebuildJob"};
+  Start();
+  const auto nobody = ChannelWith(std::nullopt);
+  const auto operators = ChannelOf(Role::kOperator);
+  const auto worker = ChannelOf(Role::kWorker);
+  for (const AccessRow& row : AccessTable()) {
+    const std::string rpc(row.rpc);
+    if (rpc == kSession || rpc.starts_with("/grpc.")) continue;
+    const size_t most = with_spec.contains(rpc) ? 4 << 20 : 64 << 10;
+    google::protobuf::UnknownFieldSet large;
+    large.AddLengthDelimited(1000)->assign(most, 'x');
+    std::string request;
+    ASSERT_TRUE(large.SerializeToString(&request));
+    const auto& channel = row.AllowsAnonymous()         ? nobody
+                          : row.Allows(Role::kOperator) ? operators
+                                                        : worker;
+    const size_t records = Records().size();
+    const Outcome outcome = CallAny(channel, rpc, request);
+    EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << rpc << ": " << outcome.status.error_message();
+    const bool is_of_scaler = rpc.starts_with("/externalscaler.") && !rpc.ends_with("/GetMetrics");
+    const std::string name =
+        is_of_scaler ? "ScaledObjectRef" : rpc.substr(rpc.rfind('/') + 1) + "Request";
+    EXPECT_EQ(outcome.status.error_message(),
+              fmt::format("{}: the request has {} bytes, above the limit of {}", name,
+                          request.size(), most));
+    EXPECT_EQ(Records().size(), records) << rpc;
+  }
 }
 
 // Returns the names of a ServerReflectionResponse, in its field list_services_response.
@@ -198,7 +236,9 @@ class Session {
     context_.set_deadline(std::chrono::system_clock::now() + kAccessCallLimit);
     stream_ = stub_->Session(&context_);
   }
-  ~Session() { context_.TryCancel(); }
+  ~Session() { Cancel(); }
+
+  void Cancel() { context_.TryCancel(); }
 
   bool Write(const v1::WorkerMessage& message) { return stream_->Write(message); }
   bool Read(v1::CoordinatorMessage* message) { return stream_->Read(message); }
@@ -266,6 +306,38 @@ TEST_F(AccessServiceTest, ASecondDaemonWithTheSameCertificateDoesNotReplaceTheFi
   EXPECT_TRUE(message.has_heartbeat_ack()) << message.ShortDebugString();
 }
 
+TEST_F(AccessServiceTest, AWorkerHasALimitOfSessions) {
+  Start();
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::vector<grpc::StatusCode> ends;
+  std::vector<std::unique_ptr<Session>> open;
+  std::vector<std::thread> readers;
+  for (int i = 0; i <= kMostWorkerSessions; ++i) {
+    open.push_back(std::make_unique<Session>(ChannelOf(Role::kWorker, "worker-0")));
+    readers.emplace_back([&, session = open.back().get()] {
+      const grpc::StatusCode code = session->End().error_code();
+      const std::lock_guard lock(mutex);
+      ends.push_back(code);
+      ended.notify_all();
+    });
+  }
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(ended.wait_for(lock, kAccessCallLimit, [&] { return !ends.empty(); }));
+  }
+  ExpectRefusalRecorded("spiffe://lab/worker/worker-0", kSession);
+  Session other(ChannelOf(Role::kWorker, "worker-1"));
+  other.Write(HelloOf("worker-1"));
+  v1::CoordinatorMessage message;
+  EXPECT_TRUE(other.Read(&message));
+  EXPECT_TRUE(message.has_welcome()) << message.ShortDebugString();
+  for (const auto& session : open) session->Cancel();
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(ends.front(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(std::count(ends.begin(), ends.end(), grpc::StatusCode::CANCELLED), kMostWorkerSessions);
+}
+
 TEST_F(AccessServiceTest, NobodyButAWorkerGetsAJobAndItsKeyByOfferingADevice) {
   Start();
   v1::CreateJobRequest create;
@@ -315,6 +387,32 @@ TEST_F(AccessServiceTest, ASessionEndsWhenItsCertificateExpires) {
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAUTHENTICATED) << ended.error_message();
   EXPECT_THAT(ended.error_message(), HasSubstr("expired"));
   ExpectRefusalRecorded(uri, kSession);
+}
+
+TEST_F(AccessServiceTest, APathThatOnlyARankRefusesIsRecorded) {
+  Start();
+  v1::CreateJobRequest create;
+  *create.mutable_job() = PlannableJob("a");
+  const Outcome created = CallAny(ChannelOf(Role::kSubmitter), "/troupe.v1.JobService/CreateJob",
+                                  create.SerializeAsString());
+  ASSERT_NE(created.response, "") << created.status.error_message();
+  Session session(ChannelOf(Role::kWorker, "worker-0"));
+  ASSERT_TRUE(session.Write(HelloOf("worker-0")));
+  v1::CoordinatorMessage message;
+  while (!message.has_start_ranks()) ASSERT_TRUE(session.Read(&message));
+  v1::WorkerMessage failed;
+  failed.mutable_rank_failed()->set_job("a");
+  failed.mutable_rank_failed()->set_group_epoch(message.start_ranks().group_epoch());
+  failed.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kPermissionDenied));
+  failed.mutable_rank_failed()->set_cause("PATH_OUTSIDE_ROOT");
+  failed.mutable_rank_failed()->set_message("open /r/x: the path leaves /r");
+  ASSERT_TRUE(session.Write(failed));
+  while (!message.has_stop_ranks()) ASSERT_TRUE(session.Read(&message));
+  ExpectRefusalRecorded("spiffe://lab/worker/worker-0", kSession);
+  const auto records = Records();
+  EXPECT_EQ(records.back().at("target"), "jobs/a");
+  const std::string reason = records.back().at("reason");
+  EXPECT_THAT(reason, HasSubstr("open /r/x: the path leaves /r"));
 }
 
 TEST_F(AccessServiceTest, AViewerSeesAJobAndCannotCancelIt) {

@@ -13,8 +13,10 @@
 #include "coordinator/service/data_check.h"
 #include "coordinator/service/grpc_status.h"
 #include "coordinator/service/log_reactor.h"
+#include "coordinator/service/request_bytes.h"
 #include "coordinator/service/session_service.h"
 #include "coordinator/service/watch_reactor.h"
+#include "coordinator/state/catalog.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {
@@ -58,10 +60,11 @@ Status MayUseSpec(const CallGuard* guard, const GuardedCall& call, const std::st
 // Answers with a view of the state, unless `admitted` is an error. Requests and responses outlive
 // their call's reactor.
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* Read(Engine& engine, const Status& admitted,
+grpc::ServerUnaryReactor* Read(Engine& engine, Status admitted,
                                Status (*view)(const CoordinatorState&, const Request&, Response*),
                                const Request* request, Response* response) {
   auto* const reactor = new CallReactor(engine);
+  if (admitted.ok()) admitted = CheckRequestBytes(*request);
   if (admitted.ok()) {
     reactor->Query([=](const CoordinatorState& state) { return view(state, *request, response); });
   } else {
@@ -77,23 +80,16 @@ grpc::ServerUnaryReactor* ReadSeen(Engine& engine, const StatusOr<JobFilter>& se
                                                   const JobFilter&, Response*),
                                    const Request* request, Response* response) {
   auto* const reactor = new CallReactor(engine);
-  if (sees.ok()) {
+  Status admitted = sees.status();
+  if (admitted.ok()) admitted = CheckRequestBytes(*request);
+  if (admitted.ok()) {
     reactor->Query([=, sees = *sees](const CoordinatorState& state) {
       return view(state, *request, sees, response);
     });
   } else {
-    reactor->FinishWith(sees.status());
+    reactor->FinishWith(admitted);
   }
   return reactor;
-}
-
-// Bounds the request, because the server accepts larger messages than any of these calls needs.
-template <typename Request>
-Status CheckSize(const Request& request) {
-  const size_t bytes = request.ByteSizeLong();
-  if (bytes <= kMaxRequestBytes) return OkStatus();
-  return ResourceExhausted("the request has {} bytes, above the limit of {}", bytes,
-                           kMaxRequestBytes);
 }
 
 // Checks the size of a call that changes something, and records it. Returns false if it has ended
@@ -102,7 +98,7 @@ template <typename Request>
 bool AdmitChange(const CallAudit* audit, Status admitted,
                  const grpc::CallbackServerContext& context, std::string_view rpc,
                  const Request& request, const std::string& target, CallReactor* reactor) {
-  if (admitted.ok()) admitted = CheckSize(request);
+  if (admitted.ok()) admitted = CheckRequestBytes(request);
   if (admitted.ok()) admitted = RecordChange(audit, context, rpc, target);
   if (!admitted.ok()) reactor->FinishWith(admitted);
   return admitted.ok();
@@ -128,14 +124,14 @@ struct Rebuilding {
 // Time limit of a job's data check; ample for a file system that answers.
 constexpr Duration kLookLimit = std::chrono::seconds(20);
 
-// Checks the data of a job that has a valid plan. The machine reports all other errors.
+// Checks the data of a job that has a valid plan. The machine reports all other errors. `ticket`
+// counts until the look has returned, which is never where a mount hangs.
 void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be_here,
-               const WorkPool& data_checks, LimitedCalls& looks,
+               const WorkPool& data_checks, LimitedCalls& looks, const UserTicket& ticket,
                const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
-  const auto look = [prepared = call.prepared, roots = call.roots, check_files, must_be_here] {
-    return check_files(*prepared->spec, roots, must_be_here);
-  };
+  const auto look = [prepared = call.prepared, roots = call.roots, check_files, must_be_here,
+                     ticket] { return check_files(*prepared->spec, roots, must_be_here); };
   data_checks.Run([name = call.request.job().name(), look, &looks, done](const Status& turn) {
     if (!turn.ok()) return done(turn);
     done(looks.Run(
@@ -145,13 +141,35 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
   });
 }
 
-// Admits a stream of the caller about a job. `guard` may be null.
-StatusOr<StreamTicket> AdmitStream(CallGuard* guard, const grpc::CallbackServerContext& context,
-                                   std::string_view rpc, const std::string& job) {
-  if (guard == nullptr) return StreamTicket();
+// Does `work` in the pool of plans, unless too many plans of the caller wait there. `guard` may be
+// null.
+void RunPlan(const CallGuard* guard, const GuardedCall& call, const WorkPool& plans,
+             WorkPool::Work work) {
+  if (guard == nullptr) return plans.Run(std::move(work));
+  StatusOr<UserTicket> ticket = guard->AwaitPlan(call);
+  if (!ticket.ok()) return work(ticket.status());
+  plans.Run([ticket = *std::move(ticket), work = std::move(work)](const Status& turn) mutable {
+    ticket.reset();  // it waits no longer
+    work(turn);
+  });
+}
+
+// Records the machine's replies that refuse a call: the state may have changed since the call was
+// checked. `guard` may be null.
+CallReactor::OnRefusal RecordRefusals(const CallGuard* guard, const GuardedCall& call) {
+  if (guard == nullptr) return nullptr;
+  return
+      [guard, call](const Status& status) { guard->RecordIfRefused(call, status).IgnoreError(); };
+}
+
+// Admits a stream of the caller about the job that the request names. `guard` may be null.
+template <typename Request>
+StatusOr<UserTicket> AdmitStream(const CallGuard* guard, const grpc::CallbackServerContext& context,
+                                 std::string_view rpc, const Request& request) {
   const GuardedCall call(guard, context, rpc);
-  TROUPE_RETURN_IF_ERROR(guard->CheckJob(call, job));
-  return guard->OpenStream(call);
+  if (guard != nullptr) TROUPE_RETURN_IF_ERROR(guard->CheckJob(call, request.name()));
+  TROUPE_RETURN_IF_ERROR(CheckRequestBytes(request));
+  return guard == nullptr ? UserTicket() : guard->OpenStream(call);
 }
 
 // A stream that ends with an error at once.
@@ -178,12 +196,18 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   call->request = *request;
   call->creator = guarded.user();
   reactor->CallAfter(
-      [call, pools = pools_, check_files = check_files_, &looks = limited_looks_](
-          const CoordinatorState& state, std::function<void(Status)> done) {
+      [call, guard = guard_, guarded, pools = pools_, check_files = check_files_,
+       &looks = limited_looks_](const CoordinatorState& state,
+                                const std::function<void(Status)>& answer) {
+        const auto done = [guard, guarded, answer](Status status) {
+          if (guard != nullptr) status = guard->RecordIfRefused(guarded, std::move(status));
+          answer(std::move(status));
+        };
         // The machine answers repeated requests and taken names itself, so nothing is planned for
         // them.
-        const std::string& id = call->request.request_id();
-        if ((!id.empty() && state.requests.contains(id)) ||
+        const std::string key = RequestKey(call->request);
+        if ((!call->request.request_id().empty() &&
+             (state.requests.contains(key) || state.used_requests.contains(key))) ||
             state.jobs.contains(call->request.job().name())) {
           return done(OkStatus());
         }
@@ -199,18 +223,22 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         }
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
-        pools.plans.Run([call, check_files, data_checks = pools.data_checks, &looks, stated,
-                         planner = state.options.planner,
-                         must_be_here = AllWorkersAreHere(state.fleet), done](const Status& turn) {
-          if (!turn.ok()) return done(turn);
-          call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
-          CheckData(*call, check_files, must_be_here, data_checks, looks, done);
-        });
+        RunPlan(guard, guarded, pools.plans,
+                [call, guard, guarded, check_files, data_checks = pools.data_checks, &looks, stated,
+                 planner = state.options.planner, must_be_here = AllWorkersAreHere(state.fleet),
+                 answer, done](const Status& turn) {
+                  if (!turn.ok()) return answer(turn);  // RunPlan has recorded a refusal
+                  call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
+                  const StatusOr<UserTicket> ticket =
+                      guard == nullptr ? UserTicket() : guard->AwaitPlan(guarded);
+                  if (!ticket.ok()) return answer(ticket.status());
+                  CheckData(*call, check_files, must_be_here, data_checks, looks, *ticket, done);
+                });
       },
       [call](CallId id) {
         return What(CreateJobCall{id, call->request, call->prepared, call->creator});
       },
-      FillJob(response));
+      FillJob(response), RecordRefusals(guard_, guarded));
   return reactor;
 }
 
@@ -230,8 +258,8 @@ grpc::ServerUnaryReactor* JobServiceShell::ListJobs(grpc::CallbackServerContext*
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceShell::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  StatusOr<StreamTicket> ticket =
-      AdmitStream(guard_, *context, "/troupe.v1.JobService/WatchJob", request->name());
+  StatusOr<UserTicket> ticket =
+      AdmitStream(guard_, *context, "/troupe.v1.JobService/WatchJob", *request);
   if (!ticket.ok()) return new StreamRefusal<v1::WatchJobResponse>(ticket.status());
   return NewWatchReactor(engine_, store_, pools_.history, audit_, *context, *request,
                          *std::move(ticket));
@@ -283,26 +311,29 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
         }
         const auto inputs =
             std::make_shared<const ResumeInputs>(InputsOfResume(job->second, call->request));
-        plans.Run([call, guarded, guard, inputs, planner = state.options.planner,
-                   done](const Status& turn) {
-          if (!turn.ok()) return done(turn);
-          call->prepared = std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
-          // The roots may have changed since the job was created.
-          const auto& spec = call->prepared->spec;
-          done(spec.ok() ? MayUseSpec(guard, guarded, call->request.name(), *spec) : OkStatus());
-        });
+        RunPlan(guard, guarded, plans,
+                [call, guarded, guard, inputs, planner = state.options.planner,
+                 done](const Status& turn) {
+                  if (!turn.ok()) return done(turn);
+                  call->prepared =
+                      std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
+                  // The roots may have changed since the job was created.
+                  const auto& spec = call->prepared->spec;
+                  done(spec.ok() ? MayUseSpec(guard, guarded, call->request.name(), *spec)
+                                 : OkStatus());
+                });
       },
       [call](CallId id) {
         return What(ResumeJobCall{id, call->request, call->prepared});
       },
-      FillJob(response));
+      FillJob(response), RecordRefusals(guard_, guarded));
   return reactor;
 }
 
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
     grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) {
-  StatusOr<StreamTicket> ticket =
-      AdmitStream(guard_, *context, "/troupe.v1.JobService/ReadJobLogs", request->name());
+  StatusOr<UserTicket> ticket =
+      AdmitStream(guard_, *context, "/troupe.v1.JobService/ReadJobLogs", *request);
   if (!ticket.ok()) return new StreamRefusal<v1::ReadJobLogsResponse>(ticket.status());
   return NewLogReactor(engine_, audit_, *context, *request, *std::move(ticket));
 }
@@ -319,12 +350,10 @@ grpc::ServerUnaryReactor* JobServiceShell::TraceJob(grpc::CallbackServerContext*
                                                     const v1::TraceJobRequest* request,
                                                     v1::TraceJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  const Status admitted =
-      MayUse(guard_, *context, "/troupe.v1.JobService/TraceJob", request->name());
-  if (!admitted.ok()) {
-    reactor->FinishWith(admitted);
+  constexpr char kRpc[] = "/troupe.v1.JobService/TraceJob";
+  if (!AdmitChange(audit_, MayUse(guard_, *context, kRpc, request->name()), *context, kRpc,
+                   *request, JobName(request->name()), reactor))
     return reactor;
-  }
   reactor->Call(MakeEvent<TraceJobCall>(*request), [response](Reply& reply) {
     *response = std::move(std::get<v1::TraceJobResponse>(reply.value));
     return OkStatus();
@@ -337,20 +366,21 @@ grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext*
                                                     v1::PlanJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   // A plan needs no name, and opens no file.
-  const Status admitted =
-      request->job().name().empty()
-          ? OkStatus()
-          : MayUse(guard_, *context, "/troupe.v1.PlanService/PlanJob", request->job().name());
+  const GuardedCall guarded(guard_, *context, "/troupe.v1.PlanService/PlanJob");
+  const std::string& name = request->job().name();
+  Status admitted =
+      name.empty() || guard_ == nullptr ? OkStatus() : guard_->CheckJob(guarded, name);
+  if (admitted.ok()) admitted = CheckRequestBytes(*request);
   if (!admitted.ok()) {
     reactor->FinishWith(admitted);
     return reactor;
   }
   // Copies the request, which is destroyed once the call has ended.
-  reactor->QueryThen([plans = plans_, owned = *request, response](
+  reactor->QueryThen([plans = plans_, guard = guard_, guarded, owned = *request, response](
                          const CoordinatorState& state, const CallReactor::Ended& ended,
                          const CallReactor::EndWith& finish) {
     auto inputs = std::make_shared<const PlanInputs>(ViewPlanInputs(state, owned));
-    plans.Run([inputs, ended, finish, response](const Status& turn) {
+    RunPlan(guard, guarded, plans, [inputs, ended, finish, response](const Status& turn) {
       if (ended()) return;
       StatusOr<v1::Plan> plan = turn.ok() ? PlanOn(*inputs) : StatusOr<v1::Plan>(turn);
       finish([&plan, response] {
@@ -439,28 +469,23 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
   call->request = *request;
   call->creator = guarded.user();
   reactor->CallAfter(
-      [call, plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
+      [call, guarded, guard = guard_, plans = plans_](const CoordinatorState& state,
+                                                      std::function<void(Status)> done) {
         // The machine refuses a name that is taken.
         if (state.jobs.contains(call->request.job().name())) return done(OkStatus());
-        plans.Run([call, planner = state.options.planner, done](const Status& turn) {
-          if (!turn.ok()) return done(turn);
-          call->prepared =
-              std::make_shared<const PreparedJob>(Prepare(planner, call->request.job()));
-          done(OkStatus());
-        });
+        RunPlan(guard, guarded, plans,
+                [call, planner = state.options.planner, done](const Status& turn) {
+                  if (!turn.ok()) return done(turn);
+                  call->prepared =
+                      std::make_shared<const PreparedJob>(Prepare(planner, call->request.job()));
+                  done(OkStatus());
+                });
       },
       [call](CallId id) {
         return What(RebuildJobCall{id, call->request, call->prepared, call->creator});
       },
-      FillJob(response));
+      FillJob(response), RecordRefusals(guard_, guarded));
   return reactor;
-}
-
-grpc::ServerUnaryReactor* ClusterServiceShell::ListWorkers(grpc::CallbackServerContext* context,
-                                                           const v1::ListWorkersRequest* request,
-                                                           v1::ListWorkersResponse* response) {
-  return ReadSeen(engine_, SeenBy(guard_, *context, "/troupe.v1.ClusterService/ListWorkers"),
-                  ViewWorkers, request, response);
 }
 
 }  // namespace troupe

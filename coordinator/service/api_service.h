@@ -120,19 +120,6 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
   const CallGuard* const guard_;
 };
 
-class ClusterServiceShell final : public v1::ClusterService::CallbackService {
- public:
-  explicit ClusterServiceShell(Engine& engine, const CallGuard* guard = nullptr)
-      : engine_(engine), guard_(guard) {}
-  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
-                                        const v1::ListWorkersRequest* request,
-                                        v1::ListWorkersResponse* response) override;
-
- private:
-  Engine& engine_;
-  const CallGuard* const guard_;
-};
-
 }  // namespace troupe
 
 #endif  // TROUPE_COORDINATOR_SERVICE_API_SERVICE_H_

@@ -15,27 +15,40 @@
 #include "coordinator/access/access_control.h"
 #include "coordinator/access/audit_log.h"
 #include "coordinator/access/caller.h"
+#include "coordinator/access/internal_caller.h"
+#include "coordinator/state/event.h"
 
 namespace troupe {
+
+inline constexpr char kSessionRpc[] = "/troupe.v1.WorkerService/Session";
 
 // The log and the access of one server. Functions below that get none record and guard nothing.
 struct CallAudit {
   AuditLog& log;
   AccessControl& access;
+  const InternalCaller* internal = nullptr;  // null: this process calls itself for no user
 };
 
-// Returns the caller; absent on a connection without TLS. UNAUTHENTICATED if the caller's access
-// has ended since the call began.
+// Returns the caller; absent on a connection without TLS, except for the internal caller of a
+// server with TLS. UNAUTHENTICATED if the caller's access has ended since the call began.
 StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
                                          const grpc::CallbackServerContext& context);
 
-// Returns the caller as audit records name it; the address of one without an identity.
+// Returns the caller without an identity as audit records name it: its address, or submitters/NAME
+// for the internal caller.
+std::string PeerName(const CallAudit* audit, const grpc::CallbackServerContext& context);
+
+// Returns the caller as audit records name it; that of PeerName for one without an identity.
 std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context);
 
 // Records a call of `rpc` before it is executed. A call that cannot be recorded must not be
 // executed.
 Status RecordChange(const CallAudit* audit, const grpc::CallbackServerContext& context,
                     std::string_view rpc, const std::string& target);
+
+// Records that a worker's rank refused a path of its job, as a refusal of the worker's session:
+// under the URI of the worker's certificate, without TLS under workers/NAME.
+void RecordRefusedPath(const CallAudit& audit, const RefusedPath& path);
 
 // Has `end` called once, on any thread, when the caller's access ends (AccessControl::Guard). Null
 // without TLS.

@@ -1,5 +1,6 @@
 #include "coordinator/service/call_guard.h"
 
+#include "base/confined/path_root.h"
 #include "coordinator/state/path_roots.h"
 #include "plan/job/job_name.h"
 
@@ -7,10 +8,13 @@ namespace troupe {
 
 GuardedCall::GuardedCall(const CallGuard* guard, const grpc::CallbackServerContext& context,
                          std::string_view method)
-    : caller(context.peer()), rpc(method) {
-  const auto found = CallerOf(guard == nullptr ? nullptr : guard->audit(), context);
+    : rpc(method) {
+  const CallAudit* const audit = guard == nullptr ? nullptr : guard->audit();
+  caller = PeerName(audit, context);
+  const auto found = CallerOf(audit, context);
   if (!found.ok()) {
     access = found.status();
+    caller = CallerName(audit, context);
   } else if (found->has_value()) {
     identity = (*found)->identity;
     caller = AuditNameOf(**found);
@@ -18,6 +22,13 @@ GuardedCall::GuardedCall(const CallGuard* guard, const grpc::CallbackServerConte
     if (!identity) access = Unauthenticated("{} requires a certificate or a token", rpc);
   }
 }
+
+CallGuard::CallGuard(std::shared_ptr<const Namespaces> namespaces, const UserLimits& limits,
+                     const CallAudit* audit)
+    : audit_(audit),
+      streams_({limits.streams, "open streams (watches and reads of logs)", "--most-user-streams"}),
+      waiting_plans_({limits.waiting_plans, "plans and checks of data", "--most-user-plans"}),
+      namespaces_(std::move(namespaces)) {}
 
 void CallGuard::SetNamespaces(std::shared_ptr<const Namespaces> namespaces) {
   const std::lock_guard lock(mutex_);
@@ -31,7 +42,7 @@ std::shared_ptr<const Namespaces> CallGuard::namespaces() const {
 
 Status CallGuard::Recorded(const GuardedCall& call, Status status) const {
   if (!status.ok() && audit_ != nullptr)
-    audit_->log.AppendRefusal(call.caller, std::string(call.rpc), std::string(Message(status)));
+    audit_->log.AppendRefusal(call.caller, call.rpc, std::string(Message(status)));
   return status;
 }
 
@@ -72,9 +83,24 @@ StatusOr<JobFilter> CallGuard::SeenBy(const GuardedCall& call) const {
                        const std::string& id) { return namespaces->Sees(identity, id); });
 }
 
-StatusOr<StreamTicket> CallGuard::OpenStream(const GuardedCall& call) {
+Status CallGuard::RecordIfRefused(const GuardedCall& call, Status status) const {
+  const bool is_refusal = status.code() == StatusCode::kResourceExhausted || LeavesRoot(status);
+  return is_refusal ? Recorded(call, std::move(status)) : status;
+}
+
+StatusOr<UserTicket> CallGuard::Count(const GuardedCall& call, const UserCounts& counts) const {
   TROUPE_RETURN_IF_ERROR(Recorded(call, call.access));
-  return streams_.Add(call.user());
+  auto ticket = counts.Add(call.user());
+  if (!ticket.ok()) return RecordIfRefused(call, ticket.status());
+  return ticket;
+}
+
+StatusOr<UserTicket> CallGuard::OpenStream(const GuardedCall& call) const {
+  return Count(call, streams_);
+}
+
+StatusOr<UserTicket> CallGuard::AwaitPlan(const GuardedCall& call) const {
+  return Count(call, waiting_plans_);
 }
 
 }  // namespace troupe

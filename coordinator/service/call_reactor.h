@@ -20,6 +20,8 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   // Fills the response on the engine's actor; its status ends the call.
   using Fill = std::function<Status(const CoordinatorState&)>;
   using FillFromReply = std::function<Status(Reply&)>;
+  // Called with the error of the reply to an event, which ends the call.
+  using OnRefusal = std::function<void(const Status&)>;
 
   explicit CallReactor(Engine& engine) : engine_(engine), shared_(std::make_shared<Shared>()) {
     shared_->reactor = this;
@@ -34,7 +36,7 @@ class CallReactor final : public grpc::ServerUnaryReactor {
 
   // Ends the call with the reply to the event that `make` creates.
   void Call(const Engine::MakeCall& make, FillFromReply fill) {
-    Call(shared_, engine_, make, std::move(fill));
+    Call(shared_, engine_, make, std::move(fill), nullptr);
   }
 
   // Calls `look` with the state on the engine's actor. `look` calls `end_with` once, on any
@@ -54,13 +56,13 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   using Check = std::function<void(const CoordinatorState&, std::function<void(Status)> done)>;
 
   // Like Call, after `check` reports OK; any other status of `check` ends the call. `make` must own
-  // the data of its event, because the call may have ended by then.
-  void CallAfter(Check check, Engine::MakeCall make, FillFromReply fill) {
+  // the data of its event, because the call may have ended by then. `refused` may be null.
+  void CallAfter(Check check, Engine::MakeCall make, FillFromReply fill, OnRefusal refused) {
     Ask([shared = shared_, &engine = engine_, check = std::move(check), make = std::move(make),
-         fill = std::move(fill)](const CoordinatorState& state) {
-      check(state, [shared, &engine, make, fill](const Status& status) {
+         fill = std::move(fill), refused = std::move(refused)](const CoordinatorState& state) {
+      check(state, [shared, &engine, make, fill, refused](const Status& status) {
         if (status.ok()) {
-          Call(shared, engine, make, fill);
+          Call(shared, engine, make, fill, refused);
         } else {
           shared->FinishOnce([&] { return status; });
         }
@@ -96,10 +98,12 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   }
 
   static void Call(const std::shared_ptr<Shared>& shared, Engine& engine,
-                   const Engine::MakeCall& make, FillFromReply fill) {
-    const CallId call = engine.Call(make, [shared, fill = std::move(fill)](Reply reply) {
-      shared->FinishOnce([&] { return reply.status.ok() ? fill(reply) : reply.status; });
-    });
+                   const Engine::MakeCall& make, FillFromReply fill, OnRefusal refused) {
+    const CallId call = engine.Call(
+        make, [shared, fill = std::move(fill), refused = std::move(refused)](Reply reply) {
+          if (!reply.status.ok() && refused) refused(reply.status);
+          shared->FinishOnce([&] { return reply.status.ok() ? fill(reply) : reply.status; });
+        });
     bool ended = false;
     {
       const std::lock_guard lock(shared->mutex);

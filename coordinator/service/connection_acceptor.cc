@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/log.h"
+
 namespace troupe {
 namespace {
 
@@ -28,6 +31,8 @@ int FirstRefusedDescriptor(int descriptor_limit) {
   return std::min(descriptor_limit - reserved, kConnectionsMax);
 }
 
+int MostAddressConnections(int first_refused) { return std::max(1, first_refused / 4); }
+
 StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
     const std::string& listen) {
   std::unique_ptr<ConnectionAcceptor> acceptor(new ConnectionAcceptor());
@@ -44,9 +49,10 @@ ConnectionAcceptor::~ConnectionAcceptor() {
   if (spare_ >= 0) close(spare_);
 }
 
-void ConnectionAcceptor::Start(Handlers handlers, int first_refused) {
+void ConnectionAcceptor::Start(Handlers handlers, const Limits& limits) {
   handlers_ = std::move(handlers);
-  first_refused_ = first_refused;
+  first_refused_ = limits.first_refused;
+  peers_.emplace(limits.most_address_connections);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -72,19 +78,34 @@ void ConnectionAcceptor::Run() {
 }
 
 void ConnectionAcceptor::Accept(int listener) {
-  const int connection = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (connection >= 0 && connection < first_refused_) {
-    handlers_.accepted(listener, connection);
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  const int connection =
+      accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (connection < 0) {
+    // Any other error (the client has gone, a signal) needs no handling; the next waiting
+    // connection follows.
+    if (errno == EMFILE || errno == ENFILE) DropOne(listener);
     return;
   }
-  if (connection >= 0) {
+  if (connection >= first_refused_ || !AdmitPeer(connection, PeerOf(address))) {
     close(connection);
     handlers_.refused();
-  } else if (errno == EMFILE || errno == ENFILE) {
-    DropOne(listener);
+    return;
   }
-  // Any other error (the client has gone, a signal) needs no handling; the next waiting connection
-  // follows.
+  handlers_.accepted(listener, connection);
+}
+
+bool ConnectionAcceptor::AdmitPeer(int connection, const std::string& peer) {
+  const MonotonicTime now = SystemClock().Now();
+  if (peers_->Admit(connection, peer, now)) return true;
+  if (peers_->IsLogDue(peer, now)) {
+    LogWarning("coordinator",
+               "connections of {} are refused: it has the {} that an address may have "
+               "(--most-address-connections)",
+               peer, peers_->most());
+  }
+  return false;
 }
 
 void ConnectionAcceptor::DropOne(int listener) {

@@ -92,6 +92,8 @@ class CreateJobTest : public ::testing::Test {
     options.listen = "127.0.0.1:0";
     options.data_directory = directory_.path() + "/catalog";
     options.detection_seconds = 1;
+    options.checkpoint_root = root_;
+    ASSERT_TRUE(files_.MakeDirectory(root_).ok());
     auto server = Server::Start(options);
     ASSERT_TRUE(server.ok()) << ToString(server.status());
     server_ = *std::move(server);
@@ -116,13 +118,16 @@ class CreateJobTest : public ::testing::Test {
     return jobs_->ListJobs(&context, {}, &listed).ok() ? listed.jobs_size() : -1;
   }
 
+  PosixFileSystem files_;
+  TemporaryDirectory directory_;
+  const std::string root_ = directory_.Child("root");
+
  private:
   static void SetDeadline(grpc::ClientContext* context) {
     context->set_deadline(std::chrono::system_clock::now() + kCallLimit);
     context->set_wait_for_ready(true);
   }
 
-  TemporaryDirectory directory_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
 };
@@ -224,6 +229,35 @@ TEST_F(CreateJobTest, EachWrongFieldIsNamedInTheStatusDetailsAndNoJobIsMade) {
   }
   EXPECT_EQ(Jobs(), 0);
   EXPECT_TRUE(Create(PlannableJob("a")).ok()) << "the table spoils a good job";
+}
+
+TEST_F(CreateJobTest, AJobInACheckpointRootThatHasVanishedIsRefused) {
+  ASSERT_TRUE(files_.Rename(root_, root_ + "-unmounted").ok());
+  for (const std::string& folder : {root_, root_ + "/below"}) {
+    v1::JobSpec spec = PlannableJob("a");
+    spec.mutable_checkpoint()->set_folder(folder);
+    const grpc::Status refused = Create(spec);
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(refused.error_message(), HasSubstr("--checkpoint-root " + root_ + " is no"));
+  }
+  v1::JobSpec unstated = PlannableJob("a");
+  unstated.mutable_checkpoint()->clear_folder();
+  EXPECT_EQ(Create(unstated).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Jobs(), 0);
+  EXPECT_FALSE(files_.Stat(root_, SymbolicLinks::kFollow).ok()) << "it was created";
+  v1::JobSpec elsewhere = PlannableJob("elsewhere");
+  elsewhere.mutable_checkpoint()->set_folder(root_ + "-other");
+  EXPECT_TRUE(Create(elsewhere).ok());
+
+  // An empty directory, as an unmounted volume leaves it, is another folder.
+  ASSERT_TRUE(files_.MakeDirectory(root_).ok());
+  const grpc::Status other = Create(unstated);
+  EXPECT_EQ(other.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(other.error_message(), HasSubstr("--checkpoint-root has changed"));
+  EXPECT_THAT(other.error_message(), HasSubstr(root_));
+  ASSERT_TRUE(files_.RemoveDirectory(root_).ok());
+  ASSERT_TRUE(files_.Rename(root_ + "-unmounted", root_).ok());
+  EXPECT_TRUE(Create(unstated).ok());
 }
 
 TEST_F(CreateJobTest, AnOversizedMessageIsRefusedAndTheServiceGoesOn) {

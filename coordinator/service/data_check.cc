@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/confined/path_root.h"
+#include "base/failure_cause.h"
 #include "base/sample_schema.h"
+#include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/sample_channels.h"
 #include "data/job_data.h"
@@ -30,7 +33,9 @@ Status CheckBeneath(FileSystem& files, const std::string& root, const std::strin
   if (root.empty() || path.empty()) return OkStatus();
   const Status found = files.Stat(path, SymbolicLinks::kFollow).status();
   if (!LeavesRoot(found)) return OkStatus();
-  return RefuseField(StatusCode::kInvalidArgument, key, "is {}: {}", path, Message(found));
+  return WithCause(
+      RefuseField(StatusCode::kInvalidArgument, key, "is {}: {}", path, Message(found)),
+      cause::kPathOutsideRoot);
 }
 
 }  // namespace
@@ -45,7 +50,8 @@ Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be
   }
   const auto dataset = Dataset::Open(files, options);
   if (dataset.ok()) return OkStatus();
-  return RefuseData(complete, FieldToBlame(files, options), dataset.status());
+  return WithCause(RefuseData(complete, FieldToBlame(files, options), dataset.status()),
+                   AttachedCause(dataset.status()));
 }
 
 Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here) {
@@ -94,6 +100,29 @@ Status CheckJobFiles(const v1::JobSpec& complete, const v1::PathRoots& roots, bo
   TROUPE_RETURN_IF_ERROR(CheckBeneath(checkpoints, roots.checkpoints(), "checkpoint.folder",
                                       complete.checkpoint().folder()));
   return CheckCheckpointFolder(checkpoints, complete, must_be_here);
+}
+
+CheckFiles WithCheckpointRoot(std::string root, std::string id, CheckFiles check) {
+  return [root = std::move(root), id = std::move(id), check = std::move(check)](
+             const v1::JobSpec& complete, const v1::PathRoots& roots, bool must_be_here) -> Status {
+    const std::string& folder = complete.checkpoint().folder();
+    if (folder == root || folder.starts_with(JoinPath(root, ""))) {
+      PosixFileSystem files;
+      const StatusOr<FileInfo> info = files.Stat(root, SymbolicLinks::kFollow);
+      if (!info.ok() || info->kind != FileKind::kDirectory) {
+        return RefuseField(StatusCode::kFailedPrecondition, "checkpoint.folder",
+                           "is {}, but --checkpoint-root {} is no directory on the coordinator's "
+                           "host any more; mount it again",
+                           folder, root);
+      }
+      if (const Status same = CheckFolderId(files, root, id); !same.ok()) {
+        return RefuseField(StatusCode::kFailedPrecondition, "checkpoint.folder",
+                           "is {}, but --checkpoint-root has changed on the coordinator's host: {}",
+                           folder, Message(same));
+      }
+    }
+    return check(complete, roots, must_be_here);
+  };
 }
 
 bool AllWorkersAreHere(const Fleet& fleet) {

@@ -4,6 +4,7 @@
 #define TROUPE_COORDINATOR_SERVICE_DATA_CHECK_H_
 
 #include <functional>
+#include <string>
 
 #include "base/file_system.h"
 #include "base/status.h"
@@ -34,6 +35,12 @@ Status CheckJobFiles(const v1::JobSpec& complete, const v1::PathRoots& roots, bo
 // The signature of CheckJobFiles, for who replaces it.
 using CheckFiles = std::function<Status(const v1::JobSpec& complete, const v1::PathRoots& roots,
                                         bool must_be_here)>;
+
+// Returns `check` with another check before it: FAILED_PRECONDITION with checkpoint.folder if a job
+// saves in `root`, the coordinator's --checkpoint-root, or beneath it, and `root` is no directory
+// here any more or has lost its identity `id` (checkpoint/format/folder.h; empty: not known). A
+// worker would create it, on its own disk where a volume was mounted.
+CheckFiles WithCheckpointRoot(std::string root, std::string id, CheckFiles check);
 
 // Returns true if there are workers and all of them run on this host, so that data missing here
 // exists nowhere.

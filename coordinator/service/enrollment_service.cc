@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+#include "base/security/certificate_line.h"
 #include "base/security/signing_request.h"
 #include "coordinator/access/access_processor.h"
 #include "coordinator/service/grpc_status.h"
+#include "coordinator/service/request_bytes.h"
 #include "plan/layout/worker_name.h"
 
 namespace troupe {
@@ -46,11 +49,9 @@ Status CheckMadeFor(const Authority& authority, const JoinToken& token) {
 
 std::string TargetOf(const std::string& worker) { return "workers/" + worker; }
 
-}  // namespace
-
-StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles& tls,
-                                    int64_t now_seconds) {
-  TROUPE_ASSIGN_OR_RETURN(Authority authority, ReadAuthority(directory));
+// INVALID_ARGUMENT unless `authority`, that of `directory`, has signed the certificate in `tls`.
+Status CheckHasSigned(const std::string& directory, const Authority& authority, const TlsFiles& tls,
+                      int64_t now_seconds) {
   if (authority.cluster != tls.identity.cluster) {
     return InvalidArgument("{} is the authority of the cluster {}, and {} is the certificate of {}",
                            directory, authority.cluster, tls.certificate, ToUri(tls.identity));
@@ -63,6 +64,15 @@ StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles
         "{} has not signed {}, so that workers which join could not verify this coordinator: {}",
         directory, tls.certificate, Message(signed_by_it));
   }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles& tls,
+                                    int64_t now_seconds) {
+  TROUPE_ASSIGN_OR_RETURN(Authority authority, ReadAuthority(directory));
+  TROUPE_RETURN_IF_ERROR(CheckHasSigned(directory, authority, tls, now_seconds));
   return authority;
 }
 
@@ -70,6 +80,12 @@ Status EnrollmentService::CheckSigns() const {
   if (options_) return OkStatus();
   return FailedPrecondition(
       "this coordinator signs no certificates: it was started without --authority");
+}
+
+Status EnrollmentService::CheckVouches(const Authority& authority) const {
+  const Status vouches =
+      CheckHasSigned(options_->authority, authority, options_->tls, WallSeconds(clock_));
+  return vouches.ok() ? OkStatus() : FailedPrecondition("--authority: {}", Message(vouches));
 }
 
 StatusOr<Authority> EnrollmentService::ReadNow() {
@@ -80,8 +96,14 @@ StatusOr<Authority> EnrollmentService::ReadNow() {
   return authority;
 }
 
+Authority EnrollmentService::LastRead() const {
+  const std::lock_guard lock(mutex_);
+  return authority_;
+}
+
 StatusOr<std::string> EnrollmentService::Sign(const Authority& authority, const std::string& worker,
-                                              const std::string& request, int64_t earliest) const {
+                                              const std::string& request, int64_t earliest,
+                                              const std::string& serial) const {
   const int64_t now_seconds = WallSeconds(clock_);
   if (earliest > now_seconds) {
     return Unavailable("the certificates of {} were revoked at {}, and it is {}: try again", worker,
@@ -92,13 +114,16 @@ StatusOr<std::string> EnrollmentService::Sign(const Authority& authority, const 
       {.common_name = worker,
        .uris = {ToUri({authority.cluster, Role::kWorker, worker})},
        .not_before = std::max(now_seconds - kMostClockSkew, earliest),
-       .not_after = std::min(now_seconds + options_->certificate_seconds, authority.not_after)});
+       .not_after = std::min(now_seconds + options_->certificate_seconds, authority.not_after),
+       .serial = serial});
 }
 
 grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
     grpc::CallbackServerContext* context, const v1::CreateJoinTokenRequest* request,
     v1::CreateJoinTokenResponse* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  if (const Status small = CheckRequestBytes(*request); !small.ok())
+    return FinishNow(reactor, small);
   const std::string target =
       request->worker().size() <= kMostJoinTokenBytes ? TargetOf(request->worker()) : "";
   Status admitted = RecordChange(&audit_, *context, kCreateTokenRpc, target);
@@ -120,7 +145,11 @@ Status EnrollmentService::MakeToken(const v1::CreateJoinTokenRequest& request,
     return InvalidArgument("lifetime_seconds is {}: a join token is valid for 1 to {}", lifetime,
                            kMostJoinTokenSeconds);
   }
-  TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadNow());
+  const StatusOr<Authority> read = ReadNow();
+  // Whoever calls has reached the coordinator, which UNAVAILABLE would deny.
+  if (!read.ok()) return FailedPrecondition("{}", Message(read.status()));
+  const Authority& authority = *read;
+  TROUPE_RETURN_IF_ERROR(CheckVouches(authority));
   TROUPE_ASSIGN_OR_RETURN(const JoinToken token, MakeJoinToken(authority.cluster, authority.hash));
   v1::JoinTokenRecord record;
   record.set_worker(request.worker());
@@ -133,22 +162,31 @@ Status EnrollmentService::MakeToken(const v1::CreateJoinTokenRequest& request,
 }
 
 grpc::ServerUnaryReactor* EnrollmentService::GetAuthority(grpc::CallbackServerContext* context,
-                                                          const v1::GetAuthorityRequest*,
-                                                          v1::GetAuthorityResponse* response) {
-  if (options_) {
-    const std::lock_guard lock(mutex_);
-    response->set_authorities(authority_.trusted);
+                                                          const grpc::ByteBuffer* request,
+                                                          grpc::ByteBuffer* response) {
+  v1::GetAuthorityRequest parsed;
+  Status status = ParseRequest(*request, &parsed);
+  if (status.ok()) status = CheckSigns();
+  if (status.ok()) {
+    v1::GetAuthorityResponse answer;
+    answer.set_authorities(LastRead().trusted);
+    status = SerializeResponse(answer, response);
   }
-  return FinishNow(context->DefaultReactor(), CheckSigns());
+  return FinishNow(context->DefaultReactor(), status);
 }
 
 grpc::ServerUnaryReactor* EnrollmentService::Join(grpc::CallbackServerContext* context,
-                                                  const v1::JoinRequest* request,
-                                                  v1::JoinResponse* response) {
+                                                  const grpc::ByteBuffer* request,
+                                                  grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (const Status signs = CheckSigns(); !signs.ok()) return FinishNow(reactor, signs);
-  return RunIn(pool_, reactor, [=, this] {
-    Status joined = JoinWorker(*context, *request, response);
+  const auto parsed = std::make_shared<v1::JoinRequest>();
+  Status admitted = ParseRequest(*request, parsed.get());
+  if (admitted.ok()) admitted = CheckSigns();
+  if (!admitted.ok()) return FinishNow(reactor, admitted);
+  return RunIn(joins_, reactor, [=, this] {
+    v1::JoinResponse answer;
+    Status joined = JoinWorker(*context, *parsed, &answer);
+    if (joined.ok()) joined = SerializeResponse(answer, response);
     // Guesses above the limit are not recorded.
     if (!joined.ok() && joined.code() != StatusCode::kResourceExhausted)
       audit_.log.AppendRefusal(CallerName(&audit_, *context), kJoinRpc,
@@ -160,9 +198,12 @@ grpc::ServerUnaryReactor* EnrollmentService::Join(grpc::CallbackServerContext* c
 Status EnrollmentService::JoinWorker(const grpc::CallbackServerContext& context,
                                      const v1::JoinRequest& request, v1::JoinResponse* response) {
   TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ParseJoinToken(request.token()));
-  TROUPE_ASSIGN_OR_RETURN(const Authority authority, ReadNow());
+  Authority authority = LastRead();
   TROUPE_RETURN_IF_ERROR(CheckMadeFor(authority, token));
   const auto sign = [&](const std::string& worker) -> StatusOr<std::string> {
+    // Only for a token with its secret, because a stranger could keep the coordinator reading.
+    TROUPE_ASSIGN_OR_RETURN(authority, ReadNow());
+    TROUPE_RETURN_IF_ERROR(CheckMadeFor(authority, token));
     if (const Status good = CheckWorkerName(worker); !good.ok())
       return InvalidArgument("the worker's name \"{}\": the {}", worker, Message(good));
     const int64_t revoked = audit_.access.WhenRevoked({authority.cluster, Role::kWorker, worker});
@@ -181,7 +222,8 @@ grpc::ServerUnaryReactor* EnrollmentService::Renew(grpc::CallbackServerContext* 
                                                    const v1::RenewRequest* request,
                                                    v1::RenewResponse* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  Status admitted = RecordChange(&audit_, *context, kRenewRpc, "");
+  Status admitted = CheckRequestBytes(*request);
+  if (admitted.ok()) admitted = RecordChange(&audit_, *context, kRenewRpc, "");
   if (admitted.ok()) admitted = CheckSigns();
   if (!admitted.ok()) return FinishNow(reactor, admitted);
   return RunIn(pool_, reactor, [=, this] { return RenewWorker(*context, *request, response); });
@@ -202,11 +244,12 @@ Status EnrollmentService::RenewWorker(const grpc::CallbackServerContext& context
     return Unavailable("--authority is now of the cluster {}, and the caller is {}",
                        authority.cluster, ToUri(old.identity));
   }
-  // A revocation that is made meanwhile refuses both certificates: the new one begins no later than
-  // the old one, or kMostClockSkew ago.
+  // A revocation that is made meanwhile refuses both certificates: the new one is of the line of
+  // the old one, and begins no later than that, or kMostClockSkew ago.
+  TROUPE_ASSIGN_OR_RETURN(const std::string serial, SerialOfRenewal(old.serial));
   TROUPE_ASSIGN_OR_RETURN(
       *response->mutable_certificate(),
-      Sign(authority, old.identity.name, request.certificate_request(), old.not_before));
+      Sign(authority, old.identity.name, request.certificate_request(), old.not_before, serial));
   return OkStatus();
 }
 

@@ -5,7 +5,8 @@
 // A certificate has the identity that the token or the caller's certificate states. Of a request
 // only the key counts. After a revocation of the identity, which refuses the certificates that
 // began to be valid until then, a join gives one that begins later. A renewal never does, so that
-// its caller keeps no access if it is revoked meanwhile.
+// its caller keeps no access if it is revoked meanwhile. For the same reason its serial number
+// shows that it descends from the former certificate (base/security/certificate_line.h).
 //
 // The authority's directory is read again for each new token, join and renewal, so that it may be
 // replaced while the coordinator runs.
@@ -28,6 +29,7 @@
 #include "base/store/store.h"
 #include "coordinator/access/join_ledger.h"
 #include "coordinator/service/call_audit.h"
+#include "coordinator/service/service_pools.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -35,6 +37,7 @@ namespace troupe {
 struct EnrollmentOptions {
   std::string authority;                        // directory that `troupe certs init` made
   int64_t certificate_seconds = kSecondsOfDay;  // life of the certificates
+  TlsFiles tls;                                 // the coordinator's own; the server sets it
 };
 
 // Returns the authority of --authority for a coordinator with the certificate in `tls`.
@@ -43,15 +46,24 @@ struct EnrollmentOptions {
 StatusOr<Authority> CheckEnrollment(const std::string& directory, const TlsFiles& tls,
                                     int64_t now_seconds);
 
+// Strangers may call Join and GetAuthority, which therefore get the bytes of a request, and parse
+// none that is too large (request_bytes.h).
+using EnrollmentBase = v1::EnrollmentService::WithRawCallbackMethod_Join<
+    v1::EnrollmentService::WithRawCallbackMethod_GetAuthority<
+        v1::EnrollmentService::WithCallbackMethod_CreateJoinToken<
+            v1::EnrollmentService::WithCallbackMethod_Renew<v1::EnrollmentService::Service>>>>;
+
 // Thread-safe. `store`, `clock` and what `audit` refers to outlive the service and its calls.
-class EnrollmentService final : public v1::EnrollmentService::CallbackService {
+class EnrollmentService final : public EnrollmentBase {
  public:
   // Without `options` every call is refused. `authority` is the one in their directory now. The
-  // disk is used in `pool`.
-  EnrollmentService(std::optional<EnrollmentOptions> options, Authority authority, WorkPool pool,
-                    Store& store, const Clock& clock, const CallAudit& audit)
+  // disk is used in `pools`.
+  EnrollmentService(std::optional<EnrollmentOptions> options, Authority authority,
+                    const ServicePools& pools, Store& store, const Clock& clock,
+                    const CallAudit& audit)
       : options_(std::move(options)),
-        pool_(std::move(pool)),
+        pool_(pools.enrollment),
+        joins_(pools.joins),
         clock_(clock),
         audit_(audit),
         ledger_(store, clock),
@@ -61,17 +73,17 @@ class EnrollmentService final : public v1::EnrollmentService::CallbackService {
                                             const v1::CreateJoinTokenRequest* request,
                                             v1::CreateJoinTokenResponse* response) override;
   grpc::ServerUnaryReactor* GetAuthority(grpc::CallbackServerContext* context,
-                                         const v1::GetAuthorityRequest* request,
-                                         v1::GetAuthorityResponse* response) override;
+                                         const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
-                                 const v1::JoinRequest* request,
-                                 v1::JoinResponse* response) override;
+                                 const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
                                   const v1::RenewRequest* request,
                                   v1::RenewResponse* response) override;
 
  private:
-  // The bodies of the calls, in the pool.
+  // The bodies of the calls, in the pools.
   Status MakeToken(const v1::CreateJoinTokenRequest& request,
                    v1::CreateJoinTokenResponse* response);
   Status JoinWorker(const grpc::CallbackServerContext& context, const v1::JoinRequest& request,
@@ -81,19 +93,26 @@ class EnrollmentService final : public v1::EnrollmentService::CallbackService {
 
   // FAILED_PRECONDITION without --authority.
   Status CheckSigns() const;
+  // FAILED_PRECONDITION unless the coordinator's certificate is one of `authority`: a worker that
+  // joins with a token trusts only the authority with which it was made.
+  Status CheckVouches(const Authority& authority) const;
   // Reads the directory again. UNAVAILABLE if it cannot be used now.
   StatusOr<Authority> ReadNow();
+  // Returns it as it was read last.
+  Authority LastRead() const;
   // Returns a certificate for the key of `request`, valid from kMostClockSkew ago, but not from
-  // before `earliest`.
+  // before `earliest`. An empty `serial` is a random one.
   StatusOr<std::string> Sign(const Authority& authority, const std::string& worker,
-                             const std::string& request, int64_t earliest) const;
+                             const std::string& request, int64_t earliest,
+                             const std::string& serial = "") const;
 
   const std::optional<EnrollmentOptions> options_;
-  const WorkPool pool_;
+  const WorkPool pool_;   // for callers with a certificate
+  const WorkPool joins_;  // for anybody
   const Clock& clock_;
   const CallAudit audit_;
   JoinLedger ledger_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Authority authority_;  // as last read; guarded by mutex_
 };
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr size_t kMostMessageBytes = 3000;
 constexpr size_t kMostDetailBytes = 1500;
 constexpr size_t kMostRepeatedBytes = 500;  // at most, of the message within the details
+
+constexpr char kTypeUrlPrefix[] = "type.googleapis.com/";
 
 // Returns at most `most` bytes of `text`, in whole UTF-8 characters, and states how many were cut.
 std::string Cut(const std::string& text, size_t most) {
@@ -51,6 +54,8 @@ grpc::Status ToGrpcStatus(const Status& status) {
   const auto code = static_cast<grpc::StatusCode>(status.code());
   google::rpc::Status details;
   status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& value) {
+    // Payloads of other types, such as a failure's cause, are for this process.
+    if (!absl::StartsWith(type_url, kTypeUrlPrefix)) return;
     google::protobuf::Any* const detail = details.add_details();
     detail->set_type_url(std::string(type_url.data(), type_url.size()));
     detail->set_value(std::string(value));

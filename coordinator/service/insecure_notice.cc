@@ -1,11 +1,5 @@
 #include "coordinator/service/insecure_notice.h"
 
-#include <grpcpp/support/server_interceptor.h>
-
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "base/security/insecure_reminder.h"
 
 namespace troupe {
@@ -32,10 +26,8 @@ class MarkerFactory final : public ServerInterceptorFactoryInterface {
 
 }  // namespace
 
-void MarkAnswersInsecure(grpc::ServerBuilder* builder) {
-  std::vector<std::unique_ptr<ServerInterceptorFactoryInterface>> creators;
-  creators.push_back(std::make_unique<MarkerFactory>());
-  builder->experimental().SetInterceptorCreators(std::move(creators));
+std::unique_ptr<ServerInterceptorFactoryInterface> MarkAnswersInsecure() {
+  return std::make_unique<MarkerFactory>();
 }
 
 }  // namespace troupe

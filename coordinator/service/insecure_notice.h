@@ -2,14 +2,15 @@
 #ifndef TROUPE_COORDINATOR_SERVICE_INSECURE_NOTICE_H_
 #define TROUPE_COORDINATOR_SERVICE_INSECURE_NOTICE_H_
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_interceptor.h>
+
+#include <memory>
 
 namespace troupe {
 
-// From now on, the answers of the server that `builder` makes have kInsecureHeader
-// (base/security/insecure_reminder.h) among their initial metadata. REQUIRES: `builder` has no
-// interceptors yet.
-void MarkAnswersInsecure(grpc::ServerBuilder* builder);
+// Returns an interceptor for a server, whose answers then have kInsecureHeader
+// (base/security/insecure_reminder.h) among their initial metadata.
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MarkAnswersInsecure();
 
 }  // namespace troupe
 

@@ -14,7 +14,7 @@ namespace {
 class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
  public:
   LogReactor(Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
-             const v1::ReadJobLogsRequest& request, StreamTicket ticket)
+             const v1::ReadJobLogsRequest& request, UserTicket ticket)
       : engine_(engine), ticket_(std::move(ticket)), stream_(std::make_shared<Stream>()) {
     stream_->reactor = this;
     auto guard = GuardStream(audit, context, "/troupe.v1.JobService/ReadJobLogs",
@@ -100,12 +100,13 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
     void FinishLocked(const Status& status) {
       if (finished) return;
       finished = true;
+      while (queue.size() > 1) queue.pop_back();  // a slow reader may keep the stream for long
       reactor->Finish(ToGrpcStatus(status));
     }
   };
 
   Engine& engine_;
-  const StreamTicket ticket_;
+  const UserTicket ticket_;
   const std::shared_ptr<Stream> stream_;
   std::unique_ptr<StreamGuard> guard_;
 };
@@ -114,7 +115,7 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
 
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
     Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
-    const v1::ReadJobLogsRequest& request, StreamTicket ticket) {
+    const v1::ReadJobLogsRequest& request, UserTicket ticket) {
   return new LogReactor(engine, audit, context, request, std::move(ticket));
 }
 

@@ -6,7 +6,7 @@
 
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/call_audit.h"
-#include "coordinator/service/user_streams.h"
+#include "coordinator/service/user_counts.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -15,7 +15,7 @@ namespace troupe {
 // access ends. `engine` and `audit` outlive the stream, which keeps `ticket`.
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
     Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
-    const v1::ReadJobLogsRequest& request, StreamTicket ticket);
+    const v1::ReadJobLogsRequest& request, UserTicket ticket);
 
 }  // namespace troupe
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/text_file.h"
+#include "plan/job/job_file.h"
 
 namespace troupe {
 namespace {
@@ -14,10 +14,9 @@ constexpr std::chrono::seconds kFileInterval{1};
 }  // namespace
 
 StatusOr<NamespacesFile> ReadNamespacesFile(const std::string& path) {
-  auto text = ReadTextFile(path);
-  if (!text.ok()) return InvalidArgument("{}", Message(text.status()));
-  TROUPE_ASSIGN_OR_RETURN(auto namespaces, Namespaces::Parse(*text, path));
-  return NamespacesFile{path, *std::move(text), std::move(namespaces)};
+  TROUPE_ASSIGN_OR_RETURN(std::string text, ReadKeys(path));
+  TROUPE_ASSIGN_OR_RETURN(auto namespaces, Namespaces::Parse(text, path));
+  return NamespacesFile{path, std::move(text), std::move(namespaces)};
 }
 
 NamespacesWatch::NamespacesWatch(NamespacesFile file, Changed changed)
@@ -40,13 +39,15 @@ Status NamespacesWatch::Read() {
   const std::string error = status.ok() ? "" : std::string(Message(status));
   if (error != reported_ && !error.empty()) {
     LogWarning("coordinator", "the former namespaces stay in use: {}", error);
+  } else if (error != reported_) {
+    LogInfo("coordinator", "the namespaces in use are those of {} again", used_.path);
   }
   reported_ = error;
   return status;
 }
 
 Status NamespacesWatch::ReadLocked() {
-  auto text = ReadTextFile(used_.path);
+  const StatusOr<std::string> text = ReadKeys(used_.path);
   if (text.ok() && *text == used_.text) return OkStatus();
   TROUPE_ASSIGN_OR_RETURN(NamespacesFile file, ReadNamespacesFile(used_.path));
   used_ = std::move(file);

@@ -23,7 +23,7 @@ struct NamespacesFile {
   std::shared_ptr<const Namespaces> namespaces;  // those of the text
 };
 
-// INVALID_ARGUMENT if the file cannot be read, or as Namespaces::Parse.
+// INVALID_ARGUMENT if ReadKeys cannot read the file, or as Namespaces::Parse.
 StatusOr<NamespacesFile> ReadNamespacesFile(const std::string& path);
 
 class NamespacesWatch {

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -48,6 +50,32 @@ TEST_F(NamespacesWatchTest, AFileThatCannotBeReadOrIsInvalidIsRefusedByItsName) 
   file = ReadNamespacesFile(path_);
   EXPECT_EQ(file.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(ToString(file.status()), HasSubstr(path_));
+}
+
+TEST_F(NamespacesWatchTest, TheEndOfAnErrorIsLogged) {
+  Write("namespaces: [{name: a}]");
+  NamespacesWatch watch(*ReadNamespacesFile(path_), Collect());
+  testing::internal::CaptureStderr();
+  Write("namespaces: []");
+  EXPECT_FALSE(watch.Read().ok());
+  Write("namespaces: [{name: a}]");
+  EXPECT_TRUE(watch.Read().ok());
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("the former namespaces stay in use"));
+  EXPECT_THAT(log, HasSubstr("the namespaces in use are those of " + path_ + " again"));
+}
+
+TEST_F(NamespacesWatchTest, AFifoAndATooLargeFileAreRefusedUnread) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const auto fifo = ReadNamespacesFile(path_);
+  EXPECT_EQ(fifo.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(ToString(fifo.status()), HasSubstr(path_ + ": is not a regular file"));
+  std::filesystem::remove(path_);
+  Write("namespaces: [{name: a}]");
+  std::filesystem::resize_file(path_, uintmax_t{1} << 26);
+  const auto large = ReadNamespacesFile(path_);
+  EXPECT_EQ(large.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(ToString(large.status()), HasSubstr("above the limit of 1048576 bytes"));
 }
 
 TEST_F(NamespacesWatchTest, AChangedFileIsUsedAndAnInvalidOneLeavesTheFormerInUse) {

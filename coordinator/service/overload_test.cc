@@ -16,8 +16,14 @@
 
 #include "actor/system.h"
 #include "base/store/memory_store.h"
+#include "base/temporary_directory.h"
+#include "coordinator/access/access_control.h"
+#include "coordinator/access/audit_log.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
+#include "coordinator/service/call_audit.h"
+#include "coordinator/service/cluster_service.h"
+#include "coordinator/service/enrollment_service.h"
 #include "coordinator/service/service_pools.h"
 #include "coordinator/service/session_service.h"
 #include "coordinator/unplaced_planner.h"
@@ -111,7 +117,7 @@ void SetDeadline(grpc::ClientContext* context) {
 class OverloadTest : public testing::Test {
  protected:
   ~OverloadTest() override {
-    for (WorkGate* const gate : {&plans_, &checks_, &store_reads_}) gate->Open();
+    for (WorkGate* const gate : {&plans_, &checks_, &store_reads_, &joins_}) gate->Open();
     if (server_ == nullptr) return;
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
@@ -122,7 +128,7 @@ class OverloadTest : public testing::Test {
   void StartServer(const MostWaiting& most_waiting,
                    size_t most_waiting_messages = kMostWaitingMessages) {
     actors_ = std::make_unique<ActorSystem>(
-        clock_, ActorSystemOptions{.threads = 1 + kPoolWorkers + 1, .max_actors = 16});
+        clock_, ActorSystemOptions{.threads = 1 + kPoolWorkers + 1, .max_actors = 24});
     const StatusOr<ServicePools> pools = SpawnServicePools(*actors_, most_waiting);
     ASSERT_TRUE(pools.ok()) << pools.status();
     EngineOptions options{.system = actors_.get(), .store = &store_, .clock = &clock_};
@@ -139,6 +145,7 @@ class OverloadTest : public testing::Test {
     plans_service_ = std::make_unique<PlanServiceShell>(*engine_, pools->plans);
     cluster_service_ = std::make_unique<ClusterServiceShell>(*engine_);
     sessions_service_ = std::make_unique<SessionService>(*engine_, most_waiting_messages);
+    StartEnrollment(*pools);
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -146,6 +153,7 @@ class OverloadTest : public testing::Test {
     builder.RegisterService(plans_service_.get());
     builder.RegisterService(cluster_service_.get());
     builder.RegisterService(sessions_service_.get());
+    builder.RegisterService(enrollment_service_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
     address_ = fmt::format("127.0.0.1:{}", port);
@@ -153,6 +161,49 @@ class OverloadTest : public testing::Test {
     jobs_ = v1::JobService::NewStub(channel);
     planner_ = v1::PlanService::NewStub(channel);
     cluster_ = v1::ClusterService::NewStub(channel);
+    enrollment_ = v1::EnrollmentService::NewStub(channel);
+  }
+  // The authority's directory does not exist, and callers have no certificates.
+  void StartEnrollment(const ServicePools& pools) {
+    auto audit = AuditLog::Open(directory_.Child("audit.log"), clock_);
+    ASSERT_TRUE(audit.ok()) << audit.status();
+    audit_ = *std::move(audit);
+    auto access = AccessControl::Open("", store_, clock_, *audit_);
+    ASSERT_TRUE(access.ok()) << access.status();
+    access_ = *std::move(access);
+    pools_.emplace(pools);
+    enrollment_service_ = std::make_unique<EnrollmentService>(
+        EnrollmentOptions{.authority = directory_.Child("nowhere")}, Authority(), pools, store_,
+        clock_, CallAudit{*audit_, *access_});
+  }
+
+  // Occupies the worker of the joins until their gate is opened.
+  void HoldUpJoins() {
+    joins_.Close();
+    const auto begun = std::make_shared<std::promise<void>>();
+    pools_->joins.Run([this, begun](const Status&) {
+      begun->set_value();
+      joins_.Pass();
+    });
+    EXPECT_EQ(begun->get_future().wait_for(kLongestWait), std::future_status::ready);
+  }
+  grpc::Status Join() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::JoinResponse response;
+    return enrollment_->Join(&context, {}, &response);
+  }
+  grpc::Status Renew() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::RenewResponse response;
+    return enrollment_->Renew(&context, {}, &response);
+  }
+  grpc::Status CreateJoinToken() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::CreateJoinTokenResponse response;
+    return enrollment_->CreateJoinToken(&context, {}, &response);
   }
 
   grpc::Status Plan() {
@@ -230,22 +281,28 @@ class OverloadTest : public testing::Test {
     EXPECT_EQ(refused, refusals) << "of " << ends.size();
   }
 
-  WorkGate plans_, checks_, store_reads_;
+  WorkGate plans_, checks_, store_reads_, joins_;
 
  private:
   SystemClock clock_;
   GatedStore store_{store_reads_};
+  const TemporaryDirectory directory_;
+  std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<AccessControl> access_;
   std::unique_ptr<ActorSystem> actors_;
+  std::optional<ServicePools> pools_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<JobServiceShell> jobs_service_;
   std::unique_ptr<PlanServiceShell> plans_service_;
   std::unique_ptr<ClusterServiceShell> cluster_service_;
   std::unique_ptr<SessionService> sessions_service_;
+  std::unique_ptr<EnrollmentService> enrollment_service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::PlanService::Stub> planner_;
   std::unique_ptr<v1::ClusterService::Stub> cluster_;
+  std::unique_ptr<v1::EnrollmentService::Stub> enrollment_;
   Calls calls_;
 };
 
@@ -298,6 +355,25 @@ TEST_F(OverloadTest, NewWatchersBeyondTheirLimitAreRefusedAndNothingElseWaits) {
   store_reads_.Open();
   Drain(kAdmitted, refusal);
   EXPECT_TRUE(Watch().ok());
+}
+
+TEST_F(OverloadTest, JoinsBeyondTheirLimitAreRefusedAndNeitherRenewalsNorNewTokensWait) {
+  constexpr size_t kAdmitted = 3;
+  StartServer({.joins = kAdmitted});
+  HoldUpJoins();
+  Calls calls;
+  for (size_t i = 0; i < kAdmitted + 2; ++i) calls.Begin([this] { return Join(); });
+  ExpectRefusals(calls.WaitFor(2), 2, "joins wait, at most 3 may");
+  // Their work has its turn: there is no certificate, and no authority.
+  EXPECT_EQ(Renew().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CreateJoinToken().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  joins_.Open();
+  for (const grpc::Status& end : calls.WaitFor(kAdmitted + 2)) {
+    EXPECT_TRUE(end.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ||
+                end.error_code() == grpc::StatusCode::INVALID_ARGUMENT)
+        << end.error_message();
+  }
+  EXPECT_EQ(Join().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "it has no token";
 }
 
 // A worker's stream, on a connection of its own that buffers little ahead of its reader.

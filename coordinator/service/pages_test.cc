@@ -6,11 +6,14 @@
 
 #include <chrono>
 #include <ctime>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "base/http/test_http_client.h"
+#include "base/security/credentials.h"
 #include "base/security/insecure_reminder.h"
 #include "base/security/test_certificates.h"
 #include "base/temporary_directory.h"
@@ -20,6 +23,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -48,6 +52,12 @@ class PagesTest : public ::testing::Test {
     return status.ok() && context.GetServerInitialMetadata().contains(kInsecureHeader);
   }
 
+  std::string AuditText() const {
+    std::ostringstream text;
+    text << std::ifstream(directory_.Child("catalog") + "/audit.log").rdbuf();
+    return text.str();
+  }
+
   TemporaryDirectory directory_;
   std::unique_ptr<Server> server_;
 };
@@ -59,6 +69,14 @@ TEST_F(PagesTest, InsecureShowsInTheMetricsAndInEveryAnswer) {
     EXPECT_THAT(GetPlain(server_->metrics_port(), "/metrics"),
                 HasSubstr(fmt::format("\ntroupe_insecure {}\n", insecure ? 1 : 0)));
   }
+}
+
+TEST_F(PagesTest, MetricsHaveTheDurationOfUnaryCallsByMethodAndStatus) {
+  Start({.metrics_listen = "127.0.0.1:0"});
+  EXPECT_FALSE(IsMarked());  // it lists the jobs
+  EXPECT_THAT(GetPlain(server_->metrics_port(), "/metrics"),
+              HasSubstr("troupe_rpc_duration_seconds_count{code=\"OK\","
+                        "method=\"troupe.v1.JobService/ListJobs\"} 1\n"));
 }
 
 TEST_F(PagesTest, HealthPagesAreForEverybodyAndStateNothingElse) {
@@ -75,6 +93,14 @@ TEST_F(PagesTest, HealthPagesAreForEverybodyAndStateNothingElse) {
   }
 }
 
+TEST_F(PagesTest, AServerThatStopsIsAliveAndNotReady) {
+  Start({.health_listen = "127.0.0.1:0"});
+  EXPECT_THAT(GetPlain(server_->health_port(), "/readyz"), EndsWith("\r\n\r\nok\n"));
+  server_->Stop();
+  EXPECT_THAT(GetPlain(server_->health_port(), "/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(GetPlain(server_->health_port(), "/healthz"), EndsWith("\r\n\r\nok\n"));
+}
+
 TEST_F(PagesTest, MetricsOffTheLoopbackNeedACertificateOfAReader) {
   const TestAuthority authority;
   WriteTlsDirectory(directory_.Child("tls"), authority.pem(),
@@ -88,7 +114,27 @@ TEST_F(PagesTest, MetricsOffTheLoopbackNeedACertificateOfAReader) {
             fmt::format("https://0.0.0.0:{}/metrics", server_->metrics_port()));
   EXPECT_THAT(get(authority.Issue(Role::kViewer, "v")), HasSubstr("\ntroupe_insecure 0\n"));
   EXPECT_THAT(get(authority.Issue(Role::kWorker, "w")), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(AuditText(), AllOf(HasSubstr("\"identity\":\"spiffe://lab/worker/w\""),
+                                 HasSubstr("\"rpc\":\"/metrics\",\"outcome\":\"DENIED\"")));
   EXPECT_EQ(get(std::nullopt), "");
+  // A revoked reader is refused, and another one is not.
+  const CertifiedKey viewer = authority.Issue(Role::kViewer, "gone");
+  EXPECT_THAT(get(viewer), HasSubstr("\ntroupe_insecure 0\n"));
+  const auto holder = authority.Issue(Role::kOperator, "root");
+  WriteTlsDirectory(directory_.Child("root"), authority.pem(), holder);
+  const auto stub = v1::AccessService::NewStub(grpc::CreateChannel(
+      fmt::format("127.0.0.1:{}", server_->port()),
+      TlsChannelCredentialsOf(*CheckTlsDirectory(directory_.Child("root"), std::time(nullptr)))));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  v1::RevokeCertificateRequest request;
+  request.set_identity("spiffe://lab/viewer/gone");
+  v1::RevokeCertificateResponse response;
+  const grpc::Status revoked = stub->RevokeCertificate(&context, request, &response);
+  ASSERT_TRUE(revoked.ok()) << revoked.error_message();
+  EXPECT_THAT(get(viewer), AllOf(StartsWith("HTTP/1.1 403 "), HasSubstr("revoked")));
+  EXPECT_THAT(AuditText(), HasSubstr("\"identity\":\"spiffe://lab/viewer/gone\""));
+  EXPECT_THAT(get(authority.Issue(Role::kViewer, "v")), HasSubstr("\ntroupe_insecure 0\n"));
   EXPECT_THAT(GetPlain(server_->metrics_port(), "/metrics"), Not(HasSubstr("troupe_insecure")));
 }
 

@@ -3,8 +3,11 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -23,21 +26,32 @@
 #include "base/metrics/metric_list.h"
 #include "base/metrics/metrics.h"
 #include "base/metrics/metrics_server.h"
+#include "base/security/certificate.h"
 #include "base/security/credentials.h"
+#include "base/security/identity.h"
 #include "base/security/listen_policy.h"
+#include "base/security/random_hex.h"
+#include "base/security/secret.h"
 #include "base/store/rocksdb_store.h"
+#include "checkpoint/format/folder.h"
 #include "coordinator/access/access_control.h"
 #include "coordinator/access/access_processor.h"
 #include "coordinator/access/audit_log.h"
+#include "coordinator/access/internal_caller.h"
 #include "coordinator/engine/engine.h"
+#include "coordinator/kubernetes/kubernetes_jobs.h"
+#include "coordinator/kubernetes/kubernetes_pods.h"
 #include "coordinator/service/access_service.h"
 #include "coordinator/service/access_timer.h"
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/call_audit.h"
 #include "coordinator/service/call_guard.h"
+#include "coordinator/service/cluster_service.h"
 #include "coordinator/service/connection_acceptor.h"
+#include "coordinator/service/external_scaler.h"
 #include "coordinator/service/insecure_notice.h"
 #include "coordinator/service/measure.h"
+#include "coordinator/service/rpc_times.h"
 #include "coordinator/service/self_call.h"
 #include "coordinator/service/service_pools.h"
 #include "coordinator/service/session_service.h"
@@ -53,7 +67,7 @@ constexpr int kMinPingIntervalMs = 100;
 // The actors of this process that block have a thread each: the engine, which waits for synced
 // writes, and the workers of the pools. One more thread runs the actors that never block.
 constexpr int kActorThreads = 1 + kPoolWorkers + 1;
-constexpr size_t kMostActors = 16;
+constexpr size_t kMostActors = 24;
 
 constexpr char kAuditFile[] = "audit.log";  // in the data directory
 
@@ -61,14 +75,46 @@ constexpr char kAuditFile[] = "audit.log";  // in the data directory
 constexpr int kMaxStreams = 256;
 // Memory limit for all messages in flight.
 constexpr size_t kMaxMessageBytes = size_t{1} << 30;
-// A connection that does not become HTTP/2 is closed, as is one without a call.
-constexpr int kHandshakeMs = 10000;
+// A connection without a call is closed.
 constexpr int kIdleConnectionMs = 15 * 60 * 1000;
-// With TLS, later calls use a new connection, made with the certificate that the client has then.
-constexpr int kMostConnectionAgeMs = 10 * 60 * 1000;
 
 Duration SelfCallInterval(const ServerOptions& options) {
   return FromSeconds(std::clamp(options.detection_seconds / 3, 0.1, 1.0));
+}
+
+// The checkpoint.folder of jobs that state none.
+StatusOr<std::string> CheckpointFolder(const ServerOptions& options) {
+  if (!options.checkpoint_root.empty()) return options.checkpoint_root;
+  std::error_code unknown;
+  const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
+  if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
+  return (catalog / "checkpoints").lexically_normal().string();
+}
+
+// Returns the identity of --checkpoint-root, which it is given if it has none. Without such a root,
+// and if the root is full, returns an empty string.
+std::string CheckpointRootId(const ServerOptions& options) {
+  if (options.checkpoint_root.empty()) return "";
+  PosixFileSystem files;
+  StatusOr<std::string> id = RandomFolderId();
+  if (id.ok()) id = EstablishFolderId(files, options.checkpoint_root, *id);
+  if (id.ok()) return *id;
+  LogWarning("coordinator",
+             "--checkpoint-root {} gets no identity, without which another directory in its place "
+             "is not noticed before a job has run: {}",
+             options.checkpoint_root, ToString(id.status()));
+  return "";
+}
+
+// Makes the directory if it is absent. Only its owner may list it: the audit log has addresses and
+// names, and job specs have paths.
+Status MakeDataDirectory(const std::string& path) {
+  PosixFileSystem files;
+  const std::string parent = ParentDirectory(path);
+  if (files.Stat(path, SymbolicLinks::kFollow).ok()) return MakeDirectories(files, path);
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, parent));
+  if (mkdir(path.c_str(), 0700) != 0) return ErrnoStatus(errno, "mkdir " + path);
+  return files.SyncDirectory(parent);
 }
 
 // An answered call may be two intervals old, and one that is not answered ends after a second.
@@ -99,19 +145,32 @@ int Milliseconds(Duration duration) {
 }
 
 // Sets the limits of connections, streams and messages.
-void SetLimits(const TimeLimits& limits, bool has_tls, grpc::ServerBuilder* builder) {
+void SetLimits(const TimeLimits& limits, const ServerOptions& options,
+               grpc::ServerBuilder* builder) {
+  const ConnectionTimes& times = options.connection_times;
   builder->SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder->SetResourceQuota(grpc::ResourceQuota("coordinator").Resize(kMaxMessageBytes));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
-  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(times.handshake));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
-  if (has_tls) builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kMostConnectionAgeMs);
+  if (options.tls) {
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(times.age));
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(times.grace));
+  }
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
   // Keepalive detects a watcher that has lost its host.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(limits.keepalive));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(limits.keepalive_answer));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+// A builder has one list of interceptors.
+void SetInterceptors(const ServerOptions& options, Metrics& metrics, grpc::ServerBuilder* builder) {
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MeasureCalls(metrics));
+  if (options.insecure) interceptors.push_back(MarkAnswersInsecure());
+  builder->experimental().SetInterceptorCreators(std::move(interceptors));
 }
 
 }  // namespace
@@ -122,10 +181,13 @@ struct Server::Parts {
   std::string host;
   const SystemClock system_clock;
   const Clock& clock;
+  std::atomic<bool> stops = false;  // Stop has begun
   Metrics metrics;
   std::unique_ptr<RocksDbStore> store;
+  std::string checkpoint_root_id;  // empty: not known
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<AccessControl> access;
+  std::optional<InternalCaller> internal;  // that reconciles TroupeJobs
   std::optional<CallAudit> call_audit;
   std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
@@ -138,6 +200,7 @@ struct Server::Parts {
   std::unique_ptr<SessionService> sessions;
   std::unique_ptr<EnrollmentService> enrollment;
   std::unique_ptr<AccessServiceShell> access_service;
+  std::unique_ptr<ExternalScalerShell> scaler;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
@@ -148,11 +211,17 @@ struct Server::Parts {
   // These read the ages of acceptor and self_calls.
   std::unique_ptr<MetricsServer> metrics_server;
   std::unique_ptr<HttpServer> health_server;
+  std::unique_ptr<KubernetesJobs> kubernetes_jobs;  // calls grpc, and reads engine and store
+  std::unique_ptr<KubernetesPods> kubernetes_pods;  // reads engine
 
   explicit Parts(const Clock* given) : clock(given == nullptr ? system_clock : *given) {}
   ~Parts() { Stop(); }
 
   void Stop() {
+    stops = true;
+    readiness->Set(false);
+    kubernetes_jobs.reset();
+    kubernetes_pods.reset();
     namespaces.reset();
     if (grpc == nullptr) return;
     actors->Stop(self_call, OkStatus()).IgnoreError();  // it may have ended
@@ -194,15 +263,17 @@ struct Server::Parts {
     TROUPE_ASSIGN_OR_RETURN(engine.metrics,
                             actors->Spawn("metrics", std::make_unique<MetricsActor>(metrics),
                                           {.mailbox_capacity = kMostWaitingMeasured}));
+    engine.record_path = [calls = CallAudit{*audit, *access}](const RefusedPath& path) {
+      RecordRefusedPath(calls, path);
+    };
     engine.machine.limits = limits;
     engine.machine.planner = options.planner;
     engine.machine.keep_ended = options.keep_ended;
     engine.machine.most_user_jobs = options.most_user_jobs;
     if (options.namespaces) engine.machine.namespaces = options.namespaces->namespaces;
-    std::error_code unknown;
-    const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
-    if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
-    engine.machine.checkpoint_folder = (catalog / "checkpoints").lexically_normal().string();
+    TROUPE_ASSIGN_OR_RETURN(engine.machine.checkpoint_folder, CheckpointFolder(options));
+    checkpoint_root_id = CheckpointRootId(options);
+    engine.machine.checkpoint_folder_id = checkpoint_root_id;
     return Engine::Start(std::move(engine));
   }
 
@@ -210,7 +281,7 @@ struct Server::Parts {
   void StartNamespaces(const ServerOptions& options) {
     guard =
         std::make_unique<CallGuard>(options.namespaces ? options.namespaces->namespaces : nullptr,
-                                    options.most_user_streams, &*call_audit);
+                                    options.user_limits, &*call_audit);
     if (!options.namespaces) return;
     namespaces = std::make_unique<NamespacesWatch>(
         *options.namespaces, [this](const std::shared_ptr<const Namespaces>& changed) {
@@ -221,22 +292,28 @@ struct Server::Parts {
 
   // REQUIRES: the engine runs.
   Status MakeServices(const ServerOptions& options, const ServicePools& pools) {
-    const CallAudit& calls = call_audit.emplace(CallAudit{*audit, *access});
+    const CallAudit& calls =
+        call_audit.emplace(CallAudit{*audit, *access, internal ? &*internal : nullptr});
     StartNamespaces(options);
-    jobs = std::make_unique<JobServiceShell>(*engine, *store, pools, CheckJobFiles, &calls,
-                                             guard.get());
+    const CheckFiles check_files =
+        options.checkpoint_root.empty()
+            ? options.check_files
+            : WithCheckpointRoot(options.checkpoint_root, checkpoint_root_id, options.check_files);
+    jobs =
+        std::make_unique<JobServiceShell>(*engine, *store, pools, check_files, &calls, guard.get());
     plans = std::make_unique<PlanServiceShell>(*engine, pools.plans, guard.get());
     checkpoints =
         std::make_unique<CheckpointServiceShell>(*engine, pools.plans, &calls, guard.get());
-    cluster = std::make_unique<ClusterServiceShell>(*engine, guard.get());
+    cluster = std::make_unique<ClusterServiceShell>(*engine, &calls, guard.get());
     sessions = std::make_unique<SessionService>(*engine, kMostWaitingMessages, &calls);
-    access_service = std::make_unique<AccessServiceShell>(calls);
-    return MakeEnrollment(options, pools.enrollment);
+    access_service = std::make_unique<AccessServiceShell>(calls, options.tls);
+    scaler = std::make_unique<ExternalScalerShell>(*engine, *guard);
+    return MakeEnrollment(options, pools);
   }
 
   std::vector<grpc::Service*> Services() const {
     return {jobs.get(),     plans.get(),          checkpoints.get(), cluster.get(),
-            sessions.get(), access_service.get(), enrollment.get()};
+            sessions.get(), access_service.get(), enrollment.get(),  scaler.get()};
   }
 
   // Makes the credentials of connections: with TLS, they check every call.
@@ -249,15 +326,45 @@ struct Server::Parts {
     return credentials;
   }
 
-  Status MakeEnrollment(const ServerOptions& options, WorkPool pool) {
+  Status MakeEnrollment(const ServerOptions& options, const ServicePools& pools) {
     Authority authority;
-    if (options.enrollment) {
+    std::optional<EnrollmentOptions> enrolls = options.enrollment;
+    if (enrolls) {
+      enrolls->tls = *options.tls;
       TROUPE_ASSIGN_OR_RETURN(authority, CheckEnrollment(options.enrollment->authority,
                                                          *options.tls, WallSeconds(clock)));
     }
-    enrollment = std::make_unique<EnrollmentService>(options.enrollment, std::move(authority),
-                                                     std::move(pool), *store, clock, *call_audit);
+    enrollment = std::make_unique<EnrollmentService>(std::move(enrolls), std::move(authority),
+                                                     pools, *store, clock, *call_audit);
     return OkStatus();
+  }
+
+  Status MakeInternalCaller(const ServerOptions& options) {
+    if (!options.kubernetes || !options.kubernetes->jobs) return OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(std::string secret, RandomHex(kSecretBytes));
+    internal = InternalCaller{
+        .secret = std::move(secret),
+        .identity = {.cluster = options.tls ? options.tls->identity.cluster : std::string(),
+                     .role = Role::kSubmitter,
+                     .name = kKubernetesCaller}};
+    return OkStatus();
+  }
+
+  // REQUIRES: gRPC serves.
+  void StartKubernetes(const ServerOptions& options) {
+    if (!options.kubernetes) return;
+    if (options.kubernetes->pods) {
+      kubernetes_pods = std::make_unique<KubernetesPods>(*options.kubernetes, *engine, clock);
+    }
+    if (!options.kubernetes->jobs) return;
+    kubernetes_jobs = std::make_unique<KubernetesJobs>(
+        *options.kubernetes,
+        CoordinatorJobsOptions{.engine = engine.get(),
+                               .store = store.get(),
+                               .channel = self_channel,
+                               .secret = internal->secret,
+                               .begin_call = [calls = self_calls] { return calls->calls.Begin(); }},
+        clock);
   }
 
   // The age of the older of the two signs of life.
@@ -265,19 +372,37 @@ struct Server::Parts {
     return std::max(acceptor->Age(), self_calls->answered.Age());
   }
 
+  // Records that the metrics were refused to the holder of this certificate.
+  void RecordRefusedReader(const std::string& certificate, const Status& reason) const {
+    const auto holder = ReadCertificate(certificate);
+    audit->AppendRefusal(holder.ok() ? ToUri(holder->identity) : "anonymous", "/metrics",
+                         std::string(Message(reason)));
+  }
+
   // Starts the pages over HTTP that the options ask for.
   Status StartPages(const ServerOptions& options) {
     if (!options.metrics_listen.empty()) {
       TROUPE_ASSIGN_OR_RETURN(
           metrics_server,
-          MetricsServer::Start(metrics, {.listen = options.metrics_listen,
-                                         .tls = options.tls,
-                                         .health_age = [this] { return HealthAge(); }}));
+          MetricsServer::Start(metrics,
+                               {.listen = options.metrics_listen,
+                                .tls = options.tls,
+                                .check_certificate =
+                                    [this](const std::string& certificate) {
+                                      return access->Authenticate(certificate, {}).status();
+                                    },
+                                .record_refusal =
+                                    [this](const std::string& certificate, const Status& reason) {
+                                      RecordRefusedReader(certificate, reason);
+                                    },
+                                .health_age = [this] { return HealthAge(); }}));
     }
     if (options.health_listen.empty()) return OkStatus();
     auto pages = HealthPages(
         [this, limit = HangLimit(options.detection_seconds)] { return HealthAge() <= limit; },
-        [this, limit = ReadyLimit(options)] { return self_calls->answered.Age() <= limit; });
+        [this, limit = ReadyLimit(options)] {
+          return !stops && self_calls->answered.Age() <= limit;
+        });
     auto started = HttpServer::Start(
         {.listen = options.health_listen, .handlers = {.pages = std::move(pages)}});
     if (!started.ok()) return Annotate(started.status(), "health pages");
@@ -293,8 +418,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   auto parts = std::make_unique<Parts>(options.clock);
   parts->host = options.listen.substr(0, colon);
   TROUPE_ASSIGN_OR_RETURN(parts->acceptor, ConnectionAcceptor::Listen(options.listen));
-  PosixFileSystem files;
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, options.data_directory));
+  TROUPE_RETURN_IF_ERROR(MakeDataDirectory(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(
       parts->audit, AuditLog::Open(JoinPath(options.data_directory, kAuditFile), parts->clock));
@@ -308,13 +432,14 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   if (options.blame_half_life_seconds)
     limits.blame_half_life = FromSeconds(*options.blame_half_life_seconds);
   TROUPE_ASSIGN_OR_RETURN(parts->engine, parts->StartEngine(options, limits));
+  TROUPE_RETURN_IF_ERROR(parts->MakeInternalCaller(options));
   TROUPE_RETURN_IF_ERROR(parts->MakeServices(options, pools));
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  SetLimits(limits, options.tls.has_value(), &builder);
-  if (options.insecure) MarkAnswersInsecure(&builder);
+  SetLimits(limits, options, &builder);
+  SetInterceptors(options, parts->metrics, &builder);
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       parts->MakeCredentials(options));
@@ -323,6 +448,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   if (parts->grpc == nullptr) return Internal("gRPC could not start a server");
   parts->readiness->SetService(parts->grpc->GetHealthCheckService());
   parts->self_channel = parts->grpc->InProcessChannel(grpc::ChannelArguments());
+  const int first_refused = FirstRefusedDescriptor(options.descriptor_limit);
   parts->acceptor->Start(
       {.accepted =
            [connections = parts->connections.get()](int listener, int connection) {
@@ -332,17 +458,20 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
              connections->HandleNewConnection(&parameters);
            },
        .refused = [metrics = &parts->metrics] { metrics->Add(metric::kConnectionsRefused, 1); }},
-      FirstRefusedDescriptor(options.descriptor_limit));
+      {.first_refused = first_refused,
+       .most_address_connections =
+           options.most_address_connections.value_or(MostAddressConnections(first_refused))});
   TROUPE_ASSIGN_OR_RETURN(
       parts->self_call,
-      parts->actors->Spawn(
-          "self call", std::make_unique<SelfCall>(
-                           parts->self_channel, SelfCallInterval(options), parts->self_calls,
-                           ReadyLimit(options),
-                           [readiness = parts->readiness](bool ready) { readiness->Set(ready); })));
+      parts->actors->Spawn("self call", std::make_unique<SelfCall>(
+                                            parts->self_channel, SelfCallInterval(options),
+                                            parts->self_calls, ReadyLimit(options),
+                                            [readiness = parts->readiness, &stops = parts->stops](
+                                                bool ready) { readiness->Set(ready && !stops); })));
   TROUPE_RETURN_IF_ERROR(
       parts->actors->Spawn("access timer", std::make_unique<AccessTimer>(*parts->access)).status());
   TROUPE_RETURN_IF_ERROR(parts->StartPages(options));
+  parts->StartKubernetes(options);
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 

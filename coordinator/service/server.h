@@ -2,6 +2,7 @@
 #ifndef TROUPE_COORDINATOR_SERVICE_SERVER_H_
 #define TROUPE_COORDINATOR_SERVICE_SERVER_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,9 @@
 #include "base/clock.h"
 #include "base/security/tls_files.h"
 #include "base/status.h"
+#include "coordinator/kubernetes/kubernetes_options.h"
+#include "coordinator/service/call_guard.h"
+#include "coordinator/service/data_check.h"
 #include "coordinator/service/enrollment_service.h"
 #include "coordinator/service/namespaces_watch.h"
 #include "coordinator/state/options.h"
@@ -17,11 +21,25 @@
 
 namespace troupe {
 
+struct ConnectionTimes {
+  // A connection that has not become HTTP/2 by then, TLS included, is closed.
+  std::chrono::milliseconds handshake = std::chrono::seconds(10);
+  // With TLS, later calls use a new connection, made with the certificate that the client has then.
+  std::chrono::milliseconds age = std::chrono::minutes(10);
+  // With TLS, a connection whose calls have not ended this long after `age` is closed with them.
+  // The end of a call's request, and the reading of its answer, depend on the client alone. Workers
+  // and watchers dial again; by default, a worker's certificate is valid for as long.
+  std::chrono::milliseconds grace = std::chrono::hours(24);
+};
+
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 selects a free one
   std::string metrics_listen;          // HOST:PORT; empty: no metrics over HTTP
   std::string health_listen;           // HOST:PORT; empty: no pages for a kubelet
   std::string data_directory;          // created if absent; its parent exists
+  // Folder beneath which jobs that state no checkpoint.folder save, absolute; empty: checkpoints in
+  // data_directory.
+  std::string checkpoint_root;
   double detection_seconds = 3;
   // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
   std::optional<double> blame_half_life_seconds;
@@ -31,11 +49,17 @@ struct ServerOptions {
   // With it, the coordinator signs certificates of workers. REQUIRES: `tls` is set.
   std::optional<EnrollmentOptions> enrollment;
   std::optional<NamespacesFile> namespaces;  // absent: there are none
-  int most_user_jobs = 1000;                 // that have not ended, of one identity
-  int most_user_streams = 64;                // open at a time, of one identity
+  // With it, the API server of Kubernetes is used. REQUIRES: the options are complete.
+  std::optional<KubernetesOptions> kubernetes;
+  int most_user_jobs = 1000;  // that have not ended, of one identity
+  UserLimits user_limits;
+  // Connections of one address at a time, except on the loopback; absent: a quarter of all.
+  std::optional<int> most_address_connections;
+  ConnectionTimes connection_times;
   bool insecure = false;        // the user insists on listening off the loopback without TLS
   int descriptor_limit = 1024;  // this process's limit: bounds the connections
   Planner planner = MakePlanner();
+  CheckFiles check_files = CheckJobFiles;         // called for each new job
   KeepEnded keep_ended;                           // by default all
   std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
   const Clock* clock = nullptr;                   // outlives the server; null: the system's

@@ -31,8 +31,12 @@ StatusOr<ServicePools> SpawnServicePools(ActorSystem& actors, const MostWaiting&
                           WorkPool::Spawn(actors, {.name = "enrollments",
                                                    .workers = kEnrollmentWorkers,
                                                    .max_waiting = most_waiting.enrollments}));
+  TROUPE_ASSIGN_OR_RETURN(
+      WorkPool joins,
+      WorkPool::Spawn(
+          actors, {.name = "joins", .workers = kJoinWorkers, .max_waiting = most_waiting.joins}));
   return ServicePools{std::move(plans), std::move(data_checks), std::move(history),
-                      std::move(enrollment)};
+                      std::move(enrollment), std::move(joins)};
 }
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <future>
@@ -161,6 +162,18 @@ class Worker {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
 };
+
+TEST_F(ServiceTest, ANewDataDirectoryIsForItsOwnerAndAnOlderOneKeepsItsMode) {
+  const std::string path = directory_.path() + "/catalog";
+  struct stat info {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777u, 0700u);
+  ASSERT_EQ(chmod(path.c_str(), 0750), 0);
+  server_.reset();
+  StartServer("127.0.0.1:0");
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777u, 0750u);
+}
 
 TEST_F(ServiceTest, ALongListOfViolationsIsCutAndKeepsItsCode) {
   v1::PlanJobRequest request;

@@ -11,11 +11,10 @@
 #include "coordinator/access/access.h"
 #include "coordinator/service/call_audit.h"
 #include "coordinator/service/grpc_status.h"
+#include "coordinator/service/request_bytes.h"
 
 namespace troupe {
 namespace {
-
-constexpr char kSessionRpc[] = "/troupe.v1.WorkerService/Session";
 
 class SessionReactor;
 
@@ -57,7 +56,7 @@ class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
   SessionReactor(Engine& engine, size_t most_waiting, const CallAudit* audit,
-                 grpc::CallbackServerContext* context)
+                 const UserCounts& sessions, grpc::CallbackServerContext* context)
       : engine_(engine),
         audit_(audit),
         caller_(CallerOf(audit, *context)),
@@ -66,6 +65,7 @@ class SessionReactor final
     const StatusOr<SessionId> session = engine.OpenSession(sink_);
     if (session.ok()) session_ = *session;
     Status opened = session.status();
+    if (opened.ok()) opened = Count(sessions);
     if (opened.ok()) opened = Guard(*context);
     if (opened.ok()) {
       StartRead(&incoming_);
@@ -114,6 +114,20 @@ class SessionReactor final
   }
 
  private:
+  // Counts the session for its worker until the reactor is destroyed.
+  Status Count(const UserCounts& sessions) {
+    TROUPE_RETURN_IF_ERROR(caller_.status());
+    if (!caller_->has_value() || !(*caller_)->identity) return OkStatus();
+    StatusOr<UserTicket> ticket = sessions.Add(ToUri(*(*caller_)->identity));
+    if (ticket.ok()) {
+      ticket_ = *std::move(ticket);
+      return OkStatus();
+    }
+    audit_->log.AppendRefusal(AuditNameOf(**caller_), kSessionRpc,
+                              std::string(Message(ticket.status())));
+    return ticket.status();
+  }
+
   // Ends the session when the caller's access ends.
   Status Guard(const grpc::CallbackServerContext& context) {
     TROUPE_RETURN_IF_ERROR(caller_.status());
@@ -154,6 +168,7 @@ class SessionReactor final
   const std::string peer_;                        // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;
   std::unique_ptr<StreamGuard> guard_;
+  UserTicket ticket_;
   SessionId session_ = 0;  // 0: the engine had no room for it
   v1::WorkerMessage incoming_;
   bool first_ = true;  // no message has been accepted yet
@@ -218,7 +233,7 @@ bool StreamSink::FinishLocked(const Status& status) {
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* SessionService::Session(
     grpc::CallbackServerContext* context) {
-  return new SessionReactor(engine_, most_waiting_, audit_, context);
+  return new SessionReactor(engine_, most_waiting_, audit_, sessions_, context);
 }
 
 }  // namespace troupe

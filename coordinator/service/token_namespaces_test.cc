@@ -42,7 +42,7 @@ class TokenNamespacesTest : public AccessTest {
     options.detection_seconds = 1;
     options.tls = Issue(Role::kCoordinator, "main");
     options.namespaces = *std::move(file);
-    options.most_user_streams = most_streams;
+    options.user_limits.streams = most_streams;
     options.clock = &clock_;
     auto server = Server::Start(options);
     ASSERT_TRUE(server.ok()) << ToString(server.status());

@@ -73,12 +73,17 @@ class TokenServiceTest : public AccessTest {
     return ChannelWith(certified, grpc::AccessTokenCredentials(text));
   }
 
-  // Expects that a call with this token is refused and recorded, and returns the words.
+  // Expects that a call with this token is refused and recorded with its id, if it has one, and
+  // without its secret; returns the words.
   std::string Refusal(const std::string& text) {
     const Outcome outcome = CallAny(ChannelOfToken(text), kListJobs);
     EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
     EXPECT_FALSE(outcome.answered);
-    ExpectRefusalRecorded("", kListJobs);
+    const auto parts = ParseUserToken(text);
+    ExpectRefusalRecorded(parts.ok() ? "token:" + parts->id : "", kListJobs);
+    if (parts.ok()) {
+      EXPECT_THAT(Text("catalog/audit.log"), Not(HasSubstr(parts->secret)));
+    }
     const std::string reason = Records().back().at("reason");
     EXPECT_EQ(reason, outcome.status.error_message());
     return reason;
@@ -224,6 +229,17 @@ TEST_F(TokenServiceTest, TokensAndRevocationsSurviveARestart) {
   EXPECT_THAT(Refusal(revoked.text()), HasSubstr("was revoked"));
   EXPECT_EQ(CallAny(ChannelWith(certified), kListJobs).status.error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(TokenServiceTest, TheCoordinatorsOwnCertificateIsNotRevoked) {
+  Start();
+  const auto files = CheckTlsDirectory(Directory("coordinator-ann"), Now());
+  ASSERT_TRUE(files.ok()) << files.status();
+  v1::RevokeCertificateRequest request;
+  request.set_serial(ReadCertificate(ReadTlsContents(*files)->certificate)->serial);
+  const grpc::Status refused = RevokeCertificate(request);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("the certificate of this coordinator"));
 }
 
 TEST_F(TokenServiceTest, ARevokedCertificateIsRefusedAtTheNextCallAndANewOneIsNot) {

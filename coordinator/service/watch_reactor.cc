@@ -36,7 +36,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
  public:
   WatchReactor(Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
                const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
-               StreamTicket ticket)
+               UserTicket ticket)
       : ticket_(std::move(ticket)),
         stream_(std::make_shared<Stream>(*this, store, history, request)) {
     auto guard = GuardStream(audit, context, "/troupe.v1.JobService/WatchJob",
@@ -212,6 +212,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     void FinishLocked(const Status& status) {
       if (finished_) return;
       finished_ = true;
+      live_.clear();  // a slow reader may keep the stream for long
       reactor_.Finish(ToGrpcStatus(status));
     }
 
@@ -237,7 +238,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     std::deque<v1::WatchJobResponse> live_;
   };
 
-  const StreamTicket ticket_;
+  const UserTicket ticket_;
   const std::shared_ptr<Stream> stream_;
   std::unique_ptr<StreamGuard> guard_;
 };
@@ -247,7 +248,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
     Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
     const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
-    StreamTicket ticket) {
+    UserTicket ticket) {
   return new WatchReactor(engine, store, history, audit, context, request, std::move(ticket));
 }
 

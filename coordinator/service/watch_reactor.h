@@ -9,7 +9,7 @@
 #include "base/store/store.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/call_audit.h"
-#include "coordinator/service/user_streams.h"
+#include "coordinator/service/user_counts.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -25,7 +25,7 @@ namespace troupe {
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
     Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
     const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
-    StreamTicket ticket = {});
+    UserTicket ticket = {});
 
 }  // namespace troupe
 

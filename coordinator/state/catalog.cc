@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/format/digest.h"
+#include "plan/job/job_name.h"
 
 namespace troupe {
 namespace {
@@ -106,7 +107,53 @@ Status ReadKind(const Store& store, const std::string& prefix, bool numbered, Ta
   return status;
 }
 
+constexpr std::string_view kRequestPrefix = "request/";
+constexpr std::string_view kRequestDigestPrefix = "request_digest/";
+
+std::string KeyOfRequestId(std::string_view space, std::string_view id) {
+  const bool is_plain = space == kDefaultNamespace && id.find('/') == id.npos;
+  return is_plain ? std::string(id) : fmt::format("{}/{}", space, id);
+}
+
+// Returns the RequestKey of a row of a job's request, whose key may be the id alone.
+std::string CurrentRequestKey(std::string_view key, std::string_view job) {
+  const std::string_view space = NamespaceOf(job);
+  const bool has_space = key.starts_with(fmt::format("{}/", space));
+  return has_space ? std::string(key) : KeyOfRequestId(space, key);
+}
+
+// In older catalogs a request has its id as its key, in whatever namespace its job is. Adds the
+// writes that give these requests the keys of RequestKey: an id must not lead to a job of another
+// namespace.
+Status RekeyRequests(const Store& store, WriteBatch* writes) {
+  std::vector<std::pair<std::string, std::string>> moved;  // keys, before and after
+  TROUPE_RETURN_IF_ERROR(
+      ScanPrefix(store, kRequestPrefix, [&](std::string_view row, std::string_view job) {
+        const std::string_view key = row.substr(kRequestPrefix.size());
+        std::string current = CurrentRequestKey(key, job);
+        if (current != key) moved.emplace_back(key, std::move(current));
+        return true;
+      }));
+  WriteBatch puts;  // after all deletions, of whose keys one may be put
+  for (const std::string_view prefix : {kRequestPrefix, kRequestDigestPrefix}) {
+    for (const auto& [before, after] : moved) {
+      const std::string row = fmt::format("{}{}", prefix, before);
+      StatusOr<std::string> value = store.Get(row);
+      if (value.status().code() == StatusCode::kNotFound) continue;  // a request without a digest
+      TROUPE_RETURN_IF_ERROR(value.status());
+      writes->Delete(row);
+      puts.Put(fmt::format("{}{}", prefix, after), *std::move(value));
+    }
+  }
+  writes->Append(puts);
+  return OkStatus();
+}
+
 }  // namespace
+
+std::string RequestKey(const v1::CreateJobRequest& request) {
+  return KeyOfRequestId(NamespaceOf(request.job().name()), request.request_id());
+}
 
 std::string RequestDigest(const v1::CreateJobRequest& request) {
   v1::CreateJobRequest content = request;
@@ -156,6 +203,10 @@ void CatalogBatch::PutBlame(const v1::BlameRecord& record) {
   batch_.Put("blame/" + record.worker(), Encode(record));
 }
 void CatalogBatch::DeleteBlame(const std::string& worker) { batch_.Delete("blame/" + worker); }
+void CatalogBatch::PutDrain(const v1::DrainRecord& record) {
+  batch_.Put("drain/" + record.worker(), Encode(record));
+}
+void CatalogBatch::DeleteDrain(const std::string& worker) { batch_.Delete("drain/" + worker); }
 void CatalogBatch::PutStep(const std::string& id, const v1::StepEvent& step) {
   batch_.Put(Numbered("history", id, static_cast<uint64_t>(step.step())), Encode(step));
 }
@@ -175,15 +226,23 @@ void CatalogBatch::PutCheckpoint(const v1::CheckpointRecord& record) {
 void CatalogBatch::DeleteCheckpoint(const std::string& id, int64_t attempt) {
   batch_.Delete(Numbered("checkpoint", id, static_cast<uint64_t>(attempt)));
 }
-void CatalogBatch::PutRequest(const std::string& request_id, const std::string& id,
+void CatalogBatch::PutRequest(const std::string& request_key, const std::string& id,
                               const std::string& digest) {
-  batch_.Put("request/" + request_id, id);
-  batch_.Put("request_digest/" + request_id, digest);
+  batch_.Put(fmt::format("{}{}", kRequestPrefix, request_key), id);
+  batch_.Put(fmt::format("{}{}", kRequestDigestPrefix, request_key), digest);
 }
 
-void CatalogBatch::DeleteRequest(const std::string& request_id) {
-  batch_.Delete("request/" + request_id);
-  batch_.Delete("request_digest/" + request_id);
+void CatalogBatch::DeleteRequest(const std::string& request_key) {
+  batch_.Delete(fmt::format("{}{}", kRequestPrefix, request_key));
+  batch_.Delete(fmt::format("{}{}", kRequestDigestPrefix, request_key));
+}
+
+void CatalogBatch::PutUsedRequest(const std::string& request_key,
+                                  const v1::UsedRequestRecord& record) {
+  batch_.Put("used_request/" + request_key, Encode(record));
+}
+void CatalogBatch::DeleteUsedRequest(const std::string& request_key) {
+  batch_.Delete("used_request/" + request_key);
 }
 
 void CatalogBatch::PutUserToken(const v1::UserTokenRecord& record) {
@@ -280,15 +339,24 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::BlameRecord>(
       store, "blame/", false,
       [&](const KeyParts& key, v1::BlameRecord value) { image.blame[key.id] = std::move(value); }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::DrainRecord>(store, "drain/", false,
+                                                   [&](const KeyParts& key, v1::DrainRecord value) {
+                                                     image.drains[key.id] = std::move(value);
+                                                   }));
   TROUPE_RETURN_IF_ERROR(
-      ScanPrefix(store, "request/", [&](std::string_view key, std::string_view value) {
-        image.requests[std::string(key.substr(8))] = std::string(value);
+      ScanPrefix(store, kRequestPrefix, [&](std::string_view key, std::string_view value) {
+        image.requests[std::string(key.substr(kRequestPrefix.size()))] = std::string(value);
         return true;
       }));
   TROUPE_RETURN_IF_ERROR(
-      ScanPrefix(store, "request_digest/", [&](std::string_view key, std::string_view value) {
-        image.request_digests[std::string(key.substr(15))] = std::string(value);
+      ScanPrefix(store, kRequestDigestPrefix, [&](std::string_view key, std::string_view value) {
+        image.request_digests[std::string(key.substr(kRequestDigestPrefix.size()))] =
+            std::string(value);
         return true;
+      }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::UsedRequestRecord>(
+      store, "used_request/", false, [&](const KeyParts& key, v1::UsedRequestRecord value) {
+        image.used_requests[key.id] = std::move(value);
       }));
   for (const auto& [id, job] : image.jobs) {
     if (job.record.id() != id || job.spec.name() != id) {
@@ -315,7 +383,9 @@ StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store) {
   TROUPE_ASSIGN_OR_RETURN(const uint64_t last, ReadEpoch(*store, kLeaderEpoch));
   CatalogBatch batch;
   batch.PutLeaderEpoch(last + 1);
-  TROUPE_RETURN_IF_ERROR(WriteCatalog(batch, store));
+  WriteBatch writes = batch.batch();
+  TROUPE_RETURN_IF_ERROR(RekeyRequests(*store, &writes));
+  TROUPE_RETURN_IF_ERROR(store->Write(writes, Durability::kSynced));
   return last + 1;
 }
 

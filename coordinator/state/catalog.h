@@ -11,11 +11,13 @@
 //   images/ID                          JobImages, while newer than every commit
 //   lease/WORKER/DEVICE                LeaseRecord
 //   blame/WORKER                       BlameRecord
+//   drain/WORKER                       DrainRecord, while an operator drains the worker
 //   history/ID/STEP                    StepEvent, the last one of that step
 //   event/ID/NUMBER                    JobEvent
 //   checkpoint/ID/ATTEMPT              CheckpointRecord
-//   request/REQUEST_ID                 job id
-//   request_digest/REQUEST_ID          RequestDigest of the request; absent in old catalogs
+//   request/REQUEST_KEY                job id (RequestKey)
+//   request_digest/REQUEST_KEY         RequestDigest of the request; absent in old catalogs
+//   used_request/REQUEST_KEY           UsedRequestRecord, once the job has been removed
 //   join_token/ID                      JoinTokenRecord (coordinator/access/join_ledger.h)
 //   user_token/ID                      UserTokenRecord
 //   revocation/serial/SERIAL           Revocation
@@ -63,15 +65,18 @@ class CatalogBatch {
   void DeleteLease(const std::string& worker, int32_t device);
   void PutBlame(const v1::BlameRecord& record);
   void DeleteBlame(const std::string& worker);
+  void PutDrain(const v1::DrainRecord& record);
+  void DeleteDrain(const std::string& worker);
   void PutStep(const std::string& id, const v1::StepEvent& step);
   void DeleteStep(const std::string& id, int64_t step);
   void PutEvent(const std::string& id, uint64_t number, const v1::JobEvent& event);
   void DeleteEvent(const std::string& id, uint64_t number);
   void PutCheckpoint(const v1::CheckpointRecord& record);
   void DeleteCheckpoint(const std::string& id, int64_t attempt);
-  void PutRequest(const std::string& request_id, const std::string& id, const std::string& digest);
-
-  void DeleteRequest(const std::string& request_id);
+  void PutRequest(const std::string& request_key, const std::string& id, const std::string& digest);
+  void DeleteRequest(const std::string& request_key);
+  void PutUsedRequest(const std::string& request_key, const v1::UsedRequestRecord& record);
+  void DeleteUsedRequest(const std::string& request_key);
   void PutUserToken(const v1::UserTokenRecord& record);
   void DeleteUserToken(const std::string& id);
   void PutRevocation(const v1::Revocation& revocation);
@@ -96,6 +101,10 @@ class CatalogBatch {
   std::vector<DeletedJob> deleted_jobs_;
 };
 
+// Returns the key under which the request's id is kept: each namespace has ids of its own. It is
+// the id in the namespace "default", unless it has a slash, and else "NAMESPACE/ID".
+std::string RequestKey(const v1::CreateJobRequest& request);
+
 // Returns the digest of a CreateJobRequest, without its request id.
 std::string RequestDigest(const v1::CreateJobRequest& request);
 
@@ -117,8 +126,10 @@ struct CatalogImage {
   std::map<std::string, CatalogJob> jobs;                             // by id
   std::map<std::pair<std::string, int32_t>, v1::LeaseRecord> leases;  // by worker, device
   std::map<std::string, v1::BlameRecord> blame;                       // by worker
-  std::map<std::string, std::string> requests;                        // request id → job id
-  std::map<std::string, std::string> request_digests;                 // by request id
+  std::map<std::string, v1::DrainRecord> drains;                      // by worker
+  std::map<std::string, std::string> requests;                        // by RequestKey: job id
+  std::map<std::string, std::string> request_digests;                 // by RequestKey
+  std::map<std::string, v1::UsedRequestRecord> used_requests;         // by RequestKey
 };
 
 // Returns DATA_LOSS with the key's name if a value does not decode.
@@ -133,8 +144,8 @@ struct AccessRecords {
 // Returns DATA_LOSS with the key's name if a value does not decode.
 StatusOr<AccessRecords> ReadAccessRecords(const Store& store);
 
-// Increments the leader epoch durably and returns it. REQUIRES: called once, before anything is
-// served.
+// Increments the leader epoch durably and returns it. Requests that an older coordinator recorded
+// under their ids alone get their RequestKey. REQUIRES: called once, before anything is served.
 StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store);
 
 // Makes `batch` durable.

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "base/store/memory_store.h"
 
 namespace troupe {
@@ -94,6 +99,34 @@ TEST(Catalog, TheLeaderEpochRisesWithEveryStartAndSurvivesACrash) {
   store.FailWrites(1);
   EXPECT_FALSE(AdvanceLeaderEpoch(&store).ok()) << "an epoch that is not durable is not served";
   EXPECT_EQ(*AdvanceLeaderEpoch(&store), 3u);
+}
+
+TEST(Catalog, RequestsOfAnOlderCoordinatorGetTheKeysOfTheirNamespaces) {
+  MemoryStore store;
+  WriteBatch old;
+  for (const auto& [id, job] :
+       {std::pair("r", "lab.a"), std::pair("s", "b"), std::pair("lab/r", "c"),
+        std::pair("shop/t", "d"), std::pair("t", "shop.e"), std::pair("u", "default.f")}) {
+    old.Put(fmt::format("request/{}", id), job);
+    if (std::string_view(id) != "s")
+      old.Put(fmt::format("request_digest/{}", id), fmt::format("of {}", job));
+  }
+  ASSERT_TRUE(store.Write(old, Durability::kSynced).ok());
+  const std::map<std::string, std::string> requests = {
+      {"lab/r", "lab.a"},     {"s", "b"},
+      {"shop/t", "shop.e"},   {"u", "default.f"},
+      {"default/lab/r", "c"}, {"default/shop/t", "d"}};
+  std::map<std::string, std::string> digests;
+  for (const auto& [key, job] : requests) {
+    if (key != "s") digests[key] = "of " + job;
+  }
+  for (int start = 0; start < 2; ++start) {
+    ASSERT_TRUE(AdvanceLeaderEpoch(&store).ok());
+    const auto image = ReadCatalog(store);
+    ASSERT_TRUE(image.ok()) << ToString(image.status());
+    EXPECT_EQ(image->requests, requests);
+    EXPECT_EQ(image->request_digests, digests);
+  }
 }
 
 TEST(Catalog, HistoryIsInOrderOfStepsAndKeepsTheLastOfEach) {

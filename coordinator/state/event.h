@@ -96,6 +96,14 @@ struct TraceJobCall {
   CallId call = 0;
   v1::TraceJobRequest request;
 };
+struct DrainWorkerCall {
+  CallId call = 0;
+  v1::DrainWorkerRequest request;
+};
+struct UndrainWorkerCall {
+  CallId call = 0;
+  v1::UndrainWorkerRequest request;
+};
 // The file of namespaces has changed.
 struct NamespacesChanged {
   std::shared_ptr<const Namespaces> namespaces;
@@ -110,7 +118,8 @@ struct Event {
   int64_t wall_ns = 0;  // for records only
   std::variant<Tick, WorkerReported, SessionClosed, CreateJobCall, CancelJobCall, DeleteJobCall,
                ResumeJobCall, CreateCheckpointCall, PinCheckpointCall, LiftQuarantineCall,
-               RebuildJobCall, ReadLogsCall, TraceJobCall, NamespacesChanged, CallAbandoned>
+               RebuildJobCall, ReadLogsCall, TraceJobCall, DrainWorkerCall, UndrainWorkerCall,
+               NamespacesChanged, CallAbandoned>
       what;
 };
 
@@ -124,7 +133,9 @@ struct ToWorker {
 struct Reply {
   CallId call = 0;
   Status status;
-  std::variant<std::monostate, v1::Job, v1::CheckpointRecord, v1::TraceJobResponse> value;
+  std::variant<std::monostate, v1::Job, v1::CheckpointRecord, v1::TraceJobResponse,
+               v1::WorkerStatus>
+      value;
 };
 
 // An update for the watchers of `job` (an id).
@@ -145,7 +156,9 @@ struct StepMeasured {
   std::string job;
   v1::StepEvent step;
   double model_flops = 0;
+  double recomputed_flops = 0;  // by activation recomputation, in addition to model_flops
   double peak_flops = 0;  // peak × step seconds, summed over ranks; 0: a device's peak is unknown
+  bool repeated = false;  // an earlier group had applied the step
 };
 struct RankMeasured {
   std::string job;
@@ -171,13 +184,26 @@ struct MessageDenied {
 struct RestartMeasured {
   std::string job;
 };
-using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured, CheckpointSkipped,
-                                 CheckpointVerifiedMeasured, MessageDenied, RestartMeasured>;
+// The job got devices, and its ranks start; no update to its watchers shows this.
+struct StartMeasured {
+  std::string job;
+};
+using Measurement =
+    std::variant<StepMeasured, RankMeasured, CheckpointMeasured, CheckpointSkipped,
+                 CheckpointVerifiedMeasured, MessageDenied, RestartMeasured, StartMeasured>;
+
+// A rank found that a path of its job leaves its root. For the audit log.
+struct RefusedPath {
+  std::string worker;  // has the rank
+  std::string job;     // id
+  std::string reason;
+};
 
 struct Effects {
   std::vector<std::string_view> failpoints_before;  // hit before the write (base/failpoint.h)
   CatalogBatch writes;  // one atomic, synced batch; durable before any effect below
   std::vector<std::string_view> failpoints_after;
+  std::vector<RefusedPath> refused_paths;
   std::vector<ToWorker> messages;
   std::vector<Reply> replies;
   std::vector<JobUpdate> updates;

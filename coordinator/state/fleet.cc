@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/check.h"
+#include "checkpoint/format/digest.h"
 #include "plan/device/device_profile.h"
 #include "plan/layout/worker_name.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr int kProtocolVersion = 2;
 constexpr int kMaxDevices = 1024;
+constexpr double kLongestDrainSeconds = 86400;
 
 Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   if (hello.protocol_version() != kProtocolVersion) {
@@ -43,6 +46,10 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   return OkStatus();
 }
 
+std::string DigestOfKey(const std::string& life_key) {
+  return Sha256Of(std::as_bytes(std::span(life_key)));
+}
+
 // Checks a Hello with the name of a known worker. ALREADY_EXISTS where a later one may succeed.
 Status CheckTakesOver(const v1::Hello& hello, const Worker& old) {
   const bool same_process = old.hello.host() == hello.host() && old.hello.pid() == hello.pid();
@@ -54,10 +61,9 @@ Status CheckTakesOver(const v1::Hello& hello, const Worker& old) {
         hello.name(), old.incarnation, old.hello.pid(), old.hello.host(), hello.pid(),
         hello.host());
   }
-  // Name, incarnation, host and process are known to everybody who may list the workers. A worker
-  // that is known from its leases alone, after a restart of the coordinator, has stated no key yet.
-  const bool has_key = !old.hello.name().empty();
-  if (same_life && has_key && old.hello.life_key() != hello.life_key()) {
+  // Name, incarnation, host and process are known to everybody who may list the workers.
+  if (same_life && !old.life_key_digest.empty() &&
+      old.life_key_digest != DigestOfKey(hello.life_key())) {
     return AlreadyExists("worker {} has already connected as incarnation {} with another life_key",
                          hello.name(), old.incarnation);
   }
@@ -110,10 +116,14 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   worker.hello = hello;
   worker.hello.clear_held();
   worker.hello.clear_images();
+  worker.hello.clear_life_key();
+  worker.hello.clear_draining();
+  worker.life_key_digest = DigestOfKey(hello.life_key());
   if (worker.hello.island().empty()) worker.hello.set_island(hello.host());
   worker.last_message = now;
   worker.lost = false;
   worker.denied_messages = 0;
+  worker.drain.reset();
   fleet->sessions[session] = hello.name();
   return outcome;
 }
@@ -126,6 +136,23 @@ Worker* FindBySession(SessionId session, Fleet* fleet) {
 const Worker* FindWorker(const std::string& name, const Fleet& fleet) {
   const auto worker = fleet.workers.find(name);
   return worker == fleet.workers.end() ? nullptr : &worker->second;
+}
+
+void NoteDraining(const v1::Draining& draining, MonotonicTime now, int64_t wall_ns,
+                  Worker* worker) {
+  const double stated = draining.seconds_left();
+  const Duration left = FromSeconds(stated > 0 ? std::min(stated, kLongestDrainSeconds) : 0);
+  worker->drain = {Shortened(draining.reason()), now + left, wall_ns + left.count()};
+}
+
+bool IsDraining(const Worker& worker, const Fleet& fleet) {
+  return worker.drain || fleet.drains.contains(worker.name);
+}
+
+bool AnyDrains(const Fleet& fleet) {
+  return !fleet.drains.empty() ||
+         std::any_of(fleet.workers.begin(), fleet.workers.end(),
+                     [](const auto& entry) { return entry.second.drain.has_value(); });
 }
 
 std::string CloseSession(SessionId session, MonotonicTime now, Fleet* fleet) {
@@ -202,7 +229,7 @@ template <typename Admits>
 ClusterView DevicesWhere(const Fleet& fleet, Admits admits) {
   ClusterView view;
   for (const auto& [name, worker] : fleet.workers) {
-    if (worker.session == 0) continue;
+    if (worker.session == 0 || IsDraining(worker, fleet)) continue;
     for (const v1::Device& device : worker.hello.devices()) {
       if (!device.condemned().empty()) continue;
       const auto lease = fleet.leases.find({name, device.index()});
@@ -243,6 +270,7 @@ void LeaseDevices(const v1::Plan& plan, const std::string& job, uint64_t group_e
     lease.set_group_epoch(group_epoch);
     lease.set_rank(placement.rank());
     lease.set_incarnation(worker->incarnation);
+    lease.set_life_key_digest(worker->life_key_digest);
     writes->PutLease(placement.worker(), placement.device(), lease);
     const bool added =
         fleet->leases.emplace(LeaseKey(placement.worker(), placement.device()), std::move(lease))

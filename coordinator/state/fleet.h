@@ -9,6 +9,7 @@
 #ifndef TROUPE_COORDINATOR_STATE_FLEET_H_
 #define TROUPE_COORDINATOR_STATE_FLEET_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,24 +34,40 @@ struct WorkerLife {
   auto operator<=>(const WorkerLife&) const = default;
 };
 
+// A worker's announcement that it ends (v1.Draining).
+struct Drain {
+  std::string reason;
+  MonotonicTime end;  // when the worker ends
+  int64_t end_wall_ns = 0;
+};
+
 struct Worker {
   std::string name;
   uint64_t incarnation = 0;
   SessionId session = 0;  // 0: no stream
-  v1::Hello hello;        // the last accepted one, without `held` and `images`
+  v1::Hello hello;        // the last accepted one, without `held`, `images` and `life_key`
+  // Digest of the life_key that every stream of this life has to state. Empty: not known, because
+  // the worker is known only from leases of an older coordinator.
+  std::string life_key_digest;
   int64_t memory_bytes = 0;
   MonotonicTime last_message;   // or when its stream closed
   bool lost = false;            // its lease or reconnect grace has expired; it may come back
   int64_t denied_messages = 0;  // messages that it had no right to send in this session
+  std::optional<Drain> drain;   // as announced in this session
 };
 
 using LeaseKey = std::pair<std::string, int32_t>;  // worker, device index
+
+// An operator's order to drain a worker ends this long after the worker was forgotten.
+inline constexpr std::chrono::nanoseconds kForgottenDrainLimit = std::chrono::hours(7 * 24);
 
 struct Fleet {
   std::map<std::string, Worker> workers;
   std::map<SessionId, std::string> sessions;  // sessions with an accepted Hello
   std::map<LeaseKey, v1::LeaseRecord> leases;
-  BlameBook blame;            // kept longer than the workers it is about
+  BlameBook blame;  // kept longer than the workers it is about
+  // The workers that operators drain; kept longer than the workers.
+  std::map<std::string, v1::DrainRecord> drains;
   uint64_t last_burn_in = 0;  // number of this leader's newest burn-in request
 };
 
@@ -67,8 +84,7 @@ struct HelloOutcome {
 //   version, a worker that has followed a later leader, an older life): permanent,
 // - INVALID_ARGUMENT on a stream that already belongs to another worker,
 // - ALREADY_EXISTS while an older life of the same name may still be alive, while another process
-// is
-//   connected as the very same life, or for that life with another life_key: retry.
+//   is connected as the very same life, or for that life with another life_key: retry.
 HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t leader_epoch,
                          const TimeLimits& limits, MonotonicTime now, Fleet* fleet);
 
@@ -77,6 +93,15 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
 Worker* FindBySession(SessionId session, Fleet* fleet);
 const Worker* FindWorker(const std::string& name, const Fleet& fleet);
 inline WorkerLife LifeOf(const Worker& worker) { return {worker.name, worker.incarnation}; }
+
+// Notes that the worker ends. REQUIRES: it has a session.
+void NoteDraining(const v1::Draining& draining, MonotonicTime now, int64_t wall_ns, Worker* worker);
+
+// Whether nothing more may be placed on the worker.
+bool IsDraining(const Worker& worker, const Fleet& fleet);
+
+// Whether any worker drains.
+bool AnyDrains(const Fleet& fleet);
 
 // Returns untrusted text in a form for the log: short, and on one line.
 std::string Shortened(const std::string& text);
@@ -97,8 +122,8 @@ std::optional<MonotonicTime> NextExpiry(const TimeLimits& limits, const Fleet& f
 // device.
 bool CondemnDevice(const v1::DeviceCondemned& message, Worker* worker);
 
-// Returns the devices of workers with a session, except condemned ones; `free_only` also excludes
-// leased ones.
+// Returns the devices of workers that have a session and do not drain, except condemned ones;
+// `free_only` also excludes leased ones.
 ClusterView ListDevices(const Fleet& fleet, bool free_only);
 
 // Returns the free devices and those that `job` holds.

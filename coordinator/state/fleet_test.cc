@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoint/format/digest.h"
+
 namespace troupe {
 namespace {
 
@@ -158,9 +160,29 @@ TEST(Fleet, AStreamOfTheSameLifeIsRefusedWithoutItsKey) {
   EXPECT_TRUE(Accept(hello, 3, &fleet).refused.ok());
 }
 
-TEST(Fleet, AfterARestartOfTheCoordinatorTheFirstStreamOfALifeStatesItsKey) {
+TEST(Fleet, ALeaseHasADigestOfTheKeyOfTheLifeThatHoldsIt) {
   Fleet fleet;
-  Worker& recovered = fleet.workers["a"];  // from its leases
+  v1::Hello hello = HelloOf("a", 10);
+  hello.set_life_key("secret");
+  ASSERT_TRUE(Accept(hello, 1, &fleet).refused.ok());
+  EXPECT_THAT(fleet.workers.at("a").hello.life_key(), IsEmpty());
+  CatalogBatch writes;
+  LeaseDevices(PlanOn("a"), "job", 1, &fleet, &writes);
+  const std::string digest = fleet.leases.at({"a", 0}).life_key_digest();
+  EXPECT_TRUE(IsSha256(digest)) << digest;
+  // The next life has another key.
+  CloseSession(1, kFleetStart, &fleet);
+  hello.set_incarnation(11);
+  hello.set_life_key("another secret");
+  ASSERT_TRUE(Accept(hello, 2, &fleet).refused.ok());
+  ReleaseNotHeld("a", hello, &fleet, &writes);
+  LeaseDevices(PlanOn("a"), "job", 2, &fleet, &writes);
+  EXPECT_NE(fleet.leases.at({"a", 0}).life_key_digest(), digest);
+}
+
+TEST(Fleet, ALifeWithLeasesOfAnOlderCoordinatorStatesItsKeyInItsFirstStream) {
+  Fleet fleet;
+  Worker& recovered = fleet.workers["a"];  // from its leases, which have no digest
   recovered.name = "a";
   recovered.incarnation = 10;
   recovered.lost = true;

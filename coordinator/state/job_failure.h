@@ -15,9 +15,9 @@ struct Breakdown {
   v1::Failure failure;
   bool secondary = false;  // follows from another failure that may still be reported
   bool fatal = false;      // would fail again in the same way: the job is not recovered
-  // The fault is in the host's folder or in the job's checkpoint.folder: the host is set aside and
-  // others are tried; without others the failure is fatal.
-  bool of_folder = false;
+  // The host lacks what the job needs of it, checkpoint.folder or shared memory: it is set aside
+  // and others are tried; without others the failure is fatal.
+  bool of_host = false;
   std::set<std::string> link_suspects;  // secondary: workers whose broken link may be its cause
 };
 

@@ -141,9 +141,9 @@ struct Job {
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // finalised, by attempt
   std::map<int64_t, Attempt> attempts;                  // those of the current epoch, by attempt
   std::map<int64_t, Verification> verifications;        // in progress, by attempt
-  std::map<int64_t, WorkerLife> deletions;  // the worker that was asked to delete, by attempt
-  std::map<int64_t, DoubtReading> doubt_readings;  // in progress, by attempt
-  std::optional<MonotonicTime> checkpoint_due;     // by checkpoint.interval_seconds
+  std::map<int64_t, std::set<WorkerLife>> deletions;    // the workers asked to delete, by attempt
+  std::map<int64_t, DoubtReading> doubt_readings;       // in progress, by attempt
+  std::optional<MonotonicTime> checkpoint_due;          // by checkpoint.interval_seconds
   std::optional<Group> group;
   FailedWrites failed_writes;
   int64_t delayed_recoveries = 0;  // from faults of Charged::kDelayed, since the highest step rose
@@ -157,6 +157,10 @@ struct Job {
   // Until then suspected devices are not used while the job's former ranks still hold other
   // devices.
   std::optional<MonotonicTime> choose_time;
+  // While the job waits in order to be restored from images: when their workers are next looked
+  // for, and since when one of them is missing.
+  std::optional<MonotonicTime> image_look_time;
+  std::optional<MonotonicTime> image_missing_since;
   std::optional<MonotonicTime> shrink_time;  // from then on it may be placed on a smaller layout
   bool may_shrink = false;
   std::optional<MonotonicTime>

@@ -36,9 +36,11 @@ void CheckQuotaKeys(const v1::Quota& quota, const std::string& path, Violations*
 void CheckRoots(const v1::PathRoots& roots, const std::string& path, Violations* violations) {
   for (int i = 0; i < v1::PathRoots::descriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *v1::PathRoots::descriptor()->field(i);
+    if (!roots.GetReflection()->HasField(roots, &field)) continue;
     const std::string root = roots.GetReflection()->GetString(roots, &field);
-    if (root.empty()) continue;
-    if (root.front() != '/') {
+    if (root.empty()) {
+      violations->Add(path + field.name(), "is empty; leave the key out for no root");
+    } else if (root.front() != '/') {
       violations->Add(path + field.name(), "is {}, not an absolute path", Shown(root));
     } else if ((root + "/").find("/../") != std::string::npos) {
       violations->Add(path + field.name(), "is {}, which contains ..", Shown(root));

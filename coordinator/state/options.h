@@ -35,6 +35,9 @@ struct CoordinatorOptions {
   TimeLimits limits = MakeTimeLimits(3);
   // Default checkpoint.folder of a job that states none, absolute; empty: such jobs have no folder.
   std::string checkpoint_folder;
+  // Identity of that folder (checkpoint/format/folder.h), without which a host does not use it;
+  // empty: not known.
+  std::string checkpoint_folder_id;
   Planner planner;
   KeepEnded keep_ended;                          // by default all
   std::shared_ptr<const Namespaces> namespaces;  // null: there are none, and no quotas
@@ -45,6 +48,10 @@ struct CoordinatorOptions {
 // Sets the root of checkpoints of the job's namespace, else the coordinator's folder, in a spec
 // that does not state checkpoint.folder; "" counts as stated.
 void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec);
+
+// Returns the identity of the spec's checkpoint.folder, as far as it is known before the job runs;
+// otherwise an empty string.
+std::string KnownFolderId(const CoordinatorOptions& options, const v1::JobSpec& spec);
 
 }  // namespace troupe
 

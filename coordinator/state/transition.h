@@ -26,15 +26,21 @@ struct GrowthCommitted {
   int64_t step = 0;
 };
 
-// The checkpoint after which the job was to grow could not be written, but its ranks' images were.
-struct GrowthFailed {};
+// The group ends without a failure, because it leaves workers that are draining.
+struct GroupMoves {
+  int64_t step = 0;  // the step of its last commit, after which its ranks stop; 0: it has not run
+};
+
+// The checkpoint after which the job was to grow or to move could not be written, but its ranks'
+// images were.
+struct StopUnsaved {};
 
 // A commit was quarantined, perhaps the last one of a job that waits to be restored.
 struct CommitQuarantined {};
 
 // std::monostate: nothing is to be done. Breakdown: the group ends by a failure.
-using Transition = std::variant<std::monostate, Breakdown, JobEnd, GrowthCommitted, GrowthFailed,
-                                CommitQuarantined>;
+using Transition = std::variant<std::monostate, Breakdown, JobEnd, GrowthCommitted, GroupMoves,
+                                StopUnsaved, CommitQuarantined>;
 
 // Whether the last step is reported and, if the job has a folder, committed.
 bool IsFinished(const Job& job);

@@ -4,26 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
+#include "base/golden/golden_file.h"
 #include "model/testing.h"
 
 namespace troupe::model {
 namespace {
 
 void CompareWithGolden(const std::string& name, const std::string& text) {
-  const std::string path = "model/golden/" + name + ".txt";
-  if (std::getenv("TROUPE_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    GTEST_SKIP() << "wrote " << path;
-  }
-  std::ifstream file(path);
-  ASSERT_TRUE(file.is_open()) << path;
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(text, golden.str());
+  ExpectGolden("model/golden/" + name + ".txt", text);
 }
 
 std::string Text(int tensor, int pipe, int stage, bool tied, DType dtype) {

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import unittest
 import unittest.mock
+import warnings
 
 import grpc
 
@@ -92,6 +93,46 @@ class CallTest(unittest.TestCase):
                 troupe.Client(address, token=TOKEN)
 
 
+class InsecureTest(unittest.TestCase):
+    """A coordinator that runs with --insecure: one warning for a channel."""
+
+    def use(self, what, client):
+        if what == "call":
+            client.get("a")
+        elif what == "stream":
+            list(client.watch("a"))
+        else:
+            with self.assertRaises(troupe.Unavailable):
+                client.delete("a")
+
+    def test_the_first_answer_is_followed_by_a_warning_of_the_line_that_called(self):
+        for what in 2 * ("call", "refused call", "stream"):
+            with FakeCoordinator([[step(1), end()]]) as server:
+                server.insecure = True
+                server.unavailable = 1 if what == "refused call" else 0
+                with troupe.Client(server.address) as client:
+                    with self.assertWarnsRegex(
+                            troupe.InsecureWarning,
+                            f"{server.address} runs with --insecure") as shown:
+                        self.use(what, client)
+                    self.assertEqual(len(shown.warnings), 1, what)
+                    self.assertEqual(shown.filename, __file__, what)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("error")
+                        client.get("a")
+
+    def test_other_coordinators_and_errors_without_an_answer_do_not_warn(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with FakeCoordinator([[step(1), end()]]) as server:
+                with troupe.Client(server.address) as client:
+                    client.get("a")
+                    self.assertEqual(len(list(client.watch("a"))), 2)
+            with troupe.Client(f"127.0.0.1:{unused_port()}", timeout=0.3) as client:
+                with self.assertRaises(troupe.Unavailable):
+                    client.get("a")
+
+
 class TokenFileTest(unittest.TestCase):
     def setUp(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-token-"))
@@ -116,8 +157,25 @@ class TokenFileTest(unittest.TestCase):
             troupe.Client("h:1", self.home, token="t")
         with self.assertRaises(FileNotFoundError):
             troupe.Client("h:1", self.home, token_file=self.home / "absent")
+        with self.assertRaisesRegex(ValueError, "more than 4096"):
+            self.path.write_text(TOKEN + " " * 4096)
+            troupe.Client("h:1", self.home, token_file=self.path)
         with self.assertRaisesRegex(ValueError, "either token or token_file"):
             troupe.Client("h:1", self.home, token=TOKEN, token_file=self.path)
+
+
+    def test_a_fifo_in_the_place_of_a_token_or_certificate_is_not_waited_for(self):
+        fifo = self.home / "fifo"
+        os.mkfifo(fifo, 0o600)
+        with self.assertRaisesRegex(ValueError, "not a regular file"):
+            troupe.Client("h:1", self.home, token_file=fifo)
+        for name in ("ca.pem", "cert.pem", "key.pem"):
+            (self.home / name).write_text("")
+        os.mkfifo(self.home / "next")
+        (self.home / "next").replace(self.home / "ca.pem")
+        with FakeCoordinator() as server, troupe.Client(server.address, self.home) as client:
+            with self.assertRaisesRegex(troupe.Untrusted, "not a regular file"):
+                client.get("a")
 
 
 class WatchTest(unittest.TestCase):
@@ -229,6 +287,68 @@ class TlsTest(unittest.TestCase):
             self.assertEqual([metadata["authorization"] for metadata in server.metadata],
                              3 * [f"Bearer {TOKEN}"])
 
+    def token_folder(self, name):
+        """Makes a folder with an authority and a token; returns the token's path and a function
+        that replaces the file."""
+        folder = self.home / name
+        folder.mkdir()
+        shutil.copy(self.user / "ca.pem", folder)
+
+        def replace(text):
+            (folder / "next").write_text(text)
+            (folder / "next").chmod(0o600)
+            (folder / "next").replace(folder / "token")
+
+        replace(TOKEN)
+        return folder / "token", replace
+
+    def test_a_token_file_that_is_replaced_is_read_again(self):
+        path, replace = self.token_folder("replaced")
+        second = TOKEN.replace("1b", "2c")
+        third = TOKEN.replace("1b", "3d")
+        with FakeCoordinator([[step(1)], [step(2), end()]], tls=self.server,
+                             needs_certificate=False) as server:
+            server.broken = grpc.StatusCode.UNAUTHENTICATED
+            with troupe.Client(server.address, path.parent, token_file=path) as client:
+                client.get("a")
+                replace(second)
+                client.get("a")
+                # A stream that the coordinator ends, because its token is revoked, goes on.
+                updates = client.watch("a")
+                self.assertEqual(brief(next(updates)), (1, 1))
+                replace(third)
+                self.assertEqual([brief(update) for update in updates], [(2, 1), "SUCCEEDED"])
+            self.assertEqual([metadata["authorization"] for metadata in server.metadata],
+                             [f"Bearer {token}" for token in (TOKEN, second, second, third)])
+
+    def test_a_token_file_that_is_not_whole_is_tried_again(self):
+        path, replace = self.token_folder("half")
+        with FakeCoordinator(tls=self.server, needs_certificate=False) as server:
+            with troupe.Client(server.address, path.parent, token_file=path) as client:
+                client.get("a")
+                replace(TOKEN[:20])
+                timer = threading.Timer(0.3, replace, (TOKEN,))
+                timer.start()
+                client.delete("a")
+                timer.join()
+            with troupe.Client(server.address, path.parent, token_file=path,
+                               timeout=0.5) as client:
+                path.unlink()
+                with self.assertRaisesRegex(troupe.Untrusted, "token"):
+                    client.get("a")
+
+    def test_a_new_token_of_another_cluster_is_not_sent_to_the_former_server(self):
+        path, replace = self.token_folder("moved")
+        with FakeCoordinator(tls=self.server, needs_certificate=False) as server:
+            with troupe.Client(server.address, path.parent, token_file=path,
+                               timeout=0.5) as client:
+                client.get("a")
+                replace(TOKEN.replace("lab", "field"))
+                with self.assertRaisesRegex(troupe.Untrusted,
+                                            "not spiffe://field/coordinator/NAME"):
+                    client.get("a")
+            self.assertEqual(len(server.metadata), 1)
+
     def test_a_server_of_another_cluster_does_not_get_the_token(self):
         other = self.authority.issue(self.home / "field", "field/coordinator/main")
         with FakeCoordinator(tls=other, needs_certificate=False) as server:
@@ -270,6 +390,39 @@ class TlsTest(unittest.TestCase):
         renewed = self.authority.issue(self.home / "renewed", "lab/coordinator/main")
         with FakeCoordinator([[step(2), end()]], port, renewed):
             self.assertEqual([brief(update) for update in updates], [(2, 1), "SUCCEEDED"])
+
+    def test_a_call_that_is_not_repeated_reaches_a_coordinator_with_a_new_certificate(self):
+        with FakeCoordinator(tls=self.server) as server:
+            port = server.port
+            client = troupe.Client(server.address, self.user)
+            self.addCleanup(client.close)
+            client.get("a")
+        replaced = self.authority.issue(self.home / "replaced-server", "lab/coordinator/main")
+        with FakeCoordinator([], port, replaced) as server:
+            self.assertEqual(client.delete("a").name, "jobs/a")
+            self.assertEqual(len(server.requests), 1)
+
+    def test_files_with_the_former_size_and_time_are_read_too(self):
+        folder = self.home / "copied"
+        certificates = []
+        with FakeCoordinator(tls=self.server) as server:
+            for _ in range(2):
+                made = self.authority.issue(self.home / "made", "lab/submitter/ann")
+                for name in ("ca.pem", "cert.pem", "key.pem"):
+                    text = (made / name).read_text()
+                    (made / name).write_text(text + (8192 - len(text)) * "\n")
+                    os.utime(made / name, (1, 1))
+                certificates.append((made / "cert.pem").read_bytes().strip())
+                if not folder.exists():
+                    made.rename(folder)
+                    client = troupe.Client(server.address, folder)
+                    self.addCleanup(client.close)
+                else:
+                    for name in ("cert.pem", "key.pem"):
+                        (made / name).replace(folder / name)
+                client.get("a")
+            self.assertEqual([[each.strip() for each in found] for found in server.certificates],
+                             [[each] for each in certificates])
 
     def test_certificates_that_change_are_read_again(self):
         folder = self.home / "rotated"

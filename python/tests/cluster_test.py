@@ -14,6 +14,7 @@ import unittest
 
 import troupe
 from harness import BIN, TROUPE, Cluster, kill, run, training_data, wait_until
+from tls_test import OpenCluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/python"
@@ -176,6 +177,16 @@ def has_tls():
 
 
 @unittest.skipUnless(has_tls(), "the programs of this build have no TLS")
+class InsecureClusterTest(unittest.TestCase):
+    def test_a_coordinator_with_insecure_shows_it_to_the_client(self):
+        cluster = OpenCluster()
+        self.addCleanup(cluster.__exit__)
+        cluster.start_coordinator()
+        with troupe.Client(cluster.address) as client:
+            with self.assertWarnsRegex(troupe.InsecureWarning, "every role"):
+                self.assertEqual(list(client.list()), [])
+
+
 class SecureClusterTest(unittest.TestCase):
     def setUp(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
@@ -250,13 +261,24 @@ class SecureClusterTest(unittest.TestCase):
             self.assertEqual(client.wait(submitted, LIMIT_SECONDS), "SUCCEEDED")
             self.assertEqual([each.name for each in client.list()].count(submitted), 1)
 
-    def test_a_job_is_submitted_and_watched_with_tls(self):
+    def test_a_job_is_submitted_watched_and_cancelled_with_tls(self):
         address, _ = self.start_cluster()
         job = {**job_of("secure", steps=5), "checkpoint": {"folder": str(self.home / "k")}}
         with troupe.Client(address, self.issue("submitter", "ann"), timeout=60) as client:
             name = client.submit(job)
+            updates = list(client.watch(name))
+            self.assertEqual([update.step for update in updates
+                              if isinstance(update, troupe.StepEvent)], [1, 2, 3, 4, 5])
+            self.assertEqual(updates[-1], troupe.End(troupe.JobState.SUCCEEDED))
             self.assertEqual(client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
             self.assertEqual(client.receipt(name)["job"], "jobs/secure")
+            endless = client.submit({**job_of("endless", ENDLESS), "checkpoint":
+                                     {"folder": str(self.home / "e")}})
+            for update in client.watch(endless):
+                if isinstance(update, troupe.StepEvent):
+                    break
+            client.cancel(endless)
+            self.assertEqual(client.wait(endless, LIMIT_SECONDS), "CANCELLED")
         with troupe.Client(address, self.issue("viewer", "bob")) as client:
             self.assertEqual(client.get(name).state, "SUCCEEDED")
             with self.assertRaisesRegex(troupe.PermissionDenied, "DeleteJob"):

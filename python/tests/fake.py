@@ -19,7 +19,9 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
         self.streams = list(streams)
         self.requests = []
         self.metadata = []
+        self.certificates = []  # of the clients, by request; None: without
         self.unavailable = 0  # calls to refuse
+        self.insecure = False  # whether it shows that it runs with --insecure
         self.broken = grpc.StatusCode.UNAVAILABLE  # of a stream that ends before its job
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         service_pb2_grpc.add_JobServiceServicer_to_server(self, self.server)
@@ -45,6 +47,9 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
     def record(self, request, context):
         self.requests.append(request)
         self.metadata.append(dict(context.invocation_metadata()))
+        self.certificates.append(context.auth_context().get("x509_pem_cert"))
+        if self.insecure:
+            context.send_initial_metadata([("troupe-insecure", "1")])
         if self.unavailable > 0:
             self.unavailable -= 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "restarting")

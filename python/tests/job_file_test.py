@@ -104,6 +104,21 @@ devices:
         with self.assertRaises(troupe.InvalidJob):
             read_job(self.folder, {})
 
+    def test_a_path_that_is_no_small_regular_file_is_refused_at_once(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        large = self.folder / "large"
+        with open(large, "wb") as file:
+            file.truncate(10 << 30)
+        link = self.folder / "link"
+        link.symlink_to(fifo)
+        for path, cause in ((fifo, "not a regular file"), (link, "not a regular file"),
+                            (pathlib.Path("/dev/zero"), "not a regular file"),
+                            (self.folder, "not a regular file"), (large, "more than 1048576"),
+                            (self.folder / "nul\0", "null byte")):
+            with self.subTest(path), self.assertRaisesRegex(troupe.InvalidJob, cause):
+                read_job(path, {})
+
     def test_wrong_values_of_a_mapping_are_named(self):
         with self.assertRaises(troupe.InvalidJob) as caught:
             read_job({"training": {"steps": "20", "max_norm": float("nan")},

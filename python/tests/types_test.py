@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/python-client"
 FOLDER = ROOT / "examples/python"
-EXAMPLES = [FOLDER / "notebook.py", FOLDER / "scheduler_task.py"]
+EXAMPLES = [FOLDER / name for name in ("notebook.py", "scheduler_task.py", "log_run.py")]
 
 
 def mypy(*arguments):

@@ -27,14 +27,17 @@ UCX_MAGIC = struct.pack("<Q", 0xCAFEBABE12345678)
 UCX_MESSAGES = [UCX_MAGIC + struct.pack("<BI", kind, 64) + b"A" * 64 for kind in range(40)]
 
 
-def throw(address, message):
-    """Sends a message and ends the connection abruptly."""
-    with contextlib.suppress(OSError), socket.create_connection(address, timeout=5) as connection:
+def throw(address, message, context=None):
+    """Sends a message, with a context after a TLS handshake, and ends the connection abruptly."""
+    with contextlib.suppress(OSError), socket.create_connection(address, timeout=5) as plain:
+        connection = plain if context is None else context.wrap_socket(plain)
         connection.settimeout(0.1)
-        connection.sendall(message)
+        # The message is sent to its end, or until the other side reads no more of it.
         with contextlib.suppress(OSError):
+            connection.sendall(message)
             connection.recv(4096)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
 
 
 class SlowConnections:
@@ -66,22 +69,22 @@ class SlowConnections:
 
 
 class Attack:
-    """Attacks every port until it is stopped, each from a thread of its own."""
+    """Attacks every port until it is stopped, each from a thread of its own. Each port gets its
+    messages in turn: the bytes, and the context of TLS or None."""
 
-    def __init__(self, addresses, messages):
+    def __init__(self, messages):
         self.stopping = threading.Event()
-        self.rounds = {address: 0 for address in addresses}
-        self.threads = [threading.Thread(target=self.run, args=(address, messages))
-                        for address in addresses]
+        self.rounds = {address: 0 for address in messages}
+        self.threads = [threading.Thread(target=self.run, args=item) for item in messages.items()]
 
     def run(self, address, messages):
         slow = SlowConnections(address)
         try:
             while not self.stopping.is_set():
-                for message in messages:
+                for message, context in messages:
                     if self.stopping.wait(0.02):
                         break
-                    throw(address, message)
+                    throw(address, message, context)
                     slow.send(message[:1])
                 else:
                     self.rounds[address] += 1
@@ -117,7 +120,8 @@ class Ports(ClusterCase):
                 self.assertEqual(bool(found), ranks_listen or not name.startswith("rank"), name)
             before = cluster.describe(job)["step"]
             addresses = [address for several in listening.values() for address in several]
-            with Attack(addresses, messages) as attack:
+            plain = [(message, None) for message in messages]
+            with Attack(dict.fromkeys(addresses, plain)) as attack:
                 attack.stopping.wait(ATTACK_SECONDS)
                 wait_until(lambda: all(attack.rounds.values()), "every port got every message")
             cluster.wait_for_step(job, before + 20)

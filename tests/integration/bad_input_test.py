@@ -168,6 +168,10 @@ class BadJobs(ClusterCase):
                                    "/proc/x"], capture_output=True, text=True, timeout=30)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(f"--listen {address} is not HOST:PORT", done.stderr)
+        done = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--data-dir",
+                               self.job], capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(f"--data-dir {self.job} is not a directory", done.stderr)
         code, _, err = run("list", "--coordinator", "127.0.0.1:1")
         self.assertEqual(code, 3, err)
 
@@ -189,6 +193,26 @@ class BadJobs(ClusterCase):
                                       capture_output=True, text=True, timeout=30)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(error, done.stderr)
+
+    def test_a_checkpoint_root_that_is_no_directory_prevents_the_start(self):
+        for root, error in (("/no/such/root", "--checkpoint-root /no/such/root cannot be used"),
+                            ("", "--checkpoint-root is empty"),
+                            ("checkpoints", '--checkpoint-root is "checkpoints", which is not an '
+                                            "absolute path"),
+                            (str(self.job), f"--checkpoint-root {self.job} is not a directory"),
+                            ("/proc", "--checkpoint-root /proc cannot be written: mkdir /proc/")):
+            with self.subTest(root):
+                done = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0",
+                                       "--data-dir", "/proc/x", "--checkpoint-root", root],
+                                      capture_output=True, text=True, timeout=30)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(error, done.stderr)
+
+    def test_the_checkpoint_root_is_described_as_that_of_jobs_without_a_file(self):
+        done = subprocess.run([BIN / "troupe-coordinator", "--help"], capture_output=True,
+                              text=True, timeout=30)
+        self.assertIn("in which jobs without a job file (gRPC, or a mapping in Python) save",
+                      " ".join(done.stdout.split()))
 
     def test_a_file_or_folder_that_is_missing_is_bad_input(self):
         lacking = "/no/such/place"

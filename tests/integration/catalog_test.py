@@ -143,21 +143,22 @@ class Catalog(ClusterCase):
 
     def test_a_pinned_checkpoint_outlives_retention_until_it_is_unpinned(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
-            path = cluster.write_job("pinned", steps=60, interval=5)
+            # The job takes seconds to the commit that would supersede the first one.
+            path = cluster.write_job("pinned", steps=320, interval=80)
             job = cluster.json("submit", path, "--set=checkpoint.keep_latest_k=2")["name"]
             first = wait_until(lambda: cluster.checkpoints(job), "the first commit")[0]
-            code, _, err = cluster.troupe("checkpoints", "pin", job, 4)
-            self.assertEqual(code, 4, err)
             pinned = cluster.json("checkpoints", "pin", job, first["step"])
             self.assertEqual((pinned["path"], pinned["pinned"]), (first["path"], True))
+            code, _, err = cluster.troupe("checkpoints", "pin", job, 4)
+            self.assertEqual(code, 4, err)
             cluster.wait_for_state(job, "SUCCEEDED")
             # The last commit is verified before retention removes the commits that it supersedes.
-            kept = [first["step"], 55, 60]
+            kept = [first["step"], 240, 320]
             wait_until(lambda: [c["step"] for c in cluster.checkpoints(job)] == kept, "retention")
             self.assert_committed_checkpoints_verify(cluster, job)
             cluster.json("checkpoints", "unpin", job, first["path"])
             wait_until(lambda: not pathlib.Path(first["path"]).exists(), "retention took it")
-            self.assertEqual([c["step"] for c in cluster.checkpoints(job)], [55, 60])
+            self.assertEqual([c["step"] for c in cluster.checkpoints(job)], [240, 320])
 
     def test_retention_reads_newer_commits_back_and_keeps_what_a_damaged_one_would_have_superseded(
             self):

@@ -62,7 +62,7 @@ class Hosts:
         data.mkdir(exist_ok=True)
         command = (f"{mount} && hostname host-{index} && exec {BIN}/troupe-worker --coordinator "
                    f"{self.address} "
-                   f"--name worker-{index} --devices cpu:1 --data-dir {data} "
+                   f"--name worker-{index} --devices cpu:1 --data-dir {data} --drain-seconds 0 "
                    + " ".join(failpoint_flags(self.environment)))
         return self.start(f"worker-{index}", ["unshare", "-m", "-u", "sh", "-c", command])
 

@@ -103,7 +103,7 @@ class BadAuthority(unittest.TestCase):
              self.home / "data", *flags], capture_output=True, text=True, timeout=30)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn(reason, done.stderr)
-        self.assertIn("--authority", done.stderr)
+        self.assertRegex(done.stderr, "--authority|open .*/absent")
 
     def test_an_authority_that_cannot_sign_ends_the_coordinator(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
@@ -114,8 +114,12 @@ class BadAuthority(unittest.TestCase):
         issue(authority, "main", self.home / "tls")
         tls = ("--tls-dir", self.home / "tls")
         self.refuse("requires --tls-dir", "--authority", authority)
+        self.refuse("requires --authority", "--worker-certificate-hours", "5", *tls)
         self.refuse("authority.pem: cannot be read", "--authority", self.home / "absent", *tls)
         self.refuse("has not signed", "--authority", other, *tls)
+        (authority / "authority.key").chmod(0o644)
+        self.refuse("authority.key: every user of this machine may read", "--authority", authority,
+                    *tls, "--namespaces", self.home / "absent")
         shutil.copy(other / "authority.key", authority / "authority.key")
         self.refuse("the authority's key does not belong to its certificate", "--authority",
                     authority, *tls)

@@ -122,6 +122,28 @@ class UpTest(unittest.TestCase):
                 successor.communicate()
             self.assertFalse(any(map(alive, self.pids(left))))
 
+    def test_down_stops_a_cluster_whose_file_is_damaged(self):
+        with Cluster(workers=1, directory=self.home) as cluster:
+            before = self.pids(cluster.info())
+            file = cluster.directory / "cluster.json"
+            for damage in ("nonsense", "{}", " " * (2 << 20)):
+                file.write_text(damage)
+                code, _, err = cluster.troupe("list")
+                self.assertNotEqual(code, 0)
+                self.assertIn(str(file), err)
+            code, _, err = cluster.down()
+            self.assertEqual(code, 0, err)
+            self.assertFalse(any(map(alive, before)))
+            self.assertFalse(file.exists())
+            # Without a supervisor nothing is known of the cluster's processes.
+            file.write_text("nonsense")
+            code, _, err = cluster.down()
+            self.assertEqual(code, 2, err)
+            self.assertIn("no supervisor", err)
+            self.assertIn("remove the file", err)
+            self.assertTrue(file.exists())
+            file.unlink()
+
     def test_the_number_of_workers_is_kept_and_can_only_grow_while_they_run(self):
         with Cluster(workers=2, directory=self.home) as cluster:
             code, _, err = cluster.troupe("up", "--workers", 1)
@@ -157,6 +179,26 @@ class LoopbackTest(unittest.TestCase):
 def limited(soft, hard):
     """Returns a function that limits the open descriptors of a process."""
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class NameTest(unittest.TestCase):
+    def test_a_worker_waits_for_the_name_of_its_coordinator(self):
+        home = tempfile.mkdtemp(prefix="troupe-test-")
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        with subprocess.Popen([BIN / "troupe-worker", "--coordinator", "no-such-name.invalid:7000",
+                               "--name", "w", "--devices", "cpu:1", "--data-dir", home,
+                               "--insecure"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True) as worker:
+            self.addCleanup(worker.kill)
+            line = ""
+            for line in worker.stderr:
+                if "no-such-name.invalid:7000 has no address" in line:
+                    break
+            self.assertIn("it tries again", line)
+            self.assertIsNone(worker.poll())
+            worker.terminate()
+            self.assertEqual(worker.wait(timeout=30), 0)
 
 
 class DescriptorsTest(unittest.TestCase):

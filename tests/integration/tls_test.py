@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -148,7 +149,7 @@ class TlsCluster(Cluster):
         self.start(name, BIN / "troupe-worker", "--coordinator", self.address, "--name", name,
                    "--devices", "cpu:1", "--host", "127.0.0.1", "--data-dir",
                    self.directory / name, "--peak-dir", self.directory, "--log-dir",
-                   self.directory / "logs")
+                   self.directory / "logs", "--drain-seconds", "0")
 
     def up(self):
         try:
@@ -235,7 +236,7 @@ class Roles(unittest.TestCase):
         damaged.write_text("".join(lines[1:]))
         code, out, err = run("audit", "verify", damaged)
         self.assertEqual(code, 1, out + err)
-        self.assertIn("damaged after 0 records: line 1: ", out)
+        self.assertIn(f"damaged after 0 records: {damaged}: line 1: ", out)
 
     def test_a_submitter_trains_a_viewer_cannot_cancel_and_an_outsider_gets_no_connection(self):
         with TlsCluster(environment=SLOW) as cluster:
@@ -261,7 +262,7 @@ class Roles(unittest.TestCase):
             self.assertIn("--tls-dir", err)
             self.check_audit(cluster)
 
-    def test_a_token_reads_until_it_is_revoked_and_a_revoked_worker_leaves(self):
+    def test_a_token_reads_until_it_is_revoked_and_a_worker_serves_unless_revoked(self):
         with TlsCluster() as cluster:
             issue_as(cluster.authority, "operator", "olga", cluster.tls("olga"))
             code, token, err = run("tokens", "create", "--name", "tom", "--role", "viewer", "--for",
@@ -276,11 +277,18 @@ class Roles(unittest.TestCase):
             self.assertEqual(run("list", *with_token)[0], 0)
             wait_until(lambda: ready_workers(run("workers", "-o", "json", *with_token)) == WORKERS,
                        f"both workers\n{cluster.logs()}")
-            code, _, err = run("certs", "revoke", "--identity", "spiffe://lab/worker/worker-1",
-                               *cluster.arguments("olga"))
+            code, out, err = run("certs", "revoke", "--identity", "spiffe://lab/worker/worker-1",
+                                 "-o", "json", *cluster.arguments("olga"))
             self.assertEqual(code, 0, err)
             wait_until(lambda: ready_workers(run("workers", "-o", "json", *with_token)) ==
                        WORKERS[:1], f"worker-1 without a session\n{cluster.logs()}", 30)
+            wait_until(lambda: time.time() >= json.loads(out)["revoked"] + 1, "the next second")
+            code, _, err = run("certs", "issue", cluster.authority, "--role", "worker", "--name",
+                               "worker-1", "--output", cluster.tls("worker-1"),
+                               "--valid-from-now")
+            self.assertEqual(code, 0, err)
+            wait_until(lambda: ready_workers(run("workers", "-o", "json", *with_token)) == WORKERS,
+                       f"worker-1 with its new certificate\n{cluster.logs()}", 30)
             code, _, err = run("tokens", "revoke", token.split("~")[2], *cluster.arguments("olga"))
             self.assertEqual(code, 0, err)
             code, out, err = run("list", *with_token)
@@ -310,7 +318,7 @@ class Pages(unittest.TestCase):
         with TlsCluster(flags=("--metrics-listen", "0.0.0.0:0")) as cluster:
             workers = wait_until(lambda: cluster.json("workers")["workers"], "the workers")
             for url in (cluster.ready["metrics"], workers[0]["metrics"]):
-                self.assertTrue(url.startswith("https://0.0.0.0:"), url)
+                self.assertRegex(url, "^https://(0.0.0.0|127.0.0.1):")  # a worker has a --host
                 code, text = read_page(url, cluster.tls(VIEWER))
                 self.assertEqual(code, 200, text)
                 self.assertIn("\ntroupe_insecure 0\n", text)
@@ -341,6 +349,15 @@ class Pages(unittest.TestCase):
 class Insecure(unittest.TestCase):
     """A cluster that its user permits to run without TLS shows it."""
 
+    def test_limits_of_users_are_refused_without_tls(self):
+        with tempfile.TemporaryDirectory() as home:
+            for flag in ("--most-user-jobs", "--most-user-streams", "--most-user-plans"):
+                done = subprocess.run(
+                    [BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--data-dir", home,
+                     flag, "5"], capture_output=True, text=True, timeout=30)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{flag} requires --tls-dir", done.stderr)
+
     def test_it_shows_in_logs_metrics_the_first_line_and_every_command(self):
         with OpenCluster(flags=("--metrics-listen", "0.0.0.0:0")) as cluster:
             self.assertIs(cluster.ready["insecure"], True)
@@ -348,7 +365,7 @@ class Insecure(unittest.TestCase):
             cluster.wait_for_state(job, "SUCCEEDED")
             workers = cluster.json("workers")["workers"]
             for url in (cluster.ready["metrics"], *(worker["metrics"] for worker in workers)):
-                self.assertTrue(url.startswith("http://0.0.0.0:"), url)
+                self.assertRegex(url, "^http://(0.0.0.0|127.0.0.1):")  # a worker has a --host
                 code, text = read_page(url)
                 self.assertEqual(code, 200, text)
                 self.assertIn("\ntroupe_insecure 1\n", text)

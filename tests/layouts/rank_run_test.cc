@@ -811,6 +811,38 @@ TEST_F(RankRunTest, ARankThatWaitsTooLongForOthersBeforeAllAreReadyIsNotWhatWent
   EXPECT_TRUE(failed.secondary());
 }
 
+TEST_F(RankRunTest, TooLittleSharedMemoryIsTheCauseBeforeTheTransportIsOpened) {
+  around_.shared_memory = [] {
+    return SharedMemory{.path = "/dev/shm", .total_bytes = 1'000'000, .free_bytes = 1'000'000};
+  };
+  around_.make_transport = []() -> StatusOr<std::unique_ptr<Transport>> {
+    ADD_FAILURE() << "the transport was opened";
+    return Unavailable("ucp_worker_create: No resources are available");
+  };
+  RankRun run(Begin(1), around_);
+  const v1::RankFailed failed = EndFailed(run, 1);
+  EXPECT_EQ(failed.cause(), "SHARED_MEMORY");
+  EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kFailedPrecondition));
+  EXPECT_FALSE(failed.secondary());
+  EXPECT_THAT(failed.message(), HasSubstr("/dev/shm has 1.0 MB, of which 1.0 MB are free"));
+}
+
+TEST_F(RankRunTest, SharedMemoryThatAnotherRankTookMeanwhileIsTheCauseOfAFailedTransport) {
+  int64_t free_bytes = 5'000'000;
+  around_.shared_memory = [&free_bytes] {
+    return SharedMemory{.path = "/dev/shm", .total_bytes = 64'000'000, .free_bytes = free_bytes};
+  };
+  around_.make_transport = [&free_bytes]() -> StatusOr<std::unique_ptr<Transport>> {
+    free_bytes = 700'000;
+    return Unavailable("ucp_worker_create: No resources are available");
+  };
+  RankRun run(Begin(1), around_);
+  const v1::RankFailed failed = EndFailed(run, 1);
+  EXPECT_EQ(failed.cause(), "SHARED_MEMORY");
+  EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kResourceExhausted));
+  EXPECT_FALSE(failed.secondary());
+}
+
 // Counts the turns of waits until one first prepares to sleep.
 class TurnCounter final : public Transport {
  public:

@@ -1,9 +1,13 @@
 // Resumes from every layout under every layout: the steps are those without an interruption. Each
-// case is one source, which trains and saves once; every target resumes from its checkpoint.
+// case is one source, which trains and saves once; every target resumes from its checkpoint. In an
+// instrumented build every eighth target does, and others for the next source.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <tuple>
 
+#include "base/instrumented.h"
 #include "base/temporary_directory.h"
 #include "tests/layouts/expect_steps.h"
 
@@ -65,11 +69,15 @@ TEST_P(ReshardTable, GoesOnUnderEveryLayout) {
   RunOrDie(job(source), {.steps = kStepsBefore, .save_path = attempt});
   uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + kStepsBefore);
   ASSERT_NE(uninterrupted[0].event.loss(), uninterrupted[1].event.loss());
-  for (const Layout& target : kLayouts) {
+  const auto is_source = [&](const Layout& layout) { return NameOf(layout) == NameOf(source); };
+  constexpr int kEvery = kInstrumented ? 8 : 1;
+  const auto first = std::ranges::find_if(kLayouts, is_source) - std::begin(kLayouts);
+  for (size_t i = first % kEvery; i < std::size(kLayouts); i += kEvery) {
+    const Layout& target = kLayouts[i];
     SCOPED_TRACE(NameOf(target));
     const std::vector<StepResult> resumed =
         RunOrDie(job(target), {.steps = kStepsAfter, .restore_path = attempt});
-    if (NameOf(target) == NameOf(source)) {
+    if (is_source(target)) {
       ExpectIdentical(resumed, uninterrupted);
     } else {
       ExpectClose(resumed, uninterrupted);

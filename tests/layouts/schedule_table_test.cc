@@ -93,7 +93,7 @@ class MixedSchedules : public ::testing::TestWithParam<Pipeline> {};
 
 TEST_P(MixedSchedules, FirstTwentyLossesEqualTheSingleRanks) {
   const Pipeline& pipeline = GetParam();
-  ExpectClose(RunOrDie(Job(2, pipeline, 8, false, 20)), SingleRank(8, false, 20));
+  ExpectClose(RunOrDie(Job(2, pipeline, 8, false, 20), {.steps = 20}), SingleRank(8, false, 20));
   EXPECT_LT(SingleRank(8, false, 20).back().event.loss(),
             SingleRank(8, false, 20).front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";

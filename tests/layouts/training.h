@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/instrumented.h"
 #include "base/status.h"
 #include "collective/statistics.h"
 #include "kernels/backend/backend.h"
@@ -41,7 +42,8 @@ v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64
 void WriteSmallDataset(const std::string& prefix, int document_tokens = 250);
 
 struct TrainOptions {
-  int64_t steps = 20;        // number of steps to run, from the restored one
+  // Number of steps to run, from the restored one.
+  int64_t steps = kInstrumented ? 6 : 20;
   std::string restore_path;  // empty: start from the seed
   std::string save_path;     // empty: no checkpoint; else written after the last step
   // Makes each rank's backend; null: one thread of the CPU.

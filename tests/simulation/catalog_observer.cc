@@ -230,9 +230,10 @@ void CatalogObserver::OnGroup(const std::string& id, std::string_view value) {
   const uint64_t before = group.group_epoch();
   group = Parse<v1::GroupRecord>(value);
   const auto job = jobs_.find(id);
-  const bool stopped_to_grow =
-      job != jobs_.end() && job->second.grows() && job->second.state() == v1::JOB_STATE_RECOVERING;
-  if (group.group_epoch() != before && stopped_to_grow) grown_[id] = group.group_epoch();
+  const bool stopped_to_go_on = job != jobs_.end() &&
+                                (job->second.grows() || job->second.leaves_workers()) &&
+                                job->second.state() == v1::JOB_STATE_RECOVERING;
+  if (group.group_epoch() != before && stopped_to_go_on) grown_[id] = group.group_epoch();
 }
 
 const v1::GroupRecord* CatalogObserver::Group(const std::string& job) const {
@@ -318,7 +319,7 @@ void CatalogObserver::CheckRepetition(const std::string& id, const v1::StepEvent
   const auto former = highest.find(row.group_epoch() - 1);
   world_.truth.Check(!grew || former == highest.end() || row.step() > former->second,
                      kGrowsWithoutLoss,
-                     fmt::format("{} grew in group epoch {} and repeats step {}", id,
+                     fmt::format("{} grew or moved in group epoch {} and repeats step {}", id,
                                  row.group_epoch(), row.step()));
   int64_t& last = highest[row.group_epoch()];
   last = std::max(last, row.step());

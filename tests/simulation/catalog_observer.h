@@ -135,7 +135,7 @@ class CatalogObserver {
   std::map<std::string, v1::JobSpec> specs_;
   std::map<std::string, v1::JobSpec> submitted_;
   std::map<std::string, v1::GroupRecord> groups_;
-  // The newest group epoch for which the job stopped in order to grow.
+  // The newest group epoch for which the job stopped in order to grow or to move.
   std::map<std::string, uint64_t> grown_;
   // The highest recorded step of each group, by job and group epoch.
   std::map<std::string, std::map<uint64_t, int64_t>> highest_rows_;

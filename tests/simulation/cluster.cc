@@ -26,6 +26,9 @@
 namespace troupe::simulation {
 namespace {
 
+// The time for which a worker drains, in detection times.
+constexpr int kDrainUnits = 4;
+
 class Cluster {
  public:
   explicit Cluster(const ClusterOptions& options)
@@ -82,7 +85,7 @@ class Cluster {
         [this](const std::string& worker) {
           // NOT_FOUND: it is down.
           auto events = std::make_shared<std::vector<SessionEvent>>();
-          events->push_back({session::Leave{}, nullptr});
+          events->push_back({WayToStop(), nullptr});
           system_.Send(daemons_.at(worker), AnyMessage(SessionEvents{std::move(events)}))
               .IgnoreError();
         });
@@ -119,6 +122,11 @@ class Cluster {
   }
 
  private:
+  SessionWhat WayToStop() const {
+    if (!mix_.drains) return session::Leave{};
+    return session::Drain{"SIGTERM", std::chrono::seconds(2) + unit_ * kDrainUnits};
+  }
+
   void AddCoordinator() {
     coordinator_ = system_.AddNode("coordinator", [this](NodeContext& node) {
       CoordinatorOptions options;
@@ -234,6 +242,8 @@ class Cluster {
     result.quota_waits = catalog_.quota_waits();
     for (const NodeId worker : workers_) result.left += !system_.IsUp(worker);
     for (const auto& [id, job] : catalog_.jobs()) result.restarts += job.restarts();
+    for (const auto& [id, job] : catalog_.jobs())
+      result.moves += static_cast<uint64_t>(job.moves());
     if (!result.ok()) result.story = Story(result);
     return result;
   }

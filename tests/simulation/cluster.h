@@ -40,6 +40,7 @@ struct ClusterResult {
   int64_t restarts = 0;  // restarts of jobs
   uint64_t shrinks = 0;  // groups that began on fewer ranks than submitted
   uint64_t growths = 0;
+  uint64_t moves = 0;            // groups that left draining workers after a commit
   uint64_t strikes = 0;          // groups that failed because of a bad host
   uint64_t blamed_hangs = 0;     // hangs that were blamed on one rank
   uint64_t goodbyes = 0;         // groups that ended because a worker was asked to stop

@@ -61,6 +61,8 @@ Mix DrawMix(uint64_t seed) {
   if (hangs.Chance(0.15)) mix.hung_writes = 1 + static_cast<int>(hangs.Below(4));
   SeededRandom stops(seed, "planned stops of the mix");
   if (stops.Chance(0.25)) mix.planned_stops = 1 + static_cast<int>(stops.Below(8));
+  SeededRandom drains(seed, "drains of the mix");
+  mix.drains = mix.planned_stops > 0 && drains.Chance(0.5);
   // Deleting a job forgets its request ids, and its data in the folder stay.
   if (mix.catalog_loss || mix.altered_requests) return mix;
   mix.deletions = random.Chance(0.2);
@@ -91,6 +93,9 @@ std::optional<Mix> MixOf(std::string_view trait) {
     mix.shard_failure = 0.3;
   } else if (trait == "planned-stops") {
     mix.planned_stops = 8;
+  } else if (trait == "drains") {
+    mix.planned_stops = 8;
+    mix.drains = true;
   } else if (trait == "private-folders") {
     mix.private_folders = true;
   } else if (trait == "stranger") {
@@ -140,6 +145,7 @@ std::string Mix::Text() const {
   also(lost_mounts > 0, fmt::format("{} lost mounts", lost_mounts));
   also(hung_writes > 0, fmt::format("{} hung writes", hung_writes));
   also(planned_stops > 0, fmt::format("{} planned stops", planned_stops));
+  also(drains, "drains");
   also(slow_saves, "slow saves");
   also(short_final_saves, "short final saves");
   also(private_folders, "private folders");

@@ -39,6 +39,7 @@ struct Mix {
   int lost_mounts = 0;             // times that a host loses the mount of the shared folder
   int hung_writes = 0;             // times that the writes of a host's ranks hang
   int planned_stops = 0;           // times that a worker is asked to stop
+  bool drains = false;             // such a worker first has time to let its jobs move
   bool slow_saves = false;         // more requests for checkpoints, and slow writes of them
   bool short_final_saves = false;  // jobs soon fall back to images of their ranks' states
   bool private_folders = false;    // some jobs have a folder that is private to each host

@@ -88,11 +88,11 @@ int Main(int argc, char** argv) {
     fmt::print(
         "seed {} hash {:016x} events {} virtual {:.0f} s healed in {:.1f} s, {} faults, {} "
         "coordinator starts, {} "
-        "steps, {} rows, {} commits, {} deleted, {} restarts, {} shrunk, {} grown: {}\n",
+        "steps, {} rows, {} commits, {} deleted, {} restarts, {} shrunk, {} grown, {} moved: {}\n",
         result.seed, result.hash, result.events, result.virtual_seconds, result.heal_seconds,
         result.faults.size(), result.coordinator_starts, result.steps_applied, result.history_rows,
         result.commits, result.deletions, result.restarts, result.shrinks, result.growths,
-        result.ok() ? "holds" : "BROKEN");
+        result.moves, result.ok() ? "holds" : "BROKEN");
     if (!result.ok()) fmt::print("{}", result.story);
     broken += !result.ok();
     events += result.events;

@@ -94,6 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TraitCase{"slow-saves", &ClusterResult::waiting_saves},
                     TraitCase{"short-final-saves", &ClusterResult::images},
                     TraitCase{"planned-stops", &ClusterResult::goodbyes},
+                    TraitCase{"drains", &ClusterResult::moves},
                     TraitCase{"private-folders", &ClusterResult::refused_folders},
                     TraitCase{"layout-changes", &ClusterResult::growths, kRareTraitSeeds},
                     TraitCase{"small-budgets", &ClusterResult::saved_by_budget},

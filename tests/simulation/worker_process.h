@@ -40,8 +40,9 @@ class WorkerProcess final : public Actor {
   // The ranks' metrics are not modelled.
   class NoTotals final : public RankTotals {
    public:
-    void Restart(int) override {}
+    void Restart(int, const std::string&) override {}
     void Add(int, const v1::RankMetrics&) override {}
+    void KeepJobs(const std::set<std::string>&, MonotonicTime) override {}
   };
 
   v1::Hello Identity(uint64_t incarnation) const;

@@ -61,7 +61,7 @@ bool IsOfAnExample(const std::string& path) {
 }
 
 TEST(Docs, PathsExist) {
-  std::set<std::string> top_folders = {"docs", "examples", "python"};
+  std::set<std::string> top_folders = {"dashboards", "deploy", "docs", "examples", "python"};
   top_folders.insert(SourceFolders().begin(), SourceFolders().end());
   const std::regex path("[\\w./-]+");
   size_t paths = 0;

@@ -25,7 +25,8 @@ struct DeclaredMetric {
 
 // Returns the metrics of the list by name.
 std::map<std::string, DeclaredMetric> DeclaredMetrics() {
-  const std::regex declaration(R"((Counter|Gauge|Histogram)<[^>]*>\s*(k\w+)\{\s*"(troupe_\w+)\")");
+  const std::regex declaration(
+      R"((Counter|Gauge|Histogram)<[^>]*>\s*(k\w+)\{\s*"((?:troupe|process)_\w+)\")");
   const std::string text = TextOf(kList);
   std::map<std::string, DeclaredMetric> metrics;
   for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
@@ -50,6 +51,7 @@ std::set<std::string> ShownNames() {
 std::string Prefixes() {
   std::set<std::string> words;
   for (const auto& [name, metric] : DeclaredMetrics()) {
+    if (!name.starts_with("troupe_")) continue;
     const size_t begin = name.find('_') + 1;
     words.insert(name.substr(begin, name.find('_', begin) - begin));
   }
@@ -83,13 +85,15 @@ std::vector<fs::path> ProductFiles() {
 TEST(MetricList, EachMetricIsDeclaredOnce) {
   const std::string text = TextOf(kList);
   EXPECT_GT(DeclaredMetrics().size(), 40u);
-  EXPECT_EQ(Matches(text, std::regex("\"(troupe_\\w+)\"")).size(), DeclaredMetrics().size());
+  EXPECT_EQ(Matches(text, std::regex("\"((?:troupe|process)_\\w+)\"")).size(),
+            DeclaredMetrics().size());
 }
 
 TEST(MetricList, TheCodeNamesMetricsByTheirConstantsOnly) {
   const std::map<std::string, DeclaredMetric> metrics = DeclaredMetrics();
   for (const fs::path& path : ProductFiles()) {
-    for (const std::string& name : Matches(TextOf(path), std::regex("(troupe_[a-z0-9_]+)"))) {
+    for (const std::string& name :
+         Matches(TextOf(path), std::regex("((?:troupe|process)_[a-z0-9_]+)"))) {
       EXPECT_FALSE(metrics.contains(name)) << path << " has the name " << name;
     }
   }
@@ -109,7 +113,8 @@ TEST(MetricList, EveryMetricIsMeasured) {
 TEST(MetricList, DocumentsDashboardsAndAlertsNameOnlyDeclaredMetrics) {
   const std::set<std::string> names = ShownNames();
   const std::regex metric("\\b(" + Prefixes() + "_[a-z0-9_]*[a-z0-9])");
-  std::vector<fs::path> files = FilesBelow({"docs"}, {".md", ".json", ".yaml", ".yml"});
+  std::vector<fs::path> files =
+      FilesBelow({"docs", "dashboards"}, {".md", ".json", ".yaml", ".yml"});
   // CONTRIBUTING.md shows how to add a metric that does not exist.
   for (const char* page : {"README.md", "bench/README.md"}) files.emplace_back(page);
   for (const fs::path& path : files) {

@@ -48,7 +48,8 @@ std::string CodeOf(const std::string& line) {
 // The folders with sources, and those with other files that people read.
 std::vector<std::string> AllFolders() {
   std::vector<std::string> folders = SourceFolders();
-  for (const char* folder : {"docs", "examples", "python"}) folders.push_back(folder);
+  for (const char* folder : {"dashboards", "deploy", "docs", "examples", "python"})
+    folders.push_back(folder);
   return folders;
 }
 

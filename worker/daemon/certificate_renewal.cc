@@ -11,6 +11,7 @@
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/security/authority_files.h"
+#include "base/security/channel_arguments.h"
 #include "base/security/credentials.h"
 #include "base/security/signing_request.h"
 #include "base/text_file.h"
@@ -37,10 +38,8 @@ StatusOr<CertificateFacts> RenewCertificate(const std::string& address, const Tl
   const std::string directory = ParentDirectory(tls.certificate);
   TROUPE_RETURN_IF_ERROR(CheckWritable(directory));
   TROUPE_ASSIGN_OR_RETURN(const SigningRequest made, MakeSigningRequest());
-  grpc::ChannelArguments arguments;
-  // A proxy from the environment must not come between a worker and its coordinator.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto channel = grpc::CreateCustomChannel(address, TlsChannelCredentialsOf(tls), arguments);
+  const auto channel = grpc::CreateCustomChannel(address, TlsChannelCredentialsOf(tls),
+                                                 CoordinatorChannelArguments());
   v1::RenewRequest request;
   request.set_certificate_request(made.request);
   v1::RenewResponse response;

@@ -70,9 +70,14 @@ class Signer final : public v1::EnrollmentService::Service {
   int calls_ = 0;
 };
 
-// Notes the certificates with which sessions are opened, and keeps these open.
+// Notes the certificates with which sessions are opened, and keeps these open, but for those of a
+// certificate that is refused.
 class Sessions final : public v1::WorkerService::Service {
  public:
+  void Refuse(const std::string& serial) {
+    const std::lock_guard lock(mutex_);
+    refused_ = serial;
+  }
   bool AwaitSerial(const std::string& serial) {
     std::unique_lock lock(mutex_);
     return opened_.wait_for(lock, kRenewedLimit,
@@ -89,6 +94,8 @@ class Sessions final : public v1::WorkerService::Service {
       for (const auto& one : pem)
         serials_.push_back(ReadCertificate({one.data(), one.size()})->serial);
       opened_.notify_all();
+      if (!serials_.empty() && serials_.back() == refused_)
+        return {grpc::StatusCode::UNAUTHENTICATED, "revoked"};
     }
     v1::WorkerMessage ignored;
     while (stream->Read(&ignored)) {
@@ -99,6 +106,7 @@ class Sessions final : public v1::WorkerService::Service {
   std::mutex mutex_;
   std::condition_variable opened_;
   std::vector<std::string> serials_;
+  std::string refused_;
 };
 
 class CertificateRenewalTest : public ::testing::Test {
@@ -196,6 +204,30 @@ TEST_F(CertificateRenewalTest, ACertificateOfAnotherHolderIsNotStored) {
   EXPECT_EQ(SerialIn(worker), serial);
 }
 
+TEST_F(CertificateRenewalTest, AStreamThatIsDialledAfterARefusalHasTheCertificateOfTheFiles) {
+  const TlsFiles worker = Issue(Role::kWorker, "worker-0", kLife);
+  CoordinatorDialer dialer(address(), worker);
+  const auto dial = [&](std::promise<bool>* refused) {
+    return dialer.Dial(
+        {.on_message = [](v1::CoordinatorMessage,
+                          const std::shared_ptr<void>&) { return OkStatus(); },
+         .on_closed = [refused](const StreamEnd& end) { refused->set_value(end.access_refused); }});
+  };
+  std::promise<bool> first_closed, second_closed;
+  const std::string revoked = SerialIn(worker);
+  sessions_.Refuse(revoked);
+  auto first = dial(&first_closed);
+  auto refused = first_closed.get_future();
+  ASSERT_EQ(refused.wait_for(kRenewedLimit), std::future_status::ready);
+  EXPECT_TRUE(refused.get());
+  Issue(Role::kWorker, "worker-0", kLife);
+  ASSERT_NE(SerialIn(worker), revoked);
+  auto second = dial(&second_closed);
+  EXPECT_TRUE(sessions_.AwaitSerial(SerialIn(worker)));
+  second.reset();
+  EXPECT_EQ(second_closed.get_future().wait_for(kRenewedLimit), std::future_status::ready);
+}
+
 TEST_F(CertificateRenewalTest, AStreamThatIsDialledAfterARenewalHasTheNewCertificate) {
   const TlsFiles worker = Issue(Role::kWorker, "worker-0", kLife);
   CoordinatorDialer dialer(address(), worker);
@@ -203,7 +235,7 @@ TEST_F(CertificateRenewalTest, AStreamThatIsDialledAfterARenewalHasTheNewCertifi
     return dialer.Dial(
         {.on_message = [](v1::CoordinatorMessage,
                           const std::shared_ptr<void>&) { return OkStatus(); },
-         .on_closed = [closed](const std::string& reason) { closed->set_value(reason); }});
+         .on_closed = [closed](const StreamEnd& end) { closed->set_value(end.reason); }});
   };
   std::promise<std::string> first_closed, second_closed;
   auto first = dial(&first_closed);

@@ -64,10 +64,11 @@ class CoordinatorLink final : public Actor {
                                                std::move(turn)}));
             },
         .on_closed =
-            [gate = gate_, self, number = number_](std::string reason) {
+            [gate = gate_, self, number = number_](StreamEnd end) {
               const Status sent = gate->Send(
-                  self,
-                  AnyMessage(StreamEvent{session::StreamClosed{number, std::move(reason)}, {}}));
+                  self, AnyMessage(StreamEvent{session::StreamClosed{number, std::move(end.reason),
+                                                                     end.access_refused},
+                                               {}}));
               // The session hangs up when it has heard nothing for the length of a lease.
               if (sent.code() == StatusCode::kResourceExhausted)
                 LogWarning("worker", "the end of stream {} is noticed late: {}", number,

@@ -123,8 +123,10 @@ TEST_F(CoordinatorLinkTest, AMessageWithoutRoomIsRefusedToItsStream) {
   }
   // Both turns are released with their events, so the stream may be read again.
   EXPECT_EQ(turn.use_count(), 1);
-  callbacks.on_closed("over");
-  EXPECT_EQ(probe_.log().NextOf<session::StreamClosed>().reason, "over");
+  callbacks.on_closed({"over", /*access_refused=*/true});
+  const auto closed = probe_.log().NextOf<session::StreamClosed>();
+  EXPECT_EQ(closed.reason, "over");
+  EXPECT_TRUE(closed.access_refused);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/open_calls.h"
+#include "base/security/channel_arguments.h"
 #include "base/security/credentials.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -23,9 +25,14 @@ constexpr auto kEndLimit = std::chrono::seconds(10);
 class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
                       public std::enable_shared_from_this<Reactor> {
  public:
-  // `open` is released after everything that refers to the channel.
-  Reactor(StreamCallbacks callbacks, size_t most_unwritten, std::shared_ptr<void> open)
-      : open_(std::move(open)), callbacks_(std::move(callbacks)), most_unwritten_(most_unwritten) {}
+  // `open` is released after everything that refers to the channel. Sets `is_stale` before its end
+  // is reported if the coordinator refuses access.
+  Reactor(StreamCallbacks callbacks, size_t most_unwritten, std::shared_ptr<void> open,
+          std::shared_ptr<std::atomic<bool>> is_stale)
+      : open_(std::move(open)),
+        callbacks_(std::move(callbacks)),
+        most_unwritten_(most_unwritten),
+        is_stale_(std::move(is_stale)) {}
 
   void Start(v1::WorkerService::Stub& stub) {
     self_ = shared_from_this();
@@ -50,6 +57,11 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
       cancelled_ = fmt::format("the coordinator does not read: {} messages wait", queue_.size());
     }
     Cancel();
+  }
+
+  bool has_ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
   }
 
   void CancelBecause(const std::string& reason) {
@@ -94,7 +106,10 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   }
 
   void OnDone(const grpc::Status& status) override {
-    callbacks_.on_closed(EndReason(status));
+    const bool access_refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                                status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+    if (access_refused) is_stale_->store(true);
+    callbacks_.on_closed({EndReason(status), access_refused});
     self_.reset();
   }
 
@@ -127,6 +142,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   const std::shared_ptr<void> open_;  // destroyed last
   StreamCallbacks callbacks_;
   const size_t most_unwritten_;
+  const std::shared_ptr<std::atomic<bool>> is_stale_;
   grpc::ClientContext context_;
   v1::CoordinatorMessage incoming_;
   std::mutex mutex_;                     // guards the members below
@@ -140,12 +156,18 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
 
 class Stream final : public CoordinatorStream {
  public:
-  explicit Stream(std::shared_ptr<Reactor> reactor) : reactor_(std::move(reactor)) {}
-  ~Stream() override { reactor_->Cancel(); }
+  // Sets `is_stale` if the stream is destroyed before its end.
+  Stream(std::shared_ptr<Reactor> reactor, std::shared_ptr<std::atomic<bool>> is_stale)
+      : reactor_(std::move(reactor)), is_stale_(std::move(is_stale)) {}
+  ~Stream() override {
+    if (!reactor_->has_ended()) is_stale_->store(true);
+    reactor_->Cancel();
+  }
   void Send(v1::WorkerMessage message) override { reactor_->Send(std::move(message)); }
 
  private:
   const std::shared_ptr<Reactor> reactor_;
+  const std::shared_ptr<std::atomic<bool>> is_stale_;
 };
 
 }  // namespace
@@ -161,13 +183,13 @@ CoordinatorDialer::CoordinatorDialer(const std::string& address, const std::opti
     : address_(address), tls_(tls), most_unwritten_(most_unwritten), channel_(Connect()) {}
 
 std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::Connect() const {
-  grpc::ChannelArguments arguments;
+  grpc::ChannelArguments arguments = CoordinatorChannelArguments();
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // Despite its name this limits how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
-  // A proxy from the environment must not come between a worker and its coordinator.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A new channel does not take over the silent connection of a former one.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Manifests list every tensor and block of a checkpoint, so messages may be large.
   arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
   auto made = std::make_unique<Channel>();
@@ -190,14 +212,21 @@ CoordinatorDialer::~CoordinatorDialer() {
 }
 
 std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
+  std::unique_ptr<Channel> fresh = is_stale_->exchange(false) ? Connect() : nullptr;
   const std::lock_guard lock(mutex_);
-  auto reactor =
-      std::make_shared<Reactor>(std::move(callbacks), most_unwritten_, channel_->streams.Begin());
+  if (fresh) Replace(std::move(fresh));
+  auto reactor = std::make_shared<Reactor>(std::move(callbacks), most_unwritten_,
+                                           channel_->streams.Begin(), is_stale_);
   reactor->Start(*channel_->stub);
   hang_up_ = [last = std::weak_ptr<Reactor>(reactor)](const std::string& reason) {
     if (const std::shared_ptr<Reactor> open = last.lock()) open->CancelBecause(reason);
   };
-  return std::make_unique<Stream>(std::move(reactor));
+  return std::make_unique<Stream>(std::move(reactor), is_stale_);
+}
+
+void CoordinatorDialer::Replace(std::unique_ptr<Channel> made) {
+  std::erase_if(former_, [](const auto& former) { return former->streams.Wait(Duration::zero()); });
+  former_.push_back(std::exchange(channel_, std::move(made)));
 }
 
 void CoordinatorDialer::Reconnect(const std::string& reason) {
@@ -205,9 +234,7 @@ void CoordinatorDialer::Reconnect(const std::string& reason) {
   std::function<void(const std::string&)> hang_up;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(former_,
-                  [](const auto& former) { return former->streams.Wait(Duration::zero()); });
-    former_.push_back(std::exchange(channel_, std::move(made)));
+    Replace(std::move(made));
     hang_up = hang_up_;
   }
   if (hang_up) hang_up(reason);

@@ -5,6 +5,7 @@
 #ifndef TROUPE_WORKER_DAEMON_COORDINATOR_STREAM_H_
 #define TROUPE_WORKER_DAEMON_COORDINATOR_STREAM_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,6 +20,13 @@
 
 namespace troupe {
 
+// The end of a stream.
+struct StreamEnd {
+  std::string reason;
+  // The coordinator refused the certificate of the connection, or the role in it.
+  bool access_refused = false;
+};
+
 // Called from gRPC's threads; none is called after `on_closed`.
 struct StreamCallbacks {
   // A message counts as unhandled until its `turn` is released. While this many are unhandled the
@@ -27,7 +35,7 @@ struct StreamCallbacks {
 
   // An error cancels the stream.
   std::function<Status(v1::CoordinatorMessage message, std::shared_ptr<void> turn)> on_message;
-  std::function<void(std::string reason)> on_closed;
+  std::function<void(StreamEnd end)> on_closed;
 };
 
 // Thread-safe. May be destroyed at any time: the call is then cancelled, but its callbacks may
@@ -52,7 +60,11 @@ class CoordinatorDialer {
   // REQUIRES: its streams are destroyed, and this is none of gRPC's threads.
   ~CoordinatorDialer();
 
-  // Begins a stream; a failure to connect is reported by on_closed.
+  // Begins a stream; a failure to connect is reported by on_closed. The connection is made anew,
+  // for which the TLS files may be read, in two cases. If the last stream was destroyed before its
+  // end, because nothing came over it for the length of a lease, its name may not have existed, or
+  // have another address by now. If the coordinator refused the last stream's access, the files may
+  // have another certificate by now. REQUIRES: this is none of gRPC's threads.
   std::unique_ptr<CoordinatorStream> Dial(StreamCallbacks callbacks);
 
   // Makes the connection of later streams anew, with the certificate that the TLS files have now,
@@ -65,10 +77,14 @@ class CoordinatorDialer {
   struct Channel;
 
   std::unique_ptr<Channel> Connect() const;
+  // Later streams use `made`. REQUIRES: mutex_ is held.
+  void Replace(std::unique_ptr<Channel> made);
 
   const std::string address_;
   const std::optional<TlsFiles> tls_;
   const size_t most_unwritten_;
+  // Whether the last stream was given up, or its access refused.
+  const std::shared_ptr<std::atomic<bool>> is_stale_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;  // guards the members below
   std::unique_ptr<Channel> channel_;
   std::vector<std::unique_ptr<Channel>> former_;            // those with streams that may be open

@@ -29,6 +29,16 @@ class Coordinator final : public v1::WorkerService::Service {
     const std::lock_guard lock(mutex_);
     reads_ = false;
   }
+  // Streams that begin from now on end at once with `status`.
+  void Answer(grpc::Status status) {
+    const std::lock_guard lock(mutex_);
+    answer_ = std::move(status);
+  }
+  // The connections of its streams, in the order in which these began.
+  std::vector<std::string> peers() {
+    const std::lock_guard lock(mutex_);
+    return peers_;
+  }
   void LetRead() {
     const std::lock_guard lock(mutex_);
     reads_ = true;
@@ -37,8 +47,13 @@ class Coordinator final : public v1::WorkerService::Service {
 
  private:
   grpc::Status Session(
-      grpc::ServerContext*,
+      grpc::ServerContext* context,
       grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
+    {
+      const std::lock_guard lock(mutex_);
+      peers_.push_back(context->peer());
+      if (!answer_.ok()) return answer_;
+    }
     for (int i = 0; i < kMessages; ++i) {
       v1::CoordinatorMessage message;
       message.set_leader_epoch(static_cast<uint64_t>(i));
@@ -57,6 +72,8 @@ class Coordinator final : public v1::WorkerService::Service {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool reads_ = true;
+  grpc::Status answer_;
+  std::vector<std::string> peers_;
 };
 
 int64_t ResidentBytes() {
@@ -85,6 +102,12 @@ class CoordinatorStreamTest : public ::testing::Test {
   }
   ~CoordinatorStreamTest() override {
     coordinator_.LetRead();
+    {
+      const std::lock_guard lock(mutex_);
+      turns_are_kept_ = false;
+    }
+    ReleaseTurns();
+    dialer_.reset();  // waits for the ends of the streams, which use the members below
     server_->Shutdown(std::chrono::system_clock::now());
   }
 
@@ -98,10 +121,11 @@ class CoordinatorStreamTest : public ::testing::Test {
                   return answer_;
                 },
             .on_closed =
-                [this](std::string reason) {
+                [this](StreamEnd end) {
                   const std::lock_guard lock(mutex_);
                   is_closed_ = true;
-                  reason_ = std::move(reason);
+                  reason_ = std::move(end.reason);
+                  access_refused_ = end.access_refused;
                   changed_.notify_all();
                 }};
   }
@@ -135,6 +159,7 @@ class CoordinatorStreamTest : public ::testing::Test {
   bool turns_are_kept_ = true;
   bool is_closed_ = false;
   std::string reason_;
+  bool access_refused_ = false;
 };
 
 TEST_F(CoordinatorStreamTest, IsReadNoFurtherThanItsMessagesAreHandled) {
@@ -183,6 +208,61 @@ TEST_F(CoordinatorStreamTest, EndsForTheReasonForWhichItsDialerReconnects) {
   EXPECT_EQ(reason_, "a new certificate");
   dialer_->Reconnect("the stream has ended");
   ReleaseTurns();
+}
+
+TEST_F(CoordinatorStreamTest, AConnectionWhoseStreamWasGivenUpIsMadeAnewAndOthersAreKept) {
+  turns_are_kept_ = false;
+  auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(kMessages));
+  stream.reset();  // as the session does when it has heard nothing for the length of a lease
+  ASSERT_TRUE(AwaitClose());
+  stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(kMessages + 1));
+  ASSERT_EQ(coordinator_.peers().size(), 2u);
+  EXPECT_NE(coordinator_.peers()[1], coordinator_.peers()[0]);
+}
+
+TEST_F(CoordinatorStreamTest, AStreamThatHasEndedLeavesItsConnectionToTheNextOne) {
+  turns_are_kept_ = false;
+  answer_ = ResourceExhausted("full");  // ends the stream, without the session
+  auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitClose());
+  {
+    const std::lock_guard lock(mutex_);
+    answer_ = OkStatus();
+    numbers_.clear();
+  }
+  stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(1));
+  ASSERT_EQ(coordinator_.peers().size(), 2u);
+  EXPECT_EQ(coordinator_.peers()[1], coordinator_.peers()[0]);
+}
+
+// The certificate of a connection is that of its begin.
+TEST_F(CoordinatorStreamTest, AConnectionWhoseAccessIsRefusedIsMadeAnew) {
+  turns_are_kept_ = false;
+  size_t streams = 0;
+  for (const auto code : {grpc::StatusCode::UNAUTHENTICATED, grpc::StatusCode::PERMISSION_DENIED,
+                          grpc::StatusCode::UNAVAILABLE}) {
+    coordinator_.Answer(grpc::Status(code, "not now"));
+    {
+      const std::lock_guard lock(mutex_);
+      is_closed_ = false;
+    }
+    auto stream = dialer_->Dial(Callbacks());
+    ASSERT_TRUE(AwaitClose());
+    EXPECT_EQ(reason_, "not now");
+    EXPECT_EQ(access_refused_, code != grpc::StatusCode::UNAVAILABLE);
+    ASSERT_EQ(coordinator_.peers().size(), ++streams);
+  }
+  coordinator_.Answer(grpc::Status::OK);
+  auto stream = dialer_->Dial(Callbacks());
+  ASSERT_TRUE(AwaitMessages(1));
+  const std::vector<std::string> peers = coordinator_.peers();
+  ASSERT_EQ(peers.size(), 4u);
+  EXPECT_NE(peers[1], peers[0]);
+  EXPECT_NE(peers[2], peers[1]);
+  EXPECT_EQ(peers[3], peers[2]) << "a coordinator that is not ready refuses no access";
 }
 
 TEST_F(CoordinatorStreamTest, AMessageThatIsRefusedEndsTheStream) {

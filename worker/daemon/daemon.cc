@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "actor/system.h"
@@ -35,6 +37,7 @@
 #include "worker/daemon/rank_actor.h"
 #include "worker/daemon/rank_child.h"
 #include "worker/daemon/session_actor.h"
+#include "worker/daemon/spot_watch.h"
 #include "worker/daemon/worker_metrics.h"
 
 namespace troupe {
@@ -97,20 +100,19 @@ class Daemon {
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    const DescriptorWatch::Token token = descriptors_.Add(signals_, [this](unsigned) {
-      LogInfo("worker", "was asked to stop by a signal");
-      return Leave();
-    });
-    descriptors_.Arm(token, DescriptorWatch::kReadable);
+    signal_token_ = descriptors_.Add(signals_, [this](unsigned) { return OnSignals(); });
+    descriptors_.Arm(signal_token_, DescriptorWatch::kReadable);
     const StatusOr<Address> session =
         system_->Spawn("session", MakeSessionActor(SessionOptions(metrics, signs)),
                        {.mailbox_capacity = kSessionCapacity});
     TROUPE_CHECK_OK(session.status());
     session_ = *session;
+    if (options_.spot) spot_ = std::make_unique<SpotWatch>(SpotOptions());
     if (options_.tls) renewal_ = std::make_unique<CertificateRenewal>(RenewalOptions());
   }
   ~Daemon() {
     renewal_.reset();
+    spot_.reset();
     gate_->Close();
     system_.reset();
     close(signals_);
@@ -189,11 +191,44 @@ class Daemon {
         .on_renewed = [this] { dialer_.Reconnect("the certificate of this worker is renewed"); }};
   }
 
-  // Lets the session send its goodbye, unless it does not get to it in time.
-  Status Leave() {
-    end_by_ = std::min(end_by_, clock_.Now() + kLeaveMax);
+  SpotWatchOptions SpotOptions() {
+    return {.provider = *options_.spot,
+            .url = options_.metadata_url.empty() ? MetadataUrlOf(*options_.spot)
+                                                 : options_.metadata_url,
+            .on_notice = [this](const SpotNotice& notice) {
+              return SendToSession(session::Drain{notice.reason, notice.left});
+            }};
+  }
+
+  // The first SIGTERM drains; any other signal ends the daemon at once. RESOURCE_EXHAUSTED if the
+  // session had no room for the newest one, with which it is called again.
+  Status OnSignals() {
+    signalfd_siginfo info{};
+    while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
+      const bool drains =
+          !asked_ && info.ssi_signo == SIGTERM && options_.drain_limit > Duration::zero();
+      LogInfo("worker", "was asked to stop by a signal{}", drains ? "" : ", at once");
+      if (drains) {
+        asked_ = session::Drain{"SIGTERM", options_.drain_limit};
+      } else {
+        asked_ = session::Leave{};
+      }
+    }
+    descriptors_.Arm(signal_token_, DescriptorWatch::kReadable);
+    return asked_ ? Ask() : OkStatus();
+  }
+
+  // Lets the session end, unless it does not get to it in time.
+  Status Ask() {
+    const Duration limit =
+        std::holds_alternative<session::Drain>(*asked_) ? options_.drain_limit : kLeaveMax;
+    end_by_ = std::min(end_by_, clock_.Now() + limit);
+    return SendToSession(*asked_);
+  }
+
+  Status SendToSession(SessionWhat what) {
     auto events = std::make_shared<std::vector<SessionEvent>>();
-    events->push_back({session::Leave{}, nullptr});
+    events->push_back({std::move(what), nullptr});
     const Status sent = gate_->Send(session_, AnyMessage(SessionEvents{std::move(events)}));
     return sent.code() == StatusCode::kResourceExhausted ? sent : OkStatus();
   }
@@ -216,6 +251,8 @@ class Daemon {
   std::atomic<int> exit_code_ = kRuns;
   MonotonicTime end_by_ = MonotonicTime::max();
   int signals_ = -1;
+  DescriptorWatch::Token signal_token_ = 0;
+  std::optional<SessionWhat> asked_;  // session::Drain or session::Leave, by a signal
   DescriptorWatch descriptors_;
   CoordinatorDialer dialer_;
   std::unique_ptr<ActorSystem> system_ = std::make_unique<ActorSystem>(
@@ -227,6 +264,7 @@ class Daemon {
       });
   Address session_;
   const std::shared_ptr<ActorGate> gate_ = std::make_shared<ActorGate>(system_.get());
+  std::unique_ptr<SpotWatch> spot_;              // null: no notices are heeded
   std::unique_ptr<CertificateRenewal> renewal_;  // null without TLS
 };
 
@@ -241,6 +279,7 @@ StatusOr<int> RunDaemon(DaemonOptions options) {
     TROUPE_ASSIGN_OR_RETURN(
         server, MetricsServer::Start(metrics.metrics(),
                                      {.listen = options.metrics_listen,
+                                      .announced_host = options.host,
                                       .tls = options.tls,
                                       .health_age = [&signs] { return signs.works.Age(); }}));
     options.session.identity.set_metrics_address(server->url());

@@ -28,15 +28,39 @@ std::set<pid_t> Children() {
   return children;
 }
 
+// Blocks the signals that a daemon reads from its descriptor, and drops those that it left.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() {
+    const timespec no_wait{};
+    while (sigtimedwait(&signals_, nullptr, &no_wait) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+// Sends SIGTERM to `thread`, which blocks it. Threads that libraries have left may not block it.
+void SendSigterm(pthread_t thread) {
+  // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread): it is blocked, and read from a descriptor.
+  pthread_kill(thread, SIGTERM);
+}
+
 using DaemonTest = FakeNvmlTest;
 
 TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  const BlockedSignals signals;
   const TemporaryDirectory folder;
   // No coordinator is there, and none is needed.
   DaemonOptions options{
@@ -75,19 +99,31 @@ TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
       }
       EXPECT_TRUE(replaced);
     }
-    // Only the main thread is sure to block the signal: other tests may have left threads of
-    // libraries.
-    pthread_kill(main_thread, SIGTERM);
+    SendSigterm(main_thread);
   });
   const StatusOr<int> code = RunDaemon(std::move(options));
   hand.join();
-  const timespec no_wait{};
-  sigtimedwait(&signals, nullptr, &no_wait);  // the daemon leaves it pending
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0);
   EXPECT_TRUE(Children().empty());
   Change([](FakeNvml& fake) { EXPECT_EQ(fake.starts, 0) << "the watch has ended"; });
+}
+
+TEST_F(DaemonTest, SigtermEndsADaemonWithoutRanksAtOnceAlthoughItMayDrain) {
+  const BlockedSignals signals;
+  const TemporaryDirectory folder;
+  DaemonOptions options{.coordinator = "127.0.0.1:1",
+                        .executable = TROUPE_WORKER_BINARY,
+                        .drain_limit = std::chrono::minutes(1)};
+  options.session.log_directory = folder.path();
+  options.session.identity.set_name("worker-0");
+  options.session.identity.add_devices();
+  SendSigterm(pthread_self());  // it is pending until the daemon reads it
+  const auto begin = std::chrono::steady_clock::now();
+  const StatusOr<int> code = RunDaemon(std::move(options));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
 }
 
 }  // namespace

@@ -65,13 +65,22 @@ struct VerifyTask {
   v1::VerifyCheckpoint request;
 };
 
-// FAILED_PRECONDITION if the manifest in `directory` is of another job: a link in the path may lead
-// into its folder. An attempt without a readable manifest may be anybody's.
+// FAILED_PRECONDITION if the attempt in `directory` may be one of another job, into whose folder a
+// link leads: its manifest is of another job, or it has none and the folder of the job is a link.
 Status CheckOwner(FileSystem& files, const std::string& directory, const std::string& job) {
   const StatusOr<v1::CheckpointManifest> manifest = ReadManifest(files, directory, "");
-  if (!manifest.ok() || manifest->job().empty() || manifest->job() == job) return OkStatus();
-  return FailedPrecondition("{}: its manifest is of job {}, not of {}", directory, manifest->job(),
-                            job);
+  if (manifest.ok() && manifest->job() == job) return OkStatus();
+  if (manifest.ok() && !manifest->job().empty()) {
+    return FailedPrecondition("{}: its manifest is of job {}, not of {}", directory,
+                              manifest->job(), job);
+  }
+  const std::string folder = ParentDirectory(directory);
+  const auto info = files.Stat(folder, SymbolicLinks::kRefuse);
+  if (!info.ok() || info->kind != FileKind::kSymbolicLink) return OkStatus();
+  return FailedPrecondition(
+      "{}: no manifest in it shows of which job it is, and {} is a link, which may lead into the "
+      "folder of another job",
+      directory, folder);
 }
 
 // Files on this host: logs, traces and images.

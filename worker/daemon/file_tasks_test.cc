@@ -193,6 +193,28 @@ TEST_F(FileTasksTest, ThroughALinkIntoTheFolderOfAnotherJobNothingIsVerifiedOrDe
   EXPECT_TRUE(files_.Stat(JoinPath(victim + name, "manifest.json"), SymbolicLinks::kRefuse).ok());
 }
 
+TEST_F(FileTasksTest, ThroughALinkNoAttemptWithoutAManifestIsDeleted) {
+  // Another job writes it, and no name in it shows that. Attempts of two jobs can have one name.
+  const std::string name = "/step-00000020-epoch-1-attempt-8-at-1";
+  const std::string victim = folder_.Child("victim");
+  for (const std::string& folder : {victim, folder_.Child("a")}) {
+    TROUPE_CHECK_OK(MakeAttemptDirectory(files_, folder + name));
+    TROUPE_CHECK_OK(
+        WriteFileDurably(files_, JoinPath(folder + name, ShardFileName(0)), AsBytes("x")));
+  }
+  ASSERT_EQ(symlink(victim.c_str(), folder_.Child("thief").c_str()), 0);
+  v1::DeleteCheckpoint erase;
+  erase.set_job("a");
+  erase.set_path(folder_.Child("thief") + name);
+  tasks_->Remove(erase);
+  erase.set_attempt(1);
+  erase.set_path(folder_.Child("a") + name);
+  tasks_->Remove(erase);  // done after the other
+  EXPECT_EQ(log_.NextOf<session::CheckpointGone>().deleted.attempt(), 1);
+  EXPECT_TRUE(files_.Stat(JoinPath(victim + name, ShardFileName(0)), SymbolicLinks::kRefuse).ok());
+  EXPECT_FALSE(files_.Stat(folder_.Child("a") + name, SymbolicLinks::kRefuse).ok());
+}
+
 TEST_F(FileTasksTest, LogsGoWithTheirJobAndNotWithImages) {
   session::Config config;
   config.log_directory = folder_.Child("logs");

@@ -96,9 +96,13 @@ StatusOr<std::unique_ptr<RankChild>> RankChild::Start(const std::string& executa
   posix_spawn_file_actions_adddup2(&actions, progress.get(), progress.get());
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  // A signal to the daemon's whole process group must not end its ranks: they ignore these two
+  // (PrepareProcess in worker/rank/rank_process.cc), and block them until they do.
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGINT);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> arguments = {"troupe-worker", "--rank-process",
                                         fmt::format("{},{}", theirs.get(), progress.get())};

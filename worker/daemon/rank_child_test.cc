@@ -99,6 +99,25 @@ TEST(RankChild, ItsDeathIsReportedWithSignalAndLastOperation) {
   EXPECT_EQ(child->LastOperation(), "idle");
 }
 
+TEST(RankChild, SignalsToTheProcessGroupOfItsDaemonDoNotEndIt) {
+  const auto child = StartIdle();
+  kill(child->pid(), SIGTERM);  // the program has hardly begun
+  ASSERT_TRUE(NextReport(*child));
+  kill(child->pid(), SIGTERM);
+  kill(child->pid(), SIGINT);
+  const TemporaryDirectory folder;
+  v1::RankCommand command;
+  command.mutable_begin()->mutable_start()->set_job("jobs/a");
+  command.mutable_begin()->set_rank(5);  // its plan has no ranks
+  command.mutable_begin()->set_log_path(folder.Child("a/rank-5.log"));
+  child->Send(command);
+  const std::optional<v1::RankReport> report = NextReport(*child);
+  EXPECT_TRUE(report && report->worker().has_rank_failed()) << "it serves no commands";
+  EXPECT_FALSE(HasEnded(*child));
+  child->Kill();
+  EXPECT_EQ(EndOf(*child).signal, SIGKILL);
+}
+
 TEST(RankChild, IsKilledWithItsOwner) {
   auto child = StartIdle();
   ASSERT_TRUE(NextReport(*child));

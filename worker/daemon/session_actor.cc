@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -60,6 +61,7 @@ class SessionShell final : public SessionActor {
     } else if (message.As<Alarm>()) {
       alarm_time_ = MonotonicTime::max();
       ReadClaims(context);
+      KeepTotals(context.Now());
       OfferBurnIn(context);
       if (context.Now() >= session::NextDeadline(state_)) HandleEvent(session::Tick{}, context);
     } else {
@@ -105,7 +107,8 @@ class SessionShell final : public SessionActor {
     Flush(context);
     options_.works->Touch();
     if (options_.has_session != nullptr)
-      *options_.has_session = state_.link == session::Link::kUp && !end_;
+      *options_.has_session =
+          state_.link == session::Link::kUp && !state_.drain && !state_.leave_by && !end_;
     if (end_) {
       context.Stop(*end_);
       return OkStatus();
@@ -143,6 +146,14 @@ class SessionShell final : public SessionActor {
     for (session::Effect& effect : session::Step(state_, {context.Now(), std::move(what)})) {
       std::visit([&](auto& one) { Perform(one, context); }, effect);
     }
+  }
+
+  void KeepTotals(MonotonicTime now) {
+    std::set<std::string> jobs;
+    for (const session::Device& device : state_.devices) {
+      if (!device.job.empty()) jobs.insert(device.job);
+    }
+    options_.totals->KeepJobs(jobs, now);
   }
 
   void OpenCoreTable(Context& context) {
@@ -229,14 +240,15 @@ class SessionShell final : public SessionActor {
                   context);
       return;
     }
-    options_.totals->Restart(start.device);
+    options_.totals->Restart(start.device, "");
     ranks_[static_cast<size_t>(start.device)] = *rank;
   }
   void Perform(session::KillProcess& kill, Context& context) {
     SendToRank(kill.device, KillRank{std::move(kill.reason)}, context);
   }
   void Perform(session::SendToRank& send, Context& context) {
-    if (send.command.has_begin()) options_.totals->Restart(send.device);
+    if (send.command.has_begin())
+      options_.totals->Restart(send.device, send.command.begin().start().job());
     SendToRank(send.device, CommandRank{std::move(send.command)}, context);
   }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -39,10 +40,14 @@ struct StartedRank {
 class RankTotals {
  public:
   virtual ~RankTotals() = default;
-  // The ranks of `device` restarted: their totals start from 0.
-  virtual void Restart(int device) = 0;
+  // A rank of `job` begins on `device`, or its process without a job yet (empty): the totals start
+  // from 0.
+  virtual void Restart(int device, const std::string& job) = 0;
   // Adds the increase since the last totals of `device`.
   virtual void Add(int device, const v1::RankMetrics& totals) = 0;
+  // Called about once a second with the jobs that have a rank here. What is kept of other jobs may
+  // be dropped some time after their end.
+  virtual void KeepJobs(const std::set<std::string>& jobs, MonotonicTime now) = 0;
 };
 
 struct SessionActorOptions {
@@ -58,8 +63,9 @@ struct SessionActorOptions {
   std::function<StatusOr<StartedRank>(int device)> start_rank;
   std::function<int64_t(pid_t)> memory_bytes;  // memory that a process occupies
   RankTotals* totals = nullptr;                // outlives the actor
-  LastSign* works = nullptr;                 // touched with each message and at least once a second
-  std::atomic<bool>* has_session = nullptr;  // whether the coordinator has welcomed it; may be null
+  LastSign* works = nullptr;  // touched with each message and at least once a second
+  // Whether the coordinator has welcomed it and it neither drains nor leaves; may be null.
+  std::atomic<bool>* has_session = nullptr;
   // The daemon is to end. This actor then ends too: with OK if the code is 0, else with the reason.
   std::function<void(int exit_code)> exit;
   // Mailboxes of the children.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -197,6 +198,7 @@ class SessionActorTest : public ::testing::Test {
   WorkerMetrics metrics_;
   LastSign works_;
   Part link_, burn_in_, rank_;
+  std::atomic<bool> is_ready_ = false;
   std::promise<int> exit_code_;
   std::promise<Status> root_end_;
   std::unique_ptr<ActorSystem> system_ = std::make_unique<ActorSystem>(
@@ -206,6 +208,29 @@ class SessionActorTest : public ::testing::Test {
   std::shared_ptr<ActorGate> gate_ = std::make_shared<ActorGate>(system_.get());
   Address session_;
 };
+
+TEST_F(SessionActorTest, IsReadyFromTheWelcomeUntilItIsAskedToLeave) {
+  SessionActorOptions options = Options();
+  options.has_session = &is_ready_;
+  Run(std::move(options));
+  link_.Next<DialCoordinator>();
+  EXPECT_FALSE(is_ready_);
+  Send(Welcome(1));
+  EXPECT_TRUE(is_ready_);
+  Send(session::Leave{});
+  EXPECT_FALSE(is_ready_) << "it waits for the coordinator to close its stream";
+}
+
+TEST_F(SessionActorTest, IsNotReadyWhileItDrains) {
+  SessionActorOptions options = Options();
+  options.has_session = &is_ready_;
+  Run(std::move(options));
+  link_.Next<DialCoordinator>();
+  Send(Welcome(1), Idle(), StartRank());
+  EXPECT_TRUE(is_ready_);
+  Send(session::Drain{"SIGTERM", std::chrono::seconds(110)});
+  EXPECT_FALSE(is_ready_) << "nothing more is placed here";
+}
 
 TEST_F(SessionActorTest, PassesCommandsToRanksAndMessagesToTheCoordinator) {
   Run(Options());

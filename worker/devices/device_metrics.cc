@@ -41,11 +41,21 @@ void DeviceMetrics::Record(const DeviceObservation& observation, int64_t wall_ns
     metrics_.Set(metric::kDeviceTemperature, *sample.temperature_celsius, device, gpu);
   }
   if (sample.power_watts) metrics_.Set(metric::kDevicePower, *sample.power_watts, device, gpu);
+  if (sample.utilization)
+    metrics_.Set(metric::kDeviceUtilization, *sample.utilization, device, gpu);
+  if (sample.clock_hertz) metrics_.Set(metric::kDeviceClock, *sample.clock_hertz, device, gpu);
+  if (sample.memory_used_bytes) {
+    metrics_.Set(metric::kDeviceMemoryUsed, static_cast<double>(*sample.memory_used_bytes), device,
+                 gpu);
+  }
   if (sample.corrected_errors) AddRise(observation, "corrected", *sample.corrected_errors);
   if (sample.uncorrected_errors) AddRise(observation, "uncorrected", *sample.uncorrected_errors);
   for (const DeviceEvent& event : observation.events) {
     if (event.kind != DeviceEvent::Kind::kXid) continue;
-    metrics_.Add(metric::kDeviceXidErrors, 1, device, gpu, label::Xid(std::to_string(event.xid)));
+    std::set<uint64_t>& xids = xids_[observation.index];
+    if (xids.size() < kMostXids) xids.insert(event.xid);
+    metrics_.Add(metric::kDeviceXidErrors, 1, device, gpu,
+                 label::Xid(xids.contains(event.xid) ? std::to_string(event.xid) : "other"));
   }
   for (const ThrottleReasonName& one : AllThrottleReasons()) {
     const bool holds = (sample.throttle_reasons & one.reason) != 0;

@@ -1,9 +1,10 @@
-// The metrics of devices with watched health: troupe_device_*, one series per device.
+// The metrics of devices with watched health: troupe_device_*, at most kMostSeries per device.
 #ifndef TROUPE_WORKER_DEVICES_DEVICE_METRICS_H_
 #define TROUPE_WORKER_DEVICES_DEVICE_METRICS_H_
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,10 @@ namespace troupe {
 // Not thread-safe: only the observing thread uses it.
 class DeviceMetrics {
  public:
+  static constexpr int kMostXids = 2;  // further ones are counted as "other"
+  // Single values 7, throttle reasons 6, memory errors 2, states of health 3, and the Xids.
+  static constexpr int kMostSeries = 18 + kMostXids + 1;
+
   // `metrics` must outlive this object.
   explicit DeviceMetrics(Metrics& metrics) : metrics_(metrics) {}
 
@@ -26,6 +31,7 @@ class DeviceMetrics {
   void AddRise(const DeviceObservation& observation, const char* kind, uint64_t total);
 
   Metrics& metrics_;
+  std::map<int, std::set<uint64_t>> xids_;  // those that have a series, by device
   std::map<std::pair<int, std::string>, uint64_t> memory_errors_;  // last value by device and kind
 };
 

@@ -15,6 +15,9 @@ DeviceObservation Observed(uint64_t corrected, uint32_t reasons = 0) {
   DeviceObservation observation{.index = 3, .id = "GPU-a", .elapsed = std::chrono::seconds(2)};
   observation.sample.temperature_celsius = 61;
   observation.sample.power_watts = 412.5;
+  observation.sample.utilization = 0.5;
+  observation.sample.clock_hertz = 1.5e9;
+  observation.sample.memory_used_bytes = 4096;
   observation.sample.corrected_errors = corrected;
   observation.sample.uncorrected_errors = 0;
   observation.sample.throttle_reasons = reasons;
@@ -28,6 +31,9 @@ TEST(DeviceMetrics, ShowWhatADeviceReportedLast) {
   const std::string text = metrics.ToText();
   EXPECT_THAT(text, HasSubstr("troupe_device_temperature_celsius{" + kLabels + "} 61\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_power_watts{" + kLabels + "} 412.5\n"));
+  EXPECT_THAT(text, HasSubstr("troupe_device_utilization_ratio{" + kLabels + "} 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("troupe_device_clock_hertz{" + kLabels + "} 1500000000\n"));
+  EXPECT_THAT(text, HasSubstr("troupe_device_memory_used_bytes{" + kLabels + "} 4096\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_health{" + kLabels + ",state=\"healthy\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_health{" + kLabels + ",state=\"condemned\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_rank_replacements_total{" + kLabels + "} 0\n"));
@@ -70,6 +76,21 @@ TEST(DeviceMetrics, CountXidsAndTheProcessesThatTheyCost) {
   EXPECT_THAT(text, HasSubstr("troupe_device_health{" + kLabels + ",state=\"degraded\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_health{" + kLabels + ",state=\"condemned\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("troupe_device_last_sample_timestamp_seconds{" + kLabels + "} 0\n"));
+}
+
+TEST(DeviceMetrics, HaveABoundedNumberOfSeriesForAnyNumberOfXids) {
+  Metrics metrics;
+  DeviceMetrics devices(metrics);
+  DeviceObservation observation = Observed(0);
+  for (uint64_t xid = 1; xid < 100; ++xid)
+    observation.events.push_back({.kind = DeviceEvent::Kind::kXid, .xid = xid});
+  devices.Record(observation, 0);
+  const std::string text = metrics.ToText();
+  EXPECT_THAT(text, HasSubstr("troupe_device_xid_errors_total{" + kLabels + ",xid=\"1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("xid=\"other\"} 97\n"));
+  int series = 0;
+  for (size_t at = 0; (at = text.find(kLabels, at)) != std::string::npos; ++at) ++series;
+  EXPECT_EQ(series, DeviceMetrics::kMostSeries);
 }
 
 TEST(DeviceMetrics, AddUpTheTimeOfEachReasonForLowClocks) {

@@ -33,6 +33,9 @@ struct DeviceSample {
   // Values that the device does not report are absent.
   std::optional<double> temperature_celsius;
   std::optional<double> power_watts;
+  std::optional<double> utilization;  // fraction of time in which a kernel ran
+  std::optional<double> clock_hertz;  // clock of the multiprocessors
+  std::optional<uint64_t> memory_used_bytes;
   // Memory errors since the driver was loaded.
   std::optional<uint64_t> corrected_errors;
   std::optional<uint64_t> uncorrected_errors;

@@ -18,6 +18,9 @@ struct Nvml::Functions {
   nvml::DeviceGetPowerUsage* power = nullptr;
   nvml::DeviceGetTotalEccErrors* ecc_errors = nullptr;
   nvml::DeviceGetCurrentClocksEventReasons* clock_reasons = nullptr;
+  nvml::DeviceGetUtilizationRates* utilization = nullptr;
+  nvml::DeviceGetClockInfo* clock = nullptr;
+  nvml::DeviceGetMemoryInfo* memory = nullptr;
   nvml::DeviceGetFieldValues* field_values = nullptr;
   nvml::DeviceGetSupportedEventTypes* event_types = nullptr;
   nvml::EventSetCreate* event_set_create = nullptr;
@@ -71,6 +74,9 @@ Status LookUpAll(const SharedLibrary& library, auto& functions) {
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetTemperature", &functions.temperature));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetPowerUsage", &functions.power));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetTotalEccErrors", &functions.ecc_errors));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetUtilizationRates", &functions.utilization));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetClockInfo", &functions.clock));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetMemoryInfo", &functions.memory));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetFieldValues", &functions.field_values));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetSupportedEventTypes", &functions.event_types));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetCreate", &functions.event_set_create));
@@ -161,6 +167,15 @@ StatusOr<DeviceSample> Nvml::Sample(nvml::Device device) const {
     sample.temperature_celsius = number;
   }
   if (read(functions_->power(device, &number), "power")) sample.power_watts = number * 1e-3;
+  nvml::Utilization rates;
+  if (read(functions_->utilization(device, &rates), "utilization")) {
+    sample.utilization = rates.gpu * 1e-2;
+  }
+  if (read(functions_->clock(device, nvml::kClockOfMultiprocessors, &number), "clock")) {
+    sample.clock_hertz = number * 1e6;
+  }
+  nvml::Memory memory;
+  if (read(functions_->memory(device, &memory), "memory")) sample.memory_used_bytes = memory.used;
   unsigned long long count = 0;
   if (read(functions_->ecc_errors(device, nvml::kCorrectedErrors, nvml::kSinceDriverLoad, &count),
            "corrected memory errors")) {

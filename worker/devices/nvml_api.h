@@ -28,6 +28,21 @@ inline constexpr unsigned kDriverVersionBytes = 80;  // NVML_SYSTEM_DRIVER_VERSI
 
 inline constexpr int kTemperatureOfGpu = 0;  // NVML_TEMPERATURE_GPU: the sensor of the die
 
+inline constexpr int kClockOfMultiprocessors = 1;  // NVML_CLOCK_SM
+
+// nvmlUtilization_t: percent of the last sampling period.
+struct Utilization {
+  unsigned int gpu = 0;     // in which a kernel ran
+  unsigned int memory = 0;  // in which memory was read or written
+};
+
+// nvmlMemory_t: bytes. `used` contains what the driver reserves.
+struct Memory {
+  unsigned long long total = 0;
+  unsigned long long free = 0;
+  unsigned long long used = 0;
+};
+
 // Values of nvmlMemoryErrorType_t and nvmlEccCounterType_t.
 inline constexpr int kCorrectedErrors = 0;
 inline constexpr int kUncorrectedErrors = 1;
@@ -84,6 +99,9 @@ using DeviceGetUuid = Return(Device, char*, unsigned);           // nvmlDeviceGe
 using DeviceGetName = Return(Device, char*, unsigned);           // nvmlDeviceGetName
 using DeviceGetTemperature = Return(Device, int sensor, unsigned* celsius);
 using DeviceGetPowerUsage = Return(Device, unsigned* milliwatts);
+using DeviceGetUtilizationRates = Return(Device, Utilization*);
+using DeviceGetClockInfo = Return(Device, int clock, unsigned* megahertz);
+using DeviceGetMemoryInfo = Return(Device, Memory*);
 using DeviceGetTotalEccErrors = Return(Device, int error_type, int counter_type,
                                        unsigned long long* count);
 using DeviceGetCurrentClocksEventReasons = Return(Device, unsigned long long* reasons);

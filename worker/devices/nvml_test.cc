@@ -66,6 +66,9 @@ TEST_F(NvmlTest, FindsAGpuByItsUuidAndByItsAddress) {
 TEST_F(NvmlTest, SamplesInBaseUnits) {
   Change([](FakeNvml& fake) {
     FakeGpu& gpu = fake.gpus[kFirstGpu];
+    gpu.utilization = 87;
+    gpu.megahertz = 1980;
+    gpu.used_bytes = 70'000'000'000;
     gpu.corrected = 3;
     gpu.uncorrected = 2;
     // Idle, power cap, slowdown, boost, thermal, hardware thermal, power brake, display.
@@ -76,6 +79,9 @@ TEST_F(NvmlTest, SamplesInBaseUnits) {
   ASSERT_TRUE(sample.ok()) << sample.status();
   EXPECT_EQ(sample->temperature_celsius, 41);
   EXPECT_DOUBLE_EQ(*sample->power_watts, 312.5);
+  EXPECT_DOUBLE_EQ(*sample->utilization, 0.87);
+  EXPECT_DOUBLE_EQ(*sample->clock_hertz, 1.98e9);
+  EXPECT_EQ(sample->memory_used_bytes, 70'000'000'000u);
   EXPECT_EQ(sample->corrected_errors, 3u);
   EXPECT_EQ(sample->uncorrected_errors, 2u);
   EXPECT_EQ(sample->throttle_reasons, kThrottlePowerCap | kThrottleSlowdown | kThrottleSyncBoost |

@@ -240,6 +240,27 @@ TEST_F(FolderProofTest, AFolderThatLeavesItsRootIsNoFaultOfAHost) {
   EXPECT_TRUE(files_.List(folder_)->empty());
 }
 
+TEST_F(FolderProofTest, ARootThatHasVanishedIsNamedAndNotMade) {
+  const std::string root = directory_.Child("root");
+  AddHost("shared");
+  hosts_[0] = std::make_unique<ConfinedFileSystem>(root);
+  for (const std::string& folder : {root, root + "/below"}) {
+    start_.mutable_spec()->mutable_checkpoint()->set_folder(folder);
+    const Status refused = Prove()[0];
+    EXPECT_EQ(AttachedCause(refused), cause::kStorage) << refused;
+    EXPECT_THAT(std::string(Message(refused)), HasSubstr(root));
+    EXPECT_THAT(std::string(Message(refused)), HasSubstr("host-0"));
+  }
+  // A root that does not confine is known by its identity.
+  start_.mutable_spec()->mutable_checkpoint()->set_folder(root);
+  start_.set_folder_id(RandomFolderId().value());
+  hosts_[0] = std::make_unique<PosixFileSystem>();
+  const Status refused = Prove()[0];
+  EXPECT_EQ(AttachedCause(refused), cause::kStorage) << refused;
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr(root));
+  EXPECT_TRUE(files_.List(directory_.path())->empty()) << "something was made";
+}
+
 TEST_F(FolderProofTest, AJobWithoutAFolderHasNothingToProve) {
   start_.mutable_spec()->mutable_checkpoint()->set_folder("");
   AddHost("one");

@@ -89,7 +89,10 @@ void PrepareProcess(const RankDescriptors& descriptors) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "troupe-rank");
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN);  // the daemon handles a terminal's Ctrl-C
+  // A supervisor or a terminal signals the whole process group. The daemon handles the signal: it
+  // moves its jobs if it has time, and ends its ranks with SIGKILL, which also follows its own end.
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
   // No process started from here inherits these descriptors.
   fcntl(descriptors.socket, F_SETFD, FD_CLOEXEC);
   fcntl(descriptors.progress, F_SETFD, FD_CLOEXEC);
@@ -149,6 +152,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       .progress = progress,
       .make_transport = [] { return MakeUcxTransport(); },
       .transport = UcxTransportName(),
+      .shared_memory = ProbeSharedMemory,
       // The control thread detects a dead daemon.
       .send = [&socket](const v1::RankReport& report) { (void)socket.Send(report); },
       .note_executable =

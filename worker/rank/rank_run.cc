@@ -134,7 +134,9 @@ void RankRun::Send(v1::WorkerMessage message) {
 }
 
 void RankRun::Run() {
-  const Status status = WithDeviceFault(BuildAndRun());
+  Status status = WithDeviceFault(BuildAndRun());
+  if (!status.ok() && !ready_)
+    status = ExplainBySharedMemory(std::move(status), around_.shared_memory());
   const std::optional<Status> stopped = directives_.stopped();
   // A requested stop is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
@@ -201,7 +203,7 @@ StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
   TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
   Duration built = around_.clock->Now() - begin;
   TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options, MakeNetworkOptions(begin_, cores_on_host));
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, around_.make_transport());
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, OpenTransport());
   TROUPE_ASSIGN_OR_RETURN(auto network, CollectiveNetwork::Make(options, std::move(transport)));
   {
     std::lock_guard lock(parts_mutex_);
@@ -222,6 +224,16 @@ StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
   executor_->set_trace(&traces_.steps());
   around_.note_executable(&executor_->executable());
   return options.hang_limit;
+}
+
+StatusOr<std::unique_ptr<Transport>> RankRun::OpenTransport() {
+  const int ranks = begin_.start().ranks_size();
+  TROUPE_RETURN_IF_ERROR(CheckSharedMemory(around_.shared_memory(), ranks));
+  StatusOr<std::unique_ptr<Transport>> transport = around_.make_transport();
+  if (transport.ok()) return transport;
+  // Other ranks may have taken the last room since.
+  TROUPE_RETURN_IF_ERROR(CheckSharedMemory(around_.shared_memory(), ranks));
+  return transport;
 }
 
 StatusOr<v1::WorkerMessage> RankRun::MakeAddress() {

@@ -36,6 +36,7 @@
 #include "worker/rank/directives.h"
 #include "worker/rank/folder_proof.h"
 #include "worker/rank/rank_backend.h"
+#include "worker/rank/shared_memory.h"
 #include "worker/rank/step_report.h"
 #include "worker/rank/trace_requests.h"
 
@@ -47,6 +48,8 @@ struct RankSurroundings {
   StepProgress* progress = nullptr;
   std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
   std::string transport;  // name of the transport, for the receipt
+  // Looks at the memory that the transport shares with other ranks.
+  std::function<SharedMemory()> shared_memory = [] { return SharedMemory(); };
   std::function<StatusOr<std::unique_ptr<kernels::Backend>>(const RankBackendOptions&)>
       make_backend = MakeRankBackend;
   // Sends to the daemon; called from any thread.
@@ -84,6 +87,8 @@ class RankRun {
   // Makes the program, the network, the data and the executor. Returns the time limit of the
   // network's collectives.
   StatusOr<Duration> Build(int threads, int cores_on_host);
+  // Opens the transport, for which the host must have room.
+  StatusOr<std::unique_ptr<Transport>> OpenTransport();
   // Returns the message with this rank's address, and begins the proof that all ranks share the
   // checkpoint folder.
   StatusOr<v1::WorkerMessage> MakeAddress();

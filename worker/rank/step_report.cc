@@ -97,6 +97,8 @@ v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statist
     histogram->set_purpose(std::string(Name(entry.purpose)));
     histogram->set_bytes(entry.bytes);
     histogram->set_seconds(entry.seconds);
+    histogram->set_bus_bytes(entry.bus_bytes);
+    histogram->set_scope(std::string(Name(entry.scope)));
     for (uint64_t count : entry.duration_counts) histogram->add_duration_counts(count);
   }
   for (const DeviceCollectiveStatistics& entry : of_device) {
@@ -108,6 +110,7 @@ v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statist
     totals->set_bytes(entry.bytes);
     totals->set_bus_bytes(entry.bus_bytes);
     totals->set_seconds(entry.seconds);
+    totals->set_scope(std::string(Name(entry.scope)));
   }
   for (const std::string& line : fallbacks)
     ++(*metrics.mutable_kernel_fallbacks())[line.substr(0, line.find(' '))];

@@ -90,13 +90,20 @@ TEST(StepReport, RankZeroReportsWhichCheckpointBegins) {
 }
 
 TEST(RankMetrics, ReportsWhatTheDeviceCarriedOut) {
-  const DeviceCollectiveStatistics sums = {
-      CollectiveOperation::kReduceScatter, "data_shard", Purpose::kGradient, 3, 300, 225.0, 0.5};
+  const DeviceCollectiveStatistics sums = {.operation = CollectiveOperation::kReduceScatter,
+                                           .axis = "data_shard",
+                                           .scope = Scope::kAcross,
+                                           .purpose = Purpose::kGradient,
+                                           .count = 3,
+                                           .bytes = 300,
+                                           .bus_bytes = 225.0,
+                                           .seconds = 0.5};
   const v1::RankMetrics metrics = MakeRankMetrics({}, {sums}, {});
   ASSERT_EQ(metrics.device_collectives_size(), 1);
   const v1::DeviceCollectiveTotals& totals = metrics.device_collectives(0);
   EXPECT_EQ(totals.operation(), "reduce_scatter");
   EXPECT_EQ(totals.axis(), "data_shard");
+  EXPECT_EQ(totals.scope(), "across");
   EXPECT_EQ(totals.purpose(), "gradient");
   EXPECT_EQ(totals.count(), 3u);
   EXPECT_EQ(totals.bytes(), 300u);

@@ -21,6 +21,7 @@ struct StreamMessage {
 struct StreamClosed {
   uint64_t stream = 0;
   std::string reason;
+  bool access_refused = false;  // this worker's certificate has no access
 };
 struct RankReported {
   int device = 0;
@@ -56,12 +57,18 @@ struct OthersClaim {
 struct CoreTableFault {
   std::string reason;
 };
-// The daemon was asked to stop.
+// The daemon was asked to stop at once.
 struct Leave {};
+// The daemon was asked to stop, or its host will: it is killed after `limit`.
+struct Drain {
+  std::string reason;
+  Duration limit{};
+};
 struct Event {
   MonotonicTime now;
   std::variant<Tick, StreamMessage, StreamClosed, RankReported, RankExited, DeviceFault,
-               CheckpointGone, CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault, Leave>
+               CheckpointGone, CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault, Leave,
+               Drain>
       what;
 };
 

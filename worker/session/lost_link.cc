@@ -24,6 +24,12 @@ void GoDown(State& state, MonotonicTime now, Duration longest) {
   state.dial_at = now + Backoff(++state.failed_dials, limit);
 }
 
+// The pauses double, so that several dials fit into the time for which the ranks are kept.
+void GoDownWithoutAccess(State& state, MonotonicTime now) {
+  state.link = Link::kDown;
+  state.dial_at = now + Backoff(++state.failed_dials, kLongestAccessBackoff);
+}
+
 void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effects) {
   if (text == state.noted && now < state.note_again_at) return;
   state.noted = text;
@@ -33,7 +39,7 @@ void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effe
 
 void EndOnRequest(State& state, Effects& effects) {
   state.ended = true;
-  effects.push_back(EndDaemon{0, "asked to stop by a signal"});
+  effects.push_back(EndDaemon{0, state.drain ? state.drain->reason : "asked to stop by a signal"});
 }
 
 void OnLeave(State& state, MonotonicTime now, Effects& effects) {

@@ -17,8 +17,14 @@ inline constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
 // in use.
 inline constexpr Duration kLongestRefusedBackoff = std::chrono::seconds(10);
 
+// The same for a worker, with ranks or without, whose access the coordinator refuses. Each refusal
+// is a record of the audit log, and a mended certificate is to be used soon.
+inline constexpr Duration kLongestAccessBackoff = std::chrono::seconds(4);
+
 // The stream is gone; the next dial follows after a pause that grows with each failure.
 void GoDown(State& state, MonotonicTime now, Duration longest = kLongestDialBackoff);
+// The same after a refusal of access.
+void GoDownWithoutAccess(State& state, MonotonicTime now);
 
 // Logs why there is no stream: each reason at once, and again at intervals while it lasts.
 void NoteReason(State& state, std::string text, MonotonicTime now, Effects& effects);

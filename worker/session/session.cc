@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "worker/session/cores.h"
 #include "worker/session/device_fault.h"
+#include "worker/session/drain.h"
 #include "worker/session/lost_link.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
@@ -32,6 +33,7 @@ void DialNow(State& state, MonotonicTime now, Effects& effects) {
   hello = state.config.identity;
   hello.set_leader_epoch_seen(state.leader_epoch);
   for (const auto& [path, image] : state.images) *hello.add_images() = image;
+  if (state.drain) *hello.mutable_draining() = DrainingOf(state, now);
   for (const auto& [job, group] : state.groups) {
     if (group.ranks.empty()) continue;
     v1::HeldGroup& held = *hello.add_held();
@@ -196,6 +198,7 @@ void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effe
              fmt::format("accepted by the coordinator of leader epoch {}", state.leader_epoch), now,
              effects);
   state.heartbeat_at = now + state.limits.heartbeat;
+  ReportDrain(state, now, effects);  // it may have begun after the Hello
   SendAgain(state, effects);
 }
 
@@ -375,8 +378,11 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
     const double seconds = ToSeconds(state.limits.lease);
     NoteReason(state,
                state.link == Link::kDialled
-                   ? fmt::format("cannot reach {}: no answer came within {} s; it tries again",
-                                 state.config.cluster, seconds)
+                   ? fmt::format("cannot reach {}: no answer came within {} s{}; it tries again",
+                                 state.config.cluster, seconds,
+                                 state.config.has_tls
+                                     ? ""
+                                     : " (a coordinator with TLS answers only with --tls-dir)")
                    : fmt::format("no message came from the coordinator for {} s", seconds),
                now, effects);
     effects.push_back(HangUp{state.stream});
@@ -420,7 +426,11 @@ Effects Step(State& state, const Event& event) {
     OnStreamMessage(state, *message, event.now, effects);
   } else if (const auto* closed = std::get_if<StreamClosed>(&event.what)) {
     if (closed->stream == state.stream && state.link != Link::kDown) {
-      GoDown(state, event.now);
+      if (closed->access_refused) {
+        GoDownWithoutAccess(state, event.now);
+      } else {
+        GoDown(state, event.now);
+      }
       NoteReason(state, fmt::format("there is no stream to the coordinator: {}", closed->reason),
                  event.now, effects);
     }
@@ -443,6 +453,8 @@ Effects Step(State& state, const Event& event) {
     WorkerMessage message;
     *message.mutable_burn_in_done() = burnt_in->done;
     SendOrKeep(state, effects, std::move(message));
+  } else if (const auto* drain = std::get_if<Drain>(&event.what)) {
+    OnDrain(state, *drain, event.now, effects);
   } else if (const auto* claimed = std::get_if<OthersClaim>(&event.what)) {
     state.other_claims = claimed->claims;
     state.cores_stale = true;
@@ -451,12 +463,13 @@ Effects Step(State& state, const Event& event) {
   }
   if (!state.ended) OnTick(state, event.now, effects);
   if (!state.ended && state.cores_stale) DivideHostCores(state, effects);
+  if (!state.ended) LeaveIfDrained(state, event.now, effects);
   return effects;
 }
 
 MonotonicTime NextDeadline(const State& state) {
   if (state.leave_by) return *state.leave_by;
-  MonotonicTime next = MonotonicTime::max();
+  MonotonicTime next = state.drain ? state.drain->end : MonotonicTime::max();
   for (const Device& device : state.devices) {
     if (MayStart(device)) next = std::min(next, device.start_at);
     if (device.process == ProcessState::kStopping || device.process == ProcessState::kStarting) {

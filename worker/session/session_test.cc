@@ -632,6 +632,23 @@ TEST_F(SessionTest, ARefusedWorkerWithoutRanksDialsEverLessOftenAndReportsItAtAB
   EXPECT_LE(notes, 3);
 }
 
+TEST_F(SessionTest, AWorkerWithoutAccessDialsEverLessOftenAlsoWithRanks) {
+  ConnectIdle();
+  Received(Start(1));
+  Duration waited{};
+  int dials_of_grace = 0;
+  Duration since{};
+  for (int i = 0; i < 12; ++i) {
+    Do(StreamClosed{state_.stream, "revoked", /*access_refused=*/true});
+    waited = state_.dial_at - now_;
+    since += waited;
+    if (since < state_.limits.reconnect_grace) ++dials_of_grace;
+    ASSERT_EQ(All<Dial>(After(waited)).size(), 1u);
+  }
+  EXPECT_EQ(waited, std::chrono::seconds(4));
+  EXPECT_GE(dials_of_grace, 3);
+}
+
 TEST_F(SessionTest, AWrongAddressIsNamedAndNamedAgainWhileNothingAnswers) {
   std::vector<std::string> notes;
   for (int second = 0; second < 60; ++second) {
@@ -640,6 +657,18 @@ TEST_F(SessionTest, AWrongAddressIsNamedAndNamedAgainWhileNothingAnswers) {
   ASSERT_EQ(notes.size(), 2u) << fmt::format("{}", fmt::join(notes, "\n"));
   EXPECT_EQ(notes[0], "cannot reach 127.0.0.1:1: no answer came within 3 s; it tries again");
   EXPECT_EQ(notes[1], notes[0]);
+}
+
+TEST_F(SessionTest, AWorkerWithoutTlsIsRemindedOfItWhereNothingAnswers) {
+  state_.config.has_tls = false;
+  std::vector<std::string> notes;
+  for (int second = 0; second < 10; ++second) {
+    for (const Note& note : All<Note>(After(std::chrono::seconds(1)))) notes.push_back(note.text);
+  }
+  ASSERT_EQ(notes.size(), 1u) << fmt::format("{}", fmt::join(notes, "\n"));
+  EXPECT_EQ(notes[0],
+            "cannot reach 127.0.0.1:1: no answer came within 3 s (a coordinator with TLS answers "
+            "only with --tls-dir); it tries again");
 }
 
 TEST_F(SessionTest, ADaemonThatIsAskedToStopSendsAGoodbyeAndEndsOnceTheStreamIsClosed) {
@@ -664,6 +693,85 @@ TEST_F(SessionTest, AGoodbyeWithoutAnAnswerOrAStreamEndsTheDaemonAllTheSame) {
   state_ = MakeState(state_.config, now_);
   Do(Tick{});
   EXPECT_EQ(All<EndDaemon>(Do(Leave{})).size(), 1u);
+}
+
+TEST_F(SessionTest, ADaemonThatDrainsEndsWithItsLastRank) {
+  ConnectIdle();
+  Received(Start(1));
+  const Effects asked = Do(Drain{"SIGTERM", std::chrono::seconds(110)});
+  ASSERT_EQ(Sent(asked).size(), 1u);
+  EXPECT_EQ(Sent(asked)[0].draining().reason(), "SIGTERM");
+  EXPECT_EQ(Sent(asked)[0].draining().seconds_left(), 108) << "it ends 2 s before its deadline";
+  EXPECT_TRUE(All<KillProcess>(asked).empty());
+  Received(Stop(1));
+  EXPECT_EQ(Sent(FromRank(0, Stopped(1, 0))).size(), 1u) << "one rank is left";
+  const std::vector<WorkerMessage> last = Sent(FromRank(1, Stopped(1, 1)));
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_TRUE(last[0].has_rank_stopped());
+  EXPECT_TRUE(last[1].has_goodbye());
+  const auto ended = All<EndDaemon>(Do(StreamClosed{state_.stream, "ended by the coordinator"}));
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].exit_code, 0);
+}
+
+TEST_F(SessionTest, ADaemonWithoutRanksOrTimeEndsAtOnceInsteadOfDraining) {
+  ConnectIdle();
+  const std::vector<WorkerMessage> idle = Sent(Do(Drain{"SIGTERM", std::chrono::seconds(110)}));
+  ASSERT_EQ(idle.size(), 1u);
+  EXPECT_TRUE(idle[0].has_goodbye());
+  state_ = MakeState(state_.config, now_);
+  ConnectIdle();
+  Received(Start(1));
+  const std::vector<WorkerMessage> hurried = Sent(Do(Drain{"SIGTERM", std::chrono::seconds(2)}));
+  ASSERT_EQ(hurried.size(), 1u);
+  EXPECT_TRUE(hurried[0].has_goodbye());
+}
+
+TEST_F(SessionTest, ADaemonThatDrainsEndsShortlyBeforeItsDeadlineWithTheRanksThatAreLeft) {
+  ConnectIdle();
+  Received(Start(1));
+  Do(Drain{"SIGTERM", std::chrono::seconds(4)});
+  EXPECT_TRUE(Sent(Do(Drain{"later", std::chrono::seconds(100)})).empty()) << "it ends earlier";
+  ASSERT_EQ(Sent(Do(Drain{"sooner", std::chrono::milliseconds(3500)})).size(), 1u);
+  EXPECT_EQ(state_.drain->reason, "sooner");
+  After(std::chrono::seconds(1));
+  EXPECT_FALSE(state_.leave_by);
+  EXPECT_EQ(NextDeadline(state_) - now_, std::chrono::milliseconds(500));
+  const std::vector<WorkerMessage> sent = Sent(After(std::chrono::milliseconds(500)));
+  EXPECT_TRUE(std::any_of(sent.begin(), sent.end(),
+                          [](const WorkerMessage& message) { return message.has_goodbye(); }));
+}
+
+TEST_F(SessionTest, ADaemonThatDrainsEndsAtOnceWhenItIsAskedTo) {
+  ConnectIdle();
+  Received(Start(1));
+  Do(Drain{"SIGTERM", std::chrono::seconds(110)});
+  const std::vector<WorkerMessage> sent = Sent(Do(Leave{}));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(sent[0].has_goodbye());
+}
+
+TEST_F(SessionTest, EachHelloOfADaemonThatDrainsStatesIt) {
+  ConnectIdle();
+  Received(Start(1));
+  Do(Drain{"SIGTERM", std::chrono::seconds(110)});
+  Do(StreamClosed{state_.stream, "the coordinator restarts"});
+  const auto dials = All<Dial>(After(std::chrono::seconds(1)));
+  ASSERT_EQ(dials.size(), 1u);
+  EXPECT_EQ(dials[0].hello.hello().draining().seconds_left(), 107);
+  EXPECT_EQ(dials[0].hello.hello().draining().reason(), "SIGTERM");
+}
+
+TEST_F(SessionTest, ADrainThatBeginsAfterTheHelloIsReportedAfterTheWelcome) {
+  ConnectIdle();
+  Received(Start(1));
+  Do(StreamClosed{state_.stream, "the coordinator restarts"});
+  ASSERT_EQ(All<Dial>(After(std::chrono::seconds(1))).size(), 1u);
+  EXPECT_TRUE(Sent(Do(Drain{"SIGTERM", std::chrono::seconds(110)})).empty());
+  const std::vector<WorkerMessage> sent = Sent(Welcome(2));
+  EXPECT_TRUE(std::any_of(sent.begin(), sent.end(), [](const WorkerMessage& message) {
+    return message.draining().reason() == "SIGTERM";
+  }));
 }
 
 TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {

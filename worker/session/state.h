@@ -28,6 +28,7 @@ struct Config {
   std::string log_directory;       // folder of ranks' logs, see RankLogPath
   std::string image_directory;     // folder of images of ranks' states
   std::string cluster;             // the coordinator's address: distinguishes clusters on one host
+  bool has_tls = true;             // the worker dials the coordinator with TLS
   std::vector<Core> host_cores;    // cores of the whole host; empty: ranks are not bound to cores
   std::vector<int> allowed_cores;  // hardware threads that this daemon may use, ascending
 };
@@ -87,6 +88,12 @@ enum class Link {
   kUp,
 };
 
+// The jobs of a daemon that drains move to other workers.
+struct DrainState {
+  std::string reason;
+  MonotonicTime end;  // when the daemon ends, with the ranks that are left
+};
+
 struct State {
   Config config;
   Link link = Link::kDown;
@@ -114,7 +121,8 @@ struct State {
   // The reason for which the daemons of the host cannot divide cores together in this life; ranks
   // that begin report it as a fall-back. Empty: they can.
   std::string core_table_fault;
-  bool cores_stale = false;  // a rank has begun or ended since cores were divided
+  bool cores_stale = false;         // a rank has begun or ended since cores were divided
+  std::optional<DrainState> drain;  // the daemon also ends when it has no ranks left
   // The daemon was asked to stop and has sent a Goodbye; it ends once the coordinator has closed
   // the stream, and then at the latest.
   std::optional<MonotonicTime> leave_by;

@@ -11,14 +11,15 @@
 
 from troupe._client import Client, End, Update
 from troupe._job_file import JobInput
-from troupe.errors import (AlreadyExists, DeadlineExceeded, FailedPrecondition, InvalidArgument,
-                           InvalidJob, NotFound, PermissionDenied, ResourceExhausted, TroupeError,
-                           Unauthenticated, Unavailable, Untrusted, Violation)
+from troupe.errors import (AlreadyExists, DeadlineExceeded, FailedPrecondition, InsecureWarning,
+                           InvalidArgument, InvalidJob, NotFound, PermissionDenied,
+                           ResourceExhausted, TroupeError, Unauthenticated, Unavailable, Untrusted,
+                           Violation)
 from troupe.messages import CheckpointState, Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
 
 __all__ = [
     "AlreadyExists", "CheckpointState", "Client", "DeadlineExceeded", "End", "FailedPrecondition",
-    "InvalidArgument", "InvalidJob", "Job", "JobEvent", "JobInput", "JobState", "NotFound",
-    "PermissionDenied", "Plan", "ResourceExhausted", "StepEvent", "TroupeError", "Unauthenticated",
-    "Unavailable", "Untrusted", "Update", "Violation", "WorkerStatus",
+    "InsecureWarning", "InvalidArgument", "InvalidJob", "Job", "JobEvent", "JobInput", "JobState",
+    "NotFound", "PermissionDenied", "Plan", "ResourceExhausted", "StepEvent", "TroupeError",
+    "Unauthenticated", "Unavailable", "Untrusted", "Update", "Violation", "WorkerStatus",
 ]

@@ -15,7 +15,7 @@ from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Tupl
 import grpc
 
 from troupe import errors
-from troupe._connection import Connection, Connections, read_token
+from troupe._connection import Connection, Connections
 from troupe._convert import to_dataclass, to_dict
 from troupe._job_file import JobInput, read_job, read_overrides
 from troupe._receipt import receipt_dict
@@ -29,6 +29,7 @@ _log = logging.getLogger("troupe")
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
 _CONNECT_SECONDS = 5.0     # for calls that are not repeated
+_READY_SECONDS = 2.0       # until a channel that does not become ready is replaced
 _CHECKPOINT_SECONDS = 600  # for calls that wait for a commit or for the removal of checkpoints
 _ROTATION_SECONDS = 5.0    # in which certificates that do not fit each other are replaced
 _AWAY_SECONDS = 60.0       # a watch ends if the coordinator is away for longer
@@ -43,6 +44,8 @@ class End:
 
 
 Update = Union[StepEvent, JobEvent, End]
+# Returns the method of a stub.
+_Method = Callable[[Connection], "grpc.UnaryUnaryMultiCallable[Any, T]"]
 
 
 class _Pauses:
@@ -90,11 +93,11 @@ def _job_name(job: str) -> str:
 class Client:
     """A client of the coordinator at `address`, HOST:PORT (default: TROUPE_COORDINATOR).
 
-    `tls_dir` (default: TROUPE_TLS_DIR) has ca.pem, cert.pem and key.pem, which are read again when
-    they change. `token`, or the one in `token_file` (default: TROUPE_TOKEN_FILE), identifies the
-    caller instead of a certificate; it needs only ca.pem. `timeout` is the number of seconds after
-    which a call is given up, with its repetitions: calls that have the same effect when they are
-    repeated are repeated while the coordinator cannot be reached.
+    `tls_dir` (default: TROUPE_TLS_DIR) has ca.pem, cert.pem and key.pem. `token`, or the one in
+    `token_file` (default: TROUPE_TOKEN_FILE), identifies the caller instead of a certificate; it
+    needs only ca.pem. All these files are read again when they change. `timeout` is the number of
+    seconds after which a call is given up, with its repetitions: calls that have the same effect
+    when they are repeated are repeated while the coordinator cannot be reached.
 
     Jobs are named "x" or "jobs/x"; "lab.x" is a job of the namespace "lab". All methods raise
     subclasses of TroupeError. Thread-safe; a process that forks makes its own client in the child.
@@ -112,9 +115,8 @@ class Client:
         if token is not None and token_file is not None:
             raise ValueError("give either token or token_file")
         path = os.fspath(token_file) if token_file else os.environ.get("TROUPE_TOKEN_FILE")
-        if token is None and path:
-            token = read_token(path)
-        self._connections = Connections(address, folder, token)
+        self._connections = Connections(address, folder, token,
+                                        path if token is None and path else None)
         self._timeout = timeout
 
     def __enter__(self) -> Client:
@@ -207,9 +209,10 @@ class Client:
         request = service_pb2.ReadJobLogsRequest(name=_job_name(job), rank=rank)
         connection = self._connected(self._timeout)
         call = connection.jobs.ReadJobLogs(request, timeout=self._timeout,
-                                           metadata=self._connections.metadata)
+                                           metadata=connection.metadata)
         try:
             for response in call:
+                connection.warn_if_insecure(call)
                 yield from response.lines
         except grpc.RpcError as error:
             raise self._error(error) from error
@@ -281,9 +284,10 @@ class Client:
         request = service_pb2.WatchJobRequest(name=name, from_step=from_step)
         limit = None if end is None else max(0.0, end - time.monotonic())
         call = connection.jobs.WatchJob(request, timeout=limit,
-                                        metadata=self._connections.metadata)
+                                        metadata=connection.metadata)
         try:
             for response in call:
+                connection.warn_if_insecure(call)
                 kind = response.WhichOneof("update")
                 if kind == "step":
                     yield to_dataclass(response.step, StepEvent)
@@ -296,7 +300,7 @@ class Client:
         finally:
             call.cancel()
 
-    def _call(self, method: Callable[[Connection], Callable[..., T]], request: Any,
+    def _call(self, method: _Method[T], request: Any,
               limit: Optional[float] = None,
               invalid: Type[errors.InvalidArgument] = errors.InvalidArgument) -> T:
         """Makes a call that may be repeated, until it succeeds or the limit has passed."""
@@ -318,7 +322,7 @@ class Client:
                 raise
             pauses.wait(end - time.monotonic())
 
-    def _call_once(self, method: Callable[[Connection], Callable[..., T]], request: Any,
+    def _call_once(self, method: _Method[T], request: Any,
                    limit: float,
                    invalid: Type[errors.InvalidArgument] = errors.InvalidArgument) -> T:
         """Makes a call that must not be repeated, once there is a connection."""
@@ -326,31 +330,49 @@ class Client:
         self._connected(min(_CONNECT_SECONDS, limit))
         return self._try(method, request, end, invalid)
 
-    def _try(self, method: Callable[[Connection], Callable[..., T]], request: Any, end: float,
+    def _try(self, method: _Method[T], request: Any, end: float,
              invalid: Type[errors.InvalidArgument]) -> T:
         connection = self._connections.get()
         try:
-            return method(connection)(request, timeout=max(0.1, end - time.monotonic()),
-                                      metadata=self._connections.metadata)
+            response, call = method(connection).with_call(
+                request, timeout=max(0.1, end - time.monotonic()),
+                metadata=connection.metadata)
         except grpc.RpcError as error:
             raise self._error(error, connection, invalid) from error
+        connection.warn_if_insecure(call)
+        return response
 
     def _connected(self, limit: float) -> Connection:
-        connection = self._connections.get()
+        """Returns a connection that is ready. With TLS, a coordinator that has a new certificate is
+        reached by a new channel only, so no channel is given all the time."""
+        begin, pauses = time.monotonic(), _Pauses()
+        end = begin + limit
+        while True:
+            try:
+                connection = self._connections.get()
+                self._await_ready(connection, min(end - time.monotonic(), _READY_SECONDS))
+                return connection
+            except errors.Unavailable as error:
+                untrusted = isinstance(error, errors.Untrusted)
+                if time.monotonic() >= (min(end, begin + _ROTATION_SECONDS) if untrusted else end):
+                    raise
+            pauses.wait(end - time.monotonic())
+
+    def _await_ready(self, connection: Connection, limit: float) -> None:
         ready = grpc.channel_ready_future(connection.channel)
         try:
-            ready.result(limit)
+            ready.result(max(0.0, limit))
         except grpc.FutureTimeoutError:
             ready.cancel()
             self._connections.lost(connection)
-            raise errors.Unavailable(f"{self._connections.address}: not reached within "
-                                     f"{limit:g} s") from None
-        return connection
+            raise errors.Unavailable(f"{self._connections.address}: it does not answer") from None
 
     def _error(self, error: grpc.RpcError, connection: Optional[Connection] = None,
                invalid: Type[errors.InvalidArgument] = errors.InvalidArgument
                ) -> errors.TroupeError:
         converted = errors.from_rpc(error, self._connections.address, invalid)
+        if connection is not None and isinstance(error, grpc.Call):
+            connection.warn_if_insecure(error)
         if isinstance(converted, errors.Unavailable) and connection is not None:
             self._connections.lost(connection)
         return converted

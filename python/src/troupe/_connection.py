@@ -12,18 +12,24 @@ import os
 import re
 import socket
 import ssl
-import stat
+import sys
 import threading
-from typing import Any, Dict, List, Optional, Tuple, Union
+import warnings
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import grpc
 
-from troupe.errors import Unavailable, Untrusted
+from troupe._plain_file import read_plain_file
+from troupe.errors import InsecureWarning, Unavailable, Untrusted
 from troupe.v1 import service_pb2_grpc
 
 _IDENTITY = re.compile("spiffe://([A-Za-z0-9._-]+)/([a-z]+)/([A-Za-z0-9._-]+)")
 _TOKEN = re.compile("troupe~([A-Za-z0-9._-]{1,63})~[0-9a-f]{16}~[0-9a-f]{64}")
+_State = Tuple[Tuple[int, int, int], ...]  # of files: inode, time of change and size
 _HANDSHAKE_SECONDS = 10.0
+_MOST_TOKEN_BYTES = 4096
+_MOST_PEM_BYTES = 1 << 20
+_INSECURE_KEY = "troupe-insecure"  # the initial metadata of a coordinator with --insecure
 
 # As in `troupe`: reconnects fast, uses no proxy of the environment, and accepts plans of any size.
 # The coordinator permits a ping every 5 minutes, which detects that its host is gone.
@@ -32,6 +38,9 @@ _OPTIONS: List[Tuple[str, Union[int, str]]] = [
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.enable_http_proxy", 0),
+    # A coordinator that has moved to another address is found within a second or two.
+    ("grpc.dns_min_time_between_resolutions_ms", 500),
+    ("grpc.dns_ares_query_timeout", 5000),
     ("grpc.max_receive_message_length", -1),
     ("grpc.keepalive_time_ms", 310_000),
     ("grpc.keepalive_timeout_ms", 20_000),
@@ -40,15 +49,22 @@ _OPTIONS: List[Tuple[str, Union[int, str]]] = [
 
 def read_token(path: str) -> str:
     """Returns the token in a file that only its owner may use. Raises OSError, and ValueError."""
-    with open(path, encoding="ascii", errors="replace") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        if mode & 0o077:
-            raise ValueError(f"{path}: others may use this token (mode {mode:04o}); only its owner "
-                             f"may be able to: chmod 600 {path}")
-        text = file.read(4096).strip()
+    content, mode = read_plain_file(path, _MOST_TOKEN_BYTES)
+    if mode & 0o077:
+        raise ValueError(f"{path}: others may use this token (mode {mode:04o}); only its owner "
+                         f"may be able to: chmod 600 {path}")
+    text = content.decode("ascii", errors="replace").strip()
     if _TOKEN.fullmatch(text) is None:
         raise ValueError(f"{path} has no whole token, troupe~CLUSTER~ID~SECRET")
     return text
+
+
+def _read_pem(path: str) -> bytes:
+    """Raises OSError, and SSLError for what cannot be a certificate or a key."""
+    try:
+        return read_plain_file(path, _MOST_PEM_BYTES)[0]
+    except ValueError as error:
+        raise ssl.SSLError(str(error)) from None
 
 
 def _cluster_of(token: str) -> str:
@@ -59,6 +75,21 @@ def _cluster_of(token: str) -> str:
     return found[1]
 
 
+def _state_of(paths: Sequence[Optional[str]]) -> _State:
+    """Changes when a file changes or is replaced."""
+    state = []
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            found = os.stat(path)
+        except OSError:  # in the middle of a rotation
+            state.append((0, 0, 0))
+            continue
+        state.append((found.st_ino, found.st_mtime_ns, found.st_size))
+    return tuple(state)
+
+
 class TlsFiles:
     """The files of a TLS directory: ca.pem, cert.pem and key.pem. A client with a token, one of
     `token_cluster`, uses ca.pem alone."""
@@ -67,7 +98,7 @@ class TlsFiles:
         self.authority = os.path.join(folder, "ca.pem")
         self.certificate: Optional[str] = None
         self.key: Optional[str] = None
-        self._token_cluster = token_cluster
+        self.token_cluster = token_cluster
         if token_cluster is None:
             self.certificate = os.path.join(folder, "cert.pem")
             self.key = os.path.join(folder, "key.pem")
@@ -75,26 +106,15 @@ class TlsFiles:
             raise FileNotFoundError(f"{self.authority}: no such file; a TLS directory has ca.pem, "
                                     "cert.pem and key.pem")
 
-    def state(self) -> Tuple[Tuple[int, int], ...]:
-        """Changes when a file changes."""
-        state = []
-        for path in (self.authority, self.certificate, self.key):
-            if path is not None:
-                try:
-                    found = os.stat(path)
-                except OSError:  # in the middle of a rotation
-                    state.append((0, 0))
-                    continue
-                state.append((found.st_mtime_ns, found.st_size))
-        return tuple(state)
+    def state(self) -> _State:
+        return _state_of((self.authority, self.certificate, self.key))
 
     def cluster(self) -> str:
         """The cluster of the client's certificate or token."""
         if self.certificate is None:
-            return str(self._token_cluster)
-        with open(self.certificate, encoding="ascii") as file:
-            leaf = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", file.read(),
-                             re.DOTALL)
+            return str(self.token_cluster)
+        leaf = re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----",
+                         _read_pem(self.certificate).decode("latin-1"), re.DOTALL)
         if leaf is None:
             raise ssl.SSLError(f"{self.certificate} has no certificate")
         # The URI is the only text of this form; it is ASCII in the encoded certificate.
@@ -107,6 +127,9 @@ class TlsFiles:
     def context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False  # the identity is checked instead
+        for path in (self.authority, self.certificate, self.key):
+            if path is not None:
+                _read_pem(path)  # the library itself would wait for the writer of a FIFO
         context.load_verify_locations(self.authority)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate, self.key)
@@ -173,10 +196,8 @@ def _secure_channel(address: str, files: TlsFiles) -> grpc.Channel:
         trusted, name = _greet(address, files)
         certificate = key = None
         if files.certificate is not None and files.key is not None:
-            with open(files.certificate, "rb") as file:
-                certificate = file.read()
-            with open(files.key, "rb") as file:
-                key = file.read()
+            certificate = _read_pem(files.certificate)
+            key = _read_pem(files.key)
     except ssl.SSLError as error:
         raise Untrusted(f"{address}: {error}") from error
     except OSError as error:
@@ -186,15 +207,41 @@ def _secure_channel(address: str, files: TlsFiles) -> grpc.Channel:
                                [*_OPTIONS, ("grpc.ssl_target_name_override", name)])
 
 
-class Connection:
-    """A channel with its stubs. It is closed when nobody refers to it any more, so that the streams
-    of a channel that was replaced live on."""
+def _callers_level() -> int:
+    """The `stacklevel` by which the caller of this function warns of the line outside of the
+    package that has called it."""
+    level = 1
+    while sys._getframe(level).f_globals.get("__name__", "").startswith("troupe."):
+        level += 1
+    return level
 
-    def __init__(self, channel: grpc.Channel) -> None:
+
+class Connection:
+    """A channel to `address` with its stubs, and the metadata of its calls. It is closed when
+    nobody refers to it any more, so that the streams of a channel that was replaced live on."""
+
+    def __init__(self, channel: grpc.Channel, address: str, token: Optional[str] = None) -> None:
         self.channel = channel
+        self.metadata: Tuple[Tuple[str, str], ...] = (
+            () if token is None else (("authorization", f"Bearer {token}"),))
+        self._address = address
+        self._lock = threading.Lock()
+        self._warned = False
         self.jobs = service_pb2_grpc.JobServiceStub(channel)
         self.plans = service_pb2_grpc.PlanServiceStub(channel)
         self.cluster = service_pb2_grpc.ClusterServiceStub(channel)
+
+    def warn_if_insecure(self, call: grpc.Call) -> None:
+        """Issues an InsecureWarning, one for the channel, if an answer shows that the coordinator
+        runs with --insecure. REQUIRES: the call has had an answer."""
+        if self._warned or all(key != _INSECURE_KEY for key, _ in call.initial_metadata() or ()):
+            return
+        with self._lock:
+            if self._warned:
+                return
+            self._warned = True
+        warnings.warn(f"the coordinator at {self._address} runs with --insecure: whoever reaches "
+                      "it has every role", InsecureWarning, _callers_level())
 
     def __del__(self) -> None:
         self.channel.close()
@@ -203,20 +250,23 @@ class Connection:
 class Connections:
     """The current connection to one address. Thread-safe."""
 
-    def __init__(self, address: str, tls_folder: Optional[str], token: Optional[str]) -> None:
+    def __init__(self, address: str, tls_folder: Optional[str], token: Optional[str],
+                 token_file: Optional[str]) -> None:
         if re.fullmatch(r".+:[0-9]{1,5}", address) is None:
             raise ValueError(f"the address {address} is not HOST:PORT")
+        if token_file is not None:
+            token = read_token(token_file)
         if token is not None and tls_folder is None:
             raise ValueError(f"the token would be sent to {address} in plaintext: give tls_dir, a "
                              "directory with ca.pem")
         cluster = None if token is None else _cluster_of(token)
         self.address = address
-        self.metadata: Tuple[Tuple[str, str], ...] = (
-            () if token is None else (("authorization", f"Bearer {token}"),))
+        self._token = token
+        self._token_file = token_file
         self._files = None if tls_folder is None else TlsFiles(tls_folder, cluster)
         self._lock = threading.Lock()
         self._current: Optional[Connection] = None
-        self._state: Tuple[Tuple[int, int], ...] = ()
+        self._state: _State = ()
 
     def get(self) -> Connection:
         """Returns a connection that uses the current files. Raises Unavailable, and Untrusted."""
@@ -224,13 +274,23 @@ class Connections:
             if self._files is None:
                 if self._current is None:
                     channel = grpc.insecure_channel(self.address, _OPTIONS)
-                    self._current = Connection(channel)
+                    self._current = Connection(channel, self.address)
                 return self._current
-            state = self._files.state()
+            state = self._files.state() + _state_of((self._token_file,))
             if self._current is None or state != self._state:
-                self._current = Connection(_secure_channel(self.address, self._files))
+                self._current = self._connect(self._files)
                 self._state = state
             return self._current
+
+    def _connect(self, files: TlsFiles) -> Connection:
+        if self._token_file is not None:
+            try:
+                self._token = read_token(self._token_file)
+            except (OSError, ValueError) as error:
+                raise Untrusted(f"{self.address}: {error}") from error
+            # The server has to be of the cluster of the token that it gets.
+            files.token_cluster = _cluster_of(self._token)
+        return Connection(_secure_channel(self.address, files), self.address, self._token)
 
     def lost(self, connection: Connection) -> None:
         """The coordinator was not reached: with TLS it may return with another certificate."""

@@ -19,6 +19,7 @@ import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from troupe._plain_file import read_plain_file
 from troupe.errors import Violation, invalid_job
 from troupe.v1 import job_pb2, key_pb2
 
@@ -265,13 +266,13 @@ def _resolve(spec: job_pb2.JobSpec, folder: str) -> None:
 def _load(path: "Union[str, os.PathLike[str]]") -> _Node:
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-        if len(content) > _MAX_BYTES:
-            raise invalid_job((Violation("job", f"is {name}, of more than {_MAX_BYTES} bytes"),))
-        return _from_yaml(yaml.compose(content.decode(), Loader=yaml.SafeLoader), name)
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_plain_file(name, _MAX_BYTES)[0].decode()
+    except UnicodeDecodeError as error:
         raise invalid_job((Violation("job", f"is {name}: {error}"),)) from None
+    except (OSError, ValueError) as error:
+        raise invalid_job((Violation("job", f"cannot be read: {error}"),)) from None
+    try:
+        return _from_yaml(yaml.compose(text, Loader=yaml.SafeLoader), name)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""

@@ -60,7 +60,7 @@ def receipt_dict(receipt: receipt_pb2.Receipt) -> Dict[str, Any]:
     if receipt.target_missed:
         result["target_shape"]["why"] = receipt.target_missed
     result["write_method"] = _counts(receipt.checkpoint_writes)
-    result.update(to_dict(receipt, ("restarts", "suspect")))
+    result.update(to_dict(receipt, ("restarts", "moves", "suspect")))
     others = [receipt_dict(other) for other in receipt.other_plans]
     result["other_plans"] = [{key: value for key, value in other.items() if key not in _OF_JOB}
                              for other in others]

@@ -33,6 +33,10 @@ class TroupeError(Exception):
         self.violations = violations
 
 
+class InsecureWarning(UserWarning):
+    """The coordinator runs with --insecure: whoever reaches it has every role."""
+
+
 class InvalidArgument(TroupeError):
     code = "INVALID_ARGUMENT"
 

@@ -129,6 +129,38 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   });
 }
 
+// nvmlUtilization_t and nvmlMemory_t in NVML's layouts.
+struct Utilization {
+  unsigned gpu;
+  unsigned memory;
+};
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* rates) {
+  return WithGpu(device, [&](FakeGpu& gpu) {
+    *rates = {gpu.utilization, 99};
+    return kSuccess;
+  });
+}
+
+int nvmlDeviceGetClockInfo(void* device, int clock, unsigned* megahertz) {
+  return WithGpu(device, [&](FakeGpu& gpu) {
+    *megahertz = gpu.megahertz;
+    return clock == 1 ? kSuccess : kInvalidArgument;
+  });
+}
+
+int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
+  return WithGpu(device, [&](FakeGpu& gpu) {
+    *memory = {80'000'000'000, 80'000'000'000 - gpu.used_bytes, gpu.used_bytes};
+    return kSuccess;
+  });
+}
+
 int nvmlDeviceGetTotalEccErrors(void* device, int error_type, int counter_type,
                                 unsigned long long* count) {
   return WithGpu(device, [&](FakeGpu& gpu) {

@@ -15,6 +15,9 @@ struct FakeGpu {
   std::string name;
   unsigned celsius = 0;
   unsigned milliwatts = 0;
+  unsigned utilization = 0;  // percent
+  unsigned megahertz = 0;
+  unsigned long long used_bytes = 0;
   bool has_ecc = true;
   unsigned long long corrected = 0;
   unsigned long long uncorrected = 0;

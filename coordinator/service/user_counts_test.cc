@@ -1,4 +1,4 @@
-#include "coordinator/service/user_streams.h"
+#include "coordinator/service/user_counts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(UserStreams, TheStreamsOfEachUserAreLimited) {
-  UserStreams streams(2);
-  std::vector<StatusOr<StreamTicket>> open;
+UserLimit LimitOf(int most) {
+  return {.most = most, .kind = "open streams", .flag = "--most-user-streams"};
+}
+
+TEST(UserCounts, WhatEachUserHasIsLimited) {
+  const UserCounts streams(LimitOf(2));
+  std::vector<StatusOr<UserTicket>> open;
   for (const char* user : {"ann", "ann", "bob", "bob"}) {
     open.push_back(streams.Add(user));
     EXPECT_TRUE(open.back().ok()) << user;
@@ -28,18 +32,25 @@ TEST(UserStreams, TheStreamsOfEachUserAreLimited) {
   EXPECT_TRUE(streams.Add("ann").ok()) << "the former ticket ended at once";
 }
 
-TEST(UserStreams, AnUnknownUserIsNotLimited) {
-  UserStreams streams(1);
+TEST(UserCounts, ALimitThatNoFlagSetsNamesNone) {
+  const UserCounts sessions({.most = 1, .kind = "open sessions", .flag = ""});
+  const auto open = sessions.Add("w");
+  EXPECT_EQ(Message(sessions.Add("w").status()),
+            "w has 1 open sessions, and the limit of a user is 1");
+}
+
+TEST(UserCounts, AnUnknownUserIsNotLimited) {
+  const UserCounts streams(LimitOf(1));
   const auto first = streams.Add("");
   const auto second = streams.Add("");
   EXPECT_TRUE(first.ok());
   EXPECT_TRUE(second.ok());
 }
 
-TEST(UserStreams, ATicketMayOutliveTheCounts) {
-  StreamTicket ticket;
+TEST(UserCounts, ATicketMayOutliveTheCounts) {
+  UserTicket ticket;
   {
-    UserStreams streams(1);
+    const UserCounts streams(LimitOf(1));
     ticket = *streams.Add("ann");
   }
   ticket.reset();

@@ -1,0 +1,58 @@
+#include "cli/output/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/security/random_hex.h"
+#include "base/text_file.h"
+
+namespace troupe {
+namespace {
+
+constexpr size_t kRandomBytes = 4;
+constexpr mode_t kNewFileMode = 0644;
+
+// Whether a rename to `path` would replace something else than a regular file.
+bool IsSpecial(const std::string& path) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+Status WriteInto(const std::string& path, std::string_view text) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kNewFileMode);
+  if (descriptor < 0) return ErrnoStatus(errno, "open " + path);
+  const Status written = WriteText(descriptor, text, path);
+  if (close(descriptor) != 0 && written.ok()) return ErrnoStatus(errno, "close " + path);
+  return written;
+}
+
+Status FillAndRename(FileSystem& files, WritableFile* file, const std::string& temporary,
+                     const std::string& path, std::string_view text) {
+  TROUPE_RETURN_IF_ERROR(file->Append(AsBytes(text)));
+  TROUPE_RETURN_IF_ERROR(file->Sync());
+  TROUPE_RETURN_IF_ERROR(file->Close());
+  return files.Rename(temporary, path);
+}
+
+}  // namespace
+
+Status WriteOutputFile(FileSystem& files, const std::string& path, std::string_view text) {
+  if (path.empty()) return InvalidArgument("the name of the file to write is empty");
+  if (IsSpecial(path)) return WriteInto(path, text);
+  TROUPE_ASSIGN_OR_RETURN(const std::string random, RandomHex(kRandomBytes));
+  const std::string temporary = fmt::format("{}.{}.tmp", path, random);
+  const StatusOr<std::unique_ptr<WritableFile>> file =
+      files.Create(temporary, CreateMode::kExclusive);
+  if (!file.ok()) return Annotate(file.status(), path);
+  const Status replaced = FillAndRename(files, file->get(), temporary, path, text);
+  if (replaced.ok()) return files.SyncDirectory(ParentDirectory(path));
+  files.Remove(temporary).IgnoreError();
+  return Annotate(replaced, path);
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// Draws figures over steps or over time as lines, in SVG. Pure.
+#ifndef TROUPE_CLI_REPORT_LINE_CHART_H_
+#define TROUPE_CLI_REPORT_LINE_CHART_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/report/markup.h"
+
+namespace troupe {
+
+struct ChartPoint {
+  double x = 0;
+  double y = 0;  // if it is not finite, the line has a gap
+};
+
+struct ChartSeries {
+  std::string name;
+  std::vector<ChartPoint> points;  // in the order of x
+};
+
+struct ChartMark {
+  enum class Kind { kCheckpoint, kRecovery };
+  Kind kind = Kind::kCheckpoint;
+  double x = 0;
+  std::string label;
+};
+
+struct LineChart {
+  enum class Axis { kStep, kSeconds };
+  std::string title;
+  Axis axis = Axis::kStep;
+  std::vector<ChartSeries> series;
+  std::vector<ChartMark> marks;
+};
+
+// Long series are thinned so that every extreme remains. A chart without a finite value states
+// that.
+void Draw(const LineChart& chart, Markup* page);
+
+// Returns at most `limit` points: of each run of neighbours the lowest, the highest, and one that
+// is not finite. REQUIRES: limit is at least 6.
+std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points, size_t limit);
+
+// Returns round numbers from `low` to `high`, about `count`. REQUIRES: low < high.
+std::vector<double> RoundNumbers(double low, double high, int count);
+
+}  // namespace troupe
+
+#endif  // TROUPE_CLI_REPORT_LINE_CHART_H_

@@ -1,0 +1,100 @@
+// Reconciles the TroupeJobs of one namespace of Kubernetes with the jobs of the coordinator: lists
+// and watches the objects, decides by Reconcile, and writes their status and events.
+//
+// It has no thread and no socket of its own: its owner calls Turn again and again, and Turn waits
+// in `api` only. Everything that must survive a crash is in the objects and in the catalog.
+//
+// Overload: at most ControllerOptions.most_objects are followed. The calls in flight are bounded by
+// `jobs`, one for each object, and the lines of a watch that wait by `api`.
+#ifndef TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_H_
+#define TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "coordinator/kubernetes/api_server.h"
+#include "coordinator/kubernetes/backoff.h"
+#include "coordinator/kubernetes/job_calls.h"
+#include "coordinator/kubernetes/reconcile.h"
+#include "coordinator/kubernetes/requests.h"
+#include "coordinator/kubernetes/troupe_job.h"
+
+namespace troupe {
+
+struct ControllerOptions {
+  std::string space;     // namespace of Kubernetes
+  std::string instance;  // names this coordinator in events
+  size_t most_objects = 10'000;
+};
+
+class Controller {
+ public:
+  // `api`, `jobs` and `clock` outlive the controller.
+  Controller(ControllerOptions options, ApiServer& api, JobCalls& jobs, const Clock& clock);
+
+  // Does what can be done now, after at most about a second of waiting for news.
+  void Turn();
+
+ private:
+  struct Tracked {
+    TroupeJob object;
+    std::string job_name;  // that of spec.job, or the object's
+    bool is_busy = false;  // a call is in flight
+    std::optional<Refusal> refusal;
+    Backoff acts;                                       // after errors of calls for its job
+    Backoff writes;                                     // after errors of requests about the object
+    MonotonicTime next_figures = MonotonicTime::min();  // when figures are written again
+  };
+
+  // The answer to a request about an object.
+  enum class Answer { kDone, kFailed, kPaused };
+
+  void List();
+  void OpenWatch();
+  void ReadWatch(Duration limit);
+  void ReadLine(const std::string& line);
+  void LoseWatch(const std::string& reason);
+
+  void Track(TroupeJob object);
+  // Takes over a newer version of the object.
+  void Replace(Tracked& tracked, TroupeJob object);
+  void Forget(const std::string& uid);
+
+  void ReadOutcomes();
+  void ReconcileAll();
+  // Returns false if the API server asks for a pause.
+  bool ReconcileOne(Tracked& tracked, const JobFacts* job);
+  Answer WriteStatus(Tracked& tracked, TroupeJobStatus status);
+  bool Perform(Tracked& tracked, const Decision& decision, const JobFacts* job);
+  void Create(Tracked& tracked);
+
+  Answer Send(Tracked& tracked, const ApiRequest& request);
+  // Returns whether the object still exists.
+  bool ReadObject(Tracked& tracked);
+  void SendEvent(const TroupeJob& object, const TroupeJobStatus& former,
+                 const TroupeJobStatus& status);
+  void Pause(const ApiAnswer& answer);
+  void Complain(const std::string& text);
+
+  const ControllerOptions options_;
+  ApiServer& api_;
+  JobCalls& jobs_;
+  const Clock& clock_;
+  std::map<std::string, Tracked> tracked_;  // by uid
+  bool is_listed_ = false;                  // `tracked_` follows the API server
+  bool is_watching_ = false;
+  MonotonicTime watch_opened_;
+  std::string resource_version_;  // up to which the objects are known
+  Backoff pause_;                 // after errors that concern all requests
+  std::string first_uid_;         // the next look begins with this object, or the one after it
+  MonotonicTime next_look_ = MonotonicTime::min();
+  bool has_news_ = true;   // objects or jobs have changed since the last look
+  std::string complaint_;  // the last one in the log
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_H_

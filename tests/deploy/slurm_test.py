@@ -1,0 +1,245 @@
+"""deploy/slurm/troupe.sbatch: with stand-ins for Slurm's commands everywhere, and on two slurmd of
+this host where Slurm is installed. A run is stopped by the signal of the time limit and queued
+again; the next one resumes at the step of the checkpoint and finishes."""
+
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+import harness
+
+SCRIPT = harness.ROOT / "deploy/slurm/troupe.sbatch"
+STEPS = 1000
+NODES = ("n1", "n2")
+
+# srun of the script's two steps: each task runs here, with the name of its node.
+SRUN = r"""#!/bin/bash
+nodes=(n1 n2)
+while [[ $1 == --* ]]; do
+  [[ $1 != --nodelist=* ]] || nodes=("${1#*=}")
+  shift
+done
+children=()
+for node in "${nodes[@]}"; do
+  SLURMD_NODENAME=$node setsid "$@" & children+=($!)
+done
+stop() { for child in "${children[@]}"; do kill -TERM -- "-$child"; done; }
+trap stop TERM
+for child in "${children[@]}"; do
+  until wait "$child" || ! kill -0 "$child" 2>/dev/null; do :; done
+done
+"""
+SCONTROL = r"""#!/bin/bash
+case "$1 $2" in
+  "show hostnames") printf '%s' "${HOSTNAMES-n1
+n2
+}" ;;
+  "show node") echo "NodeName=$3 NodeAddr=127.0.0.1 NodeHostName=host" ;;
+  requeue*) echo "$2" >>"$REQUEUED" ;;
+esac
+"""
+
+
+def job_file(folder):
+    text = folder / "text.txt"
+    text.write_text("all the world's a stage, and all the men and women merely players. " * 400)
+    harness.run("data", "prepare", "--output", folder / "text", text)
+    job = folder / "job.yaml"
+    job.write_text(harness.JOB.format(
+        name="any", train=folder / "text", steps=STEPS, folder=folder / "checkpoints",
+        interval=STEPS, parallelism="data_parallel_replicate_degree: 2"))
+    return job
+
+
+def steps(log):
+    """Returns the steps that `troupe watch` has printed into the log of the script."""
+    return [int(step) for step in re.findall(r"^step +(\d+)", log.read_text(), re.MULTILINE)]
+
+
+class StandInTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        commands = self.folder / "bin"
+        commands.mkdir()
+        for name, text in {"srun": SRUN, "scontrol": SCONTROL}.items():
+            (commands / name).write_text(text)
+            (commands / name).chmod(0o755)
+        self.log = self.folder / "log"
+        self.requeued = self.folder / "requeued"
+        # A port of its own: the script derives it from the id.
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            number = 700000 + listener.getsockname()[1] % 10000
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith("TROUPE_")} | {
+                "PATH": f"{commands}:{harness.BIN}:{os.environ['PATH']}",
+                "SLURM_JOB_ID": str(number), "SLURM_JOB_NODELIST": "n[1-2]",
+                "SLURM_SUBMIT_DIR": str(self.folder), "REQUEUED": str(self.requeued)}
+
+    def start(self, job):
+        with open(self.log, "ab") as log:
+            process = subprocess.Popen(["bash", SCRIPT, job], env=self.environment, stdout=log,
+                                       stderr=log, stdin=subprocess.DEVNULL)
+        self.addCleanup(self.stop, process)
+        return process
+
+    def end_of_log(self):
+        return "\n".join(self.log.read_text().splitlines()[-20:])
+
+    @staticmethod
+    def stop(process):
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
+
+    def test_a_run_that_is_stopped_is_queued_again_and_resumes_from_its_checkpoint(self):
+        job = job_file(self.folder)
+        first = self.start(job)
+        harness.wait_until(lambda: self.log.exists() and len(steps(self.log)) > 5, "steps")
+        first.send_signal(signal.SIGTERM)
+        self.assertEqual(first.wait(timeout=60), 0, self.end_of_log())
+        self.assertEqual(self.requeued.read_text().split(), [self.environment["SLURM_JOB_ID"]])
+        before = steps(self.log)[-1]
+        self.assertLess(before, STEPS)
+        self.log.rename(self.folder / "first.log")
+        second = self.start(job)
+        self.assertEqual(second.wait(timeout=120), 0, self.end_of_log())
+        self.assertEqual(steps(self.log)[-1], STEPS)
+        self.assertTrue(f"resumed from step {before}\n" in self.log.read_text())
+
+    def test_a_list_without_nodes_is_an_error(self):
+        self.environment["HOSTNAMES"] = ""
+        process = self.start(job_file(self.folder))
+        self.assertEqual(process.wait(timeout=60), 1)
+        self.assertIn("the node list 'n[1-2]' names no host", self.log.read_text())
+
+    def test_a_job_file_that_is_missing_is_an_error(self):
+        process = self.start(self.folder / "none.yaml")
+        self.assertEqual(process.wait(timeout=60), 1)
+        self.assertIn("none.yaml cannot be read", self.log.read_text())
+
+
+def has_slurm():
+    return all(shutil.which(name) for name in ("slurmctld", "slurmd", "munged", "sbatch", "srun"))
+
+
+# Two slurmd of this host, which differ by their ports. The plugins need neither cgroups of their
+# own nor a database.
+CONFIGURATION = """
+ClusterName=troupe
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CryptoType=crypto/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/linear
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+JobRequeue=1
+KillWait=30
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=4
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=4
+PartitionName=all Nodes=n1,n2 Default=YES State=UP
+"""
+
+
+@unittest.skipUnless(has_slurm(), "slurm-wlm and munge are not installed")
+class SlurmTest(unittest.TestCase):
+    """The script under Slurm itself. The signal is sent as Slurm does at the time limit."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        os.chmod(self.folder, 0o755)  # munged refuses a folder that only its owner can enter
+        ports = []
+        for _ in range(3):
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", 0))
+                ports.append(listener.getsockname()[1])
+        (self.folder / "state").mkdir()
+        user = pwd.getpwuid(os.getuid()).pw_name
+        self.configuration = self.folder / "slurm.conf"
+        self.configuration.write_text(CONFIGURATION.format(
+            host=socket.gethostname(), folder=self.folder, user=user, controller=ports[0],
+            first=ports[1], second=ports[2]))
+        cgroup = self.folder / "cgroup.conf"
+        cgroup.write_text("CgroupPlugin=cgroup/v1\n"
+                          if pathlib.Path("/sys/fs/cgroup/memory").exists() else "")
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith("TROUPE_")} | {
+                "SLURM_CONF": str(self.configuration),
+                "PATH": f"{harness.BIN}:{os.environ['PATH']}:/usr/sbin",
+                "TROUPE_STATE": str(self.folder / "troupe")}
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        self.daemon("munged", "--foreground", "--force", f"--key-file={key}",
+                    f"--socket={self.folder}/munge.socket", f"--pid-file={self.folder}/munged.pid",
+                    f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munge.seed")
+        harness.wait_until((self.folder / "munge.socket").exists, "munged listens")
+        self.daemon("slurmctld", "-D", "-f", str(self.configuration))
+        for node in NODES:
+            (self.folder / f"spool-{node}").mkdir()
+            self.daemon("slurmd", "-D", "-N", node, "-f", str(self.configuration))
+        harness.wait_until(lambda: self.slurm("sinfo", "-h", "-o", "%D", "-t", "idle") == "2",
+                           "two idle nodes")
+
+    def daemon(self, *words):
+        with open(self.folder / f"{words[0]}.output", "ab") as log:
+            process = subprocess.Popen(words, env=self.environment, stdout=log, stderr=log,
+                                       stdin=subprocess.DEVNULL)
+
+        def stop():
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+        self.addCleanup(stop)
+
+    def slurm(self, *words):
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True,
+                              timeout=60, check=False, cwd=self.folder)
+        return done.stdout.strip()
+
+    def test_a_run_that_is_stopped_is_queued_again_and_resumes_from_its_checkpoint(self):
+        job = job_file(self.folder)
+        log = self.folder / "log"
+        number = self.slurm("sbatch", "--parsable", "--nodes=2", "--cpus-per-task=1",
+                            f"--output={log}", str(SCRIPT), str(job))
+        self.assertRegex(number, r"^\d+$")
+        self.addCleanup(self.slurm, "scancel", "--full", number)
+        harness.wait_until(lambda: log.exists() and len(steps(log)) > 5, "steps")
+        self.slurm("scancel", "--batch", "--signal=TERM", number)
+        harness.wait_until(lambda: "resumed from step" in log.read_text(), "the next run", 240)
+        harness.wait_until(
+            lambda: "COMPLETED" in self.slurm("scontrol", "show", "job", number), "the end", 240)
+        at, = re.findall(r"cancelled after its commit of step (\d+)", log.read_text())[:1]
+        self.assertIn(f"resumed from step {at}\n", log.read_text())
+        self.assertEqual(steps(log)[-1], STEPS)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,67 @@
+// The notices by which a cloud announces that it takes this machine back: requests to its metadata
+// service, and what the answers mean. Pure; worker/daemon/spot_watch.h sends the requests.
+//
+// AWS gives 2 minutes, the others 30 s. The times that answers state count, but never as more than
+// ten minutes.
+#ifndef TROUPE_WORKER_DAEMON_SPOT_NOTICE_H_
+#define TROUPE_WORKER_DAEMON_SPOT_NOTICE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace troupe {
+
+enum class SpotProvider { kAws, kGcp, kAzure };
+
+// INVALID_ARGUMENT unless `word` is aws, gcp or azure.
+StatusOr<SpotProvider> ParseSpotProvider(std::string_view word);
+
+// The URL of the provider's metadata service, without a path.
+std::string MetadataUrlOf(SpotProvider provider);
+
+struct MetadataRequest {
+  std::string path;  // with the query
+  std::vector<std::string> headers;
+  bool is_put = false;
+};
+
+struct MetadataAnswer {
+  int code = 0;
+  std::string body;
+};
+
+struct SpotNotice {
+  std::string reason;  // "a spot notice of aws: terminate"
+  Duration left{};     // until the machine is gone
+};
+
+// One conversation with a metadata service, which is asked again and again.
+class SpotConversation {
+ public:
+  explicit SpotConversation(SpotProvider provider) : provider_(provider) {}
+
+  MetadataRequest Next() const;
+  // Handles the answer to Next(). Returns the notice if there is one, and UNAVAILABLE for an answer
+  // that the service does not give.
+  StatusOr<std::optional<SpotNotice>> Handle(const MetadataAnswer& answer, int64_t unix_seconds);
+
+ private:
+  StatusOr<std::optional<SpotNotice>> HandleAws(const MetadataAnswer& answer, int64_t unix_seconds);
+  StatusOr<std::optional<SpotNotice>> HandleGcp(const MetadataAnswer& answer) const;
+  StatusOr<std::optional<SpotNotice>> HandleAzure(const MetadataAnswer& answer,
+                                                  int64_t unix_seconds);
+
+  const SpotProvider provider_;
+  std::string token_;         // AWS: of this conversation; empty: to be requested
+  std::string machine_name_;  // Azure: of this machine; empty: to be requested
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_DAEMON_SPOT_NOTICE_H_
