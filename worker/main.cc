@@ -236,11 +236,17 @@ std::string Absolute(const std::string& path) {
   return absolute;
 }
 
+// Returns the folder for what is found by timing on the devices of this worker.
+std::string TuningDirectory(const Flags& flags) {
+  return Absolute(JoinPath(flags.data_directory, "tuning"));
+}
+
 StatusOr<session::Config> MakeConfig(const Flags& flags) {
   PosixFileSystem files;
   session::Config config;
   config.log_directory = Absolute(flags.log_directory);
   config.image_directory = Absolute(JoinPath(flags.data_directory, "images"));
+  config.tuning_directory = TuningDirectory(flags);
   config.cluster = flags.coordinator;
   config.has_tls = flags.tls.has_value();
   config.host_cores = ProbeHostCores();
@@ -297,7 +303,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, Fi
                           .device = device,
                           .threads = omp_get_num_procs(),
                           .files = &files,
-                          .folder = Absolute(flags.data_directory),
+                          .tuning_folder = TuningDirectory(flags),
                           .network = network,
                           .wait_limit = kWaitLimit,
                           .connect_limit = kWaitLimit,

@@ -14,9 +14,8 @@
 #include "model/build.h"
 #include "model/cost.h"
 #include "model/program/memory_plan.h"
-#include "plan/job/job_defaults.h"
-#include "plan/job/job_file.h"
 #include "plan/make_plan.h"
+#include "tests/gpu/training.h"
 #include "worker/executor/rank_program.h"
 
 namespace troupe {
@@ -60,23 +59,18 @@ StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& en
 
 // Two blocks, embedding and head of the preset in one chunk on one rank.
 StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
-  if (!IsKnownPreset(options.preset)) {
-    return InvalidArgument("preset is \"{}\", not one of {}", options.preset, KnownPresets());
-  }
-  v1::JobSpec spec;
-  for (const std::string& key_and_value :
-       {std::string("name=bench"), fmt::format("model.preset={}", options.preset),
-        std::string("model.pattern=AD"), std::string("devices=cuda"),
-        fmt::format("training.global_batch_size={}", options.batch),
-        fmt::format("training.micro_batch_size={}", options.batch),
-        fmt::format("training.sequence_length={}", options.sequence),
-        fmt::format("training.compute_dtype={}", options.dtype),
-        fmt::format("training.float8.recipe={}", options.float8), std::string("data.train=none")}) {
-    TROUPE_RETURN_IF_ERROR(ApplyOverride(key_and_value, &spec));
-  }
-  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteJobSpec(spec));
-  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(complete));
-  return MakeRankProgram(complete, plan, 0);
+  // The operations run on noise: nothing reads the data.
+  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec job, BareTrainingJob({.preset = options.preset,
+                                                                  .pattern = "AD",
+                                                                  .devices = "cuda",
+                                                                  .batch = options.batch,
+                                                                  .micro_batch = options.batch,
+                                                                  .sequence = options.sequence,
+                                                                  .dtype = options.dtype,
+                                                                  .float8 = options.float8,
+                                                                  .data = "/tokens.bin"}));
+  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(job));
+  return MakeRankProgram(job, plan, 0);
 }
 
 std::string KindOf(const model::Op& op) {

@@ -28,14 +28,16 @@ namespace {
 constexpr int64_t kHeaderInts = 256;
 constexpr int64_t kMostIds = 4096;  // distinct synthetic ids: few enough to occur repeatedly
 
-StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& data) {
+}  // namespace
+
+StatusOr<v1::JobSpec> BareTrainingJob(const TrainingOptions& options) {
   if (!IsKnownPreset(options.preset)) {
     return InvalidArgument("preset is \"{}\", not one of {}", options.preset, KnownPresets());
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :
        {std::string("name=bench"), fmt::format("model.preset={}", options.preset),
-        fmt::format("devices={}", options.devices), fmt::format("data.train={}", data),
+        fmt::format("devices={}", options.devices), fmt::format("data.train={}", options.data),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.micro_batch),
         fmt::format("training.sequence_length={}", options.sequence),
@@ -50,6 +52,8 @@ StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& 
     TROUPE_RETURN_IF_ERROR(ApplyOverride("model.pattern=" + options.pattern, &spec));
   return CompleteJobSpec(spec);
 }
+
+namespace {
 
 // Writes the initial weights of `seed` and zero moments. It writes through the backend, because the
 // state may be in device memory.
@@ -103,13 +107,14 @@ Status WriteSyntheticTokens(FileSystem& files, const std::string& path, int64_t 
 Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions& options,
              const std::function<void(const TrainingStep&)>& report) {
   const TemporaryDirectory directory;
-  const std::string data = options.data.empty() ? directory.Child("tokens.bin") : options.data;
-  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, SpecOf(options, data));
+  TrainingOptions complete = options;
+  if (options.data.empty()) complete.data = directory.Child("tokens.bin");
+  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, BareTrainingJob(complete));
   if (options.data.empty()) {
     // The number of tokens makes a few epochs at most: at least 2²², and at least one step's.
     const int64_t tokens = std::max(int64_t{1} << 22, options.batch * options.sequence + 1);
-    TROUPE_RETURN_IF_ERROR(
-        WriteSyntheticTokens(files, data, tokens, spec.model().vocab_size(), options.seed));
+    TROUPE_RETURN_IF_ERROR(WriteSyntheticTokens(files, complete.data, tokens,
+                                                spec.model().vocab_size(), options.seed));
   }
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(spec));
   TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, plan, 0));

@@ -10,6 +10,7 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "kernels/backend/backend.h"
+#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
@@ -37,6 +38,10 @@ struct TrainingStep {
   double seconds = 0;
   double flops = 0;  // model FLOPs
 };
+
+// Returns the complete job that the options state. Returns INVALID_ARGUMENT, which names the
+// option, for an invalid one. REQUIRES: `options.data` is not empty. It is not opened.
+StatusOr<v1::JobSpec> BareTrainingJob(const TrainingOptions& options);
 
 // Reports each step to `report`. Returns INVALID_ARGUMENT, which names the option, for an invalid
 // one; errors of backend and data.

@@ -78,6 +78,16 @@ TEST(BareTraining, TrainsOtherLayersAndInFloat8) {
               }).ok());
 }
 
+TEST(BareTraining, TheJobOfEachModelThatTheBenchmarkMeasuresIsComplete) {
+  for (const char* preset : {"llama-124m", "llama-1b", "llama-8b"}) {
+    const auto job = BareTrainingJob(
+        {.preset = preset, .pattern = "AD", .devices = "cuda", .data = "/not/read"});
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->model().pattern(), "AD");
+    EXPECT_EQ(job->data().train(), "/not/read");
+  }
+}
+
 TEST(BareTraining, NamesWhatCannotBe) {
   PosixFileSystem files;
   auto backend = kernels::CpuBackend::Make({1, std::nullopt}).value();

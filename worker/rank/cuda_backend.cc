@@ -117,9 +117,9 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
                                                             .interruption = interruption}));
   TROUPE_ASSIGN_OR_RETURN(parts.matmuls,
                           CublasLtLibrary::Make(*parts.device, *options.files,
-                                                {.tuning_cache_folder = options.folder}));
-  auto attention = kernels::cuda::DeviceAttention::Make(*parts.device, *options.files,
-                                                        {.tuning_cache_folder = options.folder});
+                                                {.tuning_cache_folder = options.tuning_folder}));
+  auto attention = kernels::cuda::DeviceAttention::Make(
+      *parts.device, *options.files, {.tuning_cache_folder = options.tuning_folder});
   if (attention.ok()) {
     parts.attention = *std::move(attention);
   } else {

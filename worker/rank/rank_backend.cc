@@ -19,7 +19,7 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   if (!devices.empty()) options.devices = devices;
   options.device = begin.start().plan().ranks(begin.rank()).device();
   options.threads = threads;
-  options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
+  options.tuning_folder = begin.tuning_directory();
   options.wait_limit = FromSeconds(begin.hang_seconds());
   // Other ranks may be late, so the limit is at least as long as the coordinator waits for
   // all.

@@ -18,8 +18,9 @@ struct RankBackendOptions {
   int device = 0;                                         // index on the worker
   int threads = 1;                                        // threads of the rank
   FileSystem* files = nullptr;
-  // Folder for the tuning results of device libraries, kept between jobs; empty: not kept.
-  std::string folder;
+  // Folder for the tuning results of device libraries, which all jobs of a worker share; empty:
+  // they are not kept.
+  std::string tuning_folder;
   CollectiveNetwork* network = nullptr;  // the host's; outlives the backend
   Duration wait_limit{};                 // limit of one wait of the host for its device
   // Limit for making or closing one group of device communicators.

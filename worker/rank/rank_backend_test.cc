@@ -14,6 +14,15 @@ TEST(RankBackendTest, AKindWithoutABackendIsRefused) {
   }
 }
 
+// So that a job that is replaced, or that is submitted again, has the same bits.
+TEST(RankBackendTest, AllJobsOfAWorkerShareItsTuning) {
+  v1::BeginRank begin;
+  begin.mutable_start()->mutable_plan()->add_ranks();
+  begin.set_log_path("/logs/one/rank-0.worker-0.log");
+  begin.set_tuning_directory("/data/tuning");
+  EXPECT_EQ(MakeRankBackendOptions(begin, 1).tuning_folder, "/data/tuning");
+}
+
 TEST(RankBackendTest, AJobThatNamesNoDevicesUsesTheDefault) {
   v1::BeginRank begin;
   begin.mutable_start()->mutable_plan()->add_ranks();

@@ -27,6 +27,7 @@ struct Config {
   v1::Hello identity;
   std::string log_directory;       // folder of ranks' logs, see RankLogPath
   std::string image_directory;     // folder of images of ranks' states
+  std::string tuning_directory;    // folder of what ranks found by timing on these devices
   std::string cluster;             // the coordinator's address: distinguishes clusters on one host
   bool has_tls = true;             // the worker dials the coordinator with TLS
   std::vector<Core> host_cores;    // cores of the whole host; empty: ranks are not bound to cores
