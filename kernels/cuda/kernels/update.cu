@@ -28,8 +28,8 @@ struct HaltArgs {
 
 TROUPE_KERNEL void ControlHaltKernel(HaltArgs args) { Halt(args.control, args.halted); }
 
-// The sum over a block of kThreads threads; thread 0 gets the result. The order is the same in
-// every run.
+// Returns the sum over a block of kThreads threads to each of them. The order is the same in every
+// run.
 TROUPE_DEVICE double BlockSum64(double value, double* shared) {
   const unsigned own = ThreadIndex();
   shared[own] = value;
@@ -37,7 +37,10 @@ TROUPE_DEVICE double BlockSum64(double value, double* shared) {
     SyncBlock();
     if (own < half) shared[own] += shared[own + half];
   }
-  return own == 0 ? shared[0] : 0.0;
+  // All threads wait, because a compiler may load the sum in each of them, also where only thread 0
+  // uses it. racecheck reports such a load while thread 0 still writes.
+  SyncBlock();
+  return shared[0];
 }
 
 // Whether elements from `address` on may be accessed four at a time. A shard of a tensor may start
