@@ -1,0 +1,92 @@
+// A device of XLA behind PJRT, the C interface of XLA's plugins: buffers, compiled programs, runs.
+// The plugin is a shared library that is loaded at run time; nothing of it is linked.
+//
+// Errors of the plugin become a Status with the plugin's message; messages of the compiler name the
+// line of the program's text.
+#ifndef TROUPE_KERNELS_XLA_PJRT_CLIENT_H_
+#define TROUPE_KERNELS_XLA_PJRT_CLIENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "model/program/value.h"
+
+namespace troupe::kernels::xla {
+
+// A tensor in the device's memory. Its memory is freed when it is destroyed. Must not outlive its
+// client.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual int64_t bytes() const = 0;  // as the host sees it, row-major and dense
+  // Copies all of it to `bytes`, row-major. Blocks. Errors: INVALID_ARGUMENT if `bytes` has another
+  // size; INTERNAL with the plugin's message; FAILED_PRECONDITION if a run has consumed it.
+  virtual Status Read(std::span<std::byte> bytes) const = 0;
+};
+
+// A compiled program for one device. Thread-safe. Must not outlive its client.
+class Program {
+ public:
+  virtual ~Program() = default;
+  // Runs the program and returns its results in order. An argument whose memory the program's text
+  // gives to a result (tf.aliasing_output) is consumed; destroying any argument right after the
+  // call is allowed. The results may not be complete yet; an error of the run is returned here or
+  // by Read of a result.
+  virtual StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(
+      std::span<const Buffer* const> arguments) = 0;
+};
+
+// Options of XLA's compiler by name, as in XLA_FLAGS without the dashes.
+using OptionValue = std::variant<bool, int64_t, double, std::string>;
+using Options = std::map<std::string, OptionValue>;
+
+struct PluginFacts {
+  std::string path;
+  std::string platform;          // "cpu", "tpu"
+  std::string platform_version;  // the plugin's own text, a single line
+  int api_major = 0, api_minor = 0;
+};
+
+struct DeviceFacts {
+  std::string kind;  // "cpu", "TPU v5 lite"
+  int id = 0;        // the plugin's
+  int64_t memory_bytes = 0;  // 0: the plugin does not tell
+};
+
+// One process's connection to the devices of a plugin. Thread-safe.
+class Client {
+ public:
+  // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin
+  // for processors, where it can be set; it takes effect for the first client of a process.
+  // Errors: NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no
+  // plugin, if its API is older than the one this was built with (another major version or a lower
+  // minor one), or if it finds no device.
+  static StatusOr<std::unique_ptr<Client>> Make(const std::string& path, int threads);
+  virtual ~Client() = default;
+
+  virtual const PluginFacts& plugin() const = 0;
+  virtual const std::vector<DeviceFacts>& devices() const = 0;
+
+  // Compiles StableHLO text for device `device` (an index of devices()). Errors: INVALID_ARGUMENT
+  // with the plugin's message for a text or an option that it does not accept.
+  virtual StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
+                                                     int device) = 0;
+  // Copies a row-major tensor to device `device`. `bytes` may be reused after the call.
+  // REQUIRES: `bytes` has the size of the dims. dtype is not a float8 format.
+  virtual StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype,
+                                                   std::span<const int64_t> dims,
+                                                   std::span<const std::byte> bytes,
+                                                   int device) = 0;
+};
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_PJRT_CLIENT_H_
