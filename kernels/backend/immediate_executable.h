@@ -56,7 +56,7 @@ class ImmediateExecutable : public Executable {
   std::shared_ptr<void> Pin(std::span<std::byte>) final { return nullptr; }
 
   Status AddLink(Communicator&) final { return OkStatus(); }
-  Status Send(model::ValueId value, int buffer, Communicator& link) final {
+  Status Send(model::ValueId value, int buffer, Communicator& link) override {
     transfers_.Send({value, buffer}, Memory(value, buffer), link);
     return OkStatus();
   }
@@ -67,7 +67,7 @@ class ImmediateExecutable : public Executable {
     transfers_.PostReceive({value, buffer}, Memory(value, buffer), link);
     return OkStatus();
   }
-  Status Receive(model::ValueId value, int buffer, Communicator& link) final {
+  Status Receive(model::ValueId value, int buffer, Communicator& link) override {
     return transfers_.Receive({value, buffer}, Memory(value, buffer), link);
   }
 

@@ -1,0 +1,19 @@
+// Lanes of the control word (model/program/control_word.h) in a program's text. Formulas:
+// kernels/backend/update_decision.h.
+#ifndef TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_
+#define TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_
+
+#include "kernels/xla/text/function.h"
+
+namespace troupe::kernels::xla {
+
+// Element `lane` of a vector, as a scalar.
+Tensor Lane(Function& text, const Tensor& control, int64_t lane);
+// The vector with another element `lane`.
+Tensor WithLane(Function& text, const Tensor& control, int64_t lane, const Tensor& number);
+// The word with tag 1 + rank in its non-finite lane unless `is_finite`; the largest tag remains.
+Tensor MarkedNonfinite(Function& text, const Tensor& control, const Tensor& is_finite, int rank);
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_

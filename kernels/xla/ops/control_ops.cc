@@ -1,0 +1,91 @@
+#include <cmath>
+
+#include "kernels/xla/ops/control_lanes.h"
+#include "kernels/xla/ops/lowering.h"
+#include "model/program/control_word.h"
+#include "model/program/router_attributes.h"
+
+namespace troupe::kernels::xla {
+
+Tensor Lane(Function& text, const Tensor& control, int64_t lane) {
+  return text.Reshape(text.Slice(control, 0, lane, lane + 1), {});
+}
+
+Tensor WithLane(Function& text, const Tensor& control, int64_t lane, const Tensor& number) {
+  return text.Update(control, text.Reshape(number, {1}), lane);
+}
+
+Tensor MarkedNonfinite(Function& text, const Tensor& control, const Tensor& is_finite, int rank) {
+  const Tensor before = Lane(text, control, model::kLaneNonfinite);
+  const Tensor marked =
+      text.Binary("maximum", before, text.Constant(Element::kF64, {}, 1.0 + rank));
+  return WithLane(text, control, model::kLaneNonfinite, text.Select(is_finite, before, marked));
+}
+
+namespace {
+
+Tensor WithSum(Function& text, const Tensor& control, int64_t lane, const Tensor& number) {
+  return WithLane(text, control, lane, text.Add(Lane(text, control, lane), number));
+}
+
+}  // namespace
+
+Status ControlTotals(const Lowering& lowering) {
+  Function& text = lowering.text;
+  const Tensor totals = lowering.In(1);
+  const Tensor loss = Lane(text, totals, 0), weight = Lane(text, totals, 1);
+  Tensor control = WithSum(text, lowering.In(0), model::kLaneLoss, loss);
+  control = WithSum(text, control, model::kLaneWeight, weight);
+  const Tensor finite =
+      text.Binary("and", text.Unary("is_finite", loss), text.Unary("is_finite", weight));
+  lowering.Out(0, MarkedNonfinite(text, control, finite,
+                                  lowering.attributes<model::ControlAttributes>().rank));
+  return OkStatus();
+}
+
+Status ControlRouted(const Lowering& lowering) {
+  Function& text = lowering.text;
+  Tensor control = lowering.In(0);
+  for (size_t i = 1; i < lowering.inputs(); ++i) {
+    const Tensor totals = lowering.In(i);
+    control = WithSum(text, control, model::kLaneDropped,
+                      Lane(text, totals, model::kRouterDropped));
+    const Tensor routed = text.Slice(totals, 0, model::kRouterLanes, totals.shape[0]);
+    control = WithSum(text, control, model::kLaneRouted, text.Reduce("add", routed, {0}));
+  }
+  lowering.Out(0, control);
+  return OkStatus();
+}
+
+Status SumOfSquares(const Lowering& lowering) {
+  Function& text = lowering.text;
+  Tensor sum = text.Constant(Element::kF64, {}, 0);
+  for (size_t i = 1; i < lowering.inputs(); ++i) {
+    const Tensor gradient = text.Convert(lowering.In(i), Element::kF64);
+    std::vector<int> dims;
+    for (size_t d = 0; d < gradient.shape.size(); ++d) dims.push_back(static_cast<int>(d));
+    sum = text.Add(sum, text.Reduce("add", text.Multiply(gradient, gradient), dims));
+  }
+  const Tensor control = WithSum(text, lowering.In(0), model::kLaneSumOfSquares, sum);
+  lowering.Out(0, MarkedNonfinite(text, control, text.Unary("is_finite", sum),
+                                  lowering.attributes<model::ControlAttributes>().rank));
+  return OkStatus();
+}
+
+Status ControlHalt(const Lowering& lowering) {
+  Function& text = lowering.text;
+  const Tensor control = lowering.In(0);
+  const Tensor squares = Lane(text, control, model::kLaneSumOfSquares);
+  const Tensor good = text.Binary(
+      "and",
+      text.Binary("and", text.Compare("EQ", Lane(text, control, model::kLaneNonfinite), 0),
+                  text.Unary("is_finite", squares)),
+      text.Compare("GT", Lane(text, control, model::kLaneWeight), 0));
+  const Tensor before = Lane(text, lowering.In(1), 0);
+  const Tensor halted = text.Select(good, before, text.Constant(Element::kF64, {}, 1));
+  lowering.Store(lowering.op.inputs[1], halted);
+  lowering.Store(lowering.op.inputs[0], WithLane(text, control, model::kLaneHalted, halted));
+  return OkStatus();
+}
+
+}  // namespace troupe::kernels::xla

@@ -1,0 +1,59 @@
+// A segment: a run of operations without a collective between ranks, as one StableHLO program whose
+// arguments and results are the storage of values (roots: values that are no views).
+#ifndef TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
+#define TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "model/program/memory_plan.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::xla {
+
+struct SegmentText {
+  std::string module;
+  std::vector<model::ValueId> arguments;  // roots, in the order of the arguments
+  // The last argument is i32: 1 in a step's first microbatch, else 0.
+  bool reads_first_microbatch = false;
+  std::vector<model::ValueId> results;  // roots, in the order of the results
+  // The argument whose memory each result takes over, which the run consumes; -1: none.
+  std::vector<int> aliases;
+};
+
+// A range of a piece's operations.
+struct OpRange {
+  const std::vector<model::Op>& ops;
+  size_t begin = 0, end = 0;
+  bool evaluate = false;  // without operations that only the derivative needs
+};
+
+// Writes the program of a range. Results are the roots that it writes and that someone reads later:
+// all but temporary ones, and temporary ones that a later operation of the piece reads. Errors:
+// UNIMPLEMENTED, which names the operation, if one is not lowered. Pure.
+StatusOr<SegmentText> WriteSegment(const model::Program& program, const model::MemoryPlan& plan,
+                                   const OpRange& range);
+
+// The roots of temporary values that an operation of the range uses and none after it.
+std::vector<model::ValueId> DeadAfter(const model::Program& program, const model::MemoryPlan& plan,
+                                      const OpRange& range);
+
+// Calls `use` with every value that an operation reads or writes: inputs, outputs and, for the
+// optimizer, the parameters and their states.
+template <typename Use>
+void ForEachValue(const model::Program& program, const model::Op& op, const Use& use) {
+  for (const model::ValueId id : op.inputs) use(id);
+  for (const model::ValueId id : op.outputs) use(id);
+  if (op.kind != model::OpKind::kAdamW) return;
+  for (const model::ParameterEntry& entry : program.parameters) {
+    for (const model::ValueId id :
+         {entry.value, entry.exp_avg, entry.exp_avg_sq, entry.compute_copy}) {
+      use(id);
+    }
+  }
+}
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_

@@ -1,0 +1,52 @@
+// Runs stage programs on a device of XLA through a plugin (kernels/xla/pjrt/client.h). Collectives
+// between ranks run in host memory.
+#ifndef TROUPE_KERNELS_XLA_RUNTIME_XLA_BACKEND_H_
+#define TROUPE_KERNELS_XLA_RUNTIME_XLA_BACKEND_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/xla/pjrt/client.h"
+
+namespace troupe::kernels::xla {
+
+struct XlaOptions {
+  int device = 0;   // index of the client's devices
+  int threads = 1;  // of the collectives in host memory
+  Options compile;  // options of the compiler in addition to those that keep numbers right
+};
+
+class XlaBackend : public Backend {
+ public:
+  // `client` must outlive this object and its executables. Errors: INVALID_ARGUMENT if the client
+  // has no such device.
+  static StatusOr<std::unique_ptr<XlaBackend>> Make(Client& client, const XlaOptions& options);
+
+  std::string kernel_level() const override;
+  // Also UNIMPLEMENTED, which names an operation that is not lowered.
+  StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
+                                                const model::MemoryPlan& plan,
+                                                const FindCommunicator& find_communicator) override;
+  // Nothing falls back: what is not lowered is refused.
+  const std::vector<std::string>& fallbacks() const override { return none_; }
+  const std::vector<std::string>& implementations() const override { return none_; }
+  std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
+  PreparationCounts preparation_counts() const override { return {}; }
+
+ private:
+  XlaBackend(Client& client, XlaOptions options, std::unique_ptr<CpuBackend> host)
+      : client_(client), options_(std::move(options)), host_(std::move(host)) {}
+
+  Client& client_;
+  const XlaOptions options_;
+  const std::unique_ptr<CpuBackend> host_;
+  std::vector<ExecutedMatmul> executed_matmuls_;
+  const std::vector<std::string> none_;
+};
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_RUNTIME_XLA_BACKEND_H_

@@ -1,0 +1,283 @@
+#include "kernels/xla/runtime/xla_executable.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/backend/op_sequence.h"
+#include "kernels/backend/reduce_control_word.h"
+
+namespace troupe::kernels::xla {
+
+using model::Op;
+using model::OpKind;
+using model::Piece;
+using model::ValueId;
+
+XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
+                             ExecutableOptions options)
+    : program_(program), plan_(plan), options_(std::move(options)) {
+  storage_.resize(program_.values.size());
+  for (const model::Value& value : program_.values) {
+    if (value.view_of != model::kNoValue) continue;
+    const model::Location& location = plan_.locations[value.id];
+    const int copies =
+        location.region == model::Region::kSaved ? plan_.buffers[location.chunk_index] : 1;
+    for (int buffer = 0; buffer < copies; ++buffer) {
+      void* const host =
+          options_.host == nullptr ? nullptr : options_.host->Address(value.id, buffer);
+      storage_[value.id].emplace_back(value, static_cast<std::byte*>(host));
+    }
+  }
+  ForEachOp(program_, [this](const Op& op) { names_[&op] = OperationName(program_, op); });
+}
+
+bool XlaExecutable::RunsOnHost(const Op& op) const {
+  if (options_.host == nullptr) return false;
+  return op.kind == OpKind::kWait || CommunicatorOf(op, options_.find_communicator) != nullptr;
+}
+
+// Operations [begin, end) as steps without programs.
+std::vector<XlaExecutable::Step> XlaExecutable::Cut(const List& list, size_t begin,
+                                                    size_t end) const {
+  std::vector<Step> steps;
+  for (size_t i = begin; i < end; ++i) {
+    const bool on_host = RunsOnHost((*list.ops)[i]);
+    if (steps.empty() || on_host || steps.back().on_host) {
+      steps.emplace_back();
+      steps.back().begin = i;
+      steps.back().on_host = on_host;
+    }
+    steps.back().end = i + 1;
+  }
+  return steps;
+}
+
+Status XlaExecutable::Check() const {
+  const auto check = [&](const List& list) -> Status {
+    for (const Step& step : Cut(list, 0, list.ops->size())) {
+      if (step.on_host) continue;
+      TROUPE_RETURN_IF_ERROR(
+          WriteSegment(program_, plan_, {*list.ops, step.begin, step.end, false}).status());
+    }
+    return OkStatus();
+  };
+  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
+    for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece) {
+      TROUPE_RETURN_IF_ERROR(check({&program_.ops[chunk][piece], static_cast<int>(chunk),
+                                    static_cast<Piece>(piece)}));
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(check({.ops = &program_.update}));
+  return check({.ops = &program_.initialize});
+}
+
+StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t begin, size_t end,
+                                                       bool evaluate) {
+  const auto [found, is_new] = steps_.try_emplace({list.ops, begin, end, evaluate});
+  if (!is_new) return &found->second;
+  Steps steps = Cut(list, begin, end);
+  for (Step& step : steps) {
+    const OpRange range{*list.ops, step.begin, step.end, evaluate};
+    step.dead = DeadAfter(program_, plan_, range);
+    if (step.on_host) continue;
+    TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(program_, plan_, range));
+    if (step.text.module.empty()) continue;
+    auto compiled =
+        options_.client->Compile(step.text.module, options_.compile, options_.device);
+    if (!compiled.ok()) {
+      return Annotate(compiled.status(), fmt::format("compile {} … {}",
+                                                     names_.at(&(*list.ops)[step.begin]),
+                                                     names_.at(&(*list.ops)[step.end - 1])));
+    }
+    step.program = *std::move(compiled);
+    step.text.module.clear();
+    ++compilations_;
+  }
+  found->second = std::move(steps);
+  return &found->second;
+}
+
+Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {
+  return RunSteps({&program_.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
+}
+
+Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &program_.update}, 0, {}); }
+
+Status XlaExecutable::RunInitialize() { return RunSteps({.ops = &program_.initialize}, 0, {}); }
+
+Status XlaExecutable::RunSteps(const List& list, int buffer, const RunOptions& options) {
+  const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
+  if (begin >= end) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(Steps* const steps, StepsOf(list, begin, end, options.evaluate));
+  for (const Step& step : *steps) {
+    current_.store(names_.at(&(*list.ops)[step.begin]).c_str(), std::memory_order_relaxed);
+    TROUPE_RETURN_IF_ERROR(
+        Annotate(step.on_host ? RunOnHost(list, step.begin, buffer, options)
+                              : RunProgram(step, buffer, options.first_microbatch),
+                 CurrentOperation()));
+    for (const ValueId root : step.dead) StorageOf(root, buffer).Drop();
+    Notify(list, step, buffer, options);
+  }
+  return OkStatus();
+}
+
+Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microbatch) {
+  if (step.program == nullptr) return OkStatus();
+  const std::lock_guard lock(storage_mutex_);
+  std::vector<const Buffer*> arguments;
+  for (const ValueId root : step.text.arguments) {
+    TROUPE_ASSIGN_OR_RETURN(const Buffer* const argument,
+                            StorageOf(root, buffer).OnDevice(*options_.client, options_.device));
+    arguments.push_back(argument);
+  }
+  if (step.text.reads_first_microbatch) {
+    std::unique_ptr<Buffer>& flag = first_microbatch_[first_microbatch ? 1 : 0];
+    if (flag == nullptr) {
+      const int32_t number = first_microbatch ? 1 : 0;
+      TROUPE_ASSIGN_OR_RETURN(
+          flag, options_.client->Upload(model::DType::kInt32, {}, std::as_bytes(std::span(&number, 1)),
+                                        options_.device));
+    }
+    arguments.push_back(flag.get());
+  }
+  // What is overwritten and not read frees its memory before the run needs more.
+  for (size_t r = 0; r < step.text.results.size(); ++r) {
+    if (step.text.aliases[r] < 0) StorageOf(step.text.results[r], buffer).Drop();
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Buffer>> results,
+                          step.program->Run(arguments));
+  for (size_t r = 0; r < results.size(); ++r)
+    StorageOf(step.text.results[r], buffer).SetOnDevice(std::move(results[r]));
+  return OkStatus();
+}
+
+Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
+                                const RunOptions& options) {
+  const Op& op = (*list.ops)[index];
+  if (op.last_microbatch && !options.last_microbatch) return OkStatus();
+  if (op.gradient_in_forward && options.evaluate) return OkStatus();
+  {
+    const std::lock_guard lock(storage_mutex_);
+    for (const std::vector<ValueId>* values : {&op.inputs, &op.outputs}) {
+      for (const ValueId id : *values) {
+        int64_t offset = 0;
+        TROUPE_RETURN_IF_ERROR(StorageOf(id, buffer, &offset).OnHost().status());
+      }
+    }
+  }
+  if (op.kind == OpKind::kControlReduce) {
+    int64_t offset = 0;
+    ValueStorage& control = StorageOf(op.inputs[0], buffer, &offset);
+    TROUPE_RETURN_IF_ERROR(
+        ReduceControlWord(CommunicatorOf(op, options_.find_communicator),
+                          reinterpret_cast<double*>(control.HostBytes().data() + offset)));
+    control.NoteWrittenOnHost();
+    return OkStatus();
+  }
+  if (list.chunk_index < 0)
+    return Unimplemented("a collective of the rank outside of its chunks runs on no host");
+  RunOptions only = options;
+  only.first_op = static_cast<int>(index);
+  only.end_op = only.first_op + 1;
+  TROUPE_RETURN_IF_ERROR(options_.host->Run(list.chunk_index, list.piece, buffer, only));
+  const std::lock_guard lock(storage_mutex_);
+  // kWait lists what its collective wrote among its inputs.
+  for (const ValueId id : op.kind == OpKind::kWait ? op.inputs : op.outputs) {
+    int64_t offset = 0;
+    StorageOf(id, buffer, &offset).NoteWrittenOnHost();
+  }
+  return OkStatus();
+}
+
+void XlaExecutable::Notify(const List& list, const Step& step, int buffer,
+                           const RunOptions& options) {
+  if (observer_ == nullptr) return;
+  for (size_t i = step.begin; i < step.end; ++i) {
+    const Op& op = (*list.ops)[i];
+    if (options.evaluate && op.gradient_in_forward) continue;
+    if (op.last_microbatch && !options.last_microbatch) continue;
+    observer_->Ran(op, names_.at(&op).c_str(), buffer);
+  }
+}
+
+ValueStorage& XlaExecutable::StorageOf(ValueId root, int buffer) {
+  std::vector<ValueStorage>& copies = storage_[root];
+  return copies[copies.size() == 1 ? 0 : static_cast<size_t>(buffer)];
+}
+
+ValueStorage& XlaExecutable::StorageOf(ValueId value, int buffer, int64_t* offset_bytes) {
+  int64_t elements = 0;
+  const ValueId root = RootOf(program_, value, &elements);
+  *offset_bytes = elements * model::SizeOf(program_.value(value).dtype);
+  return StorageOf(root, buffer);
+}
+
+Status XlaExecutable::CheckSize(ValueId value, size_t bytes) const {
+  const model::Value& v = program_.value(value);
+  if (static_cast<int64_t>(bytes) == v.bytes()) return OkStatus();
+  return InvalidArgument("{} has {} bytes, not {}", v.name, v.bytes(), bytes);
+}
+
+Status XlaExecutable::Write(ValueId value, int buffer, std::span<const std::byte> bytes) {
+  TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
+  const std::lock_guard lock(storage_mutex_);
+  int64_t offset = 0;
+  ValueStorage& storage = StorageOf(value, buffer, &offset);
+  std::span<std::byte> host = storage.HostBytes();
+  // The rest of the root stays.
+  if (host.size() != bytes.size()) TROUPE_ASSIGN_OR_RETURN(host, storage.OnHost());
+  std::ranges::copy(bytes, host.begin() + offset);
+  storage.NoteWrittenOnHost();
+  return OkStatus();
+}
+
+Status XlaExecutable::Read(ValueId value, int buffer, std::span<std::byte> bytes) {
+  TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
+  const std::lock_guard lock(storage_mutex_);
+  int64_t offset = 0;
+  TROUPE_ASSIGN_OR_RETURN(const std::span<const std::byte> host,
+                          StorageOf(value, buffer, &offset).OnHost());
+  std::ranges::copy(host.subspan(offset, bytes.size()), bytes.begin());
+  return OkStatus();
+}
+
+Status XlaExecutable::Copy(ValueId from, int from_buffer, ValueId to, int to_buffer) {
+  std::vector<std::byte> bytes(static_cast<size_t>(program_.value(from).bytes()));
+  TROUPE_RETURN_IF_ERROR(Read(from, from_buffer, bytes));
+  return Write(to, to_buffer, bytes);
+}
+
+Status XlaExecutable::ReadPart(ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) {
+  const std::lock_guard lock(storage_mutex_);
+  int64_t offset = 0;
+  TROUPE_ASSIGN_OR_RETURN(const std::span<const std::byte> host,
+                          StorageOf(value, 0, &offset).OnHost());
+  std::ranges::copy(host.subspan(offset + offset_bytes, bytes.size()), bytes.begin());
+  return OkStatus();
+}
+
+Status XlaExecutable::Send(ValueId value, int buffer, Communicator& link) {
+  {
+    const std::lock_guard lock(storage_mutex_);
+    int64_t offset = 0;
+    TROUPE_RETURN_IF_ERROR(StorageOf(value, buffer, &offset).OnHost().status());
+  }
+  return ImmediateExecutable::Send(value, buffer, link);
+}
+
+Status XlaExecutable::Receive(ValueId value, int buffer, Communicator& link) {
+  TROUPE_RETURN_IF_ERROR(ImmediateExecutable::Receive(value, buffer, link));
+  const std::lock_guard lock(storage_mutex_);
+  int64_t offset = 0;
+  StorageOf(value, buffer, &offset).NoteWrittenOnHost();
+  return OkStatus();
+}
+
+std::span<std::byte> XlaExecutable::Memory(ValueId value, int buffer) {
+  int64_t offset = 0;
+  return StorageOf(value, buffer, &offset)
+      .HostBytes()
+      .subspan(offset, static_cast<size_t>(program_.value(value).bytes()));
+}
+
+}  // namespace troupe::kernels::xla

@@ -1,0 +1,106 @@
+// The text of one StableHLO function, written operation by operation. Only vocabulary that every
+// plugin since StableHLO 0.9 reads is used.
+//
+// Each member appends one line (or a few) and returns the tensor that it defines. Shapes are static
+// and checked: a wrong one is an error of the caller and ends the process.
+#ifndef TROUPE_KERNELS_XLA_TEXT_FUNCTION_H_
+#define TROUPE_KERNELS_XLA_TEXT_FUNCTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/xla/text/tensor.h"
+
+namespace troupe::kernels::xla {
+
+// Dims of a matrix product: pairs of (dim of the left, dim of the right operand). The result has
+// the batch dims, then the left's other dims, then the right's.
+struct DotDims {
+  std::vector<std::pair<int, int>> batch;
+  std::vector<std::pair<int, int>> contracted;
+};
+
+class Function {
+ public:
+  // An argument, and the one that follows all others.
+  Tensor Argument(Element element, Shape shape);
+  Tensor LastArgument(Element element, Shape shape);
+
+  // All elements have `value`, rounded to the element type.
+  Tensor Constant(Element element, const Shape& shape, double value);
+  Tensor Constant64(uint64_t value);  // a scalar ui64
+  // A vector of these numbers.
+  Tensor Vector(Element element, std::span<const double> numbers);
+  // Counts from 0 along `dim`.
+  Tensor Iota(Element element, const Shape& shape, int dim);
+
+  Tensor Convert(const Tensor& x, Element element);  // x itself if it has that type
+  // "negate", "exponential", "log", "logistic", "sqrt", "rsqrt", "cosine", "sine", "abs", "sign",
+  // "is_finite" (→ i1), "not".
+  Tensor Unary(std::string_view kind, const Tensor& x);
+  // "add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "and", "or", "xor",
+  // "remainder", "shift_right_logical". Operands have one type; a scalar takes the shape of the
+  // other.
+  Tensor Binary(std::string_view kind, const Tensor& a, const Tensor& b);
+  Tensor Add(const Tensor& a, const Tensor& b) { return Binary("add", a, b); }
+  Tensor Subtract(const Tensor& a, const Tensor& b) { return Binary("subtract", a, b); }
+  Tensor Multiply(const Tensor& a, const Tensor& b) { return Binary("multiply", a, b); }
+  Tensor Divide(const Tensor& a, const Tensor& b) { return Binary("divide", a, b); }
+  // With a number of the tensor's type.
+  Tensor Add(const Tensor& a, double b) { return Add(a, Constant(a.element, {}, b)); }
+  Tensor Multiply(const Tensor& a, double b) { return Multiply(a, Constant(a.element, {}, b)); }
+  // "LT", "LE", "GT", "GE", "EQ", "NE" → i1.
+  Tensor Compare(std::string_view order, const Tensor& a, const Tensor& b);
+  Tensor Compare(std::string_view order, const Tensor& a, double b) {
+    return Compare(order, a, Constant(a.element, {}, b));
+  }
+  // `chosen` i1, a scalar or of the operands' shape. A scalar operand takes the other's shape.
+  Tensor Select(const Tensor& chosen, const Tensor& yes, const Tensor& no);
+
+  Tensor Reshape(const Tensor& x, const Shape& shape);  // x itself if it has that shape
+  Tensor Transpose(const Tensor& x, std::vector<int> dims);
+  // `dims[i]` is the dim of the result that is dim i of x.
+  Tensor Broadcast(const Tensor& x, const Shape& shape, const std::vector<int>& dims);
+  // Elements [begin, end) of `dim`, every `stride`-th.
+  Tensor Slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t stride = 1);
+  Tensor Concatenate(const std::vector<Tensor>& parts, int dim);
+  // Zeros (or `value`) before and after along `dim`.
+  Tensor Pad(const Tensor& x, int dim, int64_t before, int64_t after, double value = 0);
+  // x with its elements from `begin` of dim 0 on replaced by `part`.
+  Tensor Update(const Tensor& x, const Tensor& part, int64_t begin);
+
+  // The sum, maximum or minimum ("add", "maximum", "minimum") over `dims`, in x's element type.
+  Tensor Reduce(std::string_view kind, const Tensor& x, std::vector<int> dims);
+  // Accumulates in float32 (float64 for float64 operands), without TF32 or a pass in bfloat16.
+  Tensor Dot(const Tensor& a, const Tensor& b, const DotDims& dims);
+  // Rows `ids` i32[N] of table [V, …] → [N, …]; an id out of range reads the nearest row.
+  Tensor Gather(const Tensor& table, const Tensor& ids);
+  // table [V, …] with row ids[n] increased by (or set to, unless `adds`) rows[n]; ids out of range
+  // are skipped.
+  Tensor Scatter(const Tensor& table, const Tensor& ids, const Tensor& rows, bool adds);
+  // Sorts rows of (keys f32[R, N], payloads i32[R, N]) by descending key; ties stay in order.
+  std::pair<Tensor, Tensor> SortDescending(const Tensor& keys, const Tensor& payloads);
+
+  // The module with this function as main. `aliases[i]` is the argument whose memory result i takes
+  // over; -1: none.
+  std::string Module(const std::vector<Tensor>& results, const std::vector<int>& aliases) const;
+
+ private:
+  Tensor Define(Element element, Shape shape, const std::string& text);
+  Tensor Like(const Tensor& scalar, const Shape& shape);  // a scalar as this shape
+  std::string ScalarRegion(std::string_view kind, Element element) const;
+
+  std::vector<Tensor> arguments_;
+  std::optional<Tensor> last_argument_;
+  std::string lines_;
+  int next_ = 0;
+};
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_TEXT_FUNCTION_H_
