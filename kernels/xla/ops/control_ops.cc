@@ -28,6 +28,11 @@ Tensor WithSum(Function& text, const Tensor& control, int64_t lane, const Tensor
   return WithLane(text, control, lane, text.Add(Lane(text, control, lane), number));
 }
 
+// The control word is changed in place.
+void SetControl(const Lowering& lowering, const Tensor& control) {
+  lowering.Store(lowering.op.inputs[0], control);
+}
+
 }  // namespace
 
 Status ControlTotals(const Lowering& lowering) {
@@ -38,7 +43,7 @@ Status ControlTotals(const Lowering& lowering) {
   control = WithSum(text, control, model::kLaneWeight, weight);
   const Tensor finite =
       text.Binary("and", text.Unary("is_finite", loss), text.Unary("is_finite", weight));
-  lowering.Out(0, MarkedNonfinite(text, control, finite,
+  SetControl(lowering, MarkedNonfinite(text, control, finite,
                                   lowering.attributes<model::ControlAttributes>().rank));
   return OkStatus();
 }
@@ -53,7 +58,7 @@ Status ControlRouted(const Lowering& lowering) {
     const Tensor routed = text.Slice(totals, 0, model::kRouterLanes, totals.shape[0]);
     control = WithSum(text, control, model::kLaneRouted, text.Reduce("add", routed, {0}));
   }
-  lowering.Out(0, control);
+  SetControl(lowering, control);
   return OkStatus();
 }
 
@@ -67,7 +72,7 @@ Status SumOfSquares(const Lowering& lowering) {
     sum = text.Add(sum, text.Reduce("add", text.Multiply(gradient, gradient), dims));
   }
   const Tensor control = WithSum(text, lowering.In(0), model::kLaneSumOfSquares, sum);
-  lowering.Out(0, MarkedNonfinite(text, control, text.Unary("is_finite", sum),
+  SetControl(lowering, MarkedNonfinite(text, control, text.Unary("is_finite", sum),
                                   lowering.attributes<model::ControlAttributes>().rank));
   return OkStatus();
 }
@@ -84,7 +89,7 @@ Status ControlHalt(const Lowering& lowering) {
   const Tensor before = Lane(text, lowering.In(1), 0);
   const Tensor halted = text.Select(good, before, text.Constant(Element::kF64, {}, 1));
   lowering.Store(lowering.op.inputs[1], halted);
-  lowering.Store(lowering.op.inputs[0], WithLane(text, control, model::kLaneHalted, halted));
+  SetControl(lowering, WithLane(text, control, model::kLaneHalted, halted));
   return OkStatus();
 }
 

@@ -89,9 +89,9 @@ Status SoftmaxStatsAndGrad(const Lowering& lowering) {
     factor = text.Multiply(factor, text.Add(text.Multiply(lse, 2 * z), 1));
   }
   const auto each = [&](const Tensor& rows) { return text.Broadcast(rows, logits.shape, {0}); };
-  const Tensor at_target =
-      text.Select(is_target, each(weights), text.Constant(Element::kF32, {}, 0));
-  lowering.Out(0, text.Subtract(text.Multiply(each(factor), of.powers), at_target));
+  const Tensor at_target = text.Select(is_target, each(text.Unary("negate", weights)),
+                                       text.Constant(Element::kF32, {}, 0));
+  lowering.Out(0, text.Add(text.Multiply(each(factor), of.powers), at_target));
   lowering.Out(1, of.max);
   lowering.Out(2, Pair(text, of.total, of.target));
   return OkStatus();

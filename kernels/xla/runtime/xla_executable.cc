@@ -225,7 +225,9 @@ Status XlaExecutable::Write(ValueId value, int buffer, std::span<const std::byte
   ValueStorage& storage = StorageOf(value, buffer, &offset);
   std::span<std::byte> host = storage.HostBytes();
   // The rest of the root stays.
-  if (host.size() != bytes.size()) TROUPE_ASSIGN_OR_RETURN(host, storage.OnHost());
+  if (host.size() != bytes.size()) {
+    TROUPE_ASSIGN_OR_RETURN(host, storage.OnHost());
+  }
   std::ranges::copy(bytes, host.begin() + offset);
   storage.NoteWrittenOnHost();
   return OkStatus();

@@ -1,0 +1,94 @@
+#include "kernels/xla/pjrt/compile_options.h"
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace troupe::kernels::xla {
+namespace {
+
+// The types of protobuf's wire format.
+constexpr int kVarint = 0;
+constexpr int kFixed64 = 1;
+constexpr int kBytes = 2;
+
+void AppendVarint(uint64_t value, std::string* bytes) {
+  for (; value >= 0x80; value >>= 7) bytes->push_back(static_cast<char>(value | 0x80));
+  bytes->push_back(static_cast<char>(value));
+}
+
+void AppendTag(int field, int type, std::string* bytes) { AppendVarint(field << 3 | type, bytes); }
+
+// A negative number takes ten bytes.
+void AppendNumber(int field, int64_t value, std::string* bytes) {
+  AppendTag(field, kVarint, bytes);
+  AppendVarint(static_cast<uint64_t>(value), bytes);
+}
+
+// A string, a message or a packed list.
+void AppendBytes(int field, std::string_view value, std::string* bytes) {
+  AppendTag(field, kBytes, bytes);
+  AppendVarint(value.size(), bytes);
+  *bytes += value;
+}
+
+void AppendDouble(int field, double value, std::string* bytes) {
+  AppendTag(field, kFixed64, bytes);
+  const auto bits = std::bit_cast<uint64_t>(value);
+  for (int byte = 0; byte < 8; ++byte) bytes->push_back(static_cast<char>(bits >> (8 * byte)));
+}
+
+// DeviceAssignmentProto: one replica of one computation.
+std::string DeviceAssignment(int device_id) {
+  std::string ids;
+  AppendVarint(device_id, &ids);
+  std::string devices;
+  AppendBytes(1, ids, &devices);  // replica_device_ids
+  std::string assignment;
+  AppendNumber(1, 1, &assignment);         // replica_count
+  AppendNumber(2, 1, &assignment);         // computation_count
+  AppendBytes(3, devices, &assignment);  // computation_devices
+  return assignment;
+}
+
+// OptionOverrideProto.
+std::string OptionOverride(const OptionValue& value) {
+  std::string bytes;
+  if (const auto* text = std::get_if<std::string>(&value)) AppendBytes(1, *text, &bytes);
+  if (const auto* flag = std::get_if<bool>(&value)) AppendNumber(2, *flag ? 1 : 0, &bytes);
+  if (const auto* number = std::get_if<int64_t>(&value)) AppendNumber(3, *number, &bytes);
+  if (const auto* number = std::get_if<double>(&value)) AppendDouble(4, *number, &bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Options WithExactNumbers(std::string_view platform, Options options) {
+  options.emplace("xla_allow_excess_precision", false);
+  if (platform == "cpu") {
+    options.emplace("xla_cpu_enable_fast_min_max", false);
+    options.emplace("xla_cpu_enable_fast_math", false);
+  }
+  return options;
+}
+
+std::string CompileOptionBytes(const Options& options, int device_id) {
+  std::string build;                                 // ExecutableBuildOptionsProto
+  AppendNumber(1, -1, &build);                       // device_ordinal: by the assignment
+  AppendNumber(4, 1, &build);                        // num_replicas
+  AppendNumber(5, 1, &build);                        // num_partitions
+  AppendBytes(9, DeviceAssignment(device_id), &build);  // device_assignment
+  std::string bytes;
+  AppendBytes(3, build, &bytes);  // executable_build_options
+  for (const auto& [name, value] : options) {
+    std::string entry;  // of the map env_option_overrides
+    AppendBytes(1, name, &entry);
+    AppendBytes(2, OptionOverride(value), &entry);
+    AppendBytes(7, entry, &bytes);
+  }
+  return bytes;
+}
+
+}  // namespace troupe::kernels::xla

@@ -1,0 +1,82 @@
+#include "kernels/xla/pjrt/program.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "kernels/xla/pjrt/buffer.h"
+#include "kernels/xla/pjrt/call.h"
+
+namespace troupe::kernels::xla {
+namespace {
+
+// Returns the sizes of the results as the host sees them.
+StatusOr<std::vector<int64_t>> ResultBytes(const PJRT_Api& api, PJRT_Executable* executable) {
+  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_OutputElementTypes_Args, types);
+  types.executable = executable;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_OutputElementTypes(&types)));
+  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_OutputDimensions_Args, dimensions);
+  dimensions.executable = executable;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_OutputDimensions(&dimensions)));
+  std::vector<int64_t> sizes(types.num_output_types);
+  const int64_t* dim = dimensions.dims;
+  for (size_t result = 0; result < sizes.size(); ++result) {
+    sizes[result] = BytesOf(types.output_types[result]);
+    if (sizes[result] == 0) {
+      return Unimplemented("result {} has elements of PJRT's type {}, which are no whole bytes",
+                           result, static_cast<int>(types.output_types[result]));
+    }
+    for (size_t d = 0; d < dimensions.dim_sizes[result]; ++d) sizes[result] *= *dim++;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Program>> PjrtProgram::Make(const PJRT_Api& api,
+                                                     PJRT_LoadedExecutable* executable) {
+  std::unique_ptr<PjrtProgram> program(new PjrtProgram(api, executable));
+  TROUPE_PJRT_ARGUMENTS(PJRT_LoadedExecutable_GetExecutable_Args, get);
+  get.loaded_executable = executable;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_LoadedExecutable_GetExecutable(&get)));
+  StatusOr<std::vector<int64_t>> result_bytes = ResultBytes(api, get.executable);
+  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_Destroy_Args, destroy);
+  destroy.executable = get.executable;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_Destroy(&destroy)));
+  TROUPE_ASSIGN_OR_RETURN(program->result_bytes_, std::move(result_bytes));
+  return program;
+}
+
+PjrtProgram::~PjrtProgram() {
+  TROUPE_PJRT_ARGUMENTS(PJRT_LoadedExecutable_Destroy_Args, destroy);
+  destroy.executable = executable_;
+  TakeStatus(api_, api_.PJRT_LoadedExecutable_Destroy(&destroy)).IgnoreError();
+}
+
+StatusOr<std::vector<std::unique_ptr<Buffer>>> PjrtProgram::Run(
+    std::span<const Buffer* const> arguments) {
+  std::vector<PJRT_Buffer*> inputs;
+  inputs.reserve(arguments.size());
+  for (const Buffer* const argument : arguments) {
+    inputs.push_back(static_cast<const PjrtBuffer*>(argument)->pjrt());
+  }
+  std::vector<PJRT_Buffer*> outputs(result_bytes_.size());
+  PJRT_Buffer* const* const input_list = inputs.data();
+  PJRT_Buffer** const output_list = outputs.data();
+  TROUPE_PJRT_ARGUMENTS(PJRT_ExecuteOptions, options);
+  TROUPE_PJRT_ARGUMENTS(PJRT_LoadedExecutable_Execute_Args, execute);
+  execute.executable = executable_;
+  execute.options = &options;
+  execute.argument_lists = &input_list;
+  execute.num_devices = 1;
+  execute.num_args = inputs.size();
+  execute.output_lists = &output_list;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_LoadedExecutable_Execute(&execute)));
+  std::vector<std::unique_ptr<Buffer>> results;
+  results.reserve(outputs.size());
+  for (size_t result = 0; result < outputs.size(); ++result) {
+    results.push_back(std::make_unique<PjrtBuffer>(api_, outputs[result], result_bytes_[result]));
+  }
+  return results;
+}
+
+}  // namespace troupe::kernels::xla
