@@ -15,8 +15,8 @@
 
 namespace troupe::kernels::xla {
 
-// Returns the plugin's code and message, and frees `error`, which may be null: OK. UNKNOWN becomes
-// INTERNAL.
+// Returns the plugin's code and message, without white space at its end, and frees `error`. OK if
+// that is null. UNKNOWN becomes INTERNAL.
 Status TakeStatus(const PJRT_Api& api, PJRT_Error* error);
 
 // Waits for `event`, destroys it and returns its status. The wait has no limit: PJRT has none, and

@@ -56,8 +56,8 @@ struct PluginFacts {
 };
 
 struct DeviceFacts {
-  std::string kind;  // "cpu", "TPU v5 lite"
-  int id = 0;        // the plugin's
+  std::string kind;          // "cpu", "TPU v5 lite"
+  int id = 0;                // the plugin's
   int64_t memory_bytes = 0;  // 0: the plugin does not tell
 };
 
