@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-// Declares `name`, the arguments of a call, all zero but for their size, which tells the plugin
+// Declares `name`, the arguments of a call, all zero but for their size, which shows the plugin
 // which fields we know.
 #define TROUPE_PJRT_ARGUMENTS(type, name) \
   type name = {};                         \

@@ -83,7 +83,7 @@ std::string CompileOptionBytes(const Options& options, int device_id) {
   std::string bytes;
   AppendBytes(3, build, &bytes);  // executable_build_options
   for (const auto& [name, value] : options) {
-    std::string entry;  // of the map env_option_overrides
+    std::string entry;  // env_option_overrides, a map
     AppendBytes(1, name, &entry);
     AppendBytes(2, OptionOverride(value), &entry);
     AppendBytes(7, entry, &bytes);

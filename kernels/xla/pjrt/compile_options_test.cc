@@ -9,7 +9,7 @@
 namespace troupe::kernels::xla {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;
 
 // ExecutableBuildOptionsProto up to the device's id: device_ordinal = -1, num_replicas = 1,
 // num_partitions = 1 and the assignment.
@@ -52,7 +52,7 @@ TEST(CompileOptions, WriteEachTypeIntoItsField) {
                 "word\x12\x04\x0a\x02on"s);
 }
 
-TEST(CompileOptions, KeepNumbersExactUnlessTheCallerSaysOtherwise) {
+TEST(CompileOptions, KeepNumbersExactUnlessTheCallerAsksForSpeed) {
   EXPECT_EQ(WithExactNumbers("tpu", {}), (Options{{"xla_allow_excess_precision", false}}));
   EXPECT_EQ(WithExactNumbers("cpu", {}), (Options{{"xla_allow_excess_precision", false},
                                                   {"xla_cpu_enable_fast_math", false},
