@@ -143,7 +143,7 @@ const std::map<std::string, std::vector<std::string>> kLayers = {
      {"kernels/numerics", "kernels/backend", "kernels/exchange", "kernels/reference", "kernels/cpu",
       "kernels/cpu/levels", "kernels/cuda/emulator", "kernels/cuda/device_code",
       "kernels/cuda/kernels", "kernels/cuda/runtime", "kernels/cuda/libraries",
-      "kernels/cuda/emulated"}},
+      "kernels/cuda/emulated", "kernels/xla/pjrt"}},
     {"model", {"model/program", "model/ops", "model/passes", "model/blocks", "model"}},
     {"plan",
      {"plan/schedules", "plan/job", "plan/device", "plan/layout", "plan/validate", "plan/cost",

@@ -35,7 +35,9 @@ Status TakeStatus(const PJRT_Api& api, PJRT_Error* error) {
   TROUPE_PJRT_ARGUMENTS(PJRT_Error_Message_Args, message);
   message.error = error;
   api.PJRT_Error_Message(&message);
-  Status status = MakeStatus(code, std::string_view(message.message, message.message_size));
+  std::string_view text(message.message, message.message_size);
+  text = text.substr(0, text.find_last_not_of(" \n") + 1);
+  Status status = MakeStatus(code, text);
   Destroy(api, error);
   return status;
 }

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-// Declares `name`, the arguments of a call, all zero but for their size, which tells the plugin
+// Declares `name`, the arguments of a call, all zero but for their size, which shows the plugin
 // which fields we know.
 #define TROUPE_PJRT_ARGUMENTS(type, name) \
   type name = {};                         \
@@ -15,8 +15,8 @@
 
 namespace troupe::kernels::xla {
 
-// Returns the plugin's code and message, and frees `error`, which may be null: OK. UNKNOWN becomes
-// INTERNAL.
+// Returns the plugin's code and message, without white space at its end, and frees `error`. OK if
+// that is null. UNKNOWN becomes INTERNAL.
 Status TakeStatus(const PJRT_Api& api, PJRT_Error* error);
 
 // Waits for `event`, destroys it and returns its status. The wait has no limit: PJRT has none, and

@@ -39,7 +39,9 @@ class Program {
   // Runs the program and returns its results in order. An argument whose memory the program's text
   // gives to a result (tf.aliasing_output) is consumed; destroying any argument right after the
   // call is allowed. The results may not be complete yet; an error of the run is returned here or
-  // by Read of a result.
+  // by Read of a result. INVALID_ARGUMENT if an argument was consumed or has another size than in
+  // the text. REQUIRES: the arguments are buffers of the program's client and have the dtypes of
+  // the text: the plugin compares sizes only.
   virtual StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(
       std::span<const Buffer* const> arguments) = 0;
 };
@@ -56,27 +58,31 @@ struct PluginFacts {
 };
 
 struct DeviceFacts {
-  std::string kind;  // "cpu", "TPU v5 lite"
-  int id = 0;        // the plugin's
-  int64_t memory_bytes = 0;  // 0: the plugin does not tell
+  std::string kind;          // "cpu", "TPU v5 lite"
+  int id = 0;                // the plugin's
+  int64_t memory_bytes = 0;  // 0: not known
 };
 
 // One process's connection to the devices of a plugin. Thread-safe.
 class Client {
  public:
   // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin
-  // for processors, where it can be set; it takes effect for the first client of a process.
-  // Errors: NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no
-  // plugin, if its API is older than the one this was built with (another major version or a lower
-  // minor one), or if it finds no device.
+  // for processors, where it can be set; 0: its own choice. The call writes NPROC and
+  // TPU_SKIP_MDS_QUERY to the environment, which no other thread may read meanwhile. Errors:
+  // NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no plugin,
+  // if its API is older than the one this was built with (another major version or a lower minor
+  // one), or if it finds no device.
   static StatusOr<std::unique_ptr<Client>> Make(const std::string& path, int threads);
   virtual ~Client() = default;
 
   virtual const PluginFacts& plugin() const = 0;
   virtual const std::vector<DeviceFacts>& devices() const = 0;
 
-  // Compiles StableHLO text for device `device` (an index of devices()). Errors: INVALID_ARGUMENT
-  // with the plugin's message for a text or an option that it does not accept.
+  // Compiles StableHLO text for device `device` (an index of devices()). Options that keep numbers
+  // exact (compile_options.h) are set unless `options` has them. REQUIRES: the text states no
+  // layout of an argument or a result: the plugin for processors would return a tensor in that
+  // layout. Errors: INVALID_ARGUMENT with the plugin's message for a text or an option that it does
+  // not accept.
   virtual StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
                                                      int device) = 0;
   // Copies a row-major tensor to device `device`. `bytes` may be reused after the call.

@@ -47,8 +47,8 @@ std::string DeviceAssignment(int device_id) {
   std::string devices;
   AppendBytes(1, ids, &devices);  // replica_device_ids
   std::string assignment;
-  AppendNumber(1, 1, &assignment);         // replica_count
-  AppendNumber(2, 1, &assignment);         // computation_count
+  AppendNumber(1, 1, &assignment);       // replica_count
+  AppendNumber(2, 1, &assignment);       // computation_count
   AppendBytes(3, devices, &assignment);  // computation_devices
   return assignment;
 }
@@ -75,15 +75,15 @@ Options WithExactNumbers(std::string_view platform, Options options) {
 }
 
 std::string CompileOptionBytes(const Options& options, int device_id) {
-  std::string build;                                 // ExecutableBuildOptionsProto
-  AppendNumber(1, -1, &build);                       // device_ordinal: by the assignment
-  AppendNumber(4, 1, &build);                        // num_replicas
-  AppendNumber(5, 1, &build);                        // num_partitions
+  std::string build;                                    // ExecutableBuildOptionsProto
+  AppendNumber(1, -1, &build);                          // device_ordinal: by the assignment
+  AppendNumber(4, 1, &build);                           // num_replicas
+  AppendNumber(5, 1, &build);                           // num_partitions
   AppendBytes(9, DeviceAssignment(device_id), &build);  // device_assignment
   std::string bytes;
   AppendBytes(3, build, &bytes);  // executable_build_options
   for (const auto& [name, value] : options) {
-    std::string entry;  // of the map env_option_overrides
+    std::string entry;  // env_option_overrides, a map
     AppendBytes(1, name, &entry);
     AppendBytes(2, OptionOverride(value), &entry);
     AppendBytes(7, entry, &bytes);

@@ -10,9 +10,10 @@ namespace troupe::kernels::xla {
 
 // Returns `stated` unless it is empty; else the value of TROUPE_XLA_PLUGIN in the environment
 // unless that is empty; else the plugin for processors that `./run build` has put into the folder
-// build/xla-plugin, if this program is in a folder build/PRESET/bin. Whether the first two exist is
-// not checked. NOT_FOUND, naming the three places, if there is none.
+// build/xla-plugin, if `program` (by default this one) is in a folder build/PRESET/bin. Whether the
+// first two exist is not checked. NOT_FOUND, naming the three places, if there is none.
 StatusOr<std::string> FindPlugin(const std::string& stated);
+StatusOr<std::string> FindPlugin(const std::string& stated, const std::string& program);
 
 }  // namespace troupe::kernels::xla
 

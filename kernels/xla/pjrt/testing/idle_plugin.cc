@@ -9,7 +9,7 @@ struct PJRT_Error {
 
 namespace {
 
-PJRT_Error no_device = {"there is no device\nof this plugin"};
+PJRT_Error no_device = {"there is no device\n"};
 
 PJRT_Error* Initialize(PJRT_Plugin_Initialize_Args* /*arguments*/) { return nullptr; }
 

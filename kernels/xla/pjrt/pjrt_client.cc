@@ -117,8 +117,8 @@ StatusOr<std::unique_ptr<Program>> PjrtClient::Compile(std::string_view text,
   program.code_size = text.size();
   program.format = kFormat.data();
   program.format_size = kFormat.size();
-  const std::string bytes = CompileOptionBytes(WithExactNumbers(plugin_.platform, options),
-                                               device_facts_[device].id);
+  const std::string bytes =
+      CompileOptionBytes(WithExactNumbers(plugin_.platform, options), device_facts_[device].id);
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_Compile_Args, compile);
   compile.client = client_;
   compile.program = &program;

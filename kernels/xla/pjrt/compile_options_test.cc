@@ -1,0 +1,65 @@
+#include "kernels/xla/pjrt/compile_options.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe::kernels::xla {
+namespace {
+
+using namespace std::string_literals;
+
+// ExecutableBuildOptionsProto up to the device's id: device_ordinal = -1, num_replicas = 1,
+// num_partitions = 1 and the assignment.
+const std::string kBuildOptions =
+    "\x1a\x1a"
+    "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    "\x20\x01"
+    "\x28\x01"
+    "\x4a\x09"
+    "\x08\x01\x10\x01\x1a\x03\x0a\x01"s;
+
+TEST(CompileOptions, NameTheDevice) {
+  EXPECT_EQ(CompileOptionBytes({}, 0), kBuildOptions + "\x00"s);
+  EXPECT_EQ(CompileOptionBytes({}, 127), kBuildOptions + "\x7f"s);
+  // An id of two bytes makes four messages longer.
+  EXPECT_EQ(CompileOptionBytes({}, 300),
+            "\x1a\x1b"
+            "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+            "\x20\x01"
+            "\x28\x01"
+            "\x4a\x0a"
+            "\x08\x01\x10\x01\x1a\x04\x0a\x02\xac\x02"s);
+}
+
+TEST(CompileOptions, WriteEachTypeIntoItsField) {
+  const Options options = {
+      {"flag", true}, {"level", int64_t{-2}}, {"rate", 1.5}, {"set", false}, {"word", "on"s}};
+  EXPECT_EQ(CompileOptionBytes(options, 0),
+            kBuildOptions +
+                "\x00"s
+                "\x3a\x0a\x0a\x04"
+                "flag\x12\x02\x10\x01"
+                "\x3a\x14\x0a\x05"
+                "level\x12\x0b\x18\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+                "\x3a\x11\x0a\x04"
+                "rate\x12\x09\x21\x00\x00\x00\x00\x00\x00\xf8\x3f"
+                "\x3a\x09\x0a\x03"
+                "set\x12\x02\x10\x00"
+                "\x3a\x0c\x0a\x04"
+                "word\x12\x04\x0a\x02on"s);
+}
+
+TEST(CompileOptions, KeepNumbersExactUnlessTheCallerAsksForSpeed) {
+  EXPECT_EQ(WithExactNumbers("tpu", {}), (Options{{"xla_allow_excess_precision", false}}));
+  EXPECT_EQ(WithExactNumbers("cpu", {}), (Options{{"xla_allow_excess_precision", false},
+                                                  {"xla_cpu_enable_fast_math", false},
+                                                  {"xla_cpu_enable_fast_min_max", false}}));
+  EXPECT_EQ(WithExactNumbers("tpu", {{"xla_allow_excess_precision", true}, {"other", int64_t{1}}}),
+            (Options{{"other", int64_t{1}}, {"xla_allow_excess_precision", true}}));
+}
+
+}  // namespace
+}  // namespace troupe::kernels::xla
