@@ -7,19 +7,21 @@
 
 namespace troupe::kernels::xla {
 
-StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(Client& client, const XlaOptions& options) {
+StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(ProgramCache& programs, const XlaOptions& options) {
+  const Client& client = programs.client();
   const auto devices = static_cast<int>(client.devices().size());
   if (options.device < 0 || options.device >= devices) {
     return InvalidArgument("XLA device {} is asked for, and the plugin {} has {}", options.device,
                            client.plugin().path, devices);
   }
   TROUPE_ASSIGN_OR_RETURN(auto host, CpuBackend::Make({options.threads, std::nullopt}));
-  return std::unique_ptr<XlaBackend>(new XlaBackend(client, options, std::move(host)));
+  return std::unique_ptr<XlaBackend>(new XlaBackend(programs, options, std::move(host)));
 }
 
 std::string XlaBackend::kernel_level() const {
-  const PluginFacts& plugin = client_.plugin();
-  return fmt::format("xla {} {}, PJRT {}.{}", client_.devices()[options_.device].kind,
+  const Client& client = programs_.client();
+  const PluginFacts& plugin = client.plugin();
+  return fmt::format("xla {} {}, PJRT {}.{}", client.devices()[options_.device].kind,
                      plugin.platform_version, plugin.api_major, plugin.api_minor);
 }
 
@@ -34,9 +36,8 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
     matmuls.Note(program, op, program.value(op.inputs[0]).dtype,
                  program.value(op.inputs[1]).dtype);
   });
-  ExecutableOptions options{.client = &client_,
+  ExecutableOptions options{.programs = &programs_,
                             .device = options_.device,
-                            .compile = options_.compile,
                             .find_communicator = find_communicator};
   if (has_collectives) {
     TROUPE_ASSIGN_OR_RETURN(options.host, host_->Prepare(program, plan, find_communicator));

@@ -9,21 +9,21 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/runtime/program_cache.h"
 
 namespace troupe::kernels::xla {
 
 struct XlaOptions {
   int device = 0;   // index of the client's devices
   int threads = 1;  // of the collectives in host memory
-  Options compile;  // options of the compiler in addition to those that keep numbers right
 };
 
 class XlaBackend : public Backend {
  public:
-  // `client` must outlive this object and its executables. Errors: INVALID_ARGUMENT if the client
+  // `programs` must outlive this object and its executables. Errors: INVALID_ARGUMENT if its client
   // has no such device.
-  static StatusOr<std::unique_ptr<XlaBackend>> Make(Client& client, const XlaOptions& options);
+  static StatusOr<std::unique_ptr<XlaBackend>> Make(ProgramCache& programs,
+                                                    const XlaOptions& options);
 
   std::string kernel_level() const override;
   // Also UNIMPLEMENTED, which names an operation that is not lowered.
@@ -37,10 +37,10 @@ class XlaBackend : public Backend {
   PreparationCounts preparation_counts() const override { return {}; }
 
  private:
-  XlaBackend(Client& client, XlaOptions options, std::unique_ptr<CpuBackend> host)
-      : client_(client), options_(std::move(options)), host_(std::move(host)) {}
+  XlaBackend(ProgramCache& programs, XlaOptions options, std::unique_ptr<CpuBackend> host)
+      : programs_(programs), options_(std::move(options)), host_(std::move(host)) {}
 
-  Client& client_;
+  ProgramCache& programs_;
   const XlaOptions options_;
   const std::unique_ptr<CpuBackend> host_;
   std::vector<ExecutedMatmul> executed_matmuls_;

@@ -10,7 +10,7 @@ namespace troupe::kernels {
 namespace {
 
 // A process has one client of a plugin.
-xla::Client& TheClient() {
+xla::ProgramCache& Programs() {
   static const std::unique_ptr<xla::Client> client = [] {
     const auto path = xla::FindPlugin("");
     TROUPE_CHECK_OK(path.status());
@@ -18,12 +18,15 @@ xla::Client& TheClient() {
     TROUPE_CHECK_OK(made.status());
     return *std::move(made);
   }();
-  return *client;
+  // Fast compilation: most of the time of these tests is the compiler's.
+  static xla::ProgramCache programs(*client, {{"xla_backend_optimization_level", int64_t{0}},
+                                              {"xla_cpu_use_fusion_emitters", false}});
+  return programs;
 }
 
 KernelSetting Setting(model::DType compute) {
   return {model::Name(compute), compute, [] {
-            auto backend = xla::XlaBackend::Make(TheClient(), {});
+            auto backend = xla::XlaBackend::Make(Programs(), {});
             TROUPE_CHECK_OK(backend.status());
             return *std::move(backend);
           }};

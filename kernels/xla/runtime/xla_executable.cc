@@ -82,8 +82,7 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     if (step.on_host) continue;
     TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(program_, plan_, range));
     if (step.text.module.empty()) continue;
-    auto compiled =
-        options_.client->Compile(step.text.module, options_.compile, options_.device);
+    auto compiled = options_.programs->Find(step.text.module, options_.device);
     if (!compiled.ok()) {
       return Annotate(compiled.status(), fmt::format("compile {} … {}",
                                                      names_.at(&(*list.ops)[step.begin]),
@@ -91,7 +90,6 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     }
     step.program = *std::move(compiled);
     step.text.module.clear();
-    ++compilations_;
   }
   found->second = std::move(steps);
   return &found->second;
@@ -124,10 +122,11 @@ Status XlaExecutable::RunSteps(const List& list, int buffer, const RunOptions& o
 Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microbatch) {
   if (step.program == nullptr) return OkStatus();
   const std::lock_guard lock(storage_mutex_);
+  Client& client = options_.programs->client();
   std::vector<const Buffer*> arguments;
   for (const ValueId root : step.text.arguments) {
     TROUPE_ASSIGN_OR_RETURN(const Buffer* const argument,
-                            StorageOf(root, buffer).OnDevice(*options_.client, options_.device));
+                            StorageOf(root, buffer).OnDevice(client, options_.device));
     arguments.push_back(argument);
   }
   if (step.text.reads_first_microbatch) {
@@ -135,7 +134,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
     if (flag == nullptr) {
       const int32_t number = first_microbatch ? 1 : 0;
       TROUPE_ASSIGN_OR_RETURN(
-          flag, options_.client->Upload(model::DType::kInt32, {}, std::as_bytes(std::span(&number, 1)),
+          flag, client.Upload(model::DType::kInt32, {}, std::as_bytes(std::span(&number, 1)),
                                         options_.device));
     }
     arguments.push_back(flag.get());

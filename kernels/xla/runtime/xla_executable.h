@@ -15,15 +15,15 @@
 #include "kernels/backend/backend.h"
 #include "kernels/backend/immediate_executable.h"
 #include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/runtime/program_cache.h"
 #include "kernels/xla/runtime/segment.h"
 #include "kernels/xla/runtime/value_storage.h"
 
 namespace troupe::kernels::xla {
 
 struct ExecutableOptions {
-  Client* client = nullptr;
-  int device = 0;  // index of client->devices()
-  Options compile;
+  ProgramCache* programs = nullptr;
+  int device = 0;  // index of the client's devices
   // The same program in host memory, for its collectives; null: it has none between ranks.
   std::unique_ptr<Executable> host;
   FindCommunicator find_communicator;
@@ -53,9 +53,6 @@ class XlaExecutable : public ImmediateExecutable {
   Status Receive(model::ValueId value, int buffer, Communicator& link) override;
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
-  // Programs compiled so far.
-  int64_t compilations() const { return compilations_; }
-
  protected:
   std::span<std::byte> Memory(model::ValueId value, int buffer) override;
 
@@ -71,7 +68,7 @@ class XlaExecutable : public ImmediateExecutable {
     size_t begin = 0, end = 0;
     bool on_host = false;
     SegmentText text;
-    std::unique_ptr<Program> program;  // null: on the host, or it writes nothing
+    std::shared_ptr<Program> program;  // null: on the host, or it writes nothing
     std::vector<model::ValueId> dead;  // roots that nobody reads after it
   };
   using Steps = std::vector<Step>;
@@ -102,7 +99,6 @@ class XlaExecutable : public ImmediateExecutable {
   std::map<const model::Op*, std::string> names_;
   std::atomic<const char*> current_ = "";
   OperationObserver* observer_ = nullptr;
-  int64_t compilations_ = 0;
 };
 
 }  // namespace troupe::kernels::xla

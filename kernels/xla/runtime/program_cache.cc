@@ -1,0 +1,26 @@
+#include "kernels/xla/runtime/program_cache.h"
+
+namespace troupe::kernels::xla {
+
+StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& text, int device) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Entry>& found = entries_[{device, text}];
+    if (found == nullptr) found = std::make_shared<Entry>();
+    entry = found;
+  }
+  const std::lock_guard compiling(entry->compiling);
+  if (entry->program != nullptr) return entry->program;
+  TROUPE_ASSIGN_OR_RETURN(entry->program, client_.Compile(text, options_, device));
+  const std::lock_guard lock(mutex_);
+  ++compilations_;
+  return entry->program;
+}
+
+int64_t ProgramCache::compilations() const {
+  const std::lock_guard lock(mutex_);
+  return compilations_;
+}
+
+}  // namespace troupe::kernels::xla

@@ -1,0 +1,47 @@
+// Compiled programs of one client by their text, so that ranks and pieces with equal programs
+// compile them once.
+#ifndef TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_
+#define TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/xla/pjrt/client.h"
+
+namespace troupe::kernels::xla {
+
+// Thread-safe: of several threads that want the same program at once, one compiles it and the
+// others wait for it.
+class ProgramCache {
+ public:
+  // `client` must outlive this object and the programs.
+  ProgramCache(Client& client, Options options) : client_(client), options_(std::move(options)) {}
+
+  // Returns the program of `text` for device `device`. Errors are those of Client::Compile, and are
+  // not kept.
+  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, int device);
+
+  Client& client() const { return client_; }
+  int64_t compilations() const;
+
+ private:
+  struct Entry {
+    std::mutex compiling;
+    std::shared_ptr<Program> program;  // null: not compiled yet
+  };
+
+  Client& client_;
+  const Options options_;
+  mutable std::mutex mutex_;  // guards what follows; never held while compiling
+  std::map<std::pair<int, std::string>, std::shared_ptr<Entry>> entries_;
+  int64_t compilations_ = 0;
+};
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_

@@ -1,0 +1,89 @@
+// Compares layouts of several ranks (threads) on XLA's CPU plugin with one rank on the CPU backend.
+// Without the plugin every test is skipped with the reason.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/xla_backend.h"
+#include "tests/layouts/expect_steps.h"
+#include "tests/layouts/training.h"
+
+namespace troupe {
+namespace {
+
+using kernels::xla::ProgramCache;
+
+constexpr int64_t kSteps = 20;
+
+// A process has one client of a plugin. The compiler's time counts here, not the programs'.
+StatusOr<ProgramCache*> Programs() {
+  static const StatusOr<std::unique_ptr<kernels::xla::Client>> client =
+      []() -> StatusOr<std::unique_ptr<kernels::xla::Client>> {
+    TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
+    return kernels::xla::Client::Make(path, 1);
+  }();
+  TROUPE_RETURN_IF_ERROR(client.status());
+  static ProgramCache programs(**client, {{"xla_backend_optimization_level", int64_t{0}},
+                                          {"xla_cpu_use_fusion_emitters", false}});
+  return &programs;
+}
+
+std::vector<StepResult> RunOnXla(const v1::JobSpec& spec) {
+  TrainOptions options;
+  options.steps = kSteps;
+  options.make_backend = [](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    TROUPE_ASSIGN_OR_RETURN(ProgramCache* const programs, Programs());
+    return kernels::xla::XlaBackend::Make(*programs, {});
+  };
+  return RunOrDie(spec, options);
+}
+
+struct Case {
+  const char* name;
+  Layout layout;
+};
+
+class XlaLayouts : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
+  }
+};
+
+v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), kSteps); }
+
+TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
+  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
+  ExpectClose(RunOnXla(Job(GetParam().layout)), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, XlaLayouts,
+    testing::Values(Case{"One", {}}, Case{"Data2", {.data = 2}}, Case{"Data4", {.data = 4}},
+                    Case{"Tensor2", {.tensor = 2}}, Case{"Tensor4", {.tensor = 4}},
+                    Case{"Tensor2Rows", {.tensor = 2, .by_rows = true}},
+                    Case{"Pipe2", {.pipe = 2}}, Case{"Pipe4", {.pipe = 4}},
+                    Case{"Pipe2GPipe", {.pipe = 2, .schedule = "GPipe"}},
+                    Case{"Pipe2ZBH1", {.pipe = 2, .schedule = "ZBH1"}},
+                    Case{"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
+                    Case{"Zero2Shard2", {.shard = 2, .zero_stage = 2}},
+                    Case{"Zero3Shard2", {.shard = 2, .zero_stage = 3}},
+                    Case{"Zero3Shard4", {.shard = 4, .zero_stage = 3}},
+                    Case{"Ring2", {.context = 2}},
+                    Case{"Heads2", {.context = 2, .exchanges_heads = true}},
+                    Case{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
+                    Case{"Tensor2Pipe2", {.tensor = 2, .pipe = 2}},
+                    Case{"Data2Ring2", {.data = 2, .context = 2}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(XlaLayouts, RepeatedRunsHaveTheSameBits) {
+  const v1::JobSpec job = Job({.tensor = 2, .shard = 2});
+  ExpectIdentical(RunOnXla(job), RunOnXla(job));
+}
+
+}  // namespace
+}  // namespace troupe
