@@ -91,7 +91,7 @@ struct Flags {
 // Returns "cpu:N: N devices that …; cuda:N: …".
 std::string DevicesHelp() {
   std::string help;
-  for (const std::string_view kind : BuiltDeviceKinds()) {
+  for (const std::string_view kind : DeviceKinds()) {
     help += fmt::format("{}{}:N: {}", help.empty() ? "" : "; ", kind,
                         DeviceTraitsOf(kind).shares_host_cores
                             ? "N devices that share the cores of this host"

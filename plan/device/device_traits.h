@@ -26,7 +26,6 @@ struct DeviceMemoryModel {
 
 struct DeviceTraits {
   std::string_view kind;  // `devices` of a job, and v1.DeviceKind.kind
-  bool is_built = true;   // false: the name is reserved, and this build has no such devices
   // The host computes: ranks of one host share its cores, and there is nothing to synchronise or to
   // launch.
   bool shares_host_cores = false;
@@ -40,19 +39,20 @@ struct DeviceTraits {
   // The head computes as many rows at once as have logits of at most this many bytes, rounded down
   // to a power of two; 0: the smallest chunk of rows suffices.
   uint64_t head_logits_bytes = 0;
+  bool multiplies_float8 = true;  // false: a job with training.float8 is refused
   // FLOPs that a device computes in the time its memory moves one byte; rounded.
   double flops_per_byte_float32 = 0;
   double flops_per_byte_bfloat16 = 0;
 };
 
-// The traits of `kind`, built or not; null if there is no such kind. Pure.
+// The traits of `kind`; null if there is no such kind. Pure.
 const DeviceTraits* FindDeviceTraits(std::string_view kind);
 
-// The kinds of devices that this build has. Pure.
-std::vector<std::string_view> BuiltDeviceKinds();
+// All kinds of devices. Pure.
+std::vector<std::string_view> DeviceKinds();
 
-// The traits of a job's `devices`; absent it is kDefaultDeviceKind. Pure. REQUIRES: the kind is
-// built, as ValidateJobSpec and ParseWorkerDevices check.
+// The traits of a job's `devices`; absent it is kDefaultDeviceKind. Pure. REQUIRES: there is
+// such a kind, as ValidateJobSpec and ParseWorkerDevices check.
 const DeviceTraits& DeviceTraitsOf(std::string_view devices);
 
 }  // namespace troupe

@@ -10,7 +10,7 @@ StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text) {
   const size_t colon = text.find(':');
   WorkerDevices devices{.kind = std::string(text.substr(0, colon))};
   const DeviceTraits* const traits = FindDeviceTraits(devices.kind);
-  if (colon != std::string_view::npos && traits != nullptr && traits->is_built) {
+  if (colon != std::string_view::npos && traits != nullptr) {
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data() + colon + 1, last, devices.count);
     if (error == std::errc() && end == last && devices.count >= 1 &&
@@ -24,7 +24,7 @@ StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text) {
 
 std::string WorkerDevicesForms(std::string_view separator) {
   std::string forms;
-  for (const std::string_view kind : BuiltDeviceKinds()) {
+  for (const std::string_view kind : DeviceKinds()) {
     forms += fmt::format("{}{}:N", forms.empty() ? "" : separator, kind);
   }
   return forms;

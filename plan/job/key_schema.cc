@@ -82,11 +82,8 @@ std::string WordOf(const EnumValueDescriptor& value) {
 std::vector<std::string> WordsOf(const FieldDescriptor& field) {
   std::vector<std::string> words;
   const EnumDescriptor* const type = EnumOf(field);
-  const auto& not_built = KeyOptionsOf(field).words_not_built();
-  for (int i = 0; type != nullptr && i < type->value_count(); ++i) {
-    std::string word = WordOf(*type->value(i));
-    if (std::ranges::count(not_built, word) == 0) words.push_back(std::move(word));
-  }
+  for (int i = 0; type != nullptr && i < type->value_count(); ++i)
+    words.push_back(WordOf(*type->value(i)));
   return words;
 }
 

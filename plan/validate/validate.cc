@@ -7,6 +7,7 @@
 
 #include "model/blocks/pattern.h"
 #include "model/program/op.h"
+#include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_name.h"
@@ -202,6 +203,12 @@ class Validator {
                       "is \"{}\", but training.compute_dtype is \"{}\", not bfloat16: inputs and "
                       "outputs of FP8 matmuls are bfloat16",
                       training.float8().recipe(), training.compute_dtype());
+    }
+    if (choices_.float8 != model::Float8Recipe::kNone && !IsRefused("devices") &&
+        !DeviceTraitsOf(spec_.devices()).multiplies_float8) {
+      violations_.Add("training.float8.recipe",
+                      "is \"{}\", but devices is \"{}\", on which FP8 matmuls are not available",
+                      training.float8().recipe(), spec_.devices());
     }
     if (training.validation_interval() > 0 && spec_.data().validation().empty() &&
         !(spec_.data().validation_fraction() > 0)) {

@@ -206,7 +206,6 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
           {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
           {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
-          {"devices=xla", "devices", "is xla, which this build does not support"},
           {"devices=abacus", "devices", "is \"abacus\", not one of cpu, cuda"}}) {
     std::vector<std::string> overrides = {c.override};
     if (std::string_view(c.override) == "training.global_batch_size=3") {
@@ -222,6 +221,15 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
     }
     EXPECT_TRUE(found) << c.override << ": " << status;
   }
+}
+
+TEST(ValidateTest, Float8IsRefusedOnDevicesWithoutIt) {
+  const std::vector<std::string> float8 = {
+      "training={compute_dtype: bfloat16, float8: {recipe: delayed}}"};
+  EXPECT_TRUE(ValidateWith(float8).ok());
+  EXPECT_THAT(Message(ValidateWith({float8[0], "devices=xla"})),
+              HasSubstr("training.float8.recipe is \"delayed\", but devices is \"xla\", on which "
+                        "FP8 matmuls are not available"));
 }
 
 TEST(ValidateTest, SchedulesOfTooManyForwardsAreRefusedWithTheRelation) {

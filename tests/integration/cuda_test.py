@@ -69,7 +69,7 @@ class CudaTest(ClusterCase):
             code, _, err = cluster.troupe("up", "--devices-per-worker", "2")
             self.assertEqual(code, 1, err)
             self.assertIn("--devices cuda:2", err)
-            for flags, text in ((("--devices", "gpu:2"), 'must be cpu:N or cuda:N'),
+            for flags, text in ((("--devices", "gpu:2"), 'must be cpu:N or cuda:N or xla:N'),
                                 (("--devices", "cuda:1", "--workers", "2"),
                                  "all workers would have the same GPUs"),
                                 (("--devices", "cuda:1", "--devices-per-worker", "1"),

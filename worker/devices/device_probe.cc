@@ -20,6 +20,7 @@
 #include "troupe/v1/job.pb.h"
 #include "worker/rank/affinity.h"
 #include "worker/rank/cuda_backend.h"
+#include "worker/rank/xla_backend.h"
 
 namespace troupe {
 namespace {
@@ -200,6 +201,13 @@ StatusOr<std::vector<v1::Device>> ProbeDevices(const WorkerDevices& stated, cons
   const std::optional<v1::Devices> devices = FindWord<v1::Devices>(stated.kind);
   if (devices == v1::DEVICES_CPU) return ProbeCpuDevices(stated.count, peak);
   if (devices == v1::DEVICES_CUDA) return ProbeCudaDevices(stated.count);
+  if (devices == v1::DEVICES_XLA) {
+    // XLA's devices are this host's processors.
+    TROUPE_ASSIGN_OR_RETURN(const v1::DeviceKind kind, ProbeXlaKind());
+    TROUPE_ASSIGN_OR_RETURN(std::vector<v1::Device> probed, ProbeCpuDevices(stated.count, peak));
+    for (v1::Device& device : probed) *device.mutable_kind() = kind;
+    return probed;
+  }
   return Unimplemented("a worker cannot have devices {}", stated.ToText());
 }
 

@@ -10,6 +10,7 @@
 #include "plan/job/key_schema.h"
 #include "troupe/v1/job.pb.h"
 #include "worker/rank/cuda_backend.h"
+#include "worker/rank/xla_backend.h"
 
 namespace troupe {
 
@@ -39,6 +40,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOpt
       return WithCause(made.status(), cause::kDeviceFault);
     return made;
   }
+  if (devices == v1::DEVICES_XLA) return MakeXlaRankBackend(options);
   return Unimplemented("ranks cannot run on devices \"{}\"", options.devices);
 }
 

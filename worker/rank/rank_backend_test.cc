@@ -7,7 +7,7 @@ namespace {
 
 TEST(RankBackendTest, AKindWithoutABackendIsRefused) {
   EXPECT_TRUE(MakeRankBackend({}).ok());
-  for (const char* kind : {"xla", "tpu", ""}) {
+  for (const char* kind : {"tpu", ""}) {
     const auto made = MakeRankBackend({.devices = kind});
     EXPECT_EQ(made.status().code(), StatusCode::kUnimplemented) << kind;
     EXPECT_EQ(Message(made.status()), fmt::format("ranks cannot run on devices \"{}\"", kind));

@@ -1,0 +1,91 @@
+#include "worker/rank/xla_backend.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/flag_parser.h"
+#include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/xla_backend.h"
+
+namespace troupe {
+namespace {
+
+using kernels::xla::Client;
+using kernels::xla::ProgramCache;
+using kernels::xla::XlaBackend;
+
+constexpr std::string_view kProcessors = "cpu";  // the platform whose devices are known here
+
+StatusOr<std::unique_ptr<Client>> MakeClient(int threads) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Make(path, threads));
+  if (client->plugin().platform != kProcessors) {
+    return Unimplemented("the plugin {} is of platform \"{}\": only devices of \"{}\" are supported",
+                         path, client->plugin().platform, kProcessors);
+  }
+  return client;
+}
+
+// The objects that an XlaRankBackend uses.
+struct XlaParts {
+  std::unique_ptr<Client> client;
+  std::unique_ptr<ProgramCache> programs;
+};
+
+class XlaRankBackend : private XlaParts, public kernels::Backend {
+ public:
+  XlaRankBackend(XlaParts parts, std::unique_ptr<XlaBackend> backend)
+      : XlaParts(std::move(parts)), backend_(std::move(backend)) {}
+
+  std::string kernel_level() const override { return backend_->kernel_level(); }
+  StatusOr<std::unique_ptr<kernels::Executable>> Prepare(
+      const model::Program& program, const model::MemoryPlan& plan,
+      const kernels::FindCommunicator& find_communicator) override {
+    return backend_->Prepare(program, plan, find_communicator);
+  }
+  const std::vector<std::string>& fallbacks() const override { return backend_->fallbacks(); }
+  const std::vector<std::string>& implementations() const override {
+    return backend_->implementations();
+  }
+  std::vector<kernels::ExecutedMatmul> executed_matmuls() const override {
+    return backend_->executed_matmuls();
+  }
+  kernels::PreparationCounts preparation_counts() const override {
+    return backend_->preparation_counts();
+  }
+  bool releases_device() const override { return false; }
+
+ private:
+  const std::unique_ptr<XlaBackend> backend_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options) {
+  XlaParts parts;
+  TROUPE_ASSIGN_OR_RETURN(parts.client, MakeClient(options.threads));
+  parts.programs =
+      std::make_unique<ProgramCache>(*parts.client, kernels::xla::Options());
+  // Each rank's process has a client of its own with one device.
+  TROUPE_ASSIGN_OR_RETURN(auto backend,
+                          XlaBackend::Make(*parts.programs, {.threads = options.threads}));
+  return std::make_unique<XlaRankBackend>(std::move(parts), std::move(backend));
+}
+
+StatusOr<v1::DeviceKind> ProbeXlaKind() {
+  const auto client = MakeClient(1);
+  if (!client.ok())
+    return Unavailable("no device of XLA can be used: {}", Message(client.status()));
+  const kernels::xla::PluginFacts& plugin = (*client)->plugin();
+  v1::DeviceKind kind;
+  kind.set_kind("xla");
+  kind.set_model((*client)->devices()[0].kind);
+  kind.set_kernel_level(plugin.platform);
+  kind.set_versions(fmt::format("PJRT {}.{}; {}; troupe {}", plugin.api_major, plugin.api_minor,
+                                plugin.platform_version, kVersion));
+  return kind;
+}
+
+}  // namespace troupe

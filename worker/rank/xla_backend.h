@@ -1,0 +1,27 @@
+// Ranks on devices of XLA, through a plugin that is loaded at run time (FindPlugin). In builds
+// without XLA (TROUPE_XLA) all functions return UNIMPLEMENTED.
+#ifndef TROUPE_WORKER_RANK_XLA_BACKEND_H_
+#define TROUPE_WORKER_RANK_XLA_BACKEND_H_
+
+#include <memory>
+
+#include "base/status.h"
+#include "kernels/backend/backend.h"
+#include "troupe/v1/worker.pb.h"
+#include "worker/rank/rank_backend_options.h"
+
+namespace troupe {
+
+// Makes a backend that owns its client of the plugin. A plugin's client takes the options of the
+// first one in its process, so the process is to be replaced before it makes another backend
+// (Backend::releases_device).
+StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options);
+
+// Returns the kind of this host's devices as the worker announces it. Loads the plugin. UNAVAILABLE,
+// with the reason, if there is none, if it finds no device, or if it is for other devices than
+// processors.
+StatusOr<v1::DeviceKind> ProbeXlaKind();
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_XLA_BACKEND_H_

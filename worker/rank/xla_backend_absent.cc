@@ -1,0 +1,20 @@
+// Implementation for builds without XLA.
+#include "worker/rank/xla_backend.h"
+
+namespace troupe {
+namespace {
+
+Status Absent() {
+  return Unimplemented(
+      "this build has no XLA: the header of its plugins was missing when it was configured");
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions&) {
+  return Absent();
+}
+
+StatusOr<v1::DeviceKind> ProbeXlaKind() { return Absent(); }
+
+}  // namespace troupe
