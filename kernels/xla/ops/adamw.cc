@@ -40,16 +40,13 @@ Step StepOf(const Lowering& lowering) {
   const Tensor one = text.Constant(Element::kF64, {}, 1);
   const auto narrow = [&](const Tensor& x) { return text.Convert(x, Element::kF32); };
   Step step;
-  step.applies = text.Binary("and",
-                             text.Compare("EQ", Lane(text, control, model::kLaneNonfinite), 0),
-                             text.Compare("EQ", Lane(text, control, model::kLaneHalted), 0));
+  step.applies = UpdateApplies(text, control);
   const Tensor before = text.Reshape(lowering.In(2), {});
   const Tensor count = text.Add(before, 1);
   lowering.Store(lowering.op.inputs[2], text.Select(step.applies, count, before));
   const Tensor number = text.Convert(count, Element::kF64);
   const auto correction = [&](double beta) {
-    return text.Subtract(
-        one, text.Binary("power", text.Constant(Element::kF64, {}, beta), number));
+    return text.Subtract(one, text.Binary("power", text.Constant(Element::kF64, {}, beta), number));
   };
   const Tensor rate = text.Convert(text.Reshape(lowering.In(1), {}), Element::kF64);
   step.scale = narrow(GradientScale(text, control, attributes.max_norm));
@@ -96,28 +93,26 @@ Status AdamW(const Lowering& lowering) {
     const Tensor parameter = lowering.read(entry.value);
     if (ElementsOf(parameter.shape) == 0) continue;
     const Tensor mean = lowering.read(entry.exp_avg), square = lowering.read(entry.exp_avg_sq);
-    const Tensor g =
-        text.Multiply(text.Reshape(lowering.In(3 + p), parameter.shape), step.scale);
-    const Tensor new_mean = text.Add(text.Multiply(mean, attributes.beta1),
-                                     text.Multiply(g, 1.0 - attributes.beta1));
-    const Tensor new_square =
-        text.Add(text.Multiply(square, attributes.beta2),
-                 text.Multiply(text.Multiply(g, g), 1.0 - attributes.beta2));
+    const Tensor g = text.Multiply(text.Reshape(lowering.In(3 + p), parameter.shape), step.scale);
+    const Tensor new_mean =
+        text.Add(text.Multiply(mean, attributes.beta1), text.Multiply(g, 1.0 - attributes.beta1));
+    const Tensor new_square = text.Add(text.Multiply(square, attributes.beta2),
+                                       text.Multiply(text.Multiply(g, g), 1.0 - attributes.beta2));
     const Tensor root =
         text.Add(text.Multiply(text.Unary("sqrt", new_square), step.inverse), attributes.eps);
-    const Tensor moved = text.Subtract(
-        text.Multiply(parameter, DecayOf(lowering, entry, step, parameter.shape)),
-        text.Divide(text.Multiply(new_mean, step.size), root));
+    const Tensor moved =
+        text.Subtract(text.Multiply(parameter, DecayOf(lowering, entry, step, parameter.shape)),
+                      text.Divide(text.Multiply(new_mean, step.size), root));
     const Tensor result = text.Select(step.applies, moved, parameter);
     lowering.Store(entry.exp_avg, text.Select(step.applies, new_mean, mean));
     lowering.Store(entry.exp_avg_sq, text.Select(step.applies, new_square, square));
     lowering.Store(entry.value, result);
     if (entry.compute_copy != entry.value) {
       const Tensor copy = lowering.read(entry.compute_copy);
-      lowering.Store(entry.compute_copy,
-                     text.Select(step.applies,
-                                 text.Convert(text.Reshape(moved, copy.shape), copy.element),
-                                 copy));
+      lowering.Store(
+          entry.compute_copy,
+          text.Select(step.applies, text.Convert(text.Reshape(moved, copy.shape), copy.element),
+                      copy));
     }
   }
   return OkStatus();

@@ -11,6 +11,8 @@ namespace troupe::kernels::xla {
 Tensor Lane(Function& text, const Tensor& control, int64_t lane);
 // The vector with another element `lane`.
 Tensor WithLane(Function& text, const Tensor& control, int64_t lane, const Tensor& number);
+// i1: whether the step's update is applied.
+Tensor UpdateApplies(Function& text, const Tensor& control);
 // The word with tag 1 + rank in its non-finite lane unless `is_finite`; the largest tag remains.
 Tensor MarkedNonfinite(Function& text, const Tensor& control, const Tensor& is_finite, int rank);
 

@@ -15,6 +15,11 @@ Tensor WithLane(Function& text, const Tensor& control, int64_t lane, const Tenso
   return text.Update(control, text.Reshape(number, {1}), lane);
 }
 
+Tensor UpdateApplies(Function& text, const Tensor& control) {
+  return text.Binary("and", text.Compare("EQ", Lane(text, control, model::kLaneNonfinite), 0),
+                     text.Compare("EQ", Lane(text, control, model::kLaneHalted), 0));
+}
+
 Tensor MarkedNonfinite(Function& text, const Tensor& control, const Tensor& is_finite, int rank) {
   const Tensor before = Lane(text, control, model::kLaneNonfinite);
   const Tensor marked =
@@ -44,7 +49,7 @@ Status ControlTotals(const Lowering& lowering) {
   const Tensor finite =
       text.Binary("and", text.Unary("is_finite", loss), text.Unary("is_finite", weight));
   SetControl(lowering, MarkedNonfinite(text, control, finite,
-                                  lowering.attributes<model::ControlAttributes>().rank));
+                                       lowering.attributes<model::ControlAttributes>().rank));
   return OkStatus();
 }
 
@@ -53,8 +58,8 @@ Status ControlRouted(const Lowering& lowering) {
   Tensor control = lowering.In(0);
   for (size_t i = 1; i < lowering.inputs(); ++i) {
     const Tensor totals = lowering.In(i);
-    control = WithSum(text, control, model::kLaneDropped,
-                      Lane(text, totals, model::kRouterDropped));
+    control =
+        WithSum(text, control, model::kLaneDropped, Lane(text, totals, model::kRouterDropped));
     const Tensor routed = text.Slice(totals, 0, model::kRouterLanes, totals.shape[0]);
     control = WithSum(text, control, model::kLaneRouted, text.Reduce("add", routed, {0}));
   }
@@ -73,7 +78,7 @@ Status SumOfSquares(const Lowering& lowering) {
   }
   const Tensor control = WithSum(text, lowering.In(0), model::kLaneSumOfSquares, sum);
   SetControl(lowering, MarkedNonfinite(text, control, text.Unary("is_finite", sum),
-                                  lowering.attributes<model::ControlAttributes>().rank));
+                                       lowering.attributes<model::ControlAttributes>().rank));
   return OkStatus();
 }
 

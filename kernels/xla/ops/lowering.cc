@@ -13,19 +13,22 @@ void Lowering::Store(model::ValueId value, const Tensor& tensor) const {
   write(value, text.Convert(text.Reshape(tensor, ShapeOf(target)), ElementOf(target.dtype)));
 }
 
+Tensor Lowering::Accumulated(size_t index) const {
+  const model::ValueId value = op.outputs[index];
+  const model::Value& target = program.value(value);
+  const Overwrites overwrites = OverwritesOf(program, op);
+  if (overwrites == Overwrites::kNever) return read(value);
+  const Tensor zeros = text.Constant(ElementOf(target.dtype), ShapeOf(target), 0);
+  if (overwrites == Overwrites::kEveryRun) return zeros;
+  return text.Select(first_microbatch(), zeros, read(value));
+}
+
 void Lowering::Accumulate(size_t index, const Tensor& tensor) const {
   const model::ValueId value = op.outputs[index];
   const model::Value& target = program.value(value);
-  const Tensor added =
-      text.Convert(text.Reshape(tensor, ShapeOf(target)), ElementOf(target.dtype));
-  const Overwrites overwrites = OverwritesOf(program, op);
-  if (overwrites == Overwrites::kEveryRun) return write(value, added);
-  Tensor sum = read(value);
-  if (overwrites == Overwrites::kFirstMicrobatch) {
-    const Tensor zero = text.Constant(sum.element, {}, 0);
-    sum = text.Select(first_microbatch(), text.Broadcast(zero, sum.shape, {}), sum);
-  }
-  write(value, text.Add(sum, added));
+  const Tensor added = text.Convert(text.Reshape(tensor, ShapeOf(target)), ElementOf(target.dtype));
+  if (OverwritesOf(program, op) == Overwrites::kEveryRun) return write(value, added);
+  write(value, text.Add(Accumulated(index), added));
 }
 
 Status Lower(const Lowering& lowering) {

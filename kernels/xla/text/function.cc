@@ -104,8 +104,7 @@ Tensor Function::Unary(std::string_view kind, const Tensor& x) {
                   fmt::format("stablehlo.is_finite {} : ({}) -> {}", x.name, TypeText(x),
                               TypeText(Element::kI1, x.shape)));
   }
-  return Define(x.element, x.shape,
-                fmt::format("stablehlo.{} {} : {}", kind, x.name, TypeText(x)));
+  return Define(x.element, x.shape, fmt::format("stablehlo.{} {} : {}", kind, x.name, TypeText(x)));
 }
 
 Tensor Function::Like(const Tensor& scalar, const Shape& shape) {
@@ -128,10 +127,10 @@ Tensor Function::Compare(std::string_view order, const Tensor& a, const Tensor& 
   const Shape& shape = a.shape.empty() ? b.shape : a.shape;
   const Tensor left = Like(a, shape), right = Like(b, shape);
   const std::string type = TypeText(a.element, shape);
-  return Define(Element::kI1, shape,
-                fmt::format("stablehlo.compare {}, {}, {}, {} : ({}, {}) -> {}", order, left.name,
-                            right.name, ComparisonOf(a.element), type, type,
-                            TypeText(Element::kI1, shape)));
+  return Define(
+      Element::kI1, shape,
+      fmt::format("stablehlo.compare {}, {}, {}, {} : ({}, {}) -> {}", order, left.name, right.name,
+                  ComparisonOf(a.element), type, type, TypeText(Element::kI1, shape)));
 }
 
 Tensor Function::Select(const Tensor& chosen, const Tensor& yes, const Tensor& no) {
@@ -174,8 +173,8 @@ Tensor Function::Slice(const Tensor& x, int dim, int64_t begin, int64_t end, int
   std::string ranges;
   for (int d = 0; d < static_cast<int>(x.shape.size()); ++d) {
     if (d > 0) ranges += ", ";
-    ranges += d == dim ? fmt::format("{}:{}:{}", begin, end, stride)
-                       : fmt::format("0:{}", x.shape[d]);
+    ranges +=
+        d == dim ? fmt::format("{}:{}:{}", begin, end, stride) : fmt::format("0:{}", x.shape[d]);
   }
   return Define(x.element, shape,
                 fmt::format("stablehlo.slice {} [{}] : ({}) -> {}", x.name, ranges, TypeText(x),
@@ -192,10 +191,10 @@ Tensor Function::Concatenate(const std::vector<Tensor>& parts, int dim) {
     names.push_back(part.name);
     types.push_back(TypeText(part));
   }
-  return Define(parts[0].element, shape,
-                fmt::format("stablehlo.concatenate {}, dim = {} : ({}) -> {}",
-                            fmt::join(names, ", "), dim, fmt::join(types, ", "),
-                            TypeText(parts[0].element, shape)));
+  return Define(
+      parts[0].element, shape,
+      fmt::format("stablehlo.concatenate {}, dim = {} : ({}) -> {}", fmt::join(names, ", "), dim,
+                  fmt::join(types, ", "), TypeText(parts[0].element, shape)));
 }
 
 Tensor Function::Pad(const Tensor& x, int dim, int64_t before, int64_t after, double value) {
@@ -213,21 +212,40 @@ Tensor Function::Pad(const Tensor& x, int dim, int64_t before, int64_t after, do
 }
 
 Tensor Function::Update(const Tensor& x, const Tensor& part, int64_t begin) {
+  if (x.shape == part.shape) return part;
+  return UpdateAt(x, part, Constant(Element::kI32, {}, static_cast<double>(begin)));
+}
+
+Tensor Function::UpdateAt(const Tensor& x, const Tensor& part, const Tensor& begin) {
   TROUPE_CHECK(x.element == part.element && x.shape.size() == part.shape.size(),
                "the part is of another kind");
-  if (x.shape == part.shape) return part;
-  std::string at = Constant(Element::kI32, {}, static_cast<double>(begin)).name;
-  std::string types = "tensor<i32>";
-  const std::string zero =
-      x.shape.size() > 1 ? Constant(Element::kI32, {}, 0).name : std::string();
-  for (size_t d = 1; d < x.shape.size(); ++d) {
-    at += ", " + zero;
-    types += ", tensor<i32>";
+  const Indices at = IndicesFrom(begin, x.shape.size());
+  return Define(
+      x.element, x.shape,
+      fmt::format("stablehlo.dynamic_update_slice {}, {}, {} : ({}, {}, {}) -> {}", x.name,
+                  part.name, at.names, TypeText(x), TypeText(part), at.types, TypeText(x)));
+}
+
+Tensor Function::SliceAt(const Tensor& x, const Tensor& begin, int64_t count) {
+  Shape shape = x.shape;
+  shape[0] = count;
+  const Indices at = IndicesFrom(begin, shape.size());
+  return Define(
+      x.element, shape,
+      fmt::format("stablehlo.dynamic_slice {}, {}, sizes = [{}] : ({}, {}) -> {}", x.name, at.names,
+                  fmt::join(shape, ", "), TypeText(x), at.types, TypeText(x.element, shape)));
+}
+
+Function::Indices Function::IndicesFrom(const Tensor& begin, size_t dims) {
+  TROUPE_CHECK(begin.element == Element::kI32 && begin.shape.empty(), "an index is no scalar i32");
+  Indices at{begin.name, TypeText(begin)};
+  if (dims == 1) return at;
+  const std::string zero = Constant(Element::kI32, {}, 0).name;
+  for (size_t d = 1; d < dims; ++d) {
+    at.names += ", " + zero;
+    at.types += ", " + TypeText(begin);
   }
-  return Define(x.element, x.shape,
-                fmt::format("stablehlo.dynamic_update_slice {}, {}, {} : ({}, {}, {}) -> {}",
-                            x.name, part.name, at, TypeText(x), TypeText(part), types,
-                            TypeText(x)));
+  return at;
 }
 
 Tensor Function::Reduce(std::string_view kind, const Tensor& x, std::vector<int> dims) {
@@ -271,9 +289,8 @@ Tensor Function::Dot(const Tensor& a, const Tensor& b, const DotDims& dims) {
   add_free(b, b_batch, b_sum);
   const Element element = a.element == Element::kF64 ? Element::kF64 : Element::kF32;
   const std::string batch =
-      dims.batch.empty()
-          ? ""
-          : fmt::format("batching_dims = {} x {}, ", List(a_batch), List(b_batch));
+      dims.batch.empty() ? ""
+                         : fmt::format("batching_dims = {} x {}, ", List(a_batch), List(b_batch));
   return Define(element, shape,
                 fmt::format("stablehlo.dot_general {}, {}, {}contracting_dims = {} x {}, precision "
                             "= [HIGHEST, HIGHEST] : ({}, {}) -> {}",
@@ -335,6 +352,41 @@ std::pair<Tensor, Tensor> Function::SortDescending(const Tensor& keys, const Ten
   return {{name + "#0", keys.element, keys.shape}, {name + "#1", payloads.element, payloads.shape}};
 }
 
+Function::State Function::OpenBlock(const State& like) {
+  State state;
+  std::vector<std::string> arguments;
+  for (const Tensor& tensor : like) {
+    state.push_back({fmt::format("%{}", next_++), tensor.element, tensor.shape});
+    arguments.push_back(fmt::format("{}: {}", state.back().name, TypeText(tensor)));
+  }
+  lines_ += fmt::format("    ^bb0({}):\n", fmt::join(arguments, ", "));
+  return state;
+}
+
+Function::State Function::While(const State& start,
+                                const std::function<Tensor(const State&)>& goes_on,
+                                const std::function<State(const State&)>& body) {
+  const auto list = [](const State& state, const auto& text) {
+    std::vector<std::string> texts;
+    for (const Tensor& tensor : state) texts.push_back(text(tensor));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  const auto name = [](const Tensor& tensor) { return tensor.name; };
+  const auto type = [](const Tensor& tensor) { return TypeText(tensor); };
+  const std::string result = fmt::format("%{}", next_++);
+  lines_ += fmt::format("    {}:{} = \"stablehlo.while\"({}) ({{\n", result, start.size(),
+                        list(start, name));
+  const Tensor more = goes_on(OpenBlock(start));
+  lines_ += fmt::format("    stablehlo.return {} : {}\n    }}, {{\n", more.name, TypeText(more));
+  const State next = body(OpenBlock(start));
+  TROUPE_CHECK(list(next, type) == list(start, type), "the state of a loop changes its types");
+  lines_ += fmt::format("    stablehlo.return {0} : {1}\n    }}) : ({1}) -> ({1})\n",
+                        list(next, name), list(next, type));
+  State results = start;
+  for (size_t i = 0; i < results.size(); ++i) results[i].name = fmt::format("{}#{}", result, i);
+  return results;
+}
+
 std::string Function::Module(const std::vector<Tensor>& results,
                              const std::vector<int>& aliases) const {
   std::vector<std::string> arguments, names, types;
@@ -354,7 +406,8 @@ std::string Function::Module(const std::vector<Tensor>& results,
     types.push_back(TypeText(result));
   }
   return fmt::format(
-      "module @troupe {{\n  func.func public @main({}) -> ({}) {{\n{}    return {} : {}\n  }}\n}}\n",
+      "module @troupe {{\n  func.func public @main({}) -> ({}) {{\n{}    return {} : {}\n  "
+      "}}\n}}\n",
       fmt::join(arguments, ", "), fmt::join(types, ", "), lines_, fmt::join(names, ", "),
       fmt::join(types, ", "));
 }

@@ -7,6 +7,7 @@
 #define TROUPE_KERNELS_XLA_TEXT_FUNCTION_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,6 +74,10 @@ class Function {
   Tensor Pad(const Tensor& x, int dim, int64_t before, int64_t after, double value = 0);
   // x with its elements from `begin` of dim 0 on replaced by `part`.
   Tensor Update(const Tensor& x, const Tensor& part, int64_t begin);
+  // The same with a scalar i32 as `begin`, and the `count` elements of dim 0 from `begin` on. The
+  // range must lie within x.
+  Tensor UpdateAt(const Tensor& x, const Tensor& part, const Tensor& begin);
+  Tensor SliceAt(const Tensor& x, const Tensor& begin, int64_t count);
 
   // The sum, maximum or minimum ("add", "maximum", "minimum") over `dims`, in x's element type.
   Tensor Reduce(std::string_view kind, const Tensor& x, std::vector<int> dims);
@@ -83,8 +88,15 @@ class Function {
   // table [V, …] with row ids[n] increased by (or set to, unless `adds`) rows[n]; ids out of range
   // are skipped.
   Tensor Scatter(const Tensor& table, const Tensor& ids, const Tensor& rows, bool adds);
-  // Sorts rows of (keys f32[R, N], payloads i32[R, N]) by descending key; ties stay in order.
+  // Sorts along the last dim by descending key, payloads with their keys; ties stay in order.
   std::pair<Tensor, Tensor> SortDescending(const Tensor& keys, const Tensor& payloads);
+
+  // Tensors that a loop carries from one iteration to the next.
+  using State = std::vector<Tensor>;
+  // Replaces the state by body(state) as long as goes_on(state), a scalar i1, is true. Both use
+  // only tensors of the state that they are given and tensors that they define.
+  State While(const State& start, const std::function<Tensor(const State&)>& goes_on,
+              const std::function<State(const State&)>& body);
 
   // The module with this function as main. `aliases[i]` is the argument whose memory result i takes
   // over; -1: none.
@@ -93,6 +105,12 @@ class Function {
  private:
   Tensor Define(Element element, Shape shape, const std::string& text);
   Tensor Like(const Tensor& scalar, const Shape& shape);  // a scalar as this shape
+  // Texts of the indices (begin, 0, …) of a slice.
+  struct Indices {
+    std::string names, types;
+  };
+  Indices IndicesFrom(const Tensor& begin, size_t dims);
+  State OpenBlock(const State& like);  // begins a region that takes such tensors
   std::string ScalarRegion(std::string_view kind, Element element) const;
 
   std::vector<Tensor> arguments_;
