@@ -10,6 +10,7 @@
 #include "kernels/xla/pjrt/plugin_path.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "tests/layouts/expect_steps.h"
+#include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
 
 namespace troupe {
@@ -80,7 +81,26 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"Data2Ring2", {.data = 2, .context = 2}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST_P(XlaLayouts, RepeatedRunsHaveTheSameBits) {
+class XlaMixtures : public testing::TestWithParam<Spread> {
+ protected:
+  void SetUp() override {
+    if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
+  }
+};
+
+TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
+  static const std::vector<StepResult> expected = RunOrDie(Mixture({}, kSteps), {.steps = kSteps});
+  ExpectClose(RunOnXla(Mixture(GetParam(), kSteps)), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, XlaMixtures,
+    testing::Values(Spread{}, Spread{.expert = 2}, Spread{.expert = 2, .gathers = true},
+                    Spread{.expert = 4}, Spread{.expert = 2, .tensor = 2, .by_rows = true}),
+    [](const auto& info) { return NameOf(info.param); });
+
+TEST(XlaRuns, RepeatedRunsHaveTheSameBits) {
+  if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
   const v1::JobSpec job = Job({.tensor = 2, .shard = 2});
   ExpectIdentical(RunOnXla(job), RunOnXla(job));
 }

@@ -164,17 +164,7 @@ Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
       }
     }
   }
-  if (op.kind == OpKind::kControlReduce) {
-    int64_t offset = 0;
-    ValueStorage& control = StorageOf(op.inputs[0], buffer, &offset);
-    TROUPE_RETURN_IF_ERROR(
-        ReduceControlWord(CommunicatorOf(op, options_.find_communicator),
-                          reinterpret_cast<double*>(control.HostBytes().data() + offset)));
-    control.NoteWrittenOnHost();
-    return OkStatus();
-  }
-  if (list.chunk_index < 0)
-    return Unimplemented("a collective of the rank outside of its chunks runs on no host");
+  if (list.chunk_index < 0) return ReduceOfRank(op);
   RunOptions only = options;
   only.first_op = static_cast<int>(index);
   only.end_op = only.first_op + 1;
@@ -184,6 +174,36 @@ Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
   for (const ValueId id : op.kind == OpKind::kWait ? op.inputs : op.outputs) {
     int64_t offset = 0;
     StorageOf(id, buffer, &offset).NoteWrittenOnHost();
+  }
+  return OkStatus();
+}
+
+// A reduction of the update: the control word, or totals of routers.
+Status XlaExecutable::ReduceOfRank(const Op& op) {
+  Communicator* const group = CommunicatorOf(op, options_.find_communicator);
+  const auto numbers = [this](ValueId value, ValueStorage** storage) {
+    int64_t offset = 0;
+    *storage = &StorageOf(value, 0, &offset);
+    return reinterpret_cast<double*>((*storage)->HostBytes().data() + offset);
+  };
+  ValueStorage* storage = nullptr;
+  if (op.kind == OpKind::kControlReduce) {
+    TROUPE_RETURN_IF_ERROR(ReduceControlWord(group, numbers(op.inputs[0], &storage)));
+    storage->NoteWrittenOnHost();
+    return OkStatus();
+  }
+  const auto* sum = std::get_if<model::AllReduceAttributes>(&op.attributes);
+  if (sum == nullptr || sum->reduce != model::ReduceKind::kSum ||
+      program_.value(op.inputs[0]).dtype != model::DType::kFloat64) {
+    return Unimplemented("in the update, only sums in float64 are reduced on XLA");
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    const double* const from = numbers(op.inputs[i], &storage);
+    double* const to = numbers(op.outputs[i], &storage);
+    const int64_t count = program_.value(op.outputs[i]).elements();
+    if (to != from) std::copy_n(from, count, to);
+    TROUPE_RETURN_IF_ERROR(group->AllReduce(to, count, SumFloat64(), sum->purpose));
+    storage->NoteWrittenOnHost();
   }
   return OkStatus();
 }

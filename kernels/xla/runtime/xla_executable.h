@@ -81,6 +81,7 @@ class XlaExecutable : public ImmediateExecutable {
   Status RunSteps(const List& list, int buffer, const RunOptions& options);
   Status RunProgram(const Step& step, int buffer, bool first_microbatch);
   Status RunOnHost(const List& list, size_t index, int buffer, const RunOptions& options);
+  Status ReduceOfRank(const model::Op& op);
   void Notify(const List& list, const Step& step, int buffer, const RunOptions& options);
 
   // The storage of a value's root, and the byte at which the value begins in it.
