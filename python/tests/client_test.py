@@ -224,6 +224,10 @@ class WatchTest(unittest.TestCase):
             with self.assertRaises(troupe.DeadlineExceeded):
                 list(client.watch("a", timeout=0.3))
 
+    def test_a_final_state_of_a_newer_coordinator_is_unspecified(self):
+        with FakeCoordinator([[end(4711)]]) as server, troupe.Client(server.address) as client:
+            self.assertEqual(client.wait("a", timeout=10), "UNSPECIFIED")
+
     def test_waiting_returns_the_final_state(self):
         with FakeCoordinator([[event("FAILED"), end(7)]]) as server:
             with troupe.Client(server.address) as client:

@@ -16,7 +16,7 @@ import grpc
 
 from troupe import errors
 from troupe._connection import HANDSHAKE_SECONDS, Connection, Connections
-from troupe._convert import to_dataclass, to_dict
+from troupe._convert import state_of, to_dataclass
 from troupe._job_file import JobInput, read_job, read_overrides
 from troupe._receipt import receipt_dict
 from troupe.messages import Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
@@ -298,7 +298,7 @@ class Client:
                 elif kind == "event":
                     yield to_dataclass(response.event, JobEvent)
                 elif kind == "end":
-                    yield End(JobState(to_dict(response)["end"]))
+                    yield End(state_of(response.end))
         except grpc.RpcError as error:
             raise self._error(error, connection) from error
         finally:
