@@ -227,6 +227,17 @@ Status WantMonitoring(const CommandLine& line, const std::string& folder,
   return WritePrometheusFiles(folder);
 }
 
+// After a failure to add Prometheus to a running cluster: the cluster goes on without it, so that
+// later runs of `up` do not wait for it.
+Status LeaveMonitoring(const std::string& folder, ClusterSettings settings) {
+  settings.prometheus.clear();
+  TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
+  TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadCurrentFile(folder));
+  SignalProcess(cluster.supervisor, SIGHUP);
+  PrintMessage("the cluster in {} goes on without {}\n", folder, kPrometheusName);
+  return OkStatus();
+}
+
 // Returns whether a process of the cluster has outlived its supervisor.
 bool AnySurvivor(const std::string& folder) {
   const auto former = ReadClusterFile(folder);
@@ -358,11 +369,11 @@ Status StopCluster(const std::string& folder) {
   if (auto newest = ReadClusterFile(folder); newest.ok()) cluster = std::move(newest);
   const std::vector<ProcessId> left = ProcessesOf(*cluster);
   for (const auto& process : left) {
-    SignalProcess(process, SIGTERM);
-    SignalProcess(process, SIGCONT);
+    SignalGroup(process, SIGTERM);
+    SignalGroup(process, SIGCONT);
   }
   if (!WaitUntilGone(left, kStopLimit)) {
-    for (const auto& process : left) SignalProcess(process, SIGKILL);
+    for (const auto& process : left) SignalGroup(process, SIGKILL);
     if (!WaitUntilGone(left, kKillLimit)) {
       return Internal("some processes of the cluster in {} survived SIGKILL", folder);
     }
@@ -402,7 +413,9 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   const bool runs = SupervisorLives(folder);
   const bool fresh = !runs && !AnySurvivor(folder);
   TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, !fresh));
+  const bool was_monitored = !settings.prometheus.empty();
   TROUPE_RETURN_IF_ERROR(WantMonitoring(line, folder, &settings));
+  const bool adds_monitoring = !was_monitored && !settings.prometheus.empty();
   if (!runs) TROUPE_RETURN_IF_ERROR(LeaveTakenPorts(line, folder, &settings));
   TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
   if (runs) {
@@ -415,8 +428,10 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   if (!ready.ok()) {
     // If the processes of a new cluster do not become ready, they are stopped, so that they are not
     // restarted forever.
-    const Status stopped = fresh ? StopCluster(folder) : OkStatus();
-    if (!stopped.ok()) PrintMessage("{}\n", Message(stopped));
+    const Status undone = fresh             ? StopCluster(folder)
+                          : adds_monitoring ? LeaveMonitoring(folder, settings)
+                                            : OkStatus();
+    if (!undone.ok()) PrintMessage("{}\n", Message(undone));
     return ready.status();
   }
   PrintCluster(line, *ready);

@@ -175,6 +175,7 @@ StatusOr<ExitCode> WatchJob(const CommandLine& line) {
                           .json = line.wants_json()};
   std::optional<EventFile> events;
   if (const auto& directory = line.Get(kTensorboardFlag)) {
+    if (directory->empty()) return InvalidArgument("{} is empty", kTensorboardFlag.name);
     TROUPE_ASSIGN_OR_RETURN(events, MakeEventFile(&client, *directory, options));
     PrintMessage("writing {}\n", events->path());
     options.record = [&events](const v1::StepEvent& step) {

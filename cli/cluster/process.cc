@@ -63,6 +63,12 @@ void SignalProcess(const ProcessId& process, int signal) {
   syscall(SYS_pidfd_send_signal, descriptor.get(), signal, nullptr, 0);
 }
 
+void SignalGroup(const ProcessId& process, int signal) {
+  if (process.pid <= 0 || !IsAlive(process)) return;
+  // A process that was just forked has no group of its own yet.
+  if (kill(-process.pid, signal) != 0) SignalProcess(process, signal);
+}
+
 StatusOr<ProcessId> StartDetached(const std::vector<std::string>& arguments,
                                   const std::string& log_path) {
   const Descriptor log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

@@ -20,6 +20,10 @@ bool IsAlive(const ProcessId& process);
 // Sends `signal` if the process is alive. A pidfd ensures that a recycled pid is never signalled.
 void SignalProcess(const ProcessId& process, int signal);
 
+// Sends `signal` to a process that StartDetached started, if it is alive, and to those that it has
+// started in its group, as a script does that runs a program.
+void SignalGroup(const ProcessId& process, int signal);
+
 // Runs `arguments` (the first is the path of the binary) in its own session. It inherits no
 // descriptors except /dev/null as input and `log_path`, opened for append, as output. The caller is
 // its parent. REQUIRES: the process has one thread.

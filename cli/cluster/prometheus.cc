@@ -106,7 +106,7 @@ Status CheckPrometheus(const std::string& folder, const std::string& binary) {
   // A process that has already ended leaves its output too.
   while (process.ok() && IsAlive(*process)) {
     if (steady_clock::now() > end) {
-      SignalProcess(*process, SIGKILL);
+      SignalGroup(*process, SIGKILL);
       waitpid(process->pid, nullptr, 0);
       return FailedPrecondition("{} --version did not end within {} s", binary,
                                 kVersionLimit.count());

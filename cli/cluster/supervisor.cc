@@ -94,6 +94,8 @@ Status Supervisor::Run() {
     if (signal == SIGHUP) {
       const Status status = ReadSettings();
       if (!status.ok()) LogError("supervisor", "settings: {}", Message(status));
+      StopUnwanted();
+      changed = true;
     }
   }
   StopAll();
@@ -151,6 +153,12 @@ Status Supervisor::ReadSettings() {
                          .metrics = PrometheusUrl(port)});
   }
   return OkStatus();
+}
+
+void Supervisor::StopUnwanted() {
+  if (!settings_.prometheus.empty()) return;
+  StopChildren(ChildrenOf(Role::kPrometheus), kCoordinatorStopLimit);
+  std::erase_if(children_, [](const Child& child) { return child.role == Role::kPrometheus; });
 }
 
 void Supervisor::AdoptSurvivors() {
@@ -276,6 +284,12 @@ void Supervisor::StopAll() {
   if (!status.ok()) LogWarning("supervisor", "cluster.json: {}", Message(status));
 }
 
+// The program prometheus may be a script that runs it.
+void Supervisor::Signal(const Child& child, int signal) {
+  if (child.role == Role::kPrometheus) return SignalGroup(child.process, signal);
+  SignalProcess(child.process, signal);
+}
+
 std::vector<Supervisor::Child*> Supervisor::ChildrenOf(Role role) {
   std::vector<Child*> found;
   for (Child& child : children_) {
@@ -285,7 +299,7 @@ std::vector<Supervisor::Child*> Supervisor::ChildrenOf(Role role) {
 }
 
 void Supervisor::StopChildren(std::vector<Child*> children, seconds limit) {
-  for (Child* child : children) SignalProcess(child->process, SIGTERM);
+  for (const Child* child : children) Signal(*child, SIGTERM);
   const auto end = steady_clock::now() + limit;
   bool killed = false;
   while (true) {
@@ -296,7 +310,7 @@ void Supervisor::StopChildren(std::vector<Child*> children, seconds limit) {
       killed = true;
       for (Child* child : children) {
         LogWarning("supervisor", "{} did not stop within its limit and was killed", child->name);
-        SignalProcess(child->process, SIGKILL);
+        Signal(*child, SIGKILL);
       }
     }
     // A process stuck in the kernel must not block the others forever.

@@ -66,6 +66,8 @@ class Supervisor {
   };
 
   Status ReadSettings();
+  // Stops Prometheus if the settings do not name one any more.
+  void StopUnwanted();
   void AdoptSurvivors();
   // Starts the processes that are not running and are due. Returns whether anything changed.
   bool StartMissing();
@@ -77,6 +79,7 @@ class Supervisor {
   void WriteFile();
   void StopAll();
   void StopChildren(std::vector<Child*> children, std::chrono::seconds limit);
+  static void Signal(const Child& child, int signal);
   std::vector<Child*> ChildrenOf(Role role);
 
   const std::string folder_;

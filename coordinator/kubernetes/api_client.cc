@@ -71,7 +71,12 @@ struct Transfer {
     curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &code);
     return static_cast<int>(code);
   }
-  std::string ErrorText() const { return error[0] == '\0' ? curl_easy_strerror(result) : error; }
+  // The same text for the same error, because it is logged once: libcurl's own texts of these two
+  // state how long they took.
+  std::string ErrorText() const {
+    const bool has_time = result == CURLE_OPERATION_TIMEDOUT || result == CURLE_COULDNT_CONNECT;
+    return has_time || error[0] == '\0' ? curl_easy_strerror(result) : error;
+  }
 };
 
 // Receives a part of an answer. A watch whose lines wait is paused; a result other than

@@ -65,5 +65,12 @@ TEST(ApiClientTest, ARefusedWatchThatStaysOpenIsWaitedForAndNotAskedInALoop) {
   EXPECT_LE(reads, 12);
 }
 
+// The controller logs an error again if its text differs.
+TEST(ApiClientTest, AnErrorHasTheSameTextHoweverLongItTook) {
+  const SystemClock clock;
+  ApiClient client({.url = "http://127.0.0.1:1"}, clock);
+  EXPECT_EQ(client.Call({.path = "/list"}).error, "Couldn't connect to server");
+}
+
 }  // namespace
 }  // namespace troupe

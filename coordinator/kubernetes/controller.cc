@@ -163,6 +163,10 @@ void Controller::ReadWatch(Duration limit) {
   }
   if (!read.ended || !is_watching_) return;
   is_watching_ = false;
+  const MonotonicTime now = clock_.Now();
+  const bool is_short = now - watch_opened_ < kShortWatch;
+  // A server whose watch has lasted answers: its end is no repeated failure.
+  if (!is_short && read.code == HttpCode::kOk && !pause_.Waits(now)) pause_.Reset();
   if (read.code == HttpCode::kGone) {
     is_listed_ = false;
     pause_.Fail(clock_.Now());
@@ -170,7 +174,7 @@ void Controller::ReadWatch(Duration limit) {
     Pause({.code = read.code == HttpCode::kOk ? 0 : read.code, .error = read.error});
     // The reason may be that the resource is gone.
     if (read.code == HttpCode::kNotFound) is_listed_ = false;
-  } else if (read.lines.empty() || clock_.Now() - watch_opened_ < kShortWatch) {
+  } else if (read.lines.empty() || is_short) {
     pause_.Fail(clock_.Now());  // a server that ends watches at once must not be asked in a loop
   }
 }

@@ -279,6 +279,20 @@ TEST_F(ControllerTest, AnErrorOfTheServerPausesAllRequests) {
   EXPECT_EQ(State(), "RECOVERING");
 }
 
+// As by a load balancer that resets connections without traffic.
+TEST_F(ControllerTest, AWatchThatIsCutAfterMinutesIsOpenedAgainAtOnce) {
+  Turns(5);
+  for (int i = 0; i < 10; ++i) {
+    const size_t watches = server_.watches.size();
+    clock_.now += std::chrono::minutes(4);
+    server_.read = {.ended = true, .code = HttpCode::kOk, .error = "Connection reset by peer"};
+    const MonotonicTime cut = clock_.now;
+    while (server_.watches.size() == watches && clock_.now - cut < std::chrono::minutes(2))
+      Turns(1);
+    EXPECT_LE(clock_.now - cut, std::chrono::seconds(2)) << i;
+  }
+}
+
 TEST_F(ControllerTest, ADeletedObjectIsReleasedWhenItsJobIsGone) {
   Run();
   SendDeletion();

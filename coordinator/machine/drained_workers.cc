@@ -32,7 +32,7 @@ Status CheckReason(const std::string& reason) {
 // A worker that the coordinator has forgotten is known while an operator drains it.
 Status CheckKnown(const std::string& name, const CoordinatorState& state) {
   if (state.fleet.workers.contains(name) || state.fleet.drains.contains(name)) return OkStatus();
-  return RefuseField(StatusCode::kNotFound, "name", "is {}: there is no such worker",
+  return RefuseField(StatusCode::kNotFound, "name", "is \"{}\": there is no such worker",
                      Shortened(name));
 }
 

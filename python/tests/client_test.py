@@ -1,5 +1,6 @@
 """The client against a coordinator whose answers the test states: retries, watches, TLS."""
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -7,6 +8,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 import warnings
@@ -222,6 +224,10 @@ class WatchTest(unittest.TestCase):
             with self.assertRaises(troupe.DeadlineExceeded):
                 list(client.watch("a", timeout=0.3))
 
+    def test_a_final_state_of_a_newer_coordinator_is_unspecified(self):
+        with FakeCoordinator([[end(4711)]]) as server, troupe.Client(server.address) as client:
+            self.assertEqual(client.wait("a", timeout=10), "UNSPECIFIED")
+
     def test_waiting_returns_the_final_state(self):
         with FakeCoordinator([[event("FAILED"), end(7)]]) as server:
             with troupe.Client(server.address) as client:
@@ -375,6 +381,33 @@ class TlsTest(unittest.TestCase):
             with troupe.Client(server.address, self.user, timeout=0.5) as client:
                 with self.assertRaises(troupe.Untrusted):
                     client.get("a")
+
+    def test_a_server_that_is_silent_in_the_handshake_is_given_up_after_the_timeout(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:  # accepts, and never answers
+            with troupe.Client(f"127.0.0.1:{server.getsockname()[1]}", self.user,
+                               timeout=0.5) as client:
+                for call, error in ((lambda: client.get("a"), troupe.Unavailable),
+                                    (lambda: client.resume("a"), troupe.Unavailable),
+                                    (lambda: list(client.logs("a")), troupe.Unavailable),
+                                    (lambda: client.wait("a", timeout=0.5),
+                                     troupe.DeadlineExceeded)):
+                    begin = time.monotonic()
+                    with self.assertRaises(error):
+                        call()
+                    self.assertLess(time.monotonic() - begin, 5)
+
+    def test_a_handshake_of_another_thread_is_not_awaited_beyond_the_timeout(self):
+        with socket.create_server(("127.0.0.1", 0)) as server, \
+                troupe.Client(f"127.0.0.1:{server.getsockname()[1]}", self.user,
+                              timeout=0.5) as client, \
+                concurrent.futures.ThreadPoolExecutor(1) as other:
+            waits = other.submit(client.wait, "a", timeout=2)
+            with server.accept()[0]:  # it waits for the handshake
+                begin = time.monotonic()
+                with self.assertRaises(troupe.Unavailable):
+                    client.get("a")
+                self.assertLess(time.monotonic() - begin, 1.5)
+            self.assertIsInstance(waits.exception(30), troupe.DeadlineExceeded)
 
     def test_a_missing_authority_is_named(self):
         with self.assertRaisesRegex(FileNotFoundError, "ca.pem"):

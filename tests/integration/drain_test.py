@@ -194,7 +194,7 @@ class Drain(ClusterCase):
             self.assertEqual(cluster.states()[leaves], "DRAINING", "it stays")
             self.assertEqual(cluster.json("workers", "undrain", leaves)["state"], "READY")
             code, _, err = cluster.troupe("workers", "drain", "third")
-            self.assertEqual(code, 4, err)
+            self.assertEqual((code, err), (4, 'troupe: name is "third": there is no such worker\n'))
 
     def test_a_cluster_with_a_drained_worker_starts_again(self):
         with Cluster(workers=1) as cluster:

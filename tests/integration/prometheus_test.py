@@ -18,6 +18,21 @@ ENDS = """case $1 in
   *) echo 'level=info msg="Starting Prometheus"'; echo 'level=error err="no space left"'; exit 1 ;;
 esac
 """
+# It answers as a Prometheus that is ready, from a process of its own.
+SCRIPT = """case $1 in
+  --version) echo 'prometheus, version 2.53.0 (branch: HEAD)' ;;
+  *) python3 -c "
+import http.server, os, sys
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+with http.server.HTTPServer(('127.0.0.1', int(sys.argv[1].rpartition(':')[2])), Ready) as server:
+    open(os.path.join(os.path.dirname(sys.argv[2]), '../started'), 'w').write(str(os.getpid()))
+    server.serve_forever()
+" "$3" "$0" ;;
+esac
+"""
 
 
 class Folder(unittest.TestCase):
@@ -77,6 +92,30 @@ class WithoutPrometheusTest(Folder):
         self.assertIn("Starting Prometheus", err)
         self.assertIn("no space left", err)
         self.assertFalse((self.directory / "cluster.json").exists())
+
+
+    def test_a_running_cluster_goes_on_without_one_that_ends_at_once(self):
+        code, _, err = self.up()
+        self.assertEqual(code, 0, err)
+        folder = self.program(ENDS)
+        code, _, err = self.up("--monitoring", path=f"{folder}:{os.environ['PATH']}")
+        self.assertEqual(code, 1)
+        self.assertIn("prometheus ends each time it is started", err)
+        self.assertIn(f"the cluster in {self.directory} goes on without prometheus", err)
+        code, out, err = self.up()
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("prometheus", out)
+        wait_until(lambda: "prometheus" not in self.info(), "the supervisor leaves it")
+
+    def test_what_a_script_has_started_ends_with_the_cluster(self):
+        folder = self.program(SCRIPT)
+        started = self.home / "started"
+        code, out, err = self.up("--monitoring", path=f"{folder}:{os.environ['PATH']}")
+        self.assertEqual(code, 0, out + err)
+        process = int(started.read_text())
+        self.addCleanup(lambda: alive(process) and kill(process))
+        self.down()
+        wait_until(lambda: not alive(process), "its end", 10)
 
 
 @unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (Debian: prometheus)")

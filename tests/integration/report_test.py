@@ -88,6 +88,8 @@ class EventFiles(ClusterCase):
             code, _, err = cluster.troupe("watch", job, "--tensorboard", "/proc/none")
             self.assertNotEqual(code, 0)
             self.assertIn("/proc/none", err)
+            code, _, err = cluster.troupe("watch", job, "--tensorboard", "")
+            self.assertEqual((code, err), (2, "troupe: --tensorboard is empty\n"))
 
     @unittest.skipIf(event_accumulator is None, "TensorBoard is not installed")
     def test_tensorboard_shows_each_step_once(self):

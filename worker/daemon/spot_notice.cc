@@ -115,13 +115,16 @@ StatusOr<std::optional<SpotNotice>> SpotConversation::HandleAws(const MetadataAn
         std::all_of(answer.body.begin(), answer.body.end(), [](char c) { return c > ' '; });
     if (!is_token || answer.body.empty()) return UnexpectedAnswer(provider_, answer);
     token_ = answer.body;
+    is_token_used_ = false;
     return std::optional<SpotNotice>();
   }
-  if (answer.code == 404) return std::optional<SpotNotice>();
-  if (answer.code == 401) {  // the token has expired
+  if (answer.code == 401) {
     token_.clear();
-    return std::optional<SpotNotice>();
+    if (!is_token_used_) return UnexpectedAnswer(provider_, answer);
+    return std::optional<SpotNotice>();  // the token has expired
   }
+  is_token_used_ = true;
+  if (answer.code == 404) return std::optional<SpotNotice>();
   const Json action = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   const std::string what = TextOf(action, "action");
   if (answer.code != 200 || what.empty()) return UnexpectedAnswer(provider_, answer);
@@ -163,6 +166,13 @@ StatusOr<std::optional<SpotNotice>> SpotConversation::HandleAzure(const Metadata
                               kShortNotice));
   }
   return std::optional<SpotNotice>();
+}
+
+bool SpotComplaints::IsNews(const std::string& reason, MonotonicTime now) {
+  if (reason == last_ || (logged_ && now - *logged_ < kInterval)) return false;
+  last_ = reason;
+  logged_ = now;
+  return true;
 }
 
 }  // namespace troupe

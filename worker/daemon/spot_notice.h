@@ -58,8 +58,25 @@ class SpotConversation {
                                                   int64_t unix_seconds);
 
   const SpotProvider provider_;
-  std::string token_;         // AWS: of this conversation; empty: to be requested
-  std::string machine_name_;  // Azure: of this machine; empty: to be requested
+  std::string token_;           // AWS: of this conversation; empty: to be requested
+  bool is_token_used_ = false;  // AWS: whether the service has accepted the token
+  std::string machine_name_;    // Azure: of this machine; empty: to be requested
+};
+
+// Decides which failures of a conversation are logged: one whose reason is not that of the last
+// one, and not more than one in an interval, because the reasons of a broken service may alternate.
+class SpotComplaints {
+ public:
+  static constexpr Duration kInterval = std::chrono::minutes(10);
+
+  // Returns whether a failure with this reason is to be logged.
+  bool IsNews(const std::string& reason, MonotonicTime now);
+  // After a success, the same reason is news again.
+  void Succeed() { last_.clear(); }
+
+ private:
+  std::string last_;  // the reason that was logged last; empty: none since the last success
+  std::optional<MonotonicTime> logged_;
 };
 
 }  // namespace troupe

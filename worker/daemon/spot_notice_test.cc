@@ -31,8 +31,39 @@ TEST(SpotNoticeTest, AwsIsAskedWithATokenAndStatesActionAndTime) {
 TEST(SpotNoticeTest, AnExpiredTokenOfAwsIsReplaced) {
   SpotConversation aws(SpotProvider::kAws);
   ASSERT_TRUE(aws.Handle({200, "secret"}, kNow).ok());
+  ASSERT_TRUE(aws.Handle({404, ""}, kNow).ok());
   EXPECT_TRUE(aws.Handle({401, ""}, kNow).ok());
   EXPECT_TRUE(aws.Next().is_put);
+}
+
+TEST(SpotNoticeTest, ATokenOfAwsThatIsRefusedAtOnceIsAnError) {
+  SpotConversation aws(SpotProvider::kAws);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(aws.Handle({200, "secret"}, kNow).ok());
+    EXPECT_EQ(aws.Handle({401, ""}, kNow).status().code(), StatusCode::kUnavailable);
+    EXPECT_TRUE(aws.Next().is_put);
+  }
+}
+
+TEST(SpotComplaintsTest, ReasonsThatAlternateAreLoggedOnceInAnInterval) {
+  SpotComplaints complaints;
+  const MonotonicTime begin{};
+  int logged = 0;
+  for (int second = 0; second < 1200; ++second) {
+    const std::string reason = fmt::format("code 500 and {} bytes", second % 7);
+    logged += complaints.IsNews(reason, begin + std::chrono::seconds(second)) ? 1 : 0;
+    if (second % 3 == 0) complaints.Succeed();
+  }
+  EXPECT_EQ(logged, 2);
+}
+
+TEST(SpotComplaintsTest, TheSameReasonIsLoggedOnceUntilASuccess) {
+  SpotComplaints complaints;
+  const MonotonicTime begin{};
+  EXPECT_TRUE(complaints.IsNews("it does not answer", begin));
+  EXPECT_FALSE(complaints.IsNews("it does not answer", begin + std::chrono::hours(1)));
+  complaints.Succeed();
+  EXPECT_TRUE(complaints.IsNews("it does not answer", begin + std::chrono::hours(2)));
 }
 
 TEST(SpotNoticeTest, ATimeOfAwsThatIsNoneCountsAsTwoMinutes) {

@@ -60,6 +60,8 @@ StatusOr<MetadataAnswer> AskMetadata(const std::string& url, const MetadataReque
   const CURLcode code = curl_easy_perform(curl.get());
   if (code == CURLE_OPERATION_TIMEDOUT)
     return DeadlineExceeded("{} did not answer within {} s", target, ToSeconds(limit));
+  if (code == CURLE_WRITE_ERROR)
+    return Unavailable("{}: the answer has more than {} bytes", target, kAnswerBytesMax);
   if (code != CURLE_OK) return Unavailable("{}: {}", target, curl_easy_strerror(code));
   long status = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
@@ -103,13 +105,12 @@ std::optional<SpotNotice> SpotWatch::Ask(SpotConversation* conversation) {
   };
   StatusOr<std::optional<SpotNotice>> notice = ask();
   if (notice.ok()) {
-    complaint_.clear();
+    complaints_.Succeed();
     return *std::move(notice);
   }
-  std::string complaint = ToString(notice.status());
-  if (complaint != complaint_)
-    LogWarning("worker", "no spot notice can be read; it tries again: {}", complaint);
-  complaint_ = std::move(complaint);
+  const std::string reason = ToString(notice.status());
+  if (complaints_.IsNews(reason, SystemClock().Now()))
+    LogWarning("worker", "no spot notice can be read; it tries again: {}", reason);
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Asks the metadata service of a cloud once a second whether this machine is taken back, on a
 // thread of its own. Every request has a limit in time, so that a service that hangs only delays
-// the notice. An answer that cannot be used is logged once and asked for again.
+// the notice. An answer that cannot be used is asked for again, and logged as
+// SpotComplaints decides.
 #ifndef TROUPE_WORKER_DAEMON_SPOT_WATCH_H_
 #define TROUPE_WORKER_DAEMON_SPOT_WATCH_H_
 
@@ -35,7 +36,7 @@ class SpotWatch {
   std::optional<SpotNotice> Ask(SpotConversation* conversation);
 
   const SpotWatchOptions options_;
-  std::string complaint_;  // the last one; used by the thread only
+  SpotComplaints complaints_;  // used by the thread only
   std::mutex mutex_;
   std::condition_variable ended_;
   bool ends_ = false;

@@ -89,6 +89,19 @@ TEST(SpotWatchTest, ReportsTheNoticeUntilItIsAcceptedAndThenNeverAgain) {
   EXPECT_EQ(requests, 2) << "after a notice nothing is asked";
 }
 
+TEST(SpotWatchTest, AnAnswerThatIsTooLargeIsNamed) {
+  auto server =
+      HttpServer::Start({.listen = "127.0.0.1:0", .handlers = {.pages = [](std::string_view) {
+                                                    return HttpPage{200, std::string(70'000, 'x')};
+                                                  }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto answer = AskMetadata(fmt::format("http://127.0.0.1:{}", (*server)->port()),
+                                  {.path = "/x"}, std::chrono::seconds(5));
+  EXPECT_NE(Message(answer.status()).find("/x: the answer has more than 65536 bytes"),
+            std::string::npos)
+      << answer.status();
+}
+
 TEST(SpotWatchTest, AServiceThatIsNotThereIsAnError) {
   const auto answer = AskMetadata("http://127.0.0.1:1", {.path = "/x"}, std::chrono::seconds(5));
   EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable) << answer.status();

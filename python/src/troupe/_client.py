@@ -15,8 +15,8 @@ from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Tupl
 import grpc
 
 from troupe import errors
-from troupe._connection import Connection, Connections
-from troupe._convert import to_dataclass, to_dict
+from troupe._connection import HANDSHAKE_SECONDS, Connection, Connections
+from troupe._convert import state_of, to_dataclass
 from troupe._job_file import JobInput, read_job, read_overrides
 from troupe._receipt import receipt_dict
 from troupe.messages import Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
@@ -28,6 +28,7 @@ _log = logging.getLogger("troupe")
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
+_LEAST_SECONDS = 0.1       # for one try of a call
 _CONNECT_SECONDS = 5.0     # for calls that are not repeated
 _READY_SECONDS = 2.0       # until a channel that does not become ready is replaced
 _CHECKPOINT_SECONDS = 600  # for calls that wait for a commit or for the removal of checkpoints
@@ -249,6 +250,8 @@ class Client:
                 else:
                     start = max(from_step, seen.last_step + 1)
             except errors.Unavailable as error:
+                if end is not None and time.monotonic() >= end:
+                    raise errors.DeadlineExceeded(f"not within {timeout} s: {error}") from error
                 start = max(from_step, seen.last_step + 1)
                 untrusted = isinstance(error, errors.Untrusted)
                 limit = _ROTATION_SECONDS if untrusted else _AWAY_SECONDS
@@ -280,7 +283,8 @@ class Client:
 
     def _updates(self, name: str, from_step: int, end: Optional[float]) -> Iterator[Update]:
         """Yields the updates of one stream."""
-        connection = self._connections.get()
+        connection = self._connections.get(
+            HANDSHAKE_SECONDS if end is None else max(_LEAST_SECONDS, end - time.monotonic()))
         request = service_pb2.WatchJobRequest(name=name, from_step=from_step)
         limit = None if end is None else max(0.0, end - time.monotonic())
         call = connection.jobs.WatchJob(request, timeout=limit,
@@ -294,7 +298,7 @@ class Client:
                 elif kind == "event":
                     yield to_dataclass(response.event, JobEvent)
                 elif kind == "end":
-                    yield End(JobState(to_dict(response)["end"]))
+                    yield End(state_of(response.end))
         except grpc.RpcError as error:
             raise self._error(error, connection) from error
         finally:
@@ -332,10 +336,10 @@ class Client:
 
     def _try(self, method: _Method[T], request: Any, end: float,
              invalid: Type[errors.InvalidArgument]) -> T:
-        connection = self._connections.get()
+        connection = self._connections.get(max(_LEAST_SECONDS, end - time.monotonic()))
         try:
             response, call = method(connection).with_call(
-                request, timeout=max(0.1, end - time.monotonic()),
+                request, timeout=max(_LEAST_SECONDS, end - time.monotonic()),
                 metadata=connection.metadata)
         except grpc.RpcError as error:
             raise self._error(error, connection, invalid) from error
@@ -349,7 +353,7 @@ class Client:
         end = begin + limit
         while True:
             try:
-                connection = self._connections.get()
+                connection = self._connections.get(max(_LEAST_SECONDS, end - time.monotonic()))
                 self._await_ready(connection, min(end - time.monotonic(), _READY_SECONDS))
                 return connection
             except errors.Unavailable as error:

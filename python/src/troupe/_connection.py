@@ -14,6 +14,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -26,7 +27,7 @@ from troupe.v1 import service_pb2_grpc
 _IDENTITY = re.compile("spiffe://([A-Za-z0-9._-]+)/([a-z]+)/([A-Za-z0-9._-]+)")
 _TOKEN = re.compile("troupe~([A-Za-z0-9._-]{1,63})~[0-9a-f]{16}~[0-9a-f]{64}")
 _State = Tuple[Tuple[int, int, int], ...]  # of files: inode, time of change and size
-_HANDSHAKE_SECONDS = 10.0
+HANDSHAKE_SECONDS = 10.0  # the longest time for a connection and its handshake
 _MOST_TOKEN_BYTES = 4096
 _MOST_PEM_BYTES = 1 << 20
 _INSECURE_KEY = "troupe-insecure"  # the initial metadata of a coordinator with --insecure
@@ -177,11 +178,21 @@ def _await_acceptance(connection: ssl.SSLSocket) -> None:
                            "client whose certificate it does not accept")
 
 
-def _greet(address: str, files: TlsFiles) -> Tuple[bytes, str]:
-    """Makes a connection, and returns the PEM of the server's certificate and a name in it. Raises
-    OSError."""
-    with socket.create_connection(_split(address), _HANDSHAKE_SECONDS) as plain:
+def _left(end: float) -> float:
+    """Returns the seconds until `end`. Raises OSError if it has passed."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("it does not answer")
+    return left
+
+
+def _greet(address: str, files: TlsFiles, end: float) -> Tuple[bytes, str]:
+    """Makes a connection before `end`, and returns the PEM of the server's certificate and a name
+    in it. Raises OSError."""
+    with socket.create_connection(_split(address), _left(end)) as plain:
+        plain.settimeout(_left(end))
         with files.context().wrap_socket(plain) as connection:
+            connection.settimeout(_left(end))
             _await_acceptance(connection)
             certificate: Dict[str, Any] = dict(connection.getpeercert() or {})
             encoded = connection.getpeercert(binary_form=True)
@@ -191,9 +202,9 @@ def _greet(address: str, files: TlsFiles) -> Tuple[bytes, str]:
     return ssl.DER_cert_to_PEM_cert(encoded).encode(), _name_in(certificate)
 
 
-def _secure_channel(address: str, files: TlsFiles) -> grpc.Channel:
+def _secure_channel(address: str, files: TlsFiles, end: float) -> grpc.Channel:
     try:
-        trusted, name = _greet(address, files)
+        trusted, name = _greet(address, files, end)
         certificate = key = None
         if files.certificate is not None and files.key is not None:
             certificate = _read_pem(files.certificate)
@@ -268,21 +279,33 @@ class Connections:
         self._current: Optional[Connection] = None
         self._state: _State = ()
 
-    def get(self) -> Connection:
-        """Returns a connection that uses the current files. Raises Unavailable, and Untrusted."""
-        with self._lock:
-            if self._files is None:
-                if self._current is None:
-                    channel = grpc.insecure_channel(self.address, _OPTIONS)
-                    self._current = Connection(channel, self.address)
-                return self._current
-            state = self._files.state() + _state_of((self._token_file,))
-            if self._current is None or state != self._state:
-                self._current = self._connect(self._files)
-                self._state = state
-            return self._current
+    def get(self, limit: float = HANDSHAKE_SECONDS) -> Connection:
+        """Returns a connection that uses the current files, within `limit` seconds. Raises
+        Unavailable, and Untrusted."""
+        limit = min(limit, HANDSHAKE_SECONDS)
+        end = time.monotonic() + limit
+        # Another thread may be waiting for a handshake.
+        if not self._lock.acquire(timeout=max(0.0, limit)):
+            raise Unavailable(f"{self.address}: it does not answer")
+        try:
+            return self._get(end)
+        finally:
+            self._lock.release()
 
-    def _connect(self, files: TlsFiles) -> Connection:
+    def _get(self, end: float) -> Connection:
+        """REQUIRES: the lock is held."""
+        if self._files is None:
+            if self._current is None:
+                channel = grpc.insecure_channel(self.address, _OPTIONS)
+                self._current = Connection(channel, self.address)
+            return self._current
+        state = self._files.state() + _state_of((self._token_file,))
+        if self._current is None or state != self._state:
+            self._current = self._connect(self._files, end)
+            self._state = state
+        return self._current
+
+    def _connect(self, files: TlsFiles, end: float) -> Connection:
         if self._token_file is not None:
             try:
                 self._token = read_token(self._token_file)
@@ -290,7 +313,7 @@ class Connections:
                 raise Untrusted(f"{self.address}: {error}") from error
             # The server has to be of the cluster of the token that it gets.
             files.token_cluster = _cluster_of(self._token)
-        return Connection(_secure_channel(self.address, files), self.address, self._token)
+        return Connection(_secure_channel(self.address, files, end), self.address, self._token)
 
     def lost(self, connection: Connection) -> None:
         """The coordinator was not reached: with TLS it may return with another certificate."""

@@ -17,13 +17,23 @@ _Field = Any
 _Enum = Any
 
 
+def _member(enum: str, number: int) -> Any:
+    """A member of the enum with this full name."""
+    members = messages.NUMBERS[enum]
+    return members.get(number, members[0])  # a newer coordinator may have more
+
+
+def state_of(number: int) -> messages.JobState:
+    """Returns the state that the protocol writes as `number`."""
+    state = _member("troupe.v1.JobState", number)
+    assert isinstance(state, messages.JobState)
+    return state
+
+
 def _value(field: _Field, value: Any) -> Any:
     if field.message_type is not None:
         return _dataclass(value)
-    if field.enum_type is not None:
-        members = messages.NUMBERS[field.enum_type.full_name]
-        return members.get(value, members[0])  # a newer coordinator may have more
-    return value
+    return _member(field.enum_type.full_name, value) if field.enum_type is not None else value
 
 
 def _dataclass(message: Message) -> Any:
