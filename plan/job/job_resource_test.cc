@@ -18,7 +18,7 @@ TEST(JobResourceTest, AKeyHasItsTypeRangeWordsAndMeaning) {
                                     {"minimum", 1},
                                     {"maximum", int64_t{1} << 40},
                                     {"description", "Steps of the job. Default: 1000."}}));
-  EXPECT_EQ(properties["devices"]["enum"], (nlohmann::ordered_json{"cpu", "cuda"}));
+  EXPECT_EQ(properties["devices"]["enum"], (nlohmann::ordered_json{"cpu", "cuda", "xla"}));
   const nlohmann::ordered_json& theta = properties["model"]["properties"]["rope_theta"];
   EXPECT_EQ(theta["type"], "number");
   EXPECT_EQ(theta["minimum"], 0.0);

@@ -63,7 +63,7 @@ TEST(KeySchemaTest, WordsAreTheNamesOfTheEnumWithoutItsPrefix) {
   EXPECT_THAT(WordsOf(Key(v1::Float8Spec::descriptor(), "recipe")),
               testing::ElementsAre("none", "delayed", "current", "blockwise"));
   EXPECT_THAT(WordsOf(Key(v1::JobSpec::descriptor(), "devices")),
-              testing::ElementsAre("cpu", "cuda"));
+              testing::ElementsAre("cpu", "cuda", "xla"));
   EXPECT_THAT(WordsOf(Key(v1::JobSpec::descriptor(), "name")), testing::IsEmpty());
 }
 

@@ -66,8 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
     Table, XlaLayouts,
     testing::Values(Case{"One", {}}, Case{"Data2", {.data = 2}}, Case{"Data4", {.data = 4}},
                     Case{"Tensor2", {.tensor = 2}}, Case{"Tensor4", {.tensor = 4}},
-                    Case{"Tensor2Rows", {.tensor = 2, .by_rows = true}},
-                    Case{"Pipe2", {.pipe = 2}}, Case{"Pipe4", {.pipe = 4}},
+                    Case{"Tensor2Rows", {.tensor = 2, .by_rows = true}}, Case{"Pipe2", {.pipe = 2}},
+                    Case{"Pipe4", {.pipe = 4}},
                     Case{"Pipe2GPipe", {.pipe = 2, .schedule = "GPipe"}},
                     Case{"Pipe2ZBH1", {.pipe = 2, .schedule = "ZBH1"}},
                     Case{"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
@@ -93,11 +93,11 @@ TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
   ExpectClose(RunOnXla(Mixture(GetParam(), kSteps)), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, XlaMixtures,
-    testing::Values(Spread{}, Spread{.expert = 2}, Spread{.expert = 2, .gathers = true},
-                    Spread{.expert = 4}, Spread{.expert = 2, .tensor = 2, .by_rows = true}),
-    [](const auto& info) { return NameOf(info.param); });
+INSTANTIATE_TEST_SUITE_P(Table, XlaMixtures,
+                         testing::Values(Spread{}, Spread{.expert = 2},
+                                         Spread{.expert = 2, .gathers = true}, Spread{.expert = 4},
+                                         Spread{.expert = 2, .tensor = 2, .by_rows = true}),
+                         [](const auto& info) { return NameOf(info.param); });
 
 TEST(XlaRuns, RepeatedRunsHaveTheSameBits) {
   if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();

@@ -22,8 +22,9 @@ StatusOr<std::unique_ptr<Client>> MakeClient(int threads) {
   TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Make(path, threads));
   if (client->plugin().platform != kProcessors) {
-    return Unimplemented("the plugin {} is of platform \"{}\": only devices of \"{}\" are supported",
-                         path, client->plugin().platform, kProcessors);
+    return Unimplemented(
+        "the plugin {} is of platform \"{}\": only devices of \"{}\" are supported", path,
+        client->plugin().platform, kProcessors);
   }
   return client;
 }
@@ -66,8 +67,7 @@ class XlaRankBackend : private XlaParts, public kernels::Backend {
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options) {
   XlaParts parts;
   TROUPE_ASSIGN_OR_RETURN(parts.client, MakeClient(options.threads));
-  parts.programs =
-      std::make_unique<ProgramCache>(*parts.client, kernels::xla::Options());
+  parts.programs = std::make_unique<ProgramCache>(*parts.client, kernels::xla::Options());
   // Each rank's process has a client of its own with one device.
   TROUPE_ASSIGN_OR_RETURN(auto backend,
                           XlaBackend::Make(*parts.programs, {.threads = options.threads}));

@@ -12,14 +12,13 @@
 
 namespace troupe {
 
-// Makes a backend that owns its client of the plugin. A plugin's client takes the options of the
-// first one in its process, so the process is to be replaced before it makes another backend
-// (Backend::releases_device).
+// Makes a backend that owns its client of the plugin. A plugin stays loaded until its process ends,
+// so the process is to be replaced before it makes another backend (Backend::releases_device).
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options);
 
-// Returns the kind of this host's devices as the worker announces it. Loads the plugin. UNAVAILABLE,
-// with the reason, if there is none, if it finds no device, or if it is for other devices than
-// processors.
+// Returns the kind of this host's devices as the worker announces it. Loads the plugin.
+// UNAVAILABLE, with the reason, if there is none, if it finds no device, or if it is for other
+// devices than processors.
 StatusOr<v1::DeviceKind> ProbeXlaKind();
 
 }  // namespace troupe

@@ -164,11 +164,11 @@ AttentionGradient AttentionBackward(Function& text, const AttentionOperands& of,
     }
     const Chunk chunk(text, of, range);
     const Tensor dout = chunk.Queries(doutput);
-    const Tensor weights = text.Unary(
-        "exponential",
-        text.Subtract(chunk.Scores(), chunk.EachKey(chunk.ByHead(chunk.Queries(lse)))));
-    const Tensor dweights = text.Subtract(
-        chunk.WithKeys(dout, chunk.v), chunk.EachKey(chunk.ByHead(chunk.Queries(delta))));
+    const Tensor weights =
+        text.Unary("exponential",
+                   text.Subtract(chunk.Scores(), chunk.EachKey(chunk.ByHead(chunk.Queries(lse)))));
+    const Tensor dweights = text.Subtract(chunk.WithKeys(dout, chunk.v),
+                                          chunk.EachKey(chunk.ByHead(chunk.Queries(delta))));
     const Tensor dscores = text.Multiply(text.Multiply(weights, dweights), Scale(of));
     dqs.push_back(chunk.OverKeys(dscores, chunk.k));
     dk = text.Add(dk, chunk.OverQueries(dscores, chunk.q));

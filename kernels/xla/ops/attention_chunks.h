@@ -19,7 +19,7 @@ namespace troupe::kernels::xla {
 struct AttentionOperands {
   model::AttentionAttributes attributes;
   model::ContextRows query_rows, key_rows;
-  Element compute = Element::kF32;  // of the operands of the large matmuls
+  Element compute = Element::kF32;  // type of the operands of the large matmuls
   Tensor q;                         // [B,Tq,G,M,D]
   Tensor k, v;                      // [B,Tk,G,D]
   std::optional<Tensor> documents;  // i[B,Tq]: the first position that a query sees
@@ -49,8 +49,7 @@ struct AttentionGradient {
 };
 // `doutput` and `output` [B,Tq,G,M,D]; `lse` is that of the whole softmax.
 AttentionGradient AttentionBackward(Function& text, const AttentionOperands& of,
-                                    const Tensor& doutput, const Tensor& output,
-                                    const Tensor& lse);
+                                    const Tensor& doutput, const Tensor& output, const Tensor& lse);
 
 }  // namespace troupe::kernels::xla
 

@@ -37,8 +37,8 @@ AttentionOperands OperandsOf(const Lowering& lowering, const Tensor& q, const Te
   of.k = text.Slice(both, 2, 0, a.key_value_heads);
   of.v = text.Slice(both, 2, a.key_value_heads, 2 * a.key_value_heads);
   if (a.mask.kind == model::Mask::Kind::kDocument) {
-    of.documents = RowsHeld(text, text.Reshape(lowering.In(documents), {samples, a.tokens}),
-                            of.query_rows);
+    of.documents =
+        RowsHeld(text, text.Reshape(lowering.In(documents), {samples, a.tokens}), of.query_rows);
   }
   return of;
 }

@@ -1,4 +1,4 @@
-// What moves nothing between ranks. Collectives of a group of one rank are copies; those of larger
+// Operations that move nothing between ranks. Collectives of a group of one rank are copies; those of larger
 // groups run on the host and are never lowered.
 #include "kernels/xla/ops/lowering.h"
 

@@ -8,7 +8,7 @@
 namespace troupe::kernels::xla {
 namespace {
 
-constexpr int64_t kChannels = 64;  // of a block of 16 counters, each of 4 words
+constexpr int64_t kChannels = 64;  // channels of a block of 16 counters of 4 words
 constexpr int kRounds = 10;
 
 struct Product {
@@ -16,8 +16,7 @@ struct Product {
 };
 
 Product MultiplyWide(Function& text, const Tensor& x, uint32_t factor) {
-  const Tensor wide =
-      text.Multiply(text.Convert(x, Element::kU64), text.Constant64(factor));
+  const Tensor wide = text.Multiply(text.Convert(x, Element::kU64), text.Constant64(factor));
   const Tensor high = text.Binary("shift_right_logical", wide, text.Constant64(32));
   return {text.Convert(high, Element::kU32), text.Convert(wide, Element::kU32)};
 }
@@ -64,17 +63,16 @@ Status Dropout(const Lowering& lowering) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = attributes.own.At(r);
     samples.push_back(static_cast<double>(row / attributes.held.rows));
-    positions.push_back(
-        static_cast<double>(attributes.held.Position(row % attributes.held.rows)));
+    positions.push_back(static_cast<double>(attributes.held.Position(row % attributes.held.rows)));
   }
-  const Tensor of_rows = text.Convert(
-      text.Gather(lowering.In(1), text.Vector(Element::kI32, samples)), Element::kU32);
+  const Tensor of_rows =
+      text.Convert(text.Gather(lowering.In(1), text.Vector(Element::kI32, samples)), Element::kU32);
   const auto column = [&](int64_t c) {
     return text.Reshape(text.Slice(of_rows, 1, c, c + 1), {rows});
   };
   const Tensor step = column(0);
-  const Tensor draws = Draws(text, attributes.key, step, column(1),
-                             text.Vector(Element::kU32, positions), hidden);
+  const Tensor draws =
+      Draws(text, attributes.key, step, column(1), text.Vector(Element::kU32, positions), hidden);
   const double threshold = DropoutThreshold(attributes.probability);
   const Tensor kept = text.Compare("GE", draws, threshold);
   const Tensor evaluates = text.Broadcast(text.Compare("EQ", step, 0), x.shape, {0});

@@ -15,9 +15,8 @@ Status Embedding(const Lowering& lowering) {
   Function& text = lowering.text;
   const Tensor ids = LocalIds(lowering), table = lowering.In(1);
   const Tensor rows = text.Gather(table, ids);
-  const Tensor here =
-      text.Binary("and", text.Compare("GE", ids, 0),
-                  text.Compare("LT", ids, static_cast<double>(table.shape[0])));
+  const Tensor here = text.Binary("and", text.Compare("GE", ids, 0),
+                                  text.Compare("LT", ids, static_cast<double>(table.shape[0])));
   lowering.Out(0, text.Select(text.Broadcast(here, rows.shape, {0}), rows,
                               text.Constant(rows.element, {}, 0)));
   return OkStatus();

@@ -16,8 +16,8 @@ Status MatmulGradInput(const Lowering& lowering) {
 
 // dw[N,K] += dyᵀ x.
 Status MatmulGradWeight(const Lowering& lowering) {
-  lowering.Accumulate(
-      0, lowering.text.Dot(lowering.In(0), lowering.In(1), {.contracted = {{0, 0}}}));
+  lowering.Accumulate(0,
+                      lowering.text.Dot(lowering.In(0), lowering.In(1), {.contracted = {{0, 0}}}));
   return OkStatus();
 }
 

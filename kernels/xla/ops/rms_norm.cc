@@ -45,11 +45,10 @@ Status RmsNormGrad(const Lowering& lowering) {
   const Tensor shift = text.Multiply(text.Multiply(text.Multiply(rstd, rstd), dot),
                                      1.0 / static_cast<double>(x.shape[1]));
   const Tensor each_rstd = OfRows(text, rstd, x.shape);
-  Tensor dx = text.Multiply(
-      each_rstd, text.Subtract(g, text.Multiply(x, OfRows(text, shift, x.shape))));
+  Tensor dx =
+      text.Multiply(each_rstd, text.Subtract(g, text.Multiply(x, OfRows(text, shift, x.shape))));
   if (lowering.inputs() > 4) dx = text.Add(dx, lowering.Float(4));
-  const Tensor dw =
-      text.Reduce("add", text.Multiply(text.Multiply(dy, x), each_rstd), {0});
+  const Tensor dw = text.Reduce("add", text.Multiply(text.Multiply(dy, x), each_rstd), {0});
   lowering.Out(0, dx);
   lowering.Accumulate(1, dw);
   return OkStatus();

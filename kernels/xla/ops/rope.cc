@@ -14,9 +14,9 @@ Status Rope(const Lowering& lowering) {
   const int64_t rotated = attributes.query_heads + attributes.key_value_heads;
   std::vector<double> frequencies;
   for (int64_t i = 0; i < half; ++i) frequencies.push_back(RopeFrequency(attributes, i));
-  const Tensor angles = text.Multiply(
-      text.Broadcast(text.Convert(lowering.In(1), Element::kF64), {rows, half}, {0}),
-      text.Broadcast(text.Vector(Element::kF64, frequencies), {rows, half}, {1}));
+  const Tensor angles =
+      text.Multiply(text.Broadcast(text.Convert(lowering.In(1), Element::kF64), {rows, half}, {0}),
+                    text.Broadcast(text.Vector(Element::kF64, frequencies), {rows, half}, {1}));
   const auto table = [&](const Tensor& numbers) {
     Tensor x = text.Convert(numbers, Element::kF32);
     if (attributes.buffer == model::DType::kBFloat16)
@@ -30,10 +30,10 @@ Status Rope(const Lowering& lowering) {
   const Tensor x = text.Reshape(lowering.Float(0), {rows, heads, dim});
   const Tensor turning = text.Slice(x, 1, 0, rotated);
   const Tensor first = text.Slice(turning, 2, 0, half), second = text.Slice(turning, 2, half, dim);
-  const Tensor turned = text.Concatenate(
-      {text.Subtract(text.Multiply(first, cosine), text.Multiply(second, sine)),
-       text.Add(text.Multiply(second, cosine), text.Multiply(first, sine))},
-      2);
+  const Tensor turned =
+      text.Concatenate({text.Subtract(text.Multiply(first, cosine), text.Multiply(second, sine)),
+                        text.Add(text.Multiply(second, cosine), text.Multiply(first, sine))},
+                       2);
   lowering.Out(0, text.Concatenate({turned, text.Slice(x, 1, rotated, heads)}, 1));
   return OkStatus();
 }

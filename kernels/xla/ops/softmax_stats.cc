@@ -22,8 +22,8 @@ Statistics StatisticsOf(Function& text, const Tensor& logits, const Tensor& is_t
   const Tensor zero = text.Constant(Element::kF32, {}, 0);
   Statistics of;
   of.max = text.Reduce("maximum", logits, {1});
-  of.powers = text.Unary("exponential",
-                         text.Subtract(logits, text.Broadcast(of.max, logits.shape, {0})));
+  of.powers =
+      text.Unary("exponential", text.Subtract(logits, text.Broadcast(of.max, logits.shape, {0})));
   of.total = text.Reduce("add", of.powers, {1});
   of.target = text.Reduce("add", text.Select(is_target, logits, zero), {1});
   return of;
@@ -54,8 +54,7 @@ Status SoftmaxStats(const Lowering& lowering) {
 Status SoftmaxRescale(const Lowering& lowering) {
   Function& text = lowering.text;
   const Tensor sums = lowering.In(0);
-  const Tensor factor =
-      text.Unary("exponential", text.Subtract(lowering.In(1), lowering.In(2)));
+  const Tensor factor = text.Unary("exponential", text.Subtract(lowering.In(1), lowering.In(2)));
   lowering.Out(0, Pair(text, text.Multiply(RowOf(text, sums, 0), factor), RowOf(text, sums, 1)));
   return OkStatus();
 }
@@ -68,8 +67,7 @@ Status SoftmaxStatsGrad(const Lowering& lowering) {
   const Tensor logits = lowering.Float(0), dsums = lowering.In(3);
   const int64_t offset = lowering.attributes<model::VocabAttributes>().vocab_offset;
   const auto each = [&](const Tensor& rows) { return text.Broadcast(rows, logits.shape, {0}); };
-  const Tensor powers =
-      text.Unary("exponential", text.Subtract(logits, each(lowering.In(2))));
+  const Tensor powers = text.Unary("exponential", text.Subtract(logits, each(lowering.In(2))));
   const Tensor at_target =
       text.Select(IsTarget(lowering, logits.shape, offset), each(RowOf(text, dsums, 1)),
                   text.Constant(Element::kF32, {}, 0));
@@ -105,11 +103,8 @@ Status CrossEntropy(const Lowering& lowering) {
   const Tensor nll =
       text.Subtract(text.Add(text.Unary("log", wide(RowOf(text, sums, 0))), wide(lowering.In(0))),
                     wide(RowOf(text, sums, 1)));
-  const auto total = [&](const Tensor& x) {
-    return text.Reshape(text.Reduce("add", x, {0}), {1});
-  };
-  lowering.Accumulate(
-      0, text.Concatenate({total(text.Multiply(weights, nll)), total(weights)}, 0));
+  const auto total = [&](const Tensor& x) { return text.Reshape(text.Reduce("add", x, {0}), {1}); };
+  lowering.Accumulate(0, text.Concatenate({total(text.Multiply(weights, nll)), total(weights)}, 0));
   return OkStatus();
 }
 

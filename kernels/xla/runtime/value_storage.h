@@ -25,8 +25,8 @@ class ValueStorage {
   // The current contents on the device; copies them there if the host's are newer.
   StatusOr<const Buffer*> OnDevice(Client& client, int device) {
     if (device_ == nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(
-          device_, client.Upload(value_->dtype, ShapeOf(*value_), HostBytes(), device));
+      TROUPE_ASSIGN_OR_RETURN(device_,
+                              client.Upload(value_->dtype, ShapeOf(*value_), HostBytes(), device));
     }
     return device_.get();
   }

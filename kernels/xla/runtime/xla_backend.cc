@@ -7,7 +7,8 @@
 
 namespace troupe::kernels::xla {
 
-StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(ProgramCache& programs, const XlaOptions& options) {
+StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(ProgramCache& programs,
+                                                       const XlaOptions& options) {
   const Client& client = programs.client();
   const auto devices = static_cast<int>(client.devices().size());
   if (options.device < 0 || options.device >= devices) {
@@ -33,12 +34,10 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
   ForEachOp(program, [&](const model::Op& op) {
     has_collectives = has_collectives || CommunicatorOf(op, find_communicator) != nullptr;
     if (!IsMatmul(op.kind)) return;
-    matmuls.Note(program, op, program.value(op.inputs[0]).dtype,
-                 program.value(op.inputs[1]).dtype);
+    matmuls.Note(program, op, program.value(op.inputs[0]).dtype, program.value(op.inputs[1]).dtype);
   });
-  ExecutableOptions options{.programs = &programs_,
-                            .device = options_.device,
-                            .find_communicator = find_communicator};
+  ExecutableOptions options{
+      .programs = &programs_, .device = options_.device, .find_communicator = find_communicator};
   if (has_collectives) {
     TROUPE_ASSIGN_OR_RETURN(options.host, host_->Prepare(program, plan, find_communicator));
   }

@@ -15,7 +15,7 @@ namespace troupe::kernels::xla {
 
 struct XlaOptions {
   int device = 0;   // index of the client's devices
-  int threads = 1;  // of the collectives in host memory
+  int threads = 1;  // threads of the collectives in host memory
 };
 
 class XlaBackend : public Backend {

@@ -63,8 +63,8 @@ Status XlaExecutable::Check() const {
   };
   for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
     for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece) {
-      TROUPE_RETURN_IF_ERROR(check({&program_.ops[chunk][piece], static_cast<int>(chunk),
-                                    static_cast<Piece>(piece)}));
+      TROUPE_RETURN_IF_ERROR(
+          check({&program_.ops[chunk][piece], static_cast<int>(chunk), static_cast<Piece>(piece)}));
     }
   }
   TROUPE_RETURN_IF_ERROR(check({.ops = &program_.update}));
@@ -84,9 +84,9 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     if (step.text.module.empty()) continue;
     auto compiled = options_.programs->Find(step.text.module, options_.device);
     if (!compiled.ok()) {
-      return Annotate(compiled.status(), fmt::format("compile {} … {}",
-                                                     names_.at(&(*list.ops)[step.begin]),
-                                                     names_.at(&(*list.ops)[step.end - 1])));
+      return Annotate(compiled.status(),
+                      fmt::format("compile {} … {}", names_.at(&(*list.ops)[step.begin]),
+                                  names_.at(&(*list.ops)[step.end - 1])));
     }
     step.program = *std::move(compiled);
     step.text.module.clear();
@@ -109,10 +109,10 @@ Status XlaExecutable::RunSteps(const List& list, int buffer, const RunOptions& o
   TROUPE_ASSIGN_OR_RETURN(Steps* const steps, StepsOf(list, begin, end, options.evaluate));
   for (const Step& step : *steps) {
     current_.store(names_.at(&(*list.ops)[step.begin]).c_str(), std::memory_order_relaxed);
-    TROUPE_RETURN_IF_ERROR(
-        Annotate(step.on_host ? RunOnHost(list, step.begin, buffer, options)
-                              : RunProgram(step, buffer, options.first_microbatch),
-                 CurrentOperation()));
+    TROUPE_RETURN_IF_ERROR(Annotate(step.on_host
+                                        ? RunOnHost(list, step.begin, buffer, options)
+                                        : RunProgram(step, buffer, options.first_microbatch),
+                                    CurrentOperation()));
     for (const ValueId root : step.dead) StorageOf(root, buffer).Drop();
     Notify(list, step, buffer, options);
   }
@@ -135,11 +135,11 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
       const int32_t number = first_microbatch ? 1 : 0;
       TROUPE_ASSIGN_OR_RETURN(
           flag, client.Upload(model::DType::kInt32, {}, std::as_bytes(std::span(&number, 1)),
-                                        options_.device));
+                              options_.device));
     }
     arguments.push_back(flag.get());
   }
-  // What is overwritten and not read frees its memory before the run needs more.
+  // A value that is overwritten and not read frees its memory before the run needs more.
   for (size_t r = 0; r < step.text.results.size(); ++r) {
     if (step.text.aliases[r] < 0) StorageOf(step.text.results[r], buffer).Drop();
   }

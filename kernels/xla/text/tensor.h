@@ -27,9 +27,7 @@ struct Tensor {
 
 // "tensor<4x8xf32>".
 std::string TypeText(Element element, const Shape& shape);
-inline std::string TypeText(const Tensor& tensor) {
-  return TypeText(tensor.element, tensor.shape);
-}
+inline std::string TypeText(const Tensor& tensor) { return TypeText(tensor.element, tensor.shape); }
 
 }  // namespace troupe::kernels::xla
 

@@ -20,7 +20,7 @@ Tensor SumsBefore(Function& text, const Tensor& counts);
 
 // The numbers of i32[N] that equal 0, 1, … → i32[E].
 Tensor CountsOfEach(Function& text, const Tensor& experts, int64_t count);
-// i32[N] in ascending order, ties in theirs, and the indices at which they stood.
+// i32[N] in ascending order, ties in their own, and the index that each had before.
 struct Ascending {
   Tensor numbers, indices;
 };

@@ -15,8 +15,8 @@ namespace troupe::kernels::xla {
 namespace {
 
 constexpr int64_t kLeastTile = 32, kMostTile = 512;
-// A count has at least so many tiles where its rows allow: the part that is computed in vain stays
-// small.
+// The least number of tiles of a count that has the rows for them: the part that is computed in
+// vain stays small.
 constexpr int64_t kTilesOfCount = 4;
 
 using State = Function::State;
