@@ -1,5 +1,5 @@
-// Operations that move nothing between ranks. Collectives of a group of one rank are copies; those of larger
-// groups run on the host and are never lowered.
+// Operations that move nothing between ranks. Collectives of a group of one rank are copies; those
+// of larger groups run on the host and are never lowered.
 #include "kernels/xla/ops/lowering.h"
 
 namespace troupe::kernels::xla {

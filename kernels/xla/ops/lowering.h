@@ -39,7 +39,8 @@ struct Lowering {
   // Stores `tensor` as output `index`, in the output's dtype and shape.
   void Out(size_t index, const Tensor& tensor) const { Store(op.outputs[index], tensor); }
   void Store(model::ValueId value, const Tensor& tensor) const;
-  // Returns the numbers that an operation adds to in output `index`: zeros where the first writer of a step overwrites.
+  // The contents of output `index` that an operation adds to: zeros where the first writer of a
+  // step overwrites.
   Tensor Accumulated(size_t index) const;
   // Adds `tensor` to output `index`, or overwrites it where the first writer of a step does.
   void Accumulate(size_t index, const Tensor& tensor) const;

@@ -151,7 +151,7 @@ Tensor Function::Reshape(const Tensor& x, const Shape& shape) {
                             TypeText(x.element, shape)));
 }
 
-Tensor Function::Transpose(const Tensor& x, std::vector<int> dims) {
+Tensor Function::Transpose(const Tensor& x, const std::vector<int>& dims) {
   Shape shape;
   for (const int dim : dims) shape.push_back(x.shape[dim]);
   return Define(x.element, shape,

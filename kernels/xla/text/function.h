@@ -64,7 +64,7 @@ class Function {
   Tensor Select(const Tensor& chosen, const Tensor& yes, const Tensor& no);
 
   Tensor Reshape(const Tensor& x, const Shape& shape);  // x itself if it has that shape
-  Tensor Transpose(const Tensor& x, std::vector<int> dims);
+  Tensor Transpose(const Tensor& x, const std::vector<int>& dims);
   // `dims[i]` is the dim of the result that is dim i of x.
   Tensor Broadcast(const Tensor& x, const Shape& shape, const std::vector<int>& dims);
   // Elements [begin, end) of `dim`, every `stride`-th.

@@ -41,19 +41,13 @@ Ascending SortAscending(Function& text, const Tensor& numbers) {
 }
 
 Tensor AtIndices(Function& text, const Tensor& indices, const Tensor& numbers) {
-  return text.SortDescending(text.Unary("negate", indices), numbers).second;
+  return text.Scatter(text.Constant(numbers.element, numbers.shape, 0), indices, numbers, false);
 }
 
 Tensor ChoicesOfSlots(Function& text, const Tensor& slots, int64_t count) {
-  const int64_t choices = ElementsOf(slots.shape);
-  const Tensor flat = text.Reshape(slots, {choices});
-  const Tensor none = text.Constant(Element::kI32, {}, static_cast<double>(choices));
-  const Ascending sorted =
-      SortAscending(text, text.Select(text.Compare("LT", flat, 0), none, flat));
-  const Tensor kept = text.Select(text.Compare("LT", sorted.numbers, none), sorted.indices,
-                                  text.Constant(Element::kI32, {}, -1));
-  if (count <= choices) return text.Slice(kept, 0, 0, count);
-  return text.Pad(kept, 0, 0, count - choices, -1);
+  const Shape flat = {ElementsOf(slots.shape)};
+  return text.Scatter(text.Constant(Element::kI32, {count}, -1), text.Reshape(slots, flat),
+                      text.Iota(Element::kI32, flat, 0), false);
 }
 
 Tensor RowsOfChoices(Function& text, const Tensor& choices, int64_t k) {

@@ -20,7 +20,7 @@ Tensor SumsBefore(Function& text, const Tensor& counts);
 
 // The numbers of i32[N] that equal 0, 1, … → i32[E].
 Tensor CountsOfEach(Function& text, const Tensor& experts, int64_t count);
-// i32[N] in ascending order, ties in their own, and the index that each had before.
+// i32[N] in ascending order, ties in theirs, and the index that each had.
 struct Ascending {
   Tensor numbers, indices;
 };
@@ -29,7 +29,7 @@ Ascending SortAscending(Function& text, const Tensor& numbers);
 Tensor AtIndices(Function& text, const Tensor& indices, const Tensor& numbers);
 
 // The index among slots i32[R,k] of each of `count` slots → i32[count]; -1 for a slot that nothing
-// has. Slots are -1 or 0, 1, …, each once.
+// has. No two choices have one slot; -1 is none.
 Tensor ChoicesOfSlots(Function& text, const Tensor& slots, int64_t count);
 // The token r of each such index r·k + j; -1 stays.
 Tensor RowsOfChoices(Function& text, const Tensor& choices, int64_t k);

@@ -1,9 +1,9 @@
 // One matmul for the rows of each count; count c belongs to expert c mod L.
 //
-// Loops over the counts and, in each, over tiles of its rows: a tile is a matmul of its
-// rows with one expert's weights. The last tile of a count is computed whole and stored in part, so
-// the work is that of the counted rows plus less than one tile for each count, whatever the number
-// of experts. One expert needs no loop.
+// Loops over the counts and, in each, over tiles of its rows: a tile is a matmul of its rows
+// with one expert's weights. The last tile of a count is computed whole and stored in part, so the
+// work is that of the counted rows plus less than one tile for each count, and each count copies
+// its expert's weights once. One expert needs no loop.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -14,9 +14,8 @@
 namespace troupe::kernels::xla {
 namespace {
 
-constexpr int64_t kLeastTile = 32, kMostTile = 512;
-// The least number of tiles of a count that has the rows for them: the part that is computed in
-// vain stays small.
+constexpr int64_t kLeastTile = 128, kMostTile = 512;
+// A tile has about a quarter of a count's expected rows, so that few rows are computed in vain.
 constexpr int64_t kTilesOfCount = 4;
 
 using State = Function::State;
