@@ -42,7 +42,7 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
     TROUPE_ASSIGN_OR_RETURN(options.host, host_->Prepare(program, plan, find_communicator));
   }
   auto executable = std::make_unique<XlaExecutable>(program, plan, std::move(options));
-  TROUPE_RETURN_IF_ERROR(executable->Check());
+  TROUPE_RETURN_IF_ERROR(executable->Compile());
   executed_matmuls_ = matmuls.List();
   return std::unique_ptr<Executable>(std::move(executable));
 }

@@ -26,7 +26,7 @@ class XlaBackend : public Backend {
                                                     const XlaOptions& options);
 
   std::string kernel_level() const override;
-  // Also UNIMPLEMENTED, which names an operation that is not lowered.
+  // Compiles the program. Also UNIMPLEMENTED, which names an operation that is not lowered.
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;

@@ -3,24 +3,27 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "kernels/testing/collective_test.h"
 #include "kernels/testing/kernel_test.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 
 namespace troupe::kernels {
 namespace {
 
-// A process has one client of a plugin.
-xla::ProgramCache& Programs() {
-  static const std::unique_ptr<xla::Client> client = [] {
-    const auto path = xla::FindPlugin("");
-    TROUPE_CHECK_OK(path.status());
-    auto made = xla::Client::Make(*path, 1);
-    TROUPE_CHECK_OK(made.status());
-    return *std::move(made);
+// A process has one client of a plugin; an error where there is none.
+const StatusOr<std::unique_ptr<xla::Client>>& TheClient() {
+  static const StatusOr<std::unique_ptr<xla::Client>> client =
+      []() -> StatusOr<std::unique_ptr<xla::Client>> {
+    TROUPE_ASSIGN_OR_RETURN(const std::string path, xla::FindPlugin(""));
+    return xla::Client::Make(path, 1);
   }();
+  return client;
+}
+
+xla::ProgramCache& Programs() {
   // Fast compilation: most of the time of these tests is the compiler's.
-  static xla::ProgramCache programs(*client, {{"xla_backend_optimization_level", int64_t{0}},
-                                              {"xla_cpu_use_fusion_emitters", false}});
+  static xla::ProgramCache programs(**TheClient(), {{"xla_backend_optimization_level", int64_t{0}},
+                                                    {"xla_cpu_use_fusion_emitters", false}});
   return programs;
 }
 
@@ -32,10 +35,25 @@ KernelSetting Setting(model::DType compute) {
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Xla, KernelTest,
-                         testing::Values(Setting(model::DType::kFloat32),
-                                         Setting(model::DType::kBFloat16)),
-                         NameOfSetting);
+// None without a plugin.
+std::vector<KernelSetting> Settings() {
+  if (!TheClient().ok()) return {};
+  return {Setting(model::DType::kFloat32), Setting(model::DType::kBFloat16)};
+}
+
+INSTANTIATE_TEST_SUITE_P(Xla, KernelTest, testing::ValuesIn(Settings()), NameOfSetting);
+INSTANTIATE_TEST_SUITE_P(Xla, CollectiveTest, testing::ValuesIn(Settings()), NameOfSetting);
+
+TEST(XlaBackend, KernelsAreTestedWithAPlugin) {
+  if (!TheClient().ok()) GTEST_SKIP() << "no kernel was tested: " << TheClient().status();
+  EXPECT_FALSE(Settings().empty());
+}
+
+TEST(XlaBackend, ADeviceThatThePluginLacksIsRefused) {
+  if (!TheClient().ok()) GTEST_SKIP() << TheClient().status();
+  const auto made = xla::XlaBackend::Make(Programs(), {.device = 1000});
+  EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
+}
 
 }  // namespace
 }  // namespace troupe::kernels

@@ -52,29 +52,28 @@ std::vector<XlaExecutable::Step> XlaExecutable::Cut(const List& list, size_t beg
   return steps;
 }
 
-Status XlaExecutable::Check() const {
-  const auto check = [&](const List& list) -> Status {
-    for (const Step& step : Cut(list, 0, list.ops->size())) {
-      if (step.on_host) continue;
-      TROUPE_RETURN_IF_ERROR(
-          WriteSegment(program_, plan_, {*list.ops, step.begin, step.end, false}).status());
-    }
-    return OkStatus();
+Status XlaExecutable::Compile() {
+  const auto compile = [this](const List& list) {
+    return StepsOf(list, 0, list.ops->size(), false).status();
   };
   for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
-    for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece) {
-      TROUPE_RETURN_IF_ERROR(
-          check({&program_.ops[chunk][piece], static_cast<int>(chunk), static_cast<Piece>(piece)}));
+    for (size_t index = 0; index < program_.ops[chunk].size(); ++index) {
+      const auto piece = static_cast<Piece>(index);
+      const bool is_half = piece == Piece::kInputGradient || piece == Piece::kWeightGradient;
+      if (is_half ? !plan_.split_backward : piece == Piece::kBackward && plan_.split_backward)
+        continue;
+      const List list{&program_.ops[chunk][index], static_cast<int>(chunk), piece};
+      TROUPE_RETURN_IF_ERROR(compile(list));
     }
   }
-  TROUPE_RETURN_IF_ERROR(check({.ops = &program_.update}));
-  return check({.ops = &program_.initialize});
+  TROUPE_RETURN_IF_ERROR(compile({.ops = &program_.update}));
+  return compile({.ops = &program_.initialize});
 }
 
 StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t begin, size_t end,
                                                        bool evaluate) {
-  const auto [found, is_new] = steps_.try_emplace({list.ops, begin, end, evaluate});
-  if (!is_new) return &found->second;
+  const Key key{list.ops, begin, end, evaluate};
+  if (const auto found = steps_.find(key); found != steps_.end()) return &found->second;
   Steps steps = Cut(list, begin, end);
   for (Step& step : steps) {
     const OpRange range{*list.ops, step.begin, step.end, evaluate};
@@ -91,8 +90,7 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     step.program = *std::move(compiled);
     step.text.module.clear();
   }
-  found->second = std::move(steps);
-  return &found->second;
+  return &(steps_[key] = std::move(steps));
 }
 
 Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {

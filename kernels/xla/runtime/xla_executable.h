@@ -34,9 +34,10 @@ class XlaExecutable : public ImmediateExecutable {
   XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 ExecutableOptions options);
 
-  // Writes the programs of all pieces once. Errors: UNIMPLEMENTED, which names an operation that is
-  // not lowered.
-  Status Check() const;
+  // Compiles the pieces that the plan's schedule runs, each as a whole. Others, parts of a piece,
+  // and evaluations are compiled when they are first run. Errors: UNIMPLEMENTED, which names an
+  // operation that is not lowered; those of the compiler.
+  Status Compile();
 
   Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override;
   Status RunUpdate() override;
