@@ -25,6 +25,9 @@ struct KernelSetting {
   std::string name;
   model::DType compute;
   std::function<std::unique_ptr<Backend>()> make;
+  // Whether operations have the same bits alone and as a part of another; not where a compiler may
+  // combine a product and a sum into one rounding in the one and not in the other.
+  bool keeps_bits_in_company = true;
 
   friend void PrintTo(const KernelSetting& setting, std::ostream* out) { *out << setting.name; }
 };
@@ -73,6 +76,17 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
           << "output " << i << " of " << Shapes(op);
     }
     EXPECT_EQ(RunOp(*backend_, op, options).outputs, actual.outputs) << Shapes(op);
+  }
+
+  // Expects the numbers of an operation within another to be those of the operation alone: bit for
+  // bit where the backend keeps them, else within a few units in the last place of the largest.
+  void ExpectSameBits(const std::vector<double>& within, const std::vector<double>& alone) const {
+    if (GetParam().keeps_bits_in_company) {
+      EXPECT_EQ(within, alone);
+    } else {
+      const double unit = compute() == DType::kBFloat16 ? 0x1.0p-8 : 0x1.0p-23;
+      EXPECT_LE(RelativeError(within, alone), 4 * unit);
+    }
   }
 
   // For matmuls, whose results are sums: expects each element within a few units in the last place

@@ -292,9 +292,9 @@ TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientHaveTheBitsOfOneAfterTheOther
                             model::VocabAttributes{},
                             {logits, targets, max, floats({2, rows}, dsums.outputs[0])},
                             {Empty(compute(), {rows, vocabulary})}});
-      EXPECT_EQ(together.outputs[0], gradient.outputs[0]);
-      EXPECT_EQ(together.outputs[1], stats.outputs[0]);
-      EXPECT_EQ(together.outputs[2], stats.outputs[1]);
+      ExpectSameBits(together.outputs[0], gradient.outputs[0]);
+      ExpectSameBits(together.outputs[1], stats.outputs[0]);
+      ExpectSameBits(together.outputs[2], stats.outputs[1]);
     }
   }
 }

@@ -28,11 +28,15 @@ xla::ProgramCache& Programs() {
 }
 
 KernelSetting Setting(model::DType compute) {
-  return {model::Name(compute), compute, [] {
-            auto backend = xla::XlaBackend::Make(Programs(), {});
-            TROUPE_CHECK_OK(backend.status());
-            return *std::move(backend);
-          }};
+  return {.name = model::Name(compute),
+          .compute = compute,
+          .make =
+              [] {
+                auto backend = xla::XlaBackend::Make(Programs(), {});
+                TROUPE_CHECK_OK(backend.status());
+                return *std::move(backend);
+              },
+          .keeps_bits_in_company = false};
 }
 
 // None without a plugin.
