@@ -26,7 +26,7 @@ class ReferenceBackend : public Backend {
   PreparationCounts preparation_counts() const override { return {}; }
 
  private:
-  const std::vector<std::string> none_;
+  const std::vector<std::string> none_ = {};
   std::vector<ExecutedMatmul> executed_matmuls_;
 };
 

@@ -129,8 +129,9 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   TROUPE_RETURN_IF_ERROR(executor->Start());
   TROUPE_RETURN_IF_ERROR(FillState(built.program, options.seed, executor->executable()));
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(0));
-  const double flops = model::ModelFlops(built.program, 0).total() *
-                       static_cast<double>(options.batch / options.micro_batch);
+  const int64_t microbatches = options.batch / options.micro_batch;
+  const double flops =
+      model::ModelFlops(built.program, 0).total() * static_cast<double>(microbatches);
   StepOrder order(executor->options().control_lag_steps, 0, options.steps);
   // The run is never stopped, so one ticket covers all steps.
   order.Agreed(options.steps);

@@ -62,7 +62,8 @@ Status Dropout(const Lowering& lowering) {
   std::vector<double> samples, positions;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = attributes.own.At(r);
-    samples.push_back(static_cast<double>(row / attributes.held.rows));
+    const int64_t sample = row / attributes.held.rows;
+    samples.push_back(static_cast<double>(sample));
     positions.push_back(static_cast<double>(attributes.held.Position(row % attributes.held.rows)));
   }
   const Tensor of_rows =
