@@ -63,7 +63,8 @@ struct DeviceFacts {
   int64_t memory_bytes = 0;  // 0: not known
 };
 
-// One process's connection to the devices of a plugin. Thread-safe.
+// One process's connection to the devices of a plugin. Thread-safe. It and its programs must not be
+// destroyed while the process's static objects are: the plugin's own may be gone then.
 class Client {
  public:
   // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin

@@ -10,20 +10,23 @@
 namespace troupe::kernels {
 namespace {
 
-// A process has one client of a plugin; an error where there is none.
-const StatusOr<std::unique_ptr<xla::Client>>& TheClient() {
-  static const StatusOr<std::unique_ptr<xla::Client>> client =
-      []() -> StatusOr<std::unique_ptr<xla::Client>> {
+using Made = StatusOr<std::unique_ptr<xla::Client>>;
+
+// A process has one client of a plugin; an error where there is none. It is never destroyed: the
+// plugin's own statics end before those of this program.
+const Made& TheClient() {
+  static const Made& client = *new Made([]() -> Made {
     TROUPE_ASSIGN_OR_RETURN(const std::string path, xla::FindPlugin(""));
     return xla::Client::Make(path, 1);
-  }();
+  }());
   return client;
 }
 
 xla::ProgramCache& Programs() {
   // Fast compilation: most of the time of these tests is the compiler's.
-  static xla::ProgramCache programs(**TheClient(), {{"xla_backend_optimization_level", int64_t{0}},
-                                                    {"xla_cpu_use_fusion_emitters", false}});
+  static xla::ProgramCache& programs = *new xla::ProgramCache(
+      **TheClient(),
+      {{"xla_backend_optimization_level", int64_t{0}}, {"xla_cpu_use_fusion_emitters", false}});
   return programs;
 }
 
