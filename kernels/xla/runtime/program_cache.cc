@@ -13,14 +13,7 @@ StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& text, i
   const std::lock_guard compiling(entry->compiling);
   if (entry->program != nullptr) return entry->program;
   TROUPE_ASSIGN_OR_RETURN(entry->program, client_.Compile(text, options_, device));
-  const std::lock_guard lock(mutex_);
-  ++compilations_;
   return entry->program;
-}
-
-int64_t ProgramCache::compilations() const {
-  const std::lock_guard lock(mutex_);
-  return compilations_;
 }
 
 }  // namespace troupe::kernels::xla

@@ -3,7 +3,6 @@
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,7 +26,6 @@ class ProgramCache {
   StatusOr<std::shared_ptr<Program>> Find(const std::string& text, int device);
 
   Client& client() const { return client_; }
-  int64_t compilations() const;
 
  private:
   struct Entry {
@@ -37,9 +35,8 @@ class ProgramCache {
 
   Client& client_;
   const Options options_;
-  mutable std::mutex mutex_;  // guards what follows; never held while compiling
+  std::mutex mutex_;  // guards what follows; never held while compiling
   std::map<std::pair<int, std::string>, std::shared_ptr<Entry>> entries_;
-  int64_t compilations_ = 0;
 };
 
 }  // namespace troupe::kernels::xla

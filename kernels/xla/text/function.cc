@@ -197,12 +197,12 @@ Tensor Function::Concatenate(const std::vector<Tensor>& parts, int dim) {
                   fmt::join(types, ", "), TypeText(parts[0].element, shape)));
 }
 
-Tensor Function::Pad(const Tensor& x, int dim, int64_t before, int64_t after, double value) {
+Tensor Function::Pad(const Tensor& x, int dim, int64_t before, int64_t after) {
   if (before == 0 && after == 0) return x;
   const auto fill = [&](int64_t extent) {
     Shape shape = x.shape;
     shape[dim] = extent;
-    return Constant(x.element, shape, value);
+    return Constant(x.element, shape, 0);
   };
   std::vector<Tensor> parts;
   if (before > 0) parts.push_back(fill(before));

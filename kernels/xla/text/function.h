@@ -70,8 +70,8 @@ class Function {
   // Elements [begin, end) of `dim`, every `stride`-th.
   Tensor Slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t stride = 1);
   Tensor Concatenate(const std::vector<Tensor>& parts, int dim);
-  // Zeros (or `value`) before and after along `dim`.
-  Tensor Pad(const Tensor& x, int dim, int64_t before, int64_t after, double value = 0);
+  // Zeros before and after along `dim`.
+  Tensor Pad(const Tensor& x, int dim, int64_t before, int64_t after);
   // x with its elements from `begin` of dim 0 on replaced by `part`.
   Tensor Update(const Tensor& x, const Tensor& part, int64_t begin);
   // The same with a scalar i32 as `begin`, and the `count` elements of dim 0 from `begin` on. The
