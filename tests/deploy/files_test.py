@@ -142,6 +142,19 @@ class ImageFilesTest(unittest.TestCase):
         for folder in folders:
             self.assertIn(f"!{folder}\n", ignored)
 
+    def test_the_context_has_every_other_file_that_cmake_reads(self):
+        contents = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines()
+                    if line.startswith("!")]
+        files = set()
+        for path in [ROOT / "CMakeLists.txt", *ROOT.glob("*/**/CMakeLists.txt")]:
+            if "build" in path.relative_to(ROOT).parts:
+                continue
+            files |= set(re.findall(r"\$\{CMAKE_SOURCE_DIR\}/([\w./-]+\.\w+)", path.read_text()))
+        self.assertIn("dashboards/prometheus/rules.yaml", files)
+        for file in files:
+            self.assertTrue(any(pathlib.PurePath(file).is_relative_to(each) for each in contents),
+                            file)
+
     @unittest.skipUnless(shutil.which("dpkg-query"), "this is not Debian")
     def test_the_packages_contain_every_library_of_the_programs(self):
         table = {}
