@@ -24,6 +24,10 @@ constexpr Duration kFirstWait = std::chrono::milliseconds(500);
 constexpr Duration kLastWait = std::chrono::seconds(60);
 // A job that starts refuses to be stopped with a checkpoint until it trains.
 constexpr Duration kLastActWait = std::chrono::seconds(5);
+// The object is read after a conflict, so that the next write hardly fails again, and a state must
+// not be shown late where other writers are busy.
+constexpr Duration kLastConflictWait = std::chrono::seconds(4);
+constexpr int64_t kConflictsToReport = 8;
 // A rejected job may become valid, as when its data appear.
 constexpr Duration kRejectedWait = std::chrono::minutes(5);
 // Thousands of jobs may be above a limit or quota, and each try is recorded in the audit log.
@@ -228,7 +232,8 @@ void Controller::Track(TroupeJob object) {
     }
     found = tracked_
                 .emplace(object.uid, Tracked{.acts = Backoff(kFirstWait, kLastActWait),
-                                             .writes = Backoff(kFirstWait, kLastWait)})
+                                             .writes = Backoff(kFirstWait, kLastWait),
+                                             .conflicts = Backoff(kFirstWait, kLastConflictWait)})
                 .first;
   }
   if (!IsOlder(object.resource_version, found->second.object.resource_version))
@@ -310,7 +315,7 @@ void Controller::ReconcileAll() {
 }
 
 bool Controller::ReconcileOne(Tracked& tracked, const JobFacts* job) {
-  if (tracked.writes.Waits(clock_.Now())) return true;
+  if (tracked.writes.Waits(clock_.Now()) || tracked.conflicts.Waits(clock_.Now())) return true;
   const Decision decision =
       Reconcile(tracked.object, job, tracked.refusal ? &*tracked.refusal : nullptr);
   const TroupeJobStatus& recorded = tracked.object.status;
@@ -393,6 +398,8 @@ Controller::Answer Controller::Send(Tracked& tracked, const ApiRequest& request)
   const ApiAnswer answer = api_.Call(request);
   if (answer.ok()) {
     pause_.Reset();
+    tracked.conflicts.Reset();
+    tracked.conflicts_in_a_row = 0;
     StatusOr<TroupeJob> object = ParseTroupeJob(Json::parse(answer.body, nullptr, false));
     if (object.ok() && object->uid == tracked.object.uid) Replace(tracked, *std::move(object));
     has_news_ = true;
@@ -404,12 +411,11 @@ Controller::Answer Controller::Send(Tracked& tracked, const ApiRequest& request)
     if (answer.code >= HttpCode::kServerErrors) tracked.writes.Fail(clock_.Now());
     return Answer::kPaused;
   }
+  if (answer.code == HttpCode::kConflict) return Yield(tracked);
   tracked.writes.Fail(clock_.Now());
-  const bool may_have_changed = answer.code == HttpCode::kConflict ||
-                                answer.code == HttpCode::kNotFound ||
-                                answer.code == HttpCode::kUnprocessable;
-  const bool exists = !may_have_changed || ReadObject(tracked);
-  if (!exists || answer.code == HttpCode::kConflict) return Answer::kFailed;
+  const bool may_have_changed =
+      answer.code == HttpCode::kNotFound || answer.code == HttpCode::kUnprocessable;
+  if (may_have_changed && !ReadObject(tracked)) return Answer::kFailed;
   const std::string advice =
       IsUndeclared(answer) || answer.code == HttpCode::kNotFound
           ? fmt::format("; the definition is of another version: {}", kApplyDefinition)
@@ -417,6 +423,18 @@ Controller::Answer Controller::Send(Tracked& tracked, const ApiRequest& request)
                                            : "";
   Complain(fmt::format("TroupeJob {} cannot be written: {}{}", tracked.object.name,
                        ErrorText(answer), advice));
+  return Answer::kFailed;
+}
+
+Controller::Answer Controller::Yield(Tracked& tracked) {
+  tracked.conflicts.Fail(clock_.Now());
+  if (++tracked.conflicts_in_a_row % kConflictsToReport == 0) {
+    Complain(
+        fmt::format("TroupeJob {} cannot be written: {} writes in a row met one of another "
+                    "writer (409)",
+                    tracked.object.name, tracked.conflicts_in_a_row));
+  }
+  ReadObject(tracked);
   return Answer::kFailed;
 }
 

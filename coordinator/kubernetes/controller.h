@@ -44,8 +44,10 @@ class Controller {
     std::string job_name;  // that of spec.job, or the object's
     bool is_busy = false;  // a call is in flight
     std::optional<Refusal> refusal;
-    Backoff acts;                                       // after errors of calls for its job
-    Backoff writes;                                     // after errors of requests about the object
+    Backoff acts;       // after errors of calls for its job
+    Backoff writes;     // after errors of requests about the object
+    Backoff conflicts;  // after writes that another one preceded
+    int64_t conflicts_in_a_row = 0;
     MonotonicTime next_figures = MonotonicTime::min();  // when figures are written again
   };
 
@@ -72,6 +74,8 @@ class Controller {
   void Create(Tracked& tracked);
 
   Answer Send(Tracked& tracked, const ApiRequest& request);
+  // Another writer was faster: waits a little and reads the object.
+  Answer Yield(Tracked& tracked);
   // Returns whether the object still exists.
   bool ReadObject(Tracked& tracked);
   void SendEvent(const TroupeJob& object, const TroupeJobStatus& former,

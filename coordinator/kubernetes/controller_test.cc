@@ -220,6 +220,22 @@ TEST_F(ControllerTest, NoJobIsCreatedWhileTheStatusCannotBeWritten) {
   EXPECT_THAT(jobs_.calls, ElementsAre("create u a"));
 }
 
+TEST_F(ControllerTest, AStateIsWrittenSoonAfterManyConflicts) {
+  Run();
+  server_.refusal = {.code = HttpCode::kConflict, .body = "{}"};
+  jobs_.job->state = v1::JOB_STATE_RECOVERING;
+  testing::internal::CaptureStderr();
+  const size_t writes = server_.Writes().size();
+  Turns(100);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("TroupeJob a cannot be written: 8 writes in a row"));
+  EXPECT_LT(server_.Writes().size(), writes + 50);  // not in a loop
+  server_.refusal.reset();
+  const MonotonicTime end = clock_.now;
+  while (State() != "RECOVERING" && clock_.now < end + std::chrono::minutes(5)) Turns(1);
+  EXPECT_LE(ToSeconds(clock_.now - end), 6);
+}
+
 TEST_F(ControllerTest, FiguresAreWrittenEveryTenSecondsAndStatesAtOnce) {
   Run();
   EXPECT_EQ(State(), "RUNNING");
