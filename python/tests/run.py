@@ -72,7 +72,7 @@ def main():
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = unittest.TextTestRunner(verbosity=2).run(suite)
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-    # A failure of setUpClass is listed for a class, and one of a subtest next to others of its test.
+    # A failure of setUpClass is listed for a class, one of a subtest next to others of its test.
     ended = [test for test, _ in [*result.failures, *result.errors, *result.skipped]]
     ended = {getattr(test, "test_case", test).id() for test in [*ended, *result.unexpectedSuccesses]
              if isinstance(test, unittest.TestCase)}

@@ -6,40 +6,22 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "kernels/xla/pjrt/plugin_path.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
+#include "tests/layouts/xla_programs.h"
 
 namespace troupe {
 namespace {
 
-using kernels::xla::ProgramCache;
-
 constexpr int64_t kSteps = kInstrumented ? 6 : 20;
-
-// A process has one client of a plugin. The compiler's time counts here, not the programs'.
-StatusOr<ProgramCache*> Programs() {
-  using Made = StatusOr<std::unique_ptr<kernels::xla::Client>>;
-  // Never destroyed: the plugin's own statics end before those of this program.
-  static const Made& client = *new Made([]() -> Made {
-    TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
-    return kernels::xla::Client::Make(path, 1);
-  }());
-  TROUPE_RETURN_IF_ERROR(client.status());
-  static ProgramCache& programs = *new ProgramCache(
-      **client,
-      {{"xla_backend_optimization_level", int64_t{0}}, {"xla_cpu_use_fusion_emitters", false}});
-  return &programs;
-}
 
 std::vector<StepResult> RunOnXla(const v1::JobSpec& spec) {
   TrainOptions options;
   options.steps = kSteps;
   options.make_backend = [](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
-    TROUPE_ASSIGN_OR_RETURN(ProgramCache* const programs, Programs());
+    TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
     return kernels::xla::XlaBackend::Make(*programs, {});
   };
   return RunOrDie(spec, options);
@@ -53,7 +35,7 @@ struct Case {
 class XlaLayouts : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
+    if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
   }
 };
 
@@ -99,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Table, XlaLayouts, testing::ValuesIn(Cases()),
 class XlaMixtures : public testing::TestWithParam<Spread> {
  protected:
   void SetUp() override {
-    if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
+    if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
   }
 };
 
@@ -121,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Table, XlaMixtures, testing::ValuesIn(Spreads()),
                          [](const auto& info) { return NameOf(info.param); });
 
 TEST(XlaRuns, RepeatedRunsHaveTheSameBits) {
-  if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
+  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
   const v1::JobSpec job = Job({.tensor = 2, .shard = 2});
   ExpectIdentical(RunOnXla(job), RunOnXla(job));
 }
