@@ -10,6 +10,10 @@ from harness import ClusterCase, kill, wait_until
 # In float32: both sides add in another order.
 MOST_DIFFERENCE = 1e-6
 STEPS = 12
+LAYOUTS = {"tensor": "tensor_parallel_degree: 2",
+           "pipe": "pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBH1",
+           "zero": "data_parallel_shard_degree: 2, zero_stage: 3",
+           "ring": "context_parallel_degree: 2"}
 
 
 class XlaCluster(harness.Cluster):
@@ -35,34 +39,42 @@ class XlaTest(ClusterCase):
             self.assertLess(abs(float(ours[step][0]) / float(loss) - 1), MOST_DIFFERENCE,
                             f"step {step}: {ours[step]}, on the CPU {reference[step]}")
 
-    def job(self, cluster, name, devices, *settings):
-        path = cluster.write_job(name, steps=STEPS, interval=4,
+    def job(self, cluster, name, devices, *settings, layout="tensor"):
+        path = cluster.write_job(name, steps=STEPS, interval=4, parallelism=LAYOUTS[layout],
                                  extra=f"devices: {devices}\n")
         return cluster.json("submit", path, *[f"--set={setting}" for setting in settings])["name"]
 
-    def test_a_job_is_killed_recovers_and_moves_to_the_cpu_with_the_same_losses(self):
+    def killed_job(self, cluster, layout):
+        """Returns the name of a job that has lost a rank and has ended."""
+        job = self.job(cluster, f"killed-{layout}", "xla", layout=layout)
+        wait_until(lambda: cluster.checkpoints(job), "the first commit")
+        kill(cluster.describe(job)["ranks"][1]["pid"])
+        self.assertEqual(cluster.wait_for_state(job, "SUCCEEDED")["restarts"], 1)
+        self.assert_committed_checkpoints_verify(cluster, job)
+        return job
+
+    def test_jobs_are_killed_and_recover_and_move_to_the_cpu_with_the_same_losses(self):
         with XlaCluster(1, {"TROUPE_FAILPOINTS": "step.begin=delay:50"}) as cluster, \
                 harness.Cluster(2) as processors:
             kinds = [d["kind"] for d in cluster.json("workers")["workers"][0]["devices"]]
             self.assertEqual(kinds, ["xla", "xla"])
-            job = self.job(cluster, "killed", "xla")
-            wait_until(lambda: cluster.checkpoints(job), "the first commit")
-            kill(cluster.describe(job)["ranks"][1]["pid"])
-            self.assertEqual(cluster.wait_for_state(job, "SUCCEEDED")["restarts"], 1)
-            self.assert_committed_checkpoints_verify(cluster, job)
-            quiet = self.job(cluster, "quiet", "xla")
-            cluster.wait_for_state(quiet, "SUCCEEDED")
-            losses = cluster.losses(job)
-            self.assertEqual(losses, cluster.losses(quiet))
-
             reference = self.job(processors, "reference", "cpu")
             processors.wait_for_state(reference, "SUCCEEDED")
-            self.assert_near(losses, processors.losses(reference))
-            path = next(c["path"] for c in cluster.checkpoints(job) if c["step"] == 8)
-            moved = self.job(processors, "moved", "cpu", f"checkpoint.initial_load={path}")
-            processors.wait_for_state(moved, "SUCCEEDED")
-            self.assert_near(processors.losses(moved),
-                             {step: loss for step, loss in losses.items() if step > 8})
+            for layout in LAYOUTS:
+                with self.subTest(layout=layout):
+                    killed = self.killed_job(cluster, layout)
+                    losses = cluster.losses(killed)
+                    self.assert_near(losses, processors.losses(reference))
+                    quiet = self.job(cluster, f"quiet-{layout}", "xla", layout=layout)
+                    cluster.wait_for_state(quiet, "SUCCEEDED")
+                    self.assertEqual(losses, cluster.losses(quiet))
+
+                    path = next(c["path"] for c in cluster.checkpoints(killed) if c["step"] == 8)
+                    moved = self.job(processors, f"moved-{layout}", "cpu",
+                                     f"checkpoint.initial_load={path}")
+                    processors.wait_for_state(moved, "SUCCEEDED")
+                    self.assert_near(processors.losses(moved),
+                                     {step: loss for step, loss in losses.items() if step > 8})
 
     def test_what_xla_cannot_compute_is_refused(self):
         with XlaCluster(1) as cluster:
