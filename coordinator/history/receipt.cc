@@ -99,11 +99,10 @@ void FillCompile(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   }
   for (const std::string& plugin : plugins) compiler.add_plugins(plugin);
   if (compiler.recompilations() == 0) return;
-  const std::string more =
-      compiler.recompilations() > compiler.recompiled_size() ? " and others" : "";
-  receipt->add_suspect(fmt::format("{} programs were compiled after the warm-up: {}{}",
-                                   compiler.recompilations(),
-                                   fmt::join(compiler.recompiled(), ", "), more));
+  receipt->add_suspect(
+      fmt::format("{} programs were compiled after the warm-up: {}{}", compiler.recompilations(),
+                  fmt::join(compiler.recompiled(), ", "),
+                  compiler.recompiled_size() == kMostRecompiledNames ? ", …" : ""));
 }
 
 void AddOtherPlans(const v1::ReceiptTally& tally, v1::Receipt* receipt) {

@@ -32,8 +32,6 @@ void MoveCommonFigures(v1::ReceiptTally* from, v1::ReceiptTally* to) {
   to->mutable_checkpoint_writes()->Swap(from->mutable_checkpoint_writes());
 }
 
-constexpr int kMostRecompiledNames = 8;  // in a receipt
-
 void TallyCompilation(const v1::Compilation& compilation, v1::ReceiptTally* tally) {
   v1::Receipt::Compiler& compiler = *tally->mutable_compiler();
   compiler.set_compiled(compiler.compiled() + compilation.compiled());

@@ -1,6 +1,7 @@
 #include "kernels/xla/runtime/executable_cache.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <system_error>
@@ -20,10 +21,20 @@ std::string PathOf(const std::string& folder, const std::string& key) {
   return JoinPath(folder, key + std::string(kSuffix));
 }
 
-// Whether a file of the folder is an entry, or one that a process left while it wrote an entry.
-bool IsEntry(const DirectoryEntry& file) {
+using FileTime = std::filesystem::file_time_type;
+
+// A file that a process writes takes its entry's name when it is complete. One that is older than
+// this was left by a process that was killed.
+constexpr auto kLongestWrite = std::chrono::hours(1);
+
+// Whether a file of the folder is an entry, or was to become one.
+bool IsOurs(const DirectoryEntry& file) {
   return file.kind == FileKind::kRegular &&
          file.name.find(kSuffix, kEntryKeyBytes) == kEntryKeyBytes;
+}
+
+bool IsBeingWritten(const DirectoryEntry& file, FileTime used) {
+  return !file.name.ends_with(kSuffix) && FileTime::clock::now() - used < kLongestWrite;
 }
 
 // The last words of an error of the operating system: "No space left on device".
@@ -51,7 +62,7 @@ std::optional<std::string> ExecutableCache::Find(const std::string& key) {
   }
   // What is in use is not removed. A folder that only others may write keeps its times.
   std::error_code error;
-  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), error);
+  std::filesystem::last_write_time(path, FileTime::clock::now(), error);
   file->erase(0, kEntryHeaderBytes);
   return *std::move(file);
 }
@@ -84,19 +95,21 @@ void ExecutableCache::RemoveOldest() {
     return;
   }
   struct Entry {
-    std::filesystem::file_time_type used;
+    FileTime used;
     std::string path;
     int64_t bytes;
   };
   std::vector<Entry> entries;
   int64_t sum = 0;
   for (const DirectoryEntry& file : *listed) {
-    if (!IsEntry(file)) continue;
+    if (!IsOurs(file)) continue;
     const std::string path = JoinPath(folder_, file.name);
     const StatusOr<FileInfo> info = files_.Stat(path, SymbolicLinks::kRefuse);
     if (!info.ok()) continue;  // another process has removed it
     std::error_code error;
-    entries.push_back({std::filesystem::last_write_time(path, error), path, info->size_bytes});
+    const FileTime used = std::filesystem::last_write_time(path, error);
+    if (IsBeingWritten(file, used)) continue;
+    entries.push_back({used, path, info->size_bytes});
     sum += info->size_bytes;
   }
   std::ranges::sort(entries, {}, &Entry::used);
