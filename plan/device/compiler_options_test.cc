@@ -1,9 +1,12 @@
 #include "plan/device/compiler_options.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -104,6 +107,16 @@ TEST(CompilerOptions, TheTableIsSound) {
       EXPECT_THAT(Resolved(Groups({std::string(group.name).c_str()}), Kind(std::string(kind))),
                   testing::IsSupersetOf(group.options.begin(), group.options.end()));
     }
+  }
+}
+
+TEST(CompilerOptions, ThePageHasTheTable) {
+  std::ifstream file("docs/xla.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const CompilerOptionGroup& group : CompilerOptionGroups()) {
+    EXPECT_THAT(page, HasSubstr(fmt::format("| `{}` | {} | {} | `{}` |\n", group.name,
+                                            fmt::join(group.kinds, ", "), group.effect,
+                                            fmt::join(group.options, "`, `"))));
   }
 }
 

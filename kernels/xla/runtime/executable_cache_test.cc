@@ -37,7 +37,10 @@ class ExecutableCacheTest : public testing::Test {
   }
   std::vector<std::string> Names() {
     std::vector<std::string> names;
-    for (const DirectoryEntry& file : *disk_.List(folder())) names.push_back(file.name);
+    const StatusOr<std::vector<DirectoryEntry>> files = disk_.List(folder());
+    EXPECT_TRUE(files.ok());
+    for (const DirectoryEntry& file : files.value_or(std::vector<DirectoryEntry>()))
+      names.push_back(file.name);
     return names;
   }
   // As if the entry had last been used `hours` ago.
@@ -208,7 +211,7 @@ TEST_F(ExecutableCacheTest, TwoProcessesMayUseTheFolderAtOnce) {
       for (const char letter : {'a', 'b', 'c', 'd'}) {
         cache->Add(Key(letter), code(letter));
         const std::optional<std::string> found = cache->Find(Key(letter));
-        if (found) EXPECT_EQ(*found, code(letter));
+        EXPECT_EQ(found.value_or(code(letter)), code(letter));
       }
     }
   };
