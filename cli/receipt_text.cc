@@ -20,6 +20,16 @@ Json Counts(const google::protobuf::RepeatedPtrField<v1::OperationCount>& counts
   return json;
 }
 
+Json CompileToJson(const v1::Receipt::Compile& compile) {
+  Json json = MessageToJson(compile);
+  if (!compile.has_compiler()) {
+    json["compiler"] = nullptr;
+    return json;
+  }
+  json["compiler"]["cache_faults"] = Counts(compile.compiler().cache_faults());
+  return json;
+}
+
 Json SteadyToJson(const v1::Receipt::Steady& steady) {
   const v1::StepFigures& mean = steady.mean();
   Json exposed = Json::object();
@@ -105,8 +115,9 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
   json.update(MessageToJson(receipt, {"seen_pairs"}));
   json["precision"] = {{"intended", receipt.precision_intended()},
                        {"executed", OrNull(receipt.precision_executed())}};
-  json["compile"] = receipt.has_compile() ? MessageToJson(receipt.compile()) : Json(nullptr);
-  json.update(MessageToJson(receipt, {"warm_up", "steps_apart", "schedule", "overlap_policy"}));
+  json["compile"] = receipt.has_compile() ? CompileToJson(receipt.compile()) : Json(nullptr);
+  json.update(MessageToJson(
+      receipt, {"compiler_options", "warm_up", "steps_apart", "schedule", "overlap_policy"}));
   json["bucket_policy"] = MessageToJson(receipt.bucket());
   json["bucket_policy"]["measured_on"] = receipt.bucket_measured_on();
   json["steady"] = SteadyToJson(receipt.steady());

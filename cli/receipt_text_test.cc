@@ -99,6 +99,28 @@ TEST(ReceiptTextTest, OtherPlansAreListedAfterTheNewest) {
               HasSubstr("sha256:b: 12 steady steps, 1000 tokens/s, bfloat16, 1F1B\n"));
 }
 
+TEST(ReceiptTextTest, TheWorkOfACompilerIsShownWhereThereIsOne) {
+  EXPECT_TRUE(ReceiptToJson(Measured())["compile"]["compiler"].is_null());
+  v1::Receipt receipt = Measured();
+  receipt.add_compiler_options("xla_allow_excess_precision=false");
+  v1::Receipt::Compiler& compiler = *receipt.mutable_compile()->mutable_compiler();
+  compiler.add_plugins("xla_cpu_pjrt.so: cpu, PJRT 0.81");
+  compiler.set_cache_hits(6);
+  v1::OperationCount& fault = *compiler.add_cache_faults();
+  fault.set_operation("an entry is damaged");
+  fault.set_count(2);
+  const Json json = ReceiptToJson(receipt);
+  EXPECT_EQ(json["compile"]["compiler"]["compiled"], 0);
+  EXPECT_EQ(json["compile"]["compiler"]["cache_hits"], 6);
+  EXPECT_EQ(json["compile"]["compiler"]["cache_faults"]["an entry is damaged"], 2);
+  const std::string text = ReceiptToText(json);
+  EXPECT_THAT(text, HasSubstr("xla_cpu_pjrt.so: cpu, PJRT 0.81"));
+  EXPECT_THAT(text, HasSubstr("compile.compiler.cache_faults.an entry is damaged"));
+  EXPECT_THAT(text, HasSubstr("xla_allow_excess_precision=false"));
+  // Options are what one compares.
+  EXPECT_THAT(UnlikeFields(json, ReceiptToJson(Measured())), IsEmpty());
+}
+
 TEST(ReceiptTextTest, TextHasALineForEachField) {
   const std::string text = ReceiptToText(ReceiptToJson(Measured()));
   EXPECT_THAT(text, HasSubstr("steady.exposed_communication_seconds.tensor"));

@@ -14,6 +14,7 @@
 #include "plan/cost/stage_cost.h"
 #include "plan/cost/step_time.h"
 #include "plan/cost/tensor_parts.h"
+#include "plan/device/compiler_options.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/violation.h"
@@ -238,6 +239,22 @@ bool HasCosts(const v1::Plan& plan) {
          plan.memory(0).threads() == std::max(1, plan.threads_per_rank()) && plan.has_samples();
 }
 
+// The devices of `cluster` that have all groups of compiler options that the job names. If none of
+// the job's kind has them, the error of the last one.
+StatusOr<ClusterView> WithGroups(const v1::JobSpec& spec, const ClusterView& cluster) {
+  ClusterView suitable;
+  Status lacking;
+  for (const ClusterDevice& device : cluster.free_devices) {
+    const v1::DeviceKind& kind = device.device.kind();
+    if (kind.kind() != spec.devices()) continue;
+    const Status resolved = ResolveCompilerOptions(spec.xla(), kind).status();
+    if (resolved.ok()) suitable.free_devices.push_back(device);
+    if (!resolved.ok()) lacking = resolved;
+  }
+  if (suitable.free_devices.empty() && !lacking.ok()) return lacking;
+  return suitable;
+}
+
 void AddData(const v1::DataSpec& data, v1::Plan* plan) {
   double sum = 0;
   for (const auto& entry : data.blend()) sum += entry.weight();
@@ -312,9 +329,14 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
 StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
                              const ClusterView& cluster) {
   const bool frozen = plan.has_device();
-  TROUPE_ASSIGN_OR_RETURN(GangPlacement gang, PlaceGang(plan.mesh(), spec.devices(), cluster,
-                                                        frozen ? &plan.device() : nullptr,
-                                                        ShardRun(spec.parallelism())));
+  std::optional<ClusterView> with_groups;
+  if (!spec.xla().option_groups().empty()) {
+    TROUPE_ASSIGN_OR_RETURN(with_groups, WithGroups(spec, cluster));
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      GangPlacement gang,
+      PlaceGang(plan.mesh(), spec.devices(), with_groups ? *with_groups : cluster,
+                frozen ? &plan.device() : nullptr, ShardRun(spec.parallelism())));
   v1::Plan placed = plan;
   const v1::DeviceProfile* const profile = ProfileOf(gang, cluster);
   if (!frozen && ChoosesByProfile(spec) && profile != nullptr && PeakFor(spec, *profile).ok()) {
@@ -334,6 +356,9 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
   if (!HasCosts(placed) || Islands(placed) != Islands(plan)) {
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
   }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> options,
+                          ResolveCompilerOptions(spec.xla(), placed.device()));
+  placed.mutable_compiler_options()->Assign(options.begin(), options.end());
   placed.set_digest(PlanDigest(spec, placed));
   // A plan is placed again after each failure; warnings of an earlier placement are dropped.
   placed.clear_warnings();

@@ -519,6 +519,41 @@ TEST(MakePlanTest, AHangLimitBelowTheDefaultIsReportedToHaveNoEffect) {
   EXPECT_THAT(warnings("200"), ::testing::Not(::testing::Contains(HasSubstr("hang_seconds"))));
 }
 
+ClusterDevice XlaDevice(const std::string& worker, const std::string& model) {
+  ClusterDevice device{.worker = worker};
+  device.device.set_cores(2);
+  device.device.mutable_kind()->set_kind("xla");
+  device.device.mutable_kind()->set_model(model);
+  device.device.mutable_kind()->set_kernel_level(model == "cpu" ? "cpu" : "tpu");
+  return device;
+}
+
+TEST(MakePlanTest, OptionsOfTheCompilerAreResolvedForTheDevicesThatHaveThem) {
+  const v1::JobSpec spec =
+      JobWith({"model.preset=tiny", "devices=xla", "xla.option_groups=[sparse_core_offload]"});
+  const auto unplaced = MakeUnplacedPlan(spec);
+  ASSERT_TRUE(unplaced.ok()) << unplaced.status();
+  EXPECT_EQ(unplaced->compiler_options_size(), 0) << "the kind of device is not known yet";
+  // Without groups the job would get one of the more frequent devices.
+  const ClusterView cluster = {{XlaDevice("a", "TPU v5 lite"), XlaDevice("b", "TPU v5 lite"),
+                                XlaDevice("c", "TPU v6 lite")}};
+  const auto placed = PlacePlan(spec, *unplaced, cluster);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->ranks(0).worker(), "c");
+  EXPECT_THAT(placed->compiler_options(),
+              ::testing::Contains("xla_tpu_use_tc_device_shape_on_sc=true"));
+  EXPECT_THAT(PlanToText(*placed, nullptr, ""),
+              HasSubstr("options of the devices' compiler:\n  xla_allow_excess_precision=false\n"));
+
+  const auto plain = PlacePlan(JobWith({"model.preset=tiny", "devices=xla"}), *unplaced, cluster);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_NE(plain->digest(), placed->digest());
+
+  const Status lacking = PlacePlan(spec, *unplaced, {{XlaDevice("a", "TPU v5 lite")}}).status();
+  EXPECT_EQ(lacking.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(lacking), HasSubstr("which devices of kind \"TPU v5 lite\" lack"));
+}
+
 TEST(MakePlanTest, TooFewDevicesAreAFailedPrecondition) {
   const v1::JobSpec spec = JobWith({"parallelism.tensor_parallel_degree=4"});
   const auto plan = MakePlan(spec, ImaginedCluster(3, "cpu"));

@@ -95,6 +95,7 @@ v1::JobSpec RichJob() {
   parallelism.set_sequence_parallel(true);
   spec.mutable_activation_recomputation()->set_mode("full");
   spec.mutable_checkpoint()->set_folder("/c");
+  spec.set_devices("xla");
   ApplyDefaults(&spec);
   return spec;
 }

@@ -247,6 +247,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   config.log_directory = Absolute(flags.log_directory);
   config.image_directory = Absolute(JoinPath(flags.data_directory, "images"));
   config.tuning_directory = TuningDirectory(flags);
+  config.executable_directory = Absolute(JoinPath(flags.data_directory, "executables"));
   config.cluster = flags.coordinator;
   config.has_tls = flags.tls.has_value();
   config.host_cores = ProbeHostCores();

@@ -1,5 +1,6 @@
 #include "coordinator/history/receipt.h"
 
+#include <set>
 #include <string>
 
 #include "coordinator/history/receipt_conditions.h"
@@ -88,6 +89,20 @@ void FillCompile(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   compile->set_load_seconds(tally.load_seconds() + tally.epoch_load_seconds());
   if (tally.has_tuning_cache_hits()) compile->set_cache_hits(tally.tuning_cache_hits());
   if (tally.has_graph_recaptures()) compile->set_recaptures(tally.graph_recaptures());
+  if (!tally.has_compiler()) return;
+  v1::Receipt::Compiler& compiler = *compile->mutable_compiler();
+  compiler = tally.compiler();
+  compiler.set_seconds(compiler.seconds() + tally.epoch_compiler_seconds());
+  std::set<std::string> plugins;
+  for (const v1::RankEnvironment& rank : tally.environments()) {
+    if (rank.has_compilation()) plugins.insert(rank.compilation().plugin());
+  }
+  for (const std::string& plugin : plugins) compiler.add_plugins(plugin);
+  if (compiler.recompilations() == 0) return;
+  receipt->add_suspect(
+      fmt::format("{} programs were compiled after the warm-up: {}{}", compiler.recompilations(),
+                  fmt::join(compiler.recompiled(), ", "),
+                  compiler.recompiled_size() == kMostRecompiledNames ? ", …" : ""));
 }
 
 void AddOtherPlans(const v1::ReceiptTally& tally, v1::Receipt* receipt) {

@@ -229,6 +229,7 @@ v1::Receipt ConditionsOf(const Job& job) {
   receipt.set_precision_intended(IntendedPrecision(job.spec));
   receipt.set_schedule(job.plan.schedule().name());
   *receipt.mutable_bucket() = job.plan.bucket();
+  *receipt.mutable_compiler_options() = job.plan.compiler_options();
   const v1::BucketSpec& bucket = job.spec.parallelism().bucket();
   receipt.set_bucket_measured_on(
       bucket.has_elements() && bucket.has_alignment() && bucket.has_padding()

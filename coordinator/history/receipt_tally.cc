@@ -25,12 +25,37 @@ void MoveCommonFigures(v1::ReceiptTally* from, v1::ReceiptTally* to) {
   to->set_first_epoch(from->first_epoch());
   if (from->has_tuning_cache_hits()) to->set_tuning_cache_hits(from->tuning_cache_hits());
   if (from->has_graph_recaptures()) to->set_graph_recaptures(from->graph_recaptures());
+  to->set_epoch_compiler_seconds(from->epoch_compiler_seconds());
+  to->clear_compiler();
+  if (from->has_compiler()) to->mutable_compiler()->Swap(from->mutable_compiler());
   to->mutable_environments()->Swap(from->mutable_environments());
   to->mutable_checkpoint_writes()->Swap(from->mutable_checkpoint_writes());
 }
 
+void TallyCompilation(const v1::Compilation& compilation, v1::ReceiptTally* tally) {
+  v1::Receipt::Compiler& compiler = *tally->mutable_compiler();
+  compiler.set_compiled(compiler.compiled() + compilation.compiled());
+  compiler.set_cache_hits(compiler.cache_hits() + compilation.cache_hits());
+  for (const v1::OperationCount& fault : compilation.cache_faults())
+    CountOperation(fault.operation(), fault.count(), compiler.mutable_cache_faults());
+  tally->set_epoch_compiler_seconds(
+      std::max(tally->epoch_compiler_seconds(), compilation.seconds()));
+}
+
+// Adds the programs that a rank's compiler made after the rank was ready.
+void TallyRecompilations(const v1::StepReport& report, v1::ReceiptTally* tally) {
+  if (report.recompilations() == 0) return;
+  v1::Receipt::Compiler& compiler = *tally->mutable_compiler();
+  compiler.set_recompilations(compiler.recompilations() + report.recompilations());
+  for (const std::string& name : report.recompiled()) {
+    if (compiler.recompiled_size() == kMostRecompiledNames) return;
+    if (std::ranges::count(compiler.recompiled(), name) == 0) compiler.add_recompiled(name);
+  }
+}
+
 // Adds what a rank reports about its preparation with its first steps.
 void TallyPreparation(const v1::StepReport& report, v1::ReceiptTally* tally) {
+  TallyRecompilations(report, tally);
   if (tally->first_epoch() == 0) tally->set_first_epoch(report.group_epoch());
   if (report.has_graph_captures()) {
     const bool again = report.group_epoch() > tally->first_epoch();
@@ -53,6 +78,7 @@ void BeginPlan(const v1::Plan& plan, v1::ReceiptTally* tally) {
   former[0].clear_others();
   former[0].clear_environments();
   former[0].clear_checkpoint_writes();
+  former[0].clear_compiler();
   google::protobuf::RepeatedPtrField<v1::ReceiptTally> others;
   int64_t dropped = 0;
   for (v1::ReceiptTally& other : former) {
@@ -78,7 +104,12 @@ void TallyReady(uint64_t epoch, int32_t rank, const v1::RankEnvironment& environ
   if (epoch != tally->epoch()) {
     tally->set_build_seconds(tally->build_seconds() + tally->epoch_build_seconds());
     tally->set_load_seconds(tally->load_seconds() + tally->epoch_load_seconds());
+    if (tally->has_compiler()) {
+      v1::Receipt::Compiler& compiler = *tally->mutable_compiler();
+      compiler.set_seconds(compiler.seconds() + tally->epoch_compiler_seconds());
+    }
     tally->set_epoch(epoch);
+    tally->set_epoch_compiler_seconds(0);
     tally->set_epoch_build_seconds(0);
     tally->set_epoch_load_seconds(0);
     tally->clear_environments();
@@ -90,6 +121,7 @@ void TallyReady(uint64_t epoch, int32_t rank, const v1::RankEnvironment& environ
   if (environment.has_tuning_cache_hits()) {
     tally->set_tuning_cache_hits(tally->tuning_cache_hits() + environment.tuning_cache_hits());
   }
+  if (environment.has_compilation()) TallyCompilation(environment.compilation(), tally);
   tally->set_programs(tally->programs() + environment.programs());
   tally->set_epoch_build_seconds(
       std::max(tally->epoch_build_seconds(), environment.build_seconds()));

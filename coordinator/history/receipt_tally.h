@@ -21,6 +21,9 @@ inline constexpr int64_t kWarmUpSteps = 3;
 // Number of other plans with stored figures, in addition to the newest plan.
 inline constexpr int kMostOtherPlans = 8;
 
+// The names of programs that were compiled late, of which a receipt has the first ones.
+inline constexpr int kMostRecompiledNames = 8;
+
 // Records that `rank` of group epoch `epoch` is ready. REQUIRES: 0 <= rank.
 void TallyReady(uint64_t epoch, int32_t rank, const v1::RankEnvironment& environment,
                 v1::ReceiptTally* tally);

@@ -258,6 +258,79 @@ TEST(ReceiptTest, CompileCountsEveryProgramAndTakesTheSlowestRankOfEachEpoch) {
   EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("share"))));
 }
 
+v1::RankEnvironment Compiled(int64_t compiled, int64_t hits, double seconds) {
+  v1::RankEnvironment environment = Environment(seconds);
+  v1::Compilation& compilation = *environment.mutable_compilation();
+  compilation.set_plugin("xla_cpu_pjrt.so: cpu, PJRT 0.81");
+  compilation.set_compiled(compiled);
+  compilation.set_cache_hits(hits);
+  compilation.set_seconds(seconds);
+  return environment;
+}
+
+TEST(ReceiptTest, TheWorkOfCompilersIsSummedOverRanksAndEpochs) {
+  v1::ReceiptTally tally;
+  v1::RankEnvironment damaged = Compiled(4, 0, 3);
+  v1::OperationCount* const fault = damaged.mutable_compilation()->add_cache_faults();
+  fault->set_operation("an entry is damaged");
+  fault->set_count(2);
+  TallyReady(1, 0, damaged, &tally);
+  TallyReady(1, 1, Compiled(5, 1, 2), &tally);
+  TallyReady(1, 1, Compiled(5, 1, 2), &tally);  // resent
+  TallyReady(2, 0, Compiled(0, 6, 0.5), &tally);
+  Job job = JobWith(tally);
+  job.plan.add_compiler_options("xla_allow_excess_precision=false");
+  const auto expect = [&job] {
+    const v1::Receipt receipt = MakeReceipt(job);
+    const v1::Receipt::Compiler& compiler = receipt.compile().compiler();
+    EXPECT_THAT(compiler.plugins(), ElementsAre("xla_cpu_pjrt.so: cpu, PJRT 0.81"));
+    EXPECT_EQ(compiler.compiled(), 9);
+    EXPECT_EQ(compiler.cache_hits(), 7);
+    EXPECT_DOUBLE_EQ(compiler.seconds(), 3.5);
+    EXPECT_EQ(compiler.recompilations(), 0);
+    ASSERT_EQ(compiler.cache_faults_size(), 1);
+    EXPECT_EQ(compiler.cache_faults(0).operation(), "an entry is damaged");
+    EXPECT_EQ(compiler.cache_faults(0).count(), 2);
+    EXPECT_THAT(receipt.compiler_options(), ElementsAre("xla_allow_excess_precision=false"));
+    EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("compiled"))));
+  };
+  expect();
+  // Another plan keeps what the job's compilers have done so far.
+  TallyStep(ReportOf(0, 10), 10.0, 0, &job);
+  job.plan.set_digest("sha256:b");
+  TallyStep(ReportOf(0, 11), 10.0, 0, &job);
+  expect();
+  EXPECT_FALSE(job.tally.others(0).has_compiler());
+}
+
+TEST(ReceiptTest, ProgramsThatAreCompiledAfterTheWarmUpAreSuspect) {
+  v1::ReceiptTally tally;
+  TallyReady(1, 0, Compiled(4, 0, 3), &tally);
+  v1::StepReport report = ReportOf(0, 1);
+  report.set_recompilations(0);
+  Tally(report, &tally);
+  EXPECT_THAT(Suspect(MakeReceipt(JobWith(tally))), Not(Contains(HasSubstr("compiled"))));
+  report.set_step(2);
+  report.set_recompilations(2);
+  report.add_recompiled("forward");
+  report.add_recompiled("update");
+  Tally(report, &tally);
+  EXPECT_THAT(Suspect(MakeReceipt(JobWith(tally))),
+              Contains("2 programs were compiled after the warm-up: forward, update"));
+  report.set_recompilations(12);  // of which only the first are named
+  for (int i = 0; i < 6; ++i) report.add_recompiled(fmt::format("late {}", i));
+  Tally(report, &tally);
+  EXPECT_THAT(Suspect(MakeReceipt(JobWith(tally))),
+              Contains("14 programs were compiled after the warm-up: forward, update, late 0, late "
+                       "1, late 2, late 3, late 4, late 5, …"));
+}
+
+TEST(ReceiptTest, DevicesWithoutACompilerHaveNoFiguresOfOne) {
+  v1::ReceiptTally tally;
+  TallyReady(1, 0, Environment(2.0), &tally);
+  EXPECT_FALSE(MakeReceipt(JobWith(tally)).compile().has_compiler());
+}
+
 TEST(ReceiptTest, ImplementationsOfTuningCachesAreSummedOverRanksAndEpochs) {
   v1::ReceiptTally tally;
   v1::RankEnvironment environment = Environment(1);

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "collective/device_statistics.h"
+#include "kernels/backend/compilation.h"
 #include "kernels/backend/executable.h"
 #include "kernels/backend/executed_matmuls.h"
 #include "model/program/memory_plan.h"
@@ -59,6 +60,9 @@ class Backend {
   // The operand types with which the matmuls of the most recently prepared program are computed.
   virtual std::vector<ExecutedMatmul> executed_matmuls() const = 0;
   virtual PreparationCounts preparation_counts() const = 0;
+  // The work so far of the device's compiler; none on a device whose kernels were compiled
+  // beforehand. A program that is made after Prepare stalls a step.
+  virtual std::optional<Compilation> compilation() const { return std::nullopt; }
 };
 
 }  // namespace troupe::kernels

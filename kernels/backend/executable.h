@@ -89,6 +89,13 @@ class Executable : public ValueMemory, public StageTransfers {
   // names the op.
   virtual Status Run(int chunk_index, model::Piece piece, int buffer,
                      const RunOptions& options) = 0;
+  // Does what Prepare has left to do for a run with these arguments, on a device with a compiler. A
+  // rank calls it before its first step for the runs of parts of a piece; those of whole pieces,
+  // evaluations included, are prepared.
+  virtual Status PrepareRun(int chunk_index, model::Piece piece, const RunOptions& options) {
+    (void)chunk_index, (void)piece, (void)options;
+    return OkStatus();
+  }
   virtual Status RunUpdate() = 0;
   virtual Status RunInitialize() = 0;
 

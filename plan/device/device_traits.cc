@@ -28,6 +28,7 @@ constexpr DeviceTraits kTraits[] = {
     // XLA's plugin for processors: the devices are the host's cores and memory.
     {.kind = "xla",
      .shares_host_cores = true,
+     .compiles_programs = true,
      .multiplies_float8 = false,
      .flops_per_byte_float32 = 4,
      .flops_per_byte_bfloat16 = 8},

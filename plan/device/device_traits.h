@@ -39,6 +39,8 @@ struct DeviceTraits {
   // The head computes as many rows at once as have logits of at most this many bytes, rounded down
   // to a power of two; 0: the smallest chunk of rows suffices.
   uint64_t head_logits_bytes = 0;
+  // A compiler of the device makes programs when a rank starts, with options (XlaSpec).
+  bool compiles_programs = false;
   bool multiplies_float8 = true;  // false: a job with training.float8 is refused
   // FLOPs that a device computes in the time its memory moves one byte; rounded.
   double flops_per_byte_float32 = 0;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "model/blocks/pattern.h"
+#include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"
@@ -183,6 +184,13 @@ std::string AllowLayoutChange(const v1::JobSpec& spec) {
   return ranks > 1 ? "" : "both data_parallel degrees are 1, so there is no smaller layout";
 }
 
+// Devices whose kernels were compiled beforehand.
+std::string OfCompilers(const v1::JobSpec& spec) {
+  const DeviceTraits* const traits = FindDeviceTraits(spec.devices());
+  if (traits == nullptr || traits->compiles_programs) return "";
+  return fmt::format("devices is {}, which has no compiler of XLA", spec.devices());
+}
+
 constexpr ConditionalKey kKeys[] = {
     {"model.num_attention_heads", OfAttention},
     {"model.num_key_value_heads", OfAttention},
@@ -219,6 +227,8 @@ constexpr ConditionalKey kKeys[] = {
     {"checkpoint.interval_seconds", IntervalSeconds, true},
     {"checkpoint.final_save_seconds", OfCheckpoints, true},
     {"fault_tolerance.allow_layout_change", AllowLayoutChange},
+    {"xla.option_groups", OfCompilers},
+    {"xla.options", OfCompilers},
 };
 
 }  // namespace

@@ -49,11 +49,16 @@ std::string TypeOf(const FieldDescriptor& field) {
       type = "number";
       break;
     case FieldDescriptor::CPPTYPE_STRING:
-      return field.is_repeated() ? "list of texts" : "text";
+      type = "text";
+      break;
     default:
       type = "integer";
   }
-  return field.is_repeated() ? fmt::format("list of {}s", type) : type;
+  if (!field.is_repeated()) return type;
+  // The limit of a list is that of its entries.
+  const v1::KeyOptions& options = KeyOptionsOf(field);
+  return options.has_max() ? fmt::format("list of at most {} {}s", options.max(), type)
+                           : fmt::format("list of {}s", type);
 }
 
 // A key whose values are named by a table of the code, and the text of all names, "A, B".
@@ -92,7 +97,7 @@ KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
   row.absent = options.required()               ? "required"
                : !options.default_key().empty() ? options.default_key()
                                                 : options.absent();
-  row.range = RangeText(options);
+  if (!field.is_repeated()) row.range = RangeText(options);
   row.words = WordsOf(field);
   if (row.words.empty()) row.words = NamesInCode(field);
   return row;

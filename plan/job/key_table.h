@@ -11,7 +11,7 @@ namespace troupe {
 
 struct KeyRow {
   std::string key;                 // "data.blend[].weight"
-  std::string type;                // "integer", "number", "boolean", "text", "list of integers"
+  std::string type;                // "integer", "number", "text", "list of at most 8 texts"
   std::string default_value;       // "1F1B"; empty where there is none
   std::string absent;              // the meaning of an absent key without default_value; else empty
   std::string range;               // "[1, 64]"; empty: any value of the type

@@ -24,6 +24,14 @@ TEST(KeyTableTest, ARowHasTypeDefaultRangeAndWords) {
   EXPECT_THAT(recipe[0].words, ElementsAre("none", "delayed", "current", "blockwise"));
 }
 
+TEST(KeyTableTest, TheLimitOfAListIsThatOfItsEntries) {
+  const std::vector<KeyRow> groups = KeyTable("xla.option_groups");
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].type, "list of at most 32 texts");
+  EXPECT_EQ(groups[0].range, "");
+  EXPECT_EQ(KeyTable("optimizer.no_weight_decay")[0].type, "list of texts");
+}
+
 TEST(KeyTableTest, APrefixEndsAtADot) {
   EXPECT_THAT(KeyTable("data.blend"), ElementsAre(Field(&KeyRow::key, "data.blend[].path"),
                                                   Field(&KeyRow::key, "data.blend[].weight")));

@@ -364,6 +364,8 @@ TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
        "true",
        {},
        {"parallelism.data_parallel_replicate_degree=2"}},
+      {"xla.option_groups", "[sdc_checker]", {}, {"devices=xla"}},
+      {"xla.options", "[xla_of_somebody=1]", {"devices=cuda"}, {"devices=xla"}},
   };
   for (const WarningCase& each : cases) {
     SCOPED_TRACE(each.path);

@@ -251,7 +251,8 @@ std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
   json.update(MessageToJson(plan, {"data"}));
   json["samples"] = {{"schema_version", plan.samples().version()},
                      {"channels", MessageToJson(plan.samples())["channels"]}};
-  json.update(MessageToJson(plan, {"threads_per_rank", "cannot_fix", "ownership", "warnings"}));
+  json.update(MessageToJson(
+      plan, {"threads_per_rank", "compiler_options", "cannot_fix", "ownership", "warnings"}));
   json["plan_digest"] = plan.digest();
   if (time != nullptr) {
     json["estimate"] = {{"step_seconds", time->seconds},
@@ -268,6 +269,7 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time, const std::st
          ScheduleText(plan) + RanksText(plan) + SectionText("owners", plan.ownership()) +
          SectionText("what each axis leaves unsharded", plan.cannot_fix()) +
          (fault_cost.empty() ? "" : fmt::format("\ncheckpoints: {}\n", fault_cost)) +
+         SectionText("options of the devices' compiler", plan.compiler_options()) +
          SectionText("warnings", plan.warnings());
 }
 

@@ -18,6 +18,7 @@
 #include "plan/validate/validate_blend.h"
 #include "plan/validate/validate_pipeline.h"
 #include "plan/validate/validate_weight_decay.h"
+#include "plan/validate/validate_xla.h"
 
 namespace troupe {
 namespace {
@@ -41,6 +42,7 @@ class Validator {
     ValidateAxes(spec_, choices_, &violations_);
     ValidatePipeline(spec_, &violations_);
     Checkpoint();
+    ValidateXla(spec_.xla(), &violations_);
     if (violations_.empty()) ValidateWeightDecay(spec_, &violations_);
     return violations_.ToStatus();
   }

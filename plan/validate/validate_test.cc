@@ -206,6 +206,21 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
           {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
           {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
+          {"xla.option_groups=[warp]", "xla.option_groups[0]",
+           "is \"warp\", not one of fast_compile, scoped_memory_dense, scoped_memory_moe, "},
+          {"xla.option_groups=[fast_compile, launch_barrier]", "xla.option_groups",
+           "no kind of device has all of these groups; they are TPU v4: "},
+          {"xla.option_groups=[scoped_memory_moe, scoped_memory_dense]", "xla.option_groups",
+           "which state different values: xla_tpu_scoped_vmem_limit_kib=81920 and "
+           "xla_tpu_scoped_vmem_limit_kib=98304"},
+          {"xla.options=[--xla_a=1]", "xla.options[0]", "begins with dashes"},
+          {"xla.options=[xla_a=1, xla_b]", "xla.options[1]", "is \"xla_b\", which is not NAME="},
+          {"xla.options=[xla_a=]", "xla.options[0]", "is not NAME=VALUE"},
+          {"xla.options=[=1]", "xla.options[0]", "is not NAME=VALUE"},
+          {"xla.options=[\"xla a=1\"]", "xla.options[0]", "letters, digits and _ only"},
+          {"xla.options=[xla_a=1, xla_a=2]", "xla.options[1]", "an earlier entry states xla_a"},
+          {"xla.options=[xla_cpu_enable_fast_math=true]", "xla.options[0]",
+           "but xla_cpu_enable_fast_math is always false: with it, numbers are not exact"},
           {"devices=abacus", "devices", "is \"abacus\", not one of cpu, cuda"}}) {
     std::vector<std::string> overrides = {c.override};
     if (std::string_view(c.override) == "training.global_batch_size=3") {
@@ -230,6 +245,15 @@ TEST(ValidateTest, Float8IsRefusedOnDevicesWithoutIt) {
   EXPECT_THAT(Message(ValidateWith({float8[0], "devices=xla"})),
               HasSubstr("training.float8.recipe is \"delayed\", but devices is \"xla\", on which "
                         "FP8 matmuls are not available"));
+}
+
+TEST(ValidateTest, OptionsOfCompilersThatAreNotRefusedAreAccepted) {
+  for (const char* const accepted :
+       {"xla.option_groups=[scoped_memory_dense, sparse_core_offload]",
+        "xla.option_groups=[sdc_checker, sdc_checker]",
+        "xla.options=[xla_tpu_x=98304, xla_allow_excess_precision=false, 2a_name=a=b]"}) {
+    EXPECT_TRUE(ValidateWith({accepted}).ok()) << accepted << ": " << ValidateWith({accepted});
+  }
 }
 
 TEST(ValidateTest, SchedulesOfTooManyForwardsAreRefusedWithTheRelation) {

@@ -2,6 +2,8 @@
 recovered and resumed as on CPU devices. Without the plugin every test is skipped with the worker's
 reason."""
 
+import json
+import pathlib
 import unittest
 
 import harness
@@ -75,6 +77,66 @@ class XlaTest(ClusterCase):
                     processors.wait_for_state(moved, "SUCCEEDED")
                     self.assert_near(processors.losses(moved),
                                      {step: loss for step, loss in losses.items() if step > 8})
+
+    def compiler(self, cluster, name):
+        """Runs the job `name` to its end and returns its receipt's figures of the compiler."""
+        job = self.job(cluster, name, "xla", "data.validation_fraction=0.2",
+                       "training.validation_interval=5")
+        cluster.wait_for_state(job, "SUCCEEDED")
+        receipt = cluster.json("receipt", job)
+        self.assertNotIn("compiled after", " ".join(receipt["suspect"]))
+        self.assertIn("xla_allow_excess_precision=false", receipt["compiler_options"])
+        return cluster.losses(job), receipt["compile"]["compiler"]
+
+    def test_compiled_programs_are_kept_and_damaged_ones_replaced(self):
+        with XlaCluster(1) as cluster:
+            first_losses, first = self.compiler(cluster, "first")
+            self.assertGreater(first["compiled"], 0)
+            self.assertEqual(first["recompilations"], 0)
+            self.assertIn("cpu, PJRT", first["plugins"][0])
+            programs = first["compiled"] + first["cache_hits"]
+
+            second_losses, second = self.compiler(cluster, "second")
+            self.assertEqual((second["compiled"], second["cache_hits"]), (0, programs))
+            self.assertEqual(second["cache_faults"], {})
+            self.assertEqual(second_losses, first_losses)
+
+            folders = list(pathlib.Path(cluster.directory).rglob("executables"))
+            entries = [entry for folder in folders for entry in sorted(folder.glob("*.xla"))]
+            self.assertGreater(len(entries), 3)
+            whole = entries[0].read_bytes()
+            entries[0].write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+            entries[1].write_bytes(entries[1].read_bytes()[:1000])
+            entries[2].write_bytes(b"")
+            third_losses, third = self.compiler(cluster, "third")
+            # The two ranks may find the same damage.
+            self.assertIn(third["compiled"], range(3, 7))
+            self.assertEqual(set(third["cache_faults"]),
+                             {"an entry is damaged", "an entry is truncated"})
+            self.assertEqual(third_losses, first_losses)
+
+            fourth_losses, fourth = self.compiler(cluster, "fourth")
+            self.assertEqual((fourth["compiled"], fourth["cache_faults"]), (0, {}))
+            self.assertEqual(fourth_losses, first_losses)
+
+    def test_options_of_the_compiler_are_resolved_and_unknown_ones_named(self):
+        with XlaCluster(1) as cluster:
+            job = self.job(cluster, "fast", "xla", "xla.option_groups=[fast_compile]")
+            cluster.wait_for_state(job, "SUCCEEDED")
+            options = cluster.json("receipt", job)["compiler_options"]
+            self.assertIn("xla_backend_optimization_level=0", options)
+            path = cluster.write_job("warp", extra="devices: xla\n")
+            code, _, err = cluster.troupe("submit", path, "--set=xla.option_groups=[warp]")
+            self.assertEqual(code, 2, err)
+            self.assertIn('xla.option_groups[0] is "warp", not one of fast_compile, ', err)
+            of_nobody = self.job(cluster, "nobody", "xla", "xla.options=[xla_of_nobody=true]",
+                                 "fault_tolerance.max_restarts=0")
+            cluster.wait_for_state(of_nobody, "FAILED")
+            self.assertIn("No such compile option: 'xla_of_nobody'",
+                          json.dumps(cluster.describe(of_nobody)))
+            of_tpus = self.job(cluster, "tpus", "xla", "xla.option_groups=[sdc_checker]")
+            wait_until(lambda: 'devices of kind \\"cpu\\" lack; their groups are fast_compile'
+                       in json.dumps(cluster.describe(of_tpus)), "the reason to wait")
 
     def test_what_xla_cannot_compute_is_refused(self):
         with XlaCluster(1) as cluster:

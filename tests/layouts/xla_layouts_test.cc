@@ -2,6 +2,7 @@
 // Without the plugin every test is skipped with the reason.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,14 +18,22 @@ namespace {
 
 constexpr int64_t kSteps = kInstrumented ? 6 : 20;
 
+std::vector<std::string> CompiledPrograms() { return (*XlaPrograms())->compilation().programs; }
+
+// All programs are compiled before the first step.
 std::vector<StepResult> RunOnXla(const v1::JobSpec& spec) {
   TrainOptions options;
+  std::atomic<size_t> prepared = 0;
+  options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
   options.steps = kSteps;
   options.make_backend = [](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
     return kernels::xla::XlaBackend::Make(*programs, {});
   };
-  return RunOrDie(spec, options);
+  std::vector<StepResult> steps = RunOrDie(spec, options);
+  const std::vector<std::string> programs = CompiledPrograms();
+  EXPECT_EQ(programs.size(), prepared) << "compiled in a step: " << programs.back();
+  return steps;
 }
 
 struct Case {
@@ -72,6 +81,7 @@ std::vector<Case> Cases() {
           {"Heads2", {.context = 2, .exchanges_heads = true}},
           {"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
           {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}},
+          {"Tensor2Pipe2DualPipeV", {.tensor = 2, .pipe = 2, .schedule = "DualPipeV"}},
           {"Data2Ring2", {.data = 2, .context = 2}}};
 }
 

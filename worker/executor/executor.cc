@@ -75,6 +75,12 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
       backend.Prepare(program, memory, [self](const model::CollectiveGroup& group) {
         return self->communicators_->Find(group);
       }));
+  for (const ActionRun& run : executor->runs_) {
+    if (run.begins && run.ends) continue;
+    const RankAction& action = made.actions.actions[static_cast<size_t>(run.action)];
+    TROUPE_RETURN_IF_ERROR(executor->executable_->PrepareRun(
+        action.chunk_index, action.piece, {.first_op = run.begin, .end_op = run.end}));
+  }
   for (Communicator* const link : executor->communicators_->Links()) {
     TROUPE_RETURN_IF_ERROR(executor->executable_->AddLink(*link));
   }

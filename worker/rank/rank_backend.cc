@@ -21,6 +21,9 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.device = begin.start().plan().ranks(begin.rank()).device();
   options.threads = threads;
   options.tuning_folder = begin.tuning_directory();
+  options.executable_folder = begin.executable_directory();
+  const auto& compiler_options = begin.start().plan().compiler_options();
+  options.compiler_options.assign(compiler_options.begin(), compiler_options.end());
   options.wait_limit = FromSeconds(begin.hang_seconds());
   // Other ranks may be late, so the limit is at least as long as the coordinator waits for
   // all.

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/file_system.h"
@@ -21,8 +22,12 @@ struct RankBackendOptions {
   // Folder for the tuning results of device libraries, which all jobs of a worker share; empty:
   // they are not kept.
   std::string tuning_folder;
-  CollectiveNetwork* network = nullptr;  // the host's; outlives the backend
-  Duration wait_limit{};                 // limit of one wait of the host for its device
+  // Folder for programs that a device's compiler made, which all jobs of a worker share; empty:
+  // they are not kept.
+  std::string executable_folder;
+  std::vector<std::string> compiler_options;  // the plan's: NAME=VALUE
+  CollectiveNetwork* network = nullptr;       // the host's; outlives the backend
+  Duration wait_limit{};                      // limit of one wait of the host for its device
   // Limit for making or closing one group of device communicators.
   Duration connect_limit{};
   Duration close_limit{};

@@ -23,6 +23,16 @@ TEST(RankBackendTest, AllJobsOfAWorkerShareItsTuning) {
   EXPECT_EQ(MakeRankBackendOptions(begin, 1).tuning_folder, "/data/tuning");
 }
 
+TEST(RankBackendTest, TheCompilerGetsThePlansOptionsAndTheWorkersFolder) {
+  v1::BeginRank begin;
+  begin.mutable_start()->mutable_plan()->add_ranks();
+  begin.mutable_start()->mutable_plan()->add_compiler_options("xla_a=1");
+  begin.set_executable_directory("/data/executables");
+  const RankBackendOptions options = MakeRankBackendOptions(begin, 1);
+  EXPECT_EQ(options.executable_folder, "/data/executables");
+  EXPECT_EQ(options.compiler_options, std::vector<std::string>{"xla_a=1"});
+}
+
 TEST(RankBackendTest, AJobThatNamesNoDevicesUsesTheDefault) {
   v1::BeginRank begin;
   begin.mutable_start()->mutable_plan()->add_ranks();

@@ -19,7 +19,9 @@ constexpr std::string_view kPrefixes[] = {"TROUPE_KERNEL_LEVEL=",
                                           "UCX_",
                                           "MALLOC_",
                                           "CUDNN_",
-                                          "NCCL_"};
+                                          "NCCL_",
+                                          "XLA_FLAGS=",
+                                          "LIBTPU_INIT_ARGS="};
 
 const char* FormatName(model::DType dtype) {
   return dtype == model::DType::kFloat8E4M3 ? "e4m3" : "e5m2";
@@ -141,6 +143,21 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
     counted.back().set_count(count);
   }
   return counted;
+}
+
+v1::Compilation CompilationToProto(const kernels::Compilation& compilation) {
+  v1::Compilation proto;
+  proto.set_plugin(compilation.plugin);
+  proto.mutable_options()->Assign(compilation.options.begin(), compilation.options.end());
+  proto.set_compiled(compilation.compiled);
+  proto.set_cache_hits(compilation.cache_hits);
+  proto.set_seconds(compilation.seconds);
+  for (const auto& [reason, count] : compilation.cache_faults) {
+    v1::OperationCount* const fault = proto.add_cache_faults();
+    fault->set_operation(reason);
+    fault->set_count(count);
+  }
+  return proto;
 }
 
 void DescribeProgram(const model::Program& program,

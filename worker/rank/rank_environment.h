@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/backend/compilation.h"
 #include "kernels/backend/executed_matmuls.h"
 #include "model/program/program.h"
 #include "troupe/v1/worker.pb.h"
@@ -30,6 +31,9 @@ std::string CoreFallback(const std::string& fault);
 
 // Counts `lines`, each "OPERATION WHERE: WHY", by their first word; sorted.
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines);
+
+// The message of a backend's compilation.
+v1::Compilation CompilationToProto(const kernels::Compilation& compilation);
 
 // Writes all of the above into `environment`, and that one program was prepared.
 void DescribeProgram(const model::Program& program,

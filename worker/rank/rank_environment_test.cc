@@ -10,6 +10,24 @@ namespace {
 
 using testing::ElementsAre;
 
+TEST(RankEnvironmentTest, TheWorkOfACompilerIsReported) {
+  const v1::Compilation proto = CompilationToProto({.plugin = "p.so: cpu, PJRT 0.81",
+                                                    .options = {"a=1", "b=2"},
+                                                    .compiled = 3,
+                                                    .cache_hits = 4,
+                                                    .seconds = 1.5,
+                                                    .programs = {"forward"},
+                                                    .cache_faults = {{"an entry is damaged", 2}}});
+  EXPECT_EQ(proto.plugin(), "p.so: cpu, PJRT 0.81");
+  EXPECT_THAT(proto.options(), ElementsAre("a=1", "b=2"));
+  EXPECT_EQ(proto.compiled(), 3);
+  EXPECT_EQ(proto.cache_hits(), 4);
+  EXPECT_EQ(proto.seconds(), 1.5);
+  ASSERT_EQ(proto.cache_faults_size(), 1);
+  EXPECT_EQ(proto.cache_faults(0).operation(), "an entry is damaged");
+  EXPECT_EQ(proto.cache_faults(0).count(), 2);
+}
+
 TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthers) {
   const char* const environment[] = {"HOME=/root",
                                      "UCX_TLS=tcp",
@@ -19,10 +37,13 @@ TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthe
                                      "TROUPE_COORDINATOR=127.0.0.1:1",
                                      "CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0",
                                      "NCCL_ALGO=Ring",
+                                     "XLA_FLAGS=--xla_dump_to=/tmp",
+                                     "LIBTPU_INIT_ARGS=--a",
                                      nullptr};
   EXPECT_THAT(ComputeFlags(environment),
-              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "NCCL_ALGO=Ring",
-                          "OMP_WAIT_POLICY=active", "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
+              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "LIBTPU_INIT_ARGS=--a",
+                          "NCCL_ALGO=Ring", "OMP_WAIT_POLICY=active", "TROUPE_KERNEL_LEVEL=avx2",
+                          "UCX_TLS=tcp", "XLA_FLAGS=--xla_dump_to=/tmp"));
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }
 

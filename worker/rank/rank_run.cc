@@ -314,7 +314,14 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
   const std::vector<std::string> fallbacks = Fallbacks();
   for (const std::string& line : fallbacks) LogInfo("rank", "uses a fallback: {}", line);
   DescribeProgram(built_->program, backend_->executed_matmuls(), fallbacks, environ, &environment_);
-  preparation_.Reported(backend_->fallbacks().size());
+  size_t programs = 0;
+  if (const auto compilation = backend_->compilation()) {
+    *environment_.mutable_compilation() = CompilationToProto(*compilation);
+    programs = compilation->programs.size();
+    LogInfo("rank", "{} programs compiled and {} loaded from the executable cache in {:.3f} s",
+            compilation->compiled, compilation->cache_hits, compilation->seconds);
+  }
+  preparation_.Reported(backend_->fallbacks().size(), programs);
 }
 
 std::vector<std::string> RankRun::Fallbacks() const {

@@ -118,6 +118,8 @@ void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
                              .core_wait_seconds = core_wait_.SecondsSinceLastCall()});
   preparation_.Add(backend_->preparation_counts(), backend_->fallbacks(), host_fallbacks_,
                    message.mutable_step_report());
+  if (const auto compilation = backend_->compilation())
+    preparation_.AddPrograms(*compilation, message.mutable_step_report());
   saving_.pop_front();
   if (begin_.rank() == 0 && result.event.has_validation_loss()) {
     LogInfo("rank", "step {}: validation loss {}", result.step, result.event.validation_loss());

@@ -1,8 +1,15 @@
 #include "worker/rank/step_report.h"
 
+#include <algorithm>
+
 #include "worker/rank/rank_environment.h"
 
 namespace troupe {
+namespace {
+
+constexpr size_t kMostRecompiledNames = 8;  // in one report
+
+}  // namespace
 
 std::array<PurposeSeconds, kPurposes> WithDevice(
     std::array<PurposeSeconds, kPurposes> of_host,
@@ -84,6 +91,15 @@ void PreparationReport::Add(const kernels::PreparationCounts& counts,
   for (v1::OperationCount& count : CountFallbacks(all)) {
     *report->add_fallbacks() = std::move(count);
   }
+}
+
+void PreparationReport::AddPrograms(const kernels::Compilation& compilation,
+                                    v1::StepReport* report) {
+  const std::vector<std::string>& programs = compilation.programs;
+  report->set_recompilations(static_cast<int64_t>(programs.size() - reported_programs_));
+  const size_t shown = std::min(programs.size(), reported_programs_ + kMostRecompiledNames);
+  for (size_t i = reported_programs_; i < shown; ++i) report->add_recompiled(programs[i]);
+  reported_programs_ = programs.size();
 }
 
 v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statistics,

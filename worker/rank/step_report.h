@@ -65,16 +65,23 @@ class StepReportMaker {
 // Findings of a rank's first steps about its preparation, each reported once.
 class PreparationReport {
  public:
-  // The coordinator knows this number of the program's fall-backs.
-  void Reported(size_t fallbacks) { reported_fallbacks_ = fallbacks; }
+  // The coordinator knows this number of the program's fall-backs, and of the programs that the
+  // device's compiler has made.
+  void Reported(size_t fallbacks, size_t programs) {
+    reported_fallbacks_ = fallbacks;
+    reported_programs_ = programs;
+  }
   // Adds to `report` the graphs captured since the last report, and all fall-backs if the program
   // has new ones. Both lists have lines as below.
   void Add(const kernels::PreparationCounts& counts, const std::vector<std::string>& of_program,
            const std::vector<std::string>& of_links, v1::StepReport* report);
+  // Adds the programs that the device's compiler has made since the last report.
+  void AddPrograms(const kernels::Compilation& compilation, v1::StepReport* report);
 
  private:
   size_t reported_fallbacks_ = 0;
   int64_t reported_captures_ = 0;
+  size_t reported_programs_ = 0;
 };
 
 // Cumulative. `fallbacks` are lines "OPERATION WHERE: WHY", counted by their first word.

@@ -35,7 +35,7 @@ StepResult Result() {
 
 TEST(PreparationReport, WhatTheFirstStepsFindOutIsReportedOnce) {
   PreparationReport preparation;
-  preparation.Reported(1);
+  preparation.Reported(1, 0);
   std::vector<std::string> of_program = {"matmul a: ref"};
   const std::vector<std::string> of_links = {"transport to rank 1: TCP"};
   v1::StepReport first, second, third;
@@ -51,6 +51,24 @@ TEST(PreparationReport, WhatTheFirstStepsFindOutIsReportedOnce) {
   preparation.Add({}, of_program, of_links, &third);
   EXPECT_FALSE(third.has_graph_captures());
   EXPECT_EQ(third.fallbacks_size(), 0);
+}
+
+TEST(PreparationReport, ProgramsThatTheCompilerMakesLateAreReportedOnce) {
+  PreparationReport preparation;
+  kernels::Compilation compilation{.programs = {"forward", "update"}};
+  preparation.Reported(0, compilation.programs.size());
+  v1::StepReport first, second, third;
+  preparation.AddPrograms(compilation, &first);
+  EXPECT_TRUE(first.has_recompilations());
+  EXPECT_EQ(first.recompilations(), 0);
+  for (int i = 0; i < 10; ++i) compilation.programs.push_back(fmt::format("late {}", i));
+  preparation.AddPrograms(compilation, &second);
+  EXPECT_EQ(second.recompilations(), 10);
+  ASSERT_EQ(second.recompiled_size(), 8) << "the first names only";
+  EXPECT_EQ(second.recompiled(0), "late 0");
+  preparation.AddPrograms(compilation, &third);
+  EXPECT_EQ(third.recompilations(), 0);
+  EXPECT_EQ(third.recompiled_size(), 0);
 }
 
 TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {

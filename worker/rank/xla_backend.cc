@@ -1,18 +1,23 @@
 #include "worker/rank/xla_backend.h"
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/flag_parser.h"
+#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/executable_cache.h"
 #include "kernels/xla/runtime/xla_backend.h"
 
 namespace troupe {
 namespace {
 
 using kernels::xla::Client;
+using kernels::xla::ExecutableCache;
 using kernels::xla::ProgramCache;
 using kernels::xla::XlaBackend;
 
@@ -56,6 +61,9 @@ class XlaRankBackend : private XlaParts, public kernels::Backend {
   kernels::PreparationCounts preparation_counts() const override {
     return backend_->preparation_counts();
   }
+  std::optional<kernels::Compilation> compilation() const override {
+    return backend_->compilation();
+  }
   bool releases_device() const override { return false; }
 
  private:
@@ -67,7 +75,14 @@ class XlaRankBackend : private XlaParts, public kernels::Backend {
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options) {
   XlaParts parts;
   TROUPE_ASSIGN_OR_RETURN(parts.client, MakeClient(options.threads));
-  parts.programs = std::make_unique<ProgramCache>(*parts.client, kernels::xla::Options());
+  std::unique_ptr<ExecutableCache> executables;
+  if (options.files != nullptr && !options.executable_folder.empty()) {
+    executables = std::make_unique<ExecutableCache>(*options.files, options.executable_folder,
+                                                    kernels::xla::kMostExecutableBytes);
+  }
+  parts.programs = std::make_unique<ProgramCache>(
+      *parts.client, kernels::xla::ParseOptionTexts(options.compiler_options),
+      std::move(executables));
   // Each rank's process has a client of its own with one device.
   TROUPE_ASSIGN_OR_RETURN(auto backend,
                           XlaBackend::Make(*parts.programs, {.threads = options.threads}));

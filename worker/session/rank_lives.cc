@@ -73,6 +73,7 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
   begin.set_incarnation(state.config.identity.incarnation());
   begin.set_image_directory(state.config.image_directory);
   begin.set_tuning_directory(state.config.tuning_directory);
+  begin.set_executable_directory(state.config.executable_directory);
   begin.set_log_path(RankLogPath(state.config, start.job(), rank));
   begin.set_ranks_on_host(static_cast<int>(RanksOnHost(start.plan(), placement.host()).size()));
   begin.set_cores_on_host(static_cast<int>(state.config.allowed_cores.size()));

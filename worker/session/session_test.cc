@@ -24,6 +24,7 @@ class SessionTest : public ::testing::Test {
     config.identity.add_devices()->set_index(1);
     config.log_directory = "/logs";
     config.tuning_directory = "/tuning";
+    config.executable_directory = "/executables";
     config.cluster = "127.0.0.1:1";
     state_ = MakeState(std::move(config), now_);
   }
@@ -149,6 +150,7 @@ TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
   EXPECT_EQ(begun[1].command.begin().ranks_on_host(), 2);
   EXPECT_EQ(begun[1].command.begin().log_path(), "/logs/a/rank-1.worker-0.log");
   EXPECT_EQ(begun[1].command.begin().tuning_directory(), "/tuning");
+  EXPECT_EQ(begun[1].command.begin().executable_directory(), "/executables");
   const auto sent = Sent(FromRank(1, Report(1, 1, 1)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].leader_epoch(), 1u);

@@ -25,9 +25,10 @@ struct Config {
   // protocol_version … metrics_address and the images of earlier incarnations; `held` and
   // leader_epoch_seen are empty.
   v1::Hello identity;
-  std::string log_directory;       // folder of ranks' logs, see RankLogPath
-  std::string image_directory;     // folder of images of ranks' states
-  std::string tuning_directory;    // folder of what ranks found by timing on these devices
+  std::string log_directory;         // folder of ranks' logs, see RankLogPath
+  std::string image_directory;       // folder of images of ranks' states
+  std::string tuning_directory;      // folder of what ranks found by timing on these devices
+  std::string executable_directory;  // folder of programs that compilers of devices made
   std::string cluster;             // the coordinator's address: distinguishes clusters on one host
   bool has_tls = true;             // the worker dials the coordinator with TLS
   std::vector<Core> host_cores;    // cores of the whole host; empty: ranks are not bound to cores

@@ -44,6 +44,11 @@ class Program {
   // the text: the plugin compares sizes only.
   virtual StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(
       std::span<const Buffer* const> arguments) = 0;
+  // Returns bytes from which Client::Load makes the program again, also in another process. Two
+  // compilations of one text may return different bytes. The plugin's format has no checksum.
+  virtual StatusOr<std::string> Serialize() const = 0;
+  // Whether Client::Load made the program; false: Client::Compile did.
+  virtual bool loaded() const = 0;
 };
 
 // Options of XLA's compiler by name, as in XLA_FLAGS without the dashes.
@@ -55,6 +60,10 @@ struct PluginFacts {
   std::string platform;          // "cpu", "tpu"
   std::string platform_version;  // the plugin's own text, a single line
   int api_major = 0, api_minor = 0;
+  // The plugin's bytes that describe its devices; for processors they name the instructions that
+  // the host has. Empty if the plugin does not describe them.
+  std::string topology;
+  int threads = 0;  // as stated to Client::Make
 };
 
 struct DeviceFacts {
@@ -86,6 +95,12 @@ class Client {
   // not accept.
   virtual StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
                                                      int device) = 0;
+  // Returns the bytes of the options that Compile gives to the plugin.
+  virtual std::string OptionBytes(const Options& options, int device) const = 0;
+  // Makes a program from the bytes that Serialize of a program returned. REQUIRES: that program was
+  // compiled by the same plugin file for an equal topology, with the same OptionBytes; the plugin
+  // checks neither, nor that the bytes are complete. Errors: those of the plugin.
+  virtual StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes) = 0;
   // Copies a row-major tensor to device `device`. `bytes` may be reused after the call.
   // REQUIRES: `bytes` has the size of the dims. dtype is not a float8 format.
   virtual StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype,

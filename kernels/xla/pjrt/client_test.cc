@@ -280,6 +280,33 @@ TEST_F(ClientTest, AcceptsOptionsOfEachType) {
                  {"xla_cpu_max_isa", std::string("AVX2")}});
 }
 
+TEST_F(ClientTest, MakesAProgramAgainFromItsBytes) {
+  const std::unique_ptr<Program> add = Compile(kAddInPlace);
+  EXPECT_FALSE(add->loaded());
+  const StatusOr<std::string> bytes = add->Serialize();
+  ASSERT_TRUE(bytes.ok()) << ToString(bytes.status());
+  auto loaded = client_->Load(*bytes);
+  ASSERT_TRUE(loaded.ok()) << ToString(loaded.status());
+  EXPECT_TRUE((*loaded)->loaded());
+  const std::unique_ptr<Buffer> a = Upload({1, 2, 3, 4, 5, 6});
+  const std::unique_ptr<Buffer> b = Upload({1, 1, 1, 1, 1, 1});
+  EXPECT_THAT(Read(*ResultOf(**loaded, {a.get(), b.get()})), ElementsAre(2, 3, 4, 5, 6, 7));
+  std::vector<std::byte> consumed(24);
+  EXPECT_FALSE(a->Read(consumed).ok()) << "the loaded program takes over the argument too";
+}
+
+TEST_F(ClientTest, RefusesBytesThatAreNoProgram) { EXPECT_FALSE(client_->Load("no program").ok()); }
+
+TEST_F(ClientTest, StatesWhatDecidesTheCodeOfAProgram) {
+  EXPECT_NE(client_->OptionBytes({}, 0), client_->OptionBytes({{"xla_cpu_max_isa", "AVX2"}}, 0));
+  EXPECT_NE(client_->OptionBytes({}, 0).find("xla_allow_excess_precision"), std::string::npos);
+  EXPECT_EQ(client_->plugin().threads, 2);
+  const auto again = Client::Make(path_, 2);
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(client_->plugin().topology.empty());
+  EXPECT_EQ((*again)->plugin().topology, client_->plugin().topology);
+}
+
 TEST_F(ClientTest, KeepsNanInAMaximum) {
   const std::unique_ptr<Buffer> a = Upload({NAN, 1, 2, 3, 4, NAN});
   const std::unique_ptr<Buffer> b = Upload({0, NAN, 1, NAN, 1, NAN});

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/exact_number_options.h"
+
 namespace troupe::kernels::xla {
 namespace {
 
@@ -66,10 +68,32 @@ std::string OptionOverride(const OptionValue& value) {
 }  // namespace
 
 Options WithExactNumbers(std::string_view platform, Options options) {
-  options.emplace("xla_allow_excess_precision", false);
-  if (platform == "cpu") {
-    options.emplace("xla_cpu_enable_fast_min_max", false);
-    options.emplace("xla_cpu_enable_fast_math", false);
+  for (const ExactNumberOption& exact : kExactNumberOptions) {
+    if (exact.platform.empty() || exact.platform == platform) options.emplace(exact.name, false);
+  }
+  return options;
+}
+
+std::vector<std::string> OptionTexts(const Options& options) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : options) {
+    texts.push_back(fmt::format(
+        "{}={}", name, std::visit([](const auto& v) { return fmt::format("{}", v); }, value)));
+  }
+  return texts;
+}
+
+Options ParseOptionTexts(std::span<const std::string> texts) {
+  Options options;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    const std::string value = text.substr(equals + 1);
+    OptionValue& option = options[text.substr(0, equals)];
+    if (value == "true" || value == "false") {
+      option = value == "true";
+    } else {
+      option = value;
+    }
   }
   return options;
 }

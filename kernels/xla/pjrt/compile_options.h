@@ -3,20 +3,25 @@
 #ifndef TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 #define TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/xla/pjrt/client.h"
 
 namespace troupe::kernels::xla {
 
 // Returns `options` and those of the platform ("cpu", "tpu") without which numbers would be wrong.
-// An option that is in `options` stays as it is.
-//
-// xla_allow_excess_precision = false: with it, roundings to bfloat16 between two operations are
-// dropped. xla_cpu_enable_fast_min_max = false: with it, a maximum loses NaN, and with NaN the
-// check for numbers that are not finite. xla_cpu_enable_fast_math = false.
+// (base/exact_number_options.h). An option that is in `options` stays as it is.
 Options WithExactNumbers(std::string_view platform, Options options);
+
+// Returns the options as a plan and a receipt state them: NAME=VALUE, ascending.
+std::vector<std::string> OptionTexts(const Options& options);
+
+// Returns the options of such texts. true and false become flags, anything else a text: the plugin
+// reads numbers from texts. REQUIRES: each has the form NAME=VALUE.
+Options ParseOptionTexts(std::span<const std::string> texts);
 
 // Returns the bytes for a program of one device, whose id is `device_id`.
 std::string CompileOptionBytes(const Options& options, int device_id);

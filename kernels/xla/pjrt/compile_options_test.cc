@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe::kernels::xla {
 namespace {
@@ -59,6 +60,15 @@ TEST(CompileOptions, KeepNumbersExactUnlessTheCallerAsksForSpeed) {
                                                   {"xla_cpu_enable_fast_min_max", false}}));
   EXPECT_EQ(WithExactNumbers("tpu", {{"xla_allow_excess_precision", true}, {"other", int64_t{1}}}),
             (Options{{"other", int64_t{1}}, {"xla_allow_excess_precision", true}}));
+}
+
+TEST(CompileOptions, AreTextsInAPlan) {
+  const std::vector<std::string> texts = {"a=true", "b=false", "c=98304", "d=x=y"};
+  const Options options = ParseOptionTexts(texts);
+  EXPECT_EQ(options, (Options{{"a", true}, {"b", false}, {"c", "98304"s}, {"d", "x=y"s}}));
+  EXPECT_EQ(OptionTexts(options), texts);
+  EXPECT_EQ(OptionTexts({{"number", int64_t{3}}, {"rate", 0.5}}),
+            (std::vector<std::string>{"number=3", "rate=0.5"}));
 }
 
 }  // namespace

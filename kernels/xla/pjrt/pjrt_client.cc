@@ -24,17 +24,20 @@ class PjrtClient final : public Client {
   PjrtClient& operator=(const PjrtClient&) = delete;
 
   // Asks the plugin for what plugin() and devices() return.
-  Status Describe(const std::string& path);
+  Status Describe(const std::string& path, int threads);
 
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return device_facts_; }
   StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
                                              int device) override;
+  std::string OptionBytes(const Options& options, int device) const override;
+  StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes) override;
   StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype, std::span<const int64_t> dims,
                                            std::span<const std::byte> bytes, int device) override;
 
  private:
   StatusOr<DeviceFacts> DescribeDevice(PJRT_Device* device) const;
+  std::string DescribeTopology() const;
 
   const PJRT_Api& api_;
   PJRT_Client* const client_;
@@ -49,8 +52,10 @@ PjrtClient::~PjrtClient() {
   TakeStatus(api_, api_.PJRT_Client_Destroy(&destroy)).IgnoreError();
 }
 
-Status PjrtClient::Describe(const std::string& path) {
+Status PjrtClient::Describe(const std::string& path, int threads) {
   plugin_.path = path;
+  plugin_.threads = threads;
+  plugin_.topology = DescribeTopology();
   plugin_.api_major = api_.pjrt_api_version.major_version;
   plugin_.api_minor = api_.pjrt_api_version.minor_version;
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_PlatformName_Args, name);
@@ -94,6 +99,18 @@ StatusOr<DeviceFacts> PjrtClient::DescribeDevice(PJRT_Device* device) const {
       .memory_bytes = known.ok() && memory.bytes_limit_is_set ? memory.bytes_limit : 0};
 }
 
+std::string PjrtClient::DescribeTopology() const {
+  TROUPE_PJRT_ARGUMENTS(PJRT_Client_TopologyDescription_Args, description);
+  description.client = client_;
+  if (!TakeStatus(api_, api_.PJRT_Client_TopologyDescription(&description)).ok()) return "";
+  TROUPE_PJRT_ARGUMENTS(PJRT_TopologyDescription_Serialize_Args, serialize);
+  serialize.topology = description.topology;
+  if (!TakeStatus(api_, api_.PJRT_TopologyDescription_Serialize(&serialize)).ok()) return "";
+  std::string bytes(serialize.serialized_bytes, serialize.serialized_bytes_size);
+  serialize.serialized_topology_deleter(serialize.serialized_topology);
+  return bytes;
+}
+
 // Returns the status of a compilation. The plugin has many codes for a text or an option that it
 // does not accept.
 Status CompileStatus(const Status& status) {
@@ -117,15 +134,27 @@ StatusOr<std::unique_ptr<Program>> PjrtClient::Compile(std::string_view text,
   program.code_size = text.size();
   program.format = kFormat.data();
   program.format_size = kFormat.size();
-  const std::string bytes =
-      CompileOptionBytes(WithExactNumbers(plugin_.platform, options), device_facts_[device].id);
+  const std::string bytes = OptionBytes(options, device);
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_Compile_Args, compile);
   compile.client = client_;
   compile.program = &program;
   compile.compile_options = bytes.data();
   compile.compile_options_size = bytes.size();
   TROUPE_RETURN_IF_ERROR(CompileStatus(TakeStatus(api_, api_.PJRT_Client_Compile(&compile))));
-  return PjrtProgram::Make(api_, compile.executable);
+  return PjrtProgram::Make(api_, compile.executable, /*loaded=*/false);
+}
+
+std::string PjrtClient::OptionBytes(const Options& options, int device) const {
+  return CompileOptionBytes(WithExactNumbers(plugin_.platform, options), device_facts_[device].id);
+}
+
+StatusOr<std::unique_ptr<Program>> PjrtClient::Load(std::string_view bytes) {
+  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_DeserializeAndLoad_Args, load);
+  load.client = client_;
+  load.serialized_executable = bytes.data();
+  load.serialized_executable_size = bytes.size();
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Executable_DeserializeAndLoad(&load)));
+  return PjrtProgram::Make(api_, load.loaded_executable, /*loaded=*/true);
 }
 
 StatusOr<std::unique_ptr<Buffer>> PjrtClient::Upload(model::DType dtype,
@@ -158,7 +187,7 @@ StatusOr<std::unique_ptr<Client>> Client::Make(const std::string& path, int thre
   Status status = TakeStatus(*api, api->PJRT_Client_Create(&create));
   if (status.ok()) {
     auto client = std::make_unique<PjrtClient>(*api, create.client);
-    status = client->Describe(path);
+    status = client->Describe(path, threads);
     if (status.ok()) return client;
   }
   return FailedPrecondition("the plugin of XLA {} makes no client: {}", path, Message(status));

@@ -9,6 +9,19 @@
 namespace troupe::kernels::xla {
 namespace {
 
+// Calls `use` with what `executable` is loaded from.
+template <typename Use>
+Status WithExecutable(const PJRT_Api& api, PJRT_LoadedExecutable* executable, const Use& use) {
+  TROUPE_PJRT_ARGUMENTS(PJRT_LoadedExecutable_GetExecutable_Args, get);
+  get.loaded_executable = executable;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_LoadedExecutable_GetExecutable(&get)));
+  const Status used = use(get.executable);
+  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_Destroy_Args, destroy);
+  destroy.executable = get.executable;
+  const Status destroyed = TakeStatus(api, api.PJRT_Executable_Destroy(&destroy));
+  return used.ok() ? destroyed : used;
+}
+
 // Returns the sizes of the results as the host sees them.
 StatusOr<std::vector<int64_t>> ResultBytes(const PJRT_Api& api, PJRT_Executable* executable) {
   TROUPE_PJRT_ARGUMENTS(PJRT_Executable_OutputElementTypes_Args, types);
@@ -33,17 +46,28 @@ StatusOr<std::vector<int64_t>> ResultBytes(const PJRT_Api& api, PJRT_Executable*
 }  // namespace
 
 StatusOr<std::unique_ptr<Program>> PjrtProgram::Make(const PJRT_Api& api,
-                                                     PJRT_LoadedExecutable* executable) {
-  std::unique_ptr<PjrtProgram> program(new PjrtProgram(api, executable));
-  TROUPE_PJRT_ARGUMENTS(PJRT_LoadedExecutable_GetExecutable_Args, get);
-  get.loaded_executable = executable;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_LoadedExecutable_GetExecutable(&get)));
-  StatusOr<std::vector<int64_t>> result_bytes = ResultBytes(api, get.executable);
-  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_Destroy_Args, destroy);
-  destroy.executable = get.executable;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_Destroy(&destroy)));
-  TROUPE_ASSIGN_OR_RETURN(program->result_bytes_, std::move(result_bytes));
+                                                     PJRT_LoadedExecutable* executable,
+                                                     bool loaded) {
+  std::unique_ptr<PjrtProgram> program(new PjrtProgram(api, executable, loaded));
+  TROUPE_RETURN_IF_ERROR(WithExecutable(api, executable, [&](PJRT_Executable* unloaded) -> Status {
+    TROUPE_ASSIGN_OR_RETURN(program->result_bytes_, ResultBytes(api, unloaded));
+    return OkStatus();
+  }));
   return program;
+}
+
+StatusOr<std::string> PjrtProgram::Serialize() const {
+  std::string bytes;
+  TROUPE_RETURN_IF_ERROR(
+      WithExecutable(api_, executable_, [&](PJRT_Executable* unloaded) -> Status {
+        TROUPE_PJRT_ARGUMENTS(PJRT_Executable_Serialize_Args, serialize);
+        serialize.executable = unloaded;
+        TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Executable_Serialize(&serialize)));
+        bytes.assign(serialize.serialized_bytes, serialize.serialized_bytes_size);
+        serialize.serialized_executable_deleter(serialize.serialized_executable);
+        return OkStatus();
+      }));
+  return bytes;
 }
 
 PjrtProgram::~PjrtProgram() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -16,23 +17,26 @@ namespace troupe::kernels::xla {
 
 class PjrtProgram final : public Program {
  public:
-  // Takes `executable`. UNIMPLEMENTED if a result has elements that are no whole bytes. REQUIRES:
-  // `api` outlives the object.
+  // Takes `executable`, which was loaded from bytes or compiled. UNIMPLEMENTED if a result has
+  // elements that are no whole bytes. REQUIRES: `api` outlives the object.
   static StatusOr<std::unique_ptr<Program>> Make(const PJRT_Api& api,
-                                                 PJRT_LoadedExecutable* executable);
+                                                 PJRT_LoadedExecutable* executable, bool loaded);
   ~PjrtProgram() override;
   PjrtProgram(const PjrtProgram&) = delete;
   PjrtProgram& operator=(const PjrtProgram&) = delete;
 
   StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(
       std::span<const Buffer* const> arguments) override;
+  StatusOr<std::string> Serialize() const override;
+  bool loaded() const override { return loaded_; }
 
  private:
-  PjrtProgram(const PJRT_Api& api, PJRT_LoadedExecutable* executable)
-      : api_(api), executable_(executable) {}
+  PjrtProgram(const PJRT_Api& api, PJRT_LoadedExecutable* executable, bool loaded)
+      : api_(api), executable_(executable), loaded_(loaded) {}
 
   const PJRT_Api& api_;
   PJRT_LoadedExecutable* const executable_;
+  const bool loaded_;
   std::vector<int64_t> result_bytes_;
 };
 

@@ -1,5 +1,5 @@
 // Compiled programs of one client by their text, so that ranks and pieces with equal programs
-// compile them once.
+// compile them once; with a folder of executables, once on a host.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_PROGRAM_CACHE_H_
 
@@ -8,9 +8,12 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "kernels/backend/compilation.h"
 #include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/runtime/executable_cache.h"
 
 namespace troupe::kernels::xla {
 
@@ -18,12 +21,20 @@ namespace troupe::kernels::xla {
 // others wait for it.
 class ProgramCache {
  public:
-  // `client` must outlive this object and the programs.
-  ProgramCache(Client& client, Options options) : client_(client), options_(std::move(options)) {}
+  // `client` must outlive this object and the programs. `executables` may be null; programs are
+  // then kept in this process only.
+  ProgramCache(Client& client, Options options,
+               std::unique_ptr<ExecutableCache> executables = nullptr);
 
-  // Returns the program of `text` for device `device`. Errors are those of Client::Compile, and are
-  // not kept.
-  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, int device);
+  // Returns the program of `text` for device `device`: one that this object has, else one from the
+  // folder, else a compiled one, which the folder then gets. `name` is what a report calls it.
+  // Errors are those of Client::Compile, and are not kept: an entry of the folder that the plugin
+  // refuses is compiled and replaced.
+  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, int device,
+                                          const std::string& name);
+
+  // The work so far.
+  Compilation compilation() const;
 
   Client& client() const { return client_; }
 
@@ -33,10 +44,20 @@ class ProgramCache {
     std::shared_ptr<Program> program;  // null: not compiled yet
   };
 
+  StatusOr<std::shared_ptr<Program>> Make(const std::string& text, int device);
+  // Null if the folder has no entry of `key` that can be used.
+  std::shared_ptr<Program> Load(const std::string& key);
+  void Store(const std::string& key, const Program& program);
+  std::string KeyOf(const std::string& text, int device) const;
+
   Client& client_;
   const Options options_;
-  std::mutex mutex_;  // guards what follows; never held while compiling
+  std::unique_ptr<ExecutableCache> executables_;
+  std::string plugin_digest_;  // if there are executables
+  const std::string environment_;
+  mutable std::mutex mutex_;  // guards what follows; never held while compiling
   std::map<std::pair<int, std::string>, std::shared_ptr<Entry>> entries_;
+  Compilation compilation_;  // without faults of the folder
 };
 
 }  // namespace troupe::kernels::xla

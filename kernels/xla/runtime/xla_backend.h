@@ -4,6 +4,7 @@
 #define TROUPE_KERNELS_XLA_RUNTIME_XLA_BACKEND_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class XlaBackend : public Backend {
                                                     const XlaOptions& options);
 
   std::string kernel_level() const override;
-  // Compiles the program. Also UNIMPLEMENTED, which names an operation that is not lowered.
+  // Compiles the program: all that a rank runs, evaluations included. Also UNIMPLEMENTED, which
+  // names an operation that is not lowered.
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
@@ -35,6 +37,7 @@ class XlaBackend : public Backend {
   const std::vector<std::string>& implementations() const override { return none_; }
   std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }
+  std::optional<Compilation> compilation() const override { return programs_.compilation(); }
 
  private:
   XlaBackend(ProgramCache& programs, XlaOptions options, std::unique_ptr<CpuBackend> host)

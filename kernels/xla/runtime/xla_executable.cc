@@ -53,8 +53,8 @@ std::vector<XlaExecutable::Step> XlaExecutable::Cut(const List& list, size_t beg
 }
 
 Status XlaExecutable::Compile() {
-  const auto compile = [this](const List& list) {
-    return StepsOf(list, 0, list.ops->size(), false).status();
+  const auto compile = [this](const List& list, bool evaluate = false) {
+    return StepsOf(list, 0, list.ops->size(), evaluate).status();
   };
   for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
     for (size_t index = 0; index < program_.ops[chunk].size(); ++index) {
@@ -64,6 +64,8 @@ Status XlaExecutable::Compile() {
         continue;
       const List list{&program_.ops[chunk][index], static_cast<int>(chunk), piece};
       TROUPE_RETURN_IF_ERROR(compile(list));
+      // Without operations of the derivative, an evaluation often has a program of its own.
+      if (piece == Piece::kForward) TROUPE_RETURN_IF_ERROR(compile(list, /*evaluate=*/true));
     }
   }
   TROUPE_RETURN_IF_ERROR(compile({.ops = &program_.update}));
@@ -81,12 +83,10 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     if (step.on_host) continue;
     TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(program_, plan_, range));
     if (step.text.module.empty()) continue;
-    auto compiled = options_.programs->Find(step.text.module, options_.device);
-    if (!compiled.ok()) {
-      return Annotate(compiled.status(),
-                      fmt::format("compile {} … {}", names_.at(&(*list.ops)[step.begin]),
-                                  names_.at(&(*list.ops)[step.end - 1])));
-    }
+    const std::string name = fmt::format("{} … {}", names_.at(&(*list.ops)[step.begin]),
+                                         names_.at(&(*list.ops)[step.end - 1]));
+    auto compiled = options_.programs->Find(step.text.module, options_.device, name);
+    if (!compiled.ok()) return Annotate(compiled.status(), "compile " + name);
     step.program = *std::move(compiled);
     step.text.module.clear();
   }
@@ -95,6 +95,12 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
 
 Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {
   return RunSteps({&program_.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
+}
+
+Status XlaExecutable::PrepareRun(int chunk_index, Piece piece, const RunOptions& options) {
+  const List list{&program_.Ops(chunk_index, piece), chunk_index, piece};
+  const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
+  return begin >= end ? OkStatus() : StepsOf(list, begin, end, options.evaluate).status();
 }
 
 Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &program_.update}, 0, {}); }

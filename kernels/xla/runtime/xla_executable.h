@@ -34,12 +34,13 @@ class XlaExecutable : public ImmediateExecutable {
   XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 ExecutableOptions options);
 
-  // Compiles the pieces that the plan's schedule runs, each as a whole. Others, parts of a piece,
-  // and evaluations are compiled when they are first run. Errors: UNIMPLEMENTED, which names an
-  // operation that is not lowered; those of the compiler.
+  // Compiles the pieces that the plan's schedule runs, each as a whole, and those of evaluations.
+  // Other pieces and parts of a piece are compiled when they are first run. Errors: UNIMPLEMENTED,
+  // which names an operation that is not lowered; those of the compiler.
   Status Compile();
 
   Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override;
+  Status PrepareRun(int chunk_index, model::Piece piece, const RunOptions& options) override;
   Status RunUpdate() override;
   Status RunInitialize() override;
 

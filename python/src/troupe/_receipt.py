@@ -15,6 +15,14 @@ def _counts(counts: Iterable[worker_pb2.OperationCount]) -> Dict[str, int]:
     return {each.operation: each.count for each in counts}
 
 
+def _compile(compile_: receipt_pb2.Receipt.Compile) -> Dict[str, Any]:
+    result = to_dict(compile_)
+    if not compile_.HasField("compiler"):
+        return {**result, "compiler": None}
+    result["compiler"]["cache_faults"] = _counts(compile_.compiler.cache_faults)
+    return result
+
+
 def _steady(steady: receipt_pb2.Receipt.Steady) -> Dict[str, Any]:
     mean = steady.mean
     measured = mean.HasField("data_wait_seconds")
@@ -49,7 +57,8 @@ def receipt_dict(receipt: receipt_pb2.Receipt) -> Dict[str, Any]:
     result.update(to_dict(receipt, ("seen_pairs",)))
     result["precision"] = {"intended": receipt.precision_intended,
                            "executed": receipt.precision_executed or None}
-    result["compile"] = to_dict(receipt.compile) if receipt.HasField("compile") else None
+    result["compile"] = _compile(receipt.compile) if receipt.HasField("compile") else None
+    result.update(to_dict(receipt, ("compiler_options",)))
     result.update(to_dict(receipt, ("warm_up", "steps_apart", "schedule", "overlap_policy")))
     result["bucket_policy"] = {**to_dict(receipt.bucket),
                                "measured_on": receipt.bucket_measured_on}

@@ -1,0 +1,28 @@
+// The options of XLA's compiler without which numbers would be wrong. A job cannot state them
+// otherwise, and every compilation gets them.
+#ifndef TROUPE_BASE_EXACT_NUMBER_OPTIONS_H_
+#define TROUPE_BASE_EXACT_NUMBER_OPTIONS_H_
+
+#include <string_view>
+
+namespace troupe {
+
+struct ExactNumberOption {
+  std::string_view name;
+  std::string_view platform;  // of the plugins that know it: "cpu", "tpu"; empty: all
+};
+
+// All are false.
+//
+// xla_allow_excess_precision: with it, roundings to bfloat16 between two operations are dropped.
+// xla_cpu_enable_fast_min_max: with it, a maximum loses NaN, and with NaN the check for numbers
+// that are not finite.
+inline constexpr ExactNumberOption kExactNumberOptions[] = {
+    {"xla_allow_excess_precision", ""},
+    {"xla_cpu_enable_fast_math", "cpu"},
+    {"xla_cpu_enable_fast_min_max", "cpu"},
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_EXACT_NUMBER_OPTIONS_H_

@@ -1,0 +1,21 @@
+// Replaces a file that several processes may write at once.
+#ifndef TROUPE_KERNELS_XLA_RUNTIME_REPLACE_FILE_H_
+#define TROUPE_KERNELS_XLA_RUNTIME_REPLACE_FILE_H_
+
+#include <string>
+#include <string_view>
+
+#include "base/file_system.h"
+#include "base/status.h"
+
+namespace troupe::kernels::xla {
+
+// Writes `bytes` to a file of its own next to `path`, whose name begins with that of `path`, and
+// renames it. A reader sees the old file or the new one. Nothing is synced: after a crash of the
+// host the file may be incomplete, so its contents need a checksum. After an error the own file is
+// removed.
+Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view bytes);
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_RUNTIME_REPLACE_FILE_H_
