@@ -54,8 +54,8 @@ void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankM
 Status CompilePlan(const v1::JobSpec& spec,
                    const std::function<void(const std::string&)>& begin_program, v1::Plan* plan) {
   TROUPE_ASSIGN_OR_RETURN(const TpuModel* const model, ModelOf(*plan));
-  TROUPE_ASSIGN_OR_RETURN(const TpuSlice slice, SliceFor(*model, plan->ranks_size()));
-  const std::string topology = fmt::format("{}:{}", model->generation, slice.shape);
+  TROUPE_ASSIGN_OR_RETURN(const std::string slice, SliceFor(*model, plan->ranks_size()));
+  const std::string topology = fmt::format("{}:{}", model->generation, slice);
   TROUPE_ASSIGN_OR_RETURN(StageCompiler compiler,
                           StageCompiler::Make(topology, std::string(model->model)));
   const std::string text =

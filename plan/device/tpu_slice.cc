@@ -1,6 +1,7 @@
 #include "plan/device/tpu_slice.h"
 
-#include <iterator>
+#include <span>
+#include <string_view>
 
 namespace troupe {
 namespace {
@@ -26,12 +27,11 @@ int ChipsOf(std::string_view shape) {
 
 }  // namespace
 
-StatusOr<TpuSlice> SliceFor(const TpuModel& model, int devices) {
+StatusOr<std::string> SliceFor(const TpuModel& model, int devices) {
   const std::span<const char* const> shapes =
       model.axes == 2 ? std::span<const char* const>(kFlat) : std::span<const char* const>(kSolid);
   for (const char* const shape : shapes) {
-    const int chips = ChipsOf(shape);
-    if (chips * model.devices_per_chip >= devices) return TpuSlice{shape, chips};
+    if (ChipsOf(shape) * model.devices_per_chip >= devices) return std::string(shape);
   }
   return InvalidArgument("{} devices are needed, but a slice of {} has at most {}", devices,
                          model.model, model.chips_per_slice * model.devices_per_chip);

@@ -9,14 +9,9 @@
 
 namespace troupe {
 
-struct TpuSlice {
-  std::string shape;  // chips along each axis: "2x4", "2x2x1"
-  int chips = 0;
-};
-
-// Returns the smallest slice that has at least `devices` devices. INVALID_ARGUMENT if the largest
-// one has fewer.
-StatusOr<TpuSlice> SliceFor(const TpuModel& model, int devices);
+// Returns the chips along each axis ("2x4", "2x2x1") of the smallest slice that has at least
+// `devices` devices. INVALID_ARGUMENT if the largest one has fewer.
+StatusOr<std::string> SliceFor(const TpuModel& model, int devices);
 
 }  // namespace troupe
 

@@ -63,10 +63,10 @@ v1::DeviceKind KindOf(const kernels::xla::PluginFacts& plugin, const std::string
 // Describes the chips by their smallest slice: a client would keep ranks from them.
 StatusOr<XlaDevices> ProbeTpus(const TpuChips& chips, int count) {
   TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
-  TROUPE_ASSIGN_OR_RETURN(const TpuSlice slice, SliceFor(*chips.model, 1));
+  TROUPE_ASSIGN_OR_RETURN(const std::string slice, SliceFor(*chips.model, 1));
   TROUPE_ASSIGN_OR_RETURN(
       const auto topology,
-      Topology::Make(path, fmt::format("{}:{}", chips.model->generation, slice.shape)));
+      Topology::Make(path, fmt::format("{}:{}", chips.model->generation, slice)));
   XlaDevices devices;
   devices.kind = KindOf(topology->plugin(), topology->devices().front().kind);
   TROUPE_ASSIGN_OR_RETURN(devices.tpus, TpuDevices(chips, devices.kind, count));
