@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/xla/ops/control_lanes.h"
@@ -69,23 +68,13 @@ Status ControlRouted(const Lowering& lowering) {
 }
 
 Status SumOfSquares(const Lowering& lowering) {
-  // A TPU's compiler gives squares in float64 memory of their own: these are 128 MiB.
-  constexpr int64_t kMostElements = int64_t{1} << 24;
   Function& text = lowering.text;
   Tensor sum = text.Constant(Element::kF64, {}, 0);
   for (size_t i = 1; i < lowering.inputs(); ++i) {
-    const Tensor gradient = lowering.In(i);
-    if (ElementsOf(gradient.shape) == 0) continue;
+    const Tensor gradient = text.Convert(lowering.In(i), Element::kF64);
     std::vector<int> dims;
     for (size_t d = 0; d < gradient.shape.size(); ++d) dims.push_back(static_cast<int>(d));
-    const int64_t rows = gradient.shape[0];
-    const int64_t most_rows =
-        std::max<int64_t>(1, kMostElements / (ElementsOf(gradient.shape) / rows));
-    for (int64_t row = 0; row < rows; row += most_rows) {
-      const Tensor part = text.Convert(
-          text.Slice(gradient, 0, row, std::min(rows, row + most_rows)), Element::kF64);
-      sum = text.Add(sum, text.Reduce("add", text.Multiply(part, part), dims));
-    }
+    sum = text.Add(sum, text.Reduce("add", text.Multiply(gradient, gradient), dims));
   }
   const Tensor control = WithSum(text, lowering.In(0), model::kLaneSumOfSquares, sum);
   SetControl(lowering, MarkedNonfinite(text, control, text.Unary("is_finite", sum),

@@ -1,6 +1,8 @@
 #include <pjrt_c_api.h>
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +14,12 @@
 
 namespace troupe::kernels::xla {
 namespace {
+
+constexpr std::string_view kMemoryLimit = "device_memory_bytes_limit";  // libtpu's attribute
+
+// A chip of TPU v4 is one device to a client, but two in a topology unless an option says so.
+constexpr std::string_view kTwoCoreChips = "v4:", kChipOption = "chip_config_name",
+                           kOneDevice = "megacore";
 
 class PjrtTopology final : public Topology {
  public:
@@ -77,7 +85,17 @@ StatusOr<DeviceFacts> PjrtTopology::DescribeDevice(PJRT_DeviceDescription* descr
   TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Id_Args, id);
   id.device_description = description;
   TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Id(&id)));
-  return DeviceFacts{.kind = std::string(kind.device_kind, kind.device_kind_size), .id = id.id};
+  DeviceFacts facts{.kind = std::string(kind.device_kind, kind.device_kind_size), .id = id.id};
+  TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Attributes_Args, get);
+  get.device_description = description;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Attributes(&get)));
+  for (const PJRT_NamedValue& attribute : std::span(get.attributes, get.num_attributes)) {
+    if (std::string_view(attribute.name, attribute.name_size) == kMemoryLimit &&
+        attribute.type == PJRT_NamedValue_kInt64) {
+      facts.memory_bytes = attribute.int64_value;
+    }
+  }
+  return facts;
 }
 
 StatusOr<CompiledMemory> MemoryOf(const PJRT_Api& api, PJRT_Executable* executable) {
@@ -119,6 +137,16 @@ StatusOr<std::unique_ptr<Topology>> Topology::Make(const std::string& path,
   TROUPE_PJRT_ARGUMENTS(PJRT_TopologyDescription_Create_Args, create);
   create.topology_name = name.data();
   create.topology_name_size = name.size();
+  TROUPE_PJRT_ARGUMENTS(PJRT_NamedValue, option);
+  option.name = kChipOption.data();
+  option.name_size = kChipOption.size();
+  option.type = PJRT_NamedValue_kString;
+  option.string_value = kOneDevice.data();
+  option.value_size = kOneDevice.size();
+  if (name.starts_with(kTwoCoreChips)) {
+    create.create_options = &option;
+    create.num_options = 1;
+  }
   Status status = TakeStatus(*api, api->PJRT_TopologyDescription_Create(&create));
   if (status.ok()) {
     auto topology = std::make_unique<PjrtTopology>(*api, create.topology);

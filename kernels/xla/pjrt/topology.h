@@ -33,7 +33,7 @@ class Topology {
   virtual ~Topology() = default;
 
   virtual const PluginFacts& plugin() const = 0;
-  // Their memory is not known.
+  // memory_bytes is that which programs may use.
   virtual const std::vector<DeviceFacts>& devices() const = 0;
 
   // Compiles StableHLO text for device `device` (an index of devices()) as Client::Compile does,

@@ -46,16 +46,18 @@ class TopologyTest : public testing::Test {
 };
 
 TEST_F(TopologyTest, HasTheDevicesOfItsName) {
-  for (const auto& [name, kind, devices] : {std::tuple{"v4:2x2x1", "TPU v4", 4},
-                                            {"v5e:2x4", "TPU v5 lite", 8},
-                                            {"v5p:2x2x1", "TPU v5", 4},
-                                            {"v6e:4x4", "TPU v6 lite", 16},
-                                            {"tpu7x:2x2x1", "TPU7x", 8}}) {
+  for (const auto& [name, kind, devices, memory] :
+       {std::tuple{"v4:2x2x1", "TPU v4", 4, 33'014'413'312},
+        {"v5e:2x4", "TPU v5 lite", 8, 16'909'334'528},
+        {"v5p:2x2x1", "TPU v5", 4, 102'786'660'352},
+        {"v6e:4x4", "TPU v6 lite", 16, 33'546'041'344},
+        {"tpu7x:2x2x1", "TPU7x", 8, 101'724'450'816}}) {
     const auto topology = Make(name);
     ASSERT_NE(topology, nullptr);
     EXPECT_EQ(topology->plugin().platform, "tpu");
     EXPECT_EQ(topology->devices().size(), static_cast<size_t>(devices)) << name;
     EXPECT_EQ(topology->devices().front().kind, kind);
+    EXPECT_EQ(topology->devices().front().memory_bytes, memory);
   }
 }
 
