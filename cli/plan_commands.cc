@@ -4,12 +4,15 @@
 #include <optional>
 
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "cli/commands.h"
+#include "cli/compile_plan.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "cli/output/output_file.h"
 #include "cli/report/report_html.h"
 #include "plan/cost/fault_cost.h"
+#include "plan/cost/memory_fit.h"
 #include "plan/device/device_profile.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
@@ -35,6 +38,11 @@ constexpr TextFlag kProfileFlag{
     "--profile", "FILE",
     "device profile (docs/planning.md), from which step time and MFU are estimated and the "
     "schedule is chosen where it is auto"};
+
+constexpr SwitchFlag kCompileFlag{
+    "--compile", "",
+    "compiles the stages for the TPU of --profile and states the memory that their compiler needs; "
+    "needs libtpu, but no TPU (docs/tpu.md)"};
 
 constexpr TextFlag kHtmlFlag{
     "--html", "FILE",
@@ -94,10 +102,19 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   }
   Planned planned;
   planned.spec = spec;
-  TROUPE_ASSIGN_OR_RETURN(planned.plan,
-                          PlacePlan(spec, plan, ImaginedCluster(ranks, spec.devices())));
+  ClusterView cluster = ImaginedCluster(ranks, spec.devices());
   if (profile.has_value()) {
+    for (ClusterDevice& device : cluster.free_devices)
+      device.device.mutable_kind()->set_model(profile->device_model());
+  }
+  TROUPE_ASSIGN_OR_RETURN(planned.plan, PlacePlan(spec, plan, cluster));
+  if (profile.has_value()) {
+    TROUPE_RETURN_IF_ERROR(CheckMemory(spec, planned.plan, *profile));
     TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(spec, planned.plan, *profile));
+  }
+  if (line.Get(kCompileFlag)) {
+    TROUPE_RETURN_IF_ERROR(CompilePlan(
+        spec, [](const std::string& name) { PrintMessage("compile {}\n", name); }, &planned.plan));
   }
   return planned;
 }
@@ -150,7 +167,7 @@ std::vector<Command> PlanCommands() {
            .summary =
                "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
                "Needs no cluster.",
-           .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag, &kHtmlFlag},
+           .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag, &kCompileFlag, &kHtmlFlag},
            .cluster = ClusterUse::kNone,
            .run = PlanCommand}};
 }

@@ -178,7 +178,7 @@ const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView&
   return nullptr;
 }
 
-// Warns of the stages of `placed` that need more memory than a GPU of their ranks has.
+// Warns of the stages of `placed` that need more memory than a device of their ranks has.
 std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
   std::map<std::pair<std::string, int>, int64_t> of_device;
   for (const ClusterDevice& device : cluster.free_devices) {
@@ -197,8 +197,8 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
   std::vector<std::string> warnings;
   for (const auto& [pipe, lacking] : stages) {
     warnings.push_back(
-        fmt::format("stage {}: a rank needs {} of its GPU, but {} of the stage's GPUs {} less, the "
-                    "smallest only {}",
+        fmt::format("stage {}: a rank needs {} of its device, but {} of the stage's devices {} less, "
+                    "the smallest only {}",
                     pipe, Gigabytes(placed.memory(pipe).total_bytes()), lacking.first,
                     lacking.first == 1 ? "has" : "have", Gigabytes(lacking.second)));
   }
@@ -207,9 +207,9 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
 
 // Warns of each host on which the ranks of `placed` need more memory than the devices of `cluster`
 // on it have. Devices with memory of their own are checked one by one.
-std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
-  if (DeviceTraitsOf(placed.device().kind()).memory != nullptr)
-    return DeviceMemoryWarnings(placed, cluster);
+std::vector<std::string> MemoryWarnings(const v1::JobSpec& spec, const v1::Plan& placed,
+                                        const ClusterView& cluster) {
+  if (DeviceTraitsOf(spec, placed).memory != nullptr) return DeviceMemoryWarnings(placed, cluster);
   std::map<std::string, int64_t> there;
   for (const ClusterDevice& device : cluster.free_devices) {
     there[device.host.empty() ? device.worker : device.host] += device.device.memory_bytes();
@@ -286,6 +286,7 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages,
   const Mesh mesh(spec.parallelism());
   BarePlan bare;
   *bare.plan.mutable_mesh() = mesh.ToProto();
+  if (stages != nullptr) *bare.plan.mutable_device_profile() = stages->profile();
   bare.plan.set_control_lag_steps(DeviceTraitsOf(spec.devices()).control_lag_steps);
   *bare.plan.mutable_bucket() = MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
   bare.plan.set_tensor_parallel_parts(
@@ -300,13 +301,13 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages,
 StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DeviceProfile* profile) {
   if (profile != nullptr && profile->ByteSizeLong() == 0) profile = nullptr;
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
+  if (profile != nullptr) TROUPE_RETURN_IF_ERROR(CheckProfileIsOfJobsDevices(spec, *profile));
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   std::optional<StageMemo> stages;
   if (profile != nullptr) stages.emplace(spec, *profile);
   TROUPE_ASSIGN_OR_RETURN(BarePlan bare,
                           MakeBarePlan(spec, stages ? &*stages : nullptr, EverySchedule()));
   v1::Plan& plan = bare.plan;
-  if (profile != nullptr) *plan.mutable_device_profile() = *profile;
   TROUPE_RETURN_IF_ERROR(AddSchedule(bare.schedule, &plan));
   if (stages) TROUPE_RETURN_IF_ERROR(ChooseTensorParts(spec, *stages, &plan));
   const Mesh mesh(spec.parallelism());
@@ -350,10 +351,11 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     *placed.mutable_device() = gang.device;
     placed.set_threads_per_rank(gang.threads_per_rank);
   }
-  // Scratch memory grows with the threads of a rank, and traffic is split by islands; both are
-  // known only now. A plan that was made again and got the frozen device has assumed one thread
-  // until here.
-  if (!HasCosts(placed) || Islands(placed) != Islands(plan)) {
+  // Scratch memory grows with the threads of a rank, traffic is split by islands, and TPUs have
+  // memory of their own; all of it is known only now. A plan that was made again and got the frozen
+  // device has assumed one thread until here.
+  if (!HasCosts(placed) || Islands(placed) != Islands(plan) ||
+      &DeviceTraitsOf(spec, placed) != &DeviceTraitsOf(spec, plan)) {
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> options,
@@ -363,7 +365,7 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
   // A plan is placed again after each failure; warnings of an earlier placement are dropped.
   placed.clear_warnings();
   for (auto& line : WarningLines(spec, placed)) placed.add_warnings(std::move(line));
-  for (auto& line : MemoryWarnings(placed, cluster)) placed.add_warnings(std::move(line));
+  for (auto& line : MemoryWarnings(spec, placed, cluster)) placed.add_warnings(std::move(line));
   for (auto& line : gang.warnings) placed.add_warnings(std::move(line));
   return placed;
 }

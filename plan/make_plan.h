@@ -22,7 +22,7 @@ StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
 
 // The inputs of program building, and the schedule that runs the programs.
 struct BarePlan {
-  v1::Plan plan;  // with mesh, lag, chunks, buckets and interleaves_pairs only
+  v1::Plan plan;  // with mesh, lag, chunks, buckets, interleaves_pairs and profile only
   Schedule schedule;
 };
 

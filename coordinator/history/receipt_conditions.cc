@@ -242,7 +242,7 @@ v1::Receipt ConditionsOf(const Job& job) {
   FillOverlap(job, &receipt);
   FillTarget(job, &receipt);
   receipt.mutable_steady()->set_bubble_planned(job.plan.schedule().bubble_ratio());
-  const DeviceTraits* const device = FindDeviceTraits(job.plan.device().kind());
+  const DeviceTraits* const device = FindDeviceTraits(job.plan.device());
   if (device != nullptr && device->shares_host_cores) {
     // There is nothing to synchronise or launch.
     receipt.mutable_steady()->mutable_mean()->set_host_syncs_per_step(0);

@@ -92,7 +92,7 @@ double PeakFlops(const Job& job, const Fleet& fleet) {
     if (found == nullptr) return 0;
     const double peak = bfloat16 ? found->peak_flops_bfloat16() : found->peak_flops_float32();
     if (!(peak > 0) || !std::isfinite(peak)) return 0;
-    const DeviceTraits* const traits = FindDeviceTraits(found->kind().kind());
+    const DeviceTraits* const traits = FindDeviceTraits(found->kind());
     if (traits == nullptr || !traits->shares_host_cores || found->cores() <= 0) {
       sum += peak;
       continue;

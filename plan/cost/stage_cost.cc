@@ -184,7 +184,7 @@ void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& pro
   memory->set_scratch_bytes(memory_plan.scratch_bytes);
   memory->set_snapshot_bytes(SnapshotBytes(spec, program));
   int64_t around = memory->scratch_bytes() + memory->snapshot_bytes();
-  if (const DeviceMemoryModel* own = DeviceTraitsOf(spec.devices()).memory) {
+  if (const DeviceMemoryModel* own = DeviceTraitsOf(spec, plan).memory) {
     memory->set_host_bytes(memory->snapshot_bytes());
     memory->set_scratch_bytes(own->working_bytes(program));
     memory->set_reserve_bytes(own->reserve_bytes(plan, program));

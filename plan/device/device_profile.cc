@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "plan/device/tpu_model.h"
 #include "plan/job/job_file.h"
 #include "plan/job/violation.h"
 
@@ -67,6 +68,12 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
   NotNegative("launch_seconds", profile.has_launch_seconds(), profile.launch_seconds(), violations);
   Positive("devices_per_island", profile.has_devices_per_island(), profile.devices_per_island(),
            violations);
+  if (profile.has_device_model() && FindTpuModel(profile.device_model()) == nullptr) {
+    std::string known;
+    for (const TpuModel& tpu : TpuModels())
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", tpu.model);
+    violations.AddUnknownWord("device_model", profile.device_model(), known);
+  }
   CheckLink("island", profile.island(), violations);
   CheckLink("fabric", profile.fabric(), violations);
   return violations.ToStatus();

@@ -10,9 +10,10 @@
 
 namespace troupe {
 
-// Parses the YAML `text` of a profile. All keys are required except name, attention_efficiency and
-// transfers_need_cores; of the two FLOP rates at least one is required. product_efficiency, the
-// earlier name of matmul_efficiency, is accepted. `file_name` is used in messages only.
+// Parses the YAML `text` of a profile. All keys are required except name, device_model,
+// attention_efficiency and transfers_need_cores; of the two FLOP rates at least one is required.
+// product_efficiency, the earlier name of matmul_efficiency, is accepted. `file_name` is used in
+// messages only.
 // INVALID_ARGUMENT with a line "file:7: …" for every parse error, or with the errors of
 // CheckDeviceProfile.
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name);

@@ -66,6 +66,8 @@ TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
           "attention_efficiency is 0, not in (0, 1]");
   refused("bytes_per_second: 50.0e9", "bytes_per_second: -1",
           "fabric.bytes_per_second is -1, not in (0, ∞)");
+  refused("name: imagined", "device_model: TPU v9",
+          "device_model is \"TPU v9\", not one of TPU v4, TPU v5 lite, TPU v5, TPU v6 lite, TPU7x");
   refused("latency_seconds: 3.0e-6", "latency_seconds: -1", "island.latency_seconds");
 }
 

@@ -4,12 +4,18 @@
 #include "model/program/gpu_working_memory.h"
 #include "plan/device/device_kind.h"
 #include "plan/device/gpu_reserve.h"
+#include "plan/device/tpu_memory.h"
+#include "plan/device/tpu_model.h"
+#include "plan/job/violation.h"
 
 namespace troupe {
 namespace {
 
 constexpr DeviceMemoryModel kGpuMemory = {.working_bytes = model::GpuWorkingBytes,
                                           .reserve_bytes = GpuReserveBytes};
+
+constexpr DeviceMemoryModel kTpuMemory = {.working_bytes = TpuWorkingBytes,
+                                          .reserve_bytes = TpuReserveBytes};
 
 constexpr DeviceTraits kTraits[] = {
     // Rates of two AMD Zen 4 cores.
@@ -34,6 +40,13 @@ constexpr DeviceTraits kTraits[] = {
      .flops_per_byte_bfloat16 = 8},
 };
 
+// Steps are submitted one after the other, as on XLA's other devices.
+constexpr DeviceTraits kTpuTraits = {.kind = "xla",
+                                     .memory = &kTpuMemory,
+                                     .multiplies_float8 = false,
+                                     .flops_per_byte_float32 = 4,
+                                     .flops_per_byte_bfloat16 = 8};
+
 }  // namespace
 
 const DeviceTraits* FindDeviceTraits(std::string_view kind) {
@@ -41,6 +54,12 @@ const DeviceTraits* FindDeviceTraits(std::string_view kind) {
     if (traits.kind == kind) return &traits;
   }
   return nullptr;
+}
+
+const DeviceTraits* FindDeviceTraits(const v1::DeviceKind& device) {
+  if (device.kind() == kTpuTraits.kind && FindTpuModel(device.model()) != nullptr)
+    return &kTpuTraits;
+  return FindDeviceTraits(device.kind());
 }
 
 std::vector<std::string_view> DeviceKinds() {
@@ -54,6 +73,23 @@ const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
       FindDeviceTraits(devices.empty() ? kDefaultDeviceKind : devices);
   TROUPE_CHECK(traits != nullptr, "devices {}", devices);
   return *traits;
+}
+
+const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan) {
+  v1::DeviceKind device;
+  device.set_kind(std::string(DeviceTraitsOf(spec.devices()).kind));
+  device.set_model(plan.has_device() ? plan.device().model() : plan.device_profile().device_model());
+  return *FindDeviceTraits(device);
+}
+
+Status CheckProfileIsOfJobsDevices(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
+  if (FindTpuModel(profile.device_model()) == nullptr) return OkStatus();
+  const std::string_view kind = DeviceTraitsOf(spec.devices()).kind;
+  if (kind == kTpuTraits.kind) return OkStatus();
+  Violations violations;
+  violations.Add("devices", "is {}, but device profile {} is of {}, which jobs with devices: {} use",
+                 kind, profile.name(), profile.device_model(), kTpuTraits.kind);
+  return violations.ToStatus();
 }
 
 }  // namespace troupe

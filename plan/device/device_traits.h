@@ -1,4 +1,5 @@
-// The traits of a kind of device, keyed by the job's `devices`.
+// The traits of a kind of device, keyed by the job's `devices`, and of the models of a kind that
+// differ from it: TPUs are devices of XLA with cores and memory of their own.
 //
 // A kind is one row in device_traits.cc. No other file compares names of kinds.
 #ifndef TROUPE_PLAN_DEVICE_DEVICE_TRAITS_H_
@@ -8,7 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "model/program/program.h"
+#include "troupe/v1/device_profile.pb.h"
+#include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
@@ -50,12 +54,22 @@ struct DeviceTraits {
 // The traits of `kind`; null if there is no such kind. Pure.
 const DeviceTraits* FindDeviceTraits(std::string_view kind);
 
+// The traits of a device with this kind and model; null if there is no such kind. Pure.
+const DeviceTraits* FindDeviceTraits(const v1::DeviceKind& device);
+
 // All kinds of devices. Pure.
 std::vector<std::string_view> DeviceKinds();
 
 // The traits of a job's `devices`; absent it is kDefaultDeviceKind. Pure. REQUIRES: there is
 // such a kind, as ValidateJobSpec and ParseWorkerDevices check.
 const DeviceTraits& DeviceTraitsOf(std::string_view devices);
+
+// The traits of the devices that `plan` is made for: of its device, else of the model that its
+// profile states, else of the job's `devices`. Pure. REQUIRES: as above.
+const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan);
+
+// INVALID_ARGUMENT if `profile` is of a model whose kind is not the job's `devices`. Pure.
+Status CheckProfileIsOfJobsDevices(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
 
 }  // namespace troupe
 

@@ -192,10 +192,10 @@ TEST(GpuMemoryTest, EachRankHasAGpuToItself) {
   // A GiB, two groups of half a GiB, 32 MiB and values of some 50 MB.
   EXPECT_THAT(warned(80 * kGibibyte, 80 * kGibibyte), Not(HasSubstr("a rank needs")));
   EXPECT_THAT(warned(80 * kGibibyte, kGibibyte),
-              HasSubstr("stage 0: a rank needs 2.25 GB of its GPU, but 1 of the stage's GPUs "
+              HasSubstr("stage 0: a rank needs 2.25 GB of its device, but 1 of the stage's devices "
                         "has less, the smallest only 1.07 GB"));
   EXPECT_THAT(warned(2 * kGibibyte, kGibibyte),
-              HasSubstr("2 of the stage's GPUs have less, the smallest only 1.07 GB"));
+              HasSubstr("2 of the stage's devices have less, the smallest only 1.07 GB"));
 }
 
 }  // namespace

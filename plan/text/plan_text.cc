@@ -24,6 +24,8 @@ Json MemoryToJson(const v1::RankMemory& memory) {
                              "optimizer_bytes", "saved_bytes", "temporary_bytes", "scratch_bytes",
                              "snapshot_bytes", "total_bytes", "threads", "peak"});
   if (IsOfGpu(memory)) json.update(MessageToJson(memory, {"reserve_bytes", "host_bytes"}));
+  if (memory.has_compiled_bytes())
+    json.update(MessageToJson(memory, {"compiled_bytes", "compiled"}));
   return json;
 }
 
@@ -168,6 +170,10 @@ std::string MemoryText(const v1::Plan& plan) {
                               part(memory.scratch_bytes()), memory.threads(),
                               memory.threads() == 1 ? "thread" : "threads");
     for (const auto& line : memory.peak()) text += fmt::format("    {}\n", line);
+    if (!memory.has_compiled_bytes()) continue;
+    text += fmt::format("    total {} by the plan, {} by the compiler\n",
+                        part(memory.total_bytes()), part(memory.compiled_bytes()));
+    for (const auto& line : memory.compiled()) text += fmt::format("    {}\n", line);
   }
   return text;
 }

@@ -144,7 +144,7 @@ const std::map<std::string, std::vector<std::string>> kLayers = {
       "kernels/cpu/levels", "kernels/cuda/emulator", "kernels/cuda/device_code",
       "kernels/cuda/kernels", "kernels/cuda/runtime", "kernels/cuda/libraries",
       "kernels/cuda/emulated", "kernels/xla/text", "kernels/xla/ops", "kernels/xla/pjrt",
-      "kernels/xla/runtime"}},
+      "kernels/xla/runtime", "kernels/xla/compile"}},
     {"model", {"model/program", "model/ops", "model/passes", "model/blocks", "model"}},
     {"plan",
      {"plan/schedules", "plan/job", "plan/device", "plan/layout", "plan/validate", "plan/cost",

@@ -202,10 +202,10 @@ StatusOr<std::vector<v1::Device>> ProbeDevices(const WorkerDevices& stated, cons
   if (devices == v1::DEVICES_CPU) return ProbeCpuDevices(stated.count, peak);
   if (devices == v1::DEVICES_CUDA) return ProbeCudaDevices(stated.count);
   if (devices == v1::DEVICES_XLA) {
-    // XLA's devices are this host's processors.
-    TROUPE_ASSIGN_OR_RETURN(const v1::DeviceKind kind, ProbeXlaKind());
+    TROUPE_ASSIGN_OR_RETURN(XlaDevices xla, ProbeXlaDevices(stated.count));
+    if (!xla.tpus.empty()) return std::move(xla.tpus);
     TROUPE_ASSIGN_OR_RETURN(std::vector<v1::Device> probed, ProbeCpuDevices(stated.count, peak));
-    for (v1::Device& device : probed) *device.mutable_kind() = kind;
+    for (v1::Device& device : probed) *device.mutable_kind() = xla.kind;
     return probed;
   }
   return Unimplemented("a worker cannot have devices {}", stated.ToText());

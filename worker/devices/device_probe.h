@@ -21,7 +21,7 @@ struct HostPeak {
 
 // Returns the devices of the stated kind, as the worker announces them; `peak` is that of the
 // host's cores. Has a case for each kind of device, and returns UNIMPLEMENTED for any other; errors
-// of ProbeCpuDevices, ProbeCudaDevices and ProbeXlaKind.
+// of ProbeCpuDevices, ProbeCudaDevices and ProbeXlaDevices.
 StatusOr<std::vector<v1::Device>> ProbeDevices(const WorkerDevices& stated, const HostPeak& peak);
 
 // Returns `count` devices of kind cpu that share this host's cores and memory: each announces all

@@ -4,6 +4,7 @@
 #define TROUPE_WORKER_RANK_XLA_BACKEND_H_
 
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/backend/backend.h"
@@ -16,10 +17,16 @@ namespace troupe {
 // so the process is to be replaced before it makes another backend (Backend::releases_device).
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options);
 
-// Returns the kind of this host's devices as the worker announces it. Loads the plugin.
-// UNAVAILABLE, with the reason, if there is none, if it finds no device, or if it is for other
-// devices than processors.
-StatusOr<v1::DeviceKind> ProbeXlaKind();
+// The devices of XLA on this host.
+struct XlaDevices {
+  v1::DeviceKind kind;
+  std::vector<v1::Device> tpus;  // empty: the devices are the host's processors
+};
+
+// Returns the first `count` devices of this host as the worker announces them. Loads the plugin; a
+// plugin for TPUs opens no device. UNAVAILABLE, with the reason, if there is no plugin, if it finds
+// no device, or if it is for other devices than processors and TPUs; the errors of TpuDevices.
+StatusOr<XlaDevices> ProbeXlaDevices(int count);
 
 }  // namespace troupe
 

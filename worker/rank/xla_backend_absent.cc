@@ -15,6 +15,6 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackend
   return Absent();
 }
 
-StatusOr<v1::DeviceKind> ProbeXlaKind() { return Absent(); }
+StatusOr<XlaDevices> ProbeXlaDevices(int) { return Absent(); }
 
 }  // namespace troupe

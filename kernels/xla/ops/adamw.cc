@@ -107,13 +107,9 @@ Status AdamW(const Lowering& lowering) {
     lowering.Store(entry.exp_avg, text.Select(step.applies, new_mean, mean));
     lowering.Store(entry.exp_avg_sq, text.Select(step.applies, new_square, square));
     lowering.Store(entry.value, result);
-    if (entry.compute_copy != entry.value) {
-      const Tensor copy = lowering.read(entry.compute_copy);
-      lowering.Store(
-          entry.compute_copy,
-          text.Select(step.applies, text.Convert(text.Reshape(moved, copy.shape), copy.element),
-                      copy));
-    }
+    // A copy of `moved` that is selected by itself would make a TPU's compiler keep `moved` in
+    // memory. A step that is not applied writes the copy that it has.
+    if (entry.compute_copy != entry.value) lowering.Store(entry.compute_copy, result);
   }
   return OkStatus();
 }

@@ -77,8 +77,8 @@ struct DeviceFacts {
 class Client {
  public:
   // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin
-  // for processors, where it can be set; 0: its own choice. The call writes NPROC and
-  // TPU_SKIP_MDS_QUERY to the environment, which no other thread may read meanwhile. Errors:
+  // for processors, where it can be set; 0: its own choice. The call writes NPROC and the variables
+  // of tpu_environment.h to the environment, which no other thread may read meanwhile. Errors:
   // NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no plugin,
   // if its API is older than the one this was built with (another major version or a lower minor
   // one), or if it finds no device.

@@ -9,6 +9,7 @@
 #include "kernels/xla/pjrt/buffer.h"
 #include "kernels/xla/pjrt/call.h"
 #include "kernels/xla/pjrt/compile_options.h"
+#include "kernels/xla/pjrt/compilation.h"
 #include "kernels/xla/pjrt/plugin.h"
 #include "kernels/xla/pjrt/program.h"
 
@@ -111,29 +112,11 @@ std::string PjrtClient::DescribeTopology() const {
   return bytes;
 }
 
-// Returns the status of a compilation. The plugin has many codes for a text or an option that it
-// does not accept.
-Status CompileStatus(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kInternal:
-    case StatusCode::kNotFound:
-    case StatusCode::kUnimplemented:
-      return InvalidArgument("{}", Message(status));
-    default:
-      return status;
-  }
-}
-
 StatusOr<std::unique_ptr<Program>> PjrtClient::Compile(std::string_view text,
                                                        const Options& options, int device) {
   TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
                devices_.size());
-  constexpr std::string_view kFormat = "mlir";
-  TROUPE_PJRT_ARGUMENTS(PJRT_Program, program);
-  program.code = const_cast<char*>(text.data());  // the plugin writes to other calls' only
-  program.code_size = text.size();
-  program.format = kFormat.data();
-  program.format_size = kFormat.size();
+  const PJRT_Program program = MlirProgram(text);
   const std::string bytes = OptionBytes(options, device);
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_Compile_Args, compile);
   compile.client = client_;

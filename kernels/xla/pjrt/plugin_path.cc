@@ -5,15 +5,33 @@
 #include <system_error>
 
 namespace troupe::kernels::xla {
+namespace {
+
+StatusOr<std::string> ThisProgram() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return ErrnoStatus(error.value(), "/proc/self/exe");
+  return program.string();
+}
+
+// The value of `variable` in the environment; empty if it has none.
+std::string FromEnvironment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+// `file` of the folder build/, if `program` is in build/PRESET/bin.
+std::filesystem::path InBuild(const std::string& program, const char* file) {
+  return (std::filesystem::path(program).parent_path() / "../.." / file).lexically_normal();
+}
+
+}  // namespace
 
 StatusOr<std::string> FindPlugin(const std::string& stated, const std::string& program) {
   if (!stated.empty()) return stated;
-  const char* const variable = std::getenv("TROUPE_XLA_PLUGIN");
-  if (variable != nullptr && *variable != '\0') return std::string(variable);
+  if (std::string path = FromEnvironment("TROUPE_XLA_PLUGIN"); !path.empty()) return path;
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(program).parent_path();
-  const std::filesystem::path installed =
-      (folder / "../../xla-plugin/xla_cpu_pjrt.so").lexically_normal();
+  const std::filesystem::path installed = InBuild(program, "xla-plugin/xla_cpu_pjrt.so");
   if (std::filesystem::exists(installed, error)) return installed.string();
   return NotFound(
       "there is no plugin of XLA: no path is stated, TROUPE_XLA_PLUGIN is not set in the "
@@ -22,10 +40,28 @@ StatusOr<std::string> FindPlugin(const std::string& stated, const std::string& p
 }
 
 StatusOr<std::string> FindPlugin(const std::string& stated) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string program, ThisProgram());
+  return FindPlugin(stated, program);
+}
+
+StatusOr<std::string> FindLibtpu(const std::string& program) {
+  constexpr const char* kHowToGetIt =
+      "pip download --no-deps libtpu gets it, under Google's terms, and unzip unpacks it";
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return ErrnoStatus(error.value(), "/proc/self/exe");
-  return FindPlugin(stated, program.string());
+  if (std::string path = FromEnvironment("TROUPE_LIBTPU"); !path.empty()) {
+    if (std::filesystem::is_regular_file(path, error)) return path;
+    return NotFound("TROUPE_LIBTPU is {}, which is no file; {}", path, kHowToGetIt);
+  }
+  const std::filesystem::path installed = InBuild(program, "libtpu/libtpu.so");
+  if (std::filesystem::is_regular_file(installed, error)) return installed.string();
+  return NotFound("there is no libtpu: TROUPE_LIBTPU is not set in the environment, and {} does "
+                  "not exist; {}",
+                  installed.string(), kHowToGetIt);
+}
+
+StatusOr<std::string> FindLibtpu() {
+  TROUPE_ASSIGN_OR_RETURN(const std::string program, ThisProgram());
+  return FindLibtpu(program);
 }
 
 }  // namespace troupe::kernels::xla

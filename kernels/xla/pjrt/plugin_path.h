@@ -15,6 +15,13 @@ namespace troupe::kernels::xla {
 StatusOr<std::string> FindPlugin(const std::string& stated);
 StatusOr<std::string> FindPlugin(const std::string& stated, const std::string& program);
 
+// Returns the path of libtpu, which compiles for TPUs on any machine: the value of TROUPE_LIBTPU in
+// the environment unless that is empty; else libtpu.so in the folder build/libtpu, if `program` (by
+// default this one) is in a folder build/PRESET/bin. NOT_FOUND, with the way to get it, if there is
+// no such file.
+StatusOr<std::string> FindLibtpu();
+StatusOr<std::string> FindLibtpu(const std::string& program);
+
 }  // namespace troupe::kernels::xla
 
 #endif  // TROUPE_KERNELS_XLA_PJRT_PLUGIN_PATH_H_

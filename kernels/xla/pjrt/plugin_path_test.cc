@@ -17,22 +17,33 @@ namespace {
 using testing::HasSubstr;
 
 constexpr const char* kVariable = "TROUPE_XLA_PLUGIN";
+constexpr const char* kLibtpuVariable = "TROUPE_LIBTPU";
 
-// A folder build/ with a program, and the variable of the environment, which it restores.
+// A variable of the environment that is not set, and is restored at the end.
+class Unset {
+ public:
+  explicit Unset(const char* variable) : variable_(variable) {
+    if (const char* const value = std::getenv(variable)) before_ = value;
+    unsetenv(variable);
+  }
+  ~Unset() {
+    unsetenv(variable_);
+    if (before_) setenv(variable_, before_->c_str(), 1);
+  }
+  Unset(const Unset&) = delete;
+  Unset& operator=(const Unset&) = delete;
+
+ private:
+  const char* variable_;
+  std::optional<std::string> before_;
+};
+
+// A folder build/ with a program, and the variables of the environment.
 class PluginPath : public testing::Test {
  protected:
-  PluginPath() {
-    if (const char* const value = std::getenv(kVariable)) before_ = value;
-    unsetenv(kVariable);
-  }
-  ~PluginPath() override {
-    unsetenv(kVariable);
-    if (before_) setenv(kVariable, before_->c_str(), 1);
-  }
-
-  std::string Install() const {
-    std::filesystem::create_directory(directory_.Child("xla-plugin"));
-    const std::string path = directory_.Child("xla-plugin/xla_cpu_pjrt.so");
+  std::string Install(const char* folder = "xla-plugin", const char* file = "xla_cpu_pjrt.so") const {
+    std::filesystem::create_directory(directory_.Child(folder));
+    const std::string path = directory_.Child(std::string(folder) + "/" + file);
     std::ofstream(path) << "a library";
     return path;
   }
@@ -41,7 +52,7 @@ class PluginPath : public testing::Test {
   const std::string program_ = directory_.Child("release/bin/troupe-worker");
 
  private:
-  std::optional<std::string> before_;
+  const Unset plugin_{kVariable}, libtpu_{kLibtpuVariable};
 };
 
 TEST_F(PluginPath, IsTheStatedOneFirst) {
@@ -69,6 +80,26 @@ TEST_F(PluginPath, IsMissingInThreePlaces) {
   EXPECT_THAT(ToString(status), HasSubstr("no path is stated"));
   EXPECT_THAT(ToString(status), HasSubstr("TROUPE_XLA_PLUGIN is not set"));
   EXPECT_THAT(ToString(status), HasSubstr(directory_.Child("xla-plugin/xla_cpu_pjrt.so")));
+}
+
+TEST_F(PluginPath, OfLibtpuIsThatOfTheEnvironmentThenThatOfTheBuild) {
+  const std::string installed = Install("libtpu", "libtpu.so");
+  EXPECT_EQ(FindLibtpu(program_).value(), installed);
+  const std::string other = Install("elsewhere", "libtpu.so");
+  setenv(kLibtpuVariable, other.c_str(), 1);
+  EXPECT_EQ(FindLibtpu(program_).value(), other);
+}
+
+TEST_F(PluginPath, OfAMissingLibtpuSaysHowToGetIt) {
+  const Status none = FindLibtpu(program_).status();
+  EXPECT_EQ(none.code(), StatusCode::kNotFound);
+  EXPECT_THAT(ToString(none), HasSubstr("TROUPE_LIBTPU is not set in the environment, and " +
+                                        directory_.Child("libtpu/libtpu.so") + " does not exist"));
+  EXPECT_THAT(ToString(none), HasSubstr("pip download --no-deps libtpu"));
+  setenv(kLibtpuVariable, "/nowhere/libtpu.so", 1);
+  EXPECT_EQ(FindLibtpu(program_).status(),
+            NotFound("TROUPE_LIBTPU is /nowhere/libtpu.so, which is no file; pip download "
+                     "--no-deps libtpu gets it, under Google's terms, and unzip unpacks it"));
 }
 
 }  // namespace

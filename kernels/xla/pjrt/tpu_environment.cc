@@ -10,29 +10,34 @@
 namespace troupe::kernels::xla {
 namespace {
 
-constexpr uint32_t kGoogle = 0x1ae0;
+// Reads a number such as "0x1ae0\n"; 0 if there is none.
+uint32_t ReadId(const std::filesystem::path& file) {
+  const StatusOr<std::string> text = ReadTextFile(file);
+  return text.ok() ? std::strtoul(text->c_str(), nullptr, 16) : 0;
+}
 
 }  // namespace
 
-std::vector<uint32_t> PciVendors(const std::string& folder) {
-  std::vector<uint32_t> vendors;
+std::vector<PciDevice> PciDevices(const std::string& folder) {
+  std::vector<PciDevice> devices;
   std::error_code error;
   for (std::filesystem::directory_iterator device(folder, error), end; !error && device != end;
        device.increment(error)) {
-    const StatusOr<std::string> vendor = ReadTextFile(device->path() / "vendor");  // "0x1ae0\n"
-    if (vendor.ok()) vendors.push_back(std::strtoul(vendor->c_str(), nullptr, 16));
+    const uint32_t vendor = ReadId(device->path() / "vendor");
+    if (vendor != 0) devices.push_back({vendor, ReadId(device->path() / "device")});
   }
-  return vendors;
+  return devices;
 }
 
-bool SkipsMetadataQuery(std::span<const uint32_t> pci_vendors) {
-  return std::ranges::find(pci_vendors, kGoogle) == pci_vendors.end();
+bool SkipsMetadataQuery(std::span<const PciDevice> devices) {
+  return std::ranges::find(devices, kPciVendorGoogle, &PciDevice::vendor) == devices.end();
 }
 
 void SetTpuEnvironment() {
-  if (SkipsMetadataQuery(PciVendors("/sys/bus/pci/devices"))) {
+  if (SkipsMetadataQuery(PciDevices(kPciFolder))) {
     setenv("TPU_SKIP_MDS_QUERY", "1", /*overwrite=*/0);
   }
+  setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", /*overwrite=*/0);
 }
 
 }  // namespace troupe::kernels::xla

@@ -39,6 +39,13 @@ StatusOr<SegmentText> WriteSegment(const model::Program& program, const model::M
 std::vector<model::ValueId> DeadAfter(const model::Program& program, const model::MemoryPlan& plan,
                                       const OpRange& range);
 
+// Whether the plan's schedule runs pieces of this kind: B, or I and W apart.
+inline bool RunsInSchedule(model::Piece piece, const model::MemoryPlan& plan) {
+  const bool is_half =
+      piece == model::Piece::kInputGradient || piece == model::Piece::kWeightGradient;
+  return is_half ? plan.split_backward : piece != model::Piece::kBackward || !plan.split_backward;
+}
+
 // Calls `use` with every value that an operation reads or writes: inputs, outputs and, for the
 // optimizer, the parameters and their states.
 template <typename Use>

@@ -7,6 +7,7 @@
 #include "kernels/testing/collective_test.h"
 #include "kernels/testing/kernel_test.h"
 #include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/tpu_gate_test.h"
 
 namespace troupe::kernels {
 namespace {
@@ -18,7 +19,11 @@ using Made = StatusOr<std::unique_ptr<xla::Client>>;
 const Made& TheClient() {
   static const Made& client = *new Made([]() -> Made {
     TROUPE_ASSIGN_OR_RETURN(const std::string path, xla::FindPlugin(""));
-    return xla::Client::Make(path, 1);
+    TROUPE_ASSIGN_OR_RETURN(auto made, xla::Client::Make(path, 1));
+    const StatusOr<std::string> libtpu = xla::FindLibtpu();
+    if (!libtpu.ok()) return made;
+    TROUPE_ASSIGN_OR_RETURN(auto tpu, xla::Topology::Make(*libtpu, "v6e:1x1"));
+    return std::make_unique<GatedClient>(std::move(made), std::move(tpu));
   }());
   return client;
 }
@@ -57,6 +62,13 @@ INSTANTIATE_TEST_SUITE_P(Xla, CollectiveTest, testing::ValuesIn(Settings()), Nam
 TEST(XlaBackend, KernelsAreTestedWithAPlugin) {
   if (!TheClient().ok()) GTEST_SKIP() << "no kernel was tested: " << TheClient().status();
   EXPECT_FALSE(Settings().empty());
+}
+
+TEST(XlaBackend, ProgramsOfKernelsAreCompiledForATpuToo) {
+  const StatusOr<std::string> libtpu = xla::FindLibtpu();
+  if (!libtpu.ok()) GTEST_SKIP() << "nothing was compiled for a TPU: " << libtpu.status();
+  if (!TheClient().ok()) GTEST_SKIP() << TheClient().status();
+  EXPECT_NE(dynamic_cast<const GatedClient*>(TheClient()->get()), nullptr);
 }
 
 TEST(XlaBackend, ADeviceThatThePluginLacksIsRefused) {

@@ -59,9 +59,7 @@ Status XlaExecutable::Compile() {
   for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
     for (size_t index = 0; index < program_.ops[chunk].size(); ++index) {
       const auto piece = static_cast<Piece>(index);
-      const bool is_half = piece == Piece::kInputGradient || piece == Piece::kWeightGradient;
-      if (is_half ? !plan_.split_backward : piece == Piece::kBackward && plan_.split_backward)
-        continue;
+      if (!RunsInSchedule(piece, plan_)) continue;
       const List list{&program_.ops[chunk][index], static_cast<int>(chunk), piece};
       TROUPE_RETURN_IF_ERROR(compile(list));
       // Without operations of the derivative, an evaluation often has a program of its own.

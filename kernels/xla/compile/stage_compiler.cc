@@ -1,0 +1,60 @@
+#include "kernels/xla/compile/stage_compiler.h"
+
+#include <set>
+#include <utility>
+
+#include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/stage_programs.h"
+
+namespace troupe::kernels::xla {
+
+StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
+                                            const std::string& device_model) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string path, FindLibtpu());
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Topology> made, Topology::Make(path, topology));
+  const std::string& kind = made->devices().front().kind;
+  if (kind != device_model) {
+    return FailedPrecondition("{} calls the devices of {} \"{}\", not \"{}\"", path, topology, kind,
+                              device_model);
+  }
+  return StageCompiler(std::move(made));
+}
+
+StatusOr<CompiledStage> StageCompiler::Compile(
+    const model::Program& program, const model::MemoryPlan& plan,
+    const std::function<void(const std::string&)>& begin_program) {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<StageProgram> programs, WriteStagePrograms(program, plan));
+  CompiledStage stage;
+  stage.values_bytes = plan.persistent_bytes;
+  for (size_t chunk = 0; chunk < plan.saved_bytes.size(); ++chunk) {
+    stage.values_bytes += plan.saved_bytes[chunk] * plan.buffers[chunk];
+  }
+  std::set<std::string> loaded;
+  for (StageProgram& of : programs) {
+    auto found = compiled_.find(of.module);
+    if (found == compiled_.end()) {
+      begin_program(of.name);
+      StatusOr<CompiledMemory> memory = topology_->Compile(of.module, {}, 0);
+      if (!memory.ok()) return Annotate(memory.status(), "compile " + of.name);
+      found = compiled_.emplace(of.module, *memory).first;
+    }
+    const CompiledMemory& memory = found->second;
+    if (loaded.insert(std::move(of.module)).second) {
+      ++stage.programs;
+      stage.code_bytes += memory.code;
+    }
+    const int64_t padding = memory.arguments + memory.results - memory.aliased -
+                            of.argument_bytes - of.new_result_bytes;
+    if (of.piece_bytes + padding + memory.temporary <=
+        stage.piece_bytes + stage.padding_bytes + stage.temporary_bytes) {
+      continue;
+    }
+    stage.fullest = of.name;
+    stage.piece_bytes = of.piece_bytes;
+    stage.padding_bytes = padding;
+    stage.temporary_bytes = memory.temporary;
+  }
+  return stage;
+}
+
+}  // namespace troupe::kernels::xla

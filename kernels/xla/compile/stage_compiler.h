@@ -1,0 +1,60 @@
+// Compiles the programs of a stage for TPUs, on any machine that has libtpu, to learn the memory
+// that they need.
+#ifndef TROUPE_KERNELS_XLA_COMPILE_STAGE_COMPILER_H_
+#define TROUPE_KERNELS_XLA_COMPILE_STAGE_COMPILER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "kernels/xla/pjrt/topology.h"
+#include "model/program/memory_plan.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::xla {
+
+// The memory of one device of a stage, in bytes.
+struct CompiledStage {
+  int programs = 0;           // distinct ones
+  int64_t code_bytes = 0;     // of all programs, which stay loaded
+  int64_t values_bytes = 0;   // parameters, states, saved values of all microbatches alive
+  // The fullest program: what it and its piece need in addition.
+  std::string fullest;
+  int64_t piece_bytes = 0;    // temporary values of the piece
+  int64_t padding_bytes = 0;  // by which its arguments and results exceed their elements
+  int64_t temporary_bytes = 0;
+  int64_t total_bytes() const {
+    return code_bytes + values_bytes + piece_bytes + padding_bytes + temporary_bytes;
+  }
+};
+
+// Not thread-safe.
+class StageCompiler {
+ public:
+  // Finds libtpu (FindLibtpu) and describes the devices `topology` ("v6e:2x4"). Errors: NOT_FOUND,
+  // with the way to get it, if there is no libtpu; those of Topology::Make; FAILED_PRECONDITION if
+  // the devices are of another kind than `device_model` ("TPU v6 lite").
+  static StatusOr<StageCompiler> Make(const std::string& topology, const std::string& device_model);
+
+  // Compiles the programs of `program`, each text once for all calls. `begin_program` is called
+  // with the name of each program that is compiled, before. Errors: UNIMPLEMENTED, which names an
+  // operation that is not lowered; those of the compiler, with the name of the program; they are
+  // RESOURCE_EXHAUSTED if a program needs more memory than a device has.
+  StatusOr<CompiledStage> Compile(const model::Program& program, const model::MemoryPlan& plan,
+                                  const std::function<void(const std::string&)>& begin_program);
+
+  const PluginFacts& plugin() const { return topology_->plugin(); }
+
+ private:
+  explicit StageCompiler(std::unique_ptr<Topology> topology) : topology_(std::move(topology)) {}
+
+  std::unique_ptr<Topology> topology_;
+  std::map<std::string, CompiledMemory> compiled_;  // by text
+};
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_COMPILE_STAGE_COMPILER_H_
