@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/xla/pjrt/plugin_path.h"
-#include "kernels/xla/runtime/stage_programs.h"
+#include "kernels/xla/compile/stage_modules.h"
 
 namespace troupe::kernels::xla {
 

@@ -1,4 +1,4 @@
-#include "kernels/xla/runtime/stage_programs.h"
+#include "kernels/xla/compile/stage_modules.h"
 
 #include <set>
 #include <utility>

@@ -1,7 +1,7 @@
 // The compiled programs of a rank's stage: its pieces, cut at the collectives between ranks, as
 // XlaExecutable runs them.
-#ifndef TROUPE_KERNELS_XLA_RUNTIME_STAGE_PROGRAMS_H_
-#define TROUPE_KERNELS_XLA_RUNTIME_STAGE_PROGRAMS_H_
+#ifndef TROUPE_KERNELS_XLA_COMPILE_STAGE_MODULES_H_
+#define TROUPE_KERNELS_XLA_COMPILE_STAGE_MODULES_H_
 
 #include <cstdint>
 #include <string>
@@ -33,4 +33,4 @@ StatusOr<std::vector<StageProgram>> WriteStagePrograms(const model::Program& pro
 
 }  // namespace troupe::kernels::xla
 
-#endif  // TROUPE_KERNELS_XLA_RUNTIME_STAGE_PROGRAMS_H_
+#endif  // TROUPE_KERNELS_XLA_COMPILE_STAGE_MODULES_H_
