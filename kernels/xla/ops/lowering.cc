@@ -1,5 +1,9 @@
 #include "kernels/xla/ops/lowering.h"
 
+#include <algorithm>
+
+#include "kernels/xla/ops/ranks.h"
+
 namespace troupe::kernels::xla {
 
 Shape ShapeOf(const model::Value& value) {
@@ -31,14 +35,34 @@ void Lowering::Accumulate(size_t index, const Tensor& tensor) const {
   write(value, text.Add(Accumulated(index), added));
 }
 
-Status Lower(const Lowering& lowering) {
-  for (const std::vector<model::ValueId>* list : {&lowering.op.inputs, &lowering.op.outputs}) {
-    for (const model::ValueId id : *list) {
-      if (model::IsFloat8(lowering.program.value(id).dtype)) {
-        return Unimplemented("{} in float8 is not lowered to XLA", Name(lowering.op.kind));
-      }
-    }
-  }
+Tensor Lowering::Number(Element element, const NumberOf& of) const {
+  return ranks.Number(element, [&](int rank) { return of(ranks.lowerings()[rank]); });
+}
+
+Tensor Lowering::RowsFrom(const Tensor& x, const NumberOf& first, int64_t count) const {
+  return count == x.shape[0] ? x : text.SliceAt(x, Number(Element::kI32, first), count);
+}
+
+Tensor Lowering::AmongZeros(const Tensor& x, const NumberOf& first, int64_t rows) const {
+  if (rows == x.shape[0]) return x;
+  Shape shape = x.shape;
+  shape[0] = rows;
+  return text.UpdateAt(text.Constant(x.element, shape, 0), x, Number(Element::kI32, first));
+}
+
+namespace {
+
+// The kinds whose lowering is for all ranks at once: collectives, and those that are divided into
+// parts, so that a difference between ranks makes branches of a part only.
+bool IsForAllRanks(const Lowering& any) {
+  if (any.op.kind == model::OpKind::kAdamW || any.op.kind == model::OpKind::kSumOfSquares)
+    return true;
+  const bool is_collective = any.op.kind == model::OpKind::kControlReduce ||
+                             model::RulesOf(any.op.kind).collective.has_value();
+  return is_collective && HasPeers(any);
+}
+
+Status LowerKind(const Lowering& lowering) {
   switch (lowering.op.kind) {
 #define TROUPE_OP(Kind, name, attributes, cpu, cuda) \
   case model::OpKind::k##Kind:                       \
@@ -46,6 +70,22 @@ Status Lower(const Lowering& lowering) {
 #include "model/program/op_kinds.def"
   }
   return Internal("operation kind {} is unknown", static_cast<int>(lowering.op.kind));
+}
+
+}  // namespace
+
+Status Lower(Ranks& ranks) {
+  const Lowering& any = ranks.lowerings()[0];
+  for (const std::vector<model::ValueId>* list : {&any.op.inputs, &any.op.outputs}) {
+    for (const model::ValueId id : *list) {
+      if (model::IsFloat8(any.program.value(id).dtype))
+        return Unimplemented("{} in float8 is not lowered to XLA", Name(any.op.kind));
+    }
+  }
+  if (IsForAllRanks(any)) return LowerKind(any);
+  Status status;
+  ranks.EachWrites([&](const Lowering& rank) { status.Update(LowerKind(rank)); });
+  return status;
 }
 
 }  // namespace troupe::kernels::xla

@@ -32,18 +32,30 @@ class Buffer {
   virtual Status Read(std::span<std::byte> bytes) const = 0;
 };
 
-// A compiled program for one device. Thread-safe. Must not outlive its client.
+// One device's part in a run of a program of several devices. Each device's part is run by a call
+// of its own, at the same time as the others': collectives of the program wait for all of them.
+struct Launch {
+  int partition = 0;  // index of the device among those that the program was compiled for
+  // Equal on all devices of a run, and larger than in earlier runs on any of them.
+  int32_t id = 0;
+};
+
+// A compiled program for one device or several. Thread-safe. Must not outlive its client.
 class Program {
  public:
   virtual ~Program() = default;
-  // Runs the program and returns its results in order. An argument whose memory the program's text
-  // gives to a result (tf.aliasing_output) is consumed; destroying any argument right after the
-  // call is allowed. The results may not be complete yet; an error of the run is returned here or
-  // by Read of a result. INVALID_ARGUMENT if an argument was consumed or has another size than in
-  // the text. REQUIRES: the arguments are buffers of the program's client and have the dtypes of
-  // the text: the plugin compares sizes only.
+  // Runs one device's part and returns its results in order. An argument whose memory the program's
+  // text gives to a result (tf.aliasing_output) is consumed; destroying any argument right after
+  // the call is allowed. The results may not be complete yet; an error of the run is returned here
+  // or by Read of a result. INVALID_ARGUMENT if an argument was consumed or has another size than
+  // in the text. REQUIRES: the arguments are buffers of the program's client on that device and
+  // have the dtypes of the text: the plugin compares sizes only. The partition exists.
   virtual StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(
-      std::span<const Buffer* const> arguments) = 0;
+      std::span<const Buffer* const> arguments, const Launch& launch) = 0;
+  // Runs a program of one device.
+  StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(std::span<const Buffer* const> arguments) {
+    return Run(arguments, Launch());
+  }
 };
 
 // Options of XLA's compiler by name, as in XLA_FLAGS without the dashes.
@@ -79,13 +91,18 @@ class Client {
   virtual const PluginFacts& plugin() const = 0;
   virtual const std::vector<DeviceFacts>& devices() const = 0;
 
-  // Compiles StableHLO text for device `device` (an index of devices()). Options that keep numbers
-  // exact (compile_options.h) are set unless `options` has them. REQUIRES: the text states no
-  // layout of an argument or a result: the plugin for processors would return a tensor in that
-  // layout. Errors: INVALID_ARGUMENT with the plugin's message for a text or an option that it does
-  // not accept.
+  // Compiles StableHLO text for these devices (indices of devices()), each of which is a partition
+  // of the program; a text for several devices divides its tensors itself (text/function.h).
+  // Options that keep numbers exact (compile_options.h) are set unless `options` has them.
+  // REQUIRES: the devices are different ones. The text states no layout of an argument or a result:
+  // the plugin for processors would return a tensor in that layout. Errors: INVALID_ARGUMENT with
+  // the plugin's message for a text or an option that it does not accept.
   virtual StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
-                                                     int device) = 0;
+                                                     std::span<const int> devices) = 0;
+  StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
+                                             int device) {
+    return Compile(text, options, std::span(&device, 1));
+  }
   // Copies a row-major tensor to device `device`. `bytes` may be reused after the call.
   // REQUIRES: `bytes` has the size of the dims. dtype is not a float8 format.
   virtual StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype,

@@ -3,6 +3,7 @@
 #ifndef TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 #define TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,9 @@ namespace troupe::kernels::xla {
 // check for numbers that are not finite. xla_cpu_enable_fast_math = false.
 Options WithExactNumbers(std::string_view platform, Options options);
 
-// Returns the bytes for a program of one device, whose id is `device_id`.
-std::string CompileOptionBytes(const Options& options, int device_id);
+// Returns the bytes for a program of one partition on each of the devices with these ids. A program
+// of several is divided as its text states (Shardy).
+std::string CompileOptionBytes(const Options& options, std::span<const int> device_ids);
 
 }  // namespace troupe::kernels::xla
 

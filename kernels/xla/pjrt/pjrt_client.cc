@@ -29,7 +29,7 @@ class PjrtClient final : public Client {
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return device_facts_; }
   StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
-                                             int device) override;
+                                             std::span<const int> devices) override;
   StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype, std::span<const int64_t> dims,
                                            std::span<const std::byte> bytes, int device) override;
 
@@ -108,24 +108,30 @@ Status CompileStatus(const Status& status) {
 }
 
 StatusOr<std::unique_ptr<Program>> PjrtClient::Compile(std::string_view text,
-                                                       const Options& options, int device) {
-  TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
-               devices_.size());
+                                                       const Options& options,
+                                                       std::span<const int> devices) {
+  std::vector<int> ids;
+  std::vector<PJRT_Device*> chosen;
+  for (const int device : devices) {
+    TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
+                 devices_.size());
+    ids.push_back(device_facts_[device].id);
+    chosen.push_back(devices_[device]);
+  }
   constexpr std::string_view kFormat = "mlir";
   TROUPE_PJRT_ARGUMENTS(PJRT_Program, program);
   program.code = const_cast<char*>(text.data());  // the plugin writes to other calls' only
   program.code_size = text.size();
   program.format = kFormat.data();
   program.format_size = kFormat.size();
-  const std::string bytes =
-      CompileOptionBytes(WithExactNumbers(plugin_.platform, options), device_facts_[device].id);
+  const std::string bytes = CompileOptionBytes(WithExactNumbers(plugin_.platform, options), ids);
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_Compile_Args, compile);
   compile.client = client_;
   compile.program = &program;
   compile.compile_options = bytes.data();
   compile.compile_options_size = bytes.size();
   TROUPE_RETURN_IF_ERROR(CompileStatus(TakeStatus(api_, api_.PJRT_Client_Compile(&compile))));
-  return PjrtProgram::Make(api_, compile.executable);
+  return PjrtProgram::Make(api_, compile.executable, std::move(chosen));
 }
 
 StatusOr<std::unique_ptr<Buffer>> PjrtClient::Upload(model::DType dtype,

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/xla/pjrt/client.h"
@@ -21,9 +22,9 @@ class ProgramCache {
   // `client` must outlive this object and the programs.
   ProgramCache(Client& client, Options options) : client_(client), options_(std::move(options)) {}
 
-  // Returns the program of `text` for device `device`. Errors are those of Client::Compile, and are
+  // Returns the program of `text` for these devices. Errors are those of Client::Compile, and are
   // not kept.
-  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, int device);
+  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, const std::vector<int>& devices);
 
   Client& client() const { return client_; }
 
@@ -36,7 +37,7 @@ class ProgramCache {
   Client& client_;
   const Options options_;
   std::mutex mutex_;  // guards what follows; never held while compiling
-  std::map<std::pair<int, std::string>, std::shared_ptr<Entry>> entries_;
+  std::map<std::pair<std::vector<int>, std::string>, std::shared_ptr<Entry>> entries_;
 };
 
 }  // namespace troupe::kernels::xla

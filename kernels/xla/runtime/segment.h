@@ -1,5 +1,5 @@
-// A segment: a run of operations without a collective between ranks, as one StableHLO program whose
-// arguments and results are the storage of values (roots: values that are no views).
+// A segment: a run of operations without a collective that leaves the slice, as one StableHLO
+// program whose arguments and results are the storage of values (roots: values that are no views).
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/xla/runtime/stage_programs.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 
@@ -29,10 +30,11 @@ struct OpRange {
   bool evaluate = false;  // without operations that only the derivative needs
 };
 
-// Writes the program of a range. Results are the roots that it writes and that someone reads later:
-// all but temporary ones, and temporary ones that a later operation of the piece reads. Errors:
+// Writes the program of a range, whose list is that of a rank of the stage; all ranks of the stage
+// get the same text. Results are the roots that it writes and that someone reads later: all but
+// temporary ones, and temporary ones that a later operation of the piece reads. Errors:
 // UNIMPLEMENTED, which names the operation, if one is not lowered. Pure.
-StatusOr<SegmentText> WriteSegment(const model::Program& program, const model::MemoryPlan& plan,
+StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range);
 
 // The roots of temporary values that an operation of the range uses and none after it.

@@ -7,6 +7,7 @@
 #include "kernels/testing/collective_test.h"
 #include "kernels/testing/kernel_test.h"
 #include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/testing/slice_backend.h"
 
 namespace troupe::kernels {
 namespace {
@@ -54,6 +55,17 @@ std::vector<KernelSetting> Settings() {
 INSTANTIATE_TEST_SUITE_P(Xla, KernelTest, testing::ValuesIn(Settings()), NameOfSetting);
 INSTANTIATE_TEST_SUITE_P(Xla, CollectiveTest, testing::ValuesIn(Settings()), NameOfSetting);
 
+// The same collectives as parts of one program of all ranks.
+std::vector<KernelSetting> SliceSettings() {
+  static xla::SliceMeeting& meeting = *new xla::SliceMeeting();
+  std::vector<KernelSetting> settings = Settings();
+  for (KernelSetting& setting : settings)
+    setting.make = [] { return xla::MakeSliceBackend(Programs(), meeting); };
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(Slices, CollectiveTest, testing::ValuesIn(SliceSettings()), NameOfSetting);
+
 TEST(XlaBackend, KernelsAreTestedWithAPlugin) {
   if (!TheClient().ok()) GTEST_SKIP() << "no kernel was tested: " << TheClient().status();
   EXPECT_FALSE(Settings().empty());
@@ -61,7 +73,7 @@ TEST(XlaBackend, KernelsAreTestedWithAPlugin) {
 
 TEST(XlaBackend, ADeviceThatThePluginLacksIsRefused) {
   if (!TheClient().ok()) GTEST_SKIP() << TheClient().status();
-  const auto made = xla::XlaBackend::Make(Programs(), {.device = 1000});
+  const auto made = xla::XlaBackend::Make(Programs(), {.slice = {.devices = {1000}}});
   EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
 }
 

@@ -25,7 +25,8 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
     for (int buffer = 0; buffer < copies; ++buffer) {
       void* const host =
           options_.host == nullptr ? nullptr : options_.host->Address(value.id, buffer);
-      storage_[value.id].emplace_back(value, static_cast<std::byte*>(host));
+      storage_[value.id].emplace_back(value, options_.stage.StorageShape(value.id),
+                                      static_cast<std::byte*>(host));
     }
   }
   ForEachOp(program_, [this](const Op& op) { names_[&op] = OperationName(program_, op); });
@@ -33,7 +34,11 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
   if (options_.host == nullptr) return false;
-  return op.kind == OpKind::kWait || CommunicatorOf(op, options_.find_communicator) != nullptr;
+  if (op.kind == OpKind::kWait) {
+    const std::vector<const Op*> begun = options_.stage.BegunBy(op);
+    return !begun.empty() && RunsOnHost(*begun[0]);
+  }
+  return !options_.stage.IsWithin(op) && CommunicatorOf(op, options_.find_communicator) != nullptr;
 }
 
 // Operations [begin, end) as steps without programs.
@@ -79,9 +84,9 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     const OpRange range{*list.ops, step.begin, step.end, evaluate};
     step.dead = DeadAfter(program_, plan_, range);
     if (step.on_host) continue;
-    TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(program_, plan_, range));
+    TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(options_.stage, plan_, range));
     if (step.text.module.empty()) continue;
-    auto compiled = options_.programs->Find(step.text.module, options_.device);
+    auto compiled = options_.programs->Find(step.text.module, options_.devices);
     if (!compiled.ok()) {
       return Annotate(compiled.status(),
                       fmt::format("compile {} … {}", names_.at(&(*list.ops)[step.begin]),
@@ -124,16 +129,17 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
   std::vector<const Buffer*> arguments;
   for (const ValueId root : step.text.arguments) {
     TROUPE_ASSIGN_OR_RETURN(const Buffer* const argument,
-                            StorageOf(root, buffer).OnDevice(client, options_.device));
+                            StorageOf(root, buffer).OnDevice(client, device()));
     arguments.push_back(argument);
   }
   if (step.text.reads_first_microbatch) {
     std::unique_ptr<Buffer>& flag = first_microbatch_[first_microbatch ? 1 : 0];
     if (flag == nullptr) {
       const int32_t number = first_microbatch ? 1 : 0;
-      TROUPE_ASSIGN_OR_RETURN(
-          flag, client.Upload(model::DType::kInt32, {}, std::as_bytes(std::span(&number, 1)),
-                              options_.device));
+      // A rank's part of the scalars of a slice is a tensor of one element.
+      const Shape shape(options_.stage.ranks() > 1 ? 1 : 0, 1);
+      TROUPE_ASSIGN_OR_RETURN(flag, client.Upload(model::DType::kInt32, shape,
+                                                  std::as_bytes(std::span(&number, 1)), device()));
     }
     arguments.push_back(flag.get());
   }
@@ -142,7 +148,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
     if (step.text.aliases[r] < 0) StorageOf(step.text.results[r], buffer).Drop();
   }
   TROUPE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Buffer>> results,
-                          step.program->Run(arguments));
+                          step.program->Run(arguments, {options_.partition, ++launches_}));
   for (size_t r = 0; r < results.size(); ++r)
     StorageOf(step.text.results[r], buffer).SetOnDevice(std::move(results[r]));
   return OkStatus();
