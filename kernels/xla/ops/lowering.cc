@@ -84,7 +84,9 @@ Status Lower(Ranks& ranks) {
   }
   if (IsForAllRanks(any)) return LowerKind(any);
   Status status;
-  ranks.EachWrites([&](const Lowering& rank) { status.Update(LowerKind(rank)); });
+  ranks.EachWrites([&](const Lowering& rank) {
+    if (rank.runs) status.Update(LowerKind(rank));
+  });
   return status;
 }
 

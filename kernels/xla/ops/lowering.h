@@ -27,6 +27,7 @@ class Ranks;
 struct Lowering {
   const model::Program& program;
   const model::Op& op;
+  bool runs;  // false: this rank does not have the operation, `op` is another rank's
   Function& text;
   // The present contents of any value, and new contents, which have its dtype and shape.
   const std::function<Tensor(model::ValueId)>& read;

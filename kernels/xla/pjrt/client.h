@@ -80,8 +80,9 @@ struct DeviceFacts {
 class Client {
  public:
   // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin
-  // for processors, where it can be set; 0: its own choice. The call writes NPROC and
-  // TPU_SKIP_MDS_QUERY to the environment, which no other thread may read meanwhile. Errors:
+  // for processors, where it can be set; 0: its own choice. The call writes NPROC,
+  // TPU_SKIP_MDS_QUERY and TF_CPP_MIN_LOG_LEVEL (the latter two unless they are set) to the
+  // environment, which no other thread may read meanwhile. Errors:
   // NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no plugin,
   // if its API is older than the one this was built with (another major version or a lower minor
   // one), or if it finds no device.

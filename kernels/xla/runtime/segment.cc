@@ -9,18 +9,21 @@ namespace troupe::kernels::xla {
 namespace {
 
 using model::Op;
-using model::Program;
 using model::ValueId;
 
-// The roots that operations [begin, end) of the range's list use.
-std::set<ValueId> RootsUsed(const Program& program, const std::vector<Op>& ops, size_t begin,
+// The roots that operations [begin, end) of a list use.
+std::set<ValueId> RootsUsed(const StagePrograms& stage, const StageOps& ops, size_t begin,
                             size_t end) {
   std::set<ValueId> roots;
   for (size_t i = begin; i < end; ++i) {
-    ForEachValue(program, ops[i], [&](ValueId id) {
-      int64_t offset = 0;
-      roots.insert(RootOf(program, id, &offset));
-    });
+    for (int p = 0; p < stage.ranks(); ++p) {
+      const Op* const op = ops[i].of_rank[p];
+      if (op == nullptr) continue;
+      ForEachValue(stage.program(p), *op, [&](ValueId id) {
+        int64_t offset = 0;
+        roots.insert(RootOf(stage.program(p), id, &offset));
+      });
+    }
   }
   return roots;
 }
@@ -29,39 +32,37 @@ bool IsTemporary(const model::MemoryPlan& plan, ValueId root) {
   return plan.locations[root].region == model::Region::kTemporary;
 }
 
+// The operation that is written for `op`; null: none. A collective that the last microbatch only
+// begins runs where it is waited for: until then nothing may change its inputs or read its outputs.
+const StageOp* WrittenFor(const StagePrograms& stage, const StageOp& op) {
+  const Op& any = op.any();
+  if (any.kind != model::OpKind::kWait)
+    return any.last_microbatch && stage.IsWithin(any) ? nullptr : &op;
+  const StageOp* const begun = stage.BegunBy(any);
+  if (begun == nullptr || !begun->any().last_microbatch) return nullptr;
+  return stage.IsWithin(begun->any()) ? begun : nullptr;
+}
+
 }  // namespace
 
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range) {
-  const Program& program = stage.program(0);
-  const std::vector<const std::vector<Op>*> lists = stage.ListsLike(range.ops);
   SegmentWriter writer(stage);
   for (size_t i = range.begin; i < range.end; ++i) {
-    const Op& op = range.ops[i];
-    if (range.evaluate && op.gradient_in_forward) continue;
-    std::vector<const Op*> ops;
-    if (op.kind == model::OpKind::kWait) {
-      // A collective that the last microbatch only begins runs where it is waited for: until then
-      // nothing may change its inputs or read its outputs.
-      ops = stage.BegunBy(op);
-      if (ops.empty() || !ops[0]->last_microbatch || !stage.IsWithin(*ops[0])) continue;
-    } else if (op.last_microbatch && stage.IsWithin(op)) {
-      continue;
-    } else {
-      for (const std::vector<Op>* const list : lists) ops.push_back(&(*list)[i]);
-    }
-    TROUPE_RETURN_IF_ERROR(writer.Lower(ops));
+    if (range.evaluate && range.ops[i].any().gradient_in_forward) continue;
+    const StageOp* const op = WrittenFor(stage, range.ops[i]);
+    if (op != nullptr) TROUPE_RETURN_IF_ERROR(writer.Lower(*op));
   }
-  const std::set<ValueId> later = RootsUsed(program, range.ops, range.end, range.ops.size());
+  const std::set<ValueId> later = RootsUsed(stage, range.ops, range.end, range.ops.size());
   return writer.Finish(
       [&](ValueId root) { return !IsTemporary(plan, root) || later.contains(root); });
 }
 
-std::vector<ValueId> DeadAfter(const Program& program, const model::MemoryPlan& plan,
+std::vector<ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPlan& plan,
                                const OpRange& range) {
-  const std::set<ValueId> later = RootsUsed(program, range.ops, range.end, range.ops.size());
+  const std::set<ValueId> later = RootsUsed(stage, range.ops, range.end, range.ops.size());
   std::vector<ValueId> dead;
-  for (const ValueId root : RootsUsed(program, range.ops, range.begin, range.end)) {
+  for (const ValueId root : RootsUsed(stage, range.ops, range.begin, range.end)) {
     if (IsTemporary(plan, root) && !later.contains(root)) dead.push_back(root);
   }
   return dead;

@@ -23,22 +23,21 @@ struct SegmentText {
   std::vector<int> aliases;
 };
 
-// A range of a piece's operations.
+// A range of a list's operations.
 struct OpRange {
-  const std::vector<model::Op>& ops;
+  const StageOps& ops;
   size_t begin = 0, end = 0;
   bool evaluate = false;  // without operations that only the derivative needs
 };
 
-// Writes the program of a range, whose list is that of a rank of the stage; all ranks of the stage
-// get the same text. Results are the roots that it writes and that someone reads later: all but
+// Writes the program of a range, the same for all ranks of the stage. Results are the roots that it writes and that someone reads later: all but
 // temporary ones, and temporary ones that a later operation of the piece reads. Errors:
 // UNIMPLEMENTED, which names the operation, if one is not lowered. Pure.
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range);
 
 // The roots of temporary values that an operation of the range uses and none after it.
-std::vector<model::ValueId> DeadAfter(const model::Program& program, const model::MemoryPlan& plan,
+std::vector<model::ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPlan& plan,
                                       const OpRange& range);
 
 // Calls `use` with every value that an operation reads or writes: inputs, outputs and, for the

@@ -22,14 +22,17 @@ SegmentWriter::SegmentWriter(const StagePrograms& stage)
   }
 }
 
-Status SegmentWriter::Lower(const std::vector<const Op*>& ops) {
+Status SegmentWriter::Lower(const StageOp& op) {
+  const Op& any = op.any();
   lowerings_.clear();
-  lowerings_.reserve(ops.size());
-  for (size_t p = 0; p < ops.size(); ++p) {
-    lowerings_.push_back({stage_.program(static_cast<int>(p)), *ops[p], text_, accesses_[p].read,
-                          accesses_[p].write, first_microbatch_, *this});
+  lowerings_.reserve(op.of_rank.size());
+  for (size_t p = 0; p < op.of_rank.size(); ++p) {
+    const Op* const of_rank = op.of_rank[p];
+    lowerings_.push_back({stage_.program(static_cast<int>(p)), of_rank == nullptr ? any : *of_rank,
+                          of_rank != nullptr, text_, accesses_[p].read, accesses_[p].write,
+                          first_microbatch_, *this});
   }
-  return Annotate(xla::Lower(*this), OperationName(stage_.program(0), *ops[0]));
+  return Annotate(xla::Lower(*this), OperationName(stage_.program(0), any));
 }
 
 SegmentText SegmentWriter::Finish(const std::function<bool(ValueId)>& is_result) {

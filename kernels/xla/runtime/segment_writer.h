@@ -23,8 +23,7 @@ class SegmentWriter : private Ranks {
   // `stage` must outlive this object.
   explicit SegmentWriter(const StagePrograms& stage);
 
-  // Appends an operation, which `ops` has as each rank has it.
-  Status Lower(const std::vector<const model::Op*>& ops);
+  Status Lower(const StageOp& op);
   // Results are the roots that were written and that `is_result` wants.
   SegmentText Finish(const std::function<bool(model::ValueId)>& is_result);
 

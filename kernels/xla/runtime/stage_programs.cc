@@ -1,8 +1,8 @@
 #include "kernels/xla/runtime/stage_programs.h"
 
 #include <algorithm>
+#include <span>
 
-#include "base/check.h"
 #include "kernels/backend/op_sequence.h"
 #include "kernels/xla/ops/lowering.h"
 
@@ -16,19 +16,14 @@ using model::Program;
 using model::Value;
 using Group = model::CollectiveGroup;
 
-// Calls `visit` with every list of operations, in an order that all programs share.
-template <typename Visit>
-void ForEachList(const Program& program, const Visit& visit) {
-  for (const auto& chunk : program.ops) {
-    for (const std::vector<Op>& piece : chunk) visit(piece);
-  }
-  visit(program.update);
-  visit(program.initialize);
-}
-
+// The lists of a program, in an order that all programs share.
 std::vector<const std::vector<Op>*> ListsOf(const Program& program) {
   std::vector<const std::vector<Op>*> lists;
-  ForEachList(program, [&](const std::vector<Op>& list) { lists.push_back(&list); });
+  for (const auto& chunk : program.ops) {
+    for (const std::vector<Op>& piece : chunk) lists.push_back(&piece);
+  }
+  lists.push_back(&program.update);
+  lists.push_back(&program.initialize);
   return lists;
 }
 
@@ -93,35 +88,92 @@ Status CheckOp(const Program& program, const Op& op, const Op& other, size_t par
 
 Status CheckProgram(const Program& program, const Program& other, size_t partition) {
   if (program.values.size() != other.values.size() ||
-      program.parameters.size() != other.parameters.size()) {
+      program.parameters.size() != other.parameters.size() ||
+      program.ops.size() != other.ops.size()) {
     return Unimplemented(
-        "partition {} has {} values and {} parameters, partition 0 of the slice has {} and {}",
-        partition, other.values.size(), other.parameters.size(), program.values.size(),
-        program.parameters.size());
+        "partition {} has {} values, {} parameters and {} chunks, partition 0 of the slice has {}, "
+        "{} and {}",
+        partition, other.values.size(), other.parameters.size(), other.ops.size(),
+        program.values.size(), program.parameters.size(), program.ops.size());
   }
   for (size_t v = 0; v < program.values.size(); ++v)
     TROUPE_RETURN_IF_ERROR(CheckValue(program.values[v], other.values[v], partition));
-  const auto lists = ListsOf(program), others = ListsOf(other);
-  if (lists.size() != others.size())
-    return Unimplemented("partition {} has other chunks than partition 0 of the slice", partition);
-  for (size_t l = 0; l < lists.size(); ++l) {
-    if (lists[l]->size() != others[l]->size()) {
-      return Unimplemented("a piece has {} operations on partition {} and {} on partition 0",
-                           others[l]->size(), partition, lists[l]->size());
+  return OkStatus();
+}
+
+bool IsSameOp(const Op& a, const Op& b) { return a.kind == b.kind && a.outputs == b.outputs; }
+
+// The operations of all ranks in one order, which is that of each rank's. The next one is one that
+// every rank has next or not at all.
+StatusOr<StageOps> Merge(const std::vector<const Program*>& programs, size_t list) {
+  std::vector<std::span<const Op>> rest;
+  for (const Program* const program : programs) rest.emplace_back(*ListsOf(*program)[list]);
+  StageOps merged;
+  const auto is_next = [&](const Op& op) {
+    return std::ranges::all_of(rest, [&](const std::span<const Op>& ops) {
+      const auto found = std::ranges::find_if(ops, [&](const Op& o) { return IsSameOp(o, op); });
+      return found == ops.begin() || found == ops.end();
+    });
+  };
+  while (true) {
+    const auto from = std::ranges::find_if(
+        rest, [&](const std::span<const Op>& ops) { return !ops.empty() && is_next(ops[0]); });
+    if (from == rest.end()) break;
+    StageOp& op = merged.emplace_back();
+    const Op& next = from->front();
+    for (std::span<const Op>& ops : rest) {
+      const bool has = !ops.empty() && IsSameOp(ops[0], next);
+      op.of_rank.push_back(has ? &ops[0] : nullptr);
+      if (has) ops = ops.subspan(1);
     }
-    for (size_t i = 0; i < lists[l]->size(); ++i)
-      TROUPE_RETURN_IF_ERROR(CheckOp(program, (*lists[l])[i], (*others[l])[i], partition));
+  }
+  for (size_t p = 0; p < rest.size(); ++p) {
+    if (rest[p].empty()) continue;
+    return Unimplemented("{} of partition {} comes in another order on the other ranks of the slice",
+                         OperationName(*programs[p], rest[p][0]), p);
+  }
+  return merged;
+}
+
+// `is_of_rank`: the operations are of the rank, not of a piece.
+Status CheckOps(const std::vector<const Program*>& programs, const StageOps& ops, bool is_of_rank) {
+  for (const StageOp& op : ops) {
+    const Op& any = op.any();
+    for (size_t p = 0; p < op.of_rank.size(); ++p) {
+      if (op.of_rank[p] != nullptr) {
+        TROUPE_RETURN_IF_ERROR(CheckOp(*programs[p], any, *op.of_rank[p], p));
+      } else if (!is_of_rank || HasGroup(any)) {
+        return Unimplemented("partition {} of the slice does not run {}", p,
+                             OperationName(*programs[p], any));
+      }
+    }
   }
   return OkStatus();
 }
 
 }  // namespace
 
+const Op& StageOp::any() const {
+  return **std::ranges::find_if(of_rank, [](const Op* op) { return op != nullptr; });
+}
+
 StatusOr<StagePrograms> StagePrograms::Make(std::vector<const Program*> programs) {
   TROUPE_RETURN_IF_ERROR(CheckMeshes(programs));
   for (size_t p = 1; p < programs.size(); ++p)
     TROUPE_RETURN_IF_ERROR(CheckProgram(*programs[0], *programs[p], p));
-  return StagePrograms(std::move(programs));
+  StagePrograms stage(std::move(programs));
+  const size_t lists = ListsOf(*stage.programs_[0]).size();
+  for (size_t list = 0; list < lists; ++list) {
+    TROUPE_ASSIGN_OR_RETURN(StageOps ops, Merge(stage.programs_, list));
+    TROUPE_RETURN_IF_ERROR(CheckOps(stage.programs_, ops, list + 2 >= lists));
+    stage.lists_.push_back(std::move(ops));
+  }
+  return stage;
+}
+
+const StageOps& StagePrograms::Ops(int chunk_index, model::Piece piece) const {
+  const size_t pieces = programs_[0]->ops[0].size();
+  return lists_[static_cast<size_t>(chunk_index) * pieces + static_cast<size_t>(piece)];
 }
 
 Shape StagePrograms::StorageShape(model::ValueId value) const {
@@ -131,20 +183,6 @@ Shape StagePrograms::StorageShape(model::ValueId value) const {
     for (size_t d = 0; d < own.size(); ++d) largest[d] = std::max(largest[d], own[d]);
   }
   return largest;
-}
-
-std::vector<const std::vector<Op>*> StagePrograms::ListsLike(const std::vector<Op>& list) const {
-  for (const Program* const program : programs_) {
-    const auto lists = ListsOf(*program);
-    const auto found = std::ranges::find(lists, &list);
-    if (found == lists.end()) continue;
-    std::vector<const std::vector<Op>*> all;
-    for (const Program* const rank : programs_)
-      all.push_back(ListsOf(*rank)[static_cast<size_t>(found - lists.begin())]);
-    return all;
-  }
-  TROUPE_CHECK(false, "the list belongs to none of the slice's programs");
-  return {};
 }
 
 bool StagePrograms::IsWithin(const Op& op) const {
@@ -168,20 +206,14 @@ bool StagePrograms::IsWithin(const Op& op) const {
   return (one_stage || !has_pipe) && model::GroupSize(mesh, group) > 1;
 }
 
-std::vector<const Op*> StagePrograms::BegunBy(const Op& wait) const {
-  std::vector<const Op*> begun;
-  for (const Program* const program : programs_) {
-    for (const std::vector<Op>* const list : ListsOf(*program)) {
-      const auto begins = [&](const Op& op) {
-        return op.asynchronous && !op.outputs.empty() && op.outputs[0] == wait.inputs[0];
-      };
-      const auto found = std::ranges::find_if(*list, begins);
-      if (found == list->end()) continue;
-      begun.push_back(&*found);
-      break;
+const StageOp* StagePrograms::BegunBy(const Op& wait) const {
+  for (const StageOps& list : lists_) {
+    for (const StageOp& op : list) {
+      const Op& any = op.any();
+      if (any.asynchronous && !any.outputs.empty() && any.outputs[0] == wait.inputs[0]) return &op;
     }
   }
-  return begun;
+  return nullptr;
 }
 
 }  // namespace troupe::kernels::xla

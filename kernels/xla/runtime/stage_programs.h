@@ -3,6 +3,7 @@
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_STAGE_PROGRAMS_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_STAGE_PROGRAMS_H_
 
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -10,6 +11,14 @@
 #include "model/program/program.h"
 
 namespace troupe::kernels::xla {
+
+// An operation as each rank has it, by partition; null where a rank does not run it, as only some
+// ranks add their loss to the control word.
+struct StageOp {
+  std::vector<const model::Op*> of_rank;
+  const model::Op& any() const;
+};
+using StageOps = std::vector<StageOp>;
 
 // Immutable, thread-safe. The programs must outlive it.
 class StagePrograms {
@@ -25,19 +34,24 @@ class StagePrograms {
 
   // The shape of a value's storage: the largest extents of the ranks.
   Shape StorageShape(model::ValueId value) const;
-  // The list of each rank that corresponds to `list`, a list of operations of one of the programs.
-  std::vector<const std::vector<model::Op>*> ListsLike(const std::vector<model::Op>& list) const;
+
+  // The operations of a piece, which are those of each rank, and those of the update and of the
+  // initialisation, which some ranks may not all have.
+  const StageOps& Ops(int chunk_index, model::Piece piece) const;
+  const StageOps& update() const { return lists_[lists_.size() - 2]; }
+  const StageOps& initialize() const { return lists_.back(); }
 
   // Whether a collective runs within the program: it has several ranks, all of the slice.
   bool IsWithin(const model::Op& op) const;
-  // The collective that `wait` completes, as each rank has it; none if the programs have none.
-  std::vector<const model::Op*> BegunBy(const model::Op& wait) const;
+  // The collective that `wait` completes; null if the programs have none.
+  const StageOp* BegunBy(const model::Op& wait) const;
 
  private:
   explicit StagePrograms(std::vector<const model::Program*> programs)
       : programs_(std::move(programs)) {}
 
   std::vector<const model::Program*> programs_;
+  std::vector<StageOps> lists_;  // the pieces of all chunks, then update and initialisation
 };
 
 }  // namespace troupe::kernels::xla

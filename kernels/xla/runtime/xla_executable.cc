@@ -29,14 +29,23 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
                                       static_cast<std::byte*>(host));
     }
   }
-  ForEachOp(program_, [this](const Op& op) { names_[&op] = OperationName(program_, op); });
+  const StagePrograms& stage = options_.stage;
+  const auto name = [this](const StageOps& ops) {
+    for (const StageOp& op : ops) names_[&op] = OperationName(program_, op.any());
+  };
+  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
+    for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece)
+      name(stage.Ops(static_cast<int>(chunk), static_cast<Piece>(piece)));
+  }
+  name(stage.update());
+  name(stage.initialize());
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
   if (options_.host == nullptr) return false;
   if (op.kind == OpKind::kWait) {
-    const std::vector<const Op*> begun = options_.stage.BegunBy(op);
-    return !begun.empty() && RunsOnHost(*begun[0]);
+    const StageOp* const begun = options_.stage.BegunBy(op);
+    return begun != nullptr && RunsOnHost(begun->any());
   }
   return !options_.stage.IsWithin(op) && CommunicatorOf(op, options_.find_communicator) != nullptr;
 }
@@ -46,7 +55,7 @@ std::vector<XlaExecutable::Step> XlaExecutable::Cut(const List& list, size_t beg
                                                     size_t end) const {
   std::vector<Step> steps;
   for (size_t i = begin; i < end; ++i) {
-    const bool on_host = RunsOnHost((*list.ops)[i]);
+    const bool on_host = RunsOnHost((*list.ops)[i].any());
     if (steps.empty() || on_host || steps.back().on_host) {
       steps.emplace_back();
       steps.back().begin = i;
@@ -67,12 +76,13 @@ Status XlaExecutable::Compile() {
       const bool is_half = piece == Piece::kInputGradient || piece == Piece::kWeightGradient;
       if (is_half ? !plan_.split_backward : piece == Piece::kBackward && plan_.split_backward)
         continue;
-      const List list{&program_.ops[chunk][index], static_cast<int>(chunk), piece};
+      const List list{&options_.stage.Ops(static_cast<int>(chunk), piece),
+                      static_cast<int>(chunk), piece};
       TROUPE_RETURN_IF_ERROR(compile(list));
     }
   }
-  TROUPE_RETURN_IF_ERROR(compile({.ops = &program_.update}));
-  return compile({.ops = &program_.initialize});
+  TROUPE_RETURN_IF_ERROR(compile({.ops = &options_.stage.update()}));
+  return compile({.ops = &options_.stage.initialize()});
 }
 
 StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t begin, size_t end,
@@ -82,7 +92,7 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
   Steps steps = Cut(list, begin, end);
   for (Step& step : steps) {
     const OpRange range{*list.ops, step.begin, step.end, evaluate};
-    step.dead = DeadAfter(program_, plan_, range);
+    step.dead = DeadAfter(options_.stage, plan_, range);
     if (step.on_host) continue;
     TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(options_.stage, plan_, range));
     if (step.text.module.empty()) continue;
@@ -99,12 +109,14 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
 }
 
 Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {
-  return RunSteps({&program_.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
+  return RunSteps({&options_.stage.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
 }
 
-Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &program_.update}, 0, {}); }
+Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &options_.stage.update()}, 0, {}); }
 
-Status XlaExecutable::RunInitialize() { return RunSteps({.ops = &program_.initialize}, 0, {}); }
+Status XlaExecutable::RunInitialize() {
+  return RunSteps({.ops = &options_.stage.initialize()}, 0, {});
+}
 
 Status XlaExecutable::RunSteps(const List& list, int buffer, const RunOptions& options) {
   const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
@@ -156,7 +168,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
 
 Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
                                 const RunOptions& options) {
-  const Op& op = (*list.ops)[index];
+  const Op& op = (*list.ops)[index].any();
   if (op.last_microbatch && !options.last_microbatch) return OkStatus();
   if (op.gradient_in_forward && options.evaluate) return OkStatus();
   {
@@ -216,10 +228,11 @@ void XlaExecutable::Notify(const List& list, const Step& step, int buffer,
                            const RunOptions& options) {
   if (observer_ == nullptr) return;
   for (size_t i = step.begin; i < step.end; ++i) {
-    const Op& op = (*list.ops)[i];
-    if (options.evaluate && op.gradient_in_forward) continue;
-    if (op.last_microbatch && !options.last_microbatch) continue;
-    observer_->Ran(op, names_.at(&op).c_str(), buffer);
+    const StageOp& op = (*list.ops)[i];
+    const Op* const own = op.of_rank[options_.partition];
+    if (own == nullptr || (options.evaluate && own->gradient_in_forward)) continue;
+    if (own->last_microbatch && !options.last_microbatch) continue;
+    observer_->Ran(*own, names_.at(&op).c_str(), buffer);
   }
 }
 

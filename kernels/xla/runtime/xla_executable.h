@@ -63,7 +63,7 @@ class XlaExecutable : public ImmediateExecutable {
  private:
   // The list of operations that a run belongs to: a piece of a chunk, or a list of the rank.
   struct List {
-    const std::vector<model::Op>* ops = nullptr;
+    const StageOps* ops = nullptr;
     int chunk_index = -1;  // -1: of the rank
     model::Piece piece = model::Piece::kUpdate;
   };
@@ -103,7 +103,7 @@ class XlaExecutable : public ImmediateExecutable {
   std::unique_ptr<Buffer> first_microbatch_[2];     // i32: 0 and 1
   std::map<Key, Steps> steps_;
   int32_t launches_ = 0;  // all ranks of the slice run the same programs in the same order
-  std::map<const model::Op*, std::string> names_;
+  std::map<const StageOp*, std::string> names_;
   std::atomic<const char*> current_ = "";
   OperationObserver* observer_ = nullptr;
 };
