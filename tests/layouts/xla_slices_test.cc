@@ -1,13 +1,17 @@
 // Compares layouts whose ranks are the partitions of one program of XLA's CPU plugin, one slice for
 // each pipeline stage, with one rank on the CPU backend. The ranks are threads. Without the plugin
 // every test is skipped with the reason.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/temporary_directory.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 #include "kernels/xla/testing/slice_backend.h"
 #include "tests/layouts/expect_steps.h"
@@ -19,6 +23,7 @@ namespace {
 
 using kernels::xla::ProgramCache;
 using kernels::xla::SliceMeeting;
+using testing::Each;
 
 constexpr int64_t kSteps = kInstrumented ? 6 : 20;
 
@@ -48,26 +53,48 @@ TrainOptions OnSlices() {
   return options;
 }
 
-v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), kSteps); }
+// Compilation takes most of the time: the model has one block of each kind.
+v1::JobSpec Job(const Layout& layout) {
+  v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
+  spec.mutable_model()->set_pattern("AD");
+  return spec;
+}
 
-struct Case {
-  const char* name;
-  Layout layout;
-};
+v1::JobSpec SmallMixture(const Spread& spread) {
+  v1::JobSpec spec = Mixture(spread, kSteps);
+  spec.mutable_model()->set_pattern("AE");
+  return spec;
+}
 
-class XlaSlices : public testing::TestWithParam<Case> {
+// The tests of this file need a plugin.
+template <typename Test>
+class WithPlugin : public Test {
  protected:
   void SetUp() override {
     if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
   }
 };
 
+struct Case {
+  const char* name;
+  Layout layout;
+
+  friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+};
+
+using XlaSlices = WithPlugin<testing::TestWithParam<Case>>;
+
 TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
   static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
   ExpectClose(RunOrDie(Job(GetParam().layout), OnSlices()), expected);
 }
 
+// A sanitizer makes compilation several times slower: there, one layout of each kind is run.
 std::vector<Case> Cases() {
+  if (kInstrumented) {
+    return {{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
+            {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}}};
+  }
   return {{"Tensor2", {.tensor = 2}},
           {"Tensor4", {.tensor = 4}},
           {"Tensor2Rows", {.tensor = 2, .by_rows = true}},
@@ -91,19 +118,15 @@ std::vector<Case> Cases() {
 INSTANTIATE_TEST_SUITE_P(Table, XlaSlices, testing::ValuesIn(Cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-class XlaMixtureSlices : public testing::TestWithParam<Spread> {
- protected:
-  void SetUp() override {
-    if (const auto programs = Programs(); !programs.ok()) GTEST_SKIP() << programs.status();
-  }
-};
+using XlaMixtureSlices = WithPlugin<testing::TestWithParam<Spread>>;
 
 TEST_P(XlaMixtureSlices, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(Mixture({}, kSteps), {.steps = kSteps});
-  ExpectClose(RunOrDie(Mixture(GetParam(), kSteps), OnSlices()), expected);
+  static const std::vector<StepResult> expected = RunOrDie(SmallMixture({}), {.steps = kSteps});
+  ExpectClose(RunOrDie(SmallMixture(GetParam()), OnSlices()), expected);
 }
 
 std::vector<Spread> Spreads() {
+  if (kInstrumented) return {{.expert = 2}};
   return {{.expert = 2},
           {.expert = 2, .gathers = true},
           {.expert = 4},
@@ -113,6 +136,67 @@ std::vector<Spread> Spreads() {
 
 INSTANTIATE_TEST_SUITE_P(Table, XlaMixtureSlices, testing::ValuesIn(Spreads()),
                          [](const auto& info) { return NameOf(info.param); });
+
+using XlaSliceRuns = WithPlugin<testing::Test>;
+
+TEST_F(XlaSliceRuns, HaveTheSameBitsWhenTheyAreRepeated) {
+  const v1::JobSpec job = Job({.tensor = 2, .shard = 2, .zero_stage = 3});
+  ExpectIdentical(RunOrDie(job, OnSlices()), RunOrDie(job, OnSlices()));
+}
+
+// The seconds of host collectives of each purpose, on all ranks together.
+std::array<double, kPurposes> SecondsOnHosts(const v1::JobSpec& job) {
+  const TrainResult result = Train(job, OnSlices());
+  std::array<double, kPurposes> seconds = {};
+  for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
+    EXPECT_TRUE(result.statuses[rank].ok()) << result.statuses[rank];
+    for (size_t p = 0; p < seconds.size(); ++p) seconds[p] += result.communication[rank][p].total;
+  }
+  return seconds;
+}
+
+// Programs of one stage get no communicator (slice_backend.h). What remains are the agreements of
+// executors, outside of programs.
+TEST_F(XlaSliceRuns, UseNoCollectiveOfTheHost) {
+  auto seconds = SecondsOnHosts(Job({.tensor = 2, .shard = 2, .zero_stage = 3}));
+  seconds[static_cast<size_t>(Purpose::kControl)] = 0;
+  EXPECT_THAT(seconds, Each(0));
+}
+
+// The activations between stages and the control word leave a slice.
+TEST_F(XlaSliceRuns, UseTheHostForWhatLeavesAStage) {
+  const auto seconds = SecondsOnHosts(Job({.tensor = 2, .pipe = 2}));
+  for (const Purpose purpose : {Purpose::kPipe, Purpose::kControl})
+    EXPECT_GT(seconds[static_cast<size_t>(purpose)], 0) << Name(purpose);
+  EXPECT_EQ(seconds[static_cast<size_t>(Purpose::kTensor)], 0);
+}
+
+// Rows that dropout numbers differ between the ranks; validation runs parts of the pieces.
+TEST_F(XlaSliceRuns, DropWhatOneRankDropsAndValidateAlike) {
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    spec.mutable_model()->set_hidden_dropout(0.2);
+    spec.mutable_data()->set_validation_fraction(0.1);
+    return spec;
+  };
+  const auto expected = RunOrDie(job({}), {.steps = kSteps});
+  const auto actual = RunOrDie(job({.tensor = 2, .context = 2, .by_rows = true}), OnSlices());
+  ExpectClose(actual, expected);
+  EXPECT_NEAR(actual.back().event.validation_loss(), expected.back().event.validation_loss(), 1e-5);
+}
+
+// Blocks of the vocabulary, 259, have other sizes before and after.
+TEST_F(XlaSliceRuns, ContinueFromACheckpointOfAnotherLayout) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/checkpoint";
+  TrainOptions before = OnSlices(), after = {.steps = kSteps / 2, .restore_path = path};
+  before.steps = kSteps / 2;
+  before.save_path = path;
+  RunOrDie(Job({.tensor = 4}), before);
+  const std::vector<StepResult> expected = RunOrDie(Job({}), after);
+  after.make_backend = OnSlices().make_backend;
+  ExpectClose(RunOrDie(Job({.shard = 2, .zero_stage = 3}), after), expected);
+}
 
 }  // namespace
 }  // namespace troupe

@@ -300,6 +300,43 @@ TEST_F(ClientTest, PrefersTheOptionOfTheCaller) {
   EXPECT_FALSE(std::isnan(maximum[0]) && std::isnan(maximum[1]));
 }
 
+// Each device adds what the other has.
+constexpr std::string_view kSumOverDevices = R"(module {
+  sdy.mesh @ranks = <["r"=2]>
+  func.func @main(%a: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@ranks, [{"r"}, {}]>})
+      -> (tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@ranks, [{"r"}, {}]>}) {
+    %0 = sdy.manual_computation(%a) in_shardings=[<@ranks, [{"r"}, {}]>]
+        out_shardings=[<@ranks, [{"r"}, {}]>] manual_axes={"r"} (%b: tensor<2x3xf32>) {
+      %1 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+          channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}>
+          ({^bb0(%x: tensor<f32>, %y: tensor<f32>):
+            %z = stablehlo.add %x, %y : tensor<f32>
+            stablehlo.return %z : tensor<f32>}) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      sdy.return %1 : tensor<2x3xf32>
+    } : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    return %0 : tensor<4x3xf32>
+  }
+})";
+
+TEST_F(ClientTest, RunsAProgramOfTwoDevicesInAThreadForEach) {
+  const std::vector<int> devices = {2, 1};
+  StatusOr<std::unique_ptr<Program>> sum = client_->Compile(kSumOverDevices, {}, devices);
+  ASSERT_TRUE(sum.ok()) << ToString(sum.status());
+  const auto run = [&](int partition) {
+    std::unique_ptr<Buffer> x =
+        Upload(std::vector<float>(6, static_cast<float>(1 + partition)), devices[partition]);
+    for (int launch = 1; launch <= 20; ++launch) {
+      auto results = (*sum)->Run(std::vector<const Buffer*>{x.get()}, {partition, launch});
+      ASSERT_TRUE(results.ok()) << ToString(results.status());
+      x = std::move(results->front());
+    }
+    // 3 after the first run, and twice as much after each of the others.
+    EXPECT_EQ(Read(*x), std::vector<float>(6, 3.0F * (1 << 19)));
+  };
+  std::jthread other(run, 1);
+  run(0);
+}
+
 TEST_F(ClientTest, RunsOneProgramInTwoThreadsAtOnce) {
   const std::unique_ptr<Program> add = Compile(kAdd);
   const auto accumulate = [&](float step) {

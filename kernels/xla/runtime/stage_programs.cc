@@ -129,16 +129,32 @@ StatusOr<StageOps> Merge(const std::vector<const Program*>& programs, size_t lis
   }
   for (size_t p = 0; p < rest.size(); ++p) {
     if (rest[p].empty()) continue;
-    return Unimplemented("{} of partition {} comes in another order on the other ranks of the slice",
-                         OperationName(*programs[p], rest[p][0]), p);
+    return Unimplemented(
+        "{} of partition {} comes in another order on the other ranks of the slice",
+        OperationName(*programs[p], rest[p][0]), p);
   }
   return merged;
+}
+
+// Ranks of a slice store equal blocks: the whole on each would be another memory plan.
+Status CheckCut(const Program& program, const Op& op) {
+  const auto* const gather = std::get_if<model::AllGatherAttributes>(&op.attributes);
+  const auto* const scatter = std::get_if<model::ReduceScatterAttributes>(&op.attributes);
+  const int owner = gather != nullptr    ? gather->cut.owner
+                    : scatter != nullptr ? scatter->cut.owner
+                                         : -1;
+  if (owner < 0) return OkStatus();
+  return Unimplemented(
+      "{} has all rows on rank {} of its group (shard_whole_matrices), but the ranks of a slice "
+      "must have blocks of about equal size",
+      OperationName(program, op), owner);
 }
 
 // `is_of_rank`: the operations are of the rank, not of a piece.
 Status CheckOps(const std::vector<const Program*>& programs, const StageOps& ops, bool is_of_rank) {
   for (const StageOp& op : ops) {
     const Op& any = op.any();
+    if (programs.size() > 1) TROUPE_RETURN_IF_ERROR(CheckCut(*programs[0], any));
     for (size_t p = 0; p < op.of_rank.size(); ++p) {
       if (op.of_rank[p] != nullptr) {
         TROUPE_RETURN_IF_ERROR(CheckOp(*programs[p], any, *op.of_rank[p], p));

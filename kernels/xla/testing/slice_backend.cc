@@ -37,7 +37,8 @@ class SliceBackend : public Backend {
               number - options.slice.partition);
     TROUPE_ASSIGN_OR_RETURN(options.slice.programs, meeting_.Meet(program));
     TROUPE_ASSIGN_OR_RETURN(backend_, XlaBackend::Make(programs_, options));
-    return backend_->Prepare(program, plan, find_communicator);
+    const bool is_all = program.mesh.degrees[model::Axis::kPipe] == 1;
+    return backend_->Prepare(program, plan, is_all ? nullptr : find_communicator);
   }
   const std::vector<std::string>& fallbacks() const override { return none_; }
   const std::vector<std::string>& implementations() const override { return none_; }

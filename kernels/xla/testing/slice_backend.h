@@ -35,7 +35,8 @@ class SliceMeeting {
   std::map<int, std::shared_ptr<Stage>> stages_;  // by coordinate on the pipe
 };
 
-// The backend of one rank. Stage s of ranks R has the devices from s · R on. Both arguments must
+// The backend of one rank. Stage s of ranks R has the devices from s · R on. The only stage of a
+// mesh gets no communicators, so that no collective can run on the host. Both arguments must
 // outlive it.
 std::unique_ptr<Backend> MakeSliceBackend(ProgramCache& programs, SliceMeeting& meeting);
 
