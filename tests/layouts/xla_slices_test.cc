@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -144,35 +145,47 @@ TEST_F(XlaSliceRuns, HaveTheSameBitsWhenTheyAreRepeated) {
   ExpectIdentical(RunOrDie(job, OnSlices()), RunOrDie(job, OnSlices()));
 }
 
-// The seconds of host collectives of each purpose, on all ranks together.
-std::array<double, kPurposes> SecondsOnHosts(const v1::JobSpec& job) {
-  const TrainResult result = Train(job, OnSlices());
-  std::array<double, kPurposes> seconds = {};
+// The steps of rank 0, and the seconds of host collectives of each purpose on all ranks together.
+struct SliceRun {
+  std::vector<StepResult> steps;
+  std::array<double, kPurposes> on_hosts = {};
+};
+
+SliceRun RunOnSlices(const v1::JobSpec& job) {
+  TrainResult result = Train(job, OnSlices());
+  SliceRun run{std::move(result.steps[0])};
   for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
     EXPECT_TRUE(result.statuses[rank].ok()) << result.statuses[rank];
-    for (size_t p = 0; p < seconds.size(); ++p) seconds[p] += result.communication[rank][p].total;
+    for (size_t p = 0; p < run.on_hosts.size(); ++p)
+      run.on_hosts[p] += result.communication[rank][p].total;
   }
-  return seconds;
+  return run;
 }
 
 // Programs of one stage get no communicator (slice_backend.h). What remains are the agreements of
 // executors, outside of programs.
 TEST_F(XlaSliceRuns, UseNoCollectiveOfTheHost) {
-  auto seconds = SecondsOnHosts(Job({.tensor = 2, .shard = 2, .zero_stage = 3}));
-  seconds[static_cast<size_t>(Purpose::kControl)] = 0;
-  EXPECT_THAT(seconds, Each(0));
+  SliceRun run = RunOnSlices(Job({.tensor = 2, .shard = 2, .zero_stage = 3}));
+  run.on_hosts[static_cast<size_t>(Purpose::kControl)] = 0;
+  EXPECT_THAT(run.on_hosts, Each(0));
 }
 
-// The activations between stages and the control word leave a slice.
+// Activations, the gradient of a tied embedding and the control word leave a stage.
 TEST_F(XlaSliceRuns, UseTheHostForWhatLeavesAStage) {
-  const auto seconds = SecondsOnHosts(Job({.tensor = 2, .pipe = 2}));
-  for (const Purpose purpose : {Purpose::kPipe, Purpose::kControl})
-    EXPECT_GT(seconds[static_cast<size_t>(purpose)], 0) << Name(purpose);
-  EXPECT_EQ(seconds[static_cast<size_t>(Purpose::kTensor)], 0);
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
+    spec.mutable_model()->set_tie_word_embeddings(true);
+    return spec;
+  };
+  const SliceRun run = RunOnSlices(job({.tensor = 2, .pipe = 2, .schedule = "ZBH1"}));
+  ExpectClose(run.steps, RunOrDie(job({}), {.steps = kSteps}));
+  for (const Purpose purpose : {Purpose::kPipe, Purpose::kGradient, Purpose::kControl})
+    EXPECT_GT(run.on_hosts[static_cast<size_t>(purpose)], 0) << Name(purpose);
+  EXPECT_EQ(run.on_hosts[static_cast<size_t>(Purpose::kTensor)], 0);
 }
 
 // Rows that dropout numbers differ between the ranks; validation runs parts of the pieces.
-TEST_F(XlaSliceRuns, DropWhatOneRankDropsAndValidateAlike) {
+TEST_F(XlaSliceRuns, DropWhatOneRankDropsAndHaveItsValidationLoss) {
   const auto job = [](const Layout& layout) {
     v1::JobSpec spec = Job(layout);
     spec.mutable_model()->set_hidden_dropout(0.2);

@@ -71,10 +71,6 @@ struct Lowering {
 #define TROUPE_OP(Kind, name, attributes, cpu, cuda) Status Kind(const Lowering& lowering);
 #include "model/program/op_kinds.def"
 
-// Lowers the operation as the ranks of the slice have it. Errors: UNIMPLEMENTED, which names the
-// operation.
-Status Lower(Ranks& ranks);
-
 // The shape of a value.
 Shape ShapeOf(const model::Value& value);
 

@@ -10,9 +10,12 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/xla/ops/lowering.h"
+#include "kernels/xla/text/function.h"
+#include "model/program/value.h"
 
 namespace troupe::kernels::xla {
+
+struct Lowering;  // an operation as one rank has it (lowering.h)
 
 class Ranks {
  public:
@@ -20,22 +23,13 @@ class Ranks {
 
   // The operation as each rank has it, by partition.
   virtual const std::vector<Lowering>& lowerings() const = 0;
-  int size() const { return static_cast<int>(lowerings().size()); }
 
   // Writes what `body` does for each rank, and returns its results, which have the same types on
   // all. If the texts are equal they are written once, else as branches of which a rank runs its
   // own. REQUIRES: `body` writes no collective.
   virtual std::vector<Tensor> Each(
       const std::function<std::vector<Tensor>(const Lowering&)>& body) = 0;
-
-  // A scalar that is number `of(partition)` on each rank; a constant if it is equal on all.
-  virtual Tensor Number(Element element, const std::function<double(int partition)>& of) = 0;
-
-  // The contents of a value with the largest extents, zeros after a rank's own; and new contents of
-  // the same form.
-  virtual Tensor ReadPadded(model::ValueId value) = 0;
-  virtual void WritePadded(model::ValueId value, const Tensor& tensor) = 0;
-
+  // The same with one result, and with none.
   Tensor EachOne(const std::function<Tensor(const Lowering&)>& body) {
     return Each([&](const Lowering& rank) { return std::vector<Tensor>{body(rank)}; })[0];
   }
@@ -46,24 +40,14 @@ class Ranks {
     });
   }
 
-  // The partitions of each group of this operation, in group order, and the size of a group.
-  // REQUIRES: the operation is a collective of axes or of all ranks, which lies within the slice.
-  Function::Groups Groups() const;
-  int group_size() const;
-  // This rank's index in its group.
-  static int IndexOf(const Lowering& rank);
+  // A scalar that is number `of(partition)` on each rank; a constant if it is equal on all.
+  virtual Tensor Number(Element element, const std::function<double(int partition)>& of) = 0;
+
+  // The contents of a value with the largest extents, zeros after a rank's own; and new contents of
+  // the same form.
+  virtual Tensor ReadPadded(model::ValueId value) = 0;
+  virtual void WritePadded(model::ValueId value, const Tensor& tensor) = 0;
 };
-
-// Whether a collective has several ranks.
-bool HasPeers(const Lowering& lowering);
-// UNIMPLEMENTED, which names the value, if a rank has other extents of an input or output.
-Status ExpectEqualExtents(const Lowering& lowering);
-
-// The shape with the largest extents of the ranks.
-Shape PaddedShape(const Ranks& ranks, model::ValueId value);
-// x with zeros at the end of its dims; x without elements at the end of its dims.
-Tensor PadTo(Function& text, const Tensor& x, const Shape& shape);
-Tensor CutTo(Function& text, const Tensor& x, const Shape& shape);
 
 }  // namespace troupe::kernels::xla
 

@@ -57,7 +57,7 @@ TEST(Segment, OfASliceHasATableForANumberThatDiffers) {
   EXPECT_THAT(text, Not(HasSubstr("stablehlo.case")));
 }
 
-TEST(Segment, OfASliceWhoseRanksAreAlikeHasNoTable) {
+TEST(Segment, OfASliceOfIdenticalRanksHasNoTable) {
   const std::string text = TextOf({EmbeddingOf(0, 2, 0, 4), EmbeddingOf(1, 2, 0, 4)});
   EXPECT_THAT(text, Not(HasSubstr("partition_id")));
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/backend/op_sequence.h"
+#include "kernels/xla/ops/lower.h"
 
 namespace troupe::kernels::xla {
 
@@ -178,7 +179,7 @@ Tensor SegmentWriter::Read(const Program& program, ValueId id) {
   if (value.elements() == 0) return text_.Constant(ElementOf(value.dtype), shape, 0);
   int64_t offset = 0;
   const ValueId root = RootOf(program, id, &offset);
-  const Tensor whole = CutTo(text_, Root(root), ShapeOf(program.value(root)));
+  const Tensor whole = text_.CutTo(Root(root), ShapeOf(program.value(root)));
   if (whole.shape == shape) return whole;
   const int64_t elements = value.elements();
   if (elements == ElementsOf(whole.shape)) return text_.Reshape(whole, shape);
@@ -194,8 +195,8 @@ void SegmentWriter::Write(const Program& program, ValueId id, const Tensor& tens
   const ValueId root = RootOf(program, id, &offset);
   const Shape stored = stage_.StorageShape(root), shape = ShapeOf(program.value(root));
   if (value.elements() == ElementsOf(shape))
-    return SetRoot(root, PadTo(text_, text_.Reshape(tensor, shape), stored));
-  const Tensor whole = CutTo(text_, Root(root), shape);
+    return SetRoot(root, text_.PadTo(text_.Reshape(tensor, shape), stored));
+  const Tensor whole = text_.CutTo(Root(root), shape);
   Tensor updated;
   if (IsOfRows(id)) {
     updated = text_.UpdateAt(whole, tensor, Begin(id, value.row_elements()));
@@ -204,7 +205,7 @@ void SegmentWriter::Write(const Program& program, ValueId id, const Tensor& tens
     const Tensor part = text_.Reshape(tensor, {value.elements()});
     updated = text_.Reshape(text_.UpdateAt(flat, part, Begin(id, 1)), shape);
   }
-  SetRoot(root, PadTo(text_, updated, stored));
+  SetRoot(root, text_.PadTo(updated, stored));
 }
 
 Tensor SegmentWriter::ReadPadded(ValueId value) {
@@ -212,7 +213,7 @@ Tensor SegmentWriter::ReadPadded(ValueId value) {
   int64_t offset = 0;
   const ValueId root = RootOf(stage_.program(0), value, &offset);
   if (stage_.StorageShape(root) == shape) return Root(root);
-  return EachOne([&](const Lowering& rank) { return PadTo(text_, rank.read(value), shape); });
+  return EachOne([&](const Lowering& rank) { return text_.PadTo(rank.read(value), shape); });
 }
 
 void SegmentWriter::WritePadded(ValueId value, const Tensor& tensor) {
@@ -220,7 +221,7 @@ void SegmentWriter::WritePadded(ValueId value, const Tensor& tensor) {
   const ValueId root = RootOf(stage_.program(0), value, &offset);
   if (stage_.StorageShape(root) == tensor.shape) return SetRoot(root, tensor);
   EachWrites([&](const Lowering& rank) {
-    rank.write(value, CutTo(text_, tensor, ShapeOf(rank.program.value(value))));
+    rank.write(value, text_.CutTo(tensor, ShapeOf(rank.program.value(value))));
   });
 }
 

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
-#include "kernels/xla/runtime/segment.h"
+#include "kernels/xla/runtime/segment_text.h"
 #include "kernels/xla/runtime/stage_programs.h"
 #include "kernels/xla/text/function.h"
 #include "model/program/program.h"
@@ -28,7 +29,7 @@ class SegmentWriter : private Ranks {
   SegmentText Finish(const std::function<bool(model::ValueId)>& is_result);
 
  private:
-  // What an operation reads and writes as one rank has it.
+  // The functions with which one rank reads and writes values.
   struct Access {
     std::function<Tensor(model::ValueId)> read;
     std::function<void(model::ValueId, const Tensor&)> write;
@@ -67,7 +68,7 @@ class SegmentWriter : private Ranks {
   Function text_;
   std::vector<Access> accesses_;  // by partition
   std::function<Tensor()> first_microbatch_;
-  std::vector<Lowering> lowerings_;  // of the operation that is being written
+  std::vector<Lowering> lowerings_;  // the operation that is being written
   std::map<model::ValueId, Tensor> roots_;
   std::map<model::ValueId, Tensor>* changed_ = nullptr;  // by the variant that is being written
   std::set<model::ValueId> written_;

@@ -115,7 +115,7 @@ TEST(StagePrograms, ContainTheCollectivesOfAStageAndNoOthers) {
 
 struct Difference {
   std::string message;
-  std::function<void(std::vector<model::Program>&)> change;  // of partition 1
+  std::function<void(std::vector<model::Program>&)> change;
   StatusCode code = StatusCode::kUnimplemented;
 };
 

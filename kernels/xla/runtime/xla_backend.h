@@ -37,7 +37,7 @@ class XlaBackend : public Backend {
 
   std::string kernel_level() const override;
   // Compiles the program. All ranks of a slice prepare theirs. Also UNIMPLEMENTED, which names an
-  // operation that is not lowered or that the ranks of the slice do not have alike.
+  // operation that is not lowered, or in which the ranks of the slice differ.
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;

@@ -76,8 +76,8 @@ Status XlaExecutable::Compile() {
       const bool is_half = piece == Piece::kInputGradient || piece == Piece::kWeightGradient;
       if (is_half ? !plan_.split_backward : piece == Piece::kBackward && plan_.split_backward)
         continue;
-      const List list{&options_.stage.Ops(static_cast<int>(chunk), piece),
-                      static_cast<int>(chunk), piece};
+      const List list{&options_.stage.Ops(static_cast<int>(chunk), piece), static_cast<int>(chunk),
+                      piece};
       TROUPE_RETURN_IF_ERROR(compile(list));
     }
   }

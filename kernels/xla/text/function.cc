@@ -212,6 +212,19 @@ Tensor Function::Pad(const Tensor& x, int dim, int64_t before, int64_t after) {
   return Concatenate(parts, dim);
 }
 
+Tensor Function::PadTo(const Tensor& x, const Shape& shape) {
+  Tensor padded = x;
+  for (size_t d = 0; d < shape.size(); ++d)
+    padded = Pad(padded, static_cast<int>(d), 0, shape[d] - padded.shape[d]);
+  return padded;
+}
+
+Tensor Function::CutTo(const Tensor& x, const Shape& shape) {
+  Tensor cut = x;
+  for (size_t d = 0; d < shape.size(); ++d) cut = Slice(cut, static_cast<int>(d), 0, shape[d]);
+  return cut;
+}
+
 Tensor Function::Update(const Tensor& x, const Tensor& part, int64_t begin) {
   if (x.shape == part.shape) return part;
   return UpdateAt(x, part, Constant(Element::kI32, {}, static_cast<double>(begin)));

@@ -72,6 +72,9 @@ class Function {
   Tensor Concatenate(const std::vector<Tensor>& parts, int dim);
   // Zeros before and after along `dim`.
   Tensor Pad(const Tensor& x, int dim, int64_t before, int64_t after);
+  // x with zeros at the end of its dims, and without elements there, so that it has this shape.
+  Tensor PadTo(const Tensor& x, const Shape& shape);
+  Tensor CutTo(const Tensor& x, const Shape& shape);
   // x with its elements from `begin` of dim 0 on replaced by `part`.
   Tensor Update(const Tensor& x, const Tensor& part, int64_t begin);
   // The same with a scalar i32 as `begin`, and the `count` elements of dim 0 from `begin` on. The
@@ -126,7 +129,7 @@ class Function {
   Tensor AllReduce(std::string_view kind, const Tensor& x, const Groups& groups);
   // The group's tensors, one after the other along dim 0.
   Tensor AllGather(const Tensor& x, const Groups& groups);
-  // Of the sum of the group's tensors, the own one of equal blocks of dim 0.
+  // This partition's block of the sum of the group's tensors; dim 0 has equal blocks.
   Tensor ReduceScatter(const Tensor& x, const Groups& groups);
   // Dim 0 has a block for each partition of the group; afterwards one from each.
   Tensor AllToAll(const Tensor& x, const Groups& groups);

@@ -2,6 +2,7 @@
 #include "kernels/xla/ops/collectives/bfloat16_wire.h"
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/ops/slice_group.h"
 
 namespace troupe::kernels::xla {
 
@@ -9,7 +10,7 @@ Status AllReduce(const Lowering& lowering) {
   if (!HasPeers(lowering)) return Copy(lowering);
   const auto& attributes = lowering.attributes<model::AllReduceAttributes>();
   Ranks& ranks = lowering.ranks;
-  const Function::Groups groups = ranks.Groups();
+  const Function::Groups groups = PartitionGroups(lowering);
   const char* const kind = attributes.reduce == model::ReduceKind::kMax ? "maximum" : "add";
   for (size_t i = 0; i < lowering.inputs(); ++i) {
     const Tensor x = ranks.ReadPadded(lowering.op.inputs[i]);

@@ -3,6 +3,7 @@
 // ranks.
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/ops/slice_group.h"
 #include "model/program/control_word.h"
 
 namespace troupe::kernels::xla {
@@ -12,7 +13,7 @@ Status ControlReduce(const Lowering& lowering) {
   Function& text = lowering.text;
   Ranks& ranks = lowering.ranks;
   const Tensor own = text.Reshape(lowering.In(0), {1, model::kControlLanes});
-  const Tensor all = text.AllGather(own, ranks.Groups());
+  const Tensor all = text.AllGather(own, PartitionGroups(lowering));
   const auto lanes = [&](const char* kind, int first, int last) {
     return text.Reduce(kind, text.Slice(all, 1, first, last + 1), {0});
   };

@@ -2,6 +2,7 @@
 // ranks send to each other are equal, and the text is the same on all.
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/ops/slice_group.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -17,7 +18,7 @@ struct Exchange {
 Exchange ExchangeOf(const Lowering& lowering) {
   const auto& attributes = lowering.attributes<model::ExchangeHeadsAttributes>();
   const model::Value& whole = attributes.to_rows ? lowering.Input(0) : lowering.Output(0);
-  Exchange of{lowering.ranks.group_size(), attributes.samples, 0, {}};
+  Exchange of{GroupSizeOf(lowering), attributes.samples, 0, {}};
   of.chunk_rows = whole.dims[0].local / (of.samples * 2 * of.ranks);
   if (whole.segments.empty()) of.segments = {whole.dims[1].local};
   for (const model::Segment& segment : whole.segments) of.segments.push_back(segment.local);
@@ -86,7 +87,7 @@ Status ExchangeHeads(const Lowering& lowering) {
   const Tensor x = lowering.In(0);
   const bool to_rows = lowering.attributes<model::ExchangeHeadsAttributes>().to_rows;
   const Tensor sent = to_rows ? RowsByRank(text, of, x) : ColumnsByRank(text, of, x);
-  const Tensor received = text.AllToAll(sent, lowering.ranks.Groups());
+  const Tensor received = text.AllToAll(sent, PartitionGroups(lowering));
   lowering.Out(0, to_rows ? ColumnsOfAll(text, of, received) : RowsOfAll(text, of, received));
   return OkStatus();
 }

@@ -5,6 +5,7 @@
 #include "kernels/xla/ops/collectives/bfloat16_wire.h"
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/ops/slice_group.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 std::vector<model::Range> CutOf(const Lowering& rank, const model::RowCut& cut,
                                 model::ValueId whole) {
   const int64_t rows = rank.program.value(whole).dims[0].local;
-  const int ranks = rank.ranks.group_size();
+  const int ranks = GroupSizeOf(rank);
   std::vector<model::Range> blocks;
   for (int i = 0; i < ranks; ++i) blocks.push_back(cut.Of(rows, ranks, i));
   return blocks;
@@ -31,7 +32,7 @@ int64_t LargestBlock(const Lowering& lowering, const model::RowCut& cut, model::
 Tensor WithMostRows(Function& text, const Tensor& x, int64_t rows) {
   Shape shape = x.shape;
   shape[0] = rows;
-  return PadTo(text, x, shape);
+  return text.PadTo(x, shape);
 }
 
 }  // namespace
@@ -54,8 +55,8 @@ Status ReduceScatter(const Lowering& lowering) {
     return text.Concatenate(parts, 0);
   });
   const Tensor sum = attributes.wire == model::DType::kBFloat16
-                         ? ScatterOverBfloat16(text, terms, ranks.Groups())
-                         : text.ReduceScatter(terms, ranks.Groups());
+                         ? ScatterOverBfloat16(text, terms, PartitionGroups(lowering))
+                         : text.ReduceScatter(terms, PartitionGroups(lowering));
   ranks.EachWrites([&](const Lowering& rank) {
     rank.Out(0, text.Slice(sum, 0, 0, rank.Output(0).dims[0].local));
   });
@@ -72,7 +73,7 @@ Status AllGather(const Lowering& lowering) {
   if (most == 0) return OkStatus();
   const Tensor block =
       ranks.EachOne([&](const Lowering& rank) { return WithMostRows(text, rank.In(0), most); });
-  const Tensor all = text.AllGather(block, ranks.Groups());
+  const Tensor all = text.AllGather(block, PartitionGroups(lowering));
   ranks.EachWrites([&](const Lowering& rank) {
     const std::vector<model::Range> blocks = CutOf(rank, cut, whole);
     std::vector<Tensor> parts;

@@ -5,6 +5,7 @@
 #include "kernels/xla/ops/collectives/chunk_moves.h"
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/ops/slice_group.h"
 
 namespace troupe::kernels::xla {
 
@@ -13,13 +14,14 @@ Status Relayout(const Lowering& lowering) {
   const auto& attributes = lowering.attributes<model::RelayoutAttributes>();
   Function& text = lowering.text;
   Ranks& ranks = lowering.ranks;
-  const ChunkMoves moves = ChunkMoves::Of(attributes.from(), attributes.to(), ranks.group_size());
+  const ChunkMoves moves =
+      ChunkMoves::Of(attributes.from(), attributes.to(), GroupSizeOf(lowering));
   TROUPE_RETURN_IF_ERROR(ExpectEqualExtents(lowering));
   const Tensor x = lowering.In(0);
   const int64_t chunk = x.shape[0] / (2 * attributes.samples);
   const Tensor places =
       text.Transpose(text.Reshape(x, {attributes.samples, 2, chunk, x.shape[1]}), {1, 0, 2, 3});
-  const Function::Groups groups = ranks.Groups();
+  const Function::Groups groups = PartitionGroups(lowering);
   std::array<Tensor, 2> arrived;
   for (int step = 0; step < 2; ++step) {
     std::vector<std::pair<int, int>> pairs;
@@ -28,7 +30,7 @@ Status Relayout(const Lowering& lowering) {
         pairs.emplace_back(group[i], group[moves.steps[step][i].to]);
     }
     const Tensor from = lowering.Number(Element::kI32, [&](const Lowering& rank) {
-      return moves.steps[step][Ranks::IndexOf(rank)].from_place;
+      return moves.steps[step][IndexInGroupOf(rank)].from_place;
     });
     arrived[step] = text.Permute(text.SliceAt(places, from, 1), pairs);
   }
@@ -37,7 +39,7 @@ Status Relayout(const Lowering& lowering) {
       "EQ",
       lowering.Number(
           Element::kI32,
-          [&](const Lowering& rank) { return moves.ArrivesAt(0, Ranks::IndexOf(rank)); }),
+          [&](const Lowering& rank) { return moves.ArrivesAt(0, IndexInGroupOf(rank)); }),
       1);
   const Tensor both = text.Concatenate(
       {text.Select(swapped, arrived[1], arrived[0]), text.Select(swapped, arrived[0], arrived[1])},

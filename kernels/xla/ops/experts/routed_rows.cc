@@ -4,6 +4,7 @@
 #include "kernels/xla/ops/experts/choices.h"
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/ops/slice_group.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -56,8 +57,8 @@ Status GatherRouted(const Lowering& lowering) {
   if (!HasPeers(lowering)) return CopyRows(lowering);
   TROUPE_RETURN_IF_ERROR(ExpectEqualExtents(lowering));
   Function& text = lowering.text;
-  const Tensor all = text.AllGather(lowering.In(0), lowering.ranks.Groups());
-  const std::vector<Tensor> firsts = FirstRows(text, lowering.In(1), lowering.ranks.group_size());
+  const Tensor all = text.AllGather(lowering.In(0), PartitionGroups(lowering));
+  const std::vector<Tensor> firsts = FirstRows(text, lowering.In(1), GroupSizeOf(lowering));
   lowering.Out(0, ReceivedRows(text, all, firsts, lowering.Output(0).dims[0].local));
   return OkStatus();
 }
@@ -66,9 +67,9 @@ Status ScatterRouted(const Lowering& lowering) {
   if (!HasPeers(lowering)) return CopyRows(lowering);
   TROUPE_RETURN_IF_ERROR(ExpectEqualExtents(lowering));
   Function& text = lowering.text;
-  const std::vector<Tensor> firsts = FirstRows(text, lowering.In(1), lowering.ranks.group_size());
+  const std::vector<Tensor> firsts = FirstRows(text, lowering.In(1), GroupSizeOf(lowering));
   const Tensor blocks = SentBlocks(text, lowering.In(0), firsts, lowering.Output(0).dims[0].local);
-  lowering.Out(0, text.ReduceScatter(blocks, lowering.ranks.Groups()));
+  lowering.Out(0, text.ReduceScatter(blocks, PartitionGroups(lowering)));
   return OkStatus();
 }
 
@@ -80,14 +81,14 @@ Status AllToAll(const Lowering& lowering) {
     return OkStatus();
   }
   TROUPE_RETURN_IF_ERROR(ExpectEqualExtents(lowering));
-  const Function::Groups groups = lowering.ranks.Groups();
+  const Function::Groups groups = PartitionGroups(lowering);
   if (lowering.inputs() == 1) {
     lowering.Out(0, text.AllToAll(lowering.In(0), groups));
     return OkStatus();
   }
   // The larger buffer has room for as many rows from each rank as a rank can send to another
   // (RoutingOf in model/blocks/experts.cc).
-  const int64_t ranks = lowering.ranks.group_size();
+  const int64_t ranks = GroupSizeOf(lowering);
   const Tensor x = lowering.In(0);
   const int64_t block = (std::max(x.shape[0], rows) + ranks - 1) / ranks;
   const Tensor blocks = SentBlocks(text, x, FirstRows(text, lowering.In(1), ranks), block);
