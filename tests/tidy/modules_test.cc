@@ -111,8 +111,8 @@ TEST(Modules, AFolderHasFewEnoughToSurvey) {
 }
 
 // Families of operations. A sub-folder with such a name holds a part of its folder, in the same cut
-// on every backend, and is of its folder's layer.
-const std::set<std::string> kFamilies = {"experts"};
+// on every backend that has it, and is of its folder's layer.
+const std::set<std::string> kFamilies = {"collectives", "experts"};
 
 // Returns the folder to whose layer the file belongs.
 std::string LayerOf(const std::string& path) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/backend/op_sequence.h"
+#include "kernels/xla/runtime/stage_programs.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -32,22 +33,22 @@ int64_t BytesOf(const Program& program, const std::set<ValueId>& roots) {
 // Writes the programs of one list of operations after the other.
 class StageWriter {
  public:
-  StageWriter(const Program& program, const model::MemoryPlan& plan)
-      : program_(program), plan_(plan) {}
+  StageWriter(const StagePrograms& stage, const model::MemoryPlan& plan)
+      : stage_(stage), program_(stage.program(0)), plan_(plan) {}
 
-  Status Add(const std::string& piece, const std::vector<Op>& ops) {
+  Status Add(const std::string& piece, const StageOps& ops) {
     std::set<ValueId> alive;
     for (size_t begin = 0; begin < ops.size();) {
-      const bool cuts = CutsPrograms(program_, ops[begin]);
+      const bool cuts = CutsPrograms(program_, ops[begin].any());
       size_t end = begin + 1;
-      while (!cuts && end < ops.size() && !CutsPrograms(program_, ops[end])) ++end;
+      while (!cuts && end < ops.size() && !CutsPrograms(program_, ops[end].any())) ++end;
       const OpRange range{ops, begin, end};
       if (cuts) {
-        AddTemporaries(ops[begin].outputs, &alive);
+        AddTemporaries(ops[begin].any().outputs, &alive);
       } else {
         TROUPE_RETURN_IF_ERROR(AddProgram(piece, range, &alive));
       }
-      for (const ValueId root : DeadAfter(program_, plan_, range)) alive.erase(root);
+      for (const ValueId root : DeadAfter(stage_, plan_, range)) alive.erase(root);
       begin = end;
     }
     return OkStatus();
@@ -66,13 +67,13 @@ class StageWriter {
   }
 
   Status AddProgram(const std::string& piece, const OpRange& range, std::set<ValueId>* alive) {
-    TROUPE_ASSIGN_OR_RETURN(SegmentText text, WriteSegment(program_, plan_, range));
+    TROUPE_ASSIGN_OR_RETURN(SegmentText text, WriteSegment(stage_, plan_, range));
     AddTemporaries(text.results, alive);
     if (text.module.empty()) return OkStatus();
     StageProgram& added = programs_.emplace_back();
-    added.name = piece + ", " + OperationName(program_, range.ops[range.begin]);
+    added.name = piece + ", " + OperationName(program_, range.ops[range.begin].any());
     if (range.end > range.begin + 1)
-      added.name += " to " + OperationName(program_, range.ops[range.end - 1]);
+      added.name += " to " + OperationName(program_, range.ops[range.end - 1].any());
     for (const ValueId root : text.arguments) added.argument_bytes += program_.value(root).bytes();
     if (text.reads_first_microbatch) added.argument_bytes += sizeof(int32_t);
     for (size_t r = 0; r < text.results.size(); ++r) {
@@ -83,6 +84,7 @@ class StageWriter {
     return OkStatus();
   }
 
+  const StagePrograms& stage_;
   const Program& program_;
   const model::MemoryPlan& plan_;
   std::vector<StageProgram> programs_;
@@ -92,18 +94,19 @@ class StageWriter {
 
 StatusOr<std::vector<StageProgram>> WriteStagePrograms(const Program& program,
                                                        const model::MemoryPlan& plan) {
-  StageWriter writer(program, plan);
+  TROUPE_ASSIGN_OR_RETURN(const StagePrograms stage, StagePrograms::Make({&program}));
+  StageWriter writer(stage, plan);
   for (size_t chunk = 0; chunk < program.ops.size(); ++chunk) {
     for (size_t index = 0; index < program.ops[chunk].size(); ++index) {
       const auto piece = static_cast<model::Piece>(index);
       if (!RunsInSchedule(piece, plan)) continue;
-      TROUPE_RETURN_IF_ERROR(writer.Add(
-          fmt::format("chunk {} {}", program.chunks[chunk].chunk, Name(piece)),
-          program.ops[chunk][index]));
+      TROUPE_RETURN_IF_ERROR(
+          writer.Add(fmt::format("chunk {} {}", program.chunks[chunk].chunk, Name(piece)),
+                     stage.Ops(static_cast<int>(chunk), piece)));
     }
   }
-  TROUPE_RETURN_IF_ERROR(writer.Add("update", program.update));
-  TROUPE_RETURN_IF_ERROR(writer.Add("initialize", program.initialize));
+  TROUPE_RETURN_IF_ERROR(writer.Add("update", stage.update()));
+  TROUPE_RETURN_IF_ERROR(writer.Add("initialize", stage.initialize()));
   return writer.Finish();
 }
 

@@ -2,6 +2,7 @@
 // is added to the bias-corrected root. A step that is not applied selects the old contents.
 #include "kernels/xla/ops/control_lanes.h"
 #include "kernels/xla/ops/lowering.h"
+#include "kernels/xla/ops/ranks.h"
 #include "model/program/control_word.h"
 
 namespace troupe::kernels::xla {
@@ -82,34 +83,38 @@ Tensor DecayOf(const Lowering& lowering, const model::ParameterEntry& entry, con
   return text.Concatenate(parts, 0);
 }
 
+void UpdateParameter(const Lowering& lowering, const Step& step, size_t p) {
+  Function& text = lowering.text;
+  const auto& attributes = lowering.attributes<model::AdamWAttributes>();
+  const model::ParameterEntry& entry = lowering.program.parameters[p];
+  const Tensor parameter = lowering.read(entry.value);
+  if (ElementsOf(parameter.shape) == 0) return;
+  const Tensor mean = lowering.read(entry.exp_avg), square = lowering.read(entry.exp_avg_sq);
+  const Tensor g = text.Multiply(text.Reshape(lowering.In(3 + p), parameter.shape), step.scale);
+  const Tensor new_mean =
+      text.Add(text.Multiply(mean, attributes.beta1), text.Multiply(g, 1.0 - attributes.beta1));
+  const Tensor new_square = text.Add(text.Multiply(square, attributes.beta2),
+                                     text.Multiply(text.Multiply(g, g), 1.0 - attributes.beta2));
+  const Tensor root =
+      text.Add(text.Multiply(text.Unary("sqrt", new_square), step.inverse), attributes.eps);
+  const Tensor moved =
+      text.Subtract(text.Multiply(parameter, DecayOf(lowering, entry, step, parameter.shape)),
+                    text.Divide(text.Multiply(new_mean, step.size), root));
+  const Tensor result = text.Select(step.applies, moved, parameter);
+  lowering.Store(entry.exp_avg, text.Select(step.applies, new_mean, mean));
+  lowering.Store(entry.exp_avg_sq, text.Select(step.applies, new_square, square));
+  lowering.Store(entry.value, result);
+  // A copy of `moved` that is selected by itself would make a TPU's compiler keep `moved` in
+  // memory. A step that is not applied writes the copy that it has.
+  if (entry.compute_copy != entry.value) lowering.Store(entry.compute_copy, result);
+}
+
 }  // namespace
 
 Status AdamW(const Lowering& lowering) {
-  Function& text = lowering.text;
-  const auto& attributes = lowering.attributes<model::AdamWAttributes>();
   const Step step = StepOf(lowering);
   for (size_t p = 0; p < lowering.program.parameters.size(); ++p) {
-    const model::ParameterEntry& entry = lowering.program.parameters[p];
-    const Tensor parameter = lowering.read(entry.value);
-    if (ElementsOf(parameter.shape) == 0) continue;
-    const Tensor mean = lowering.read(entry.exp_avg), square = lowering.read(entry.exp_avg_sq);
-    const Tensor g = text.Multiply(text.Reshape(lowering.In(3 + p), parameter.shape), step.scale);
-    const Tensor new_mean =
-        text.Add(text.Multiply(mean, attributes.beta1), text.Multiply(g, 1.0 - attributes.beta1));
-    const Tensor new_square = text.Add(text.Multiply(square, attributes.beta2),
-                                       text.Multiply(text.Multiply(g, g), 1.0 - attributes.beta2));
-    const Tensor root =
-        text.Add(text.Multiply(text.Unary("sqrt", new_square), step.inverse), attributes.eps);
-    const Tensor moved =
-        text.Subtract(text.Multiply(parameter, DecayOf(lowering, entry, step, parameter.shape)),
-                      text.Divide(text.Multiply(new_mean, step.size), root));
-    const Tensor result = text.Select(step.applies, moved, parameter);
-    lowering.Store(entry.exp_avg, text.Select(step.applies, new_mean, mean));
-    lowering.Store(entry.exp_avg_sq, text.Select(step.applies, new_square, square));
-    lowering.Store(entry.value, result);
-    // A copy of `moved` that is selected by itself would make a TPU's compiler keep `moved` in
-    // memory. A step that is not applied writes the copy that it has.
-    if (entry.compute_copy != entry.value) lowering.Store(entry.compute_copy, result);
+    lowering.ranks.EachWrites([&](const Lowering& rank) { UpdateParameter(rank, step, p); });
   }
   return OkStatus();
 }

@@ -3,6 +3,7 @@
 #ifndef TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_
 #define TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_
 
+#include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/text/function.h"
 
 namespace troupe::kernels::xla {
@@ -13,8 +14,9 @@ Tensor Lane(Function& text, const Tensor& control, int64_t lane);
 Tensor WithLane(Function& text, const Tensor& control, int64_t lane, const Tensor& number);
 // i1: whether the step's update is applied.
 Tensor UpdateApplies(Function& text, const Tensor& control);
-// The word with tag 1 + rank in its non-finite lane unless `is_finite`; the largest tag remains.
-Tensor MarkedNonfinite(Function& text, const Tensor& control, const Tensor& is_finite, int rank);
+// The word with this rank's tag 1 + rank in its non-finite lane unless `is_finite`; the largest tag
+// remains. REQUIRES: the operation has ControlAttributes.
+Tensor MarkedNonfinite(const Lowering& lowering, const Tensor& control, const Tensor& is_finite);
 
 }  // namespace troupe::kernels::xla
 

@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "kernels/xla/ops/control_lanes.h"
 #include "kernels/xla/ops/lowering.h"
+#include "kernels/xla/ops/ranks.h"
 #include "model/program/control_word.h"
 #include "model/program/router_attributes.h"
 
@@ -20,10 +24,13 @@ Tensor UpdateApplies(Function& text, const Tensor& control) {
                      text.Compare("EQ", Lane(text, control, model::kLaneHalted), 0));
 }
 
-Tensor MarkedNonfinite(Function& text, const Tensor& control, const Tensor& is_finite, int rank) {
+Tensor MarkedNonfinite(const Lowering& lowering, const Tensor& control, const Tensor& is_finite) {
+  Function& text = lowering.text;
   const Tensor before = Lane(text, control, model::kLaneNonfinite);
-  const Tensor marked =
-      text.Binary("maximum", before, text.Constant(Element::kF64, {}, 1.0 + rank));
+  const Tensor tag = lowering.Number(Element::kF64, [](const Lowering& rank) {
+    return 1.0 + rank.attributes<model::ControlAttributes>().rank;
+  });
+  const Tensor marked = text.Binary("maximum", before, tag);
   return WithLane(text, control, model::kLaneNonfinite, text.Select(is_finite, before, marked));
 }
 
@@ -48,8 +55,7 @@ Status ControlTotals(const Lowering& lowering) {
   control = WithSum(text, control, model::kLaneWeight, weight);
   const Tensor finite =
       text.Binary("and", text.Unary("is_finite", loss), text.Unary("is_finite", weight));
-  SetControl(lowering, MarkedNonfinite(text, control, finite,
-                                       lowering.attributes<model::ControlAttributes>().rank));
+  SetControl(lowering, MarkedNonfinite(lowering, control, finite));
   return OkStatus();
 }
 
@@ -67,18 +73,38 @@ Status ControlRouted(const Lowering& lowering) {
   return OkStatus();
 }
 
+// Ranks may count different gradients: each element of a model is counted on one rank.
 Status SumOfSquares(const Lowering& lowering) {
   Function& text = lowering.text;
-  Tensor sum = text.Constant(Element::kF64, {}, 0);
-  for (size_t i = 1; i < lowering.inputs(); ++i) {
-    const Tensor gradient = text.Convert(lowering.In(i), Element::kF64);
-    std::vector<int> dims;
-    for (size_t d = 0; d < gradient.shape.size(); ++d) dims.push_back(static_cast<int>(d));
-    sum = text.Add(sum, text.Reduce("add", text.Multiply(gradient, gradient), dims));
+  const auto counts = [](const Lowering& rank, model::ValueId gradient) {
+    return std::ranges::find(rank.op.inputs, gradient) != rank.op.inputs.end();
+  };
+  std::vector<model::ValueId> gradients;
+  for (const Lowering& rank : lowering.ranks.lowerings()) {
+    for (const model::ValueId id : std::span(rank.op.inputs).subspan(1)) {
+      if (std::ranges::find(gradients, id) == gradients.end()) gradients.push_back(id);
+    }
+  }
+  const Tensor zero = text.Constant(Element::kF64, {}, 0);
+  Tensor sum = zero;
+  for (const model::ValueId id : gradients) {
+    const Tensor squares = lowering.ranks.EachOne([&](const Lowering& rank) {
+      const Tensor gradient = text.Convert(rank.read(id), Element::kF64);
+      std::vector<int> dims;
+      for (size_t d = 0; d < gradient.shape.size(); ++d) dims.push_back(static_cast<int>(d));
+      return text.Reduce("add", text.Multiply(gradient, gradient), dims);
+    });
+    const auto& all = lowering.ranks.lowerings();
+    if (std::ranges::all_of(all, [&](const Lowering& rank) { return counts(rank, id); })) {
+      sum = text.Add(sum, squares);
+      continue;
+    }
+    const Tensor counted = lowering.Number(
+        Element::kI32, [&](const Lowering& rank) { return counts(rank, id) ? 1 : 0; });
+    sum = text.Add(sum, text.Select(text.Compare("NE", counted, 0), squares, zero));
   }
   const Tensor control = WithSum(text, lowering.In(0), model::kLaneSumOfSquares, sum);
-  SetControl(lowering, MarkedNonfinite(text, control, text.Unary("is_finite", sum),
-                                       lowering.attributes<model::ControlAttributes>().rank));
+  SetControl(lowering, MarkedNonfinite(lowering, control, text.Unary("is_finite", sum)));
   return OkStatus();
 }
 

@@ -52,6 +52,41 @@ Tensor Draws(Function& text, uint64_t key, const Tensor& step, const Tensor& slo
   return text.Slice(all, 1, 0, hidden);
 }
 
+// The sample of each row, i32[R], and its position there, u32[R].
+struct Places {
+  Tensor samples, positions;
+};
+
+// TensorRows::At, then ContextRows::Position.
+Places PlacesOf(const Lowering& lowering, int64_t rows) {
+  Function& text = lowering.text;
+  const auto number = [&](int64_t of) {
+    return text.Constant(Element::kI32, {}, static_cast<double>(of));
+  };
+  const auto own = [&](auto of) {
+    return lowering.Number(Element::kI32, [of](const Lowering& rank) {
+      return static_cast<double>(of(rank.attributes<model::DropoutAttributes>()));
+    });
+  };
+  const model::TensorRows& own_rows = lowering.attributes<model::DropoutAttributes>().own;
+  const model::ContextRows& held = lowering.attributes<model::DropoutAttributes>().held;
+  Tensor row = text.Iota(Element::kI32, {rows}, 0);
+  if (own_rows.block > 0) {
+    const Tensor block = number(own_rows.block);
+    row = text.Add(text.Multiply(text.Divide(row, block), static_cast<double>(own_rows.stride)),
+                   text.Binary("remainder", row, block));
+  }
+  row = text.Add(row, own([](const model::DropoutAttributes& a) { return a.own.first; }));
+  const Tensor of_sample = text.Binary("remainder", row, number(held.rows));
+  const Tensor head = own([](const model::DropoutAttributes& a) { return a.held.head; });
+  const Tensor tail =
+      own([](const model::DropoutAttributes& a) { return a.held.tail - a.held.chunk; });
+  const Tensor position =
+      text.Select(text.Compare("LT", of_sample, static_cast<double>(held.chunk)),
+                  text.Add(of_sample, head), text.Add(of_sample, tail));
+  return {text.Divide(row, number(held.rows)), text.Convert(position, Element::kU32)};
+}
+
 }  // namespace
 
 Status Dropout(const Lowering& lowering) {
@@ -59,21 +94,13 @@ Status Dropout(const Lowering& lowering) {
   const auto& attributes = lowering.attributes<model::DropoutAttributes>();
   const Tensor x = lowering.Float(0);
   const int64_t rows = x.shape[0], hidden = x.shape[1];
-  std::vector<double> samples, positions;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t row = attributes.own.At(r);
-    const int64_t sample = row / attributes.held.rows;
-    samples.push_back(static_cast<double>(sample));
-    positions.push_back(static_cast<double>(attributes.held.Position(row % attributes.held.rows)));
-  }
-  const Tensor of_rows =
-      text.Convert(text.Gather(lowering.In(1), text.Vector(Element::kI32, samples)), Element::kU32);
+  const Places places = PlacesOf(lowering, rows);
+  const Tensor of_rows = text.Convert(text.Gather(lowering.In(1), places.samples), Element::kU32);
   const auto column = [&](int64_t c) {
     return text.Reshape(text.Slice(of_rows, 1, c, c + 1), {rows});
   };
   const Tensor step = column(0);
-  const Tensor draws =
-      Draws(text, attributes.key, step, column(1), text.Vector(Element::kU32, positions), hidden);
+  const Tensor draws = Draws(text, attributes.key, step, column(1), places.positions, hidden);
   const double threshold = DropoutThreshold(attributes.probability);
   const Tensor kept = text.Compare("GE", draws, threshold);
   const Tensor evaluates = text.Broadcast(text.Compare("EQ", step, 0), x.shape, {0});

@@ -5,8 +5,10 @@ namespace {
 
 // The ids relative to this rank's slice of the vocabulary.
 Tensor LocalIds(const Lowering& lowering) {
-  const auto offset = lowering.attributes<model::VocabAttributes>().vocab_offset;
-  return lowering.text.Add(lowering.In(0), -static_cast<double>(offset));
+  const Tensor offset = lowering.Number(Element::kI32, [](const Lowering& rank) {
+    return static_cast<double>(rank.attributes<model::VocabAttributes>().vocab_offset);
+  });
+  return lowering.text.Subtract(lowering.In(0), offset);
 }
 
 }  // namespace

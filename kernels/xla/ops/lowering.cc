@@ -1,5 +1,7 @@
 #include "kernels/xla/ops/lowering.h"
 
+#include "kernels/xla/ops/ranks.h"
+
 namespace troupe::kernels::xla {
 
 Shape ShapeOf(const model::Value& value) {
@@ -31,21 +33,19 @@ void Lowering::Accumulate(size_t index, const Tensor& tensor) const {
   write(value, text.Add(Accumulated(index), added));
 }
 
-Status Lower(const Lowering& lowering) {
-  for (const std::vector<model::ValueId>* list : {&lowering.op.inputs, &lowering.op.outputs}) {
-    for (const model::ValueId id : *list) {
-      if (model::IsFloat8(lowering.program.value(id).dtype)) {
-        return Unimplemented("{} in float8 is not lowered to XLA", Name(lowering.op.kind));
-      }
-    }
-  }
-  switch (lowering.op.kind) {
-#define TROUPE_OP(Kind, name, attributes, cpu, cuda) \
-  case model::OpKind::k##Kind:                       \
-    return Kind(lowering);
-#include "model/program/op_kinds.def"
-  }
-  return Internal("operation kind {} is unknown", static_cast<int>(lowering.op.kind));
+Tensor Lowering::Number(Element element, const NumberOf& of) const {
+  return ranks.Number(element, [&](int rank) { return of(ranks.lowerings()[rank]); });
+}
+
+Tensor Lowering::RowsFrom(const Tensor& x, const NumberOf& first, int64_t count) const {
+  return count == x.shape[0] ? x : text.SliceAt(x, Number(Element::kI32, first), count);
+}
+
+Tensor Lowering::AmongZeros(const Tensor& x, const NumberOf& first, int64_t rows) const {
+  if (rows == x.shape[0]) return x;
+  Shape shape = x.shape;
+  shape[0] = rows;
+  return text.UpdateAt(text.Constant(x.element, shape, 0), x, Number(Element::kI32, first));
 }
 
 }  // namespace troupe::kernels::xla

@@ -5,10 +5,18 @@
 namespace troupe::kernels::xla {
 namespace {
 
+// The first id of this rank's slice of the vocabulary.
+Tensor FirstId(const Lowering& lowering) {
+  return lowering.Number(Element::kI32, [](const Lowering& rank) {
+    const auto* const of = std::get_if<model::VocabAttributes>(&rank.op.attributes);
+    return of == nullptr ? 0.0 : static_cast<double>(of->vocab_offset);
+  });
+}
+
 // i1[R,V]: whether column v is the target of row r.
-Tensor IsTarget(const Lowering& lowering, const Shape& shape, int64_t offset) {
+Tensor IsTarget(const Lowering& lowering, const Shape& shape) {
   Function& text = lowering.text;
-  const Tensor targets = text.Add(lowering.In(1), -static_cast<double>(offset));
+  const Tensor targets = text.Subtract(lowering.In(1), FirstId(lowering));
   return text.Compare("EQ", text.Iota(Element::kI32, shape, 1),
                       text.Broadcast(targets, shape, {0}));
 }
@@ -43,9 +51,7 @@ Tensor RowOf(Function& text, const Tensor& pair, int row) {
 
 Status SoftmaxStats(const Lowering& lowering) {
   const Tensor logits = lowering.Float(0);
-  const int64_t offset = lowering.attributes<model::VocabAttributes>().vocab_offset;
-  const Statistics of =
-      StatisticsOf(lowering.text, logits, IsTarget(lowering, logits.shape, offset));
+  const Statistics of = StatisticsOf(lowering.text, logits, IsTarget(lowering, logits.shape));
   lowering.Out(0, of.max);
   lowering.Out(1, Pair(lowering.text, of.total, of.target));
   return OkStatus();
@@ -65,11 +71,10 @@ Status SoftmaxRescaleGrad(const Lowering& lowering) { return SoftmaxRescale(lowe
 Status SoftmaxStatsGrad(const Lowering& lowering) {
   Function& text = lowering.text;
   const Tensor logits = lowering.Float(0), dsums = lowering.In(3);
-  const int64_t offset = lowering.attributes<model::VocabAttributes>().vocab_offset;
   const auto each = [&](const Tensor& rows) { return text.Broadcast(rows, logits.shape, {0}); };
   const Tensor powers = text.Unary("exponential", text.Subtract(logits, each(lowering.In(2))));
   const Tensor at_target =
-      text.Select(IsTarget(lowering, logits.shape, offset), each(RowOf(text, dsums, 1)),
+      text.Select(IsTarget(lowering, logits.shape), each(RowOf(text, dsums, 1)),
                   text.Constant(Element::kF32, {}, 0));
   lowering.Out(0, text.Add(text.Multiply(each(RowOf(text, dsums, 0)), powers), at_target));
   return OkStatus();
@@ -79,7 +84,7 @@ Status SoftmaxStatsAndGrad(const Lowering& lowering) {
   Function& text = lowering.text;
   const double z = lowering.attributes<model::LossAttributes>().z_loss_coef;
   const Tensor logits = lowering.Float(0), weights = lowering.In(2);
-  const Tensor is_target = IsTarget(lowering, logits.shape, 0);
+  const Tensor is_target = IsTarget(lowering, logits.shape);
   const Statistics of = StatisticsOf(text, logits, is_target);
   Tensor factor = text.Divide(weights, of.total);
   if (z != 0) {

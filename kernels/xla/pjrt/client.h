@@ -32,18 +32,30 @@ class Buffer {
   virtual Status Read(std::span<std::byte> bytes) const = 0;
 };
 
-// A compiled program for one device. Thread-safe. Must not outlive its client.
+// One device's part in a run of a program of several devices. Each device's part is run by a call
+// of its own, at the same time as the others': collectives of the program wait for all of them.
+struct Launch {
+  int partition = 0;  // index of the device among those that the program was compiled for
+  // Equal on all devices of a run, and larger than in earlier runs on any of them.
+  int32_t id = 0;
+};
+
+// A compiled program for one device or several. Thread-safe. Must not outlive its client.
 class Program {
  public:
   virtual ~Program() = default;
-  // Runs the program and returns its results in order. An argument whose memory the program's text
-  // gives to a result (tf.aliasing_output) is consumed; destroying any argument right after the
-  // call is allowed. The results may not be complete yet; an error of the run is returned here or
-  // by Read of a result. INVALID_ARGUMENT if an argument was consumed or has another size than in
-  // the text. REQUIRES: the arguments are buffers of the program's client and have the dtypes of
-  // the text: the plugin compares sizes only.
+  // Runs one device's part and returns its results in order. An argument whose memory the program's
+  // text gives to a result (tf.aliasing_output) is consumed; destroying any argument right after
+  // the call is allowed. The results may not be complete yet; an error of the run is returned here
+  // or by Read of a result. INVALID_ARGUMENT if an argument was consumed or has another size than
+  // in the text. REQUIRES: the arguments are buffers of the program's client on that device and
+  // have the dtypes of the text: the plugin compares sizes only. The partition exists.
   virtual StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(
-      std::span<const Buffer* const> arguments) = 0;
+      std::span<const Buffer* const> arguments, const Launch& launch) = 0;
+  // Runs a program of one device.
+  StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(std::span<const Buffer* const> arguments) {
+    return Run(arguments, Launch());
+  }
   // Returns bytes from which Client::Load makes the program again, also in another process. Two
   // compilations of one text may return different bytes. The plugin's format has no checksum.
   virtual StatusOr<std::string> Serialize() const = 0;
@@ -77,8 +89,9 @@ struct DeviceFacts {
 class Client {
  public:
   // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin
-  // for processors, where it can be set; 0: its own choice. The call writes NPROC and the variables
-  // of tpu_environment.h to the environment, which no other thread may read meanwhile. Errors:
+  // for processors, where it can be set; 0: its own choice. The call writes NPROC,
+  // TF_CPP_MIN_LOG_LEVEL (unless it is set) and the variables of tpu_environment.h to the
+  // environment, which no other thread may read meanwhile. Errors:
   // NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no plugin,
   // if its API is older than the one this was built with (another major version or a lower minor
   // one), or if it finds no device.
@@ -88,19 +101,26 @@ class Client {
   virtual const PluginFacts& plugin() const = 0;
   virtual const std::vector<DeviceFacts>& devices() const = 0;
 
-  // Compiles StableHLO text for device `device` (an index of devices()). Options that keep numbers
-  // exact (compile_options.h) are set unless `options` has them. REQUIRES: the text states no
-  // layout of an argument or a result: the plugin for processors would return a tensor in that
-  // layout. Errors: INVALID_ARGUMENT with the plugin's message for a text or an option that it does
-  // not accept.
+  // Compiles StableHLO text for these devices (indices of devices()), each of which is a partition
+  // of the program; a text for several devices divides its tensors itself (text/function.h).
+  // Options that keep numbers exact (compile_options.h) are set unless `options` has them.
+  // REQUIRES: the devices are different ones. The text states no layout of an argument or a result:
+  // the plugin for processors would return a tensor in that layout. Errors: INVALID_ARGUMENT with
+  // the plugin's message for a text or an option that it does not accept.
   virtual StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
-                                                     int device) = 0;
+                                                     std::span<const int> devices) = 0;
+  StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
+                                             int device) {
+    return Compile(text, options, std::span(&device, 1));
+  }
   // Returns the bytes of the options that Compile gives to the plugin.
-  virtual std::string OptionBytes(const Options& options, int device) const = 0;
+  virtual std::string OptionBytes(const Options& options, std::span<const int> devices) const = 0;
   // Makes a program from the bytes that Serialize of a program returned. REQUIRES: that program was
-  // compiled by the same plugin file for an equal topology, with the same OptionBytes; the plugin
-  // checks neither, nor that the bytes are complete. Errors: those of the plugin.
-  virtual StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes) = 0;
+  // compiled by the same plugin file for an equal topology, with the same OptionBytes for these
+  // devices; the plugin checks neither, nor that the bytes are complete. Errors: those of the
+  // plugin.
+  virtual StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes,
+                                                  std::span<const int> devices) = 0;
   // Copies a row-major tensor to device `device`. `bytes` may be reused after the call.
   // REQUIRES: `bytes` has the size of the dims. dtype is not a float8 format.
   virtual StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype,

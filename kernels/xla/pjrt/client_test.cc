@@ -53,6 +53,7 @@ constexpr std::string_view kMaximum = R"(module {
 })";
 
 const std::vector<int64_t> kDims = {2, 3};
+const std::vector<int> kFirstDevice = {0};
 
 class ClientTest : public testing::Test {
  protected:
@@ -285,7 +286,7 @@ TEST_F(ClientTest, MakesAProgramAgainFromItsBytes) {
   EXPECT_FALSE(add->loaded());
   const StatusOr<std::string> bytes = add->Serialize();
   ASSERT_TRUE(bytes.ok()) << ToString(bytes.status());
-  auto loaded = client_->Load(*bytes);
+  auto loaded = client_->Load(*bytes, kFirstDevice);
   ASSERT_TRUE(loaded.ok()) << ToString(loaded.status());
   EXPECT_TRUE((*loaded)->loaded());
   const std::unique_ptr<Buffer> a = Upload({1, 2, 3, 4, 5, 6});
@@ -295,11 +296,15 @@ TEST_F(ClientTest, MakesAProgramAgainFromItsBytes) {
   EXPECT_FALSE(a->Read(consumed).ok()) << "the loaded program takes over the argument too";
 }
 
-TEST_F(ClientTest, RefusesBytesThatAreNoProgram) { EXPECT_FALSE(client_->Load("no program").ok()); }
+TEST_F(ClientTest, RefusesBytesThatAreNoProgram) {
+  EXPECT_FALSE(client_->Load("no program", kFirstDevice).ok());
+}
 
 TEST_F(ClientTest, StatesWhatDecidesTheCodeOfAProgram) {
-  EXPECT_NE(client_->OptionBytes({}, 0), client_->OptionBytes({{"xla_cpu_max_isa", "AVX2"}}, 0));
-  EXPECT_NE(client_->OptionBytes({}, 0).find("xla_allow_excess_precision"), std::string::npos);
+  EXPECT_NE(client_->OptionBytes({}, kFirstDevice),
+            client_->OptionBytes({{"xla_cpu_max_isa", "AVX2"}}, kFirstDevice));
+  EXPECT_NE(client_->OptionBytes({}, kFirstDevice).find("xla_allow_excess_precision"),
+            std::string::npos);
   EXPECT_EQ(client_->plugin().threads, 2);
   const auto again = Client::Make(path_, 2);
   ASSERT_TRUE(again.ok());
@@ -325,6 +330,43 @@ TEST_F(ClientTest, PrefersTheOptionOfTheCaller) {
   const std::unique_ptr<Program> fast = Compile(kMaximum, {{"xla_cpu_enable_fast_min_max", true}});
   const std::vector<float> maximum = Read(*ResultOf(*fast, {a.get(), b.get()}));
   EXPECT_FALSE(std::isnan(maximum[0]) && std::isnan(maximum[1]));
+}
+
+// Each device adds what the other has.
+constexpr std::string_view kSumOverDevices = R"(module {
+  sdy.mesh @ranks = <["r"=2]>
+  func.func @main(%a: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@ranks, [{"r"}, {}]>})
+      -> (tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@ranks, [{"r"}, {}]>}) {
+    %0 = sdy.manual_computation(%a) in_shardings=[<@ranks, [{"r"}, {}]>]
+        out_shardings=[<@ranks, [{"r"}, {}]>] manual_axes={"r"} (%b: tensor<2x3xf32>) {
+      %1 = "stablehlo.all_reduce"(%b) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+          channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}>
+          ({^bb0(%x: tensor<f32>, %y: tensor<f32>):
+            %z = stablehlo.add %x, %y : tensor<f32>
+            stablehlo.return %z : tensor<f32>}) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      sdy.return %1 : tensor<2x3xf32>
+    } : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    return %0 : tensor<4x3xf32>
+  }
+})";
+
+TEST_F(ClientTest, RunsAProgramOfTwoDevicesInAThreadForEach) {
+  const std::vector<int> devices = {2, 1};
+  StatusOr<std::unique_ptr<Program>> sum = client_->Compile(kSumOverDevices, {}, devices);
+  ASSERT_TRUE(sum.ok()) << ToString(sum.status());
+  const auto run = [&](int partition) {
+    std::unique_ptr<Buffer> x =
+        Upload(std::vector<float>(6, static_cast<float>(1 + partition)), devices[partition]);
+    for (int launch = 1; launch <= 20; ++launch) {
+      auto results = (*sum)->Run(std::vector<const Buffer*>{x.get()}, {partition, launch});
+      ASSERT_TRUE(results.ok()) << ToString(results.status());
+      x = std::move(results->front());
+    }
+    // 3 after the first run, and twice as much after each of the others.
+    EXPECT_EQ(Read(*x), std::vector<float>(6, 3.0F * (1 << 19)));
+  };
+  std::jthread other(run, 1);
+  run(0);
 }
 
 TEST_F(ClientTest, RunsOneProgramInTwoThreadsAtOnce) {

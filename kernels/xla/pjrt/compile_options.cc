@@ -42,16 +42,18 @@ void AppendDouble(int field, double value, std::string* bytes) {
   for (int byte = 0; byte < 8; ++byte) bytes->push_back(static_cast<char>(bits >> (8 * byte)));
 }
 
-// DeviceAssignmentProto: one replica of one computation.
-std::string DeviceAssignment(int device_id) {
-  std::string ids;
-  AppendVarint(device_id, &ids);
-  std::string devices;
-  AppendBytes(1, ids, &devices);  // replica_device_ids
+// DeviceAssignmentProto: one replica of one computation for each device.
+std::string DeviceAssignment(std::span<const int> device_ids) {
   std::string assignment;
-  AppendNumber(1, 1, &assignment);       // replica_count
-  AppendNumber(2, 1, &assignment);       // computation_count
-  AppendBytes(3, devices, &assignment);  // computation_devices
+  AppendNumber(1, 1, &assignment);                                        // replica_count
+  AppendNumber(2, static_cast<int64_t>(device_ids.size()), &assignment);  // computation_count
+  for (const int id : device_ids) {
+    std::string ids;
+    AppendVarint(id, &ids);
+    std::string devices;
+    AppendBytes(1, ids, &devices);         // replica_device_ids
+    AppendBytes(3, devices, &assignment);  // computation_devices
+  }
   return assignment;
 }
 
@@ -98,12 +100,15 @@ Options ParseOptionTexts(std::span<const std::string> texts) {
   return options;
 }
 
-std::string CompileOptionBytes(const Options& options, int device_id) {
-  std::string build;                                    // ExecutableBuildOptionsProto
-  AppendNumber(1, -1, &build);                          // device_ordinal: by the assignment
-  AppendNumber(4, 1, &build);                           // num_replicas
-  AppendNumber(5, 1, &build);                           // num_partitions
-  AppendBytes(9, DeviceAssignment(device_id), &build);  // device_assignment
+std::string CompileOptionBytes(const Options& options, std::span<const int> device_ids) {
+  const auto partitions = static_cast<int64_t>(device_ids.size());
+  std::string build;                                     // ExecutableBuildOptionsProto
+  AppendNumber(1, -1, &build);                           // device_ordinal: by the assignment
+  AppendNumber(4, 1, &build);                            // num_replicas
+  AppendNumber(5, partitions, &build);                   // num_partitions
+  if (partitions > 1) AppendNumber(6, 1, &build);        // use_spmd_partitioning
+  AppendBytes(9, DeviceAssignment(device_ids), &build);  // device_assignment
+  if (partitions > 1) AppendNumber(19, 1, &build);       // use_shardy_partitioner
   std::string bytes;
   AppendBytes(3, build, &bytes);  // executable_build_options
   for (const auto& [name, value] : options) {

@@ -23,8 +23,9 @@ std::vector<std::string> OptionTexts(const Options& options);
 // reads numbers from texts. REQUIRES: each has the form NAME=VALUE.
 Options ParseOptionTexts(std::span<const std::string> texts);
 
-// Returns the bytes for a program of one device, whose id is `device_id`.
-std::string CompileOptionBytes(const Options& options, int device_id);
+// Returns the bytes for a program of one partition on each of the devices with these ids. A program
+// of several is divided as its text states (Shardy).
+std::string CompileOptionBytes(const Options& options, std::span<const int> device_ids);
 
 }  // namespace troupe::kernels::xla
 

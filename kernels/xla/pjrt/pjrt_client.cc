@@ -8,8 +8,8 @@
 #include "base/check.h"
 #include "kernels/xla/pjrt/buffer.h"
 #include "kernels/xla/pjrt/call.h"
-#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/compilation.h"
+#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/plugin.h"
 #include "kernels/xla/pjrt/program.h"
 
@@ -30,13 +30,15 @@ class PjrtClient final : public Client {
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return device_facts_; }
   StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options& options,
-                                             int device) override;
-  std::string OptionBytes(const Options& options, int device) const override;
-  StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes) override;
+                                             std::span<const int> devices) override;
+  std::string OptionBytes(const Options& options, std::span<const int> devices) const override;
+  StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes,
+                                          std::span<const int> devices) override;
   StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype, std::span<const int64_t> dims,
                                            std::span<const std::byte> bytes, int device) override;
 
  private:
+  std::vector<PJRT_Device*> DevicesOf(std::span<const int> devices) const;
   StatusOr<DeviceFacts> DescribeDevice(PJRT_Device* device) const;
   std::string DescribeTopology() const;
 
@@ -112,32 +114,45 @@ std::string PjrtClient::DescribeTopology() const {
   return bytes;
 }
 
+std::vector<PJRT_Device*> PjrtClient::DevicesOf(std::span<const int> devices) const {
+  std::vector<PJRT_Device*> chosen;
+  for (const int device : devices) {
+    TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
+                 devices_.size());
+    chosen.push_back(devices_[device]);
+  }
+  return chosen;
+}
+
 StatusOr<std::unique_ptr<Program>> PjrtClient::Compile(std::string_view text,
-                                                       const Options& options, int device) {
-  TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
-               devices_.size());
+                                                       const Options& options,
+                                                       std::span<const int> devices) {
+  std::vector<PJRT_Device*> chosen = DevicesOf(devices);
   const PJRT_Program program = MlirProgram(text);
-  const std::string bytes = OptionBytes(options, device);
+  const std::string bytes = OptionBytes(options, devices);
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_Compile_Args, compile);
   compile.client = client_;
   compile.program = &program;
   compile.compile_options = bytes.data();
   compile.compile_options_size = bytes.size();
   TROUPE_RETURN_IF_ERROR(CompileStatus(TakeStatus(api_, api_.PJRT_Client_Compile(&compile))));
-  return PjrtProgram::Make(api_, compile.executable, /*loaded=*/false);
+  return PjrtProgram::Make(api_, compile.executable, std::move(chosen), /*loaded=*/false);
 }
 
-std::string PjrtClient::OptionBytes(const Options& options, int device) const {
-  return CompileOptionBytes(WithExactNumbers(plugin_.platform, options), device_facts_[device].id);
+std::string PjrtClient::OptionBytes(const Options& options, std::span<const int> devices) const {
+  std::vector<int> ids;
+  for (const int device : devices) ids.push_back(device_facts_[device].id);
+  return CompileOptionBytes(WithExactNumbers(plugin_.platform, options), ids);
 }
 
-StatusOr<std::unique_ptr<Program>> PjrtClient::Load(std::string_view bytes) {
+StatusOr<std::unique_ptr<Program>> PjrtClient::Load(std::string_view bytes,
+                                                    std::span<const int> devices) {
   TROUPE_PJRT_ARGUMENTS(PJRT_Executable_DeserializeAndLoad_Args, load);
   load.client = client_;
   load.serialized_executable = bytes.data();
   load.serialized_executable_size = bytes.size();
   TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Executable_DeserializeAndLoad(&load)));
-  return PjrtProgram::Make(api_, load.loaded_executable, /*loaded=*/true);
+  return PjrtProgram::Make(api_, load.loaded_executable, DevicesOf(devices), /*loaded=*/true);
 }
 
 StatusOr<std::unique_ptr<Buffer>> PjrtClient::Upload(model::DType dtype,

@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "kernels/xla/pjrt/call.h"
-#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/compilation.h"
+#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/plugin.h"
 #include "kernels/xla/pjrt/topology.h"
 
@@ -114,8 +114,8 @@ StatusOr<CompiledMemory> PjrtTopology::Compile(std::string_view text, const Opti
   TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
                devices_.size());
   const PJRT_Program program = MlirProgram(text);
-  const std::string bytes =
-      CompileOptionBytes(WithExactNumbers(plugin_.platform, options), devices_[device].id);
+  const std::string bytes = CompileOptionBytes(WithExactNumbers(plugin_.platform, options),
+                                               std::span(&devices_[device].id, 1));
   TROUPE_PJRT_ARGUMENTS(PJRT_Compile_Args, compile);
   compile.topology = topology_;
   compile.program = &program;

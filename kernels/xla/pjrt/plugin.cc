@@ -64,6 +64,8 @@ StatusOr<const PJRT_Api*> LoadPlugin(const std::string& path, int threads) {
     return NotFound("the plugin of XLA {} does not exist", path);
   }
   if (threads > 0) setenv("NPROC", std::to_string(threads).c_str(), /*overwrite=*/1);
+  // Plugins log a line for each program of several devices.
+  setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
   SetTpuEnvironment();
   const auto refuse = [&path](const Status& status) {
     return FailedPrecondition("{} is no plugin of XLA that can be used: {}", path, Message(status));

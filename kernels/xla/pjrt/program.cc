@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/xla/pjrt/buffer.h"
 #include "kernels/xla/pjrt/call.h"
 
@@ -47,8 +48,10 @@ StatusOr<std::vector<int64_t>> ResultBytes(const PJRT_Api& api, PJRT_Executable*
 
 StatusOr<std::unique_ptr<Program>> PjrtProgram::Make(const PJRT_Api& api,
                                                      PJRT_LoadedExecutable* executable,
+                                                     std::vector<PJRT_Device*> devices,
                                                      bool loaded) {
-  std::unique_ptr<PjrtProgram> program(new PjrtProgram(api, executable, loaded));
+  std::unique_ptr<PjrtProgram> program(
+      new PjrtProgram(api, executable, std::move(devices), loaded));
   TROUPE_RETURN_IF_ERROR(WithExecutable(api, executable, [&](PJRT_Executable* unloaded) -> Status {
     TROUPE_ASSIGN_OR_RETURN(program->result_bytes_, ResultBytes(api, unloaded));
     return OkStatus();
@@ -77,7 +80,9 @@ PjrtProgram::~PjrtProgram() {
 }
 
 StatusOr<std::vector<std::unique_ptr<Buffer>>> PjrtProgram::Run(
-    std::span<const Buffer* const> arguments) {
+    std::span<const Buffer* const> arguments, const Launch& launch) {
+  TROUPE_CHECK(launch.partition >= 0 && launch.partition < std::ssize(devices_),
+               "partition {} of {}", launch.partition, devices_.size());
   std::vector<PJRT_Buffer*> inputs;
   inputs.reserve(arguments.size());
   for (const Buffer* const argument : arguments) {
@@ -87,6 +92,7 @@ StatusOr<std::vector<std::unique_ptr<Buffer>>> PjrtProgram::Run(
   PJRT_Buffer* const* const input_list = inputs.data();
   PJRT_Buffer** const output_list = outputs.data();
   TROUPE_PJRT_ARGUMENTS(PJRT_ExecuteOptions, options);
+  options.launch_id = launch.id;
   TROUPE_PJRT_ARGUMENTS(PJRT_LoadedExecutable_Execute_Args, execute);
   execute.executable = executable_;
   execute.options = &options;
@@ -94,6 +100,8 @@ StatusOr<std::vector<std::unique_ptr<Buffer>>> PjrtProgram::Run(
   execute.num_devices = 1;
   execute.num_args = inputs.size();
   execute.output_lists = &output_list;
+  // A plugin need not know the field: a program of one device runs where it was compiled for.
+  if (devices_.size() > 1) execute.execute_device = devices_[launch.partition];
   TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_LoadedExecutable_Execute(&execute)));
   std::vector<std::unique_ptr<Buffer>> results;
   results.reserve(outputs.size());

@@ -37,19 +37,20 @@ ProgramCache::ProgramCache(Client& client, Options options,
   executables_->NoteFault("the plugin's file cannot be read", Message(digest.status()));
 }
 
-StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& text, int device,
+StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& text,
+                                                      const std::vector<int>& devices,
                                                       const std::string& name) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<Entry>& found = entries_[{device, text}];
+    std::shared_ptr<Entry>& found = entries_[{devices, text}];
     if (found == nullptr) found = std::make_shared<Entry>();
     entry = found;
   }
   const std::lock_guard compiling(entry->compiling);
   if (entry->program != nullptr) return entry->program;
   const auto begin = std::chrono::steady_clock::now();
-  TROUPE_ASSIGN_OR_RETURN(entry->program, Make(text, device));
+  TROUPE_ASSIGN_OR_RETURN(entry->program, Make(text, devices));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   const std::lock_guard lock(mutex_);
   ++(entry->program->loaded() ? compilation_.cache_hits : compilation_.compiled);
@@ -58,20 +59,22 @@ StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& text, i
   return entry->program;
 }
 
-StatusOr<std::shared_ptr<Program>> ProgramCache::Make(const std::string& text, int device) {
-  if (plugin_digest_.empty()) return client_.Compile(text, options_, device);
-  const std::string key = KeyOf(text, device);
-  if (std::shared_ptr<Program> loaded = Load(key); loaded != nullptr) return loaded;
+StatusOr<std::shared_ptr<Program>> ProgramCache::Make(const std::string& text,
+                                                      const std::vector<int>& devices) {
+  if (plugin_digest_.empty()) return client_.Compile(text, options_, devices);
+  const std::string key = KeyOf(text, devices);
+  if (std::shared_ptr<Program> loaded = Load(key, devices); loaded != nullptr) return loaded;
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
-                          client_.Compile(text, options_, device));
+                          client_.Compile(text, options_, devices));
   Store(key, *program);
   return program;
 }
 
-std::shared_ptr<Program> ProgramCache::Load(const std::string& key) {
+std::shared_ptr<Program> ProgramCache::Load(const std::string& key,
+                                            const std::vector<int>& devices) {
   const std::optional<std::string> bytes = executables_->Find(key);
   if (!bytes) return nullptr;
-  StatusOr<std::unique_ptr<Program>> program = client_.Load(*bytes);
+  StatusOr<std::unique_ptr<Program>> program = client_.Load(*bytes, devices);
   if (program.ok()) return *std::move(program);
   executables_->NoteFault("an entry is refused by the plugin", Message(program.status()));
   return nullptr;
@@ -86,13 +89,13 @@ void ProgramCache::Store(const std::string& key, const Program& program) {
   }
 }
 
-std::string ProgramCache::KeyOf(const std::string& text, int device) const {
+std::string ProgramCache::KeyOf(const std::string& text, const std::vector<int>& devices) const {
   const PluginFacts& plugin = client_.plugin();
   return ExecutableKey({.module = text,
-                        .option_bytes = client_.OptionBytes(options_, device),
+                        .option_bytes = client_.OptionBytes(options_, devices),
                         .plugin_digest = plugin_digest_,
                         .platform_version = plugin.platform_version,
-                        .device_kind = client_.devices()[static_cast<size_t>(device)].kind,
+                        .device_kind = client_.devices()[static_cast<size_t>(devices[0])].kind,
                         .topology = plugin.topology,
                         .threads = plugin.threads,
                         .environment = environment_});

@@ -26,11 +26,11 @@ class ProgramCache {
   ProgramCache(Client& client, Options options,
                std::unique_ptr<ExecutableCache> executables = nullptr);
 
-  // Returns the program of `text` for device `device`: one that this object has, else one from the
+  // Returns the program of `text` for these devices: one that this object has, else one from the
   // folder, else a compiled one, which the folder then gets. `name` is what a report calls it.
   // Errors are those of Client::Compile, and are not kept: an entry of the folder that the plugin
   // refuses is compiled and replaced.
-  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, int device,
+  StatusOr<std::shared_ptr<Program>> Find(const std::string& text, const std::vector<int>& devices,
                                           const std::string& name);
 
   // The work so far.
@@ -44,11 +44,11 @@ class ProgramCache {
     std::shared_ptr<Program> program;  // null: not compiled yet
   };
 
-  StatusOr<std::shared_ptr<Program>> Make(const std::string& text, int device);
+  StatusOr<std::shared_ptr<Program>> Make(const std::string& text, const std::vector<int>& devices);
   // Null if the folder has no entry of `key` that can be used.
-  std::shared_ptr<Program> Load(const std::string& key);
+  std::shared_ptr<Program> Load(const std::string& key, const std::vector<int>& devices);
   void Store(const std::string& key, const Program& program);
-  std::string KeyOf(const std::string& text, int device) const;
+  std::string KeyOf(const std::string& text, const std::vector<int>& devices) const;
 
   Client& client_;
   const Options options_;
@@ -56,7 +56,7 @@ class ProgramCache {
   std::string plugin_digest_;  // if there are executables
   const std::string environment_;
   mutable std::mutex mutex_;  // guards what follows; never held while compiling
-  std::map<std::pair<int, std::string>, std::shared_ptr<Entry>> entries_;
+  std::map<std::pair<std::vector<int>, std::string>, std::shared_ptr<Entry>> entries_;
   Compilation compilation_;  // without faults of the folder
 };
 

@@ -24,7 +24,8 @@ using testing::Pair;
 class FakeProgram final : public Program {
  public:
   FakeProgram(std::string bytes, bool loaded) : bytes_(std::move(bytes)), loaded_(loaded) {}
-  StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(std::span<const Buffer* const>) override {
+  StatusOr<std::vector<std::unique_ptr<Buffer>>> Run(std::span<const Buffer* const>,
+                                                     const Launch&) override {
     return Unimplemented("a fake");
   }
   StatusOr<std::string> Serialize() const override {
@@ -50,15 +51,16 @@ class FakeClient final : public Client {
   }
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return devices_; }
-  StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options&, int) override {
+  StatusOr<std::unique_ptr<Program>> Compile(std::string_view text, const Options&,
+                                             std::span<const int>) override {
     ++compiled;
     if (text == "wrong") return InvalidArgument("line 1 is wrong");
     return std::make_unique<FakeProgram>("code of " + std::string(text), false);
   }
-  std::string OptionBytes(const Options& options, int device) const override {
-    return fmt::format("{} {}", options.size(), device);
+  std::string OptionBytes(const Options& options, std::span<const int> devices) const override {
+    return fmt::format("{} {}", options.size(), fmt::join(devices, ","));
   }
-  StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes) override {
+  StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes, std::span<const int>) override {
     if (!refusal.empty()) return Internal("{}", refusal);
     return std::make_unique<FakeProgram>(std::string(bytes), true);
   }
@@ -97,12 +99,12 @@ class ProgramCacheTest : public testing::Test {
 
 TEST_F(ProgramCacheTest, CompilesAProgramOnceInAProcessAndOnceOnAHost) {
   auto first = Cache();
-  const auto a = first->Find("a", 0, "forward");
-  EXPECT_EQ(*first->Find("a", 0, "forward"), *a);
+  const auto a = first->Find("a", {0}, "forward");
+  EXPECT_EQ(*first->Find("a", {0}, "forward"), *a);
   EXPECT_FALSE((*a)->loaded());
   auto second = Cache();
-  EXPECT_TRUE((*second->Find("a", 0, "forward"))->loaded());
-  EXPECT_EQ(*(*second->Find("a", 0, "forward"))->Serialize(), "code of a");
+  EXPECT_TRUE((*second->Find("a", {0}, "forward"))->loaded());
+  EXPECT_EQ(*(*second->Find("a", {0}, "forward"))->Serialize(), "code of a");
   EXPECT_EQ(client_.compiled, 1);
   EXPECT_EQ(first->compilation().compiled, 1);
   EXPECT_EQ(first->compilation().cache_hits, 0);
@@ -116,42 +118,42 @@ TEST_F(ProgramCacheTest, CompilesAProgramOnceInAProcessAndOnceOnAHost) {
 TEST_F(ProgramCacheTest, WithoutAFolderEachProcessCompiles) {
   for (int process = 0; process < 2; ++process) {
     ProgramCache cache(client_, {});
-    EXPECT_TRUE(cache.Find("a", 0, "forward").ok());
+    EXPECT_TRUE(cache.Find("a", {0}, "forward").ok());
     EXPECT_EQ(cache.compilation().compiled, 1);
   }
 }
 
 TEST_F(ProgramCacheTest, TakesNoProgramThatSomethingElseCompiled) {
-  EXPECT_TRUE(Cache()->Find("a", 0, "").ok());
-  EXPECT_FALSE((*Cache()->Find("b", 0, ""))->loaded()) << "another text";
-  EXPECT_FALSE((*Cache()->Find("a", 1, ""))->loaded()) << "another device";
-  EXPECT_FALSE((*Cache({{"level", true}})->Find("a", 0, ""))->loaded()) << "another option";
+  EXPECT_TRUE(Cache()->Find("a", {0}, "").ok());
+  EXPECT_FALSE((*Cache()->Find("b", {0}, ""))->loaded()) << "another text";
+  EXPECT_FALSE((*Cache()->Find("a", {1}, ""))->loaded()) << "another device";
+  EXPECT_FALSE((*Cache({{"level", true}})->Find("a", {0}, ""))->loaded()) << "another option";
   client_.plugin_.threads = 2;
-  EXPECT_FALSE((*Cache()->Find("a", 0, ""))->loaded()) << "another number of threads";
+  EXPECT_FALSE((*Cache()->Find("a", {0}, ""))->loaded()) << "another number of threads";
   client_.plugin_.topology = "avx2";
-  EXPECT_FALSE((*Cache()->Find("a", 0, ""))->loaded()) << "another host";
+  EXPECT_FALSE((*Cache()->Find("a", {0}, ""))->loaded()) << "another host";
   client_.plugin_.platform_version = "2";
-  EXPECT_FALSE((*Cache()->Find("a", 0, ""))->loaded()) << "another version";
+  EXPECT_FALSE((*Cache()->Find("a", {0}, ""))->loaded()) << "another version";
   auto file = disk_.Create(plugin_, CreateMode::kTruncate);
   ASSERT_TRUE(file.ok() && (*file)->Append(AsBytes("node")).ok() && (*file)->Close().ok());
-  EXPECT_FALSE((*Cache()->Find("a", 0, ""))->loaded()) << "another plugin";
-  EXPECT_TRUE((*Cache()->Find("a", 0, ""))->loaded());
+  EXPECT_FALSE((*Cache()->Find("a", {0}, ""))->loaded()) << "another plugin";
+  EXPECT_TRUE((*Cache()->Find("a", {0}, ""))->loaded());
 }
 
 TEST_F(ProgramCacheTest, AnEntryThatThePluginRefusesIsCompiledAnewAndReplaced) {
-  EXPECT_TRUE(Cache()->Find("a", 0, "").ok());
+  EXPECT_TRUE(Cache()->Find("a", {0}, "").ok());
   client_.refusal = "another version";
   auto refused = Cache();
-  EXPECT_FALSE((*refused->Find("a", 0, ""))->loaded());
+  EXPECT_FALSE((*refused->Find("a", {0}, ""))->loaded());
   EXPECT_THAT(refused->compilation().cache_faults,
               ElementsAre(Pair("an entry is refused by the plugin", 1)));
   client_.refusal.clear();
-  EXPECT_TRUE((*Cache()->Find("a", 0, ""))->loaded());
+  EXPECT_TRUE((*Cache()->Find("a", {0}, ""))->loaded());
 }
 
 TEST_F(ProgramCacheTest, AProgramThatThePluginCannotWriteIsCounted) {
   auto cache = Cache();
-  EXPECT_TRUE(cache->Find("secret", 0, "").ok());
+  EXPECT_TRUE(cache->Find("secret", {0}, "").ok());
   EXPECT_THAT(cache->compilation().cache_faults,
               ElementsAre(Pair("the plugin cannot write a program", 1)));
 }
@@ -162,8 +164,8 @@ TEST_F(ProgramCacheTest, AFullDiskIsCountedAndTheProgramRuns) {
               .path_contains = ".xla",
               .calls = 2,
               .error_number = ENOSPC});
-  EXPECT_TRUE(cache->Find("a", 0, "").ok());
-  EXPECT_TRUE(cache->Find("b", 0, "").ok());
+  EXPECT_TRUE(cache->Find("a", {0}, "").ok());
+  EXPECT_TRUE(cache->Find("b", {0}, "").ok());
   EXPECT_THAT(cache->compilation().cache_faults,
               ElementsAre(Pair("an entry cannot be written: No space left on device", 2)));
 }
@@ -172,7 +174,7 @@ TEST_F(ProgramCacheTest, APluginThatCannotBeReadHasNoEntries) {
   ASSERT_TRUE(disk_.Remove(plugin_).ok());
   for (int process = 0; process < 2; ++process) {
     auto cache = Cache();
-    EXPECT_FALSE((*cache->Find("a", 0, ""))->loaded());
+    EXPECT_FALSE((*cache->Find("a", {0}, ""))->loaded());
     EXPECT_THAT(cache->compilation().cache_faults,
                 ElementsAre(Pair("the plugin's file cannot be read", 1)));
   }
@@ -180,8 +182,8 @@ TEST_F(ProgramCacheTest, APluginThatCannotBeReadHasNoEntries) {
 
 TEST_F(ProgramCacheTest, AnErrorIsNotKept) {
   auto cache = Cache();
-  EXPECT_EQ(cache->Find("wrong", 0, "").status(), InvalidArgument("line 1 is wrong"));
-  EXPECT_FALSE(cache->Find("wrong", 0, "").ok());
+  EXPECT_EQ(cache->Find("wrong", {0}, "").status(), InvalidArgument("line 1 is wrong"));
+  EXPECT_FALSE(cache->Find("wrong", {0}, "").ok());
   EXPECT_EQ(client_.compiled, 2);
   EXPECT_THAT(cache->compilation().programs, IsEmpty());
 }
@@ -191,7 +193,7 @@ TEST_F(ProgramCacheTest, OfSeveralThreadsOneCompiles) {
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&] { EXPECT_TRUE(cache->Find("a", 0, "").ok()); });
+      threads.emplace_back([&] { EXPECT_TRUE(cache->Find("a", {0}, "").ok()); });
   }
   EXPECT_EQ(client_.compiled, 1);
 }

@@ -1,42 +1,34 @@
-// A segment: a run of operations without a collective between ranks, as one StableHLO program whose
-// arguments and results are the storage of values (roots: values that are no views).
+// A segment: a run of operations without a collective that leaves the slice, as one StableHLO
+// program whose arguments and results are the storage of values (roots: values that are no views).
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
 
-#include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/xla/runtime/segment_text.h"
+#include "kernels/xla/runtime/stage_programs.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 
 namespace troupe::kernels::xla {
 
-struct SegmentText {
-  std::string module;
-  std::vector<model::ValueId> arguments;  // roots, in the order of the arguments
-  // The last argument is i32: 1 in a step's first microbatch, else 0.
-  bool reads_first_microbatch = false;
-  std::vector<model::ValueId> results;  // roots, in the order of the results
-  // The argument whose memory each result takes over, which the run consumes; -1: none.
-  std::vector<int> aliases;
-};
-
-// A range of a piece's operations.
+// A range of a list's operations.
 struct OpRange {
-  const std::vector<model::Op>& ops;
+  const StageOps& ops;
   size_t begin = 0, end = 0;
   bool evaluate = false;  // without operations that only the derivative needs
 };
 
-// Writes the program of a range. Results are the roots that it writes and that someone reads later:
-// all but temporary ones, and temporary ones that a later operation of the piece reads. Errors:
-// UNIMPLEMENTED, which names the operation, if one is not lowered. Pure.
-StatusOr<SegmentText> WriteSegment(const model::Program& program, const model::MemoryPlan& plan,
+// Writes the program of a range, the same for all ranks of the stage. Results are the roots that it
+// writes and that someone reads later: all but temporary ones, and temporary ones that a later
+// operation of the piece reads. Errors: UNIMPLEMENTED, which names the operation, if one is not
+// lowered. Pure.
+StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range);
 
 // The roots of temporary values that an operation of the range uses and none after it.
-std::vector<model::ValueId> DeadAfter(const model::Program& program, const model::MemoryPlan& plan,
+std::vector<model::ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPlan& plan,
                                       const OpRange& range);
 
 // Whether the plan's schedule runs pieces of this kind: B, or I and W apart.

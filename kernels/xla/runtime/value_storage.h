@@ -1,5 +1,6 @@
 // The storage of one root value in one buffer: a tensor on the device and bytes in host memory, of
-// which one or both are current. Collectives and transfers between ranks use the host's.
+// which one or both are current. Collectives and transfers that leave the slice use the host's. On
+// the device the tensor may be padded with zeros; the bytes in host memory are the rank's own.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 
@@ -12,6 +13,7 @@
 #include "base/status.h"
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/runtime/padding.h"
 #include "model/program/value.h"
 
 namespace troupe::kernels::xla {
@@ -19,25 +21,37 @@ namespace troupe::kernels::xla {
 // Not thread-safe. Contents are zero at first.
 class ValueStorage {
  public:
-  // `host`: memory for the value's bytes; null: it is allocated when it is first needed.
-  ValueStorage(const model::Value& value, std::byte* host) : value_(&value), host_(host) {}
+  // `shape` is the tensor's on the device. `host`: memory for the value's bytes; null: it is
+  // allocated when it is first needed.
+  ValueStorage(const model::Value& value, Shape shape, std::byte* host)
+      : value_(&value), shape_(std::move(shape)), host_(host) {}
 
   // The current contents on the device; copies them there if the host's are newer.
   StatusOr<const Buffer*> OnDevice(Client& client, int device) {
-    if (device_ == nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(device_,
-                              client.Upload(value_->dtype, ShapeOf(*value_), HostBytes(), device));
+    if (device_ != nullptr) return device_.get();
+    std::span<const std::byte> bytes = HostBytes();
+    std::vector<std::byte> padded;
+    if (is_padded()) {
+      padded.resize(PaddedBytes());
+      CopyCommonElements(bytes, ShapeOf(*value_), padded, shape_);
+      bytes = padded;
     }
+    TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, bytes, device));
     return device_.get();
   }
 
   // The current contents in host memory; copies them there if the device's are newer.
   StatusOr<std::span<std::byte>> OnHost() {
     const std::span<std::byte> bytes = HostBytes();
-    if (!host_is_current_) {
+    if (host_is_current_) return bytes;
+    if (is_padded()) {
+      std::vector<std::byte> padded(PaddedBytes());
+      TROUPE_RETURN_IF_ERROR(device_->Read(padded));
+      CopyCommonElements(padded, shape_, bytes, ShapeOf(*value_));
+    } else {
       TROUPE_RETURN_IF_ERROR(device_->Read(bytes));
-      host_is_current_ = true;
     }
+    host_is_current_ = true;
     return bytes;
   }
 
@@ -64,7 +78,13 @@ class ValueStorage {
   }
 
  private:
+  bool is_padded() const { return shape_ != ShapeOf(*value_); }
+  size_t PaddedBytes() const {
+    return static_cast<size_t>(ElementsOf(shape_) * model::SizeOf(value_->dtype));
+  }
+
   const model::Value* value_;
+  Shape shape_;
   std::byte* host_;
   std::vector<std::byte> own_;
   std::unique_ptr<Buffer> device_;  // null: only the host's are current

@@ -1,5 +1,6 @@
 #include "kernels/xla/runtime/xla_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/backend/op_sequence.h"
@@ -7,14 +8,50 @@
 
 namespace troupe::kernels::xla {
 
+namespace {
+
+Status CheckSlice(const Client& client, const Slice& slice) {
+  const auto devices = static_cast<int>(client.devices().size());
+  for (size_t p = 0; p < slice.devices.size(); ++p) {
+    const int device = slice.devices[p];
+    if (device < 0 || device >= devices) {
+      return InvalidArgument("XLA device {} is asked for, and the plugin {} has {}", device,
+                             client.plugin().path, devices);
+    }
+    if (std::find(slice.devices.begin(), slice.devices.begin() + p, device) !=
+        slice.devices.begin() + p)
+      return InvalidArgument("XLA device {} is in a slice twice", device);
+  }
+  if (slice.partition < 0 || slice.partition >= std::ssize(slice.devices)) {
+    return InvalidArgument("a slice of {} devices has no partition {}", slice.devices.size(),
+                           slice.partition);
+  }
+  const size_t programs = slice.programs == nullptr ? 1 : slice.programs->size();
+  if (programs != slice.devices.size()) {
+    return InvalidArgument("a slice has {} devices and {} programs", slice.devices.size(),
+                           programs);
+  }
+  return OkStatus();
+}
+
+// The programs of the slice with `program` as that of this rank.
+StatusOr<StagePrograms> ProgramsOf(const Slice& slice, const model::Program& program) {
+  if (slice.programs == nullptr) return StagePrograms::Make({&program});
+  std::vector<const model::Program*> programs;
+  for (const model::Program& of_rank : *slice.programs) programs.push_back(&of_rank);
+  if (ToText(program) != ToText(*programs[slice.partition])) {
+    return InvalidArgument("the program of partition {} of the slice is another than is prepared",
+                           slice.partition);
+  }
+  programs[slice.partition] = &program;
+  return StagePrograms::Make(std::move(programs));
+}
+
+}  // namespace
+
 StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(ProgramCache& programs,
                                                        const XlaOptions& options) {
-  const Client& client = programs.client();
-  const auto devices = static_cast<int>(client.devices().size());
-  if (options.device < 0 || options.device >= devices) {
-    return InvalidArgument("XLA device {} is asked for, and the plugin {} has {}", options.device,
-                           client.plugin().path, devices);
-  }
+  TROUPE_RETURN_IF_ERROR(CheckSlice(programs.client(), options.slice));
   TROUPE_ASSIGN_OR_RETURN(auto host, CpuBackend::Make({options.threads, std::nullopt}));
   return std::unique_ptr<XlaBackend>(new XlaBackend(programs, options, std::move(host)));
 }
@@ -22,23 +59,32 @@ StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(ProgramCache& programs,
 std::string XlaBackend::kernel_level() const {
   const Client& client = programs_.client();
   const PluginFacts& plugin = client.plugin();
-  return fmt::format("xla {} {}, PJRT {}.{}", client.devices()[options_.device].kind,
+  return fmt::format("xla {} {}, PJRT {}.{}",
+                     client.devices()[options_.slice.devices[options_.slice.partition]].kind,
                      plugin.platform_version, plugin.api_major, plugin.api_minor);
 }
 
 StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
     const model::Program& program, const model::MemoryPlan& plan,
     const FindCommunicator& find_communicator) {
-  bool has_collectives = false;
+  const Slice& slice = options_.slice;
+  TROUPE_ASSIGN_OR_RETURN(StagePrograms stage, ProgramsOf(slice, program));
+  bool uses_host = false;
   ExecutedMatmuls matmuls;
   ForEachOp(program, [&](const model::Op& op) {
-    has_collectives = has_collectives || CommunicatorOf(op, find_communicator) != nullptr;
+    uses_host =
+        uses_host || (CommunicatorOf(op, find_communicator) != nullptr && !stage.IsWithin(op));
     if (!IsMatmul(op.kind)) return;
     matmuls.Note(program, op, program.value(op.inputs[0]).dtype, program.value(op.inputs[1]).dtype);
   });
-  ExecutableOptions options{
-      .programs = &programs_, .device = options_.device, .find_communicator = find_communicator};
-  if (has_collectives) {
+  ExecutableOptions options{.programs = &programs_,
+                            .stage = std::move(stage),
+                            .owned = slice.programs,
+                            .partition = slice.partition,
+                            .devices = slice.devices,
+                            .host = nullptr,
+                            .find_communicator = find_communicator};
+  if (uses_host) {
     TROUPE_ASSIGN_OR_RETURN(options.host, host_->Prepare(program, plan, find_communicator));
   }
   auto executable = std::make_unique<XlaExecutable>(program, plan, std::move(options));

@@ -1,5 +1,5 @@
 // Runs stage programs on a device of XLA through a plugin (kernels/xla/pjrt/client.h). Collectives
-// between ranks run in host memory.
+// between the ranks of a slice are part of the compiled programs; others run in host memory.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_XLA_BACKEND_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_XLA_BACKEND_H_
 
@@ -14,21 +14,32 @@
 
 namespace troupe::kernels::xla {
 
+// The ranks of one pipeline stage as the partitions of one program; or one rank alone.
+struct Slice {
+  int partition = 0;               // this rank's
+  std::vector<int> devices = {0};  // by partition: indices of the client's devices, each once
+  // The programs of all ranks, by partition; the one of this rank equals the one that is prepared.
+  // Null for one rank alone.
+  std::shared_ptr<const std::vector<model::Program>> programs;
+};
+
 struct XlaOptions {
-  int device = 0;   // index of the client's devices
+  Slice slice;
   int threads = 1;  // threads of the collectives in host memory
 };
 
 class XlaBackend : public Backend {
  public:
   // `programs` must outlive this object and its executables. Errors: INVALID_ARGUMENT if its client
-  // has no such device.
+  // has no such device, or the slice has a device twice, other numbers of devices and programs, or
+  // no such partition.
   static StatusOr<std::unique_ptr<XlaBackend>> Make(ProgramCache& programs,
                                                     const XlaOptions& options);
 
   std::string kernel_level() const override;
-  // Compiles the program: all that a rank runs, evaluations included. Also UNIMPLEMENTED, which
-  // names an operation that is not lowered.
+  // Compiles the program: all that a rank runs, evaluations included. All ranks of a slice prepare
+  // theirs. Also UNIMPLEMENTED, which names an operation that is not lowered, or in which the ranks
+  // of the slice differ.
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;

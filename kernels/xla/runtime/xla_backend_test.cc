@@ -1,13 +1,19 @@
 #include "kernels/xla/runtime/xla_backend.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
 
 #include "base/check.h"
 #include "base/instrumented.h"
+#include "kernels/backend/plain_program.h"
 #include "kernels/testing/collective_test.h"
 #include "kernels/testing/kernel_test.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 #include "kernels/xla/runtime/tpu_gate_test.h"
+#include "kernels/xla/testing/slice_backend.h"
 
 namespace troupe::kernels {
 namespace {
@@ -59,6 +65,17 @@ std::vector<KernelSetting> Settings() {
 INSTANTIATE_TEST_SUITE_P(Xla, KernelTest, testing::ValuesIn(Settings()), NameOfSetting);
 INSTANTIATE_TEST_SUITE_P(Xla, CollectiveTest, testing::ValuesIn(Settings()), NameOfSetting);
 
+// The same collectives as parts of one program of all ranks.
+std::vector<KernelSetting> SliceSettings() {
+  static xla::SliceMeeting& meeting = *new xla::SliceMeeting();
+  std::vector<KernelSetting> settings = Settings();
+  for (KernelSetting& setting : settings)
+    setting.make = [] { return xla::MakeSliceBackend(Programs(), meeting); };
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(Slices, CollectiveTest, testing::ValuesIn(SliceSettings()), NameOfSetting);
+
 TEST(XlaBackend, KernelsAreTestedWithAPlugin) {
   if (!TheClient().ok()) GTEST_SKIP() << "no kernel was tested: " << TheClient().status();
   EXPECT_FALSE(Settings().empty());
@@ -73,8 +90,35 @@ TEST(XlaBackend, ProgramsOfKernelsAreCompiledForATpuToo) {
 
 TEST(XlaBackend, ADeviceThatThePluginLacksIsRefused) {
   if (!TheClient().ok()) GTEST_SKIP() << TheClient().status();
-  const auto made = xla::XlaBackend::Make(Programs(), {.device = 1000});
+  const auto made = xla::XlaBackend::Make(Programs(), {.slice = {.devices = {1000}}});
   EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(XlaBackend, ASliceThatIsNoSliceIsRefused) {
+  if (!TheClient().ok()) GTEST_SKIP() << TheClient().status();
+  const auto programs = std::make_shared<const std::vector<model::Program>>(2);
+  const auto refused = [](const xla::Slice& slice) {
+    return ToString(xla::XlaBackend::Make(Programs(), {.slice = slice}).status());
+  };
+  EXPECT_THAT(refused({.partition = 0, .devices = {1, 1}, .programs = programs}),
+              testing::HasSubstr("XLA device 1 is in a slice twice"));
+  EXPECT_THAT(refused({.partition = 2, .devices = {0, 1}, .programs = programs}),
+              testing::HasSubstr("a slice of 2 devices has no partition 2"));
+  EXPECT_THAT(refused({.partition = 0, .devices = {0, 1, 2}, .programs = programs}),
+              testing::HasSubstr("a slice has 3 devices and 2 programs"));
+}
+
+TEST(XlaBackend, AProgramThatIsNotTheSlicesIsRefused) {
+  if (!TheClient().ok()) GTEST_SKIP() << TheClient().status();
+  std::vector<model::Program> programs(2, PlainProgram());
+  const auto of_slice = std::make_shared<const std::vector<model::Program>>(programs);
+  auto backend = xla::XlaBackend::Make(
+      Programs(), {.slice = {.partition = 0, .devices = {0, 1}, .programs = of_slice}});
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  AddPlainValue(programs[0], model::DType::kFloat32, {1}, "x");
+  const auto made = (*backend)->Prepare(programs[0], PlainPlan(programs[0]), nullptr);
+  EXPECT_THAT(ToString(made.status()),
+              testing::HasSubstr("the program of partition 0 of the slice is another"));
 }
 
 }  // namespace

@@ -25,15 +25,29 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
     for (int buffer = 0; buffer < copies; ++buffer) {
       void* const host =
           options_.host == nullptr ? nullptr : options_.host->Address(value.id, buffer);
-      storage_[value.id].emplace_back(value, static_cast<std::byte*>(host));
+      storage_[value.id].emplace_back(value, options_.stage.StorageShape(value.id),
+                                      static_cast<std::byte*>(host));
     }
   }
-  ForEachOp(program_, [this](const Op& op) { names_[&op] = OperationName(program_, op); });
+  const StagePrograms& stage = options_.stage;
+  const auto name = [this](const StageOps& ops) {
+    for (const StageOp& op : ops) names_[&op] = OperationName(program_, op.any());
+  };
+  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
+    for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece)
+      name(stage.Ops(static_cast<int>(chunk), static_cast<Piece>(piece)));
+  }
+  name(stage.update());
+  name(stage.initialize());
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
   if (options_.host == nullptr) return false;
-  return op.kind == OpKind::kWait || CommunicatorOf(op, options_.find_communicator) != nullptr;
+  if (op.kind == OpKind::kWait) {
+    const StageOp* const begun = options_.stage.BegunBy(op);
+    return begun != nullptr && RunsOnHost(begun->any());
+  }
+  return !options_.stage.IsWithin(op) && CommunicatorOf(op, options_.find_communicator) != nullptr;
 }
 
 // Operations [begin, end) as steps without programs.
@@ -41,7 +55,7 @@ std::vector<XlaExecutable::Step> XlaExecutable::Cut(const List& list, size_t beg
                                                     size_t end) const {
   std::vector<Step> steps;
   for (size_t i = begin; i < end; ++i) {
-    const bool on_host = RunsOnHost((*list.ops)[i]);
+    const bool on_host = RunsOnHost((*list.ops)[i].any());
     if (steps.empty() || on_host || steps.back().on_host) {
       steps.emplace_back();
       steps.back().begin = i;
@@ -60,14 +74,15 @@ Status XlaExecutable::Compile() {
     for (size_t index = 0; index < program_.ops[chunk].size(); ++index) {
       const auto piece = static_cast<Piece>(index);
       if (!RunsInSchedule(piece, plan_)) continue;
-      const List list{&program_.ops[chunk][index], static_cast<int>(chunk), piece};
+      const List list{&options_.stage.Ops(static_cast<int>(chunk), piece), static_cast<int>(chunk),
+                      piece};
       TROUPE_RETURN_IF_ERROR(compile(list));
       // Without operations of the derivative, an evaluation often has a program of its own.
       if (piece == Piece::kForward) TROUPE_RETURN_IF_ERROR(compile(list, /*evaluate=*/true));
     }
   }
-  TROUPE_RETURN_IF_ERROR(compile({.ops = &program_.update}));
-  return compile({.ops = &program_.initialize});
+  TROUPE_RETURN_IF_ERROR(compile({.ops = &options_.stage.update()}));
+  return compile({.ops = &options_.stage.initialize()});
 }
 
 StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t begin, size_t end,
@@ -77,13 +92,13 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
   Steps steps = Cut(list, begin, end);
   for (Step& step : steps) {
     const OpRange range{*list.ops, step.begin, step.end, evaluate};
-    step.dead = DeadAfter(program_, plan_, range);
+    step.dead = DeadAfter(options_.stage, plan_, range);
     if (step.on_host) continue;
-    TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(program_, plan_, range));
+    TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(options_.stage, plan_, range));
     if (step.text.module.empty()) continue;
     const std::string name = fmt::format("{} … {}", names_.at(&(*list.ops)[step.begin]),
                                          names_.at(&(*list.ops)[step.end - 1]));
-    auto compiled = options_.programs->Find(step.text.module, options_.device, name);
+    auto compiled = options_.programs->Find(step.text.module, options_.devices, name);
     if (!compiled.ok()) return Annotate(compiled.status(), "compile " + name);
     step.program = *std::move(compiled);
     step.text.module.clear();
@@ -92,18 +107,20 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
 }
 
 Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {
-  return RunSteps({&program_.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
+  return RunSteps({&options_.stage.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
 }
 
 Status XlaExecutable::PrepareRun(int chunk_index, Piece piece, const RunOptions& options) {
-  const List list{&program_.Ops(chunk_index, piece), chunk_index, piece};
+  const List list{&options_.stage.Ops(chunk_index, piece), chunk_index, piece};
   const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
   return begin >= end ? OkStatus() : StepsOf(list, begin, end, options.evaluate).status();
 }
 
-Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &program_.update}, 0, {}); }
+Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &options_.stage.update()}, 0, {}); }
 
-Status XlaExecutable::RunInitialize() { return RunSteps({.ops = &program_.initialize}, 0, {}); }
+Status XlaExecutable::RunInitialize() {
+  return RunSteps({.ops = &options_.stage.initialize()}, 0, {});
+}
 
 Status XlaExecutable::RunSteps(const List& list, int buffer, const RunOptions& options) {
   const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
@@ -128,16 +145,17 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
   std::vector<const Buffer*> arguments;
   for (const ValueId root : step.text.arguments) {
     TROUPE_ASSIGN_OR_RETURN(const Buffer* const argument,
-                            StorageOf(root, buffer).OnDevice(client, options_.device));
+                            StorageOf(root, buffer).OnDevice(client, device()));
     arguments.push_back(argument);
   }
   if (step.text.reads_first_microbatch) {
     std::unique_ptr<Buffer>& flag = first_microbatch_[first_microbatch ? 1 : 0];
     if (flag == nullptr) {
       const int32_t number = first_microbatch ? 1 : 0;
-      TROUPE_ASSIGN_OR_RETURN(
-          flag, client.Upload(model::DType::kInt32, {}, std::as_bytes(std::span(&number, 1)),
-                              options_.device));
+      // A rank's part of the scalars of a slice is a tensor of one element.
+      const Shape shape(options_.stage.ranks() > 1 ? 1 : 0, 1);
+      TROUPE_ASSIGN_OR_RETURN(flag, client.Upload(model::DType::kInt32, shape,
+                                                  std::as_bytes(std::span(&number, 1)), device()));
     }
     arguments.push_back(flag.get());
   }
@@ -146,7 +164,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
     if (step.text.aliases[r] < 0) StorageOf(step.text.results[r], buffer).Drop();
   }
   TROUPE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Buffer>> results,
-                          step.program->Run(arguments));
+                          step.program->Run(arguments, {options_.partition, ++launches_}));
   for (size_t r = 0; r < results.size(); ++r)
     StorageOf(step.text.results[r], buffer).SetOnDevice(std::move(results[r]));
   return OkStatus();
@@ -154,7 +172,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
 
 Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
                                 const RunOptions& options) {
-  const Op& op = (*list.ops)[index];
+  const Op& op = (*list.ops)[index].any();
   if (op.last_microbatch && !options.last_microbatch) return OkStatus();
   if (op.gradient_in_forward && options.evaluate) return OkStatus();
   {
@@ -214,10 +232,11 @@ void XlaExecutable::Notify(const List& list, const Step& step, int buffer,
                            const RunOptions& options) {
   if (observer_ == nullptr) return;
   for (size_t i = step.begin; i < step.end; ++i) {
-    const Op& op = (*list.ops)[i];
-    if (options.evaluate && op.gradient_in_forward) continue;
-    if (op.last_microbatch && !options.last_microbatch) continue;
-    observer_->Ran(op, names_.at(&op).c_str(), buffer);
+    const StageOp& op = (*list.ops)[i];
+    const Op* const own = op.of_rank[options_.partition];
+    if (own == nullptr || (options.evaluate && own->gradient_in_forward)) continue;
+    if (own->last_microbatch && !options.last_microbatch) continue;
+    observer_->Ran(*own, names_.at(&op).c_str(), buffer);
   }
 }
 

@@ -1,6 +1,6 @@
-// Runs a stage program on one device of XLA. The operations between two collectives of a piece are
-// one compiled program; collectives and pipeline transfers run in host memory over the rank's
-// communicators, as on a processor.
+// Runs a stage program on one device of XLA, which may be a part of a slice. The operations between
+// two collectives of a piece that leave the slice are one compiled program; these collectives and
+// pipeline transfers run in host memory over the rank's communicators, as on a processor.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_XLA_EXECUTABLE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_XLA_EXECUTABLE_H_
 
@@ -23,8 +23,11 @@ namespace troupe::kernels::xla {
 
 struct ExecutableOptions {
   ProgramCache* programs = nullptr;
-  int device = 0;  // index of the client's devices
-  // The same program in host memory, for its collectives; null: it has none between ranks.
+  StagePrograms stage;  // those of the slice's ranks; this rank's is the executable's
+  std::shared_ptr<const std::vector<model::Program>> owned;  // those of the other ranks
+  int partition = 0;                                         // this rank's among them
+  std::vector<int> devices;  // by partition: indices of the client's devices
+  // The same program in host memory, for the collectives that leave the slice; null: it has none.
   std::unique_ptr<Executable> host;
   FindCommunicator find_communicator;
 };
@@ -61,7 +64,7 @@ class XlaExecutable : public ImmediateExecutable {
  private:
   // The list of operations that a run belongs to: a piece of a chunk, or a list of the rank.
   struct List {
-    const std::vector<model::Op>* ops = nullptr;
+    const StageOps* ops = nullptr;
     int chunk_index = -1;  // -1: of the rank
     model::Piece piece = model::Piece::kUpdate;
   };
@@ -77,6 +80,7 @@ class XlaExecutable : public ImmediateExecutable {
   // List, range and evaluation.
   using Key = std::tuple<const void*, size_t, size_t, bool>;
 
+  int device() const { return options_.devices[options_.partition]; }
   bool RunsOnHost(const model::Op& op) const;
   std::vector<Step> Cut(const List& list, size_t begin, size_t end) const;
   StatusOr<Steps*> StepsOf(const List& list, size_t begin, size_t end, bool evaluate);
@@ -99,7 +103,8 @@ class XlaExecutable : public ImmediateExecutable {
   std::vector<std::vector<ValueStorage>> storage_;  // [root][buffer]
   std::unique_ptr<Buffer> first_microbatch_[2];     // i32: 0 and 1
   std::map<Key, Steps> steps_;
-  std::map<const model::Op*, std::string> names_;
+  int32_t launches_ = 0;  // all ranks of the slice run the same programs in the same order
+  std::map<const StageOp*, std::string> names_;
   std::atomic<const char*> current_ = "";
   OperationObserver* observer_ = nullptr;
 };

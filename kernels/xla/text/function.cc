@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -211,6 +212,19 @@ Tensor Function::Pad(const Tensor& x, int dim, int64_t before, int64_t after) {
   return Concatenate(parts, dim);
 }
 
+Tensor Function::PadTo(const Tensor& x, const Shape& shape) {
+  Tensor padded = x;
+  for (size_t d = 0; d < shape.size(); ++d)
+    padded = Pad(padded, static_cast<int>(d), 0, shape[d] - padded.shape[d]);
+  return padded;
+}
+
+Tensor Function::CutTo(const Tensor& x, const Shape& shape) {
+  Tensor cut = x;
+  for (size_t d = 0; d < shape.size(); ++d) cut = Slice(cut, static_cast<int>(d), 0, shape[d]);
+  return cut;
+}
+
 Tensor Function::Update(const Tensor& x, const Tensor& part, int64_t begin) {
   if (x.shape == part.shape) return part;
   return UpdateAt(x, part, Constant(Element::kI32, {}, static_cast<double>(begin)));
@@ -387,20 +401,64 @@ Function::State Function::While(const State& start,
   return results;
 }
 
+Function::Part Function::Capture(const std::function<void()>& write) {
+  Part part;
+  const int names = next_;
+  std::swap(part.lines, lines_);
+  write();
+  std::swap(part.lines, lines_);
+  part.names = std::exchange(next_, names);
+  return part;
+}
+
+void Function::Insert(const Part& part) {
+  lines_ += part.lines;
+  next_ = part.names;
+}
+
+void Function::Reserve(const Part& part) { next_ = std::max(next_, part.names); }
+
+Function::State Function::Case(const Tensor& index, const std::vector<Branch>& branches) {
+  std::vector<std::string> regions, types;
+  for (const Tensor& result : branches[0].results) types.push_back(TypeText(result));
+  const std::string type_list = fmt::format("{}", fmt::join(types, ", "));
+  for (const Branch& branch : branches) {
+    std::vector<std::string> names;
+    for (const Tensor& result : branch.results) names.push_back(result.name);
+    regions.push_back(fmt::format("{{\n{}    stablehlo.return {} : {}\n    }}", branch.part.lines,
+                                  fmt::join(names, ", "), type_list));
+  }
+  State results = branches[0].results;
+  const std::string name = fmt::format("%{}", next_++);
+  lines_ +=
+      fmt::format("    {}:{} = \"stablehlo.case\"({}) ({}) : ({}) -> ({})\n", name, results.size(),
+                  index.name, fmt::join(regions, ", "), TypeText(index), type_list);
+  for (size_t i = 0; i < results.size(); ++i) results[i].name = fmt::format("{}#{}", name, i);
+  return results;
+}
+
+std::vector<Tensor> Function::AllArguments() const {
+  std::vector<Tensor> all = arguments_;
+  if (last_argument_.has_value()) all.push_back(*last_argument_);
+  return all;
+}
+
+std::string Function::AliasText(const std::vector<int>& aliases, size_t index) {
+  for (size_t r = 0; r < aliases.size(); ++r) {
+    if (aliases[r] == static_cast<int>(index))
+      return fmt::format("tf.aliasing_output = {} : i32", r);
+  }
+  return "";
+}
+
 std::string Function::Module(const std::vector<Tensor>& results,
                              const std::vector<int>& aliases) const {
   std::vector<std::string> arguments, names, types;
-  for (size_t a = 0; a < arguments_.size(); ++a) {
-    std::string attribute;
-    for (size_t r = 0; r < aliases.size(); ++r) {
-      if (aliases[r] == static_cast<int>(a))
-        attribute = fmt::format(" {{tf.aliasing_output = {} : i32}}", r);
-    }
-    arguments.push_back(
-        fmt::format("{}: {}{}", arguments_[a].name, TypeText(arguments_[a]), attribute));
+  for (const Tensor& argument : AllArguments()) {
+    const std::string alias = AliasText(aliases, arguments.size());
+    arguments.push_back(fmt::format("{}: {}{}", argument.name, TypeText(argument),
+                                    alias.empty() ? "" : fmt::format(" {{{}}}", alias)));
   }
-  if (last_argument_.has_value())
-    arguments.push_back(fmt::format("{}: {}", last_argument_->name, TypeText(*last_argument_)));
   for (const Tensor& result : results) {
     names.push_back(result.name);
     types.push_back(TypeText(result));

@@ -72,6 +72,9 @@ class Function {
   Tensor Concatenate(const std::vector<Tensor>& parts, int dim);
   // Zeros before and after along `dim`.
   Tensor Pad(const Tensor& x, int dim, int64_t before, int64_t after);
+  // x with zeros at the end of its dims, and without elements there, so that it has this shape.
+  Tensor PadTo(const Tensor& x, const Shape& shape);
+  Tensor CutTo(const Tensor& x, const Shape& shape);
   // x with its elements from `begin` of dim 0 on replaced by `part`.
   Tensor Update(const Tensor& x, const Tensor& part, int64_t begin);
   // The same with a scalar i32 as `begin`, and the `count` elements of dim 0 from `begin` on. The
@@ -98,11 +101,56 @@ class Function {
   State While(const State& start, const std::function<Tensor(const State&)>& goes_on,
               const std::function<State(const State&)>& body);
 
+  // Text that `write` appends, taken out again so that it can be compared and then be put in. The
+  // tensors that it defines get the same names in every such text.
+  struct Part {
+    std::string lines;
+    int names = 0;  // names that are taken after it
+    bool operator==(const Part&) const = default;
+  };
+  Part Capture(const std::function<void()>& write);
+  void Insert(const Part& part);
+  // Tensors that are defined from now on have other names than those of the part.
+  void Reserve(const Part& part);
+  // One of several texts, whose results have the same types and whose names are reserved.
+  struct Branch {
+    Part part;
+    State results;
+  };
+  // The results of branch `index`, a scalar i32 within the number of branches.
+  State Case(const Tensor& index, const std::vector<Branch>& branches);
+
+  // The ranks of a slice (SliceModule). Each is a partition of the program, and every tensor is one
+  // partition's own. A collective lists groups of equal size in which each partition occurs once;
+  // their order is that of the blocks.
+  Tensor PartitionId();  // a scalar i32
+  using Groups = std::vector<std::vector<int>>;
+  // "add" or "maximum" of the group's tensors.
+  Tensor AllReduce(std::string_view kind, const Tensor& x, const Groups& groups);
+  // The group's tensors, one after the other along dim 0.
+  Tensor AllGather(const Tensor& x, const Groups& groups);
+  // This partition's block of the sum of the group's tensors; dim 0 has equal blocks.
+  Tensor ReduceScatter(const Tensor& x, const Groups& groups);
+  // Dim 0 has a block for each partition of the group; afterwards one from each.
+  Tensor AllToAll(const Tensor& x, const Groups& groups);
+  // x of the partition that has this one as the second of a pair; each is the second of one pair.
+  Tensor Permute(const Tensor& x, const std::vector<std::pair<int, int>>& pairs);
+
   // The module with this function as main. `aliases[i]` is the argument whose memory result i takes
   // over; -1: none.
   std::string Module(const std::vector<Tensor>& results, const std::vector<int>& aliases) const;
+  // The same for several partitions. An argument or result of main has the partitions' tensors one
+  // after the other along dim 0 (a scalar becomes a tensor of one element), so that each device has
+  // its own. REQUIRES: no result is a scalar.
+  std::string SliceModule(const std::vector<Tensor>& results, const std::vector<int>& aliases,
+                          int partitions) const;
 
  private:
+  // `attributes` of a collective, with a channel of its own and, if asked for, ids of all devices.
+  std::string CollectiveAttributes(std::string attributes, bool global_ids);
+  std::vector<Tensor> AllArguments() const;
+  // The attribute of argument `index` whose memory a result takes over; empty: none does.
+  static std::string AliasText(const std::vector<int>& aliases, size_t index);
   Tensor Define(Element element, Shape shape, const std::string& text);
   Tensor Like(const Tensor& scalar, const Shape& shape);  // a scalar as this shape
   // Texts of the indices (begin, 0, …) of a slice.
@@ -117,6 +165,8 @@ class Function {
   std::optional<Tensor> last_argument_;
   std::string lines_;
   int next_ = 0;
+  int channels_ = 0;
+  bool reads_partition_ = false;
 };
 
 }  // namespace troupe::kernels::xla

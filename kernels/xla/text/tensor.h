@@ -23,6 +23,7 @@ struct Tensor {
   std::string name;  // "%12"
   Element element = Element::kF32;
   Shape shape;  // empty: a scalar
+  bool operator==(const Tensor&) const = default;
 };
 
 // "tensor<4x8xf32>".

@@ -22,12 +22,18 @@ struct LoadOfRows {
   Tensor weight;  // f[R]
 };
 
-LoadOfRows EachRow(Function& text, const model::RouterAttributes& router, const Tensor& load,
-                   int64_t rows) {
+LoadOfRows EachRow(const Lowering& lowering, const Tensor& load, int64_t rows) {
+  Function& text = lowering.text;
+  const auto& router = lowering.attributes<model::RouterAttributes>();
   const int64_t samples = load.shape[0], lanes = load.shape[1], tokens = router.local_tokens;
   const Tensor all = text.Reshape(text.Broadcast(load, {samples, tokens, lanes}, {0, 2}),
                                   {samples * tokens, lanes});
-  const Tensor own = text.Slice(all, 0, router.first_row, router.first_row + rows);
+  const Tensor own = lowering.RowsFrom(
+      all,
+      [](const Lowering& rank) {
+        return static_cast<double>(rank.attributes<model::RouterAttributes>().first_row);
+      },
+      rows);
   return {text.Slice(own, 1, 0, router.experts), Column(text, own, router.experts)};
 }
 
@@ -42,7 +48,7 @@ Status RouterLoss(const Lowering& lowering) {
     return text.Reshape(text.Multiply(SumOf(text, rows), scale), {1});
   };
   const RouterScores of = ScoresOf(text, logits, router.score);
-  const LoadOfRows load = EachRow(text, router, lowering.In(2), logits.shape[0]);
+  const LoadOfRows load = EachRow(lowering, lowering.In(2), logits.shape[0]);
   const Tensor aux = text.Divide(SumOfRows(text, text.Multiply(of.scores, load.routed)),
                                  SumOfRows(text, of.scores));
   const Tensor log_sum = wide(of.log_sum), weight = wide(load.weight);
@@ -64,7 +70,7 @@ Status RouterLossGrad(const Lowering& lowering) {
   const Tensor logits = lowering.In(0);
   const auto each = [&](const Tensor& rows) { return EachExpert(text, rows, router.experts); };
   const RouterScores of = ScoresOf(text, logits, router.score);
-  const LoadOfRows load = EachRow(text, router, lowering.In(1), logits.shape[0]);
+  const LoadOfRows load = EachRow(lowering, lowering.In(1), logits.shape[0]);
   const Tensor p = text.Divide(of.scores, each(SumOfRows(text, of.scores)));
   const Tensor mean = SumOfRows(text, text.Multiply(p, load.routed));
   // For softmax the scores are p; for sigmoid ds/dl = s·(1-s).

@@ -9,8 +9,10 @@ Status RouterSlots(const Lowering& lowering) {
   Function& text = lowering.text;
   const auto& router = lowering.attributes<model::RouterAttributes>();
   const int64_t choices = lowering.Input(0).elements(), count = router.local_experts;
-  const Tensor local =
-      text.Add(text.Reshape(lowering.In(0), {choices}), -static_cast<double>(router.first_expert));
+  const Tensor first = lowering.Number(Element::kI32, [](const Lowering& rank) {
+    return static_cast<double>(rank.attributes<model::RouterAttributes>().first_expert);
+  });
+  const Tensor local = text.Subtract(text.Reshape(lowering.In(0), {choices}), first);
   const Tensor kept = text.Compare("GE", text.Reshape(lowering.In(1), {choices}), 0);
   const Tensor here = text.Binary("and", text.Compare("GE", local, 0),
                                   text.Compare("LT", local, static_cast<double>(count)));

@@ -1,0 +1,16 @@
+// Lowers an operation of any kind.
+#ifndef TROUPE_KERNELS_XLA_OPS_LOWER_H_
+#define TROUPE_KERNELS_XLA_OPS_LOWER_H_
+
+#include "base/status.h"
+#include "kernels/xla/ops/ranks.h"
+
+namespace troupe::kernels::xla {
+
+// Lowers the operation as the ranks of the slice have it. Errors: UNIMPLEMENTED, which names the
+// operation.
+Status Lower(Ranks& ranks);
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_OPS_LOWER_H_

@@ -1,0 +1,82 @@
+// Writes operations as the ranks of a slice have them into one text. Roots (values that are no
+// views) are its storage: each is the tensor last assigned to it, or an argument.
+#ifndef TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_WRITER_H_
+#define TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_WRITER_H_
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/xla/ops/lowering.h"
+#include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/runtime/segment_text.h"
+#include "kernels/xla/runtime/stage_programs.h"
+#include "kernels/xla/text/function.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::xla {
+
+class SegmentWriter : private Ranks {
+ public:
+  // `stage` must outlive this object.
+  explicit SegmentWriter(const StagePrograms& stage);
+
+  Status Lower(const StageOp& op);
+  // Results are the roots that were written and that `is_result` wants.
+  SegmentText Finish(const std::function<bool(model::ValueId)>& is_result);
+
+ private:
+  // The functions with which one rank reads and writes values.
+  struct Access {
+    std::function<Tensor(model::ValueId)> read;
+    std::function<void(model::ValueId, const Tensor&)> write;
+  };
+  // A text that some ranks have in common.
+  struct Variant {
+    Function::Branch branch;
+    std::map<model::ValueId, Tensor> written;  // roots
+    bool operator==(const Variant& other) const;
+  };
+
+  const std::vector<Lowering>& lowerings() const override { return lowerings_; }
+  std::vector<Tensor> Each(
+      const std::function<std::vector<Tensor>(const Lowering&)>& body) override;
+  Tensor Number(Element element, const std::function<double(int partition)>& of) override;
+  Tensor ReadPadded(model::ValueId value) override;
+  void WritePadded(model::ValueId value, const Tensor& tensor) override;
+
+  Variant VariantOf(const Lowering& rank,
+                    const std::function<std::vector<Tensor>(const Lowering&)>& body);
+  std::vector<Tensor> Choose(std::vector<Variant> variants, const std::vector<double>& of_rank);
+
+  // The present contents of a root, as it is stored; and new ones.
+  Tensor Root(model::ValueId root);
+  void SetRoot(model::ValueId root, const Tensor& tensor);
+  // Those of any value as a rank has it.
+  Tensor Read(const model::Program& program, model::ValueId id);
+  void Write(const model::Program& program, model::ValueId id, const Tensor& tensor);
+  // The index at which a view begins in its root, in units of `unit` elements.
+  Tensor Begin(model::ValueId id, int64_t unit);
+  // Whether the view is whole rows of its root, as all ranks have it.
+  bool IsOfRows(model::ValueId id) const;
+  Tensor FirstMicrobatch();
+
+  const StagePrograms& stage_;
+  Function text_;
+  std::vector<Access> accesses_;  // by partition
+  std::function<Tensor()> first_microbatch_;
+  std::vector<Lowering> lowerings_;  // the operation that is being written
+  std::map<model::ValueId, Tensor> roots_;
+  std::map<model::ValueId, Tensor>* changed_ = nullptr;  // by the variant that is being written
+  std::set<model::ValueId> written_;
+  std::map<model::ValueId, int> argument_of_;
+  std::vector<model::ValueId> arguments_;
+  std::optional<Tensor> first_;
+};
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_WRITER_H_

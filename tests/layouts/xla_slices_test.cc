@@ -1,0 +1,199 @@
+// Compares layouts whose ranks are the partitions of one program of XLA's CPU plugin, one slice for
+// each pipeline stage, with one rank on the CPU backend. The ranks are threads. Without the plugin
+// every test is skipped with the reason.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/temporary_directory.h"
+#include "kernels/xla/testing/slice_backend.h"
+#include "tests/layouts/expect_steps.h"
+#include "tests/layouts/experts_job.h"
+#include "tests/layouts/training.h"
+#include "tests/layouts/xla_programs.h"
+
+namespace troupe {
+namespace {
+
+using kernels::xla::SliceMeeting;
+using testing::Each;
+
+constexpr int64_t kSteps = kInstrumented ? 6 : 20;
+
+TrainOptions OnSlices() {
+  static SliceMeeting& meeting = *new SliceMeeting();
+  TrainOptions options;
+  options.steps = kSteps;
+  options.make_backend = [](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
+    return kernels::xla::MakeSliceBackend(*programs, meeting);
+  };
+  return options;
+}
+
+// Compilation takes most of the time: the model has one block of each kind.
+v1::JobSpec Job(const Layout& layout) {
+  v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
+  spec.mutable_model()->set_pattern("AD");
+  return spec;
+}
+
+v1::JobSpec SmallMixture(const Spread& spread) {
+  v1::JobSpec spec = Mixture(spread, kSteps);
+  spec.mutable_model()->set_pattern("AE");
+  return spec;
+}
+
+// The tests of this file need a plugin.
+template <typename Test>
+class WithPlugin : public Test {
+ protected:
+  void SetUp() override {
+    if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+  }
+};
+
+struct Case {
+  const char* name;
+  Layout layout;
+
+  friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+};
+
+using XlaSlices = WithPlugin<testing::TestWithParam<Case>>;
+
+TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
+  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
+  ExpectClose(RunOrDie(Job(GetParam().layout), OnSlices()), expected);
+}
+
+// A sanitizer makes compilation several times slower: there, one layout of each kind is run.
+std::vector<Case> Cases() {
+  if (kInstrumented) {
+    return {{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
+            {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}}};
+  }
+  return {{"Tensor2", {.tensor = 2}},
+          {"Tensor4", {.tensor = 4}},
+          {"Tensor2Rows", {.tensor = 2, .by_rows = true}},
+          {"Data2", {.data = 2}},
+          {"Data4", {.data = 4}},
+          {"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
+          {"Zero1Shard4", {.shard = 4, .zero_stage = 1}},
+          {"Zero2Shard2", {.shard = 2, .zero_stage = 2}},
+          {"Zero2Shard4", {.shard = 4, .zero_stage = 2}},
+          {"Zero3Shard2", {.shard = 2, .zero_stage = 3}},
+          {"Zero3Shard4", {.shard = 4, .zero_stage = 3}},
+          {"Ring2", {.context = 2}},
+          {"Ring4", {.context = 4}},
+          {"Heads2", {.context = 2, .exchanges_heads = true}},
+          {"Heads4", {.context = 4, .exchanges_heads = true}},
+          {"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
+          {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}},
+          {"Data2Ring2", {.data = 2, .context = 2}}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, XlaSlices, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+using XlaMixtureSlices = WithPlugin<testing::TestWithParam<Spread>>;
+
+TEST_P(XlaMixtureSlices, HaveTheLossesOfOneRankOnTheCpu) {
+  static const std::vector<StepResult> expected = RunOrDie(SmallMixture({}), {.steps = kSteps});
+  ExpectClose(RunOrDie(SmallMixture(GetParam()), OnSlices()), expected);
+}
+
+std::vector<Spread> Spreads() {
+  if (kInstrumented) return {{.expert = 2}};
+  return {{.expert = 2},
+          {.expert = 2, .gathers = true},
+          {.expert = 4},
+          {.expert = 4, .gathers = true},
+          {.expert = 2, .tensor = 2, .by_rows = true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, XlaMixtureSlices, testing::ValuesIn(Spreads()),
+                         [](const auto& info) { return NameOf(info.param); });
+
+using XlaSliceRuns = WithPlugin<testing::Test>;
+
+TEST_F(XlaSliceRuns, HaveTheSameBitsWhenTheyAreRepeated) {
+  const v1::JobSpec job = Job({.tensor = 2, .shard = 2, .zero_stage = 3});
+  ExpectIdentical(RunOrDie(job, OnSlices()), RunOrDie(job, OnSlices()));
+}
+
+// The steps of rank 0, and the seconds of host collectives of each purpose on all ranks together.
+struct SliceRun {
+  std::vector<StepResult> steps;
+  std::array<double, kPurposes> on_hosts = {};
+};
+
+SliceRun RunOnSlices(const v1::JobSpec& job) {
+  TrainResult result = Train(job, OnSlices());
+  SliceRun run{std::move(result.steps[0])};
+  for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
+    EXPECT_TRUE(result.statuses[rank].ok()) << result.statuses[rank];
+    for (size_t p = 0; p < run.on_hosts.size(); ++p)
+      run.on_hosts[p] += result.communication[rank][p].total;
+  }
+  return run;
+}
+
+// Programs of one stage get no communicator (slice_backend.h). What remains are the agreements of
+// executors, outside of programs.
+TEST_F(XlaSliceRuns, UseNoCollectiveOfTheHost) {
+  SliceRun run = RunOnSlices(Job({.tensor = 2, .shard = 2, .zero_stage = 3}));
+  run.on_hosts[static_cast<size_t>(Purpose::kControl)] = 0;
+  EXPECT_THAT(run.on_hosts, Each(0));
+}
+
+// Activations, the gradient of a tied embedding and the control word leave a stage.
+TEST_F(XlaSliceRuns, UseTheHostForWhatLeavesAStage) {
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
+    spec.mutable_model()->set_tie_word_embeddings(true);
+    return spec;
+  };
+  const SliceRun run = RunOnSlices(job({.tensor = 2, .pipe = 2, .schedule = "ZBH1"}));
+  ExpectClose(run.steps, RunOrDie(job({}), {.steps = kSteps}));
+  for (const Purpose purpose : {Purpose::kPipe, Purpose::kGradient, Purpose::kControl})
+    EXPECT_GT(run.on_hosts[static_cast<size_t>(purpose)], 0) << Name(purpose);
+  EXPECT_EQ(run.on_hosts[static_cast<size_t>(Purpose::kTensor)], 0);
+}
+
+// Rows that dropout numbers differ between the ranks; validation runs parts of the pieces.
+TEST_F(XlaSliceRuns, DropWhatOneRankDropsAndHaveItsValidationLoss) {
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    spec.mutable_model()->set_hidden_dropout(0.2);
+    spec.mutable_data()->set_validation_fraction(0.1);
+    return spec;
+  };
+  const auto expected = RunOrDie(job({}), {.steps = kSteps});
+  const auto actual = RunOrDie(job({.tensor = 2, .context = 2, .by_rows = true}), OnSlices());
+  ExpectClose(actual, expected);
+  EXPECT_NEAR(actual.back().event.validation_loss(), expected.back().event.validation_loss(), 1e-5);
+}
+
+// Blocks of the vocabulary, 259, have other sizes before and after.
+TEST_F(XlaSliceRuns, ContinueFromACheckpointOfAnotherLayout) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/checkpoint";
+  TrainOptions before = OnSlices(), after = {.steps = kSteps / 2, .restore_path = path};
+  before.steps = kSteps / 2;
+  before.save_path = path;
+  RunOrDie(Job({.tensor = 4}), before);
+  const std::vector<StepResult> expected = RunOrDie(Job({}), after);
+  after.make_backend = OnSlices().make_backend;
+  ExpectClose(RunOrDie(Job({.shard = 2, .zero_stage = 3}), after), expected);
+}
+
+}  // namespace
+}  // namespace troupe
