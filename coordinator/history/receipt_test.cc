@@ -317,7 +317,7 @@ TEST(ReceiptTest, ProgramsThatAreCompiledAfterTheWarmUpAreSuspect) {
   Tally(report, &tally);
   EXPECT_THAT(Suspect(MakeReceipt(JobWith(tally))),
               Contains("2 programs were compiled after the warm-up: forward, update"));
-  report.set_recompilations(12);  // of which only the first are named
+  report.set_recompilations(12);  // only the first are named
   for (int i = 0; i < 6; ++i) report.add_recompiled(fmt::format("late {}", i));
   Tally(report, &tally);
   EXPECT_THAT(Suspect(MakeReceipt(JobWith(tally))),

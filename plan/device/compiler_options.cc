@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/exact_number_options.h"
+#include "model/program/exact_number_options.h"
 #include "plan/device/device_traits.h"
 
 namespace troupe {
@@ -152,7 +152,7 @@ StatusOr<std::vector<std::string>> ResolveCompilerOptions(const v1::XlaSpec& xla
   TROUPE_RETURN_IF_ERROR(groups.AddAll(xla));
   std::map<std::string_view, std::string> options = groups.List();
   for (const std::string& option : xla.options()) options[NameOfOption(option)] = option;
-  for (const ExactNumberOption& exact : kExactNumberOptions) {
+  for (const model::ExactNumberOption& exact : model::kExactNumberOptions) {
     if (!exact.platform.empty() && exact.platform != kind.kernel_level()) continue;
     options[exact.name] = fmt::format("{}=false", exact.name);
   }

@@ -32,8 +32,8 @@ std::span<const CompilerOptionGroup> CompilerOptionGroups();
 std::string_view NameOfOption(std::string_view option);
 
 // Returns the options for devices of `kind`, ascending, each name once: those that keep numbers
-// exact (base/exact_number_options.h), then the groups, then the job's single options, of which the
-// later replaces the earlier. None for devices without a compiler of whole programs
+// exact (model/program/exact_number_options.h), then the groups, then the job's single options, of
+// which the later replaces the earlier. None for devices without a compiler of whole programs
 // (DeviceTraits::compiles_programs), or whose model is not known because no worker announced them.
 //
 // Errors: FAILED_PRECONDITION if the devices lack a group, with the groups that they have;

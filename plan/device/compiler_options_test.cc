@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "base/exact_number_options.h"
+#include "model/program/exact_number_options.h"
 
 namespace troupe {
 namespace {
@@ -96,9 +96,9 @@ TEST(CompilerOptions, TheTableIsSound) {
     for (const std::string_view option : group.options) {
       EXPECT_TRUE(names.insert(NameOfOption(option)).second) << option;
       EXPECT_LT(NameOfOption(option).size() + 1, option.size()) << option;
-      EXPECT_EQ(
-          std::ranges::count(kExactNumberOptions, NameOfOption(option), &ExactNumberOption::name),
-          0)
+      EXPECT_EQ(std::ranges::count(model::kExactNumberOptions, NameOfOption(option),
+                                   &model::ExactNumberOption::name),
+                0)
           << option;
     }
     EXPECT_THAT(KnownCompilerOptionGroups(), HasSubstr(std::string(group.name)));

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
+#include <optional>
 
 #include "model/blocks/pattern.h"
-#include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"
+#include "plan/job/key_schema.h"
 
 namespace troupe {
 namespace {
@@ -184,11 +185,10 @@ std::string AllowLayoutChange(const v1::JobSpec& spec) {
   return ranks > 1 ? "" : "both data_parallel degrees are 1, so there is no smaller layout";
 }
 
-// Devices whose kernels were compiled beforehand.
-std::string OfCompilers(const v1::JobSpec& spec) {
-  const DeviceTraits* const traits = FindDeviceTraits(spec.devices());
-  if (traits == nullptr || traits->compiles_programs) return "";
-  return fmt::format("devices is {}, which has no compiler of XLA", spec.devices());
+std::string OfXla(const v1::JobSpec& spec) {
+  const std::optional<v1::Devices> devices = FindWord<v1::Devices>(spec.devices());
+  if (!devices.has_value() || devices == v1::DEVICES_XLA) return "";
+  return fmt::format("devices is {}, not xla", spec.devices());
 }
 
 constexpr ConditionalKey kKeys[] = {
@@ -227,8 +227,8 @@ constexpr ConditionalKey kKeys[] = {
     {"checkpoint.interval_seconds", IntervalSeconds, true},
     {"checkpoint.final_save_seconds", OfCheckpoints, true},
     {"fault_tolerance.allow_layout_change", AllowLayoutChange},
-    {"xla.option_groups", OfCompilers},
-    {"xla.options", OfCompilers},
+    {"xla.option_groups", OfXla},
+    {"xla.options", OfXla},
 };
 
 }  // namespace

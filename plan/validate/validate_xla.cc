@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/exact_number_options.h"
+#include "model/program/exact_number_options.h"
 #include "plan/device/compiler_options.h"
 
 namespace troupe {
@@ -53,7 +53,8 @@ void ValidateXla(const v1::XlaSpec& xla, Violations* violations) {
       violations->Add(field, "is \"{}\", which {}", shown, fault);
     } else if (!names.insert(name).second) {
       violations->Add(field, "is \"{}\", but an earlier entry states {} too", shown, name);
-    } else if (std::ranges::count(kExactNumberOptions, name, &ExactNumberOption::name) > 0 &&
+    } else if (std::ranges::count(model::kExactNumberOptions, name,
+                                  &model::ExactNumberOption::name) > 0 &&
                option.substr(name.size()) != "=false") {
       violations->Add(field, "is \"{}\", but {} is always false: with it, numbers are not exact",
                       shown, name);

@@ -9,7 +9,7 @@ namespace troupe {
 
 // Adds a violation for each group that no device has, or for groups that no device has together;
 // and for each option that is not NAME=VALUE, that is stated twice, or that would make numbers
-// inexact. Whether the plugin knows an option, only the plugin can say when it compiles. Pure.
+// inexact. Only the plugin knows its options, and refuses an unknown one when it compiles. Pure.
 void ValidateXla(const v1::XlaSpec& xla, Violations* violations);
 
 }  // namespace troupe

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/exact_number_options.h"
+#include "model/program/exact_number_options.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -70,7 +70,7 @@ std::string OptionOverride(const OptionValue& value) {
 }  // namespace
 
 Options WithExactNumbers(std::string_view platform, Options options) {
-  for (const ExactNumberOption& exact : kExactNumberOptions) {
+  for (const model::ExactNumberOption& exact : model::kExactNumberOptions) {
     if (exact.platform.empty() || exact.platform == platform) options.emplace(exact.name, false);
   }
   return options;

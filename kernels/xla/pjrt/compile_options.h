@@ -13,7 +13,7 @@
 namespace troupe::kernels::xla {
 
 // Returns `options` and those of the platform ("cpu", "tpu") without which numbers would be wrong.
-// (base/exact_number_options.h). An option that is in `options` stays as it is.
+// (model/program/exact_number_options.h). An option that is in `options` stays as it is.
 Options WithExactNumbers(std::string_view platform, Options options);
 
 // Returns the options as a plan and a receipt state them: NAME=VALUE, ascending.

@@ -60,7 +60,7 @@ std::optional<std::string> ExecutableCache::Find(const std::string& key) {
     NoteFault(fmt::format("an entry {}", Message(plugin_bytes.status())), path);
     return std::nullopt;
   }
-  // What is in use is not removed. A folder that only others may write keeps its times.
+  // An entry in use is not removed. In a folder that only others may write the times stay.
   std::error_code error;
   std::filesystem::last_write_time(path, FileTime::clock::now(), error);
   file->erase(0, kEntryHeaderBytes);

@@ -46,7 +46,7 @@ TEST_F(PluginDigestTest, IsThatOfTheFileThatIsThereNow) {
   Write(plugin_, "abc");
   const auto written = std::filesystem::last_write_time(plugin_);
   EXPECT_EQ(Digest(), kAbc);
-  Write(plugin_, "abd");  // of the same size
+  Write(plugin_, "abd");  // has the same size
   std::filesystem::last_write_time(plugin_, written);
   const std::string changed = Digest();
   EXPECT_NE(changed, kAbc);

@@ -70,7 +70,7 @@ class FakeClient final : public Client {
   }
 
   std::atomic<int> compiled = 0;
-  std::string refusal;  // of Load; empty: it loads
+  std::string refusal;  // the error of Load; empty: it loads
   PluginFacts plugin_;
 
  private:

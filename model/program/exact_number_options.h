@@ -1,15 +1,15 @@
 // The options of XLA's compiler without which numbers would be wrong. A job cannot state them
 // otherwise, and every compilation gets them.
-#ifndef TROUPE_BASE_EXACT_NUMBER_OPTIONS_H_
-#define TROUPE_BASE_EXACT_NUMBER_OPTIONS_H_
+#ifndef TROUPE_MODEL_PROGRAM_EXACT_NUMBER_OPTIONS_H_
+#define TROUPE_MODEL_PROGRAM_EXACT_NUMBER_OPTIONS_H_
 
 #include <string_view>
 
-namespace troupe {
+namespace troupe::model {
 
 struct ExactNumberOption {
   std::string_view name;
-  std::string_view platform;  // of the plugins that know it: "cpu", "tpu"; empty: all
+  std::string_view platform;  // plugins that know it: "cpu", "tpu"; empty: all
 };
 
 // All are false.
@@ -23,6 +23,6 @@ inline constexpr ExactNumberOption kExactNumberOptions[] = {
     {"xla_cpu_enable_fast_min_max", "cpu"},
 };
 
-}  // namespace troupe
+}  // namespace troupe::model
 
-#endif  // TROUPE_BASE_EXACT_NUMBER_OPTIONS_H_
+#endif  // TROUPE_MODEL_PROGRAM_EXACT_NUMBER_OPTIONS_H_
