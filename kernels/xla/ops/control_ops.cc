@@ -77,7 +77,7 @@ Status ControlRouted(const Lowering& lowering) {
 Status SumOfSquares(const Lowering& lowering) {
   Function& text = lowering.text;
   const auto counts = [](const Lowering& rank, model::ValueId gradient) {
-    return std::ranges::find(rank.op.inputs, gradient) != rank.op.inputs.end();
+    return rank.runs && std::ranges::find(rank.op.inputs, gradient) != rank.op.inputs.end();
   };
   std::vector<model::ValueId> gradients;
   for (const Lowering& rank : lowering.ranks.lowerings()) {

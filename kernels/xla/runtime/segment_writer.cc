@@ -169,7 +169,8 @@ Tensor SegmentWriter::Begin(ValueId id, int64_t unit) {
   return Number(Element::kI32, [&](int partition) {
     int64_t offset = 0;
     RootOf(stage_.program(partition), id, &offset);
-    return static_cast<double>(offset / unit);
+    const int64_t begin = offset / unit;
+    return static_cast<double>(begin);
   });
 }
 
