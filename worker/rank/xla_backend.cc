@@ -40,12 +40,13 @@ StatusOr<std::unique_ptr<Client>> MakeClient(int device, int threads) {
   const std::string& platform = client->plugin().platform;
   if (platform == kProcessors) return client;
   if (platform != kTpus) {
-    return Unimplemented("the plugin {} is of platform \"{}\": only \"{}\" and \"{}\" are supported",
-                         path, platform, kProcessors, kTpus);
+    return Unimplemented(
+        "the plugin {} is of platform \"{}\": only \"{}\" and \"{}\" are supported", path, platform,
+        kProcessors, kTpus);
   }
   if (const size_t devices = client->devices().size(); devices != 1) {
-    return FailedPrecondition("the plugin {} has {} devices in the process of a rank, not one", path,
-                              devices);
+    return FailedPrecondition("the plugin {} has {} devices in the process of a rank, not one",
+                              path, devices);
   }
   return client;
 }

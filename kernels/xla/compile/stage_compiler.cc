@@ -43,8 +43,8 @@ StatusOr<CompiledStage> StageCompiler::Compile(
       ++stage.programs;
       stage.code_bytes += memory.code;
     }
-    const int64_t padding = memory.arguments + memory.results - memory.aliased -
-                            of.argument_bytes - of.new_result_bytes;
+    const int64_t padding = memory.arguments + memory.results - memory.aliased - of.argument_bytes -
+                            of.new_result_bytes;
     if (of.piece_bytes + padding + memory.temporary <=
         stage.piece_bytes + stage.padding_bytes + stage.temporary_bytes) {
       continue;

@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "kernels/xla/pjrt/call.h"
-#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/compilation.h"
+#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/plugin.h"
 #include "kernels/xla/pjrt/topology.h"
 

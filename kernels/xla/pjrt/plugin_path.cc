@@ -54,9 +54,10 @@ StatusOr<std::string> FindLibtpu(const std::string& program) {
   }
   const std::filesystem::path installed = InBuild(program, "libtpu/libtpu.so");
   if (std::filesystem::is_regular_file(installed, error)) return installed.string();
-  return NotFound("there is no libtpu: TROUPE_LIBTPU is not set in the environment, and {} does "
-                  "not exist; {}",
-                  installed.string(), kHowToGetIt);
+  return NotFound(
+      "there is no libtpu: TROUPE_LIBTPU is not set in the environment, and {} does "
+      "not exist; {}",
+      installed.string(), kHowToGetIt);
 }
 
 StatusOr<std::string> FindLibtpu() {

@@ -41,7 +41,8 @@ class Unset {
 // A folder build/ with a program, and the variables of the environment.
 class PluginPath : public testing::Test {
  protected:
-  std::string Install(const char* folder = "xla-plugin", const char* file = "xla_cpu_pjrt.so") const {
+  std::string Install(const char* folder = "xla-plugin",
+                      const char* file = "xla_cpu_pjrt.so") const {
     std::filesystem::create_directory(directory_.Child(folder));
     const std::string path = directory_.Child(std::string(folder) + "/" + file);
     std::ofstream(path) << "a library";

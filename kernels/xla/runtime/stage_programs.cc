@@ -97,9 +97,9 @@ StatusOr<std::vector<StageProgram>> WriteStagePrograms(const Program& program,
     for (size_t index = 0; index < program.ops[chunk].size(); ++index) {
       const auto piece = static_cast<model::Piece>(index);
       if (!RunsInSchedule(piece, plan)) continue;
-      TROUPE_RETURN_IF_ERROR(writer.Add(
-          fmt::format("chunk {} {}", program.chunks[chunk].chunk, Name(piece)),
-          program.ops[chunk][index]));
+      TROUPE_RETURN_IF_ERROR(
+          writer.Add(fmt::format("chunk {} {}", program.chunks[chunk].chunk, Name(piece)),
+                     program.ops[chunk][index]));
     }
   }
   TROUPE_RETURN_IF_ERROR(writer.Add("update", program.update));

@@ -98,6 +98,10 @@ class Function {
   State While(const State& start, const std::function<Tensor(const State&)>& goes_on,
               const std::function<State(const State&)>& body);
 
+  // The same tensors, none of which is there before all of them are: what reads one of them runs
+  // after everything that makes any of them.
+  State Barrier(const State& tensors);
+
   // The module with this function as main. `aliases[i]` is the argument whose memory result i takes
   // over; -1: none.
   std::string Module(const std::vector<Tensor>& results, const std::vector<int>& aliases) const;
