@@ -6,7 +6,7 @@
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "cli/commands.h"
-#include "cli/compile_plan.h"
+#include "cli/compile/compile_plan.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "cli/output/output_file.h"

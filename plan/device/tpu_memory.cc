@@ -59,6 +59,7 @@ int64_t LargestRepeatedSum(const Program& program, const std::vector<Op>& ops) {
     const int output = model::RulesOf(op.kind).accumulated_output;
     if (output < 0) continue;
     const model::ValueId sum = op.outputs[static_cast<size_t>(output)];
+    if (program.value(sum).role != model::Role::kGradient) continue;
     if (++sums[sum] > 1) bytes = std::max(bytes, program.value(sum).bytes());
   }
   return bytes;

@@ -142,13 +142,14 @@ TEST(TpuPlan, ShowsTheFiguresOfTheCompiler) {
   EXPECT_EQ(json["compiled"][0], "6 programs");
 }
 
-// Of llama's two matmuls of an MLP, a layer's gate_up has the largest activation: 256 rows of
-// 2 · 8,192 in bfloat16. The head's rows are one chunk, so no gradient is summed twice.
+// The largest activation of 256 tokens is the gradient of gate and up, 2 · 8,192 columns in
+// bfloat16, and the head has one chunk of rows. With 2,048 tokens two chunks, of 1,024 rows of
+// logits, add to the float32 gradient of the table.
 TEST(TpuPlan, HasTheLargestActivationInFloat32AndGradientsThatAreSummedTwiceAgain) {
   const auto scratch = [](int64_t tokens) {
     const v1::DeviceProfile profile = ProfileOf("v6e");
     const auto plan =
-        MakeUnplacedPlan(JobOf({"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 1024}",
+        MakeUnplacedPlan(JobOf({"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 32768}",
                                 fmt::format("training={{global_batch_size: 1, micro_batch_size: 1, "
                                             "sequence_length: {}, compute_dtype: bfloat16}}",
                                             tokens)}),
@@ -156,9 +157,8 @@ TEST(TpuPlan, HasTheLargestActivationInFloat32AndGradientsThatAreSummedTwiceAgai
     EXPECT_TRUE(plan.ok()) << plan.status();
     return plan.ok() ? plan->memory(0).scratch_bytes() : 0;
   };
-  EXPECT_EQ(scratch(256), 2 * 256 * 8192);
-  // Two chunks of the head's rows add to the gradient of the table, 1,024 times 2,048 in float32.
-  EXPECT_EQ(scratch(2048), std::max<int64_t>(2 * 1024 * 1024 + 4 * 1024 * 2048, 2 * 2048 * 8192));
+  EXPECT_EQ(scratch(256), std::max(256 * 2 * 8192 * 2, 256 * 32768 * 2));
+  EXPECT_EQ(scratch(2048), 1024 * 32768 * 2 + 32768 * 2048 * 4);
 }
 
 TEST(TpuPlan, OfAJobForOtherDevicesIsRefused) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/compile_plan.h"
+#include "cli/compile/compile_plan.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 #include "plan/device/device_profile.h"
 #include "plan/job/job_defaults.h"

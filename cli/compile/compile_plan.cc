@@ -1,4 +1,4 @@
-#include "cli/compile_plan.h"
+#include "cli/compile/compile_plan.h"
 
 #include <cmath>
 
