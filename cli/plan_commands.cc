@@ -6,7 +6,7 @@
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "cli/commands.h"
-#include "cli/compile_plan.h"
+#include "cli/compile/compile_plan.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "cli/output/output_file.h"
@@ -160,16 +160,17 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
 }  // namespace
 
 std::vector<Command> PlanCommands() {
-  return {{.name = "plan",
-           .positionals = "JOB.yaml",
-           .least_positionals = 1,
-           .most_positionals = 1,
-           .summary =
-               "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
-               "Needs no cluster.",
-           .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag, &kCompileFlag, &kHtmlFlag},
-           .cluster = ClusterUse::kNone,
-           .run = PlanCommand}};
+  return {
+      {.name = "plan",
+       .positionals = "JOB.yaml",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary =
+           "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
+           "Needs no cluster.",
+       .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag, &kCompileFlag, &kHtmlFlag},
+       .cluster = ClusterUse::kNone,
+       .run = PlanCommand}};
 }
 
 }  // namespace troupe

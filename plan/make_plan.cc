@@ -197,8 +197,8 @@ std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const Clus
   std::vector<std::string> warnings;
   for (const auto& [pipe, lacking] : stages) {
     warnings.push_back(
-        fmt::format("stage {}: a rank needs {} of its device, but {} of the stage's devices {} less, "
-                    "the smallest only {}",
+        fmt::format("stage {}: a rank needs {} of its device, but {} of the stage's devices {} "
+                    "less, the smallest only {}",
                     pipe, Gigabytes(placed.memory(pipe).total_bytes()), lacking.first,
                     lacking.first == 1 ? "has" : "have", Gigabytes(lacking.second)));
   }

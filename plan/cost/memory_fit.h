@@ -11,8 +11,7 @@ namespace troupe {
 
 // INVALID_ARGUMENT, with the figures of each stage whose ranks need more than the profile's
 // memory_bytes, for devices with memory of their own. REQUIRES: `plan` is a plan of `spec`.
-Status CheckMemory(const v1::JobSpec& spec, const v1::Plan& plan,
-                   const v1::DeviceProfile& profile);
+Status CheckMemory(const v1::JobSpec& spec, const v1::Plan& plan, const v1::DeviceProfile& profile);
 
 }  // namespace troupe
 

@@ -78,7 +78,8 @@ const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
 const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan) {
   v1::DeviceKind device;
   device.set_kind(std::string(DeviceTraitsOf(spec.devices()).kind));
-  device.set_model(plan.has_device() ? plan.device().model() : plan.device_profile().device_model());
+  device.set_model(plan.has_device() ? plan.device().model()
+                                     : plan.device_profile().device_model());
   return *FindDeviceTraits(device);
 }
 
@@ -87,8 +88,9 @@ Status CheckProfileIsOfJobsDevices(const v1::JobSpec& spec, const v1::DeviceProf
   const std::string_view kind = DeviceTraitsOf(spec.devices()).kind;
   if (kind == kTpuTraits.kind) return OkStatus();
   Violations violations;
-  violations.Add("devices", "is {}, but device profile {} is of {}, which jobs with devices: {} use",
-                 kind, profile.name(), profile.device_model(), kTpuTraits.kind);
+  violations.Add("devices",
+                 "is {}, but device profile {} is of {}, which jobs with devices: {} use", kind,
+                 profile.name(), profile.device_model(), kTpuTraits.kind);
   return violations.ToStatus();
 }
 

@@ -14,15 +14,15 @@ namespace troupe {
 struct TpuModel {
   std::string_view model;       // "TPU v5 lite": v1.DeviceKind.model, as libtpu names it
   std::string_view generation;  // "v5e": the word before the colon in the name of a topology
-  uint32_t pci_device = 0;      // of Google, the vendor 0x1ae0
+  uint32_t pci_device = 0;      // id of the vendor Google, 0x1ae0
   int devices_per_chip = 1;
   double bfloat16_flops_per_second = 0;  // peak of matmuls; none is published for float32
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
   // Sent by a device over the two links of one axis of the torus, which a ring of devices uses.
   double ring_bytes_per_second = 0;
-  int axes = 0;             // of the torus: 2 or 3
-  int chips_per_slice = 0;  // of the largest slice
+  int axes = 0;             // dimensions of the torus: 2 or 3
+  int chips_per_slice = 0;  // chips of the largest slice
 };
 
 std::span<const TpuModel> TpuModels();

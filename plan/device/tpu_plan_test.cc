@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,16 +13,17 @@
 #include "plan/cost/memory_fit.h"
 #include "plan/cost/step_time.h"
 #include "plan/device/device_profile.h"
-#include "plan/device/tpu_memory.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/search/layout_estimate.h"
+#include "plan/text/plan_text.h"
 
 namespace troupe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::DeviceProfile ProfileOf(const std::string& name) {
   const std::string path = "examples/profiles/tpu-" + name + ".yaml";
@@ -51,8 +54,7 @@ const std::vector<std::pair<const char*, std::vector<std::string>>>& Jobs() {
   static const auto& jobs = *new std::vector<std::pair<const char*, std::vector<std::string>>>{
       {"llama-1b", {"model={preset: llama-1b}", kTraining, kSharded}},
       {"llama-8b",
-       {"model={preset: llama-8b}", kTraining, kSharded,
-        "activation_recomputation={mode: full}"}},
+       {"model={preset: llama-8b}", kTraining, kSharded, "activation_recomputation={mode: full}"}},
       {"mixture of 8 experts",
        {"model={preset: llama-1b, pattern: (AE)x16, num_experts: 8, num_experts_per_tok: 2, "
         "moe_intermediate_size: 2048, capacity_factor: 1.25}",
@@ -95,10 +97,10 @@ TEST(TpuPlan, HasTheMemoryOfItsDeviceOnly) {
   EXPECT_GT(memory.snapshot_bytes(), 0);
   EXPECT_EQ(memory.host_bytes(), memory.snapshot_bytes());
   EXPECT_GT(memory.reserve_bytes(), 0);
-  EXPECT_EQ(memory.total_bytes(),
-            memory.parameter_bytes() + memory.compute_copy_bytes() + memory.gradient_bytes() +
-                memory.optimizer_bytes() + memory.saved_bytes() + memory.temporary_bytes() +
-                memory.scratch_bytes() + memory.reserve_bytes());
+  EXPECT_EQ(memory.total_bytes(), memory.parameter_bytes() + memory.compute_copy_bytes() +
+                                      memory.gradient_bytes() + memory.optimizer_bytes() +
+                                      memory.saved_bytes() + memory.temporary_bytes() +
+                                      memory.scratch_bytes() + memory.reserve_bytes());
   // A search has the same figure.
   const auto estimate = EstimateLayout(JobOf({"model={preset: tiny}", kTraining}), profile);
   const auto searched = MakeUnplacedPlan(JobOf({"model={preset: tiny}", kTraining}), &profile);
@@ -121,6 +123,42 @@ TEST(TpuPlan, OfAWorkersDeviceHasItsMemoryAndWarnsWhereItIsShort) {
   EXPECT_GT(plan->memory(0).reserve_bytes(), 0);
   EXPECT_THAT(plan->warnings().Get(plan->warnings_size() - 1),
               HasSubstr("of its device, but 1 of the stage's devices has less, the smallest only"));
+}
+
+TEST(TpuPlan, ShowsTheFiguresOfTheCompiler) {
+  const v1::DeviceProfile profile = ProfileOf("v6e");
+  auto plan = MakeUnplacedPlan(JobOf({"model={preset: tiny}"}), &profile);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(PlanToText(*plan), Not(HasSubstr("by the compiler")));
+  EXPECT_THAT(PlanToJson(*plan), Not(HasSubstr("compiled")));
+  v1::RankMemory& memory = *plan->mutable_memory(0);
+  memory.set_total_bytes(2'000'000'000);
+  memory.set_compiled_bytes(1'900'000'000);
+  memory.add_compiled("6 programs");
+  EXPECT_THAT(PlanToText(*plan),
+              HasSubstr("    total 2 GB by the plan, 1.9 GB by the compiler\n    6 programs\n"));
+  const auto json = nlohmann::json::parse(PlanToJson(*plan))["stages"][0]["memory"];
+  EXPECT_EQ(json["compiled_bytes"], 1'900'000'000);
+  EXPECT_EQ(json["compiled"][0], "6 programs");
+}
+
+// The largest activation of 256 tokens is the gradient of gate and up, 2 · 8,192 columns in
+// bfloat16, and the head has one chunk of rows. With 2,048 tokens two chunks, of 1,024 rows of
+// logits, add to the float32 gradient of the table.
+TEST(TpuPlan, HasTheLargestActivationInFloat32AndGradientsThatAreSummedTwiceAgain) {
+  const auto scratch = [](int64_t tokens) {
+    const v1::DeviceProfile profile = ProfileOf("v6e");
+    const auto plan =
+        MakeUnplacedPlan(JobOf({"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 32768}",
+                                fmt::format("training={{global_batch_size: 1, micro_batch_size: 1, "
+                                            "sequence_length: {}, compute_dtype: bfloat16}}",
+                                            tokens)}),
+                         &profile);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? plan->memory(0).scratch_bytes() : 0;
+  };
+  EXPECT_EQ(scratch(256), std::max(256 * 2 * 8192 * 2, 256 * 32768 * 2));
+  EXPECT_EQ(scratch(2048), 1024 * 32768 * 2 + 32768 * 2048 * 4);
 }
 
 TEST(TpuPlan, OfAJobForOtherDevicesIsRefused) {

@@ -15,15 +15,15 @@ namespace {
 constexpr int kMostRanksListed = 8;
 constexpr int kMostActionsListed = 40;
 
-// Whether the rank is one of a GPU: no other device has a reserve.
-bool IsOfGpu(const v1::RankMemory& memory) { return memory.reserve_bytes() > 0; }
+// Whether the rank's device has memory of its own: no other has a reserve.
+bool HasOwnMemory(const v1::RankMemory& memory) { return memory.reserve_bytes() > 0; }
 
 Json MemoryToJson(const v1::RankMemory& memory) {
   Json json =
       MessageToJson(memory, {"parameter_bytes", "compute_copy_bytes", "gradient_bytes",
                              "optimizer_bytes", "saved_bytes", "temporary_bytes", "scratch_bytes",
                              "snapshot_bytes", "total_bytes", "threads", "peak"});
-  if (IsOfGpu(memory)) json.update(MessageToJson(memory, {"reserve_bytes", "host_bytes"}));
+  if (HasOwnMemory(memory)) json.update(MessageToJson(memory, {"reserve_bytes", "host_bytes"}));
   if (memory.has_compiled_bytes())
     json.update(MessageToJson(memory, {"compiled_bytes", "compiled"}));
   return json;
@@ -162,7 +162,7 @@ std::string MemoryText(const v1::Plan& plan) {
         rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
         part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
         part(memory.temporary_bytes()));
-    text += IsOfGpu(memory)
+    text += HasOwnMemory(memory)
                 ? fmt::format("scratch {}, reserve {}; pinned on the host: snapshot {}\n",
                               part(memory.scratch_bytes()), part(memory.reserve_bytes()),
                               part(memory.host_bytes()))

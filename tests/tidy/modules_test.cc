@@ -131,7 +131,7 @@ const std::map<std::string, std::vector<std::string>> kLayers = {
       "base/http", "base/metrics", "base/store"}},
     {"bench", {"bench", "bench/gpu"}},
     {"checkpoint", {"checkpoint/format", "checkpoint/write", "checkpoint/read", "checkpoint"}},
-    {"cli", {"cli/cluster", "cli/output", "cli/report", "cli/tensorboard", "cli"}},
+    {"cli", {"cli/compile", "cli/cluster", "cli/output", "cli/report", "cli/tensorboard", "cli"}},
     {"collective",
      {"collective/algorithm", "collective", "collective/loopback", "collective/nccl",
       "collective/ucx"}},

@@ -47,13 +47,12 @@ TEST(TpuChips, OfAnotherNumberOrWithTwoDevicesAreRefused) {
 }
 
 TEST(TpuChips, AreOneForEachProcess) {
-  EXPECT_THAT(OneChipEnvironment(3),
-              UnorderedElementsAre(Pair("TPU_VISIBLE_CHIPS", "3"),
-                                   Pair("TPU_CHIPS_PER_PROCESS_BOUNDS", "1,1,1"),
-                                   Pair("TPU_PROCESS_BOUNDS", "1,1,1"),
-                                   Pair("TPU_PROCESS_ADDRESSES", "localhost:8479"),
-                                   Pair("TPU_PROCESS_PORT", "8479"),
-                                   Pair("CLOUD_TPU_TASK_ID", "0")));
+  EXPECT_THAT(
+      OneChipEnvironment(3),
+      UnorderedElementsAre(
+          Pair("TPU_VISIBLE_CHIPS", "3"), Pair("TPU_CHIPS_PER_PROCESS_BOUNDS", "1,1,1"),
+          Pair("TPU_PROCESS_BOUNDS", "1,1,1"), Pair("TPU_PROCESS_ADDRESSES", "localhost:8479"),
+          Pair("TPU_PROCESS_PORT", "8479"), Pair("CLOUD_TPU_TASK_ID", "0")));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace troupe::kernels::xla {
 // The memory of one device of a stage, in bytes.
 struct CompiledStage {
   int programs = 0;          // distinct ones
-  int64_t code_bytes = 0;    // of all programs, which stay loaded
+  int64_t code_bytes = 0;    // code of all programs, which stay loaded
   int64_t values_bytes = 0;  // parameters, states, saved values of all microbatches alive
   // The fullest program: what it and its piece need in addition.
   std::string fullest;

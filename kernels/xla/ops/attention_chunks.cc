@@ -133,11 +133,17 @@ int64_t ChunkSize(int64_t tokens) { return std::max(kLeastChunk, tokens / kMostC
 AttentionResult AttentionForward(Function& text, const AttentionOperands& of,
                                  const std::optional<AttentionResult>& before) {
   std::vector<Tensor> outputs, lses;
+  AttentionOperands next = of;
   for (const QueryChunk& range :
        QueryChunks(of.query_rows, of.key_rows, ChunkSize(of.attributes.tokens))) {
     AttentionResult result;
     if (range.keys > 0) {
-      result = ForwardOf(text, of, range, before);
+      // One chunk after the other: a TPU's compiler would hold the scores of all at once.
+      if (!outputs.empty()) {
+        const Function::State state = text.Barrier({next.q, outputs.back(), lses.back()});
+        next.q = state[0], outputs.back() = state[1], lses.back() = state[2];
+      }
+      result = ForwardOf(text, next, range, before);
     } else {
       result = {text.Slice(before->output, 1, range.begin, range.end),
                 text.Slice(before->lse, 1, range.begin, range.end)};
@@ -154,6 +160,7 @@ AttentionGradient AttentionBackward(Function& text, const AttentionOperands& of,
   const Tensor delta = text.Reduce("add", text.Multiply(doutput, output), {4});  // [B,Tq,G,M]
   Tensor dk = text.Constant(Element::kF32, of.k.shape, 0), dv = dk;
   std::vector<Tensor> dqs;
+  AttentionOperands next = of;
   for (const QueryChunk& range :
        QueryChunks(of.query_rows, of.key_rows, ChunkSize(of.attributes.tokens))) {
     if (range.keys == 0) {
@@ -162,7 +169,11 @@ AttentionGradient AttentionBackward(Function& text, const AttentionOperands& of,
       dqs.push_back(text.Constant(Element::kF32, shape, 0));
       continue;
     }
-    const Chunk chunk(text, of, range);
+    if (!dqs.empty()) {
+      const Function::State state = text.Barrier({next.q, dqs.back(), dk, dv});
+      next.q = state[0], dqs.back() = state[1], dk = state[2], dv = state[3];
+    }
+    const Chunk chunk(text, next, range);
     const Tensor dout = chunk.Queries(doutput);
     const Tensor weights =
         text.Unary("exponential",

@@ -1,4 +1,4 @@
-// What compilations through a client and through a topology have in common.
+// Arguments and errors of compilations, through a client and through a topology.
 #ifndef TROUPE_KERNELS_XLA_PJRT_COMPILATION_H_
 #define TROUPE_KERNELS_XLA_PJRT_COMPILATION_H_
 

@@ -1,5 +1,4 @@
-// Compiles for TPUs with libtpu (TROUPE_LIBTPU). Without it these tests are skipped with the
-// reason.
+// Compiles for TPUs with libtpu (TROUPE_LIBTPU). Without it the tests are skipped with the reason.
 #include "kernels/xla/pjrt/topology.h"
 
 #include <gmock/gmock.h>

@@ -353,6 +353,24 @@ Tensor Function::Scatter(const Tensor& table, const Tensor& ids, const Tensor& r
                   TypeText(column), TypeText(rows), TypeText(table)));
 }
 
+Function::State Function::Barrier(const State& tensors) {
+  const std::string name = fmt::format("%{}", next_++);
+  std::string operands, types;
+  State results;
+  for (const Tensor& tensor : tensors) {
+    const char* const comma = results.empty() ? "" : ", ";
+    operands += comma + tensor.name;
+    types += comma + TypeText(tensor);
+    // A single result has no number.
+    const std::string number = tensors.size() > 1 ? fmt::format("#{}", results.size()) : "";
+    results.push_back({name + number, tensor.element, tensor.shape});
+  }
+  lines_ +=
+      fmt::format("    {}{} = stablehlo.optimization_barrier {} : {}\n", name,
+                  tensors.size() > 1 ? fmt::format(":{}", tensors.size()) : "", operands, types);
+  return results;
+}
+
 std::pair<Tensor, Tensor> Function::SortDescending(const Tensor& keys, const Tensor& payloads) {
   const std::string name = fmt::format("%{}", next_++);
   const std::string key = TypeText(keys.element, {}), payload = TypeText(payloads.element, {});

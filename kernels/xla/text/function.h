@@ -101,6 +101,10 @@ class Function {
   State While(const State& start, const std::function<Tensor(const State&)>& goes_on,
               const std::function<State(const State&)>& body);
 
+  // The same tensors, none of which is there before all of them are: what reads one of them runs
+  // after everything that makes any of them.
+  State Barrier(const State& tensors);
+
   // Text that `write` appends, taken out again so that it can be compared and then be put in. The
   // tensors that it defines get the same names in every such text.
   struct Part {

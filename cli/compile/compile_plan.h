@@ -1,7 +1,7 @@
 // Compiles the stages of a plan for the TPUs of its profile, without any TPU. In builds without XLA
 // (TROUPE_XLA) it returns UNIMPLEMENTED.
-#ifndef TROUPE_CLI_COMPILE_PLAN_H_
-#define TROUPE_CLI_COMPILE_PLAN_H_
+#ifndef TROUPE_CLI_COMPILE_COMPILE_PLAN_H_
+#define TROUPE_CLI_COMPILE_COMPILE_PLAN_H_
 
 #include <functional>
 #include <string>
@@ -23,4 +23,4 @@ Status CompilePlan(const v1::JobSpec& spec,
 
 }  // namespace troupe
 
-#endif  // TROUPE_CLI_COMPILE_PLAN_H_
+#endif  // TROUPE_CLI_COMPILE_COMPILE_PLAN_H_

@@ -1,4 +1,4 @@
-#include "cli/compile_plan.h"
+#include "cli/compile/compile_plan.h"
 
 #include <cmath>
 
@@ -7,7 +7,6 @@
 #include "plan/cost/stage_cost.h"
 #include "plan/device/tpu_model.h"
 #include "plan/device/tpu_slice.h"
-#include "plan/job/violation.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
 
@@ -23,11 +22,10 @@ constexpr double kAgreement = 0.1;
 StatusOr<const TpuModel*> ModelOf(const v1::Plan& plan) {
   const TpuModel* const model = FindTpuModel(plan.device_profile().device_model());
   if (model != nullptr) return model;
-  Violations violations;
-  violations.Add("device_model", "is {}: --compile needs the profile of a TPU",
-                 plan.device_profile().has_device_model() ? plan.device_profile().device_model()
-                                                          : "absent from the device profile");
-  return violations.ToStatus();
+  return InvalidArgument("device_model is {}: --compile needs the profile of a TPU",
+                         plan.device_profile().has_device_model()
+                             ? plan.device_profile().device_model()
+                             : "absent from the device profile");
 }
 
 void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankMemory* memory) {
@@ -58,8 +56,7 @@ Status CompilePlan(const v1::JobSpec& spec,
   const std::string topology = fmt::format("{}:{}", model->generation, slice);
   TROUPE_ASSIGN_OR_RETURN(StageCompiler compiler,
                           StageCompiler::Make(topology, std::string(model->model)));
-  const std::string text =
-      fmt::format("{} for {}", compiler.plugin().platform_version, topology);
+  const std::string text = fmt::format("{} for {}", compiler.plugin().platform_version, topology);
   for (int pipe_rank = 0; pipe_rank < plan->memory_size(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));
     TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(*plan, pipe_rank));

@@ -1,9 +1,0 @@
-#include "cli/compile_plan.h"
-
-namespace troupe {
-
-Status CompilePlan(const v1::JobSpec&, const std::function<void(const std::string&)>&, v1::Plan*) {
-  return Unimplemented("this build of troupe has no XLA: --compile needs the header of its plugins");
-}
-
-}  // namespace troupe
