@@ -50,6 +50,13 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
   parser.AddOptionalNumber(
       {"--document", "TOKENS", "length of the documents of a sample (default: one)"}, {.least = 1},
       &shape.document);
+  parser.AddParsed(
+      {"--cpu-time", "",
+       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
+      [](const std::string&) {
+        bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
+        return OkStatus();
+      });
   parser.AddText({"--module", "FILE", "a step as StableHLO, run instead of Troupe's programs"},
                  &arguments->module);
   parser.AddText({"--module-arguments", "FILE", "the arguments of the module, one line for each"},
