@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -87,7 +88,8 @@ int Main(int argc, char** argv) {
                      .summary = "Measures a whole training step of one rank on a device of XLA. "
                                 "Prints a JSON line with the seconds of compilation and \"ready\", "
                                 "then runs one step per line of standard input and prints its "
-                                "seconds, those outside of programs, and the loss."});
+                                "seconds, those outside of programs, the loss, and the seconds of "
+                                "each program."});
   AddFlags(parser, &arguments);
   if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   OrRefuse(bench::ConfigOf(arguments.shape.model));
@@ -98,14 +100,21 @@ int Main(int argc, char** argv) {
   const auto step = StepOf(arguments, *client);
   const double loss = step();
   fmt::print("{{\"compile_seconds\": {:.3f}, \"programs\": {}, \"loss\": {:.6f}}}\nready\n",
-             client->times().compile_seconds, client->times().compiled_programs, loss);
+             client->times().compile_seconds, client->times().run_seconds.size(), loss);
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
-    const double inside = client->times().run_seconds, start = bench::Now();
-    const double loss = step();
+    const std::vector<double> before = client->times().run_seconds;
+    const double start = bench::Now();
+    const double step_loss = step();
     const double seconds = bench::Now() - start;
-    fmt::print("{:.6f} {:.6f} {:.6f}\n", seconds, seconds - (client->times().run_seconds - inside),
-               loss);
+    double inside = 0;
+    std::string programs;
+    for (size_t p = 0; p < before.size(); ++p) {
+      const double spent = client->times().run_seconds[p] - before[p];
+      inside += spent;
+      programs += fmt::format(" {:.6f}", spent);
+    }
+    fmt::print("{:.6f} {:.6f} {:.6f}{}\n", seconds, seconds - inside, step_loss, programs);
     std::fflush(stdout);
   }
   // The plugin's threads may still run.

@@ -17,14 +17,18 @@ Status Rope(const Lowering& lowering) {
   const Tensor angles =
       text.Multiply(text.Broadcast(text.Convert(lowering.In(1), Element::kF64), {rows, half}, {0}),
                     text.Broadcast(text.Vector(Element::kF64, frequencies), {rows, half}, {1}));
-  const auto table = [&](const Tensor& numbers) {
-    Tensor x = text.Convert(numbers, Element::kF32);
-    if (attributes.buffer == model::DType::kBFloat16)
-      x = text.Convert(text.Convert(x, Element::kBF16), Element::kF32);
+  const auto rounded = [&](const Tensor& numbers) {
+    const Tensor x = text.Convert(numbers, Element::kF32);
+    if (attributes.buffer != model::DType::kBFloat16) return x;
+    return text.Convert(text.Convert(x, Element::kBF16), Element::kF32);
+  };
+  const std::vector<Tensor> tables =
+      text.Barrier({rounded(text.Unary("cosine", angles)), rounded(text.Unary("sine", angles))});
+  const auto each_head = [&](const Tensor& x) {
     return text.Broadcast(x, {rows, rotated, half}, {0, 2});
   };
-  const Tensor cosine = table(text.Unary("cosine", angles));
-  Tensor sine = table(text.Unary("sine", angles));
+  const Tensor cosine = each_head(tables[0]);
+  Tensor sine = each_head(tables[1]);
   if (attributes.inverse) sine = text.Unary("negate", sine);
 
   const Tensor x = text.Reshape(lowering.Float(0), {rows, heads, dim});

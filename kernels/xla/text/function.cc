@@ -352,6 +352,20 @@ std::pair<Tensor, Tensor> Function::SortDescending(const Tensor& keys, const Ten
   return {{name + "#0", keys.element, keys.shape}, {name + "#1", payloads.element, payloads.shape}};
 }
 
+std::vector<Tensor> Function::Barrier(const std::vector<Tensor>& tensors) {
+  std::vector<std::string> names, types;
+  for (const Tensor& tensor : tensors) {
+    names.push_back(tensor.name);
+    types.push_back(TypeText(tensor));
+  }
+  const std::string result = fmt::format("%{}", next_++);
+  lines_ += fmt::format("    {}:{} = stablehlo.optimization_barrier {} : {}\n", result,
+                        tensors.size(), fmt::join(names, ", "), fmt::join(types, ", "));
+  std::vector<Tensor> results = tensors;
+  for (size_t i = 0; i < results.size(); ++i) results[i].name = fmt::format("{}#{}", result, i);
+  return results;
+}
+
 Function::State Function::OpenBlock(const State& like) {
   State state;
   std::vector<std::string> arguments;

@@ -91,6 +91,9 @@ class Function {
   // Sorts along the last dim by descending key, payloads with their keys; ties stay in order.
   std::pair<Tensor, Tensor> SortDescending(const Tensor& keys, const Tensor& payloads);
 
+  // The same tensors, which the compiler computes once and never again where they are used.
+  std::vector<Tensor> Barrier(const std::vector<Tensor>& tensors);
+
   // Tensors that a loop carries from one iteration to the next.
   using State = std::vector<Tensor>;
   // Replaces the state by body(state) as long as goes_on(state), a scalar i1, is true. Both use
