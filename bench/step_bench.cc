@@ -1,10 +1,8 @@
 // Measures a whole training step of one rank (forward, backward, norm, clipping, AdamW) on random
 // tokens, and the time of its matmuls alone in the same process.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +13,6 @@
 #include "base/flag_parser.h"
 #include "bench/program_bench.h"
 #include "bench/training_step.h"
-#include "kernels/backend/program_part.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model/cost.h"
 
@@ -23,7 +20,6 @@ namespace troupe {
 namespace {
 
 using model::OpKind;
-using model::Piece;
 
 struct Arguments {
   bench::StepShape shape;
@@ -39,26 +35,6 @@ struct Arguments {
 bool IsMatmul(const model::Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
          op.kind == OpKind::kMatmulGradWeight;
-}
-
-// Times the program reduced to the ops that `keep` selects, in separate memory with random
-// contents.
-double SecondsOf(kernels::CpuBackend& backend, const bench::TrainingStep& training, int runs,
-                 const kernels::KeepOp& keep) {
-  const model::Program reduced = kernels::OnlyOps(training.program(), keep);
-  auto executable = backend.Prepare(reduced, training.plan(), nullptr);
-  TROUPE_CHECK_OK(executable.status());
-  TROUPE_CHECK_OK(kernels::FillRandomly(**executable, reduced));
-  std::vector<double> seconds;
-  for (int run = 0; run <= runs; ++run) {  // the first run is warm-up
-    const double start = bench::Now();
-    const kernels::RunOptions options{.first_microbatch = true};
-    TROUPE_CHECK_OK((*executable)->Run(0, Piece::kForward, 0, options));
-    TROUPE_CHECK_OK((*executable)->Run(0, Piece::kBackward, 0, options));
-    TROUPE_CHECK_OK((*executable)->RunUpdate());
-    if (run > 0) seconds.push_back(bench::Now() - start);
-  }
-  return bench::Median(seconds);
 }
 
 void AddFlags(FlagParser& parser, Arguments* arguments) {
@@ -90,22 +66,6 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
                     "prints \"ready\", then runs one step per line of standard input and prints "
                     "its seconds"},
                    &arguments->on_request);
-}
-
-// Prints the seconds of each kind of operation; the ops of one kind run one after another, alone.
-void PrintOperations(kernels::CpuBackend& backend, const bench::TrainingStep& training) {
-  std::map<OpKind, int> kinds;
-  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
-    for (const model::Op& op : training.program().Ops(0, piece)) ++kinds[op.kind];
-  }
-  for (const model::Op& op : training.program().update) ++kinds[op.kind];
-  for (const auto& [kind, count] : kinds) {
-    const double seconds = SecondsOf(
-        backend, training, 3, [kind = kind](const model::Op& op) { return op.kind == kind; });
-    fmt::print(
-        "{{\"bench\": \"step_operations\", \"kind\": \"{}\", \"ops\": {}, \"seconds\": {:.5f}}}\n",
-        model::Name(kind), count, seconds);
-  }
 }
 
 int Main(int argc, char** argv) {
@@ -159,11 +119,11 @@ int Main(int argc, char** argv) {
         training.plan().total_bytes());
     std::fflush(stdout);
   }
-  const double matmuls = tokens / SecondsOf(backend, training, arguments.steps, IsMatmul);
+  const double matmuls = tokens / bench::SecondsOf(backend, training, arguments.steps, IsMatmul);
   fmt::print("{{\"bench\": \"matmuls_alone\", {}, \"tokens_per_second\": {:.1f}", what, matmuls);
   if (step_rate > 0) fmt::print(", \"step_share\": {:.3f}", step_rate / matmuls);
   fmt::print("}}\n");
-  if (arguments.operations) PrintOperations(backend, training);
+  if (arguments.operations) bench::PrintOperations(backend, training);
   return 0;
 }
 

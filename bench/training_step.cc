@@ -1,5 +1,9 @@
 #include "bench/training_step.h"
 
+#include <map>
+
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "base/random.h"
 #include "base/sample_schema.h"
@@ -115,6 +119,39 @@ void TrainingStep::FillSamples(const StepShape& shape, int64_t vocabulary) {
   write(channels::kPositions, positions.data());
   write(channels::kWeights, weights.data());
   if (shape.document.has_value()) write(channels::kDocuments, documents.data());
+}
+
+double SecondsOf(kernels::Backend& backend, const TrainingStep& training, int runs,
+                 const kernels::KeepOp& keep) {
+  const model::Program reduced = kernels::OnlyOps(training.program(), keep);
+  auto executable = backend.Prepare(reduced, training.plan(), nullptr);
+  TROUPE_CHECK_OK(executable.status());
+  TROUPE_CHECK_OK(kernels::FillRandomly(**executable, reduced));
+  std::vector<double> seconds;
+  for (int run = 0; run <= runs; ++run) {  // the first run is warm-up
+    const double start = Now();
+    const kernels::RunOptions options{.first_microbatch = true};
+    TROUPE_CHECK_OK((*executable)->Run(0, Piece::kForward, 0, options));
+    TROUPE_CHECK_OK((*executable)->Run(0, Piece::kBackward, 0, options));
+    TROUPE_CHECK_OK((*executable)->RunUpdate());
+    if (run > 0) seconds.push_back(Now() - start);
+  }
+  return Median(seconds);
+}
+
+void PrintOperations(kernels::Backend& backend, const TrainingStep& training) {
+  std::map<model::OpKind, int> kinds;
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    for (const model::Op& op : training.program().Ops(0, piece)) ++kinds[op.kind];
+  }
+  for (const model::Op& op : training.program().update) ++kinds[op.kind];
+  for (const auto& [kind, count] : kinds) {
+    const double seconds = SecondsOf(
+        backend, training, 3, [kind = kind](const model::Op& op) { return op.kind == kind; });
+    fmt::print(
+        "{{\"bench\": \"step_operations\", \"kind\": \"{}\", \"ops\": {}, \"seconds\": {:.5f}}}\n",
+        model::Name(kind), count, seconds);
+  }
 }
 
 }  // namespace troupe::bench

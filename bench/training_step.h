@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/backend/backend.h"
+#include "kernels/backend/program_part.h"
 #include "model/blocks/build_options.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
@@ -61,6 +62,15 @@ class TrainingStep {
   std::vector<int32_t> samples_;  // step and slot of each sample, for dropout
   int step_ = 0;
 };
+
+// Times the step's program reduced to the operations that `keep` selects, in separate memory with
+// random contents: the median of `runs`.
+double SecondsOf(kernels::Backend& backend, const TrainingStep& training, int runs,
+                 const kernels::KeepOp& keep);
+
+// Prints the seconds of each kind of operation of a step, one JSON line each; the operations of one
+// kind run one after another, alone.
+void PrintOperations(kernels::Backend& backend, const TrainingStep& training);
 
 }  // namespace troupe::bench
 

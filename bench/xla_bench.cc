@@ -27,6 +27,7 @@ namespace {
 struct Arguments {
   bench::StepShape shape;
   std::string module, module_arguments;  // paths; empty: Troupe's own programs
+  bool operations = false;
 };
 
 [[noreturn]] void Refuse(const Status& status) {
@@ -58,6 +59,9 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
         bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
         return OkStatus();
       });
+  parser.AddSwitch({"--operations", "",
+                    "prints the seconds of each kind of Troupe's operations, and runs no step"},
+                   &arguments->operations);
   parser.AddText({"--module", "FILE", "a step as StableHLO, run instead of Troupe's programs"},
                  &arguments->module);
   parser.AddText({"--module-arguments", "FILE", "the arguments of the module, one line for each"},
@@ -72,6 +76,11 @@ std::function<double()> StepOf(const Arguments& arguments, bench::TimedClient& c
         OrRefuse(kernels::xla::XlaBackend::Make(*programs, {.threads = arguments.shape.threads}))
             .release();
     auto training = std::make_shared<bench::TrainingStep>(*backend, arguments.shape);
+    if (arguments.operations) {
+      bench::PrintOperations(*backend, *training);
+      std::fflush(stdout);
+      std::_Exit(0);
+    }
     return [training] { return training->Run(); };
   }
   const auto list =
@@ -118,6 +127,7 @@ int Main(int argc, char** argv) {
     std::fflush(stdout);
   }
   // The plugin's threads may still run.
+  std::fflush(stdout);
   std::_Exit(0);
 }
 
