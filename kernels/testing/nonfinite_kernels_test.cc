@@ -4,6 +4,7 @@
 #include "kernels/testing/kernel_test.h"
 
 #include <cmath>
+#include <optional>
 
 #include "model/program/control_word.h"
 
@@ -14,8 +15,10 @@ using model::DType;
 using model::OpKind;
 
 // Places one bad number at several positions of input `index` of `op`, one after the other, and
-// compares the outputs with the reference's.
-void ExpectBadNumbersArrive(Backend& backend, const TestOp& op, size_t index) {
+// compares the outputs with the reference's, except output `maximum`: a maximum may leave out a NaN
+// that a sum of the same numbers keeps.
+void ExpectBadNumbersArrive(Backend& backend, const TestOp& op, size_t index,
+                            std::optional<size_t> maximum = std::nullopt) {
   ReferenceBackend reference;
   const auto size = op.inputs[index].numbers.size();
   for (const double bad :
@@ -25,9 +28,9 @@ void ExpectBadNumbersArrive(Backend& backend, const TestOp& op, size_t index) {
       with.inputs[index].numbers[at] = bad;
       const TestResult expected = RunOp(reference, with), actual = RunOp(backend, with);
       for (size_t i = 0; i < op.outputs.size(); ++i) {
+        if (i == maximum) continue;
         for (size_t j = 0; j < expected.outputs[i].size(); ++j) {
-          ASSERT_TRUE(std::isfinite(expected.outputs[i][j]) ? true
-                                                            : !std::isfinite(actual.outputs[i][j]))
+          ASSERT_TRUE(std::isfinite(expected.outputs[i][j]) || !std::isfinite(actual.outputs[i][j]))
               << model::Name(op.kind) << ": " << bad << " at " << at << " of input " << index
               << " gives " << expected.outputs[i][j] << " as element " << j << " of output " << i
               << ", not " << actual.outputs[i][j];
@@ -95,14 +98,15 @@ TEST_P(KernelTest, TheLossKeepsWhatIsNotFinite) {
     return Empty(DType::kFloat32, std::move(extents));
   };
   const TestValue gradient = Empty(compute(), {kRows, kVocabulary});
-  const auto expect = [&](const TestOp& op, std::initializer_list<size_t> inputs) {
-    for (const size_t input : inputs) ExpectBadNumbersArrive(*backend_, op, input);
+  const auto expect = [&](const TestOp& op, std::initializer_list<size_t> inputs,
+                          std::optional<size_t> maximum = std::nullopt) {
+    for (const size_t input : inputs) ExpectBadNumbersArrive(*backend_, op, input, maximum);
   };
   expect({OpKind::kSoftmaxStats,
           model::VocabAttributes{},
           {logits, targets},
           {floats({kRows}), floats({2, kRows})}},
-         {0});
+         {0}, 0);
   expect({OpKind::kSoftmaxStatsGrad,
           model::VocabAttributes{},
           {logits, targets, max, sums},
@@ -113,7 +117,7 @@ TEST_P(KernelTest, TheLossKeepsWhatIsNotFinite) {
             model::LossAttributes{z},
             {logits, targets, weights},
             {gradient, floats({kRows}), floats({2, kRows})}},
-           {0, 2});
+           {0, 2}, 1);
   }
   for (const OpKind kind : {OpKind::kSoftmaxRescale, OpKind::kSoftmaxRescaleGrad})
     expect({kind, {}, {sums, max, max}, {floats({2, kRows})}}, {0, 1, 2});
