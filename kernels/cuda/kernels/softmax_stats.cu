@@ -19,7 +19,10 @@ struct Stats {
 template <typename T>
 TROUPE_DEVICE Stats Merge(Stats a, Stats b) {
   const float max = fmaxf(a.max, b.max);
-  if (max == -INFINITY) return {max, 0.0f};  // for no logits, or only -inf
+  if (max == -INFINITY) {
+    // For no logits, or only -inf; fmaxf ignores a NaN, which must not be lost.
+    return a.max == b.max ? Stats{max, 0.0f} : Stats{NAN, NAN};
+  }
   return {max, a.sum * Exp<T>(a.max - max) + b.sum * Exp<T>(b.max - max)};
 }
 

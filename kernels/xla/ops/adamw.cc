@@ -89,20 +89,25 @@ void UpdateParameter(const Lowering& lowering, const Step& step, size_t p) {
   const model::ParameterEntry& entry = lowering.program.parameters[p];
   const Tensor parameter = lowering.read(entry.value);
   if (ElementsOf(parameter.shape) == 0) return;
-  const Tensor mean = lowering.read(entry.exp_avg), square = lowering.read(entry.exp_avg_sq);
+  const Tensor old_mean = lowering.read(entry.exp_avg);
+  const Tensor old_square = lowering.read(entry.exp_avg_sq);
   const Tensor g = text.Multiply(text.Reshape(lowering.In(3 + p), parameter.shape), step.scale);
   const Tensor new_mean =
-      text.Add(text.Multiply(mean, attributes.beta1), text.Multiply(g, 1.0 - attributes.beta1));
-  const Tensor new_square = text.Add(text.Multiply(square, attributes.beta2),
+      text.Add(text.Multiply(old_mean, attributes.beta1), text.Multiply(g, 1.0 - attributes.beta1));
+  const Tensor new_square = text.Add(text.Multiply(old_square, attributes.beta2),
                                      text.Multiply(text.Multiply(g, g), 1.0 - attributes.beta2));
+  // The parameter is computed from the stored moments, so that each moment has one reader and is
+  // changed in place.
+  const Tensor mean = text.Select(step.applies, new_mean, old_mean);
+  const Tensor square = text.Select(step.applies, new_square, old_square);
   const Tensor root =
-      text.Add(text.Multiply(text.Unary("sqrt", new_square), step.inverse), attributes.eps);
+      text.Add(text.Multiply(text.Unary("sqrt", square), step.inverse), attributes.eps);
   const Tensor moved =
       text.Subtract(text.Multiply(parameter, DecayOf(lowering, entry, step, parameter.shape)),
-                    text.Divide(text.Multiply(new_mean, step.size), root));
+                    text.Divide(text.Multiply(mean, step.size), root));
   const Tensor result = text.Select(step.applies, moved, parameter);
-  lowering.Store(entry.exp_avg, text.Select(step.applies, new_mean, mean));
-  lowering.Store(entry.exp_avg_sq, text.Select(step.applies, new_square, square));
+  lowering.Store(entry.exp_avg, mean);
+  lowering.Store(entry.exp_avg_sq, square);
   lowering.Store(entry.value, result);
   // A copy of `moved` that is selected by itself would make a TPU's compiler keep `moved` in
   // memory. A step that is not applied writes the copy that it has.

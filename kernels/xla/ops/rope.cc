@@ -5,6 +5,44 @@
 #include "kernels/xla/ops/lowering.h"
 
 namespace troupe::kernels::xla {
+namespace {
+
+struct Tables {
+  Tensor cosine, sine;  // f[R,D/2]
+};
+
+// The tables of positions i[R]. A loop of one round computes them: an operation on elements would
+// be repeated by the compiler for every head that reads a table, and costs more than a rotation.
+Tables TablesOf(Function& text, const model::RopeAttributes& attributes, const Tensor& positions) {
+  const Shape shape = {positions.shape[0], attributes.head_dim / 2};
+  const Tensor zeros = text.Constant(Element::kF32, shape, 0);
+  // 1, which the compiler does not know: no position is negative.
+  const Tensor first = text.Reshape(text.Slice(positions, 0, 0, 1), {});
+  const Tensor zero = text.Constant(Element::kI32, {}, 0),
+               one = text.Constant(Element::kI32, {}, 1);
+  const Tensor rounds =
+      text.Binary("maximum", text.Add(text.Binary("minimum", first, zero), one), one);
+  const auto body = [&](const Function::State& state) -> Function::State {
+    std::vector<double> frequencies;
+    for (int64_t i = 0; i < shape[1]; ++i) frequencies.push_back(RopeFrequency(attributes, i));
+    const Tensor angles =
+        text.Multiply(text.Broadcast(text.Convert(state[2], Element::kF64), shape, {0}),
+                      text.Broadcast(text.Vector(Element::kF64, frequencies), shape, {1}));
+    const auto rounded = [&](const Tensor& numbers) {
+      const Tensor x = text.Convert(numbers, Element::kF32);
+      if (attributes.buffer != model::DType::kBFloat16) return x;
+      return text.Convert(text.Convert(x, Element::kBF16), Element::kF32);
+    };
+    return {rounded(text.Unary("cosine", angles)), rounded(text.Unary("sine", angles)), state[2],
+            text.Add(state[3], -1)};
+  };
+  const Function::State end = text.While(
+      {zeros, zeros, positions, rounds},
+      [&](const Function::State& state) { return text.Compare("GT", state[3], 0); }, body);
+  return {end[0], end[1]};
+}
+
+}  // namespace
 
 Status Rope(const Lowering& lowering) {
   Function& text = lowering.text;
@@ -12,19 +50,12 @@ Status Rope(const Lowering& lowering) {
   const int64_t rows = lowering.Extent(0, 0), dim = attributes.head_dim, half = dim / 2;
   const int64_t heads = attributes.query_heads + 2 * attributes.key_value_heads;
   const int64_t rotated = attributes.query_heads + attributes.key_value_heads;
-  std::vector<double> frequencies;
-  for (int64_t i = 0; i < half; ++i) frequencies.push_back(RopeFrequency(attributes, i));
-  const Tensor angles =
-      text.Multiply(text.Broadcast(text.Convert(lowering.In(1), Element::kF64), {rows, half}, {0}),
-                    text.Broadcast(text.Vector(Element::kF64, frequencies), {rows, half}, {1}));
-  const auto table = [&](const Tensor& numbers) {
-    Tensor x = text.Convert(numbers, Element::kF32);
-    if (attributes.buffer == model::DType::kBFloat16)
-      x = text.Convert(text.Convert(x, Element::kBF16), Element::kF32);
+  const Tables tables = TablesOf(text, attributes, lowering.In(1));
+  const auto each_head = [&](const Tensor& x) {
     return text.Broadcast(x, {rows, rotated, half}, {0, 2});
   };
-  const Tensor cosine = table(text.Unary("cosine", angles));
-  Tensor sine = table(text.Unary("sine", angles));
+  const Tensor cosine = each_head(tables.cosine);
+  Tensor sine = each_head(tables.sine);
   if (attributes.inverse) sine = text.Unary("negate", sine);
 
   const Tensor x = text.Reshape(lowering.Float(0), {rows, heads, dim});

@@ -1,5 +1,6 @@
 // Local statistics of a slice of the vocabulary (maximum, Σ exp(l - max), the target's logit) and
 // their gradient.
+#include "kernels/xla/ops/largest.h"
 #include "kernels/xla/ops/lowering.h"
 
 namespace troupe::kernels::xla {
@@ -29,7 +30,7 @@ struct Statistics {
 Statistics StatisticsOf(Function& text, const Tensor& logits, const Tensor& is_target) {
   const Tensor zero = text.Constant(Element::kF32, {}, 0);
   Statistics of;
-  of.max = text.Reduce("maximum", logits, {1});
+  of.max = Largest(text, logits);
   of.powers =
       text.Unary("exponential", text.Subtract(logits, text.Broadcast(of.max, logits.shape, {0})));
   of.total = text.Reduce("add", of.powers, {1});

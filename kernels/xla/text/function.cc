@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -96,6 +97,12 @@ Tensor Function::Convert(const Tensor& x, Element element) {
   if (x.element == element) return x;
   return Define(element, x.shape,
                 fmt::format("stablehlo.convert {} : ({}) -> {}", x.name, TypeText(x),
+                            TypeText(element, x.shape)));
+}
+
+Tensor Function::Bitcast(const Tensor& x, Element element) {
+  return Define(element, x.shape,
+                fmt::format("stablehlo.bitcast_convert {} : ({}) -> {}", x.name, TypeText(x),
                             TypeText(element, x.shape)));
 }
 
@@ -230,40 +237,38 @@ Tensor Function::Update(const Tensor& x, const Tensor& part, int64_t begin) {
   return UpdateAt(x, part, Constant(Element::kI32, {}, static_cast<double>(begin)));
 }
 
-Tensor Function::UpdateAt(const Tensor& x, const Tensor& part, const Tensor& begin) {
+Tensor Function::UpdateAt(const Tensor& x, const Tensor& part, const Tensor& begin, int dim) {
   TROUPE_CHECK(x.element == part.element && x.shape.size() == part.shape.size(),
                "the part is of another kind");
-  const Indices at = IndicesFrom(begin, x.shape.size());
+  const Indices at = IndicesFrom(begin, x.shape.size(), dim);
   return Define(
       x.element, x.shape,
       fmt::format("stablehlo.dynamic_update_slice {}, {}, {} : ({}, {}, {}) -> {}", x.name,
                   part.name, at.names, TypeText(x), TypeText(part), at.types, TypeText(x)));
 }
 
-Tensor Function::SliceAt(const Tensor& x, const Tensor& begin, int64_t count) {
+Tensor Function::SliceAt(const Tensor& x, const Tensor& begin, int64_t count, int dim) {
   Shape shape = x.shape;
-  shape[0] = count;
-  const Indices at = IndicesFrom(begin, shape.size());
+  shape[dim] = count;
+  const Indices at = IndicesFrom(begin, shape.size(), dim);
   return Define(
       x.element, shape,
       fmt::format("stablehlo.dynamic_slice {}, {}, sizes = [{}] : ({}, {}) -> {}", x.name, at.names,
                   fmt::join(shape, ", "), TypeText(x), at.types, TypeText(x.element, shape)));
 }
 
-Function::Indices Function::IndicesFrom(const Tensor& begin, size_t dims) {
+Function::Indices Function::IndicesFrom(const Tensor& begin, size_t dims, int dim) {
   TROUPE_CHECK(begin.element == Element::kI32 && begin.shape.empty(), "an index is no scalar i32");
-  Indices at{begin.name, TypeText(begin)};
-  if (dims == 1) return at;
-  const std::string zero = Constant(Element::kI32, {}, 0).name;
-  for (size_t d = 1; d < dims; ++d) {
-    at.names += ", " + zero;
-    at.types += ", " + TypeText(begin);
-  }
-  return at;
+  const std::string zero = dims == 1 ? "" : Constant(Element::kI32, {}, 0).name;
+  std::vector<std::string> names(dims, zero);
+  names[dim] = begin.name;
+  const std::vector<std::string> types(dims, TypeText(begin));
+  return {fmt::format("{}", fmt::join(names, ", ")), fmt::format("{}", fmt::join(types, ", "))};
 }
 
 Tensor Function::Reduce(std::string_view kind, const Tensor& x, std::vector<int> dims) {
-  const double none = kind == "maximum" ? -INFINITY : kind == "minimum" ? INFINITY : 0.0;
+  const double most = IsFloat(x.element) ? INFINITY : std::numeric_limits<int32_t>::max();
+  const double none = kind == "maximum" ? -most : kind == "minimum" ? most : 0.0;
   const Tensor start = Constant(x.element, {}, none);
   Shape shape;
   for (int d = 0; d < static_cast<int>(x.shape.size()); ++d) {

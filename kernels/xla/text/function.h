@@ -41,12 +41,14 @@ class Function {
   Tensor Iota(Element element, const Shape& shape, int dim);
 
   Tensor Convert(const Tensor& x, Element element);  // x itself if it has that type
+  // The same bits as another type of the same size.
+  Tensor Bitcast(const Tensor& x, Element element);
   // "negate", "exponential", "log", "logistic", "sqrt", "rsqrt", "cosine", "sine", "abs", "sign",
   // "is_finite" (→ i1), "not".
   Tensor Unary(std::string_view kind, const Tensor& x);
   // "add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "and", "or", "xor",
-  // "remainder", "shift_right_logical". Operands have one type; a scalar takes the shape of the
-  // other.
+  // "remainder", "shift_right_logical", "shift_right_arithmetic". Operands have one type; a scalar
+  // takes the shape of the other.
   Tensor Binary(std::string_view kind, const Tensor& a, const Tensor& b);
   Tensor Add(const Tensor& a, const Tensor& b) { return Binary("add", a, b); }
   Tensor Subtract(const Tensor& a, const Tensor& b) { return Binary("subtract", a, b); }
@@ -77,10 +79,10 @@ class Function {
   Tensor CutTo(const Tensor& x, const Shape& shape);
   // x with its elements from `begin` of dim 0 on replaced by `part`.
   Tensor Update(const Tensor& x, const Tensor& part, int64_t begin);
-  // The same with a scalar i32 as `begin`, and the `count` elements of dim 0 from `begin` on. The
-  // range must lie within x.
-  Tensor UpdateAt(const Tensor& x, const Tensor& part, const Tensor& begin);
-  Tensor SliceAt(const Tensor& x, const Tensor& begin, int64_t count);
+  // The same with a scalar i32 as `begin`, and the `count` elements from `begin` on, of dim `dim`.
+  // The range must lie within x.
+  Tensor UpdateAt(const Tensor& x, const Tensor& part, const Tensor& begin, int dim = 0);
+  Tensor SliceAt(const Tensor& x, const Tensor& begin, int64_t count, int dim = 0);
 
   // The sum, maximum or minimum ("add", "maximum", "minimum") over `dims`, in x's element type.
   Tensor Reduce(std::string_view kind, const Tensor& x, std::vector<int> dims);
@@ -157,11 +159,11 @@ class Function {
   static std::string AliasText(const std::vector<int>& aliases, size_t index);
   Tensor Define(Element element, Shape shape, const std::string& text);
   Tensor Like(const Tensor& scalar, const Shape& shape);  // a scalar as this shape
-  // Texts of the indices (begin, 0, …) of a slice.
+  // Texts of the indices of a slice: `begin` for dim `dim`, 0 for the others.
   struct Indices {
     std::string names, types;
   };
-  Indices IndicesFrom(const Tensor& begin, size_t dims);
+  Indices IndicesFrom(const Tensor& begin, size_t dims, int dim);
   State OpenBlock(const State& like);  // begins a region that takes such tensors
   std::string ScalarRegion(std::string_view kind, Element element) const;
 

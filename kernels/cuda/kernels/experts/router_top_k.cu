@@ -13,10 +13,11 @@ namespace {
 constexpr unsigned kThreads = kRouterWarps * kWarp;
 static_assert(model::kMaxExperts <= 32 * kWarp, "a lane marks its experts in the bits of a word");
 
-// A rank that is greater for a greater key and, for equal keys, for the lower expert; never 0. NaNs
-// are ordered too.
+// A rank that is greater for a greater key and, for equal keys, for the lower expert; never 0. A
+// NaN is the greatest key, so that it reaches the weights.
 TROUPE_DEVICE uint64_t RankOf(float key, int64_t expert) {
-  const auto bits = std::bit_cast<uint32_t>(key + 0.0f);  // maps -0 to +0
+  // The sum maps -0 to +0.
+  const auto bits = key == key ? std::bit_cast<uint32_t>(key + 0.0f) : 0x7FFFFFFFu;
   const uint32_t ordered = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
   return uint64_t{ordered} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(expert));
 }
@@ -88,7 +89,9 @@ TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
   along = WarpSum(along);
   // Writes the gradient as if no expert were chosen, then that of the chosen ones.
   for (int64_t e = Lane(); e < experts; e += kWarp) {
-    dlogits[e] = scores.softmax() ? -scores.Of(e) * along : 0.0f;
+    // A score that is not finite stays so.
+    const float score = scores.Of(e);
+    dlogits[e] = scores.softmax() ? -score * along : 0.0f * score;
   }
   SyncWarp();
   for (int64_t j = Lane(); j < k; j += kWarp) {

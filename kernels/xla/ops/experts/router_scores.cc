@@ -1,10 +1,12 @@
 #include "kernels/xla/ops/experts/router_scores.h"
 
+#include "kernels/xla/ops/largest.h"
+
 namespace troupe::kernels::xla {
 
 RouterScores ScoresOf(Function& text, const Tensor& logits, model::RouterScore score) {
   const int64_t experts = logits.shape[1];
-  const Tensor largest = text.Reduce("maximum", logits, {1});
+  const Tensor largest = Largest(text, logits);
   const Tensor powers =
       text.Unary("exponential", text.Subtract(logits, EachExpert(text, largest, experts)));
   const Tensor sum = SumOfRows(text, powers);

@@ -1,5 +1,7 @@
 // The k best experts of each token, their weights, and the row of each choice in a buffer sorted by
 // expert, then token.
+#include <cmath>
+
 #include "kernels/xla/ops/experts/choices.h"
 #include "kernels/xla/ops/experts/router_scores.h"
 #include "kernels/xla/ops/lowering.h"
@@ -63,6 +65,9 @@ Status RouterTopK(const Lowering& lowering) {
   Tensor keys = scores;
   if (lowering.inputs() > 1)
     keys = text.Add(keys, text.Broadcast(lowering.In(1), scores.shape, {1}));
+  // A NaN, which has no place in an order, is chosen first and so reaches the weights.
+  keys =
+      text.Select(text.Compare("EQ", keys, keys), keys, text.Constant(Element::kF32, {}, INFINITY));
   const Tensor best = text.SortDescending(keys, text.Iota(Element::kI32, scores.shape, 1)).second;
   const Tensor experts = text.Slice(best, 1, 0, router.top_k);
   const Chosen of(text, experts, router.experts);

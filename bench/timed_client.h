@@ -1,0 +1,88 @@
+// A client of XLA that measures how long it compiles and runs programs.
+#ifndef TROUPE_BENCH_TIMED_CLIENT_H_
+#define TROUPE_BENCH_TIMED_CLIENT_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/program_bench.h"
+#include "kernels/xla/pjrt/client.h"
+
+namespace troupe::bench {
+
+struct XlaTimes {
+  double compile_seconds = 0;
+  std::vector<double> run_seconds;  // of each compiled program, with the wait for its results
+};
+
+class TimedProgram final : public kernels::xla::Program {
+ public:
+  TimedProgram(std::unique_ptr<kernels::xla::Program> program, XlaTimes& times)
+      : program_(std::move(program)), times_(times), index_(times.run_seconds.size()) {
+    times_.run_seconds.push_back(0);
+  }
+
+  StatusOr<std::vector<std::unique_ptr<kernels::xla::Buffer>>> Run(
+      std::span<const kernels::xla::Buffer* const> arguments) override {
+    const double start = Now();
+    TROUPE_ASSIGN_OR_RETURN(auto results, program_->Run(arguments));
+    if (!results.empty()) TROUPE_RETURN_IF_ERROR(Await(results));
+    times_.run_seconds[index_] += Now() - start;
+    return results;
+  }
+
+ private:
+  // A result can be read when all of them are complete; the smallest one costs the least.
+  Status Await(const std::vector<std::unique_ptr<kernels::xla::Buffer>>& results) {
+    const auto& smallest =
+        *std::ranges::min_element(results, {}, [](const auto& result) { return result->bytes(); });
+    bytes_.resize(smallest->bytes());
+    return smallest->Read(bytes_);
+  }
+
+  const std::unique_ptr<kernels::xla::Program> program_;
+  XlaTimes& times_;
+  const size_t index_;
+  std::vector<std::byte> bytes_;
+};
+
+// Not thread-safe. Must outlive its programs; `client` must outlive it.
+class TimedClient final : public kernels::xla::Client {
+ public:
+  explicit TimedClient(kernels::xla::Client& client) : client_(client) {}
+
+  const XlaTimes& times() const { return times_; }
+
+  const kernels::xla::PluginFacts& plugin() const override { return client_.plugin(); }
+  const std::vector<kernels::xla::DeviceFacts>& devices() const override {
+    return client_.devices();
+  }
+  StatusOr<std::unique_ptr<kernels::xla::Program>> Compile(std::string_view text,
+                                                           const kernels::xla::Options& options,
+                                                           int device) override {
+    const double start = Now();
+    TROUPE_ASSIGN_OR_RETURN(auto program, client_.Compile(text, options, device));
+    times_.compile_seconds += Now() - start;
+    return std::unique_ptr<kernels::xla::Program>(
+        std::make_unique<TimedProgram>(std::move(program), times_));
+  }
+  StatusOr<std::unique_ptr<kernels::xla::Buffer>> Upload(model::DType dtype,
+                                                         std::span<const int64_t> dims,
+                                                         std::span<const std::byte> bytes,
+                                                         int device) override {
+    return client_.Upload(dtype, dims, bytes, device);
+  }
+
+ private:
+  kernels::xla::Client& client_;
+  XlaTimes times_;
+};
+
+}  // namespace troupe::bench
+
+#endif  // TROUPE_BENCH_TIMED_CLIENT_H_
