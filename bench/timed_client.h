@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bench/program_bench.h"
-#include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/testing/forwarding_client.h"
 
 namespace troupe::bench {
 
@@ -51,35 +51,25 @@ class TimedProgram final : public kernels::xla::Program {
   std::vector<std::byte> bytes_;
 };
 
-// Not thread-safe. Must outlive its programs; `client` must outlive it.
-class TimedClient final : public kernels::xla::Client {
+// Not thread-safe.
+class TimedClient final : public kernels::xla::ForwardingClient {
  public:
-  explicit TimedClient(kernels::xla::Client& client) : client_(client) {}
+  // `client` must outlive this object, and this object its programs.
+  explicit TimedClient(kernels::xla::Client& client) : ForwardingClient(client) {}
 
   const XlaTimes& times() const { return times_; }
 
-  const kernels::xla::PluginFacts& plugin() const override { return client_.plugin(); }
-  const std::vector<kernels::xla::DeviceFacts>& devices() const override {
-    return client_.devices();
-  }
   StatusOr<std::unique_ptr<kernels::xla::Program>> Compile(std::string_view text,
                                                            const kernels::xla::Options& options,
                                                            int device) override {
     const double start = Now();
-    TROUPE_ASSIGN_OR_RETURN(auto program, client_.Compile(text, options, device));
+    TROUPE_ASSIGN_OR_RETURN(auto program, ForwardingClient::Compile(text, options, device));
     times_.compile_seconds += Now() - start;
     return std::unique_ptr<kernels::xla::Program>(
         std::make_unique<TimedProgram>(std::move(program), times_));
   }
-  StatusOr<std::unique_ptr<kernels::xla::Buffer>> Upload(model::DType dtype,
-                                                         std::span<const int64_t> dims,
-                                                         std::span<const std::byte> bytes,
-                                                         int device) override {
-    return client_.Upload(dtype, dims, bytes, device);
-  }
 
  private:
-  kernels::xla::Client& client_;
   XlaTimes times_;
 };
 

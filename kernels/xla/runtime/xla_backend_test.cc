@@ -7,6 +7,7 @@
 #include "kernels/testing/collective_test.h"
 #include "kernels/testing/kernel_test.h"
 #include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/testing/recording_client.h"
 
 namespace troupe::kernels {
 namespace {
@@ -25,8 +26,10 @@ const Made& TheClient() {
 
 xla::ProgramCache& Programs() {
   // Fast compilation: most of the time of these tests is the compiler's.
+  static xla::RecordingClient& client =
+      *new xla::RecordingClient(**TheClient(), xla::RecordInFolder);
   static xla::ProgramCache& programs = *new xla::ProgramCache(
-      **TheClient(),
+      client,
       {{"xla_backend_optimization_level", int64_t{0}}, {"xla_cpu_use_fusion_emitters", false}});
   return programs;
 }
