@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bench/program_bench.h"
-#include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/testing/forwarding_client.h"
 
 namespace troupe::bench {
 
@@ -28,13 +29,16 @@ class TimedProgram final : public kernels::xla::Program {
   }
 
   StatusOr<std::vector<std::unique_ptr<kernels::xla::Buffer>>> Run(
-      std::span<const kernels::xla::Buffer* const> arguments) override {
+      std::span<const kernels::xla::Buffer* const> arguments,
+      const kernels::xla::Launch& launch) override {
     const double start = Now();
-    TROUPE_ASSIGN_OR_RETURN(auto results, program_->Run(arguments));
+    TROUPE_ASSIGN_OR_RETURN(auto results, program_->Run(arguments, launch));
     if (!results.empty()) TROUPE_RETURN_IF_ERROR(Await(results));
     times_.run_seconds[index_] += Now() - start;
     return results;
   }
+  StatusOr<std::string> Serialize() const override { return program_->Serialize(); }
+  bool loaded() const override { return program_->loaded(); }
 
  private:
   // A result can be read when all of them are complete; the smallest one costs the least.
@@ -51,35 +55,25 @@ class TimedProgram final : public kernels::xla::Program {
   std::vector<std::byte> bytes_;
 };
 
-// Not thread-safe. Must outlive its programs; `client` must outlive it.
-class TimedClient final : public kernels::xla::Client {
+// Not thread-safe.
+class TimedClient final : public kernels::xla::ForwardingClient {
  public:
-  explicit TimedClient(kernels::xla::Client& client) : client_(client) {}
+  // `client` must outlive this object, and this object its programs.
+  explicit TimedClient(kernels::xla::Client& client) : ForwardingClient(client) {}
 
   const XlaTimes& times() const { return times_; }
 
-  const kernels::xla::PluginFacts& plugin() const override { return client_.plugin(); }
-  const std::vector<kernels::xla::DeviceFacts>& devices() const override {
-    return client_.devices();
-  }
   StatusOr<std::unique_ptr<kernels::xla::Program>> Compile(std::string_view text,
                                                            const kernels::xla::Options& options,
-                                                           int device) override {
+                                                           std::span<const int> devices) override {
     const double start = Now();
-    TROUPE_ASSIGN_OR_RETURN(auto program, client_.Compile(text, options, device));
+    TROUPE_ASSIGN_OR_RETURN(auto program, ForwardingClient::Compile(text, options, devices));
     times_.compile_seconds += Now() - start;
     return std::unique_ptr<kernels::xla::Program>(
         std::make_unique<TimedProgram>(std::move(program), times_));
   }
-  StatusOr<std::unique_ptr<kernels::xla::Buffer>> Upload(model::DType dtype,
-                                                         std::span<const int64_t> dims,
-                                                         std::span<const std::byte> bytes,
-                                                         int device) override {
-    return client_.Upload(dtype, dims, bytes, device);
-  }
 
  private:
-  kernels::xla::Client& client_;
   XlaTimes times_;
 };
 

@@ -107,11 +107,12 @@ TEST_P(KernelTest, TheLossKeepsWhatIsNotFinite) {
           {logits, targets},
           {floats({kRows}), floats({2, kRows})}},
          {0}, 0);
+  // No maximum is replaced: if logits have given one that is not finite, so are their sums.
   expect({OpKind::kSoftmaxStatsGrad,
           model::VocabAttributes{},
           {logits, targets, max, sums},
           {gradient}},
-         {0, 2, 3});
+         {0, 3});
   for (const double z : {0.0, 0.2}) {
     expect({OpKind::kSoftmaxStatsAndGrad,
             model::LossAttributes{z},
@@ -120,7 +121,7 @@ TEST_P(KernelTest, TheLossKeepsWhatIsNotFinite) {
            {0, 2}, 1);
   }
   for (const OpKind kind : {OpKind::kSoftmaxRescale, OpKind::kSoftmaxRescaleGrad})
-    expect({kind, {}, {sums, max, max}, {floats({2, kRows})}}, {0, 1, 2});
+    expect({kind, {}, {sums, max, max}, {floats({2, kRows})}}, {0});
   expect({OpKind::kCrossEntropy,
           model::LossAttributes{},
           {max, sums, weights},

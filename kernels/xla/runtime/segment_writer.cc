@@ -141,6 +141,9 @@ Tensor SegmentWriter::Root(ValueId root) {
 }
 
 void SegmentWriter::SetRoot(ValueId root, const Tensor& tensor) {
+  // An operation in place that changes nothing, such as a sum over one rank.
+  if (const auto now = roots_.find(root); now != roots_.end() && now->second.name == tensor.name)
+    return;
   if (changed_ != nullptr) {
     changed_->try_emplace(root, roots_[root]);
   } else {

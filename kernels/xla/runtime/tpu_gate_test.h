@@ -4,28 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "kernels/xla/pjrt/client.h"
 #include "kernels/xla/pjrt/topology.h"
+#include "kernels/xla/testing/forwarding_client.h"
 
 namespace troupe::kernels {
 
-// The client of a plugin. The first program that a test compiles must be accepted for a TPU v6e.
-class GatedClient : public xla::Client {
+// The first program that a test compiles for one device must be accepted for a TPU v6e too.
+class GatedClient final : public xla::ForwardingClient {
  public:
   GatedClient(std::unique_ptr<xla::Client> client, std::unique_ptr<xla::Topology> tpu)
-      : client_(std::move(client)), tpu_(std::move(tpu)) {}
+      : ForwardingClient(*client), client_(std::move(client)), tpu_(std::move(tpu)) {}
 
-  const xla::PluginFacts& plugin() const override { return client_->plugin(); }
-  const std::vector<xla::DeviceFacts>& devices() const override { return client_->devices(); }
   StatusOr<std::unique_ptr<xla::Program>> Compile(std::string_view text,
                                                   const xla::Options& options,
                                                   std::span<const int> devices) override {
@@ -35,20 +30,7 @@ class GatedClient : public xla::Client {
       const auto memory = tpu_->Compile(text, {}, 0);
       EXPECT_TRUE(memory.ok()) << memory.status() << "\n" << text;
     }
-    return client_->Compile(text, options, devices);
-  }
-  std::string OptionBytes(const xla::Options& options,
-                          std::span<const int> devices) const override {
-    return client_->OptionBytes(options, devices);
-  }
-  StatusOr<std::unique_ptr<xla::Program>> Load(std::string_view bytes,
-                                               std::span<const int> devices) override {
-    return client_->Load(bytes, devices);
-  }
-  StatusOr<std::unique_ptr<xla::Buffer>> Upload(model::DType dtype, std::span<const int64_t> dims,
-                                                std::span<const std::byte> bytes,
-                                                int device) override {
-    return client_->Upload(dtype, dims, bytes, device);
+    return ForwardingClient::Compile(text, options, devices);
   }
 
  private:

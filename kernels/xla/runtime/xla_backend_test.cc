@@ -13,6 +13,7 @@
 #include "kernels/testing/kernel_test.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 #include "kernels/xla/runtime/tpu_gate_test.h"
+#include "kernels/xla/testing/recording_client.h"
 #include "kernels/xla/testing/slice_backend.h"
 
 namespace troupe::kernels {
@@ -36,8 +37,10 @@ const Made& TheClient() {
 
 xla::ProgramCache& Programs() {
   // Fast compilation: most of the time of these tests is the compiler's.
+  static xla::RecordingClient& client =
+      *new xla::RecordingClient(**TheClient(), xla::RecordInFolder);
   static xla::ProgramCache& programs = *new xla::ProgramCache(
-      **TheClient(),
+      client,
       {{"xla_backend_optimization_level", int64_t{0}}, {"xla_cpu_use_fusion_emitters", false}});
   return programs;
 }

@@ -1,0 +1,105 @@
+// The texts of programs that stages become. To accept a change of the golden one, run with
+// TROUPE_UPDATE_GOLDEN=1 and review the difference.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/golden/golden_file.h"
+#include "kernels/backend/plain_program.h"
+#include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/xla_backend.h"
+#include "kernels/xla/testing/recording_client.h"
+#include "model/build.h"
+#include "model/testing.h"
+
+namespace troupe::kernels {
+namespace {
+
+using model::DType;
+using model::Op;
+using model::OpKind;
+
+// The client of these tests; an error where there is none. It is never destroyed: the plugin's own
+// statics end before those of this program.
+const StatusOr<std::unique_ptr<xla::Client>>& PluginClient() {
+  static const auto& client =
+      *new StatusOr<std::unique_ptr<xla::Client>>([]() -> StatusOr<std::unique_ptr<xla::Client>> {
+        TROUPE_ASSIGN_OR_RETURN(const std::string path, xla::FindPlugin(""));
+        return xla::Client::Make(path, 1);
+      }());
+  return client;
+}
+
+// Prepares a program and returns the texts of its compiled parts.
+std::vector<std::string> TextsOf(const model::Program& program, const model::MemoryPlan& plan) {
+  std::vector<std::string> texts;
+  xla::RecordingClient client(**PluginClient(), [&](std::string_view text) {
+    texts.emplace_back(text);
+    xla::RecordInFolder(text);
+  });
+  xla::ProgramCache programs(client, {{"xla_backend_optimization_level", int64_t{0}},
+                                      {"xla_cpu_use_fusion_emitters", false}});
+  auto backend = xla::XlaBackend::Make(programs, {});
+  TROUPE_CHECK_OK(backend.status());
+  const auto prepared = (*backend)->Prepare(program, plan, nullptr);
+  EXPECT_TRUE(prepared.ok()) << prepared.status();
+  return texts;
+}
+
+// Three operations of an MLP: the norm of two rows, the matmul with gate and up, the gate.
+model::Program NormAndGate() {
+  model::Program program = PlainProgram();
+  const auto value = [&](DType dtype, const std::vector<int64_t>& extents, const char* name) {
+    return AddPlainValue(program, dtype, extents, name);
+  };
+  const model::ValueId x = value(DType::kBFloat16, {2, 4}, "x");
+  const model::ValueId weight = value(DType::kFloat32, {4}, "norm");
+  const model::ValueId normed = value(DType::kBFloat16, {2, 4}, "normed");
+  const model::ValueId rstd = value(DType::kFloat32, {2}, "rstd");
+  const model::ValueId gate_up_proj = value(DType::kBFloat16, {6, 4}, "gate_up_proj");
+  const model::ValueId gate_up = value(DType::kBFloat16, {2, 6}, "gate_up");
+  const model::ValueId gated = value(DType::kBFloat16, {2, 3}, "gated");
+  AddPlainOp(program, {.kind = OpKind::kRmsNorm,
+                       .attributes = model::NormAttributes{1e-5},
+                       .inputs = {x, weight},
+                       .outputs = {normed, rstd}});
+  AddPlainOp(program,
+             {.kind = OpKind::kMatmul, .inputs = {normed, gate_up_proj}, .outputs = {gate_up}});
+  AddPlainOp(program, {.kind = OpKind::kSwiGlu, .inputs = {gate_up}, .outputs = {gated}});
+  return program;
+}
+
+// The golden file begins with the stage program's own text as comments.
+TEST(ProgramTexts, ASmallStageIsGolden) {
+  if (!PluginClient().ok()) GTEST_SKIP() << PluginClient().status();
+  const model::Program program = NormAndGate();
+  const std::vector<std::string> texts = TextsOf(program, PlainPlan(program));
+  ASSERT_EQ(texts.size(), 1u);
+  std::string golden;
+  std::istringstream lines(model::ToText(program));
+  for (std::string line; std::getline(lines, line);)
+    golden += line.empty() ? "//\n" : "// " + line + "\n";
+  ExpectGolden("kernels/xla/runtime/golden/norm_and_gate.mlir", golden + texts[0]);
+}
+
+// tests/interop/stablehlo_test.py checks that every plugin can read these texts.
+TEST(ProgramTexts, StagesOfEveryKindOfModelAreWritten) {
+  if (!PluginClient().ok()) GTEST_SKIP() << PluginClient().status();
+  for (const bool experts : {false, true}) {
+    model::ModelConfig config = experts ? model::SmallMixture("AE") : model::SmallModel("AD");
+    config.hidden_dropout = 0.1;
+    model::BuildOptions options = model::StageOptions(config, {}, 2, 160);
+    options.compute_dtype = experts ? DType::kBFloat16 : DType::kFloat32;
+    options.document_mask = experts;
+    const auto program = model::BuildProgram(options);
+    ASSERT_TRUE(program.ok()) << program.status();
+    // Forward, backward (the mixture's in two halves) and update.
+    EXPECT_EQ(TextsOf(*program, model::PlanMemory(*program, {1}, experts, 1)).size(),
+              experts ? 4u : 3u);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels
