@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,8 +15,6 @@ namespace troupe::kernels::xla {
 namespace {
 
 using model::Axis;
-using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 struct Written {
@@ -73,8 +70,10 @@ TEST(StagePrograms, AreCutAtCollectivesBetweenRanks) {
   const bool passes = std::ranges::any_of(
       two.programs, [](const StageProgram& program) { return program.piece_bytes > 0; });
   EXPECT_TRUE(passes);
-  for (const StageProgram& program : two.programs)
-    EXPECT_THAT(program.name, Not(HasSubstr("all_reduce"))) << program.name;
+  const auto forward = std::ranges::count_if(two.programs, [](const StageProgram& program) {
+    return program.name.starts_with("chunk 0 forward");
+  });
+  EXPECT_GT(forward, 4);  // a sum after each of the four blocks
 }
 
 TEST(StagePrograms, OfASplitBackwardAreBothHalves) {
