@@ -269,7 +269,7 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   }
   const std::vector<std::string> measured = {flags.data_directory, flags.peak_directory};
   const StatusOr<v1::DeviceProfile> profile =
-      DeviceTraitsOf(flags.devices.kind).shares_host_cores
+      FindDeviceTraits(devices.front().kind())->shares_host_cores
           ? FindProfile(files, measured, flags.devices.count)
           : FindDeviceProfile(files, measured, devices);
   if (!profile.ok()) LogInfo("worker", "{}", Message(profile.status()));

@@ -12,11 +12,14 @@ namespace {
 using model::Op;
 using model::Program;
 
-// The chunks of queries into which kernels/xla/ops/attention_chunks.h divides a sample.
-int64_t AttentionChunks(int64_t tokens) {
+// The queries of a chunk into which kernels/xla/ops/attention_chunks.h divides a sample.
+int64_t ChunkSize(int64_t tokens) {
   constexpr int64_t kLeastChunk = 128, kMostChunks = 16;
-  const int64_t chunk = std::max(kLeastChunk, tokens / kMostChunks);
-  return (tokens + chunk - 1) / chunk;
+  return std::max(kLeastChunk, tokens / kMostChunks);
+}
+
+bool IsAttentionGradient(const Op& op) {
+  return op.kind == model::OpKind::kAttentionGrad || op.kind == model::OpKind::kAttentionPartGrad;
 }
 
 // Collectives are no part of compiled programs, nor are views.
@@ -32,10 +35,9 @@ int64_t CodeBytes(const std::vector<Op>& ops) {
     bytes += kTpuOperationCodeBytes;
     const auto* const attention = model::FindAttention(op.attributes);
     if (attention == nullptr) continue;
-    const bool is_gradient =
-        op.kind == model::OpKind::kAttentionGrad || op.kind == model::OpKind::kAttentionPartGrad;
-    bytes += AttentionChunks(attention->tokens) *
-             (is_gradient ? kTpuGradientChunkCodeBytes : kTpuAttentionChunkCodeBytes);
+    const int64_t chunk = ChunkSize(attention->tokens);
+    bytes += (attention->tokens + chunk - 1) / chunk *
+             (IsAttentionGradient(op) ? kTpuGradientChunkCodeBytes : kTpuAttentionChunkCodeBytes);
   }
   return bytes;
 }
@@ -48,6 +50,20 @@ int64_t LargestActivation(const Program& program, const std::vector<Op>& ops) {
       if (value.role == model::Role::kActivation && value.dtype == model::DType::kBFloat16)
         bytes = std::max(bytes, value.bytes());
     }
+  }
+  return bytes;
+}
+
+// The scores of a chunk of every sample in float32, and as many numbers computed from them: the
+// weights, and for a gradient those of both.
+int64_t LargestScores(const Program& program, const std::vector<Op>& ops) {
+  int64_t bytes = 0;
+  for (const Op& op : ops) {
+    const auto* const attention = model::FindAttention(op.attributes);
+    if (attention == nullptr) continue;
+    const int64_t rows = program.value(op.outputs[0]).dims[0].local;
+    const int64_t scores = rows * attention->query_heads * ChunkSize(attention->tokens);
+    bytes = std::max(bytes, (IsAttentionGradient(op) ? 4 : 2) * scores * int64_t{sizeof(float)});
   }
   return bytes;
 }
@@ -71,7 +87,8 @@ int64_t TpuWorkingBytes(const Program& program) {
   int64_t most = 0;
   for (const auto& pieces : program.ops) {
     for (const std::vector<Op>& ops : pieces)
-      most = std::max(most, LargestActivation(program, ops) + LargestRepeatedSum(program, ops));
+      most = std::max({most, LargestScores(program, ops),
+                       LargestActivation(program, ops) + LargestRepeatedSum(program, ops)});
   }
   return most;
 }

@@ -22,7 +22,7 @@ inline constexpr int64_t kTpuParameterCodeBytes = int64_t{1} << 20;
 
 // Memory of the programs while they run: the largest activation in bfloat16 exists in float32,
 // which is as many bytes again, and a gradient that several operations of a piece add to exists
-// twice.
+// twice; or, if it is more, what attention computes of one chunk of queries.
 int64_t TpuWorkingBytes(const model::Program& program);
 
 // Memory of the code of forward, backward and update, which stays on the device.

@@ -22,15 +22,23 @@ VERSION = "0.9.0"
 LIMIT_SECONDS = 600
 
 # Runs with the package: prints a line for each file that is refused, and at last the number of
-# files.
+# files. The package does not read Shardy's dialect, in which a program of several ranks is wrapped:
+# of such a program the body is checked, which is one rank's own.
 PEER = """
-import pathlib, sys
+import pathlib, re, sys
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
+def body_of(text):
+    found = re.search(r'manual_axes=[{]"r"[}] [(](.*?)[)] [{]\\n(.*)    sdy.return (.*?) : (.*?)\\n', text, re.S)
+    if not found:
+        return text
+    arguments, lines, names, types = found.groups()
+    return (f"module {{ func.func @main({arguments}) -> ({types}) {{\\n{lines}"
+            f"    return {names} : {types}\\n}} }}")
 texts = sorted(pathlib.Path(sys.argv[1]).glob("*.mlir"))
 for path in texts:
     try:
-        stablehlo.serialize_portable_artifact_str(path.read_text(), sys.argv[2])
+        stablehlo.serialize_portable_artifact_str(body_of(path.read_text()), sys.argv[2])
     except Exception as error:
         print(f"{path.name}: {error}".replace("\\n", " "))
 print(len(texts))
@@ -76,7 +84,7 @@ class StableHloTest(unittest.TestCase):
 
     def test_every_program_of_kernels_and_stages_is_portable(self):
         done = subprocess.run([WRITER, "--gtest_brief=1",
-                               "--gtest_filter=Xla/KernelTest.*:ProgramTexts.*"], cwd=ROOT,
+                               "--gtest_filter=Xla/KernelTest.*:Slices/*:ProgramTexts.*"], cwd=ROOT,
                               env={**os.environ, "TROUPE_XLA_TEXTS": str(self.texts)},
                               capture_output=True, text=True, timeout=LIMIT_SECONDS)
         self.assertEqual(done.returncode, 0, done.stdout)

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,8 +15,6 @@ namespace troupe::kernels::xla {
 namespace {
 
 using model::Axis;
-using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 struct Written {
@@ -46,7 +43,7 @@ std::set<std::string> Pieces(const Written& written) {
   return pieces;
 }
 
-TEST(StagePrograms, OfOneRankAreOneForEachPiece) {
+TEST(StageModules, OfOneRankAreOneForEachPiece) {
   const Written written = Write(1, false);
   EXPECT_EQ(Pieces(written).size(), written.programs.size());
   EXPECT_TRUE(Pieces(written).contains("chunk 0 forward"));
@@ -66,18 +63,20 @@ TEST(StagePrograms, OfOneRankAreOneForEachPiece) {
   EXPECT_GT(forward->argument_bytes, 0);
 }
 
-TEST(StagePrograms, AreCutAtCollectivesBetweenRanks) {
+TEST(StageModules, AreCutAtCollectivesBetweenRanks) {
   const Written one = Write(1, false), two = Write(2, false);
   EXPECT_GT(two.programs.size(), one.programs.size());
   // The values that pass through a collective are on the device between two programs.
   const bool passes = std::ranges::any_of(
       two.programs, [](const StageProgram& program) { return program.piece_bytes > 0; });
   EXPECT_TRUE(passes);
-  for (const StageProgram& program : two.programs)
-    EXPECT_THAT(program.name, Not(HasSubstr("all_reduce"))) << program.name;
+  const auto forward = std::ranges::count_if(two.programs, [](const StageProgram& program) {
+    return program.name.starts_with("chunk 0 forward");
+  });
+  EXPECT_GT(forward, 4);  // a sum after each of the four blocks
 }
 
-TEST(StagePrograms, OfASplitBackwardAreBothHalves) {
+TEST(StageModules, OfASplitBackwardAreBothHalves) {
   const std::set<std::string> whole = Pieces(Write(1, false)), halves = Pieces(Write(1, true));
   EXPECT_FALSE(halves.contains("chunk 0 backward"));
   EXPECT_GE(halves.size(), whole.size());
