@@ -18,7 +18,7 @@ namespace troupe::bench {
 
 struct XlaTimes {
   double compile_seconds = 0;
-  std::vector<double> run_seconds;  // of each compiled program, with the wait for its results
+  std::vector<double> run_seconds;  // each compiled program, with the wait for its results
 };
 
 class TimedProgram final : public kernels::xla::Program {

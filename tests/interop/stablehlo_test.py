@@ -29,7 +29,9 @@ import pathlib, re, sys
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 def body_of(text):
-    found = re.search(r'manual_axes=[{]"r"[}] [(](.*?)[)] [{]\\n(.*)    sdy.return (.*?) : (.*?)\\n', text, re.S)
+    found = re.search(
+        r'manual_axes=[{]"r"[}] [(](.*?)[)] [{]\\n(.*)    sdy.return (.*?) : (.*?)\\n',
+        text, re.S)
     if not found:
         return text
     arguments, lines, names, types = found.groups()
