@@ -62,7 +62,7 @@ Status CompilePlan(const v1::JobSpec& spec,
     TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(*plan, pipe_rank));
     const model::MemoryPlan memory =
         model::PlanMemory(program, live.of_chunk, live.split_backward, /*threads=*/1);
-    const auto compiled = compiler.Compile(program, memory, begin_program);
+    const auto compiled = compiler.Compile({&program}, memory, begin_program);
     if (!compiled.ok())
       return Annotate(compiled.status(), fmt::format("stage {} on {}", pipe_rank, topology));
     AddTexts(*compiled, text, plan->mutable_memory(pipe_rank));

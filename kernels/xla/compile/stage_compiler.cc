@@ -1,5 +1,6 @@
 #include "kernels/xla/compile/stage_compiler.h"
 
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -21,9 +22,12 @@ StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
 }
 
 StatusOr<CompiledStage> StageCompiler::Compile(
-    const model::Program& program, const model::MemoryPlan& plan,
+    std::vector<const model::Program*> of_ranks, const model::MemoryPlan& plan,
     const std::function<void(const std::string&)>& begin_program) {
-  TROUPE_ASSIGN_OR_RETURN(std::vector<StageProgram> programs, WriteStagePrograms(program, plan));
+  std::vector<int> devices(of_ranks.size());
+  std::iota(devices.begin(), devices.end(), 0);
+  TROUPE_ASSIGN_OR_RETURN(const StagePrograms ranks, StagePrograms::Make(std::move(of_ranks)));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<StageProgram> programs, WriteStagePrograms(ranks, plan));
   CompiledStage stage;
   stage.values_bytes = plan.persistent_bytes;
   for (size_t chunk = 0; chunk < plan.saved_bytes.size(); ++chunk) {
@@ -34,7 +38,7 @@ StatusOr<CompiledStage> StageCompiler::Compile(
     auto found = compiled_.find(of.module);
     if (found == compiled_.end()) {
       begin_program(of.name);
-      StatusOr<CompiledMemory> memory = topology_->Compile(of.module, {}, 0);
+      StatusOr<CompiledMemory> memory = topology_->Compile(of.module, {}, devices);
       if (!memory.ok()) return Annotate(memory.status(), "compile " + of.name);
       found = compiled_.emplace(of.module, *memory).first;
     }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/xla/pjrt/topology.h"
@@ -39,11 +40,14 @@ class StageCompiler {
   // the devices are of another kind than `device_model` ("TPU v6 lite").
   static StatusOr<StageCompiler> Make(const std::string& topology, const std::string& device_model);
 
-  // Compiles the programs of `program`, each text once for all calls. `begin_program` is called
-  // with the name of each program that is compiled, before. Errors: UNIMPLEMENTED, which names an
-  // operation that is not lowered; those of the compiler, with the name of the program; they are
-  // RESOURCE_EXHAUSTED if a program needs more memory than a device has.
-  StatusOr<CompiledStage> Compile(const model::Program& program, const model::MemoryPlan& plan,
+  // Compiles the programs of a slice that has the first devices of the topology, one for each of
+  // `of_ranks`, the ranks' programs; each text once for all calls. `plan` is that of the first
+  // rank. `begin_program` is called with the name of each program that is compiled, before. Errors:
+  // those of StagePrograms::Make; UNIMPLEMENTED, which names an operation that is not lowered;
+  // those of the compiler, with the name of the program; they are RESOURCE_EXHAUSTED if a program
+  // needs more memory than a device has. REQUIRES: the topology has as many devices.
+  StatusOr<CompiledStage> Compile(std::vector<const model::Program*> of_ranks,
+                                  const model::MemoryPlan& plan,
                                   const std::function<void(const std::string&)>& begin_program);
 
   const PluginFacts& plugin() const { return topology_->plugin(); }

@@ -14,14 +14,19 @@ using model::OpKind;
 using model::Program;
 using model::ValueId;
 
-// Whether the operation runs between compiled programs.
-bool CutsPrograms(const Program& program, const Op& op) {
-  if (op.kind == OpKind::kWait) return true;
+// Whether the operation runs between compiled programs: its collective leaves the slice.
+bool CutsPrograms(const StagePrograms& stage, const Op& op) {
+  if (op.kind == OpKind::kWait) {
+    const StageOp* const begun = stage.BegunBy(op);
+    return begun != nullptr && CutsPrograms(stage, begun->any());
+  }
+  if (stage.IsWithin(op)) return false;
+  const model::MeshView& mesh = stage.program(0).mesh;
   if (op.kind == OpKind::kControlReduce) {
-    return GroupSize(program.mesh, {model::CollectiveGroup::Kind::kAll, 0}) > 1;
+    return GroupSize(mesh, {model::CollectiveGroup::Kind::kAll, 0}) > 1;
   }
   return model::RulesOf(op.kind).collective.has_value() &&
-         GroupSize(program.mesh, model::CollectiveOf(op).group) > 1;
+         GroupSize(mesh, model::CollectiveOf(op).group) > 1;
 }
 
 int64_t BytesOf(const Program& program, const std::set<ValueId>& roots) {
@@ -39,9 +44,9 @@ class StageWriter {
   Status Add(const std::string& piece, const StageOps& ops) {
     std::set<ValueId> alive;
     for (size_t begin = 0; begin < ops.size();) {
-      const bool cuts = CutsPrograms(program_, ops[begin].any());
+      const bool cuts = CutsPrograms(stage_, ops[begin].any());
       size_t end = begin + 1;
-      while (!cuts && end < ops.size() && !CutsPrograms(program_, ops[end].any())) ++end;
+      while (!cuts && end < ops.size() && !CutsPrograms(stage_, ops[end].any())) ++end;
       const OpRange range{ops, begin, end};
       if (cuts) {
         AddTemporaries(ops[begin].any().outputs, &alive);
@@ -92,9 +97,9 @@ class StageWriter {
 
 }  // namespace
 
-StatusOr<std::vector<StageProgram>> WriteStagePrograms(const Program& program,
+StatusOr<std::vector<StageProgram>> WriteStagePrograms(const StagePrograms& stage,
                                                        const model::MemoryPlan& plan) {
-  TROUPE_ASSIGN_OR_RETURN(const StagePrograms stage, StagePrograms::Make({&program}));
+  const Program& program = stage.program(0);
   StageWriter writer(stage, plan);
   for (size_t chunk = 0; chunk < program.ops.size(); ++chunk) {
     for (size_t index = 0; index < program.ops[chunk].size(); ++index) {

@@ -1,5 +1,5 @@
-// The compiled programs of a rank's stage: its pieces, cut at the collectives between ranks, as
-// XlaExecutable runs them.
+// The compiled programs of a slice: the pieces of its ranks, cut at the collectives that leave it,
+// as XlaExecutable runs them.
 #ifndef TROUPE_KERNELS_XLA_COMPILE_STAGE_MODULES_H_
 #define TROUPE_KERNELS_XLA_COMPILE_STAGE_MODULES_H_
 
@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "kernels/xla/runtime/segment.h"
+#include "kernels/xla/runtime/stage_programs.h"
 #include "model/program/memory_plan.h"
-#include "model/program/program.h"
 
 namespace troupe::kernels::xla {
 
@@ -25,10 +25,11 @@ struct StageProgram {
   int64_t piece_bytes = 0;
 };
 
-// Writes the programs of `program` that a step and its initialization run, in order; not those of
-// evaluations. Equal modules occur as often as they are run. Errors: UNIMPLEMENTED, which names an
-// operation that is not lowered. Pure.
-StatusOr<std::vector<StageProgram>> WriteStagePrograms(const model::Program& program,
+// Writes the programs of `stage` that a step and its initialization run, in order; not those of
+// evaluations. Equal modules occur as often as they are run. Bytes are those of the first rank,
+// whose blocks are the largest; `plan` is its plan. Errors: UNIMPLEMENTED, which names an operation
+// that is not lowered. Pure.
+StatusOr<std::vector<StageProgram>> WriteStagePrograms(const StagePrograms& stage,
                                                        const model::MemoryPlan& plan);
 
 }  // namespace troupe::kernels::xla

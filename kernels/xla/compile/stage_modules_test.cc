@@ -30,7 +30,9 @@ Written Write(int tensor, bool split_backward) {
   written.program =
       model::BuildProgram(model::StageOptions(model::SmallModel("ADAD"), mesh, 3, 11)).value();
   written.plan = model::PlanMemory(written.program, {1}, split_backward, 1);
-  auto programs = WriteStagePrograms(written.program, written.plan);
+  const auto stage = StagePrograms::Make({&written.program});
+  EXPECT_TRUE(stage.ok()) << stage.status();
+  auto programs = WriteStagePrograms(*stage, written.plan);
   EXPECT_TRUE(programs.ok()) << programs.status();
   if (programs.ok()) written.programs = *std::move(programs);
   return written;

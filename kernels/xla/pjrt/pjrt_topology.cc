@@ -36,7 +36,7 @@ class PjrtTopology final : public Topology {
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return devices_; }
   StatusOr<CompiledMemory> Compile(std::string_view text, const Options& options,
-                                   int device) override;
+                                   std::span<const int> devices) override;
 
  private:
   StatusOr<DeviceFacts> DescribeDevice(PJRT_DeviceDescription* description) const;
@@ -110,12 +110,15 @@ StatusOr<CompiledMemory> MemoryOf(const PJRT_Api& api, PJRT_Executable* executab
 }
 
 StatusOr<CompiledMemory> PjrtTopology::Compile(std::string_view text, const Options& options,
-                                               int device) {
-  TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
-               devices_.size());
+                                               std::span<const int> devices) {
+  std::vector<int> ids;
+  for (const int device : devices) {
+    TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
+                 devices_.size());
+    ids.push_back(devices_[device].id);
+  }
   const PJRT_Program program = MlirProgram(text);
-  const std::string bytes = CompileOptionBytes(WithExactNumbers(plugin_.platform, options),
-                                               std::span(&devices_[device].id, 1));
+  const std::string bytes = CompileOptionBytes(WithExactNumbers(plugin_.platform, options), ids);
   TROUPE_PJRT_ARGUMENTS(PJRT_Compile_Args, compile);
   compile.topology = topology_;
   compile.program = &program;

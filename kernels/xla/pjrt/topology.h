@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,10 +37,13 @@ class Topology {
   // memory_bytes is that which programs may use.
   virtual const std::vector<DeviceFacts>& devices() const = 0;
 
-  // Compiles StableHLO text for device `device` (an index of devices()) as Client::Compile does,
-  // with the same errors; also RESOURCE_EXHAUSTED if it needs more memory than such a device has.
+  // Compiles StableHLO text for these devices (indices of devices()) as Client::Compile does, with
+  // the same errors; also RESOURCE_EXHAUSTED if it needs more memory than such a device has.
   virtual StatusOr<CompiledMemory> Compile(std::string_view text, const Options& options,
-                                           int device) = 0;
+                                           std::span<const int> devices) = 0;
+  StatusOr<CompiledMemory> Compile(std::string_view text, const Options& options, int device) {
+    return Compile(text, options, std::span(&device, 1));
+  }
 };
 
 }  // namespace troupe::kernels::xla
