@@ -43,8 +43,8 @@ Json SteadyToJson(const v1::Receipt::Steady& steady) {
   json["fastest_step_seconds"] = OrNull(any, steady.fastest_step_seconds());
   json["slowest_step_seconds"] = OrNull(any, steady.slowest_step_seconds());
   json.update(MessageToJson(steady, {"tokens_per_second", "mfu", "mfu_convention"}));
-  json["exposed_communication_seconds"] = OrNull(measured, std::move(exposed));
-  json["communication_seconds"] = OrNull(measured, std::move(total));
+  json["exposed_communication_seconds"] = OrNull(measured, exposed);
+  json["communication_seconds"] = OrNull(measured, total);
   json["bubble"] = {{"planned", OrNull(steady.has_bubble_planned(), steady.bubble_planned())},
                     {"measured", OrNull(mean.has_bubble_ratio(), mean.bubble_ratio())}};
   const google::protobuf::Descriptor& figures = *v1::StepFigures::descriptor();
@@ -64,11 +64,12 @@ void AddDifferences(const std::string& path, const Json& a, const Json& b,
                     std::vector<std::string>* differences) {
   if (a.is_object() && b.is_object()) {
     for (const auto& [key, value] : a.items()) {
-      AddDifferences(path + "." + key, value, b.contains(key) ? b[key] : Json(nullptr),
-                     differences);
+      AddDifferences(fmt::format("{}.{}", path, key), value,
+                     b.contains(key) ? b[key] : Json(nullptr), differences);
     }
     for (const auto& [key, value] : b.items()) {
-      if (!a.contains(key)) AddDifferences(path + "." + key, nullptr, value, differences);
+      if (!a.contains(key))
+        AddDifferences(fmt::format("{}.{}", path, key), nullptr, value, differences);
     }
     return;
   }
@@ -80,7 +81,7 @@ void AddDifferences(const std::string& path, const Json& a, const Json& b,
 void AddRows(const std::string& path, const Json& value, ReceiptRows* rows) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, member] : value.items()) {
-      AddRows(path.empty() ? key : path + "." + key, member, rows);
+      AddRows(path.empty() ? key : fmt::format("{}.{}", path, key), member, rows);
     }
     return;
   }
@@ -105,7 +106,8 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
       MessageToJson(receipt.environment(), {"devices", "driver", "libraries", "flags", "transports",
                                             "implementations", "hosts", "islands"});
   for (const char* unknown : {"driver", "libraries"}) {
-    if (json["environment"][unknown] == "") json["environment"][unknown] = nullptr;
+    Json& version = json["environment"][unknown];
+    if (version.get_ref<const std::string&>().empty()) version = nullptr;
   }
   json.update(MessageToJson(receipt, {"topology"}));
   json["model_mix"] = {{"pattern", receipt.pattern()}, {"blocks", std::move(blocks)}};

@@ -34,8 +34,6 @@
 namespace troupe {
 namespace {
 
-using model::Axis;
-
 // The job's own schedule, or the one that `auto` chooses; the plan then gets the reasons.
 StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model,
                               StageMemo* stages, const std::vector<ScheduleOption>& schedules,
