@@ -1,8 +1,11 @@
 #include "cli/compile/compile_plan.h"
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "kernels/xla/compile/stage_compiler.h"
+#include "kernels/xla/pjrt/compile_options.h"
 #include "model/program/memory_plan.h"
 #include "plan/cost/stage_cost.h"
 #include "plan/device/tpu_model.h"
@@ -54,8 +57,11 @@ Status CompilePlan(const v1::JobSpec& spec,
   TROUPE_ASSIGN_OR_RETURN(const TpuModel* const model, ModelOf(*plan));
   TROUPE_ASSIGN_OR_RETURN(const std::string slice, SliceFor(*model, plan->ranks_size()));
   const std::string topology = fmt::format("{}:{}", model->generation, slice);
+  const std::vector<std::string> options(plan->compiler_options().begin(),
+                                         plan->compiler_options().end());
   TROUPE_ASSIGN_OR_RETURN(StageCompiler compiler,
-                          StageCompiler::Make(topology, std::string(model->model)));
+                          StageCompiler::Make(topology, std::string(model->model),
+                                              kernels::xla::ParseOptionTexts(options)));
   const std::string text = fmt::format("{} for {}", compiler.plugin().platform_version, topology);
   for (int pipe_rank = 0; pipe_rank < plan->memory_size(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));

@@ -96,8 +96,8 @@ TEST_P(TpuSlices, AreCompiled) {
   const TpuModel& model = *FindTpuModel("TPU v6 lite");
   const auto slice = SliceFor(model, static_cast<int>(stages->front().size()));
   ASSERT_TRUE(slice.ok()) << slice.status();
-  auto compiler =
-      StageCompiler::Make(fmt::format("{}:{}", model.generation, *slice), std::string(model.model));
+  auto compiler = StageCompiler::Make(fmt::format("{}:{}", model.generation, *slice),
+                                      std::string(model.model), {});
   ASSERT_TRUE(compiler.ok()) << compiler.status();
   for (int pipe_rank = 0; pipe_rank < std::ssize(*stages); ++pipe_rank) {
     std::vector<const model::Program*> ranks;

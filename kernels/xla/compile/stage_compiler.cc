@@ -10,7 +10,7 @@
 namespace troupe::kernels::xla {
 
 StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
-                                            const std::string& device_model) {
+                                            const std::string& device_model, Options options) {
   TROUPE_ASSIGN_OR_RETURN(const std::string path, FindLibtpu());
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Topology> made, Topology::Make(path, topology));
   const std::string& kind = made->devices().front().kind;
@@ -18,7 +18,7 @@ StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
     return FailedPrecondition("{} calls the devices of {} \"{}\", not \"{}\"", path, topology, kind,
                               device_model);
   }
-  return StageCompiler(std::move(made));
+  return StageCompiler(std::move(made), std::move(options));
 }
 
 StatusOr<CompiledStage> StageCompiler::Compile(
@@ -38,7 +38,7 @@ StatusOr<CompiledStage> StageCompiler::Compile(
     auto found = compiled_.find(of.module);
     if (found == compiled_.end()) {
       begin_program(of.name);
-      StatusOr<CompiledMemory> memory = topology_->Compile(of.module, {}, devices);
+      StatusOr<CompiledMemory> memory = topology_->Compile(of.module, options_, devices);
       if (!memory.ok()) return Annotate(memory.status(), "compile " + of.name);
       found = compiled_.emplace(of.module, *memory).first;
     }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -35,10 +36,12 @@ struct CompiledStage {
 // Not thread-safe.
 class StageCompiler {
  public:
-  // Finds libtpu (FindLibtpu) and describes the devices `topology` ("v6e:2x4"). Errors: NOT_FOUND,
-  // with the way to get it, if there is no libtpu; those of Topology::Make; FAILED_PRECONDITION if
-  // the devices are of another kind than `device_model` ("TPU v6 lite").
-  static StatusOr<StageCompiler> Make(const std::string& topology, const std::string& device_model);
+  // Finds libtpu (FindLibtpu) and describes the devices `topology` ("v6e:2x4"); programs are
+  // compiled with `options`. Errors: NOT_FOUND, with the way to get it, if there is no libtpu;
+  // those of Topology::Make; FAILED_PRECONDITION if the devices are of another kind than
+  // `device_model` ("TPU v6 lite").
+  static StatusOr<StageCompiler> Make(const std::string& topology, const std::string& device_model,
+                                      Options options);
 
   // Compiles the programs of a slice that has the first devices of the topology, one for each of
   // `of_ranks`, the ranks' programs; each text once for all calls. `plan` is that of the first
@@ -53,9 +56,11 @@ class StageCompiler {
   const PluginFacts& plugin() const { return topology_->plugin(); }
 
  private:
-  explicit StageCompiler(std::unique_ptr<Topology> topology) : topology_(std::move(topology)) {}
+  StageCompiler(std::unique_ptr<Topology> topology, Options options)
+      : topology_(std::move(topology)), options_(std::move(options)) {}
 
   std::unique_ptr<Topology> topology_;
+  Options options_;
   std::map<std::string, CompiledMemory> compiled_;  // by text
 };
 
