@@ -44,8 +44,8 @@ constexpr DeviceTraits kTraits[] = {
 // Rates of a TPU v5e; float32 is multiplied in six passes of bfloat16.
 constexpr DeviceTraits kTpuTraits = {.kind = "xla",
                                      .memory = &kTpuMemory,
-                                     .multiplies_float8 = false,
                                      .compiles_programs = true,
+                                     .multiplies_float8 = false,
                                      .flops_per_byte_float32 = 40,
                                      .flops_per_byte_bfloat16 = 240};
 
