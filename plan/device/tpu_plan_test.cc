@@ -148,7 +148,8 @@ TEST(TpuPlan, HasTheScoresOfAChunkOrActivationsInFloat32AndASecondGradient) {
   const auto scratch = [](int64_t tokens) {
     const v1::DeviceProfile profile = ProfileOf("v6e");
     const auto plan =
-        MakeUnplacedPlan(JobOf({"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 16384}",
+        MakeUnplacedPlan(JobOf({"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 16384, "
+                                "tie_word_embeddings: false}",
                                 fmt::format("training={{global_batch_size: 1, micro_batch_size: 1, "
                                             "sequence_length: {}, compute_dtype: bfloat16}}",
                                             tokens)}),

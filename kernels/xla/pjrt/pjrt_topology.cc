@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kMemoryLimit = "device_memory_bytes_limit";  // libtpu's attribute
 
-// A chip of TPU v4 is one device to a client, but two in a topology unless an option states that.
+// A chip of TPU v4 is one device to a client, but two in a topology unless an option joins them.
 constexpr std::string_view kTwoCoreChips = "v4:", kChipOption = "chip_config_name",
                            kOneDevice = "megacore";
 

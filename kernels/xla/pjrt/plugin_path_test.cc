@@ -91,7 +91,7 @@ TEST_F(PluginPath, OfLibtpuIsThatOfTheEnvironmentThenThatOfTheBuild) {
   EXPECT_EQ(FindLibtpu(program_).value(), other);
 }
 
-TEST_F(PluginPath, OfAMissingLibtpuIsAnErrorThatShowsHowToGetIt) {
+TEST_F(PluginPath, OfAMissingLibtpuStatesHowToGetIt) {
   const Status none = FindLibtpu(program_).status();
   EXPECT_EQ(none.code(), StatusCode::kNotFound);
   EXPECT_THAT(ToString(none), HasSubstr("TROUPE_LIBTPU is not set in the environment, and " +

@@ -51,7 +51,7 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-TEST(TpuEnvironment, LetsSeveralProcessesLoadLibtpuUnlessItIsSetOtherwise) {
+TEST(TpuEnvironment, LetsSeveralProcessesLoadLibtpuUnlessAVariableForbidsIt) {
   const Environment load("ALLOW_MULTIPLE_LIBTPU_LOAD"), query("TPU_SKIP_MDS_QUERY");
   SetTpuEnvironment();
   EXPECT_STREQ(std::getenv("ALLOW_MULTIPLE_LIBTPU_LOAD"), "1");
