@@ -1,7 +1,8 @@
 """./run bench [NAME …]: runs every benchmark, with its peer in the same run if it has one.
 
-Peers are PyTorch from PyPI in a separate environment (build/bench/venv, 3.4 GB, created on first
-use). If it cannot be installed, the benchmark reports it and prints only our figures.
+Peers are PyTorch and JAX from PyPI, each in a separate environment (build/bench/venv, 3.4 GB;
+build/bench/jax), created on first use. If one cannot be installed, the benchmark reports it and
+prints only our figures.
 """
 
 import argparse
@@ -138,6 +139,94 @@ def bench_metrics():
 def bench_kernels():
     for record in run_json([str(BIN / "troupe-bench-kernels")]):
         show(record)
+
+
+JAX = "jax==0.10.2"
+JAXLIB = "jaxlib==0.10.2"
+JAX_VENV = ROOT / "build/bench/jax"
+
+
+def jax_python():
+    """Returns the interpreter with JAX, or None after printing the reason."""
+    python = JAX_VENV / "bin/python"
+    if python.exists() and subprocess.run([python, "-c", "import jax"],
+                                          capture_output=True).returncode == 0:
+        return str(python)
+    say(f"bench: installing {JAX} into {JAX_VENV.relative_to(ROOT)} (0.4 GB)")
+    made = subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", str(JAX_VENV)],
+                          capture_output=True, text=True)
+    if made.returncode == 0:
+        made = subprocess.run([str(JAX_VENV / "bin/pip"), "install", "-q", JAX, JAXLIB],
+                              capture_output=True, text=True)
+    if made.returncode != 0:
+        reason = made.stderr.strip().rpartition("\n")[2] or f"exit code {made.returncode}"
+        say(f"bench: JAX cannot be installed here, so no peer is measured: {reason}")
+        return None
+    return str(python)
+
+
+class XlaStepper(Stepper):
+    """troupe-bench-xla: the answer also has the seconds outside of programs and the loss."""
+
+    def step(self):
+        seconds, outside, loss, *_ = self.ask("").split()
+        self.seconds.append(float(seconds))
+        self.outside.append(float(outside))
+        self.losses.append(float(loss))
+
+    def __init__(self, name, command):
+        self.outside, self.losses = [], []
+        super().__init__(name, command)
+
+
+# Batch, tokens, compute dtype and, if samples are packed, the tokens of each document.
+XLA_SHAPES = ((1, 256, "float32", None), (1, 256, "bfloat16", None), (1, 1024, "float32", None),
+              (1, 1024, "float32", 128))
+
+
+def bench_xla():
+    """Compares our step on a device of XLA with the module that JAX makes of the same step, which
+    the same plugin runs with the same options and threads on the same weights and tokens. jaxlib's
+    own figure is for information."""
+    program = str(BIN / "troupe-bench-xla")
+    if not pathlib.Path(program).exists():
+        say("bench: XLA was left out of the build, so nothing is measured")
+        return
+    python = jax_python()
+    for batch, sequence, dtype, document in XLA_SHAPES:
+        shape = ["--batch", str(batch), "--sequence", str(sequence), "--dtype", dtype,
+                 "--threads", "2", *(["--document", str(document)] if document else [])]
+        ours = XlaStepper("troupe", [program, *shape])
+        steppers = [ours]
+        with tempfile.TemporaryDirectory() as folder:
+            if python:
+                script = [python, str(ROOT / "bench/jax_llama.py"), *shape]
+                subprocess.run([*script, "--output", folder], check=True, timeout=LIMIT_SECONDS)
+                peer = XlaStepper("jax's module", [
+                    program, *shape, "--module", f"{folder}/step.mlir", "--module-arguments",
+                    f"{folder}/arguments.txt"])
+                steppers += [peer, Stepper("jaxlib", script)]
+            for _ in range(5):  # alternating, so that a busy moment affects all equally
+                for stepper in steppers:
+                    stepper.step()
+        what = {"bench": "xla", "model": "llama-124m", "tokens": f"{batch}x{sequence}",
+                "dtype": dtype, "documents_of": document}
+        for stepper in steppers:
+            record = {**what, "who": stepper.name,
+                      "step_seconds": round(statistics.median(stepper.seconds), 3)}
+            if isinstance(stepper, XlaStepper):
+                record |= {"compile_seconds": stepper.facts["compile_seconds"],
+                           "milliseconds_outside_of_programs":
+                           round(1e3 * statistics.median(stepper.outside), 2)}
+            show(record)
+            stepper.close()
+        if not python:
+            continue
+        show({"comparison": "xla", **what, "times_the_speed_of_jax's_module":
+              round(statistics.median(peer.seconds) / statistics.median(ours.seconds), 2),
+              # The same step: the weights, the tokens and the optimizer are the same.
+              "largest_relative_difference_of_losses": max(
+                  abs(a - b) / b for a, b in zip(ours.losses, peer.losses))})
 
 
 def bench_collective():
@@ -891,7 +980,7 @@ def bench_checkpoint():
 
 BENCHES = {"actor": bench_actor, "daemon": bench_daemon, "metrics": bench_metrics,
            "collective": bench_collective, "kernels": bench_kernels,
-           "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
+           "step": bench_step, "xla": bench_xla, "experts": bench_experts, "pairs": bench_pairs,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,
            "pods": bench_pods, "layouts": bench_layouts, "cores": bench_cores,
            "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,

@@ -18,7 +18,8 @@ namespace troupe::bench {
 
 struct XlaTimes {
   double compile_seconds = 0;
-  std::vector<double> run_seconds;  // each compiled program, with the wait for its results
+  // For each compiled program, with the waits for its results.
+  std::vector<double> run_seconds;
 };
 
 class TimedProgram final : public kernels::xla::Program {

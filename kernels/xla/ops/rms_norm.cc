@@ -1,5 +1,6 @@
 // y = x · rstd · w with rstd = 1 / sqrt(mean(x²) + eps).
 #include "kernels/xla/ops/lowering.h"
+#include "kernels/xla/ops/stored.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -49,6 +50,10 @@ Status RmsNormGrad(const Lowering& lowering) {
       text.Multiply(each_rstd, text.Subtract(g, text.Multiply(x, OfRows(text, shift, x.shape))));
   if (lowering.inputs() > 4) dx = text.Add(dx, lowering.Float(4));
   const Tensor dw = text.Reduce("add", text.Multiply(text.Multiply(dy, x), each_rstd), {0});
+  if (lowering.Output(0).dtype != model::DType::kFloat32) {
+    dx = Stored(text, text.Convert(dx, ElementOf(lowering.Output(0).dtype)),
+                text.Reshape(text.Slice(rstd, 0, 0, 1), {}));
+  }
   lowering.Out(0, dx);
   lowering.Accumulate(1, dw);
   return OkStatus();

@@ -3,6 +3,7 @@
 
 #include "kernels/numerics/rope_frequencies.h"
 #include "kernels/xla/ops/lowering.h"
+#include "kernels/xla/ops/stored.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -11,35 +12,22 @@ struct Tables {
   Tensor cosine, sine;  // f[R,D/2]
 };
 
-// The tables of positions i[R]. A loop of one round computes them: an operation on elements would
-// be repeated by the compiler for every head that reads a table, and costs more than a rotation.
+// The tables of positions i[R], which all heads read.
 Tables TablesOf(Function& text, const model::RopeAttributes& attributes, const Tensor& positions) {
   const Shape shape = {positions.shape[0], attributes.head_dim / 2};
-  const Tensor zeros = text.Constant(Element::kF32, shape, 0);
-  // 1, which the compiler does not know: no position is negative.
+  std::vector<double> frequencies;
+  for (int64_t i = 0; i < shape[1]; ++i) frequencies.push_back(RopeFrequency(attributes, i));
+  const Tensor angles =
+      text.Multiply(text.Broadcast(text.Convert(positions, Element::kF64), shape, {0}),
+                    text.Broadcast(text.Vector(Element::kF64, frequencies), shape, {1}));
   const Tensor first = text.Reshape(text.Slice(positions, 0, 0, 1), {});
-  const Tensor zero = text.Constant(Element::kI32, {}, 0),
-               one = text.Constant(Element::kI32, {}, 1);
-  const Tensor rounds =
-      text.Binary("maximum", text.Add(text.Binary("minimum", first, zero), one), one);
-  const auto body = [&](const Function::State& state) -> Function::State {
-    std::vector<double> frequencies;
-    for (int64_t i = 0; i < shape[1]; ++i) frequencies.push_back(RopeFrequency(attributes, i));
-    const Tensor angles =
-        text.Multiply(text.Broadcast(text.Convert(state[2], Element::kF64), shape, {0}),
-                      text.Broadcast(text.Vector(Element::kF64, frequencies), shape, {1}));
-    const auto rounded = [&](const Tensor& numbers) {
-      const Tensor x = text.Convert(numbers, Element::kF32);
-      if (attributes.buffer != model::DType::kBFloat16) return x;
-      return text.Convert(text.Convert(x, Element::kBF16), Element::kF32);
-    };
-    return {rounded(text.Unary("cosine", angles)), rounded(text.Unary("sine", angles)), state[2],
-            text.Add(state[3], -1)};
+  const auto table = [&](const Tensor& numbers) {
+    Tensor x = text.Convert(numbers, Element::kF32);
+    if (attributes.buffer == model::DType::kBFloat16)
+      x = text.Convert(text.Convert(x, Element::kBF16), Element::kF32);
+    return Stored(text, x, first);
   };
-  const Function::State end = text.While(
-      {zeros, zeros, positions, rounds},
-      [&](const Function::State& state) { return text.Compare("GT", state[3], 0); }, body);
-  return {end[0], end[1]};
+  return {table(text.Unary("cosine", angles)), table(text.Unary("sine", angles))};
 }
 
 }  // namespace
