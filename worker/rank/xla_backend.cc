@@ -78,59 +78,20 @@ StatusOr<XlaDevices> ProbeTpus(const TpuChips& chips, int count) {
   return devices;
 }
 
-// The objects that an XlaRankBackend uses.
-struct XlaParts {
-  std::unique_ptr<Client> client;
-  std::unique_ptr<ProgramCache> programs;
-};
-
-class XlaRankBackend : private XlaParts, public kernels::Backend {
- public:
-  XlaRankBackend(XlaParts parts, std::unique_ptr<XlaBackend> backend)
-      : XlaParts(std::move(parts)), backend_(std::move(backend)) {}
-
-  std::string kernel_level() const override { return backend_->kernel_level(); }
-  StatusOr<std::unique_ptr<kernels::Executable>> Prepare(
-      const model::Program& program, const model::MemoryPlan& plan,
-      const kernels::FindCommunicator& find_communicator) override {
-    return backend_->Prepare(program, plan, find_communicator);
-  }
-  const std::vector<std::string>& fallbacks() const override { return backend_->fallbacks(); }
-  const std::vector<std::string>& implementations() const override {
-    return backend_->implementations();
-  }
-  std::vector<kernels::ExecutedMatmul> executed_matmuls() const override {
-    return backend_->executed_matmuls();
-  }
-  kernels::PreparationCounts preparation_counts() const override {
-    return backend_->preparation_counts();
-  }
-  std::optional<kernels::Compilation> compilation() const override {
-    return backend_->compilation();
-  }
-  bool releases_device() const override { return false; }
-
- private:
-  const std::unique_ptr<XlaBackend> backend_;
-};
-
 }  // namespace
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options) {
-  XlaParts parts;
-  TROUPE_ASSIGN_OR_RETURN(parts.client, MakeClient(options.device, options.threads));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
+                          MakeClient(options.device, options.threads));
   std::unique_ptr<ExecutableCache> executables;
   if (options.files != nullptr && !options.executable_folder.empty()) {
     executables = std::make_unique<ExecutableCache>(*options.files, options.executable_folder,
                                                     kernels::xla::kMostExecutableBytes);
   }
-  parts.programs = std::make_unique<ProgramCache>(
-      *parts.client, kernels::xla::ParseOptionTexts(options.compiler_options),
-      std::move(executables));
+  auto programs = std::make_unique<ProgramCache>(
+      *client, kernels::xla::ParseOptionTexts(options.compiler_options), std::move(executables));
   // Each rank's process has a client of its own with one device.
-  TROUPE_ASSIGN_OR_RETURN(auto backend,
-                          XlaBackend::Make(*parts.programs, {.threads = options.threads}));
-  return std::make_unique<XlaRankBackend>(std::move(parts), std::move(backend));
+  return XlaBackend::Make(std::move(client), std::move(programs), {.threads = options.threads});
 }
 
 StatusOr<XlaDevices> ProbeXlaDevices(int count) {

@@ -1,12 +1,10 @@
 #include "kernels/cuda/libraries/tuning_cache_file.h"
 
-#include <unistd.h>
-
 #include <cctype>
-#include <chrono>
 #include <utility>
 
 #include "base/log.h"
+#include "kernels/backend/replace_file.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -104,17 +102,8 @@ void TuningCacheFile::Add(const std::string& key, const std::string& value) {
 
 Status TuningCacheFile::Write() {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files_, folder_));
-  const std::string path = JoinPath(folder_, TuningCacheFileName(kind_, owner_));
-  // Another process, possibly on another host, may write the file at the same time.
-  const std::string written = fmt::format(
-      "{}.{}-{}", path, getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
-  TROUPE_ASSIGN_OR_RETURN(const auto file, files_.Create(written, CreateMode::kExclusive));
-  Status status = file->Append(AsBytes(FormatTuningEntries(kind_, owner_, lines_)));
-  if (status.ok()) status = file->Sync();
-  if (status.ok()) status = file->Close();
-  if (status.ok()) status = files_.Rename(written, path);
-  if (!status.ok()) files_.Remove(written).IgnoreError();
-  return status;
+  return ReplaceFile(files_, JoinPath(folder_, TuningCacheFileName(kind_, owner_)),
+                     FormatTuningEntries(kind_, owner_, lines_));
 }
 
 }  // namespace troupe::kernels::cuda

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/log.h"
+#include "kernels/backend/replace_file.h"
 #include "kernels/xla/runtime/executable_entry.h"
-#include "kernels/xla/runtime/replace_file.h"
 
 namespace troupe::kernels::xla {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "kernels/xla/runtime/replace_file.h"
+#include "kernels/backend/replace_file.h"
 #include "kernels/xla/runtime/sha256.h"
 
 namespace troupe::kernels::xla {

@@ -55,7 +55,8 @@ StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::Memo
   }
   const std::set<ValueId> later = RootsUsed(stage, range.ops, range.end, range.ops.size());
   return writer.Finish(
-      [&](ValueId root) { return !IsTemporary(plan, root) || later.contains(root); });
+      [&](ValueId root) { return !IsTemporary(plan, root) || later.contains(root); },
+      [&](ValueId root) { return !IsTemporary(plan, root); });
 }
 
 std::vector<ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPlan& plan,

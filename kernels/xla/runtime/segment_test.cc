@@ -49,6 +49,25 @@ TEST(Segment, OfOneRankHasItsOwnNumbers) {
   EXPECT_THAT(text, Not(HasSubstr("partition_id")));
 }
 
+TEST(Segment, TakesTheMemoryOfAResultThatIsKeptAndOfNoTemporaryOne) {
+  const model::Program program = EmbeddingOf(0, 1, 0, 4);
+  const auto stage = StagePrograms::Make({&program});
+  ASSERT_TRUE(stage.ok()) << stage.status();
+  const StageOps& ops = stage->Ops(0, Piece::kForward);
+  const model::ValueId y = 2;
+  model::MemoryPlan plan = PlainPlan(program);
+  const auto kept = WriteSegment(*stage, plan, {ops, 0, ops.size()});
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->first_unread, 2u);
+  ASSERT_EQ(kept->arguments.size(), 3u);
+  EXPECT_EQ(kept->arguments[2], y);
+  EXPECT_EQ(kept->aliases, std::vector<int>{2});
+  plan.locations[y].region = model::Region::kTemporary;
+  const auto temporary = WriteSegment(*stage, plan, {ops, 0, ops.size()});
+  ASSERT_TRUE(temporary.ok()) << temporary.status();
+  EXPECT_TRUE(temporary->results.empty());
+}
+
 TEST(Segment, OfASliceHasATableForANumberThatDiffers) {
   const std::string text = TextOf({EmbeddingOf(0, 2, 0, 4), EmbeddingOf(1, 2, 4, 4)});
   EXPECT_THAT(text, HasSubstr("sdy.mesh @ranks = <[\"r\"=2]>"));

@@ -2,6 +2,7 @@
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_TEXT_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_TEXT_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace troupe::kernels::xla {
 struct SegmentText {
   std::string module;
   std::vector<model::ValueId> arguments;  // roots, in the order of the arguments
+  // Arguments from this one on are not read: they only give their memory to a result.
+  size_t first_unread = 0;
   // The last argument is i32: 1 in a step's first microbatch, else 0.
   bool reads_first_microbatch = false;
   std::vector<model::ValueId> results;  // roots, in the order of the results

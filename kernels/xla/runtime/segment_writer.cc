@@ -36,11 +36,14 @@ Status SegmentWriter::Lower(const StageOp& op) {
   return Annotate(xla::Lower(*this), OperationName(stage_.program(0), any));
 }
 
-SegmentText SegmentWriter::Finish(const std::function<bool(ValueId)>& is_result) {
+SegmentText SegmentWriter::Finish(const std::function<bool(ValueId)>& is_result,
+                                  const std::function<bool(ValueId)>& is_kept) {
   SegmentText segment;
+  segment.first_unread = arguments_.size();
   std::vector<Tensor> results;
   for (const auto& [root, tensor] : roots_) {
     if (!written_.contains(root) || !is_result(root)) continue;
+    if (!argument_of_.contains(root) && is_kept(root)) AddArgument(root);
     const auto argument = argument_of_.find(root);
     segment.results.push_back(root);
     segment.aliases.push_back(argument == argument_of_.end() ? -1 : argument->second);
@@ -132,12 +135,16 @@ Tensor SegmentWriter::Number(Element element, const std::function<double(int par
 Tensor SegmentWriter::Root(ValueId root) {
   const auto found = roots_.find(root);
   if (found != roots_.end()) return found->second;
-  const Element element = ElementOf(stage_.program(0).value(root).dtype);
   const Shape shape = stage_.StorageShape(root);
-  if (ElementsOf(shape) == 0) return text_.Constant(element, shape, 0);
+  if (ElementsOf(shape) == 0)
+    return text_.Constant(ElementOf(stage_.program(0).value(root).dtype), shape, 0);
+  return roots_[root] = AddArgument(root);
+}
+
+Tensor SegmentWriter::AddArgument(ValueId root) {
   argument_of_[root] = static_cast<int>(arguments_.size());
   arguments_.push_back(root);
-  return roots_[root] = text_.Argument(element, shape);
+  return text_.Argument(ElementOf(stage_.program(0).value(root).dtype), stage_.StorageShape(root));
 }
 
 void SegmentWriter::SetRoot(ValueId root, const Tensor& tensor) {

@@ -25,8 +25,10 @@ class SegmentWriter : private Ranks {
   explicit SegmentWriter(const StagePrograms& stage);
 
   Status Lower(const StageOp& op);
-  // Results are the roots that were written and that `is_result` wants.
-  SegmentText Finish(const std::function<bool(model::ValueId)>& is_result);
+  // Results are the roots that were written and that `is_result` wants. One that was not read and
+  // whose memory exists before the run, which `is_kept` states, takes over this memory.
+  SegmentText Finish(const std::function<bool(model::ValueId)>& is_result,
+                     const std::function<bool(model::ValueId)>& is_kept);
 
  private:
   // The functions with which one rank reads and writes values.
@@ -54,6 +56,7 @@ class SegmentWriter : private Ranks {
 
   // The present contents of a root, as it is stored; and new ones.
   Tensor Root(model::ValueId root);
+  Tensor AddArgument(model::ValueId root);
   void SetRoot(model::ValueId root, const Tensor& tensor);
   // Those of any value as a rank has it.
   Tensor Read(const model::Program& program, model::ValueId id);

@@ -1,6 +1,7 @@
 // The storage of one root value in one buffer: a tensor on the device and bytes in host memory, of
 // which one or both are current. Collectives and transfers that leave the slice use the host's. On
 // the device the tensor may be padded with zeros; the bytes in host memory are the rank's own.
+// Memory on the device is kept while the host's bytes are newer, for the run that replaces them.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 
@@ -28,7 +29,7 @@ class ValueStorage {
 
   // The current contents on the device; copies them there if the host's are newer.
   StatusOr<const Buffer*> OnDevice(Client& client, int device) {
-    if (device_ != nullptr) return device_.get();
+    if (device_is_current_) return device_.get();
     std::span<const std::byte> bytes = HostBytes();
     std::vector<std::byte> padded;
     if (is_padded()) {
@@ -36,7 +37,18 @@ class ValueStorage {
       CopyCommonElements(bytes, ShapeOf(*value_), padded, shape_);
       bytes = padded;
     }
+    device_.reset();
     TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, bytes, device));
+    device_is_current_ = true;
+    return device_.get();
+  }
+
+  // Memory on the device whose contents a run replaces without reading them.
+  StatusOr<const Buffer*> ToReplace(Client& client, int device) {
+    if (device_ == nullptr) {
+      const std::vector<std::byte> zeros(PaddedBytes());
+      TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, zeros, device));
+    }
     return device_.get();
   }
 
@@ -57,16 +69,20 @@ class ValueStorage {
 
   // The bytes in host memory have been changed, or will be.
   void NoteWrittenOnHost() {
-    device_.reset();
+    device_is_current_ = false;
     host_is_current_ = true;
   }
   // A run has produced the contents.
   void SetOnDevice(std::unique_ptr<Buffer> buffer) {
     device_ = std::move(buffer);
+    device_is_current_ = true;
     host_is_current_ = false;
   }
   // Nobody reads the contents any more: frees the device's memory.
-  void Drop() { NoteWrittenOnHost(); }
+  void Drop() {
+    NoteWrittenOnHost();
+    device_.reset();
+  }
 
   std::span<std::byte> HostBytes() {
     const auto count = static_cast<size_t>(value_->bytes());
@@ -87,8 +103,8 @@ class ValueStorage {
   Shape shape_;
   std::byte* host_;
   std::vector<std::byte> own_;
-  std::unique_ptr<Buffer> device_;  // null: only the host's are current
-  bool host_is_current_ = true;
+  std::unique_ptr<Buffer> device_;  // null: there is no memory on the device
+  bool device_is_current_ = false, host_is_current_ = true;
 };
 
 }  // namespace troupe::kernels::xla

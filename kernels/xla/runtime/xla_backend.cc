@@ -56,6 +56,15 @@ StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(ProgramCache& programs,
   return std::unique_ptr<XlaBackend>(new XlaBackend(programs, options, std::move(host)));
 }
 
+StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(std::unique_ptr<Client> client,
+                                                       std::unique_ptr<ProgramCache> programs,
+                                                       const XlaOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(auto backend, Make(*programs, options));
+  backend->owned_client_ = std::move(client);
+  backend->owned_programs_ = std::move(programs);
+  return backend;
+}
+
 std::string XlaBackend::kernel_level() const {
   const Client& client = programs_.client();
   const PluginFacts& plugin = client.plugin();

@@ -35,6 +35,10 @@ class XlaBackend : public Backend {
   // no such partition.
   static StatusOr<std::unique_ptr<XlaBackend>> Make(ProgramCache& programs,
                                                     const XlaOptions& options);
+  // Likewise; the backend owns both. `client` is that of `programs`.
+  static StatusOr<std::unique_ptr<XlaBackend>> Make(std::unique_ptr<Client> client,
+                                                    std::unique_ptr<ProgramCache> programs,
+                                                    const XlaOptions& options);
 
   std::string kernel_level() const override;
   // Compiles the program: all that a rank runs, evaluations included. All ranks of a slice prepare
@@ -49,11 +53,14 @@ class XlaBackend : public Backend {
   std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }
   std::optional<Compilation> compilation() const override { return programs_.compilation(); }
+  bool releases_device() const override { return false; }  // the plugin stays loaded
 
  private:
   XlaBackend(ProgramCache& programs, XlaOptions options, std::unique_ptr<CpuBackend> host)
       : programs_(programs), options_(std::move(options)), host_(std::move(host)) {}
 
+  std::unique_ptr<Client> owned_client_;          // null: another object's
+  std::unique_ptr<ProgramCache> owned_programs_;  // likewise
   ProgramCache& programs_;
   const XlaOptions options_;
   const std::unique_ptr<CpuBackend> host_;

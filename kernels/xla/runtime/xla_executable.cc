@@ -143,9 +143,11 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
   const std::lock_guard lock(storage_mutex_);
   Client& client = options_.programs->client();
   std::vector<const Buffer*> arguments;
-  for (const ValueId root : step.text.arguments) {
+  for (size_t a = 0; a < step.text.arguments.size(); ++a) {
+    ValueStorage& storage = StorageOf(step.text.arguments[a], buffer);
     TROUPE_ASSIGN_OR_RETURN(const Buffer* const argument,
-                            StorageOf(root, buffer).OnDevice(client, device()));
+                            a < step.text.first_unread ? storage.OnDevice(client, device())
+                                                       : storage.ToReplace(client, device()));
     arguments.push_back(argument);
   }
   if (step.text.reads_first_microbatch) {
@@ -159,7 +161,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
     }
     arguments.push_back(flag.get());
   }
-  // A value that is overwritten and not read frees its memory before the run needs more.
+  // A temporary value that is overwritten frees its memory before the run needs more.
   for (size_t r = 0; r < step.text.results.size(); ++r) {
     if (step.text.aliases[r] < 0) StorageOf(step.text.results[r], buffer).Drop();
   }

@@ -15,7 +15,7 @@
 //     %6 = swiglu(%5)  # gated
 // rank
 module @troupe {
-  func.func public @main(%a0: tensor<4xf32>, %a1: tensor<2x4xbf16>, %a2: tensor<6x4xbf16>) -> (tensor<2x4xbf16>, tensor<2xf32>, tensor<2x6xbf16>, tensor<2x3xbf16>) {
+  func.func public @main(%a0: tensor<4xf32>, %a1: tensor<2x4xbf16>, %a2: tensor<6x4xbf16>, %a3: tensor<2x4xbf16> {tf.aliasing_output = 0 : i32}, %a4: tensor<2xf32> {tf.aliasing_output = 1 : i32}, %a5: tensor<2x6xbf16> {tf.aliasing_output = 2 : i32}, %a6: tensor<2x3xbf16> {tf.aliasing_output = 3 : i32}) -> (tensor<2x4xbf16>, tensor<2xf32>, tensor<2x6xbf16>, tensor<2x3xbf16>) {
     %0 = stablehlo.convert %a1 : (tensor<2x4xbf16>) -> tensor<2x4xf32>
     %1 = stablehlo.multiply %0, %0 : tensor<2x4xf32>
     %2 = stablehlo.constant dense<0x00000000> : tensor<f32>
