@@ -34,25 +34,28 @@ def say(text):
     print(text, flush=True)
 
 
-def torch_python():
-    """Returns the interpreter with PyTorch, or None after printing the reason."""
-    python = VENV / "bin/python"
-    probe = [str(python), "-c", "import torch"]
-    if python.exists() and subprocess.run(probe, env=torch_environment(),
+def python_with(module, packages, venv, size, environment=None):
+    """Returns the interpreter of the environment `venv`, which has `module` by installing
+    `packages` (of `size` in all), or None after printing the reason."""
+    python = venv / "bin/python"
+    if python.exists() and subprocess.run([python, "-c", f"import {module}"], env=environment,
                                           capture_output=True).returncode == 0:
         return str(python)
-    say(f"bench: installing {TORCH} into {VENV.relative_to(ROOT)} (3.4 GB)")
-    shutil.rmtree(VENV, ignore_errors=True)
-    made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(VENV)], capture_output=True,
+    say(f"bench: installing {packages[0]} into {venv.relative_to(ROOT)} ({size})")
+    made = subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", venv], capture_output=True,
                           text=True)
     if made.returncode == 0:
-        made = subprocess.run([str(VENV / "bin/pip"), "install", "-q", TORCH, NUMPY],
-                              capture_output=True, text=True)
+        made = subprocess.run([venv / "bin/pip", "install", "-q", *packages], capture_output=True,
+                              text=True)
     if made.returncode != 0:
         reason = made.stderr.strip().rpartition("\n")[2] or f"exit code {made.returncode}"
-        say(f"bench: PyTorch cannot be installed here, so no peer is measured: {reason}")
+        say(f"bench: {packages[0]} cannot be installed here, so no peer is measured: {reason}")
         return None
     return str(python)
+
+
+def torch_python():
+    return python_with("torch", [TORCH, NUMPY], VENV, "3.4 GB", torch_environment())
 
 
 def torch_environment():
@@ -147,22 +150,7 @@ JAX_VENV = ROOT / "build/bench/jax"
 
 
 def jax_python():
-    """Returns the interpreter with JAX, or None after printing the reason."""
-    python = JAX_VENV / "bin/python"
-    if python.exists() and subprocess.run([python, "-c", "import jax"],
-                                          capture_output=True).returncode == 0:
-        return str(python)
-    say(f"bench: installing {JAX} into {JAX_VENV.relative_to(ROOT)} (0.4 GB)")
-    made = subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", str(JAX_VENV)],
-                          capture_output=True, text=True)
-    if made.returncode == 0:
-        made = subprocess.run([str(JAX_VENV / "bin/pip"), "install", "-q", JAX, JAXLIB],
-                              capture_output=True, text=True)
-    if made.returncode != 0:
-        reason = made.stderr.strip().rpartition("\n")[2] or f"exit code {made.returncode}"
-        say(f"bench: JAX cannot be installed here, so no peer is measured: {reason}")
-        return None
-    return str(python)
+    return python_with("jax", [JAX, JAXLIB], JAX_VENV, "0.4 GB")
 
 
 class XlaStepper(Stepper):
@@ -841,9 +829,10 @@ def bench_data():
     """Compares `data prepare` with a tokenizer.json with the PyPI package `tokenizers`, on this
     machine's C++ headers."""
     sys.path.insert(0, str(ROOT / "tests/interop"))
+    import peer_environment
     import tokenizers_test
     try:
-        python = tokenizers_test.peer_python()
+        python = peer_environment.peer_python(tokenizers_test.VENV, [tokenizers_test.PACKAGE])
     except subprocess.CalledProcessError as error:
         say(f"bench: {tokenizers_test.PACKAGE} cannot be installed here, so nothing is "
             f"measured: {error}")

@@ -45,13 +45,7 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
                  {"float32", "bfloat16"}, &arguments->dtype);
   parser.AddText({"--only", "KIND", "only this kind of operation, such as attention_grad"},
                  &arguments->only);
-  parser.AddParsed(
-      {"--cpu-time", "",
-       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
-      [](const std::string&) {
-        bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
-        return OkStatus();
-      });
+  bench::AddCpuTimeFlag(parser);
 }
 
 // Returns the median of at least five runs, repeated for half a second or at most 199 runs.

@@ -15,6 +15,16 @@ double Now() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+void AddCpuTimeFlag(FlagParser& parser) {
+  parser.AddParsed(
+      {"--cpu-time", "",
+       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
+      [](const std::string&) {
+        timing_clock = CLOCK_PROCESS_CPUTIME_ID;
+        return OkStatus();
+      });
+}
+
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];

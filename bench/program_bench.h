@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/flag_parser.h"
 #include "base/status.h"
 #include "model/blocks/config.h"
 
@@ -15,6 +16,8 @@ namespace troupe::bench {
 // CLOCK_MONOTONIC, or CLOCK_PROCESS_CPUTIME_ID to time one thread on a busy machine.
 extern clockid_t timing_clock;
 double Now();  // seconds on timing_clock
+// Adds --cpu-time, which sets timing_clock.
+void AddCpuTimeFlag(FlagParser& parser);
 
 double Median(std::vector<double> values);
 

@@ -38,15 +38,7 @@ bool IsMatmul(const model::Op& op) {
 }
 
 void AddFlags(FlagParser& parser, Arguments* arguments) {
-  parser.AddText({"--model", "PRESET", "preset of the model"}, &arguments->shape.model);
-  parser.AddNumber({"--batch", "SAMPLES", "samples in a step"}, {.least = 1},
-                   &arguments->shape.batch);
-  parser.AddNumber({"--sequence", "TOKENS", "tokens in a sample"}, {.least = 1},
-                   &arguments->shape.sequence);
-  parser.AddNumber({"--threads", "N", "threads of the backend"}, {.least = 1},
-                   &arguments->shape.threads);
-  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16"},
-                 {"float32", "bfloat16"}, &arguments->shape.dtype);
+  bench::AddShapeFlags(parser, &arguments->shape);
   parser.AddNumber({"--steps", "N", "measured steps, and measured runs of the matmuls alone"},
                    {.least = 1}, &arguments->steps);
   parser.AddOptionalNumber({"--dropout", "PERCENT", "dropout, in percent (default: none)"},
@@ -55,13 +47,7 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
   parser.AddSwitch(
       {"--operations", "", "also prints the seconds of each kind of operation in one step"},
       &arguments->operations);
-  parser.AddParsed(
-      {"--cpu-time", "",
-       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
-      [](const std::string&) {
-        bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
-        return OkStatus();
-      });
+  bench::AddCpuTimeFlag(parser);
   parser.AddSwitch({"--on-request", "",
                     "prints \"ready\", then runs one step per line of standard input and prints "
                     "its seconds"},

@@ -16,6 +16,15 @@ namespace troupe::bench {
 
 using model::Piece;
 
+void AddShapeFlags(FlagParser& parser, StepShape* shape) {
+  parser.AddText({"--model", "PRESET", "preset of the model"}, &shape->model);
+  parser.AddNumber({"--batch", "SAMPLES", "samples in a step"}, {.least = 1}, &shape->batch);
+  parser.AddNumber({"--sequence", "TOKENS", "tokens in a sample"}, {.least = 1}, &shape->sequence);
+  parser.AddNumber({"--threads", "N", "threads of the backend"}, {.least = 1}, &shape->threads);
+  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16"},
+                 {"float32", "bfloat16"}, &shape->dtype);
+}
+
 model::BuildOptions StepOptions(const StepShape& shape) {
   model::BuildOptions options;
   auto config = ConfigOf(shape.model);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/flag_parser.h"
 #include "kernels/backend/backend.h"
 #include "kernels/backend/program_part.h"
 #include "model/blocks/build_options.h"
@@ -26,6 +27,9 @@ struct StepShape {
   // The length of each document of a sample, which attention does not cross; none: causal.
   std::optional<int64_t> document;
 };
+
+// Adds the flags of model, batch, sequence, threads and dtype.
+void AddShapeFlags(FlagParser& parser, StepShape* shape);
 
 // The options of the shape's program. REQUIRES: shape.model is a preset.
 model::BuildOptions StepOptions(const StepShape& shape);

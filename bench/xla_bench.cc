@@ -43,22 +43,11 @@ T OrRefuse(StatusOr<T> made) {
 
 void AddFlags(FlagParser& parser, Arguments* arguments) {
   bench::StepShape& shape = arguments->shape;
-  parser.AddText({"--model", "PRESET", "preset of the model"}, &shape.model);
-  parser.AddNumber({"--batch", "SAMPLES", "samples in a step"}, {.least = 1}, &shape.batch);
-  parser.AddNumber({"--sequence", "TOKENS", "tokens in a sample"}, {.least = 1}, &shape.sequence);
-  parser.AddNumber({"--threads", "N", "threads of the plugin"}, {.least = 1}, &shape.threads);
-  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16"},
-                 {"float32", "bfloat16"}, &shape.dtype);
+  bench::AddShapeFlags(parser, &shape);
   parser.AddOptionalNumber(
       {"--document", "TOKENS", "length of the documents of a sample (default: one)"}, {.least = 1},
       &shape.document);
-  parser.AddParsed(
-      {"--cpu-time", "",
-       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
-      [](const std::string&) {
-        bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
-        return OkStatus();
-      });
+  bench::AddCpuTimeFlag(parser);
   parser.AddSwitch({"--operations", "",
                     "prints the seconds of each kind of Troupe's operations, and runs no step"},
                    &arguments->operations);
