@@ -91,7 +91,7 @@ class ImageTest(unittest.TestCase):
         if not has_image(BASE):
             cls.make_base()
         CACHE.mkdir(parents=True, exist_ok=True)
-        buildah("bud", "--pull-never", "--volume", f"{CACHE}:/root/.cache/ccache", "--file",
+        buildah("bud", "--pull-never", "--volume", f"{CACHE}:/var/cache/ccache", "--file",
                 ROOT / "deploy/image/Dockerfile", "--target", "runtime", "--tag", IMAGE, ROOT)
         cls.container = buildah("from", "--pull-never", IMAGE)
         cls.addClassCleanup(buildah, "rm", cls.container)

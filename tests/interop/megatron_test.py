@@ -7,9 +7,10 @@ Creates an environment (build/interop-megatron) with the pinned packages, withou
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
+
+from peer_environment import peer_python
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TROUPE = ROOT / "build/release/bin/troupe"
@@ -42,18 +43,6 @@ print(json.dumps(answer))
 """
 
 
-def peer_python():
-    python = VENV / "bin/python"
-    stamp = VENV / "packages"
-    if not stamp.exists() or stamp.read_text().split() != PACKAGES:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps",
-                        "--disable-pip-version-check", *PACKAGES],
-                       check=True)
-        stamp.write_text("\n".join(PACKAGES))
-    return python
-
-
 class MegatronTest(unittest.TestCase):
     def troupe(self, *arguments):
         done = subprocess.run([TROUPE, *map(str, arguments), "-o", "json"], capture_output=True,
@@ -69,7 +58,8 @@ class MegatronTest(unittest.TestCase):
             tokenizer = ROOT / "data/testdata/gpt2_tokenizer.json"
             self.troupe("data", "prepare", "--output", folder / "words", "--tokenizer", tokenizer,
                         *texts)
-            peer = subprocess.run([peer_python(), "-c", PEER, ROOT / "tests/interop", folder],
+            peer = subprocess.run([peer_python(VENV, PACKAGES, "--no-deps"), "-c", PEER,
+                                   ROOT / "tests/interop", folder],
                                   capture_output=True,
                                   text=True, timeout=120)
             self.assertEqual(peer.returncode, 0, peer.stderr)

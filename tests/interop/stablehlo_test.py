@@ -10,9 +10,10 @@ Creates an environment (build/interop-stablehlo) with the pinned version. Run by
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
+
+from peer_environment import peer_python
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WRITER = ROOT / "build/release/bin/kernels_xla_test"
@@ -47,26 +48,13 @@ print(len(texts))
 """
 
 
-def make_environment():
-    """Returns the interpreter of an environment with the pinned package, creating it if absent."""
-    python = VENV / "bin/python"
-    probe = "import importlib.metadata as m; print('jaxlib==' + m.version('jaxlib'))"
-    have = subprocess.run([python, "-c", probe], capture_output=True,
-                          text=True) if python.exists() else None
-    if have is None or have.stdout.strip() != PACKAGE:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                        PACKAGE], check=True)
-    return python
-
-
 class StableHloTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if not WRITER.exists():
             raise unittest.SkipTest("XLA was left out of the build: no program is checked")
         try:
-            cls.python = make_environment()
+            cls.python = peer_python(VENV, [PACKAGE])
         except subprocess.CalledProcessError as error:
             raise unittest.SkipTest(f"{PACKAGE} cannot be installed here: {error}")
         cls.folder = tempfile.TemporaryDirectory()

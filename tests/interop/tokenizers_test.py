@@ -10,9 +10,11 @@ import pathlib
 import random
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
+
+import peer_environment
+import tokenizer_text
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TROUPE = ROOT / "build/release/bin/troupe"
@@ -45,19 +47,6 @@ for line in sys.stdin:
 """
 
 
-def peer_python():
-    """Returns the interpreter of an environment with the pinned package, creating it if absent."""
-    python = VENV / "bin/python"
-    probe = "import importlib.metadata as m; print('tokenizers==' + m.version('tokenizers'))"
-    have = subprocess.run([python, "-c", probe], capture_output=True,
-                          text=True) if python.exists() else None
-    if have is None or have.stdout.strip() != PACKAGE:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                        PACKAGE], check=True)
-    return python
-
-
 def headers_text(size):
     """Returns at least `size` bytes of /usr/include, including ill-formed UTF-8, without zero
     bytes."""
@@ -84,9 +73,7 @@ def ill_formed_text(size):
 class TokenizersTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        sys.path.insert(0, str(ROOT / "tests/interop"))
-        import tokenizer_text
-        cls.python = peer_python()
+        cls.python = peer_environment.peer_python(VENV, [PACKAGE])
         cls.folder = tempfile.TemporaryDirectory()
         cls.texts = {"headers": headers_text(1_000_000),
                      "code": tokenizer_text.code_text(11, 1_000_000).encode(),

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import unittest
 
+from peer_environment import peer_python
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "build/release/bin"
 VENV = ROOT / "build/interop-transformers"
@@ -57,21 +59,10 @@ with torch.no_grad():
 """
 
 
-def peer_python():
-    """Returns the interpreter of an environment with the pinned packages, creating it if absent."""
-    python, stamp = VENV / "bin/python", VENV / "requirements.txt"
-    if not stamp.exists() or stamp.read_text() != PINS.read_text():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r",
-                        PINS], check=True)
-        stamp.write_text(PINS.read_text())
-    return python
-
-
 class TransformersTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.python = peer_python()
+        cls.python = peer_python(VENV, PINS.read_text().split())
         cls.folder = tempfile.TemporaryDirectory()
         cls.fixtures = pathlib.Path(cls.folder.name) / "fixtures"
         subprocess.run([cls.python, "-B", ROOT / "tests/interop/make_fixtures.py", "--troupe",
