@@ -44,7 +44,7 @@ std::vector<std::string> Resolved(const v1::XlaSpec& xla, const v1::DeviceKind& 
 TEST(CompilerOptions, NumbersAreExactWhereNothingIsStated) {
   EXPECT_THAT(Resolved({}, Kind("cpu")),
               ElementsAre("xla_allow_excess_precision=false", "xla_cpu_enable_fast_math=false",
-                          "xla_cpu_enable_fast_min_max=false"));
+                          "xla_cpu_enable_fast_min_max=false", "xla_cpu_use_xnnpack=false"));
   EXPECT_THAT(Resolved({}, Kind("TPU v6 lite")), ElementsAre("xla_allow_excess_precision=false"));
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -228,6 +229,47 @@ TEST_F(ClientTest, WritesAResultIntoTheArgumentThatTheTextGivesToIt) {
   EXPECT_EQ(again.code(), StatusCode::kInvalidArgument) << ToString(again);
   const Status twice = add->Run(std::vector<const Buffer*>{sum.get(), sum.get()}).status();
   EXPECT_EQ(twice.code(), StatusCode::kInvalidArgument) << ToString(twice);
+}
+
+// Weights are updated in place between two steps. A library that keeps a packed copy of an operand
+// of this size by its address would multiply by the weights of an earlier step.
+TEST_F(ClientTest, MultipliesByAnOperandThatWasUpdatedInPlace) {
+  constexpr int64_t kRows = 256, kInner = 256, kColumns = 768;
+  for (const bool transposed : {false, true}) {
+    const std::vector<int64_t> dims = transposed ? std::vector<int64_t>{kColumns, kInner}
+                                                 : std::vector<int64_t>{kInner, kColumns};
+    const std::string x = fmt::format("tensor<{}x{}xf32>", kRows, kInner);
+    const std::string w = fmt::format("tensor<{}x{}xf32>", dims[0], dims[1]);
+    const std::string y = fmt::format("tensor<{}x{}xf32>", kRows, kColumns);
+    const std::unique_ptr<Program> multiply = Compile(fmt::format(R"(module {{
+  func.func @main(%x: {0}, %w: {1}) -> {2} {{
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [{3}],
+        precision = [HIGHEST, HIGHEST] : ({0}, {1}) -> {2}
+    return %y : {2}
+  }}
+}})",
+                                                                  x, w, y, transposed ? 1 : 0));
+    const std::unique_ptr<Program> update = Compile(fmt::format(R"(module {{
+  func.func @main(%w: {0} {{tf.aliasing_output = 0 : i32}}) -> {0} {{
+    %one = stablehlo.constant dense<1.0> : {0}
+    %next = stablehlo.add %w, %one : {0}
+    return %next : {0}
+  }}
+}})",
+                                                                w));
+    ASSERT_TRUE(multiply != nullptr && update != nullptr);
+    const auto ones =
+        Upload<float>(DType::kFloat32, {kRows, kInner}, std::vector<float>(kRows * kInner, 1));
+    auto weights = Upload<float>(DType::kFloat32, dims, std::vector<float>(kInner * kColumns, 0));
+    for (int run = 0; run < 3; ++run) {
+      const std::vector<float> product =
+          Read<float>(*ResultOf(*multiply, {ones.get(), weights.get()}));
+      const auto wrong = std::ranges::count_if(
+          product, [&](float number) { return number != static_cast<float>(run * kInner); });
+      EXPECT_EQ(wrong, 0) << "run " << run << (transposed ? ", transposed" : "");
+      weights = ResultOf(*update, {weights.get()});
+    }
+  }
 }
 
 TEST_F(ClientTest, RefusesOtherArgumentsThanTheProgramHas) {

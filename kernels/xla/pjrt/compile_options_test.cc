@@ -77,7 +77,8 @@ TEST(CompileOptions, KeepNumbersExactUnlessTheCallerAsksForSpeed) {
   EXPECT_EQ(WithExactNumbers("tpu", {}), (Options{{"xla_allow_excess_precision", false}}));
   EXPECT_EQ(WithExactNumbers("cpu", {}), (Options{{"xla_allow_excess_precision", false},
                                                   {"xla_cpu_enable_fast_math", false},
-                                                  {"xla_cpu_enable_fast_min_max", false}}));
+                                                  {"xla_cpu_enable_fast_min_max", false},
+                                                  {"xla_cpu_use_xnnpack", false}}));
   EXPECT_EQ(WithExactNumbers("tpu", {{"xla_allow_excess_precision", true}, {"other", int64_t{1}}}),
             (Options{{"other", int64_t{1}}, {"xla_allow_excess_precision", true}}));
 }
