@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kLeastChunk = 128;
 constexpr int64_t kMostChunks = 16;
+// From this number of chunks on, a loop over them keeps the program short: a TPU's compiler takes
+// seconds for each chunk of each layer. Fewer chunks are faster one by one.
+constexpr size_t kLeastLooped = 8;
 constexpr double kNoPosition = std::numeric_limits<int32_t>::max();  // no query sees it
 
 // The positions of rows [begin, end), each `times` times.
@@ -124,9 +127,13 @@ class Attending {
 class Operands {
  public:
   Operands(Function& text, const AttentionOperands& of)
-      : text_(text), of_(of), size_(ChunkSize(of.attributes.tokens)), q_(RowsByHead(of.q)) {
+      : text_(text),
+        of_(of),
+        size_(ChunkSize(of.attributes.tokens)),
+        chunks_(QueryChunks(of.query_rows, of.key_rows, size_)),
+        q_(RowsByHead(of.q)) {
     const int64_t rows = of.key_rows.rows;
-    const int64_t spare = skips_documents() ? blocks(rows) * size_ - rows : 0;
+    const int64_t spare = by_blocks() ? blocks(rows) * size_ - rows : 0;
     const auto by_head = [&](const Tensor& x) {
       return text.Pad(text.Transpose(x, {0, 2, 1, 3}), 2, 0, spare);
     };
@@ -138,95 +145,167 @@ class Operands {
   }
 
   int64_t size() const { return size_; }
+  const std::vector<QueryChunk>& chunks() const { return chunks_; }
   int64_t blocks(int64_t keys) const { return (keys + size_ - 1) / size_; }
-  // Whether a loop over blocks of keys leaves out those that documents hide.
-  bool skips_documents() const { return of_.documents.has_value() && of_.key_rows.rows > size_; }
+  // Whether one loop handles all chunks, which needs chunks of equal size.
+  bool loops() const {
+    return chunks_.size() >= kLeastLooped &&
+           std::ranges::all_of(
+               chunks_, [&](const QueryChunk& chunk) { return chunk.end - chunk.begin == size_; });
+  }
+  // Whether keys are read block by block: in a loop, or because documents hide some.
+  bool by_blocks() const {
+    return loops() || (of_.documents.has_value() && of_.key_rows.rows > size_);
+  }
   const Keys& keys() const { return keys_; }
   Keys FirstKeys(int64_t count) const {
     return {text_.Slice(keys_.k, 2, 0, count), text_.Slice(keys_.v, 2, 0, count),
             text_.Slice(keys_.at, 0, 0, count)};
   }
 
-  // x [B,Tq,G,M,…] as [B,G,Tq,M,…], and of this the rows [B,G,N,…] of a chunk.
+  // x [B,Tq,G,M,…] as [B,G,Tq·M,…].
   Tensor RowsByHead(const Tensor& x) const {
-    if (x.shape.size() == 4) return text_.Transpose(x, {0, 2, 1, 3});
-    return text_.Transpose(x, {0, 2, 1, 3, 4});
+    std::vector<int> dims = {0, 2, 1, 3};
+    if (x.shape.size() == 5) dims.push_back(4);
+    const Tensor by_head = text_.Transpose(x, dims);
+    Shape shape = {x.shape[0], x.shape[2], x.shape[1] * x.shape[3]};
+    if (x.shape.size() == 5) shape.push_back(x.shape[4]);
+    return text_.Reshape(by_head, shape);
   }
+  // The rows of a chunk of such a tensor.
   Tensor RowsOf(const Tensor& by_head, const QueryChunk& chunk) const {
-    const Tensor rows = text_.Slice(by_head, 2, chunk.begin, chunk.end);
-    Shape shape = {rows.shape[0], rows.shape[1], rows.shape[2] * rows.shape[3]};
-    if (rows.shape.size() == 5) shape.push_back(rows.shape[4]);
-    return text_.Reshape(rows, shape);
+    return text_.Slice(by_head, 2, chunk.begin * heads(), chunk.end * heads());
   }
+  // The queries [begin, end).
   Queries QueriesOf(const QueryChunk& chunk) const {
-    const int64_t heads = of_.q.shape[3], count = chunk.end - chunk.begin;
     Queries queries;
     queries.q = RowsOf(q_, chunk);
     queries.at =
-        text_.Vector(Element::kI32, Positions(of_.query_rows, chunk.begin, chunk.end, heads));
+        text_.Vector(Element::kI32, Positions(of_.query_rows, chunk.begin, chunk.end, heads()));
     if (!of_.documents.has_value()) return queries;
+    const int64_t count = chunk.end - chunk.begin;
     const Tensor first = text_.Slice(*of_.documents, 1, chunk.begin, chunk.end);
     const int64_t samples = first.shape[0];
-    queries.first = text_.Reshape(text_.Broadcast(first, {samples, count, heads}, {0, 1}),
-                                  {samples, count * heads});
+    queries.first = text_.Reshape(text_.Broadcast(first, {samples, count, heads()}, {0, 1}),
+                                  {samples, count * heads()});
     return queries;
   }
+  Queries AllQueries() const { return QueriesOf({0, of_.query_rows.rows, 0}); }
+  const Shape& q_shape() const { return q_.shape; }  // [B,G,Tq·M,D]
+  int64_t heads() const { return of_.q.shape[3]; }   // that read the same key head
 
-  // The inverse of RowsByHead and RowsOf for the parts of all chunks.
-  Tensor InOrder(const std::vector<Tensor>& parts) const {
-    const Tensor all = text_.Concatenate(parts, 2);
+  // The inverse of RowsByHead.
+  Tensor InOrder(const Tensor& rows) const {
     const Shape& q = of_.q.shape;
     Shape shape = {q[0], q[2], q[1], q[3]};
-    if (all.shape.size() == 3) return text_.Transpose(text_.Reshape(all, shape), {0, 2, 1, 3});
+    if (rows.shape.size() == 3) return text_.Transpose(text_.Reshape(rows, shape), {0, 2, 1, 3});
     shape.push_back(q[4]);
-    return text_.Transpose(text_.Reshape(all, shape), {0, 2, 1, 3, 4});
+    return text_.Transpose(text_.Reshape(rows, shape), {0, 2, 1, 3, 4});
+  }
+  Tensor InOrder(const std::vector<Tensor>& parts) const {
+    return InOrder(text_.Concatenate(parts, 2));
   }
 
  private:
   Function& text_;
   const AttentionOperands& of_;
   const int64_t size_;
+  const std::vector<QueryChunk> chunks_;
   const Tensor q_;
   Keys keys_;
 };
 
-// Loops over the blocks of keys that documents do not hide from all queries of a chunk: from the
-// first that one of them sees to the last that `range` counts.
+using State = Function::State;
+
+// Tensors of a loop's state in the order in which they are added.
+class StateList {
+ public:
+  void Add(const Tensor& tensor) { tensors_.push_back(tensor); }
+  void Add(const State& tensors) {
+    tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
+  }
+  size_t size() const { return tensors_.size(); }
+  const State& tensors() const { return tensors_; }
+
+ private:
+  State tensors_;
+};
+
+State Flat(const Queries& queries) {
+  State state = {queries.q, queries.at};
+  if (queries.first.has_value()) state.push_back(*queries.first);
+  return state;
+}
+State Flat(const Keys& keys) { return {keys.k, keys.v, keys.at}; }
+
+// Reads tensors of a state one after the other.
+class StateReader {
+ public:
+  explicit StateReader(const State& state) : state_(state) {}
+  const Tensor& Next() { return state_[next_++]; }
+  State Next(size_t count) {
+    next_ += count;
+    return {state_.begin() + (next_ - count), state_.begin() + next_};
+  }
+  Queries NextQueries(bool with_documents) {
+    Queries queries;
+    queries.q = Next();
+    queries.at = Next();
+    if (with_documents) queries.first = Next();
+    return queries;
+  }
+  Keys NextKeys() {
+    Keys keys;
+    keys.k = Next();
+    keys.v = Next();
+    keys.at = Next();
+    return keys;
+  }
+
+ private:
+  const State& state_;
+  size_t next_ = 0;
+};
+
+// Loops over the blocks of keys that some query of a chunk sees: from the first that documents do
+// not hide from all of them to block `last`, a scalar.
 class BlockLoop {
  public:
-  BlockLoop(Function& text, const Operands& operands, const Queries& queries,
-            const QueryChunk& range)
-      : text_(text), operands_(operands), queries_(queries), last_(operands.blocks(range.keys)) {}
+  BlockLoop(Function& text, int64_t size, const Queries& queries, const Keys& keys,
+            const Tensor& last)
+      : text_(text), size_(size), queries_(queries), keys_(keys), last_(last) {}
 
-  using State = Function::State;
   using Body = std::function<State(const State& state, const State& constants,
                                    const Queries& queries, const Keys& keys, const Tensor& begin)>;
   // Replaces `state` by body(…) for each block; `constants` are tensors that the body reads, and
   // `begin` is the first key of the block. Returns the last state.
   State Run(const State& state, const State& constants, const Body& body) const {
-    State all = {FirstBlock()};
-    const Keys& keys = operands_.keys();
-    for (const Tensor& tensor : {queries_.q, queries_.at, *queries_.first, keys.k, keys.v, keys.at})
-      all.push_back(tensor);
-    all.insert(all.end(), constants.begin(), constants.end());
-    all.insert(all.end(), state.begin(), state.end());
-    const size_t first_constant = 7, first_state = first_constant + constants.size();
+    StateList all;
+    all.Add(FirstBlock());
+    all.Add(last_);
+    all.Add(Flat(queries_));
+    all.Add(Flat(keys_));
+    all.Add(constants);
+    const size_t first_state = all.size();
+    all.Add(state);
     const State end = text_.While(
-        all,
-        [&](const State& now) { return text_.Compare("LT", now[0], static_cast<double>(last_)); },
+        all.tensors(), [&](const State& now) { return text_.Compare("LT", now[0], now[1]); },
         [&](const State& now) {
-          const auto size = static_cast<double>(operands_.size());
-          const Tensor begin =
-              text_.Binary("multiply", now[0], text_.Constant(Element::kI32, {}, size));
-          const auto block = [&](const Tensor& x, int dim) {
-            return text_.SliceAt(x, begin, operands_.size(), dim);
+          StateReader reader(now);
+          const Tensor block = reader.Next();
+          reader.Next();
+          const Queries queries = reader.NextQueries(queries_.first.has_value());
+          const Keys keys = reader.NextKeys();
+          const Tensor begin = text_.Binary(
+              "multiply", block, text_.Constant(Element::kI32, {}, static_cast<double>(size_)));
+          const auto part = [&](const Tensor& x, int dim) {
+            return text_.SliceAt(x, begin, size_, dim);
           };
+          const State fixed = reader.Next(constants.size());
+          const State made = body(reader.Next(state.size()), fixed, queries,
+                                  {part(keys.k, 2), part(keys.v, 2), part(keys.at, 0)}, begin);
           State next = now;
-          const State made = body({now.begin() + first_state, now.end()},
-                                  {now.begin() + first_constant, now.begin() + first_state},
-                                  {now[1], now[2], now[3]},
-                                  {block(now[4], 2), block(now[5], 2), block(now[6], 0)}, begin);
-          next[0] = text_.Add(now[0], 1);
+          next[0] = text_.Add(block, 1);
           std::ranges::copy(made, next.begin() + first_state);
           return next;
         });
@@ -236,22 +315,84 @@ class BlockLoop {
  private:
   // The block of the first key that a query of the chunk sees: keys are in order of positions.
   Tensor FirstBlock() const {
+    if (!queries_.first.has_value()) return text_.Constant(Element::kI32, {}, 0);
     const Tensor least = text_.Reduce("minimum", *queries_.first, {0, 1});
-    const Tensor hidden =
-        text_.Convert(text_.Compare("LT", operands_.keys().at, least), Element::kI32);
+    const Tensor hidden = text_.Convert(text_.Compare("LT", keys_.at, least), Element::kI32);
     return text_.Binary("divide", text_.Reduce("add", hidden, {0}),
-                        text_.Constant(Element::kI32, {}, static_cast<double>(operands_.size())));
+                        text_.Constant(Element::kI32, {}, static_cast<double>(size_)));
   }
 
   Function& text_;
-  const Operands& operands_;
+  const int64_t size_;
   const Queries& queries_;
-  const int64_t last_;
+  const Keys& keys_;
+  const Tensor last_;
 };
 
-Running MergeByDocuments(Function& text, const Attending& attending, const BlockLoop& loop,
-                         const Queries& queries, const std::optional<Running>& before) {
-  const Shape& rows = queries.q.shape;
+// Loops over the chunks of queries, which have equal sizes.
+class ChunkLoop {
+ public:
+  ChunkLoop(Function& text, const Operands& operands) : text_(text), operands_(operands) {}
+
+  struct Chunk {
+    Tensor first_row;  // a scalar: where its rows begin among those of all queries
+    Queries queries;
+    Keys keys;    // all
+    Tensor last;  // a scalar: the number of blocks of keys that it sees
+    State rows;   // of the tensors `by_rows`
+  };
+  using Body = std::function<State(const State& state, const Chunk& chunk)>;
+  // Replaces `state` by body(…) for each chunk. `by_rows`: tensors [B,G,Tq·M,…].
+  State Run(const State& state, const State& by_rows, const Body& body) const {
+    const Queries queries = operands_.AllQueries();
+    const bool with_documents = queries.first.has_value();
+    std::vector<double> lasts;
+    for (const QueryChunk& chunk : operands_.chunks())
+      lasts.push_back(static_cast<double>(operands_.blocks(chunk.keys)));
+    StateList all;
+    all.Add(text_.Constant(Element::kI32, {}, 0));
+    all.Add(text_.Vector(Element::kI32, lasts));
+    all.Add(Flat(queries));
+    all.Add(Flat(operands_.keys()));
+    all.Add(by_rows);
+    const size_t first_state = all.size();
+    all.Add(state);
+    const auto chunks = static_cast<double>(lasts.size());
+    const State end = text_.While(
+        all.tensors(), [&](const State& now) { return text_.Compare("LT", now[0], chunks); },
+        [&](const State& now) {
+          StateReader reader(now);
+          const Tensor index = reader.Next(), last_of = reader.Next();
+          const int64_t rows = operands_.size() * operands_.heads();
+          Chunk chunk;
+          chunk.first_row = text_.Binary(
+              "multiply", index, text_.Constant(Element::kI32, {}, static_cast<double>(rows)));
+          chunk.last = text_.Reshape(text_.SliceAt(last_of, index, 1), {});
+          const auto part = [&](const Tensor& x, int dim) {
+            return text_.SliceAt(x, chunk.first_row, rows, dim);
+          };
+          chunk.queries = reader.NextQueries(with_documents);
+          chunk.queries.q = part(chunk.queries.q, 2);
+          chunk.queries.at = part(chunk.queries.at, 0);
+          if (with_documents) chunk.queries.first = part(*chunk.queries.first, 1);
+          chunk.keys = reader.NextKeys();
+          for (size_t i = 0; i < by_rows.size(); ++i) chunk.rows.push_back(part(reader.Next(), 2));
+          const State made = body(reader.Next(state.size()), chunk);
+          State next = now;
+          next[0] = text_.Add(index, 1);
+          std::ranges::copy(made, next.begin() + first_state);
+          return next;
+        });
+    return {end.begin() + first_state, end.end()};
+  }
+
+ private:
+  Function& text_;
+  const Operands& operands_;
+};
+
+Running MergeByBlocks(Function& text, const Attending& attending, const BlockLoop& loop,
+                      const Shape& rows, const std::optional<Running>& before) {
   const Shape each = {rows[0], rows[1], rows[2]};
   const auto all = [&](const Shape& shape, double value) {
     return text.Constant(Element::kF32, shape, value);
@@ -259,12 +400,87 @@ Running MergeByDocuments(Function& text, const Attending& attending, const Block
   // A block may show a query no key: the lowest number, unlike -infinity, leaves weights of 0 then.
   const Running start = before.value_or(
       Running{all(each, std::numeric_limits<float>::lowest()), all(each, 0), all(rows, 0)});
-  const Function::State end =
+  const State end =
       loop.Run({start.max, start.total, start.output}, {},
-               [&](const Function::State& now, const Function::State&, const Queries& of,
-                   const Keys& keys, const Tensor&) -> Function::State {
+               [&](const State& now, const State&, const Queries& of, const Keys& keys,
+                   const Tensor&) -> State {
                  const Running next = attending.Merge(Running{now[0], now[1], now[2]}, of, keys);
                  return {next.max, next.total, next.output};
+               });
+  return {end[0], end[1], end[2]};
+}
+
+// The gradients of a chunk's queries, and dk and dv with what the chunk adds.
+struct Summed {
+  Tensor q, k, v;
+};
+Summed DifferentiateByBlocks(Function& text, const Attending& attending, int64_t size,
+                             const BlockLoop& loop, const Summed& before, const Tensor& dout,
+                             const Tensor& lse, const Tensor& delta) {
+  const State end =
+      loop.Run({before.q, before.k, before.v}, {dout, lse, delta},
+               [&](const State& now, const State& constants, const Queries& rows, const Keys& keys,
+                   const Tensor& begin) -> State {
+                 const auto part =
+                     attending.Differentiate(rows, keys, constants[0], constants[1], constants[2]);
+                 const auto add = [&](const Tensor& sum, const Tensor& more) {
+                   const Tensor old = text.SliceAt(sum, begin, size, 2);
+                   return text.UpdateAt(sum, text.Add(old, more), begin, 2);
+                 };
+                 return {text.Add(now[0], part.q), add(now[1], part.k), add(now[2], part.v)};
+               });
+  return {end[0], end[1], end[2]};
+}
+
+// The result of a chunk by its running softmax.
+struct Finished {
+  Tensor output, lse;
+};
+Finished Finish(Function& text, const Attending& attending, const Running& end) {
+  return {text.Divide(end.output, attending.Along(end.total, end.output.shape[3])),
+          text.Add(end.max, text.Unary("log", end.total))};
+}
+
+Running RunningOf(Function& text, const Tensor& output, const Tensor& lse) {
+  return {lse, text.Constant(Element::kF32, lse.shape, 1), output};
+}
+
+AttentionResult ForwardInLoop(Function& text, const Operands& operands, const Attending& attending,
+                              const std::optional<AttentionResult>& earlier) {
+  const Shape& shape = operands.q_shape();
+  const State start = {text.Constant(Element::kF32, shape, 0),
+                       text.Constant(Element::kF32, {shape[0], shape[1], shape[2]}, 0)};
+  State by_rows;
+  if (earlier.has_value()) by_rows = {earlier->output, earlier->lse};
+  const State end =
+      ChunkLoop(text, operands)
+          .Run(start, by_rows, [&](const State& now, const ChunkLoop::Chunk& chunk) -> State {
+            std::optional<Running> before;
+            if (earlier.has_value()) before = RunningOf(text, chunk.rows[0], chunk.rows[1]);
+            const BlockLoop loop(text, operands.size(), chunk.queries, chunk.keys, chunk.last);
+            const Finished of =
+                Finish(text, attending,
+                       MergeByBlocks(text, attending, loop, chunk.queries.q.shape, before));
+            return {text.UpdateAt(now[0], of.output, chunk.first_row, 2),
+                    text.UpdateAt(now[1], of.lse, chunk.first_row, 2)};
+          });
+  return {operands.InOrder(end[0]), operands.InOrder(end[1])};
+}
+
+Summed BackwardInLoop(Function& text, const Operands& operands, const Attending& attending,
+                      const Tensor& douts, const Tensor& lses, const Tensor& deltas) {
+  const Tensor none = text.Constant(Element::kF32, operands.q_shape(), 0);
+  const Tensor no_keys = text.Constant(Element::kF32, operands.keys().k.shape, 0);
+  const State end =
+      ChunkLoop(text, operands)
+          .Run({none, no_keys, no_keys}, {douts, lses, deltas},
+               [&](const State& now, const ChunkLoop::Chunk& chunk) -> State {
+                 const BlockLoop loop(text, operands.size(), chunk.queries, chunk.keys, chunk.last);
+                 const Tensor no_rows = text.Constant(Element::kF32, chunk.queries.q.shape, 0);
+                 const Summed sums = DifferentiateByBlocks(text, attending, operands.size(), loop,
+                                                           {no_rows, now[1], now[2]}, chunk.rows[0],
+                                                           chunk.rows[1], chunk.rows[2]);
+                 return {text.UpdateAt(now[0], sums.q, chunk.first_row, 2), sums.k, sums.v};
                });
   return {end[0], end[1], end[2]};
 }
@@ -295,13 +511,13 @@ AttentionResult AttentionForward(Function& text, const AttentionOperands& of,
   std::optional<AttentionResult> earlier;
   if (before.has_value())
     earlier = {operands.RowsByHead(before->output), operands.RowsByHead(before->lse)};
+  if (operands.loops()) return ForwardInLoop(text, operands, attending, earlier);
   std::vector<Tensor> outputs, lses;
-  for (const QueryChunk& range : QueryChunks(of.query_rows, of.key_rows, operands.size())) {
+  for (const QueryChunk& range : operands.chunks()) {
     std::optional<Running> start;
     if (earlier.has_value()) {
-      const Tensor lse = operands.RowsOf(earlier->lse, range);
-      start = {lse, text.Constant(Element::kF32, lse.shape, 1),
-               operands.RowsOf(earlier->output, range)};
+      start = RunningOf(text, operands.RowsOf(earlier->output, range),
+                        operands.RowsOf(earlier->lse, range));
     }
     if (range.keys == 0) {
       outputs.push_back(start->output);
@@ -311,19 +527,69 @@ AttentionResult AttentionForward(Function& text, const AttentionOperands& of,
     Queries queries = operands.QueriesOf(range);
     // One chunk after the other: a TPU's compiler would hold the scores of all at once.
     if (!outputs.empty()) {
-      const Function::State state = text.Barrier({queries.q, outputs.back(), lses.back()});
+      const State state = text.Barrier({queries.q, outputs.back(), lses.back()});
       queries.q = state[0], outputs.back() = state[1], lses.back() = state[2];
     }
-    const Running end =
-        operands.skips_documents()
-            ? MergeByDocuments(text, attending, BlockLoop(text, operands, queries, range), queries,
-                               start)
-            : attending.Merge(start, queries, operands.FirstKeys(range.keys));
-    outputs.push_back(text.Divide(end.output, attending.Along(end.total, end.output.shape[3])));
-    lses.push_back(text.Add(end.max, text.Unary("log", end.total)));
+    const auto by_blocks = [&] {
+      const Tensor last =
+          text.Constant(Element::kI32, {}, static_cast<double>(operands.blocks(range.keys)));
+      const BlockLoop loop(text, operands.size(), queries, operands.keys(), last);
+      return MergeByBlocks(text, attending, loop, queries.q.shape, start);
+    };
+    const Finished end = Finish(
+        text, attending,
+        operands.by_blocks() ? by_blocks()
+                             : attending.Merge(start, queries, operands.FirstKeys(range.keys)));
+    outputs.push_back(end.output);
+    lses.push_back(end.lse);
   }
   return {operands.InOrder(outputs), operands.InOrder(lses)};
 }
+
+namespace {
+
+Summed BackwardOneByOne(Function& text, const Operands& operands, const Attending& attending,
+                        const Tensor& douts, const Tensor& lses, const Tensor& deltas) {
+  const Shape& all_keys = operands.keys().k.shape;
+  Tensor dk = text.Constant(Element::kF32, all_keys, 0), dv = dk;
+  std::vector<Tensor> dqs;
+  for (const QueryChunk& range : operands.chunks()) {
+    Queries queries = operands.QueriesOf(range);
+    const Tensor none = text.Constant(Element::kF32, queries.q.shape, 0);
+    if (range.keys == 0) {
+      dqs.push_back(none);
+      continue;
+    }
+    if (!dqs.empty()) {
+      const State state = text.Barrier({queries.q, dqs.back(), dk, dv});
+      queries.q = state[0], dqs.back() = state[1], dk = state[2], dv = state[3];
+    }
+    const Tensor dout = operands.RowsOf(douts, range), delta = operands.RowsOf(deltas, range);
+    const Tensor lse = operands.RowsOf(lses, range);
+    if (operands.by_blocks()) {
+      const Tensor last =
+          text.Constant(Element::kI32, {}, static_cast<double>(operands.blocks(range.keys)));
+      const BlockLoop loop(text, operands.size(), queries, operands.keys(), last);
+      const Summed sums = DifferentiateByBlocks(text, attending, operands.size(), loop,
+                                                {none, dk, dv}, dout, lse, delta);
+      dqs.push_back(sums.q);
+      dk = sums.k;
+      dv = sums.v;
+      continue;
+    }
+    const auto part =
+        attending.Differentiate(queries, operands.FirstKeys(range.keys), dout, lse, delta);
+    const auto add = [&](const Tensor& sum, const Tensor& more) {
+      return text.Add(sum, text.Pad(more, 2, 0, all_keys[2] - range.keys));
+    };
+    dqs.push_back(part.q);
+    dk = add(dk, part.k);
+    dv = add(dv, part.v);
+  }
+  return {text.Concatenate(dqs, 2), dk, dv};
+}
+
+}  // namespace
 
 AttentionGradient AttentionBackward(Function& text, const AttentionOperands& of,
                                     const Tensor& doutput, const Tensor& output,
@@ -333,55 +599,13 @@ AttentionGradient AttentionBackward(Function& text, const AttentionOperands& of,
   const Tensor douts = operands.RowsByHead(doutput), lses = operands.RowsByHead(lse);
   const Tensor deltas =
       operands.RowsByHead(text.Reduce("add", text.Multiply(doutput, output), {4}));
-  const Shape& all_keys = operands.keys().k.shape;
-  Tensor dk = text.Constant(Element::kF32, all_keys, 0), dv = dk;
-  std::vector<Tensor> dqs;
-  for (const QueryChunk& range : QueryChunks(of.query_rows, of.key_rows, operands.size())) {
-    Queries queries = operands.QueriesOf(range);
-    const Tensor none = text.Constant(Element::kF32, queries.q.shape, 0);
-    if (range.keys == 0) {
-      dqs.push_back(none);
-      continue;
-    }
-    if (!dqs.empty()) {
-      const Function::State state = text.Barrier({queries.q, dqs.back(), dk, dv});
-      queries.q = state[0], dqs.back() = state[1], dk = state[2], dv = state[3];
-    }
-    const Tensor dout = operands.RowsOf(douts, range), delta = operands.RowsOf(deltas, range);
-    const Tensor row_lse = operands.RowsOf(lses, range);
-    if (operands.skips_documents()) {
-      const Function::State end =
-          BlockLoop(text, operands, queries, range)
-              .Run({none, dk, dv}, {dout, row_lse, delta},
-                   [&](const Function::State& now, const Function::State& constants,
-                       const Queries& rows, const Keys& keys,
-                       const Tensor& begin) -> Function::State {
-                     const auto part = attending.Differentiate(rows, keys, constants[0],
-                                                               constants[1], constants[2]);
-                     const auto add = [&](const Tensor& sum, const Tensor& more) {
-                       const Tensor old = text.SliceAt(sum, begin, operands.size(), 2);
-                       return text.UpdateAt(sum, text.Add(old, more), begin, 2);
-                     };
-                     return {text.Add(now[0], part.q), add(now[1], part.k), add(now[2], part.v)};
-                   });
-      dqs.push_back(end[0]);
-      dk = end[1];
-      dv = end[2];
-      continue;
-    }
-    const auto part =
-        attending.Differentiate(queries, operands.FirstKeys(range.keys), dout, row_lse, delta);
-    const auto add = [&](const Tensor& sum, const Tensor& more) {
-      return text.Add(sum, text.Pad(more, 2, 0, all_keys[2] - range.keys));
-    };
-    dqs.push_back(part.q);
-    dk = add(dk, part.k);
-    dv = add(dv, part.v);
-  }
+  const Summed sums = operands.loops()
+                          ? BackwardInLoop(text, operands, attending, douts, lses, deltas)
+                          : BackwardOneByOne(text, operands, attending, douts, lses, deltas);
   const auto rows = [&](const Tensor& by_head) {
     return text.Transpose(text.Slice(by_head, 2, 0, of.key_rows.rows), {0, 2, 1, 3});
   };
-  return {operands.InOrder(dqs), rows(dk), rows(dv)};
+  return {operands.InOrder(sums.q), rows(sums.k), rows(sums.v)};
 }
 
 }  // namespace troupe::kernels::xla

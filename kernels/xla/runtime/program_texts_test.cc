@@ -100,5 +100,26 @@ TEST(ProgramTexts, StagesOfEveryKindOfModelAreWritten) {
   }
 }
 
+// The copy in which a parameter is multiplied is the updated parameter in another type. If it were
+// selected by itself, a TPU's compiler would keep a second copy of all parameters in float32.
+TEST(ProgramTexts, AnUpdateSelectsNoCopyOfAParameter) {
+  if (!PluginClient().ok()) GTEST_SKIP() << PluginClient().status();
+  model::BuildOptions options = model::StageOptions(model::SmallModel("AD"), {}, 2, 160);
+  options.compute_dtype = DType::kBFloat16;
+  const auto program = model::BuildProgram(options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  int updates = 0;
+  for (const std::string& text : TextsOf(*program, model::PlanMemory(*program, {1}, false, 1))) {
+    if (text.find("stablehlo.power") == std::string::npos) continue;  // of AdamW's corrections
+    ++updates;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("stablehlo.select") == std::string::npos) continue;
+      EXPECT_EQ(line.find("bf16"), std::string::npos) << line;
+    }
+  }
+  EXPECT_EQ(updates, 1);
+}
+
 }  // namespace
 }  // namespace troupe::kernels
