@@ -14,13 +14,16 @@
 #include "plan/cost/fault_cost.h"
 #include "plan/cost/memory_fit.h"
 #include "plan/device/device_profile.h"
+#include "plan/device/tpu_model.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/job/violation.h"
+#include "plan/layout/slice_placement.h"
 #include "plan/make_plan.h"
 #include "plan/search/search.h"
 #include "plan/search/search_text.h"
 #include "plan/text/plan_text.h"
+#include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
 
 namespace troupe {
@@ -103,7 +106,9 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   Planned planned;
   planned.spec = spec;
   ClusterView cluster = ImaginedCluster(ranks, spec.devices());
-  if (profile.has_value()) {
+  if (profile.has_value() && HasStageSlices(profile->device_model())) {
+    TROUPE_ASSIGN_OR_RETURN(cluster, ImaginedSlice(*FindTpuModel(profile->device_model()), ranks));
+  } else if (profile.has_value()) {
     for (ClusterDevice& device : cluster.free_devices)
       device.device.mutable_kind()->set_model(profile->device_model());
   }

@@ -29,6 +29,7 @@
 #include "plan/validate/read_channels.h"
 #include "plan/validate/reshard.h"
 #include "plan/validate/stage_inputs.h"
+#include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
 
 namespace troupe {
@@ -300,6 +301,8 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   if (profile != nullptr && profile->ByteSizeLong() == 0) profile = nullptr;
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
   if (profile != nullptr) TROUPE_RETURN_IF_ERROR(CheckProfileIsOfJobsDevices(spec, *profile));
+  if (profile != nullptr && HasStageSlices(profile->device_model()))
+    TROUPE_RETURN_IF_ERROR(CheckStageSlices(spec));
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   std::optional<StageMemo> stages;
   if (profile != nullptr) stages.emplace(spec, *profile);
@@ -336,6 +339,7 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
       GangPlacement gang,
       PlaceGang(plan.mesh(), spec.devices(), with_groups ? *with_groups : cluster,
                 frozen ? &plan.device() : nullptr, ShardRun(spec.parallelism())));
+  if (gang.ranks.front().has_slice_process()) TROUPE_RETURN_IF_ERROR(CheckStageSlices(spec));
   v1::Plan placed = plan;
   const v1::DeviceProfile* const profile = ProfileOf(gang, cluster);
   if (!frozen && ChoosesByProfile(spec) && profile != nullptr && PeakFor(spec, *profile).ok()) {

@@ -31,6 +31,7 @@ constexpr DigestException kOfJob[] = {
 constexpr DigestException kOfPlan[] = {
     {"ranks.worker", "which of several equal devices; their hosts and islands are numbered"},
     {"ranks.device", "which of several equal devices"},
+    {"ranks.slice_process.address", "likewise"},
     {"replication", "a result of the programs, which follow from job and layout"},
     {"traffic", "a result of the programs, which follow from job and layout"},
     {"memory", "a result of the programs, which follow from job and layout"},

@@ -59,7 +59,9 @@ void Change(const std::string& path, ProtoMessage* message) {
     case FieldDescriptor::CPPTYPE_UINT64:
       return reflection->SetUInt64(message, field, reflection->GetUInt64(*message, field) + 1);
     case FieldDescriptor::CPPTYPE_INT32:
-      return reflection->SetInt32(message, field, reflection->GetInt32(*message, field) + 1);
+      return repeated
+                 ? reflection->AddInt32(message, field, 7)
+                 : reflection->SetInt32(message, field, reflection->GetInt32(*message, field) + 1);
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return reflection->SetDouble(message, field, reflection->GetDouble(*message, field) + 0.25);
     case FieldDescriptor::CPPTYPE_BOOL:

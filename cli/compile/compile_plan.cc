@@ -1,12 +1,16 @@
 #include "cli/compile/compile_plan.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/xla/compile/stage_compiler.h"
+#include "model/build.h"
 #include "model/program/memory_plan.h"
-#include "plan/cost/stage_cost.h"
 #include "plan/device/tpu_model.h"
 #include "plan/device/tpu_slice.h"
 #include "plan/text/scaled.h"
@@ -30,6 +34,34 @@ StatusOr<const TpuModel*> ModelOf(const v1::Plan& plan) {
                              : "absent from the device profile");
 }
 
+// The part of a stage that is compiled as one program, and the devices that it is compiled for.
+struct StagePart {
+  std::vector<model::Program> programs;  // one for each rank
+  std::string topology;
+};
+
+// Ranks with chips are the slice of their stage; any other rank is a slice of its own.
+StatusOr<StagePart> PartOf(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+                           const TpuModel& tpu) {
+  StagePart part;
+  std::string slice;
+  for (const v1::RankPlacement& placement : plan.ranks()) {
+    if (placement.coordinates().pipe() != pipe_rank) continue;
+    TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
+                            MakeStageBuildOptions(spec, plan, placement.rank()));
+    TROUPE_ASSIGN_OR_RETURN(model::Program program, model::BuildProgram(options));
+    part.programs.push_back(std::move(program));
+    if (!placement.has_slice_process()) {
+      TROUPE_ASSIGN_OR_RETURN(slice, SliceFor(tpu, plan.ranks_size()));
+      break;
+    }
+    const auto& bounds = placement.slice_process().bounds();
+    slice = fmt::format("{}", fmt::join(bounds.begin(), bounds.begin() + tpu.axes, "x"));
+  }
+  part.topology = fmt::format("{}:{}", tpu.generation, slice);
+  return part;
+}
+
 void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankMemory* memory) {
   const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
   memory->set_compiled_bytes(stage.total_bytes());
@@ -40,6 +72,18 @@ void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankM
       "results {}, temporary {}",
       stage.fullest, part(stage.piece_bytes), part(stage.padding_bytes),
       part(stage.temporary_bytes)));
+  memory->set_compiled_work_bytes(stage.total_bytes() - stage.code_bytes -
+                                  memory->parameter_bytes() - memory->optimizer_bytes());
+  std::vector<std::string> collectives;
+  for (const auto& [kind, count] : stage.collectives) {
+    v1::CollectiveCount& entry = *memory->add_compiled_collectives();
+    entry.set_kind(kind);
+    entry.set_count(count);
+    collectives.push_back(fmt::format("{} {}", count, kind));
+  }
+  memory->add_compiled(
+      fmt::format("collectives on the chips' links in a step of one microbatch: {}",
+                  collectives.empty() ? "none" : fmt::format("{}", fmt::join(collectives, ", "))));
   const auto compiled = static_cast<double>(stage.total_bytes());
   const double more = (static_cast<double>(memory->total_bytes()) - compiled) / compiled;
   if (std::abs(more) <= kAgreement) return;
@@ -53,23 +97,30 @@ void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankM
 
 Status CompilePlan(const v1::JobSpec& spec,
                    const std::function<void(const std::string&)>& begin_program, v1::Plan* plan) {
-  TROUPE_ASSIGN_OR_RETURN(const TpuModel* const model, ModelOf(*plan));
-  TROUPE_ASSIGN_OR_RETURN(const std::string slice, SliceFor(*model, plan->ranks_size()));
-  const std::string topology = fmt::format("{}:{}", model->generation, slice);
+  TROUPE_ASSIGN_OR_RETURN(const TpuModel* const tpu, ModelOf(*plan));
   const std::vector<std::string> options(plan->compiler_options().begin(),
                                          plan->compiler_options().end());
-  TROUPE_ASSIGN_OR_RETURN(StageCompiler compiler,
-                          StageCompiler::Make(topology, std::string(model->model), options));
-  const std::string text = fmt::format("{} for {}", compiler.plugin().platform_version, topology);
+  std::map<std::string, StageCompiler> compilers;  // by topology
   for (int pipe_rank = 0; pipe_rank < plan->memory_size(); ++pipe_rank) {
-    TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));
+    TROUPE_ASSIGN_OR_RETURN(const StagePart part, PartOf(spec, *plan, pipe_rank, *tpu));
+    auto compiler = compilers.find(part.topology);
+    if (compiler == compilers.end()) {
+      TROUPE_ASSIGN_OR_RETURN(StageCompiler made,
+                              StageCompiler::Make(part.topology, std::string(tpu->model), options));
+      compiler = compilers.emplace(part.topology, std::move(made)).first;
+    }
+    std::vector<const model::Program*> programs;
+    for (const model::Program& program : part.programs) programs.push_back(&program);
     TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(*plan, pipe_rank));
     const model::MemoryPlan memory =
-        model::PlanMemory(program, live.of_chunk, live.split_backward, /*threads=*/1);
-    const auto compiled = compiler.Compile({&program}, memory, begin_program);
-    if (!compiled.ok())
-      return Annotate(compiled.status(), fmt::format("stage {} on {}", pipe_rank, topology));
-    AddTexts(*compiled, text, plan->mutable_memory(pipe_rank));
+        model::PlanMemory(*programs[0], live.of_chunk, live.split_backward, /*threads=*/1);
+    const auto compiled = compiler->second.Compile(std::move(programs), memory, begin_program);
+    if (!compiled.ok()) {
+      return Annotate(compiled.status(), fmt::format("stage {} on {}", pipe_rank, part.topology));
+    }
+    AddTexts(*compiled,
+             fmt::format("{} for {}", compiler->second.plugin().platform_version, part.topology),
+             plan->mutable_memory(pipe_rank));
   }
   return OkStatus();
 }

@@ -72,6 +72,21 @@ v1::CoordinatorMessage AddressBookOf(const Job& job) {
   return message;
 }
 
+bool AllHaveDevices(const Group& group) {
+  return std::all_of(group.ranks.begin(), group.ranks.end(),
+                     [](const RankState& rank) { return rank.device.has_value(); });
+}
+
+// REQUIRES: AllHaveDevices.
+v1::CoordinatorMessage DeviceBookOf(const Job& job) {
+  v1::CoordinatorMessage message;
+  v1::DeviceBook* const book = message.mutable_device_book();
+  book->set_job(job.id());
+  book->set_group_epoch(job.group->epoch);
+  for (const RankState& rank : job.group->ranks) *book->add_devices() = *rank.device;
+  return message;
+}
+
 // Returns the summed peak of all ranks' devices in the job's compute dtype; 0 if one is unknown.
 // CPU ranks on a host share its cores, which count once regardless of the number of ranks.
 double PeakFlops(const Job& job, const Fleet& fleet) {
@@ -261,6 +276,15 @@ bool IsCurrent(const Job& job, uint64_t epoch, int32_t rank, const std::string& 
   return job.plan.ranks(rank).worker() == worker;
 }
 
+void OnRankDevice(Job& job, const v1::RankDevice& message, Turn& turn) {
+  Group& group = *job.group;
+  // A rank has one device in a group epoch; a repeated message changes nothing.
+  std::optional<v1::RankDevice>& device = group.ranks[static_cast<size_t>(message.rank())].device;
+  if (group.phase != GroupPhase::kStarting || device.has_value()) return;
+  device = message;
+  if (AllHaveDevices(group)) SendToGroup(job, DeviceBookOf(job), turn);
+}
+
 void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
   Group& group = *job.group;
   if (group.phase != GroupPhase::kStarting || message.address().empty()) return;
@@ -320,6 +344,7 @@ Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
       if (AllHeld(group)) Adopt(job, turn);
       return {};
     case GroupPhase::kStarting:
+      if (AllHaveDevices(group)) SendToWorker(worker, DeviceBookOf(job), turn);
       return {};
     case GroupPhase::kBooked:
       SendToWorker(worker, AddressBookOf(job), turn);

@@ -21,6 +21,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn);
 bool IsCurrent(const Job& job, uint64_t epoch, int32_t rank, const std::string& worker,
                const Turn& turn);
 
+void OnRankDevice(Job& job, const v1::RankDevice& message, Turn& turn);
 void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn);
 void OnRankCores(Job& job, const v1::RankCores& message, Turn& turn);
 [[nodiscard]] Transition OnRankReady(Job& job, const v1::RankReady& message, Turn& turn);

@@ -313,6 +313,8 @@ class Stepper {
         return OnGoodbye(name, worker.session);
       case v1::WorkerMessage::kDraining:
         return OnDraining(message.draining(), worker);
+      case v1::WorkerMessage::kRankDevice:
+        return OfJob(message.rank_device(), OnRankDevice);
       case v1::WorkerMessage::kRankAddress:
         return OfJob(message.rank_address(), OnRankAddress);
       case v1::WorkerMessage::kRankCores:

@@ -207,6 +207,13 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   hello->set_protocol_version(2);
   hello->set_incarnation(0);
   EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("incarnation must be positive")));
+  hello->set_incarnation(99);
+  v1::Device& device = *hello->add_devices();
+  device.mutable_kind()->set_kind("xla");
+  device.mutable_chip()->add_position(0);
+  EXPECT_THAT(
+      cluster.Do(twin).notes,
+      ElementsAre(HasSubstr("devices: chip of device 0: position has 1 numbers and host_chips 0")));
 }
 
 TEST(Machine, AWorkerThatIsRefusedAgainAndAgainIsNotedEverLessOften) {

@@ -170,6 +170,8 @@ Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
     case v1::WorkerMessage::kDeviceCondemned:
     case v1::WorkerMessage::kDraining:
       return {};
+    case v1::WorkerMessage::kRankDevice:
+      return of_rank(message.rank_device());
     case v1::WorkerMessage::kRankAddress:
       return of_rank(message.rank_address());
     case v1::WorkerMessage::kRankReady:

@@ -2,8 +2,8 @@
 // Pure.
 //
 //   heartbeat, goodbye, device_condemned   any worker: they concern only itself
-//   rank_address, rank_ready, step_report,
-//   shard_done, shard_failed, rank_failed,
+//   rank_device, rank_address, rank_ready,
+//   step_report, shard_done, shard_failed, rank_failed,
 //   rank_cores, rank_flight, image_saved   the worker on which the job's current group has the rank
 //   manifest_done                          the worker of rank 0 of that group
 //   rank_stopped                           as above, or the holder of that rank's lease, also of an

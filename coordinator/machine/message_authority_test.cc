@@ -49,6 +49,7 @@ class MessageAuthority : public testing::Test {
       body->set_rank(0);
       return body;
     };
+    of_rank(messages.emplace_back().mutable_rank_device())->set_id(7);
     of_rank(messages.emplace_back().mutable_rank_address())->set_address("mine");
     of_rank(messages.emplace_back().mutable_rank_ready())->set_step(7);
     of_rank(messages.emplace_back().mutable_step_report())->set_step(31);

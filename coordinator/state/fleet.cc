@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "checkpoint/format/digest.h"
 #include "plan/device/device_profile.h"
+#include "plan/layout/slice_placement.h"
 #include "plan/layout/worker_name.h"
 
 namespace troupe {
@@ -33,6 +34,10 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
     }
     if (device.kind().kind().empty())
       return InvalidArgument("devices: kind of device {} is empty", device.index());
+    if (device.has_chip()) {
+      TROUPE_RETURN_IF_ERROR(Annotate(CheckTpuChip(device.chip()),
+                                      fmt::format("devices: chip of device {}", device.index())));
+    }
     if (!device.has_profile()) continue;
     TROUPE_RETURN_IF_ERROR(Annotate(CheckDeviceProfile(device.profile()),
                                     fmt::format("devices: profile of device {}", device.index())));

@@ -13,19 +13,24 @@ constexpr const char* kSolid[] = {"2x2x1", "2x2x2", "2x2x4",  "2x4x4",   "4x4x4"
                                   "4x8x8", "8x8x8", "8x8x16", "8x16x16", "16x16x16"};
 
 int ChipsOf(std::string_view shape) {
-  int chips = 1, axis = 0;
-  for (const char c : shape) {
-    if (c == 'x') {
-      chips *= axis;
-      axis = 0;
-    } else {
-      axis = 10 * axis + (c - '0');
-    }
-  }
-  return chips * axis;
+  const TpuBounds bounds = BoundsOfSlice(shape);
+  return bounds[0] * bounds[1] * bounds[2];
 }
 
 }  // namespace
+
+TpuBounds BoundsOfSlice(std::string_view slice) {
+  TpuBounds bounds{0, 1, 1};
+  size_t axis = 0;
+  for (const char c : slice) {
+    if (c == 'x') {
+      bounds[++axis] = 0;
+    } else {
+      bounds[axis] = 10 * bounds[axis] + (c - '0');
+    }
+  }
+  return bounds;
+}
 
 StatusOr<std::string> SliceFor(const TpuModel& model, int devices) {
   const std::span<const char* const> shapes =

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "plan/layout/mesh.h"
+#include "plan/layout/slice_placement.h"
 
 namespace troupe {
 namespace {
@@ -39,7 +40,9 @@ const std::string& HostOf(const ClusterDevice& device) {
 }
 
 std::string IslandOf(const ClusterDevice& device) {
-  return device.island.empty() ? "host:" + HostOf(device) : device.island;
+  if (!device.island.empty()) return device.island;
+  if (device.device.has_chip()) return "slice:" + device.device.chip().slice();
+  return "host:" + HostOf(device);
 }
 
 // The free devices of one island, by worker.
@@ -191,6 +194,31 @@ class DeviceChoice {
   Island* current_ = nullptr;  // the island that is being filled
 };
 
+// The devices of a gang, by rank, with the process of each where they are chips of TPUs.
+struct Chosen {
+  std::vector<const ClusterDevice*> devices;
+  std::vector<v1::SliceProcess> processes;  // empty: the devices are no chips
+  std::vector<std::string> warnings;
+};
+
+StatusOr<Chosen> ChooseDevices(const Mesh& mesh, const std::vector<const ClusterDevice*>& devices,
+                               int shard_run) {
+  const auto has_chip = [](const ClusterDevice* device) { return device->device.has_chip(); };
+  if (!std::ranges::all_of(devices, has_chip)) {
+    const DeviceChoice choice(mesh, devices, shard_run);
+    return Chosen{choice.chosen(), {}, choice.warnings()};
+  }
+  const int stages = mesh.degree(model::Axis::kPipe), ranks = mesh.ranks() / stages;
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<StageSlice> slices,
+                          PlaceStages(devices, stages, ranks));
+  Chosen chosen;
+  for (const StageSlice& stage : slices) {
+    chosen.devices.insert(chosen.devices.end(), stage.chips.begin(), stage.chips.end());
+    for (int rank = 0; rank < ranks; ++rank) chosen.processes.push_back(ToProto(stage, rank));
+  }
+  return chosen;
+}
+
 // The cores of a rank: those of the host with the fewest for each of its ranks. 1 where no rank has
 // a worker.
 int ThreadsPerRank(const std::vector<const ClusterDevice*>& chosen) {
@@ -227,14 +255,14 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
   const Mesh mesh(degrees);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<const ClusterDevice*> devices,
                           ChooseKind(cluster, device_kind, frozen, mesh.ranks()));
-  const DeviceChoice choice(mesh, devices, shard_run);
+  TROUPE_ASSIGN_OR_RETURN(Chosen chosen, ChooseDevices(mesh, devices, shard_run));
   GangPlacement placement;
   placement.device = devices.front()->device.kind();
   if (mesh.ranks() == 1) placement.device.clear_nccl();
-  placement.warnings = choice.warnings();
-  placement.threads_per_rank = ThreadsPerRank(choice.chosen());
+  placement.warnings = std::move(chosen.warnings);
+  placement.threads_per_rank = ThreadsPerRank(chosen.devices);
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
-    const ClusterDevice& device = *choice.chosen()[static_cast<size_t>(rank)];
+    const ClusterDevice& device = *chosen.devices[static_cast<size_t>(rank)];
     v1::RankPlacement& entry = placement.ranks.emplace_back();
     entry.set_rank(rank);
     *entry.mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
@@ -242,6 +270,8 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
     entry.set_device(device.device.index());
     entry.set_host(device.worker.empty() ? "" : HostOf(device));
     entry.set_island(device.worker.empty() ? "" : IslandOf(device));
+    if (!chosen.processes.empty())
+      *entry.mutable_slice_process() = std::move(chosen.processes[static_cast<size_t>(rank)]);
   }
   return placement;
 }

@@ -4,7 +4,7 @@
 // results need them, and several GPUs have the same version of NCCL; a single GPU needs none. A
 // tensor group stays inside an island wherever one has room for it, and so does a run of shards
 // that gathers parameters for every pass. A gang uses as few islands as possible; inside an island
-// its ranks are spread over the workers.
+// its ranks are spread over the workers. TPU chips are placed by stages (slice_placement.h).
 #ifndef TROUPE_PLAN_LAYOUT_PLACEMENT_H_
 #define TROUPE_PLAN_LAYOUT_PLACEMENT_H_
 
@@ -21,7 +21,7 @@ namespace troupe {
 struct ClusterDevice {
   std::string worker;
   std::string host;    // empty: the worker is a host of its own
-  std::string island;  // empty: the host is an island of its own
+  std::string island;  // empty: the host, or the slice of its TPU chips, is an island of its own
   v1::Device device;
 };
 

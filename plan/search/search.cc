@@ -21,6 +21,7 @@
 #include "plan/search/variants.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
+#include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
 
 namespace troupe {
@@ -241,6 +242,7 @@ class Search {
     v1::JobSpec layout = spec;
     layout.mutable_optimizer()->clear_no_weight_decay();
     TROUPE_RETURN_IF_ERROR(ValidateJobSpec(layout, JobPurpose::kPlan));
+    if (HasStageSlices(profile_.device_model())) TROUPE_RETURN_IF_ERROR(CheckStageSlices(layout));
     if (!names_checked_) names_checked_ = ValidateJobSpec(spec, JobPurpose::kPlan);
     return *names_checked_;
   }

@@ -225,6 +225,10 @@ std::string RanksText(const v1::Plan& plan) {
     if (!rank.worker().empty()) {
       text += fmt::format(" on {} device {} ({})", rank.worker(), rank.device(), rank.island());
     }
+    if (rank.has_slice_process()) {
+      text += fmt::format(", process {} of a slice of {} chips", rank.slice_process().task(),
+                          fmt::join(rank.slice_process().bounds(), "x"));
+    }
     text += '\n';
   }
   if (plan.ranks_size() > kMostRanksListed) {

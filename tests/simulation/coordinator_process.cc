@@ -23,6 +23,8 @@ std::optional<std::pair<std::string, uint64_t>> StaleGroupOf(const v1::WorkerMes
     return std::pair(body.job(), body.group_epoch());
   };
   switch (message.message_case()) {
+    case v1::WorkerMessage::kRankDevice:
+      return of(message.rank_device());
     case v1::WorkerMessage::kRankAddress:
       return of(message.rank_address());
     case v1::WorkerMessage::kRankReady:

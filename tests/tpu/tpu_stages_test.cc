@@ -14,9 +14,12 @@
 #include "cli/compile/compile_plan.h"
 #include "kernels/xla/pjrt/plugin_path.h"
 #include "plan/device/device_profile.h"
+#include "plan/device/tpu_model.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
+#include "plan/layout/slice_placement.h"
 #include "plan/make_plan.h"
+#include "plan/validate/stage_slices.h"
 
 namespace troupe {
 namespace {
@@ -69,6 +72,15 @@ v1::DeviceProfile ProfileOf(const std::string& name) {
   return profile.ok() ? *profile : v1::DeviceProfile();
 }
 
+// The plan on the chips of an imagined slice, as `troupe plan --profile` makes it.
+StatusOr<v1::Plan> PlanFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, MakeUnplacedPlan(spec, &profile));
+  if (!HasStageSlices(profile.device_model())) return plan;
+  TROUPE_ASSIGN_OR_RETURN(const ClusterView cluster,
+                          ImaginedSlice(*FindTpuModel(profile.device_model()), plan.ranks_size()));
+  return PlacePlan(spec, plan, cluster);
+}
+
 TEST_P(TpuStages, NeedTheMemoryOfThePlan) {
   v1::JobSpec spec;
   spec.set_devices("xla");
@@ -76,7 +88,7 @@ TEST_P(TpuStages, NeedTheMemoryOfThePlan) {
     ASSERT_EQ(ApplyOverride(override, &spec), OkStatus());
   ApplyDefaults(&spec);
   const v1::DeviceProfile profile = ProfileOf(GetParam().profile);
-  auto plan = MakeUnplacedPlan(spec, &profile);
+  auto plan = PlanFor(spec, profile);
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(CompilePlan(
                 spec, [](const std::string&) {}, &*plan),
@@ -105,7 +117,7 @@ Status ErrorOf(const v1::DeviceProfile& profile) {
   EXPECT_EQ(ApplyOverride("model={preset: tiny}", &spec), OkStatus());
   EXPECT_EQ(ApplyOverride("training.compute_dtype=bfloat16", &spec), OkStatus());
   ApplyDefaults(&spec);
-  auto plan = MakeUnplacedPlan(spec, &profile);
+  auto plan = PlanFor(spec, profile);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return CompilePlan(
       spec, [](const std::string&) {}, &*plan);

@@ -5,6 +5,16 @@
 
 namespace troupe {
 
+void Directives::SetDevices(const v1::DeviceBook& book) {
+  std::vector<v1::RankDevice> devices(book.devices_size());
+  for (const v1::RankDevice& device : book.devices()) {
+    if (device.rank() >= 0 && device.rank() < book.devices_size()) devices[device.rank()] = device;
+  }
+  std::lock_guard lock(mutex_);
+  devices_ = std::move(devices);
+  changed_.notify_all();
+}
+
 void Directives::SetAddresses(const v1::AddressBook& book) {
   std::vector<v1::RankAddress> addresses(book.addresses_size());
   for (const v1::RankAddress& address : book.addresses()) {
@@ -60,6 +70,13 @@ std::optional<MonotonicTime> Directives::expires_at() const {
   std::lock_guard lock(mutex_);
   if (runs_no_more_) return std::nullopt;
   return expires_at_;
+}
+
+StatusOr<std::vector<v1::RankDevice>> Directives::WaitForDevices() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return devices_ || stopped_; });
+  if (stopped_) return Cancelled("stopped");
+  return *devices_;
 }
 
 StatusOr<std::vector<v1::RankAddress>> Directives::WaitForAddresses() {

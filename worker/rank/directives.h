@@ -28,6 +28,7 @@ struct LastOrder {
 class Directives {
  public:
   // --- Called by the control thread.
+  void SetDevices(const v1::DeviceBook& book);
   void SetAddresses(const v1::AddressBook& book);
   // `now` is when the ticket was received; its lifetime starts then. A ticket's end never moves
   // back.
@@ -45,6 +46,8 @@ class Directives {
   std::optional<MonotonicTime> expires_at() const;
 
   // --- Called by the step thread.
+  // Returns the device that each rank reported, by rank; CANCELLED once stopped.
+  StatusOr<std::vector<v1::RankDevice>> WaitForDevices();
   // Returns the address that each rank reported, by rank; CANCELLED once stopped.
   StatusOr<std::vector<v1::RankAddress>> WaitForAddresses();
   // Waits for `duration`; returns false at once if stopped.
@@ -79,6 +82,7 @@ class Directives {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
+  std::optional<std::vector<v1::RankDevice>> devices_;
   std::optional<std::vector<v1::RankAddress>> addresses_;
   int64_t end_step_ = 0;
   std::optional<MonotonicTime> expires_at_;

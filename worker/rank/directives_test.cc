@@ -33,6 +33,24 @@ StepResult Result(int64_t step, bool intent_known, int64_t request_attempt) {
   return result;
 }
 
+TEST(Directives, TheDevicesOfAllRanksAreWaitedFor) {
+  Directives directives;
+  v1::DeviceBook book;
+  for (const int rank : {1, 0}) {
+    v1::RankDevice& device = *book.add_devices();
+    device.set_rank(rank);
+    device.set_id(10 + rank);
+  }
+  std::thread control([&] { directives.SetDevices(book); });
+  const auto devices = directives.WaitForDevices();
+  control.join();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ((*devices)[1].id(), 11);
+  directives.Stop(Cancelled("by the test"));
+  EXPECT_EQ(directives.WaitForDevices().status().code(), StatusCode::kCancelled);
+}
+
 TEST(Directives, ATicketsEndNeverMovesBackAndItsLifetimeIsRenewed) {
   Directives directives;
   EXPECT_FALSE(directives.expires_at().has_value());

@@ -24,6 +24,8 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.executable_folder = begin.executable_directory();
   const auto& compiler_options = begin.start().plan().compiler_options();
   options.compiler_options.assign(compiler_options.begin(), compiler_options.end());
+  options.peers.plan = &begin.start().plan();
+  options.peers.rank = begin.rank();
   options.wait_limit = FromSeconds(begin.hang_seconds());
   // Other ranks may be late, so the limit is at least as long as the coordinator waits for
   // all.

@@ -11,7 +11,8 @@
 
 namespace troupe {
 
-// Takes the fields that `begin` has; the caller sets files, network and interruption.
+// Takes the fields that `begin` has, which must outlive the result; the caller sets files, network,
+// interruption and the functions of `peers`.
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads);
 
 // Has a case for each kind of device. UNIMPLEMENTED for any other kind, or if this build does not

@@ -10,9 +10,23 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "collective/network.h"
+#include "model/program/program.h"
 #include "plan/device/device_kind.h"
+#include "troupe/v1/plan.pb.h"
+#include "troupe/v1/worker.pb.h"
 
 namespace troupe {
+
+// What a rank knows of the other ranks of its job before it is connected to them.
+struct RankPeers {
+  const v1::Plan* plan = nullptr;  // outlives the backend
+  int rank = 0;                    // this one
+  // Builds the program of another rank.
+  std::function<StatusOr<model::Program>(int rank)> make_program;
+  // Sends this rank's device and returns those of all ranks, by rank, once all have sent theirs.
+  // CANCELLED if the rank is stopped meanwhile.
+  std::function<StatusOr<std::vector<v1::RankDevice>>(v1::RankDevice)> exchange_devices;
+};
 
 struct RankBackendOptions {
   std::string devices = std::string(kDefaultDeviceKind);  // the job's kind of devices
@@ -26,6 +40,7 @@ struct RankBackendOptions {
   // they are not kept.
   std::string executable_folder;
   std::vector<std::string> compiler_options;  // the plan's: NAME=VALUE
+  RankPeers peers;                            // for ranks that share a slice of TPU chips
   CollectiveNetwork* network = nullptr;       // the host's; outlives the backend
   Duration wait_limit{};                      // limit of one wait of the host for its device
   // Limit for making or closing one group of device communicators.

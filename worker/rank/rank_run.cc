@@ -76,7 +76,9 @@ void RankRun::Handle(const v1::CoordinatorMessage& message) {
   const auto is_ours = [this](const auto& body) {
     return body.job() == begin_.start().job() && body.group_epoch() == begin_.start().group_epoch();
   };
-  if (message.has_address_book() && is_ours(message.address_book())) {
+  if (message.has_device_book() && is_ours(message.device_book())) {
+    directives_.SetDevices(message.device_book());
+  } else if (message.has_address_book() && is_ours(message.address_book())) {
     directives_.SetAddresses(message.address_book());
   } else if (message.has_ticket() && is_ours(message.ticket())) {
     directives_.AddTicket(message.ticket(), around_.clock->Now());
@@ -337,6 +339,20 @@ StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
   options.interruption = [this] {
     const auto stopped = directives_.stopped();
     return stopped && !stopped->ok() ? *stopped : OkStatus();
+  };
+  options.peers.make_program = [this](int rank) -> StatusOr<model::Program> {
+    const v1::StartRanks& start = begin_.start();
+    TROUPE_ASSIGN_OR_RETURN(RankProgram made, MakeRankProgram(start.spec(), start.plan(), rank));
+    return std::move(made.program);
+  };
+  options.peers.exchange_devices = [this](v1::RankDevice device) {
+    v1::WorkerMessage message;
+    device.set_job(begin_.start().job());
+    device.set_group_epoch(begin_.start().group_epoch());
+    device.set_rank(begin_.rank());
+    *message.mutable_rank_device() = std::move(device);
+    Send(std::move(message));
+    return directives_.WaitForDevices();
   };
   return around_.make_backend(options);
 }

@@ -69,8 +69,8 @@ class RankRun {
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
-  // Handles address_book, ticket, checkpoint_request, save_images, trace_request, write_manifest
-  // and stop_ranks of this job and epoch; other messages have no effect.
+  // Handles device_book, address_book, ticket, checkpoint_request, save_images, trace_request,
+  // write_manifest and stop_ranks of this job and epoch; other messages have no effect.
   void Handle(const v1::CoordinatorMessage& message);
 
   // The process was moved to `cores`: waits spin only on cores that no other rank has.

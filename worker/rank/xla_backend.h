@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "kernels/backend/backend.h"
+#include "kernels/xla/pjrt/client.h"
 #include "troupe/v1/worker.pb.h"
 #include "worker/rank/rank_backend_options.h"
 
@@ -16,6 +17,11 @@ namespace troupe {
 // Makes a backend that owns its client of the plugin. A plugin stays loaded until its process ends,
 // so the process is to be replaced before it makes another backend (Backend::releases_device).
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options);
+
+// Likewise, with this client. The ranks of a stage on TPU chips exchange their devices first, and
+// their programs run as one on their slice.
+StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(
+    const RankBackendOptions& options, std::unique_ptr<kernels::xla::Client> client);
 
 // The devices of XLA on this host.
 struct XlaDevices {

@@ -71,7 +71,8 @@ void SendAgain(State& state, Effects& effects) {
   for (auto it = state.groups.begin(); it != state.groups.end();) {
     Group& group = it->second;
     for (const auto& [rank, record] : group.ranks) {
-      for (const auto& message : {record.address, record.ready, record.failed}) {
+      for (const auto& message :
+           {record.slice_device, record.address, record.ready, record.failed}) {
         if (message) Send(state, effects, *message);
       }
       SendCores(state, effects, it->first, group.epoch, rank, record.cores);

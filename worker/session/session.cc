@@ -143,6 +143,8 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       return OnStopRanks(state, message.stop_ranks(), message, now, effects);
     case CoordinatorMessage::kAddressBook:
       return ForwardToGroup(state, message.address_book(), message, effects);
+    case CoordinatorMessage::kDeviceBook:
+      return ForwardToGroup(state, message.device_book(), message, effects);
     case CoordinatorMessage::kTicket:
       return OnTicket(state, message, effects);
     case CoordinatorMessage::kCheckpointRequest:
@@ -237,6 +239,8 @@ std::optional<About> AboutOf(const WorkerMessage& message) {
     return About{body.job(), body.group_epoch(), body.rank()};
   };
   switch (message.message_case()) {
+    case WorkerMessage::kRankDevice:
+      return of(message.rank_device());
     case WorkerMessage::kRankAddress:
       return of(message.rank_address());
     case WorkerMessage::kRankReady:
@@ -275,11 +279,15 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
   if (group == nullptr) return;  // a newer epoch has begun
   RankRecord& record = group->ranks[device.rank];
   switch (message.message_case()) {
+    case WorkerMessage::kRankDevice:
+      record.slice_device = message;
+      break;
     case WorkerMessage::kRankAddress:
       record.address = message;
       break;
     case WorkerMessage::kRankReady:
       record.ready = message;
+      record.slice_device.reset();
       record.address.reset();
       group->step = std::max(group->step, message.rank_ready().step());
       break;

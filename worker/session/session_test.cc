@@ -395,6 +395,39 @@ TEST_F(SessionTest, AfterAReconnectReportsWhatItHoldsAndRepeatsWhatIsNotAcknowle
   EXPECT_EQ(votes, 1);
 }
 
+TEST_F(SessionTest, TheDeviceOfARankIsSentAgainUntilItIsReadyAndTheBookIsPassedOn) {
+  ConnectIdle();
+  Received(Start(1));
+  WorkerMessage message;
+  message.mutable_rank_device()->set_job("jobs/a");
+  message.mutable_rank_device()->set_group_epoch(1);
+  message.mutable_rank_device()->set_rank(1);
+  message.mutable_rank_device()->set_id(7);
+  EXPECT_EQ(Sent(FromRank(1, message)).size(), 1u);
+  CoordinatorMessage book;
+  book.mutable_device_book()->set_job("jobs/a");
+  book.mutable_device_book()->set_group_epoch(1);
+  EXPECT_EQ(All<SendToRank>(Received(book)).size(), 2u);
+  book.mutable_device_book()->set_group_epoch(2);
+  EXPECT_TRUE(All<SendToRank>(Received(book)).empty());
+
+  const auto devices_sent_after_a_reconnect = [&](uint64_t leader_epoch) {
+    Do(StreamClosed{state_.stream, "gone"});
+    After(std::chrono::seconds(1));
+    int devices = 0;
+    for (const WorkerMessage& sent : Sent(Welcome(leader_epoch)))
+      devices += sent.has_rank_device() && sent.rank_device().id() == 7 ? 1 : 0;
+    return devices;
+  };
+  EXPECT_EQ(devices_sent_after_a_reconnect(2), 1);
+  WorkerMessage ready;
+  ready.mutable_rank_ready()->set_job("jobs/a");
+  ready.mutable_rank_ready()->set_group_epoch(1);
+  ready.mutable_rank_ready()->set_rank(1);
+  FromRank(1, ready);
+  EXPECT_EQ(devices_sent_after_a_reconnect(3), 0);
+}
+
 TEST_F(SessionTest, ManyReportsAreSentAPartAtATimeAndInOrder) {
   ConnectIdle();
   Received(Start(1));

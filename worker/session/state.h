@@ -39,6 +39,7 @@ struct Config {
 // stream.
 struct RankRecord {
   int device = 0;
+  std::optional<v1::WorkerMessage> slice_device;
   std::optional<v1::WorkerMessage> address;
   std::optional<v1::WorkerMessage> ready;
   std::optional<v1::WorkerMessage> failed;

@@ -40,11 +40,14 @@ StatusOr<CompiledStage> StageCompiler::Compile(
     auto found = compiled_.find(of.module);
     if (found == compiled_.end()) {
       begin_program(of.name);
-      StatusOr<CompiledMemory> memory = topology_->Compile(of.module, options_, devices);
-      if (!memory.ok()) return Annotate(memory.status(), "compile " + of.name);
-      found = compiled_.emplace(of.module, *memory).first;
+      StatusOr<CompiledProgram> made = topology_->Compile(of.module, options_, devices);
+      if (!made.ok()) return Annotate(made.status(), "compile " + of.name);
+      found = compiled_.emplace(of.module, *std::move(made)).first;
     }
-    const CompiledMemory& memory = found->second;
+    const CompiledMemory& memory = found->second.memory;
+    for (const auto& [kind, count] : found->second.collectives) {
+      if (of.runs_in_step) stage.collectives[kind] += count;
+    }
     if (loaded.insert(std::move(of.module)).second) {
       ++stage.programs;
       stage.code_bytes += memory.code;

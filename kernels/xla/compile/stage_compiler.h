@@ -29,6 +29,8 @@ struct CompiledStage {
   int64_t piece_bytes = 0;    // temporary values of the piece
   int64_t padding_bytes = 0;  // by which its arguments and results exceed their elements
   int64_t temporary_bytes = 0;
+  // In the programs that a step of one microbatch runs, by kind.
+  std::map<std::string, int> collectives;
   int64_t total_bytes() const {
     return code_bytes + values_bytes + piece_bytes + padding_bytes + temporary_bytes;
   }
@@ -62,7 +64,7 @@ class StageCompiler {
 
   std::unique_ptr<Topology> topology_;
   Options options_;
-  std::map<std::string, CompiledMemory> compiled_;  // by text
+  std::map<std::string, CompiledProgram> compiled_;  // by text
 };
 
 }  // namespace troupe::kernels::xla

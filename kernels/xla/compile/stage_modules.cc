@@ -59,6 +59,9 @@ class StageWriter {
     return OkStatus();
   }
 
+  // What is added from now on runs before the first step.
+  void EndStep() { in_step_ = false; }
+
   std::vector<StageProgram> Finish() { return std::move(programs_); }
 
  private:
@@ -85,6 +88,7 @@ class StageWriter {
       if (text.aliases[r] < 0) added.new_result_bytes += program_.value(text.results[r]).bytes();
     }
     added.piece_bytes = BytesOf(program_, *alive);
+    added.runs_in_step = in_step_;
     added.module = std::move(text.module);
     return OkStatus();
   }
@@ -93,6 +97,7 @@ class StageWriter {
   const Program& program_;
   const model::MemoryPlan& plan_;
   std::vector<StageProgram> programs_;
+  bool in_step_ = true;
 };
 
 }  // namespace
@@ -111,6 +116,7 @@ StatusOr<std::vector<StageProgram>> WriteStagePrograms(const StagePrograms& stag
     }
   }
   TROUPE_RETURN_IF_ERROR(writer.Add("update", stage.update()));
+  writer.EndStep();
   TROUPE_RETURN_IF_ERROR(writer.Add("initialize", stage.initialize()));
   return writer.Finish();
 }

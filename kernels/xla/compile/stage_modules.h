@@ -23,6 +23,7 @@ struct StageProgram {
   // Bytes of the temporary values of its piece that exist before or after it runs, whether it uses
   // them or not.
   int64_t piece_bytes = 0;
+  bool runs_in_step = true;  // otherwise it initializes the job
 };
 
 // Writes the programs of `stage` that a step and its initialization run, in order; not those of

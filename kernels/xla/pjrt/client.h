@@ -79,9 +79,12 @@ struct PluginFacts {
 };
 
 struct DeviceFacts {
-  std::string kind;          // "cpu", "TPU v5 lite"
-  int id = 0;                // the plugin's
-  int64_t memory_bytes = 0;  // 0: not known
+  std::string kind;                  // "cpu", "TPU v5 lite"
+  int id = 0;                        // the plugin's, equal in all processes of a slice
+  int64_t memory_bytes = 0;          // 0: not known
+  std::vector<int64_t> coordinates;  // of a TPU's chip; empty: the plugin states none
+  // False: it belongs to another process of the slice. Programs are compiled for it, and run there.
+  bool addressable = true;
 };
 
 // One process's connection to the devices of a plugin. Thread-safe. It and its programs must not be
@@ -99,6 +102,7 @@ class Client {
   virtual ~Client() = default;
 
   virtual const PluginFacts& plugin() const = 0;
+  // All devices that programs may be compiled for, at least one of them addressable.
   virtual const std::vector<DeviceFacts>& devices() const = 0;
 
   // Compiles StableHLO text for these devices (indices of devices()), each of which is a partition
@@ -122,7 +126,8 @@ class Client {
   virtual StatusOr<std::unique_ptr<Program>> Load(std::string_view bytes,
                                                   std::span<const int> devices) = 0;
   // Copies a row-major tensor to device `device`. `bytes` may be reused after the call.
-  // REQUIRES: `bytes` has the size of the dims. dtype is not a float8 format.
+  // REQUIRES: `bytes` has the size of the dims. dtype is not a float8 format. The device is
+  // addressable.
   virtual StatusOr<std::unique_ptr<Buffer>> Upload(model::DType dtype,
                                                    std::span<const int64_t> dims,
                                                    std::span<const std::byte> bytes,

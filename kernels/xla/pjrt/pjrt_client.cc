@@ -10,6 +10,7 @@
 #include "kernels/xla/pjrt/call.h"
 #include "kernels/xla/pjrt/compilation.h"
 #include "kernels/xla/pjrt/compile_options.h"
+#include "kernels/xla/pjrt/device_facts.h"
 #include "kernels/xla/pjrt/plugin.h"
 #include "kernels/xla/pjrt/program.h"
 
@@ -71,15 +72,16 @@ Status PjrtClient::Describe(const std::string& path, int threads) {
   plugin_.platform_version.assign(version.platform_version, version.platform_version_size);
   std::ranges::replace(plugin_.platform_version, '\n', ' ');
 
-  TROUPE_PJRT_ARGUMENTS(PJRT_Client_AddressableDevices_Args, devices);
+  TROUPE_PJRT_ARGUMENTS(PJRT_Client_Devices_Args, devices);
   devices.client = client_;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Client_AddressableDevices(&devices)));
-  if (devices.num_addressable_devices == 0) return NotFound("the plugin finds no device");
-  for (size_t d = 0; d < devices.num_addressable_devices; ++d) {
-    devices_.push_back(devices.addressable_devices[d]);
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Client_Devices(&devices)));
+  for (size_t d = 0; d < devices.num_devices; ++d) {
+    devices_.push_back(devices.devices[d]);
     TROUPE_ASSIGN_OR_RETURN(DeviceFacts facts, DescribeDevice(devices_.back()));
     device_facts_.push_back(std::move(facts));
   }
+  if (std::ranges::none_of(device_facts_, &DeviceFacts::addressable))
+    return NotFound("the plugin finds no device");
   return OkStatus();
 }
 
@@ -87,19 +89,17 @@ StatusOr<DeviceFacts> PjrtClient::DescribeDevice(PJRT_Device* device) const {
   TROUPE_PJRT_ARGUMENTS(PJRT_Device_GetDescription_Args, description);
   description.device = device;
   TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Device_GetDescription(&description)));
-  TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Kind_Args, kind);
-  kind.device_description = description.device_description;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Kind(&kind)));
-  TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Id_Args, id);
-  id.device_description = description.device_description;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Id(&id)));
+  TROUPE_ASSIGN_OR_RETURN(DeviceFacts facts, ReadDeviceFacts(api_, description.device_description));
+  TROUPE_PJRT_ARGUMENTS(PJRT_Device_IsAddressable_Args, addressable);
+  addressable.device = device;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Device_IsAddressable(&addressable)));
+  facts.addressable = addressable.is_addressable;
+  if (!facts.addressable) return facts;
   TROUPE_PJRT_ARGUMENTS(PJRT_Device_MemoryStats_Args, memory);
   memory.device = device;
   const Status known = TakeStatus(api_, api_.PJRT_Device_MemoryStats(&memory));
-  return DeviceFacts{
-      .kind = std::string(kind.device_kind, kind.device_kind_size),
-      .id = id.id,
-      .memory_bytes = known.ok() && memory.bytes_limit_is_set ? memory.bytes_limit : 0};
+  if (known.ok() && memory.bytes_limit_is_set) facts.memory_bytes = memory.bytes_limit;
+  return facts;
 }
 
 std::string PjrtClient::DescribeTopology() const {

@@ -9,17 +9,19 @@
 #include "kernels/xla/pjrt/call.h"
 #include "kernels/xla/pjrt/compilation.h"
 #include "kernels/xla/pjrt/compile_options.h"
+#include "kernels/xla/pjrt/device_facts.h"
+#include "kernels/xla/pjrt/hlo_collectives.h"
 #include "kernels/xla/pjrt/plugin.h"
 #include "kernels/xla/pjrt/topology.h"
 
 namespace troupe::kernels::xla {
 namespace {
 
-constexpr std::string_view kMemoryLimit = "device_memory_bytes_limit";  // libtpu's attribute
-
 // A chip of TPU v4 is one device to a client, but two in a topology unless an option joins them.
 constexpr std::string_view kTwoCoreChips = "v4:", kChipOption = "chip_config_name",
                            kOneDevice = "megacore";
+
+constexpr std::string_view kHlo = "hlo";  // format of optimized programs
 
 class PjrtTopology final : public Topology {
  public:
@@ -35,12 +37,10 @@ class PjrtTopology final : public Topology {
 
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return devices_; }
-  StatusOr<CompiledMemory> Compile(std::string_view text, const Options& options,
-                                   std::span<const int> devices) override;
+  StatusOr<CompiledProgram> Compile(std::string_view text, const Options& options,
+                                    std::span<const int> devices) override;
 
  private:
-  StatusOr<DeviceFacts> DescribeDevice(PJRT_DeviceDescription* description) const;
-
   const PJRT_Api& api_;
   PJRT_TopologyDescription* const topology_;
   PluginFacts plugin_;
@@ -72,30 +72,10 @@ Status PjrtTopology::Describe(const std::string& path) {
   TROUPE_RETURN_IF_ERROR(
       TakeStatus(api_, api_.PJRT_TopologyDescription_GetDeviceDescriptions(&get)));
   for (size_t d = 0; d < get.num_descriptions; ++d) {
-    TROUPE_ASSIGN_OR_RETURN(DeviceFacts facts, DescribeDevice(get.descriptions[d]));
+    TROUPE_ASSIGN_OR_RETURN(DeviceFacts facts, ReadDeviceFacts(api_, get.descriptions[d]));
     devices_.push_back(std::move(facts));
   }
   return devices_.empty() ? NotFound("it has no device") : OkStatus();
-}
-
-StatusOr<DeviceFacts> PjrtTopology::DescribeDevice(PJRT_DeviceDescription* description) const {
-  TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Kind_Args, kind);
-  kind.device_description = description;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Kind(&kind)));
-  TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Id_Args, id);
-  id.device_description = description;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Id(&id)));
-  DeviceFacts facts{.kind = std::string(kind.device_kind, kind.device_kind_size), .id = id.id};
-  TROUPE_PJRT_ARGUMENTS(PJRT_DeviceDescription_Attributes_Args, get);
-  get.device_description = description;
-  TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_DeviceDescription_Attributes(&get)));
-  for (const PJRT_NamedValue& attribute : std::span(get.attributes, get.num_attributes)) {
-    if (std::string_view(attribute.name, attribute.name_size) == kMemoryLimit &&
-        attribute.type == PJRT_NamedValue_kInt64) {
-      facts.memory_bytes = attribute.int64_value;
-    }
-  }
-  return facts;
 }
 
 StatusOr<CompiledMemory> MemoryOf(const PJRT_Api& api, PJRT_Executable* executable) {
@@ -109,8 +89,31 @@ StatusOr<CompiledMemory> MemoryOf(const PJRT_Api& api, PJRT_Executable* executab
                         .temporary = memory.temp_size_in_bytes};
 }
 
-StatusOr<CompiledMemory> PjrtTopology::Compile(std::string_view text, const Options& options,
-                                               std::span<const int> devices) {
+// Returns the optimized program as an HloModuleProto.
+StatusOr<std::string> OptimizedProgram(const PJRT_Api& api, PJRT_Executable* executable) {
+  TROUPE_PJRT_ARGUMENTS(PJRT_Program, program);
+  TROUPE_PJRT_ARGUMENTS(PJRT_Executable_OptimizedProgram_Args, get);
+  get.executable = executable;
+  get.program = &program;
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_OptimizedProgram(&get)));
+  std::string bytes(program.code_size, '\0');
+  program.code = bytes.data();
+  TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_OptimizedProgram(&get)));
+  const std::string_view format(program.format, program.format_size);
+  if (format != kHlo)
+    return Unimplemented("the optimized program is \"{}\", not \"{}\"", format, kHlo);
+  return bytes;
+}
+
+StatusOr<CompiledProgram> DescribeProgram(const PJRT_Api& api, PJRT_Executable* executable) {
+  TROUPE_ASSIGN_OR_RETURN(const CompiledMemory memory, MemoryOf(api, executable));
+  TROUPE_ASSIGN_OR_RETURN(const std::string optimized, OptimizedProgram(api, executable));
+  TROUPE_ASSIGN_OR_RETURN(auto collectives, CountCollectives(optimized));
+  return CompiledProgram{memory, std::move(collectives)};
+}
+
+StatusOr<CompiledProgram> PjrtTopology::Compile(std::string_view text, const Options& options,
+                                                std::span<const int> devices) {
   std::vector<int> ids;
   for (const int device : devices) {
     TROUPE_CHECK(device >= 0 && device < std::ssize(devices_), "device {} of {}", device,
@@ -125,11 +128,11 @@ StatusOr<CompiledMemory> PjrtTopology::Compile(std::string_view text, const Opti
   compile.compile_options = bytes.data();
   compile.compile_options_size = bytes.size();
   TROUPE_RETURN_IF_ERROR(CompileStatus(TakeStatus(api_, api_.PJRT_Compile(&compile))));
-  StatusOr<CompiledMemory> memory = MemoryOf(api_, compile.executable);
+  StatusOr<CompiledProgram> compiled = DescribeProgram(api_, compile.executable);
   TROUPE_PJRT_ARGUMENTS(PJRT_Executable_Destroy_Args, destroy);
   destroy.executable = compile.executable;
   TROUPE_RETURN_IF_ERROR(TakeStatus(api_, api_.PJRT_Executable_Destroy(&destroy)));
-  return memory;
+  return compiled;
 }
 
 }  // namespace

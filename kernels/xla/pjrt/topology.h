@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_XLA_PJRT_TOPOLOGY_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,11 @@ struct CompiledMemory {
   int64_t temporary = 0;  // while the program runs, in addition
 };
 
+struct CompiledProgram {
+  CompiledMemory memory;
+  std::map<std::string, int> collectives;  // instructions by kind (hlo_collectives.h)
+};
+
 // Thread-safe. It must not be destroyed while the process's static objects are.
 class Topology {
  public:
@@ -39,9 +45,9 @@ class Topology {
 
   // Compiles StableHLO text for these devices (indices of devices()) as Client::Compile does, with
   // the same errors; also RESOURCE_EXHAUSTED if it needs more memory than such a device has.
-  virtual StatusOr<CompiledMemory> Compile(std::string_view text, const Options& options,
-                                           std::span<const int> devices) = 0;
-  StatusOr<CompiledMemory> Compile(std::string_view text, const Options& options, int device) {
+  virtual StatusOr<CompiledProgram> Compile(std::string_view text, const Options& options,
+                                            std::span<const int> devices) = 0;
+  StatusOr<CompiledProgram> Compile(std::string_view text, const Options& options, int device) {
     return Compile(text, options, std::span(&device, 1));
   }
 };

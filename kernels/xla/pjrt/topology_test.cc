@@ -72,12 +72,13 @@ TEST_F(TopologyTest, OfAnUnknownNameIsRefused) {
 TEST_F(TopologyTest, StatesTheMemoryOfACompiledProgram) {
   const auto topology = Make("v6e:2x2");
   ASSERT_NE(topology, nullptr);
-  const auto memory = topology->Compile(kProgram, {}, 0);
-  ASSERT_TRUE(memory.ok()) << memory.status();
-  EXPECT_EQ(memory->arguments, 2 << 20);
-  EXPECT_EQ(memory->results, 1 << 20);
-  EXPECT_EQ(memory->aliased, 1 << 20);
-  EXPECT_GT(memory->code, 0);
+  const auto compiled = topology->Compile(kProgram, {}, 0);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(compiled->memory.arguments, 2 << 20);
+  EXPECT_EQ(compiled->memory.results, 1 << 20);
+  EXPECT_EQ(compiled->memory.aliased, 1 << 20);
+  EXPECT_GT(compiled->memory.code, 0);
+  EXPECT_TRUE(compiled->collectives.empty());
 }
 
 TEST_F(TopologyTest, RefusesAWrongProgramAndAnUnknownOption) {

@@ -26,6 +26,10 @@ Status CheckSlice(const Client& client, const Slice& slice) {
     return InvalidArgument("a slice of {} devices has no partition {}", slice.devices.size(),
                            slice.partition);
   }
+  if (!client.devices()[slice.devices[slice.partition]].addressable) {
+    return InvalidArgument("XLA device {} of partition {} belongs to another process",
+                           slice.devices[slice.partition], slice.partition);
+  }
   const size_t programs = slice.programs == nullptr ? 1 : slice.programs->size();
   if (programs != slice.devices.size()) {
     return InvalidArgument("a slice has {} devices and {} programs", slice.devices.size(),
@@ -91,6 +95,7 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
                             .owned = slice.programs,
                             .partition = slice.partition,
                             .devices = slice.devices,
+                            .threads = options_.threads,
                             .host = nullptr,
                             .find_communicator = find_communicator};
   if (uses_host) {

@@ -25,14 +25,16 @@ struct Slice {
 
 struct XlaOptions {
   Slice slice;
-  int threads = 1;  // threads of the collectives in host memory
+  int threads = 1;  // of collectives in host memory, and that compile programs at once
+  // What Backend::fallbacks returns: where the slice is not what was planned.
+  std::vector<std::string> fallbacks;
 };
 
 class XlaBackend : public Backend {
  public:
   // `programs` must outlive this object and its executables. Errors: INVALID_ARGUMENT if its client
-  // has no such device, or the slice has a device twice, other numbers of devices and programs, or
-  // no such partition.
+  // has no such device, the device of this rank is another process's, or the slice has a device
+  // twice, other numbers of devices and programs, or no such partition.
   static StatusOr<std::unique_ptr<XlaBackend>> Make(ProgramCache& programs,
                                                     const XlaOptions& options);
   // Likewise; the backend owns both. `client` is that of `programs`.
@@ -47,8 +49,8 @@ class XlaBackend : public Backend {
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
-  // Nothing falls back: what is not lowered is refused.
-  const std::vector<std::string>& fallbacks() const override { return none_; }
+  // Operations have no fall-backs: what is not lowered is refused.
+  const std::vector<std::string>& fallbacks() const override { return options_.fallbacks; }
   const std::vector<std::string>& implementations() const override { return none_; }
   std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }

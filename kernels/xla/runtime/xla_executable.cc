@@ -1,6 +1,7 @@
 #include "kernels/xla/runtime/xla_executable.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "kernels/backend/op_sequence.h"
@@ -67,28 +68,55 @@ std::vector<XlaExecutable::Step> XlaExecutable::Cut(const List& list, size_t beg
 }
 
 Status XlaExecutable::Compile() {
-  const auto compile = [this](const List& list, bool evaluate = false) {
-    return StepsOf(list, 0, list.ops->size(), evaluate).status();
+  struct Whole {
+    List list;
+    bool evaluate = false;
+    StatusOr<Steps> steps = Steps();
   };
+  std::vector<Whole> wholes;
   for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
     for (size_t index = 0; index < program_.ops[chunk].size(); ++index) {
       const auto piece = static_cast<Piece>(index);
       if (!RunsInSchedule(piece, plan_)) continue;
       const List list{&options_.stage.Ops(static_cast<int>(chunk), piece), static_cast<int>(chunk),
                       piece};
-      TROUPE_RETURN_IF_ERROR(compile(list));
+      wholes.push_back({list});
       // Without operations of the derivative, an evaluation often has a program of its own.
-      if (piece == Piece::kForward) TROUPE_RETURN_IF_ERROR(compile(list, /*evaluate=*/true));
+      if (piece == Piece::kForward) wholes.push_back({list, /*evaluate=*/true});
     }
   }
-  TROUPE_RETURN_IF_ERROR(compile({.ops = &options_.stage.update()}));
-  return compile({.ops = &options_.stage.initialize()});
+  wholes.push_back({{.ops = &options_.stage.update()}});
+  wholes.push_back({{.ops = &options_.stage.initialize()}});
+
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < wholes.size(); i = next++) {
+      Whole& whole = wholes[i];
+      whole.steps = MakeSteps(whole.list, 0, whole.list.ops->size(), whole.evaluate);
+    }
+  };
+  std::vector<std::thread> helpers;
+  const size_t threads = std::min(static_cast<size_t>(options_.threads), wholes.size());
+  for (size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (Whole& whole : wholes) {
+    TROUPE_RETURN_IF_ERROR(whole.steps.status());
+    steps_[{whole.list.ops, 0, whole.list.ops->size(), whole.evaluate}] = *std::move(whole.steps);
+  }
+  return OkStatus();
 }
 
 StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t begin, size_t end,
                                                        bool evaluate) {
   const Key key{list.ops, begin, end, evaluate};
   if (const auto found = steps_.find(key); found != steps_.end()) return &found->second;
+  TROUPE_ASSIGN_OR_RETURN(Steps steps, MakeSteps(list, begin, end, evaluate));
+  return &(steps_[key] = std::move(steps));
+}
+
+StatusOr<XlaExecutable::Steps> XlaExecutable::MakeSteps(const List& list, size_t begin, size_t end,
+                                                        bool evaluate) const {
   Steps steps = Cut(list, begin, end);
   for (Step& step : steps) {
     const OpRange range{*list.ops, step.begin, step.end, evaluate};
@@ -103,7 +131,7 @@ StatusOr<XlaExecutable::Steps*> XlaExecutable::StepsOf(const List& list, size_t 
     step.program = *std::move(compiled);
     step.text.module.clear();
   }
-  return &(steps_[key] = std::move(steps));
+  return steps;
 }
 
 Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {

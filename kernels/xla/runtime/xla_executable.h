@@ -27,6 +27,7 @@ struct ExecutableOptions {
   std::shared_ptr<const std::vector<model::Program>> owned;  // those of the other ranks
   int partition = 0;                                         // this rank's among them
   std::vector<int> devices;  // by partition: indices of the client's devices
+  int threads = 1;           // that compile at once
   // The same program in host memory, for the collectives that leave the slice; null: it has none.
   std::unique_ptr<Executable> host;
   FindCommunicator find_communicator;
@@ -37,7 +38,8 @@ class XlaExecutable : public ImmediateExecutable {
   XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 ExecutableOptions options);
 
-  // Compiles the pieces that the plan's schedule runs, each as a whole, and those of evaluations.
+  // Compiles the pieces that the plan's schedule runs, each as a whole, and those of evaluations,
+  // several at a time.
   // Other pieces and parts of a piece are compiled when they are first run. Errors: UNIMPLEMENTED,
   // which names an operation that is not lowered; those of the compiler.
   Status Compile();
@@ -83,6 +85,8 @@ class XlaExecutable : public ImmediateExecutable {
   int device() const { return options_.devices[options_.partition]; }
   bool RunsOnHost(const model::Op& op) const;
   std::vector<Step> Cut(const List& list, size_t begin, size_t end) const;
+  // Writes and compiles the programs of a range; several threads may do so at once.
+  StatusOr<Steps> MakeSteps(const List& list, size_t begin, size_t end, bool evaluate) const;
   StatusOr<Steps*> StepsOf(const List& list, size_t begin, size_t end, bool evaluate);
   Status RunSteps(const List& list, int buffer, const RunOptions& options);
   Status RunProgram(const Step& step, int buffer, bool first_microbatch);
