@@ -6,8 +6,10 @@ prints only our figures.
 """
 
 import argparse
+import contextlib
 import glob
 import json
+import math
 import os
 import pathlib
 import re
@@ -184,9 +186,15 @@ def bench_xla():
     for batch, sequence, dtype, document in XLA_SHAPES:
         shape = ["--batch", str(batch), "--sequence", str(sequence), "--dtype", dtype,
                  "--threads", "2", *(["--document", str(document)] if document else [])]
-        ours = XlaStepper("troupe", [program, *shape])
-        steppers = [ours]
         with tempfile.TemporaryDirectory() as folder:
+            # The second process loads what the first one compiled.
+            kept = [program, *shape, "--executables", f"{folder}/executables"]
+            XlaStepper("troupe", kept).close()
+            ours = XlaStepper("troupe", kept)
+            load_seconds = ours.facts["compile_seconds"]
+            ours.close()
+            ours = XlaStepper("troupe", [program, *shape])
+            steppers = [ours]
             if python:
                 script = [python, str(ROOT / "bench/jax_llama.py"), *shape]
                 subprocess.run([*script, "--output", folder], check=True, timeout=LIMIT_SECONDS)
@@ -206,6 +214,8 @@ def bench_xla():
                 record |= {"compile_seconds": stepper.facts["compile_seconds"],
                            "milliseconds_outside_of_programs":
                            round(1e3 * statistics.median(stepper.outside), 2)}
+            if stepper is ours:
+                record["load_seconds"] = load_seconds
             show(record)
             stepper.close()
         if not python:
@@ -215,6 +225,73 @@ def bench_xla():
               # The same step: the weights, the tokens and the optimizer are the same.
               "largest_relative_difference_of_losses": max(
                   abs(a - b) / b for a, b in zip(ours.losses, peer.losses))})
+
+
+# Name, degrees of Troupe's axes and of JAX's, and the slice.
+TPU_LAYOUTS = (("tensor 2", {"tensor_parallel_degree": 2}, {"tensor": 2}, "v6e:1x2"),
+               ("shards 4", {"data_parallel_shard_degree": 4, "zero_stage": 3}, {"fsdp": 4},
+                "v6e:2x2"),
+               ("data 2, tensor 2",
+                {"data_parallel_replicate_degree": 2, "tensor_parallel_degree": 2},
+                {"data": 2, "tensor": 2}, "v6e:2x2"))
+TPU_SHAPE = {"hidden": 768, "layers": 2, "heads": 12, "ffn": 2048, "vocab": 50304,
+             "sequence": 1024}
+
+
+def tpu_job(degrees, samples):
+    shape = TPU_SHAPE
+    return {"name": "tpu", "devices": "xla",
+            "model": {"pattern": f"(AD)x{shape['layers']}", "hidden_size": shape["hidden"],
+                      "num_attention_heads": shape["heads"], "vocab_size": shape["vocab"],
+                      "num_key_value_heads": shape["heads"], "intermediate_size": shape["ffn"],
+                      "tie_word_embeddings": True},
+            "training": {"global_batch_size": samples, "micro_batch_size": 1, "steps": 1,
+                         "sequence_length": shape["sequence"], "compute_dtype": "bfloat16"},
+            "parallelism": degrees}
+
+
+def bench_tpu():
+    """Compares the programs of a step on a slice of TPU v6e with the one that JAX makes of the
+    same step, both compiled by libtpu with the same options: their collectives, and the memory
+    that they need in addition to parameters and optimizer state. No TPU is needed."""
+    program, python = BIN / "troupe-bench-tpu", jax_python()
+    library = pathlib.Path(os.environ.get("TROUPE_LIBTPU") or ROOT / "build/libtpu/libtpu.so")
+    for lacking, name in ((not program.exists(), "XLA was left out of the build"),
+                          (not library.exists(), f"there is no {library} (docs/tpu.md)"),
+                          (not python, "there is no JAX")):
+        if lacking:
+            say(f"bench: {name}, so nothing is measured")
+            return
+    for name, degrees, mesh, topology in TPU_LAYOUTS:
+        samples = math.prod(mesh.values()) // mesh.get("tensor", 1)
+        what = {"bench": "tpu", "layout": name, "topology": topology,
+                "tokens": f"{samples}x{TPU_SHAPE['sequence']}", "dtype": "bfloat16"}
+        with tempfile.TemporaryDirectory() as folder:
+            job = pathlib.Path(folder) / "job.yaml"
+            job.write_text(json.dumps(tpu_job(degrees, samples)))  # JSON is YAML
+            plan = json.loads(subprocess.run(
+                [BIN / "troupe", "plan", job, "--profile", ROOT / "examples/profiles/tpu-v6e.yaml",
+                 "--compile", "-o", "json"], check=True, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL).stdout)
+            module = pathlib.Path(folder) / "step.mlir"
+            flags = [f"--{key}={value}" for key, value in
+                     (TPU_SHAPE | mesh | {"batch": samples, "output": module}).items()]
+            subprocess.run([python, ROOT / "bench/jax_tpu.py", *flags], check=True)
+            options = plan["compiler_options"]
+            peer = json.loads(subprocess.run(
+                [program, "--module", module, "--topology", topology,
+                 *[f"--option={option}" for option in options]], check=True,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+        memory = plan["memory"][0]
+        ours = {"collectives": {entry["kind"]: entry["count"]
+                                for entry in memory["compiled_collectives"]},
+                "work_bytes": int(memory["compiled_work_bytes"])}
+        for who, record in (("troupe", ours), ("jax's module", peer)):
+            show({**what, "who": who, **record})
+        show({"comparison": "tpu", **what,
+              "times_jax's_collectives": round(sum(ours["collectives"].values())
+                                               / sum(peer["collectives"].values()), 2),
+              "times_jax's_work_bytes": round(ours["work_bytes"] / peer["work_bytes"], 2)})
 
 
 def bench_collective():
@@ -340,7 +417,8 @@ class LocalCluster:
     """`troupe up` with warm workers and a dataset of this machine's headers. `binaries` is the
     folder of the programs."""
 
-    def __init__(self, workers, binaries=BIN):
+    def __init__(self, workers, binaries=BIN, devices="cpu"):
+        self.devices = devices
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-bench-"))
         self.workers = workers
         self.binaries = pathlib.Path(binaries)
@@ -350,7 +428,8 @@ class LocalCluster:
     def __enter__(self):
         self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes",
                     "/usr/include/c++")
-        self.troupe("up", "--workers", self.workers, "--data-dir", self.home / "cluster")
+        self.troupe("up", "--workers", self.workers, "--devices", f"{self.devices}:1",
+                    "--data-dir", self.home / "cluster")
         return self
 
     def __exit__(self, *_):
@@ -380,7 +459,8 @@ class LocalCluster:
 
     def write_job(self, name, model, training, further):
         job = self.home / f"{name}.yaml"
-        job.write_text(f"name: {name}\nmodel: {model}\ndata: {{train: {self.home / 'headers'}}}\n"
+        job.write_text(f"name: {name}\ndevices: {self.devices}\nmodel: {model}\n"
+                       f"data: {{train: {self.home / 'headers'}}}\n"
                        f"training: {training}\n{further}\n")
         return job
 
@@ -534,17 +614,26 @@ def bench_tls():
 
 
 def bench_start():
-    with LocalCluster(2) as cluster:
-        seconds = []
-        for i in range(5):
-            first, _ = cluster.train(f"start-{i}", "{preset: tiny}",
-                                     "{steps: 2, global_batch_size: 4, micro_batch_size: 2, "
-                                     "sequence_length: 256}",
-                                     "{tensor_parallel_degree: 2}")
-            seconds.append(first)
-        show({"bench": "start", "model": "tiny", "ranks": 2,
-              "median_seconds_from_submit_to_first_finished_step":
-              round(statistics.median(seconds), 3)})
+    """Jobs on processors and on XLA's plugin for them, alternating. The first job on XLA compiles;
+    the others load its programs from the workers' caches, as a rank that is restarted does."""
+    kinds = ["cpu", "xla"] if (BIN / "troupe-bench-xla").exists() else ["cpu"]
+    with contextlib.ExitStack() as stack:
+        clusters = {kind: stack.enter_context(LocalCluster(2, devices=kind)) for kind in kinds}
+        seconds = {kind: [] for kind in kinds}
+        for i in range(6):
+            for kind, cluster in clusters.items():
+                first, _ = cluster.train(f"start-{i}", "{preset: tiny}",
+                                         "{steps: 2, global_batch_size: 4, micro_batch_size: 2, "
+                                         "sequence_length: 256}",
+                                         "{tensor_parallel_degree: 2}")
+                seconds[kind].append(first)
+    medians = {kind: statistics.median(all[1:]) for kind, all in seconds.items()}
+    for kind in kinds:
+        show({"bench": "start", "model": "tiny", "ranks": 2, "devices": kind,
+              "first_job_seconds": round(seconds[kind][0], 3),
+              "median_seconds_from_submit_to_first_finished_step": round(medians[kind], 3)})
+    if "xla" in medians:
+        show({"comparison": "start", "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
 
 
 def bench_recovery():
@@ -969,9 +1058,9 @@ def bench_checkpoint():
 
 BENCHES = {"actor": bench_actor, "daemon": bench_daemon, "metrics": bench_metrics,
            "collective": bench_collective, "kernels": bench_kernels,
-           "step": bench_step, "xla": bench_xla, "experts": bench_experts, "pairs": bench_pairs,
-           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery,
-           "pods": bench_pods, "layouts": bench_layouts, "cores": bench_cores,
+           "step": bench_step, "xla": bench_xla, "tpu": bench_tpu, "experts": bench_experts,
+           "pairs": bench_pairs, "plan": bench_plan, "start": bench_start,
+           "recovery": bench_recovery, "pods": bench_pods, "layouts": bench_layouts, "cores": bench_cores,
            "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,
            "data": bench_data, "checkpoint": bench_checkpoint, "tls": bench_tls}
 

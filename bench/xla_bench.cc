@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/file_system.h"
 #include "base/flag_parser.h"
 #include "base/text_file.h"
 #include "bench/module_step.h"
@@ -27,6 +28,7 @@ namespace {
 struct Arguments {
   bench::StepShape shape;
   std::string module, module_arguments;  // paths; empty: Troupe's own programs
+  std::string executables;               // folder of compiled programs; empty: none is kept
   bool operations = false;
 };
 
@@ -51,6 +53,8 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
   parser.AddSwitch({"--operations", "",
                     "prints the seconds of each kind of Troupe's operations, and runs no step"},
                    &arguments->operations);
+  parser.AddText({"--executables", "FOLDER", "keeps Troupe's compiled programs, and loads them"},
+                 &arguments->executables);
   parser.AddText({"--module", "FILE", "a step as StableHLO, run instead of Troupe's programs"},
                  &arguments->module);
   parser.AddText({"--module-arguments", "FILE", "the arguments of the module, one line for each"},
@@ -59,8 +63,14 @@ void AddFlags(FlagParser& parser, Arguments* arguments) {
 
 std::function<double()> StepOf(const Arguments& arguments, bench::TimedClient& client) {
   if (arguments.module.empty()) {
-    auto* const programs =
-        new kernels::xla::ProgramCache(client, {});  // lives until the process ends
+    std::unique_ptr<kernels::xla::ExecutableCache> executables;
+    if (!arguments.executables.empty()) {
+      static PosixFileSystem files;
+      executables = std::make_unique<kernels::xla::ExecutableCache>(
+          files, arguments.executables, kernels::xla::kMostExecutableBytes);
+    }
+    auto* const programs = new kernels::xla::ProgramCache(
+        client, {}, std::move(executables));  // lives until the process ends
     auto* const backend =
         OrRefuse(kernels::xla::XlaBackend::Make(*programs, {.threads = arguments.shape.threads}))
             .release();
