@@ -1060,7 +1060,8 @@ BENCHES = {"actor": bench_actor, "daemon": bench_daemon, "metrics": bench_metric
            "collective": bench_collective, "kernels": bench_kernels,
            "step": bench_step, "xla": bench_xla, "tpu": bench_tpu, "experts": bench_experts,
            "pairs": bench_pairs, "plan": bench_plan, "start": bench_start,
-           "recovery": bench_recovery, "pods": bench_pods, "layouts": bench_layouts, "cores": bench_cores,
+           "recovery": bench_recovery, "pods": bench_pods, "layouts": bench_layouts,
+           "cores": bench_cores,
            "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,
            "data": bench_data, "checkpoint": bench_checkpoint, "tls": bench_tls}
 

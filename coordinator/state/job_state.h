@@ -35,7 +35,7 @@ enum class GroupPhase {
 
 struct RankState {
   int64_t pid = 0;
-  std::optional<v1::RankDevice> device;  // of a slice of TPU chips; absent until RankDevice
+  std::optional<v1::RankDevice> device;  // in a slice of TPU chips; absent until RankDevice
   std::string address;                   // empty until RankAddress
   std::string folder_token;              // the token that its worker wrote to checkpoint.folder
   // When it last answered an attempt, by a vote or a failure; the earliest time: not since the

@@ -239,16 +239,6 @@ int ThreadsPerRank(const std::vector<const ClusterDevice*>& chosen) {
 
 }  // namespace
 
-ClusterView ImaginedCluster(int count, const std::string& device_kind) {
-  ClusterView cluster;
-  cluster.free_devices.resize(count);
-  for (int i = 0; i < count; ++i) {
-    cluster.free_devices[i].device.set_index(i);
-    cluster.free_devices[i].device.mutable_kind()->set_kind(device_kind);
-  }
-  return cluster;
-}
-
 StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::string& device_kind,
                                   const ClusterView& cluster, const v1::DeviceKind* frozen,
                                   int shard_run) {

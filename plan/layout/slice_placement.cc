@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-constexpr int kMostChipsOfAxis = 1024;   // of v1.TpuChip.position
-constexpr size_t kMostTextBytes = 4096;  // of v1.TpuChip.slice and address
+constexpr int kMostChipsOfAxis = 1024;   // limit of v1.TpuChip.position
+constexpr size_t kMostTextBytes = 4096;  // limit of v1.TpuChip.slice and address
 
 using Position = TpuBounds;
 
@@ -46,7 +46,7 @@ bool FreeChips::IsAligned(const Position& origin, const TpuBounds& bounds) const
 }
 
 // The place of the `index`-th rank of a stage in its rectangle: ranks go along x, turn at its end,
-// and go back in the next row; rows and planes alike.
+// and go back in the next row; planes follow each other in the same way.
 Position OnSnake(int index, const TpuBounds& bounds) {
   Position place{};
   for (int axis = 0, rest = index; axis < kTpuAxes; ++axis) {

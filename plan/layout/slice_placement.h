@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "plan/device/tpu_model.h"
 #include "plan/device/tpu_slice.h"
-#include "plan/layout/placement.h"
+#include "plan/layout/cluster_view.h"
 #include "troupe/v1/plan.pb.h"
 #include "troupe/v1/worker.pb.h"
 

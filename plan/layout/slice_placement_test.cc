@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "plan/layout/placement.h"
+
 namespace troupe {
 namespace {
 
@@ -93,7 +95,7 @@ TEST(SlicePlacement, StagesAreRectanglesOfTheirOwn) {
   EXPECT_THAT(TextsOf(PlaceStages(ChipsOf(cluster), 1, 2)), ElementsAre("1x2x1: 0,0 0,1"));
 }
 
-// Of a host whose chips are not all free, a rectangle of several hosts takes none.
+// A rectangle of several hosts needs all of their chips.
 TEST(SlicePlacement, AreWithinOneHostOrOfWholeHosts) {
   ClusterView cluster = Slice(2, 1);
   std::erase_if(cluster.free_devices, [](const ClusterDevice& device) {

@@ -9,6 +9,7 @@
 #include "kernels/cuda/runtime/device_loss.h"
 #include "plan/job/key_schema.h"
 #include "troupe/v1/job.pb.h"
+#include "worker/executor/rank_program.h"
 #include "worker/rank/cuda_backend.h"
 #include "worker/rank/xla_backend.h"
 
@@ -26,6 +27,10 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.compiler_options.assign(compiler_options.begin(), compiler_options.end());
   options.peers.plan = &begin.start().plan();
   options.peers.rank = begin.rank();
+  options.peers.make_program = [&start = begin.start()](int rank) -> StatusOr<model::Program> {
+    TROUPE_ASSIGN_OR_RETURN(RankProgram made, MakeRankProgram(start.spec(), start.plan(), rank));
+    return std::move(made.program);
+  };
   options.wait_limit = FromSeconds(begin.hang_seconds());
   // Other ranks may be late, so the limit is at least as long as the coordinator waits for
   // all.
@@ -33,6 +38,15 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
       FromSeconds(std::max(begin.start().start_seconds(), begin.hang_seconds()));
   options.close_limit = FromSeconds(begin.abort_seconds());
   return options;
+}
+
+v1::WorkerMessage DeviceMessage(const v1::BeginRank& begin, v1::RankDevice device) {
+  v1::WorkerMessage message;
+  device.set_job(begin.start().job());
+  device.set_group_epoch(begin.start().group_epoch());
+  device.set_rank(begin.rank());
+  *message.mutable_rank_device() = std::move(device);
+  return message;
 }
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options) {

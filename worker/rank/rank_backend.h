@@ -12,8 +12,11 @@
 namespace troupe {
 
 // Takes the fields that `begin` has, which must outlive the result; the caller sets files, network,
-// interruption and the functions of `peers`.
+// interruption and how devices are exchanged.
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads);
+
+// The message by which a rank sends its device (RankPeers::exchange_devices).
+v1::WorkerMessage DeviceMessage(const v1::BeginRank& begin, v1::RankDevice device);
 
 // Has a case for each kind of device. UNIMPLEMENTED for any other kind, or if this build does not
 // support such devices, UNAVAILABLE if the host has none; errors of the device.

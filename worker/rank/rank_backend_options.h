@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-// What a rank knows of the other ranks of its job before it is connected to them.
+// The other ranks of a job, as a rank knows them before it is connected to them.
 struct RankPeers {
   const v1::Plan* plan = nullptr;  // outlives the backend
   int rank = 0;                    // this one

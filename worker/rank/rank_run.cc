@@ -18,6 +18,7 @@
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
 #include "worker/rank/flight_files.h"
+#include "worker/rank/group_flight.h"
 #include "worker/rank/network_options.h"
 #include "worker/rank/rank_environment.h"
 #include "worker/rank/rank_links.h"
@@ -33,21 +34,6 @@ constexpr Duration kMetricsInterval = std::chrono::milliseconds(500);
 bool FollowsFromAnother(const Status& status) {
   return status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kCancelled ||
          status.code() == StatusCode::kAborted;
-}
-
-v1::GroupFlight ToProto(const CollectiveFlight& flight) {
-  v1::GroupFlight message;
-  message.set_group(flight.group);
-  message.set_axis(flight.axis);
-  message.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
-  message.set_entered(flight.entered);
-  if (flight.blocked_in == 0) return message;
-  message.set_blocked_in(flight.blocked_in);
-  message.set_operation(std::string(Name(flight.operation)));
-  message.set_purpose(std::string(Name(flight.purpose)));
-  message.set_bytes(flight.bytes);
-  message.set_waited_seconds(ToSeconds(flight.waited));
-  return message;
 }
 
 }  // namespace
@@ -340,18 +326,8 @@ StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
     const auto stopped = directives_.stopped();
     return stopped && !stopped->ok() ? *stopped : OkStatus();
   };
-  options.peers.make_program = [this](int rank) -> StatusOr<model::Program> {
-    const v1::StartRanks& start = begin_.start();
-    TROUPE_ASSIGN_OR_RETURN(RankProgram made, MakeRankProgram(start.spec(), start.plan(), rank));
-    return std::move(made.program);
-  };
   options.peers.exchange_devices = [this](v1::RankDevice device) {
-    v1::WorkerMessage message;
-    device.set_job(begin_.start().job());
-    device.set_group_epoch(begin_.start().group_epoch());
-    device.set_rank(begin_.rank());
-    *message.mutable_rank_device() = std::move(device);
-    Send(std::move(message));
+    Send(DeviceMessage(begin_, std::move(device)));
     return directives_.WaitForDevices();
   };
   return around_.make_backend(options);
@@ -419,8 +395,10 @@ void RankRun::SendFlight() {
   report.set_group_epoch(begin_.start().group_epoch());
   report.set_rank(begin_.rank());
   report.set_activity(Describe(*around_.progress));
-  for (const CollectiveFlight& flight : network_->Flights()) *report.add_groups() = ToProto(flight);
-  for (const CollectiveFlight& flight : backend_->Flights()) *report.add_groups() = ToProto(flight);
+  for (const CollectiveFlight& flight : network_->Flights())
+    *report.add_groups() = GroupFlightOf(flight);
+  for (const CollectiveFlight& flight : backend_->Flights())
+    *report.add_groups() = GroupFlightOf(flight);
   Send(std::move(message));
 }
 

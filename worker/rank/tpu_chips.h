@@ -32,8 +32,8 @@ std::optional<TpuChips> FindTpuChips(std::span<const kernels::xla::PciDevice> de
 struct TpuHost {
   std::string slice;     // the same on all hosts of the slice
   std::string address;   // at which other hosts reach this one
-  TpuBounds chips{};     // of each host of the slice
-  TpuBounds position{};  // of the host, in hosts
+  TpuBounds chips{};     // each host of the slice has them
+  TpuBounds position{};  // counted in hosts
 };
 
 // Returns the variable of this name in the environment of a process; absent: it is not set.
@@ -56,7 +56,7 @@ StatusOr<std::vector<v1::Device>> TpuDevices(const TpuChips& chips, const TpuHos
 struct ChipProcess {
   int chip = 0;                        // index on the host
   v1::SliceProcess process;            // the rank's
-  std::vector<std::string> addresses;  // of all processes of the slice, by task
+  std::vector<std::string> addresses;  // all processes of the slice have one, by task
 };
 
 // Reads the process of `rank` from its plan; absent if its device is no chip. REQUIRES: the plan is

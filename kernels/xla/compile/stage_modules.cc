@@ -59,7 +59,7 @@ class StageWriter {
     return OkStatus();
   }
 
-  // What is added from now on runs before the first step.
+  // Programs that are added from now on run before the first step.
   void EndStep() { in_step_ = false; }
 
   std::vector<StageProgram> Finish() { return std::move(programs_); }

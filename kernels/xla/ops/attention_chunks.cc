@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/xla/ops/attention_loops.h"
 #include "kernels/xla/ops/largest.h"
 
 namespace troupe::kernels::xla {
@@ -25,19 +26,6 @@ std::vector<double> Positions(const model::ContextRows& rows, int64_t begin, int
     positions.insert(positions.end(), times, static_cast<double>(rows.Position(row)));
   return positions;
 }
-
-// Tensors of a chunk's queries. N rows: a row for each query and each of the M heads that read the
-// same key head, so that every matmul is one of matrices for each sample and key head.
-struct Queries {
-  Tensor q;                     // [B,G,N,D]
-  Tensor at;                    // i[N]: positions
-  std::optional<Tensor> first;  // i[B,N]: the first position that is seen
-};
-
-struct Keys {
-  Tensor k, v;  // [B,G,K,D]
-  Tensor at;    // i[K]: positions
-};
 
 // A softmax over the keys so far, before its division by `total`.
 struct Running {
@@ -190,7 +178,13 @@ class Operands {
                                   {samples, count * heads()});
     return queries;
   }
-  Queries AllQueries() const { return QueriesOf({0, of_.query_rows.rows, 0}); }
+  ChunkLoop Loop() const {
+    std::vector<double> lasts;
+    for (const QueryChunk& chunk : chunks_)
+      lasts.push_back(static_cast<double>(blocks(chunk.keys)));
+    return {text_, size_ * heads(), std::move(lasts), QueriesOf({0, of_.query_rows.rows, 0}),
+            keys_};
+  }
   const Shape& q_shape() const { return q_.shape; }  // [B,G,Tq·M,D]
   int64_t heads() const { return of_.q.shape[3]; }   // that read the same key head
 
@@ -216,180 +210,6 @@ class Operands {
 };
 
 using State = Function::State;
-
-// Tensors of a loop's state in the order in which they are added.
-class StateList {
- public:
-  void Add(const Tensor& tensor) { tensors_.push_back(tensor); }
-  void Add(const State& tensors) {
-    tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
-  }
-  size_t size() const { return tensors_.size(); }
-  const State& tensors() const { return tensors_; }
-
- private:
-  State tensors_;
-};
-
-State Flat(const Queries& queries) {
-  State state = {queries.q, queries.at};
-  if (queries.first.has_value()) state.push_back(*queries.first);
-  return state;
-}
-State Flat(const Keys& keys) { return {keys.k, keys.v, keys.at}; }
-
-// Reads tensors of a state one after the other.
-class StateReader {
- public:
-  explicit StateReader(const State& state) : state_(state) {}
-  const Tensor& Next() { return state_[next_++]; }
-  State Next(size_t count) {
-    next_ += count;
-    return {state_.begin() + (next_ - count), state_.begin() + next_};
-  }
-  Queries NextQueries(bool with_documents) {
-    Queries queries;
-    queries.q = Next();
-    queries.at = Next();
-    if (with_documents) queries.first = Next();
-    return queries;
-  }
-  Keys NextKeys() {
-    Keys keys;
-    keys.k = Next();
-    keys.v = Next();
-    keys.at = Next();
-    return keys;
-  }
-
- private:
-  const State& state_;
-  size_t next_ = 0;
-};
-
-// Loops over the blocks of keys that some query of a chunk sees: from the first that documents do
-// not hide from all of them to block `last`, a scalar.
-class BlockLoop {
- public:
-  BlockLoop(Function& text, int64_t size, const Queries& queries, const Keys& keys,
-            const Tensor& last)
-      : text_(text), size_(size), queries_(queries), keys_(keys), last_(last) {}
-
-  using Body = std::function<State(const State& state, const State& constants,
-                                   const Queries& queries, const Keys& keys, const Tensor& begin)>;
-  // Replaces `state` by body(…) for each block; `constants` are tensors that the body reads, and
-  // `begin` is the first key of the block. Returns the last state.
-  State Run(const State& state, const State& constants, const Body& body) const {
-    StateList all;
-    all.Add(FirstBlock());
-    all.Add(last_);
-    all.Add(Flat(queries_));
-    all.Add(Flat(keys_));
-    all.Add(constants);
-    const size_t first_state = all.size();
-    all.Add(state);
-    const State end = text_.While(
-        all.tensors(), [&](const State& now) { return text_.Compare("LT", now[0], now[1]); },
-        [&](const State& now) {
-          StateReader reader(now);
-          const Tensor block = reader.Next();
-          reader.Next();
-          const Queries queries = reader.NextQueries(queries_.first.has_value());
-          const Keys keys = reader.NextKeys();
-          const Tensor begin = text_.Binary(
-              "multiply", block, text_.Constant(Element::kI32, {}, static_cast<double>(size_)));
-          const auto part = [&](const Tensor& x, int dim) {
-            return text_.SliceAt(x, begin, size_, dim);
-          };
-          const State fixed = reader.Next(constants.size());
-          const State made = body(reader.Next(state.size()), fixed, queries,
-                                  {part(keys.k, 2), part(keys.v, 2), part(keys.at, 0)}, begin);
-          State next = now;
-          next[0] = text_.Add(block, 1);
-          std::ranges::copy(made, next.begin() + first_state);
-          return next;
-        });
-    return {end.begin() + first_state, end.end()};
-  }
-
- private:
-  // The block of the first key that a query of the chunk sees: keys are in order of positions.
-  Tensor FirstBlock() const {
-    if (!queries_.first.has_value()) return text_.Constant(Element::kI32, {}, 0);
-    const Tensor least = text_.Reduce("minimum", *queries_.first, {0, 1});
-    const Tensor hidden = text_.Convert(text_.Compare("LT", keys_.at, least), Element::kI32);
-    return text_.Binary("divide", text_.Reduce("add", hidden, {0}),
-                        text_.Constant(Element::kI32, {}, static_cast<double>(size_)));
-  }
-
-  Function& text_;
-  const int64_t size_;
-  const Queries& queries_;
-  const Keys& keys_;
-  const Tensor last_;
-};
-
-// Loops over the chunks of queries, which have equal sizes.
-class ChunkLoop {
- public:
-  ChunkLoop(Function& text, const Operands& operands) : text_(text), operands_(operands) {}
-
-  struct Chunk {
-    Tensor first_row;  // a scalar: where its rows begin among those of all queries
-    Queries queries;
-    Keys keys;    // all
-    Tensor last;  // a scalar: the number of blocks of keys that it sees
-    State rows;   // of the tensors `by_rows`
-  };
-  using Body = std::function<State(const State& state, const Chunk& chunk)>;
-  // Replaces `state` by body(…) for each chunk. `by_rows`: tensors [B,G,Tq·M,…].
-  State Run(const State& state, const State& by_rows, const Body& body) const {
-    const Queries queries = operands_.AllQueries();
-    const bool with_documents = queries.first.has_value();
-    std::vector<double> lasts;
-    for (const QueryChunk& chunk : operands_.chunks())
-      lasts.push_back(static_cast<double>(operands_.blocks(chunk.keys)));
-    StateList all;
-    all.Add(text_.Constant(Element::kI32, {}, 0));
-    all.Add(text_.Vector(Element::kI32, lasts));
-    all.Add(Flat(queries));
-    all.Add(Flat(operands_.keys()));
-    all.Add(by_rows);
-    const size_t first_state = all.size();
-    all.Add(state);
-    const auto chunks = static_cast<double>(lasts.size());
-    const State end = text_.While(
-        all.tensors(), [&](const State& now) { return text_.Compare("LT", now[0], chunks); },
-        [&](const State& now) {
-          StateReader reader(now);
-          const Tensor index = reader.Next(), last_of = reader.Next();
-          const int64_t rows = operands_.size() * operands_.heads();
-          Chunk chunk;
-          chunk.first_row = text_.Binary(
-              "multiply", index, text_.Constant(Element::kI32, {}, static_cast<double>(rows)));
-          chunk.last = text_.Reshape(text_.SliceAt(last_of, index, 1), {});
-          const auto part = [&](const Tensor& x, int dim) {
-            return text_.SliceAt(x, chunk.first_row, rows, dim);
-          };
-          chunk.queries = reader.NextQueries(with_documents);
-          chunk.queries.q = part(chunk.queries.q, 2);
-          chunk.queries.at = part(chunk.queries.at, 0);
-          if (with_documents) chunk.queries.first = part(*chunk.queries.first, 1);
-          chunk.keys = reader.NextKeys();
-          for (size_t i = 0; i < by_rows.size(); ++i) chunk.rows.push_back(part(reader.Next(), 2));
-          const State made = body(reader.Next(state.size()), chunk);
-          State next = now;
-          next[0] = text_.Add(index, 1);
-          std::ranges::copy(made, next.begin() + first_state);
-          return next;
-        });
-    return {end.begin() + first_state, end.end()};
-  }
-
- private:
-  Function& text_;
-  const Operands& operands_;
-};
 
 Running MergeByBlocks(Function& text, const Attending& attending, const BlockLoop& loop,
                       const Shape& rows, const std::optional<Running>& before) {
@@ -452,18 +272,16 @@ AttentionResult ForwardInLoop(Function& text, const Operands& operands, const At
                        text.Constant(Element::kF32, {shape[0], shape[1], shape[2]}, 0)};
   State by_rows;
   if (earlier.has_value()) by_rows = {earlier->output, earlier->lse};
-  const State end =
-      ChunkLoop(text, operands)
-          .Run(start, by_rows, [&](const State& now, const ChunkLoop::Chunk& chunk) -> State {
-            std::optional<Running> before;
-            if (earlier.has_value()) before = RunningOf(text, chunk.rows[0], chunk.rows[1]);
-            const BlockLoop loop(text, operands.size(), chunk.queries, chunk.keys, chunk.last);
-            const Finished of =
-                Finish(text, attending,
-                       MergeByBlocks(text, attending, loop, chunk.queries.q.shape, before));
-            return {text.UpdateAt(now[0], of.output, chunk.first_row, 2),
-                    text.UpdateAt(now[1], of.lse, chunk.first_row, 2)};
-          });
+  const State end = operands.Loop().Run(
+      start, by_rows, [&](const State& now, const ChunkLoop::Chunk& chunk) -> State {
+        std::optional<Running> before;
+        if (earlier.has_value()) before = RunningOf(text, chunk.rows[0], chunk.rows[1]);
+        const BlockLoop loop(text, operands.size(), chunk.queries, chunk.keys, chunk.last);
+        const Finished of = Finish(
+            text, attending, MergeByBlocks(text, attending, loop, chunk.queries.q.shape, before));
+        return {text.UpdateAt(now[0], of.output, chunk.first_row, 2),
+                text.UpdateAt(now[1], of.lse, chunk.first_row, 2)};
+      });
   return {operands.InOrder(end[0]), operands.InOrder(end[1])};
 }
 
@@ -471,17 +289,16 @@ Summed BackwardInLoop(Function& text, const Operands& operands, const Attending&
                       const Tensor& douts, const Tensor& lses, const Tensor& deltas) {
   const Tensor none = text.Constant(Element::kF32, operands.q_shape(), 0);
   const Tensor no_keys = text.Constant(Element::kF32, operands.keys().k.shape, 0);
-  const State end =
-      ChunkLoop(text, operands)
-          .Run({none, no_keys, no_keys}, {douts, lses, deltas},
-               [&](const State& now, const ChunkLoop::Chunk& chunk) -> State {
-                 const BlockLoop loop(text, operands.size(), chunk.queries, chunk.keys, chunk.last);
-                 const Tensor no_rows = text.Constant(Element::kF32, chunk.queries.q.shape, 0);
-                 const Summed sums = DifferentiateByBlocks(text, attending, operands.size(), loop,
-                                                           {no_rows, now[1], now[2]}, chunk.rows[0],
-                                                           chunk.rows[1], chunk.rows[2]);
-                 return {text.UpdateAt(now[0], sums.q, chunk.first_row, 2), sums.k, sums.v};
-               });
+  const State end = operands.Loop().Run(
+      {none, no_keys, no_keys}, {douts, lses, deltas},
+      [&](const State& now, const ChunkLoop::Chunk& chunk) -> State {
+        const BlockLoop loop(text, operands.size(), chunk.queries, chunk.keys, chunk.last);
+        const Tensor no_rows = text.Constant(Element::kF32, chunk.queries.q.shape, 0);
+        const Summed sums =
+            DifferentiateByBlocks(text, attending, operands.size(), loop, {no_rows, now[1], now[2]},
+                                  chunk.rows[0], chunk.rows[1], chunk.rows[2]);
+        return {text.UpdateAt(now[0], sums.q, chunk.first_row, 2), sums.k, sums.v};
+      });
   return {end[0], end[1], end[2]};
 }
 

@@ -81,7 +81,7 @@ int CountOf(std::string_view text, std::string_view word) {
 // A compiler that holds the scores of all chunks at once needs tokens² numbers for each head.
 TEST(AttentionChunks, AreComputedOneAfterTheOther) {
   const std::string text = AttentionText(512);
-  EXPECT_EQ(CountOf(text, "stablehlo.optimization_barrier"), 3 + 3);  // of 4 chunks
+  EXPECT_EQ(CountOf(text, "stablehlo.optimization_barrier"), 3 + 3);  // 4 chunks
   EXPECT_EQ(CountOf(text, "stablehlo.while"), 0);
 }
 

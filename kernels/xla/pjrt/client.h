@@ -82,7 +82,7 @@ struct DeviceFacts {
   std::string kind;                  // "cpu", "TPU v5 lite"
   int id = 0;                        // the plugin's, equal in all processes of a slice
   int64_t memory_bytes = 0;          // 0: not known
-  std::vector<int64_t> coordinates;  // of a TPU's chip; empty: the plugin states none
+  std::vector<int64_t> coordinates;  // a TPU chip's; empty: the plugin states none
   // False: it belongs to another process of the slice. Programs are compiled for it, and run there.
   bool addressable = true;
 };

@@ -110,7 +110,7 @@ TEST(ProgramTexts, AnUpdateSelectsNoCopyOfAParameter) {
   ASSERT_TRUE(program.ok()) << program.status();
   int updates = 0;
   for (const std::string& text : TextsOf(*program, model::PlanMemory(*program, {1}, false, 1))) {
-    if (text.find("stablehlo.power") == std::string::npos) continue;  // of AdamW's corrections
+    if (text.find("stablehlo.power") == std::string::npos) continue;  // AdamW's corrections
     ++updates;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {

@@ -25,8 +25,8 @@ struct Slice {
 
 struct XlaOptions {
   Slice slice;
-  int threads = 1;  // of collectives in host memory, and that compile programs at once
-  // What Backend::fallbacks returns: where the slice is not what was planned.
+  int threads = 1;  // run collectives in host memory, and compile programs at once
+  // Returned by Backend::fallbacks: where the slice is not the planned one.
   std::vector<std::string> fallbacks;
 };
 
