@@ -8,7 +8,7 @@ namespace troupe::kernels::xla {
 namespace {
 
 // Numbers of fields in hlo.proto.
-constexpr uint64_t kComputations = 3, kInstructions = 2, kOpcode = 2;
+constexpr uint64_t kModule = 1, kComputations = 3, kInstructions = 2, kOpcode = 2;
 
 constexpr std::string_view kCollectives[] = {"all-reduce",        "all-gather",
                                              "reduce-scatter",    "all-to-all",
@@ -94,6 +94,15 @@ void CountInstruction(std::string_view opcode, std::map<std::string, int>* count
 }
 
 }  // namespace
+
+StatusOr<std::string_view> ModuleOf(std::string_view module_with_config) {
+  Fields fields(module_with_config);
+  while (fields.Next()) {
+    if (fields.number() == kModule) return fields.bytes();
+  }
+  return InvalidArgument("{} bytes of an optimized program are no HloModuleProtoWithConfig",
+                         module_with_config.size());
+}
 
 StatusOr<std::map<std::string, int>> CountCollectives(std::string_view hlo_module) {
   std::map<std::string, int> counts;

@@ -15,6 +15,9 @@ namespace troupe::kernels::xla {
 // instruction of a loop counts once. INVALID_ARGUMENT if the bytes are no protocol buffer.
 StatusOr<std::map<std::string, int>> CountCollectives(std::string_view hlo_module);
 
+// Returns the HloModuleProto in an HloModuleProtoWithConfig. INVALID_ARGUMENT likewise.
+StatusOr<std::string_view> ModuleOf(std::string_view module_with_config);
+
 }  // namespace troupe::kernels::xla
 
 #endif  // TROUPE_KERNELS_XLA_PJRT_HLO_COLLECTIVES_H_

@@ -30,6 +30,15 @@ TEST(HloCollectives, AreCountedByKindInAllComputations) {
   EXPECT_THAT(*counts, UnorderedElementsAre(Pair("all-reduce", 2), Pair("all-gather", 1)));
 }
 
+TEST(HloCollectives, AreOfTheModuleInAModuleWithConfig) {
+  const std::string module = Field(3, Instruction("all-reduce")), whole = Field(2, "config");
+  const std::string with_config = whole + Field(1, module);
+  const auto found = ModuleOf(with_config);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, module);
+  EXPECT_FALSE(ModuleOf(whole).ok());
+}
+
 TEST(HloCollectives, OfBytesThatAreNoMessageAreRefused) {
   const std::string module = Field(3, Instruction("all-reduce"));
   for (const size_t size : {size_t{1}, size_t{4}, module.size() - 1})

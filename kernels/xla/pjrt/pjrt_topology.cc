@@ -21,7 +21,8 @@ namespace {
 constexpr std::string_view kTwoCoreChips = "v4:", kChipOption = "chip_config_name",
                            kOneDevice = "megacore";
 
-constexpr std::string_view kHlo = "hlo";  // format of optimized programs
+// Formats of optimized programs.
+constexpr std::string_view kHlo = "hlo", kHloWithConfig = "hlo_with_config";
 
 class PjrtTopology final : public Topology {
  public:
@@ -100,9 +101,13 @@ StatusOr<std::string> OptimizedProgram(const PJRT_Api& api, PJRT_Executable* exe
   program.code = bytes.data();
   TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_OptimizedProgram(&get)));
   const std::string_view format(program.format, program.format_size);
-  if (format != kHlo)
-    return Unimplemented("the optimized program is \"{}\", not \"{}\"", format, kHlo);
-  return bytes;
+  if (format == kHlo) return bytes;
+  if (format == kHloWithConfig) {
+    TROUPE_ASSIGN_OR_RETURN(const std::string_view module, ModuleOf(bytes));
+    return std::string(module);
+  }
+  return Unimplemented("the optimized program is \"{}\", not \"{}\" or \"{}\"", format, kHlo,
+                       kHloWithConfig);
 }
 
 StatusOr<CompiledProgram> DescribeProgram(const PJRT_Api& api, PJRT_Executable* executable) {
