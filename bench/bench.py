@@ -282,7 +282,7 @@ def bench_tpu():
                 [program, "--module", module, "--topology", topology,
                  *[f"--option={option}" for option in options]], check=True,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
-        memory = plan["memory"][0]
+        memory = plan["stages"][0]["memory"]
         ours = {"collectives": {entry["kind"]: entry["count"]
                                 for entry in memory["compiled_collectives"]},
                 "work_bytes": int(memory["compiled_work_bytes"])}

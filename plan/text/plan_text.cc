@@ -24,8 +24,10 @@ Json MemoryToJson(const v1::RankMemory& memory) {
                              "optimizer_bytes", "saved_bytes", "temporary_bytes", "scratch_bytes",
                              "snapshot_bytes", "total_bytes", "threads", "peak"});
   if (HasOwnMemory(memory)) json.update(MessageToJson(memory, {"reserve_bytes", "host_bytes"}));
-  if (memory.has_compiled_bytes())
-    json.update(MessageToJson(memory, {"compiled_bytes", "compiled"}));
+  if (memory.has_compiled_bytes()) {
+    json.update(MessageToJson(
+        memory, {"compiled_bytes", "compiled_work_bytes", "compiled_collectives", "compiled"}));
+  }
   return json;
 }
 
@@ -57,6 +59,7 @@ Json RanksToJson(const v1::Plan& plan) {
   Json ranks = Json::array();
   for (const auto& rank : plan.ranks()) {
     Json json = MessageToJson(rank, {"rank", "coordinates", "worker", "device", "island"});
+    if (rank.has_slice_process()) json.update(MessageToJson(rank, {"slice_process"}));
     for (const char* unplaced : {"worker", "island"}) {
       if (json[unplaced] == "") json[unplaced] = nullptr;
     }
