@@ -45,6 +45,30 @@ def parameter_shapes(s):
     return shapes
 
 
+def apply_adamw(jax, params, first, second, count, grads):
+    """Returns parameters, moments and the number of steps after a step of AdamW with clipping."""
+    jnp = jax.numpy
+    norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(grads)))
+    clip = jnp.minimum(1.0, MAX_NORM / (norm + 1e-6))
+    count = count + 1
+    correction1 = 1 - BETA1 ** count.astype(jnp.float32)
+    correction2 = 1 - BETA2 ** count.astype(jnp.float32)
+
+    def update(p, m, v, g):
+        g = g * clip
+        m = BETA1 * m + (1 - BETA1) * g
+        v = BETA2 * v + (1 - BETA2) * g * g
+        decayed = p * (1 - RATE * DECAY) if p.ndim > 1 else p
+        move = RATE / correction1 * m / (jnp.sqrt(v / correction2) + EPS)
+        return decayed - move, m, v
+
+    new = {name: update(params[name], first[name], second[name], grads[name])
+           for name in params}
+    params, first, second = ({name: parts[i] for name, parts in new.items()}
+                             for i in range(3))
+    return params, first, second, count
+
+
 def make_step(jax, s, dtype, document):
     jnp = jax.numpy
     heads, dim = s["heads"], s["hidden"] // s["heads"]
@@ -92,24 +116,7 @@ def make_step(jax, s, dtype, document):
 
     def step(params, first, second, count, tokens, targets):
         loss, grads = jax.value_and_grad(loss_of)(params, tokens, targets)
-        norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(grads)))
-        clip = jnp.minimum(1.0, MAX_NORM / (norm + 1e-6))
-        count = count + 1
-        correction1 = 1 - BETA1 ** count.astype(jnp.float32)
-        correction2 = 1 - BETA2 ** count.astype(jnp.float32)
-
-        def update(p, m, v, g):
-            g = g * clip
-            m = BETA1 * m + (1 - BETA1) * g
-            v = BETA2 * v + (1 - BETA2) * g * g
-            decayed = p * (1 - RATE * DECAY) if p.ndim > 1 else p
-            move = RATE / correction1 * m / (jnp.sqrt(v / correction2) + EPS)
-            return decayed - move, m, v
-
-        new = {name: update(params[name], first[name], second[name], grads[name])
-               for name in params}
-        params, first, second = ({name: parts[i] for name, parts in new.items()}
-                                 for i in range(3))
+        params, first, second, count = apply_adamw(jax, params, first, second, count, grads)
         return params, first, second, count, loss
 
     return jax.jit(step, donate_argnums=(0, 1, 2, 3))
