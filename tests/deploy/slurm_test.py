@@ -1,6 +1,6 @@
 """deploy/slurm/troupe.sbatch: with stand-ins for Slurm's commands everywhere, and on two slurmd of
 this host where Slurm is installed. A run is stopped by the signal of the time limit and queued
-again; the next one resumes at the step of the checkpoint and finishes."""
+again; the next one resumes at the step of the checkpoint. A short job finishes."""
 
 import os
 import pathlib
@@ -16,7 +16,9 @@ import unittest
 import harness
 
 SCRIPT = harness.ROOT / "deploy/slurm/troupe.sbatch"
-STEPS = 1000
+# The job of a test that stops it: no machine takes so many steps before the signal arrives.
+ENDLESS = 10_000_000
+SHORT = 20
 NODES = ("n1", "n2")
 
 # srun of the script's two steps: each task runs here, with the name of its node.
@@ -47,18 +49,18 @@ esac
 """
 
 
-def job_file(folder):
+def job_file(folder, steps):
     text = folder / "text.txt"
     text.write_text("all the world's a stage, and all the men and women merely players. " * 400)
     harness.run("data", "prepare", "--output", folder / "text", text)
     job = folder / "job.yaml"
     job.write_text(harness.JOB.format(
-        name="any", train=folder / "text", steps=STEPS, folder=folder / "checkpoints",
-        interval=STEPS, parallelism="data_parallel_replicate_degree: 2"))
+        name="any", train=folder / "text", steps=steps, folder=folder / "checkpoints",
+        interval=steps, parallelism="data_parallel_replicate_degree: 2"))
     return job
 
 
-def steps(log):
+def printed_steps(log):
     """Returns the steps that `troupe watch` has printed into the log of the script."""
     return [int(step) for step in re.findall(r"^step +(\d+)", log.read_text(), re.MULTILINE)]
 
@@ -102,23 +104,32 @@ class StandInTest(unittest.TestCase):
             process.wait(timeout=60)
 
     def test_a_run_that_is_stopped_is_queued_again_and_resumes_from_its_checkpoint(self):
-        job = job_file(self.folder)
-        first = self.start(job)
-        harness.wait_until(lambda: self.log.exists() and len(steps(self.log)) > 5, "steps")
-        first.send_signal(signal.SIGTERM)
-        self.assertEqual(first.wait(timeout=60), 0, self.end_of_log())
-        self.assertEqual(self.requeued.read_text().split(), [self.environment["SLURM_JOB_ID"]])
-        before = steps(self.log)[-1]
-        self.assertLess(before, STEPS)
+        job = job_file(self.folder, ENDLESS)
+        before = self.last_step_when_stopped(job, 5)
         self.log.rename(self.folder / "first.log")
-        second = self.start(job)
-        self.assertEqual(second.wait(timeout=120), 0, self.end_of_log())
-        self.assertEqual(steps(self.log)[-1], STEPS)
+        self.last_step_when_stopped(job, before + 5)
         self.assertTrue(f"resumed from step {before}\n" in self.log.read_text())
+        self.assertEqual(self.requeued.read_text().split(),
+                         [self.environment["SLURM_JOB_ID"]] * 2)
+
+    def last_step_when_stopped(self, job, step):
+        """Runs the script until `step` is printed, sends the signal, and returns the last step."""
+        run = self.start(job)
+        harness.wait_until(lambda: self.log.exists() and step in printed_steps(self.log),
+                           f"step {step}")
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=60), 0, self.end_of_log())
+        return printed_steps(self.log)[-1]
+
+    def test_a_job_that_finishes_is_not_queued_again(self):
+        run = self.start(job_file(self.folder, SHORT))
+        self.assertEqual(run.wait(timeout=120), 0, self.end_of_log())
+        self.assertEqual(printed_steps(self.log)[-1], SHORT)
+        self.assertFalse(self.requeued.exists())
 
     def test_a_list_without_nodes_is_an_error(self):
         self.environment["HOSTNAMES"] = ""
-        process = self.start(job_file(self.folder))
+        process = self.start(job_file(self.folder, SHORT))
         self.assertEqual(process.wait(timeout=60), 1)
         self.assertIn("the node list 'n[1-2]' names no host", self.log.read_text())
 
@@ -225,20 +236,27 @@ class SlurmTest(unittest.TestCase):
         return done.stdout.strip()
 
     def test_a_run_that_is_stopped_is_queued_again_and_resumes_from_its_checkpoint(self):
-        job = job_file(self.folder)
-        log = self.folder / "log"
-        number = self.slurm("sbatch", "--parsable", "--nodes=2", "--cpus-per-task=1",
-                            f"--output={log}", str(SCRIPT), str(job))
-        self.assertRegex(number, r"^\d+$")
-        self.addCleanup(self.slurm, "scancel", "--full", number)
-        harness.wait_until(lambda: log.exists() and len(steps(log)) > 5, "steps")
+        log, number = self.submit(ENDLESS)
+        harness.wait_until(lambda: log.exists() and len(printed_steps(log)) > 5, "steps")
         self.slurm("scancel", "--batch", "--signal=TERM", number)
         harness.wait_until(lambda: "resumed from step" in log.read_text(), "the next run", 240)
-        harness.wait_until(
-            lambda: "COMPLETED" in self.slurm("scontrol", "show", "job", number), "the end", 240)
         at, = re.findall(r"cancelled after its commit of step (\d+)", log.read_text())[:1]
         self.assertIn(f"resumed from step {at}\n", log.read_text())
-        self.assertEqual(steps(log)[-1], STEPS)
+
+    def test_a_job_that_finishes_is_not_queued_again(self):
+        log, number = self.submit(SHORT)
+        harness.wait_until(
+            lambda: "COMPLETED" in self.slurm("scontrol", "show", "job", number), "the end", 240)
+        self.assertEqual(printed_steps(log)[-1], SHORT)
+
+    def submit(self, steps):
+        """Submits a job of this many steps. Returns the log of its script, and Slurm's number."""
+        log = self.folder / "log"
+        number = self.slurm("sbatch", "--parsable", "--nodes=2", "--cpus-per-task=1",
+                            f"--output={log}", str(SCRIPT), str(job_file(self.folder, steps)))
+        self.assertRegex(number, r"^\d+$")
+        self.addCleanup(self.slurm, "scancel", "--full", number)
+        return log, number
 
 
 if __name__ == "__main__":
