@@ -67,6 +67,7 @@ TrainingStep::TrainingStep(kernels::Backend& backend, const StepShape& shape) {
 double TrainingStep::Run() {
   ++step_;
   double totals[2] = {0, 0};
+  TROUPE_CHECK_OK(executable_->BeginPart(kernels::StepPart::kGradients));
   Write(program_.loss_totals, totals, sizeof(totals));
   if (const model::ValueId samples = program_.chunks[0].Input(channels::kSlots);
       samples != model::kNoValue) {
@@ -79,10 +80,13 @@ double TrainingStep::Run() {
   for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
     TROUPE_CHECK_OK(executable_->Run(0, piece, 0, options));
   }
+  TROUPE_CHECK_OK(executable_->EndPart());
+  TROUPE_CHECK_OK(executable_->BeginPart(kernels::StepPart::kUpdate));
   const double control[model::kControlLanes] = {};
   Write(program_.control_word, control, sizeof(control));
   Write(program_.learning_rate, &kStepLearningRate, sizeof(kStepLearningRate));
   TROUPE_CHECK_OK(executable_->RunUpdate());
+  TROUPE_CHECK_OK(executable_->EndPart());
   TROUPE_CHECK_OK(
       executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
   return totals[0] / totals[1];

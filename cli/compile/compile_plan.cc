@@ -21,6 +21,7 @@ namespace {
 
 using kernels::xla::CompiledStage;
 using kernels::xla::StageCompiler;
+using kernels::xla::StepUse;
 
 // The planner's total and the compiler's may differ by this share of the compiler's.
 constexpr double kAgreement = 0.1;
@@ -60,6 +61,12 @@ StatusOr<StagePart> PartOf(const v1::JobSpec& spec, const v1::Plan& plan, int pi
   }
   part.topology = fmt::format("{}:{}", tpu.generation, slice);
   return part;
+}
+
+// As a rank states it to its backend (worker/rank/xla_backend.cc).
+StepUse UseOf(const v1::JobSpec& spec, const v1::Plan& plan) {
+  return {.single_microbatch = plan.schedule().microbatches() == 1,
+          .reads_gradients = spec.training().norms_interval() > 0};
 }
 
 void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankMemory* memory) {
@@ -114,7 +121,8 @@ Status CompilePlan(const v1::JobSpec& spec,
     TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(*plan, pipe_rank));
     const model::MemoryPlan memory =
         model::PlanMemory(*programs[0], live.of_chunk, live.split_backward, /*threads=*/1);
-    const auto compiled = compiler->second.Compile(std::move(programs), memory, begin_program);
+    const auto compiled =
+        compiler->second.Compile(std::move(programs), memory, UseOf(spec, *plan), begin_program);
     if (!compiled.ok()) {
       return Annotate(compiled.status(), fmt::format("stage {} on {}", pipe_rank, part.topology));
     }

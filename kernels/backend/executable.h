@@ -13,7 +13,8 @@
 //      Between BeginPart and EndPart only Run, RunUpdate, Write, Copy, Send, WaitSend, PostReceive
 //      and Receive are allowed. A part makes the same calls in every step, with other bytes to
 //      write, and waits for each transfer that it starts. A backend may record the calls from the
-//      first step on and submit them to its device as one graph in EndPart.
+//      first step on and submit them to its device as one graph in EndPart, or let pieces wait
+//      until the update has been called.
 //   5. On an asynchronous device EndPart returns before the part completes. A step's results are
 //      read without blocking by DelayedRead: Start after EndPart of the update, Finish when the
 //      host needs them. Further steps may be submitted in between.
@@ -110,6 +111,8 @@ class Executable : public ValueMemory, public StageTransfers {
 
   // Notifies `observer` of every operation from now on; null stops the notifications.
   virtual void Observe(OperationObserver* observer) = 0;
+  // Whether sums of gradients can be read after a step, as after Run outside of parts.
+  virtual bool keeps_gradients() const { return true; }
   virtual DeviceCalls device_calls() const = 0;
   // Name of the op that runs now or ran last, for crash reports.
   virtual const char* CurrentOperation() const = 0;

@@ -44,13 +44,13 @@ class ImmediateRead : public DelayedRead {
 class ImmediateExecutable : public Executable {
  public:
   Status Connect() final { return OkStatus(); }
-  Status BeginPart(StepPart) final { return OkStatus(); }
-  Status EndPart() final { return OkStatus(); }
+  Status BeginPart(StepPart) override { return OkStatus(); }
+  Status EndPart() override { return OkStatus(); }
   StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) final {
     return std::make_unique<ImmediateRead>(*this, std::move(values));
   }
 
-  Status Finish() final { return OkStatus(); }
+  Status Finish() override { return OkStatus(); }
   DeviceCalls device_calls() const final { return {}; }
 
   std::shared_ptr<void> Pin(std::span<std::byte>) final { return nullptr; }

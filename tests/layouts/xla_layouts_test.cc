@@ -21,14 +21,14 @@ constexpr int64_t kSteps = kInstrumented ? 6 : 20;
 std::vector<std::string> CompiledPrograms() { return (*XlaPrograms())->compilation().programs; }
 
 // All programs are compiled before the first step.
-std::vector<StepResult> RunOnXla(const v1::JobSpec& spec) {
+std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::StepUse& use = {}) {
   TrainOptions options;
   std::atomic<size_t> prepared = 0;
   options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
   options.steps = kSteps;
-  options.make_backend = [](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+  options.make_backend = [use](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
-    return kernels::xla::XlaBackend::Make(*programs, {});
+    return kernels::xla::XlaBackend::Make(*programs, {.use = use});
   };
   std::vector<StepResult> steps = RunOrDie(spec, options);
   const std::vector<std::string> programs = CompiledPrograms();
@@ -53,6 +53,22 @@ v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(
 TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
   static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
   ExpectClose(RunOnXla(Job(GetParam().layout)), expected);
+}
+
+// A step of one microbatch: one program, cut at the collectives.
+TEST(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
+  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    spec.mutable_training()->set_global_batch_size(2);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kSteps});
+  for (const Layout& layout : {Layout{.shard = 2, .zero_stage = 3}, Layout{.data = 2},
+                               Layout{.shard = 2, .zero_stage = 2}}) {
+    ExpectClose(RunOnXla(job(layout), {.single_microbatch = true, .reads_gradients = false}),
+                expected);
+  }
 }
 
 // A sanitizer makes compilation several times slower: there, one layout of each kind is run.

@@ -23,17 +23,18 @@ namespace troupe {
 namespace {
 
 using kernels::xla::SliceMeeting;
+using kernels::xla::StepUse;
 using testing::Each;
 
 constexpr int64_t kSteps = kInstrumented ? 6 : 20;
 
-TrainOptions OnSlices() {
+TrainOptions OnSlices(const StepUse& use = {}) {
   static SliceMeeting& meeting = *new SliceMeeting();
   TrainOptions options;
   options.steps = kSteps;
-  options.make_backend = [](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+  options.make_backend = [use](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
-    return kernels::xla::MakeSliceBackend(*programs, meeting);
+    return kernels::xla::MakeSliceBackend(*programs, meeting, use);
   };
   return options;
 }
@@ -101,6 +102,38 @@ std::vector<Case> Cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, XlaSlices, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A step of one microbatch is one program.
+constexpr StepUse kSingleMicrobatch = {.single_microbatch = true, .reads_gradients = false};
+
+using XlaWholeSteps = WithPlugin<testing::TestWithParam<Case>>;
+
+TEST_P(XlaWholeSteps, HaveTheLossesOfOneRankOnTheCpu) {
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    spec.mutable_training()->set_global_batch_size(2);
+    return spec;
+  };
+  static const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kSteps});
+  v1::JobSpec spec = job(GetParam().layout);
+  const int samples = GetParam().layout.data * GetParam().layout.shard;
+  spec.mutable_training()->set_micro_batch_size(2 / samples);
+  ExpectClose(RunOrDie(spec, OnSlices(kSingleMicrobatch)), expected);
+}
+
+std::vector<Case> WholeSteps() {
+  if (kInstrumented) return {{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}}};
+  return {{"OneRank", {}},
+          {"Tensor2", {.tensor = 2}},
+          {"Data2", {.data = 2}},
+          {"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
+          {"Zero3Shard2", {.shard = 2, .zero_stage = 3}},
+          {"Ring2", {.context = 2}},
+          {"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, XlaWholeSteps, testing::ValuesIn(WholeSteps()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 using XlaMixtureSlices = WithPlugin<testing::TestWithParam<Spread>>;

@@ -107,7 +107,7 @@ TEST_P(TpuSlices, AreCompiled) {
     ASSERT_TRUE(live.ok()) << live.status();
     const model::MemoryPlan memory =
         model::PlanMemory(*ranks[0], live->of_chunk, live->split_backward, /*threads=*/1);
-    const auto compiled = compiler->Compile(ranks, memory, [](const std::string&) {});
+    const auto compiled = compiler->Compile(ranks, memory, {}, [](const std::string&) {});
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     EXPECT_GT(compiled->programs, 0);
     if (ranks.size() == 4) {

@@ -315,8 +315,16 @@ StatusOr<StepResult> Executor::Complete() {
 
 StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
   const bool runs_again = options_.on_nonfinite == v1::ON_NONFINITE_FAIL;
-  // Later steps have overwritten the numbers of an earlier step.
+  // Later steps have overwritten the numbers of an earlier step. A device that keeps no gradients
+  // would have to make other programs first, which takes longer than a job may stand still.
   const bool is_last = step == submitted_step_;
+  if (!executable_->keeps_gradients()) {
+    if (!is_last) return std::string();
+    NonfiniteFinding finding;
+    TROUPE_ASSIGN_OR_RETURN(finding.tensor,
+                            NonfiniteWeightOrLoss(program_, *executable_, options_.block_letters));
+    return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
+  }
   if (!is_last && !runs_again) return std::string();
   TROUPE_RETURN_IF_ERROR(executable_->Finish());
   NonfiniteFinding finding;

@@ -56,6 +56,24 @@ std::string PartOf(const model::Program& program, const model::ParameterEntry& e
   return value.name;
 }
 
+// The first parameter whose value of this kind is not finite, "WHAT NAME (BLOCK)"; empty: none.
+// Searches from the head backwards: a gradient that is not finite makes those of all earlier layers
+// so.
+StatusOr<std::string> FindInParameters(const model::Program& program, kernels::ValueMemory& values,
+                                       std::string_view letters, const char* what,
+                                       model::ValueId model::ParameterEntry::*of_entry) {
+  for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
+    const model::ParameterEntry& entry = *at;
+    TROUPE_ASSIGN_OR_RETURN(const int64_t element,
+                            FirstNonfinite(program, values, entry.*of_entry, 0));
+    if (element < 0) continue;
+    const int block = BlockOf(program.value(entry.value).name, static_cast<int>(letters.size()));
+    return fmt::format("{} {} ({})", what, PartOf(program, entry, element),
+                       BlockName(block, letters));
+  }
+  return std::string();
+}
+
 bool CameFromOthers(const model::Op& op) { return model::FindCollective(op.attributes) != nullptr; }
 
 }  // namespace
@@ -87,33 +105,24 @@ StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::ValueMe
   return -1;
 }
 
-StatusOr<std::string> NonfiniteTensor(const model::Program& program, kernels::ValueMemory& values,
-                                      std::string_view letters) {
-  // Searches from the head backwards: a gradient that is not finite makes those of all earlier
-  // layers so.
-  const auto find = [&](const char* what, auto value_of) -> StatusOr<std::string> {
-    for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
-      const model::ParameterEntry& entry = *at;
-      TROUPE_ASSIGN_OR_RETURN(const int64_t element,
-                              FirstNonfinite(program, values, value_of(entry), 0));
-      if (element < 0) continue;
-      const int block = BlockOf(program.value(entry.value).name, static_cast<int>(letters.size()));
-      return fmt::format("{}{} ({})", what, PartOf(program, entry, element),
-                         BlockName(block, letters));
-    }
-    return std::string();
-  };
+StatusOr<std::string> NonfiniteWeightOrLoss(const model::Program& program,
+                                            kernels::ValueMemory& values,
+                                            std::string_view letters) {
   TROUPE_ASSIGN_OR_RETURN(
       std::string weight,
-      find("the weight ", [](const model::ParameterEntry& entry) { return entry.value; }));
-  if (!weight.empty()) return weight;
-  if (program.loss_totals != model::kNoValue) {
-    TROUPE_ASSIGN_OR_RETURN(const int64_t lane,
-                            FirstNonfinite(program, values, program.loss_totals, 0));
-    if (lane >= 0) return "the loss";
-  }
-  return find("gradient of ",
-              [](const model::ParameterEntry& entry) { return entry.reduced_gradient; });
+      FindInParameters(program, values, letters, "the weight", &model::ParameterEntry::value));
+  if (!weight.empty() || program.loss_totals == model::kNoValue) return weight;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t lane,
+                          FirstNonfinite(program, values, program.loss_totals, 0));
+  return std::string(lane >= 0 ? "the loss" : "");
+}
+
+StatusOr<std::string> NonfiniteTensor(const model::Program& program, kernels::ValueMemory& values,
+                                      std::string_view letters) {
+  TROUPE_ASSIGN_OR_RETURN(std::string found, NonfiniteWeightOrLoss(program, values, letters));
+  if (!found.empty()) return found;
+  return FindInParameters(program, values, letters, "gradient of",
+                          &model::ParameterEntry::reduced_gradient);
 }
 
 bool NonfiniteOrigin::IsNonfinite(model::ValueId value, int buffer) {

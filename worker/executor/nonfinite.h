@@ -19,10 +19,13 @@ namespace troupe {
 StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::ValueMemory& values,
                                  model::ValueId value, int buffer);
 
-// Names the tensor of this rank that is not finite: a weight ("the weight model.norm.weight
-// (head)"), else "the loss", else the gradient nearest to the loss ("gradient of
-// model.layers.2.mlp.gate_proj.weight (block5 (D))"). Empty if all are finite. `letters` has the
-// letters of the model's blocks.
+// Names what is not finite on this rank: a weight ("the weight model.norm.weight (head)"), else
+// "the loss". Empty if all are finite. `letters` has the letters of the model's blocks.
+StatusOr<std::string> NonfiniteWeightOrLoss(const model::Program& program,
+                                            kernels::ValueMemory& values, std::string_view letters);
+
+// Likewise; else the gradient nearest to the loss ("gradient of
+// model.layers.2.mlp.gate_proj.weight (block5 (D))").
 StatusOr<std::string> NonfiniteTensor(const model::Program& program, kernels::ValueMemory& values,
                                       std::string_view letters);
 
@@ -52,7 +55,7 @@ class NonfiniteOrigin : public kernels::OperationObserver {
 
 // The findings of one rank. All ranks make the same sentence from the same findings.
 struct NonfiniteFinding {
-  std::string tensor;     // result of NonfiniteTensor
+  std::string tensor;     // result of NonfiniteTensor or NonfiniteWeightOrLoss
   std::string operation;  // result of NonfiniteOrigin; empty: none found, or no search was made
 };
 

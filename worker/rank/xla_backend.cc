@@ -67,6 +67,8 @@ StatusOr<XlaOptions> OptionsOf(const RankBackendOptions& options, const Client& 
   XlaOptions xla;
   xla.threads = options.threads;
   const RankPeers& peers = options.peers;
+  xla.use = {.single_microbatch = peers.plan->schedule().microbatches() == 1,
+             .reads_gradients = options.reads_gradients};
   if (!peers.plan->ranks(peers.rank).has_slice_process()) {
     if (client.plugin().platform == kTpus)
       return FailedPrecondition("the plan gives rank {} no chip of a TPU", peers.rank);

@@ -24,19 +24,16 @@ StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
 }
 
 StatusOr<CompiledStage> StageCompiler::Compile(
-    std::vector<const model::Program*> of_ranks, const model::MemoryPlan& plan,
+    std::vector<const model::Program*> of_ranks, const model::MemoryPlan& plan, const StepUse& use,
     const std::function<void(const std::string&)>& begin_program) {
   std::vector<int> devices(of_ranks.size());
   std::iota(devices.begin(), devices.end(), 0);
   TROUPE_ASSIGN_OR_RETURN(const StagePrograms ranks, StagePrograms::Make(std::move(of_ranks)));
-  TROUPE_ASSIGN_OR_RETURN(std::vector<StageProgram> programs, WriteStagePrograms(ranks, plan));
+  TROUPE_ASSIGN_OR_RETURN(StageModules modules, WriteStagePrograms(ranks, plan, use));
   CompiledStage stage;
-  stage.values_bytes = plan.persistent_bytes;
-  for (size_t chunk = 0; chunk < plan.saved_bytes.size(); ++chunk) {
-    stage.values_bytes += plan.saved_bytes[chunk] * plan.buffers[chunk];
-  }
+  stage.values_bytes = modules.kept_bytes;
   std::set<std::string> loaded;
-  for (StageProgram& of : programs) {
+  for (StageProgram& of : modules.programs) {
     auto found = compiled_.find(of.module);
     if (found == compiled_.end()) {
       begin_program(of.name);

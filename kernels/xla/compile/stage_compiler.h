@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "kernels/xla/pjrt/topology.h"
+#include "kernels/xla/runtime/joined_pieces.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 
@@ -21,9 +22,10 @@ namespace troupe::kernels::xla {
 
 // The memory of one device of a stage, in bytes.
 struct CompiledStage {
-  int programs = 0;          // distinct ones
-  int64_t code_bytes = 0;    // code of all programs, which stay loaded
-  int64_t values_bytes = 0;  // parameters, states, saved values of all microbatches alive
+  int programs = 0;        // distinct ones
+  int64_t code_bytes = 0;  // code of all programs, which stay loaded
+  // What exists between programs: parameters, states, saved values of all microbatches alive.
+  int64_t values_bytes = 0;
   // The fullest program: what it and its piece need in addition.
   std::string fullest;
   int64_t piece_bytes = 0;    // temporary values of the piece
@@ -48,12 +50,13 @@ class StageCompiler {
 
   // Compiles the programs of a slice that has the first devices of the topology, one for each of
   // `of_ranks`, the ranks' programs; each text once for all calls. `plan` is that of the first
-  // rank. `begin_program` is called with the name of each program that is compiled, before. Errors:
-  // those of StagePrograms::Make; UNIMPLEMENTED, which names an operation that is not lowered;
-  // those of the compiler, with the name of the program; they are RESOURCE_EXHAUSTED if a program
-  // needs more memory than a device has. REQUIRES: the topology has as many devices.
+  // rank; `use`: how the ranks use their programs. `begin_program` is called with the name of each
+  // program that is compiled, before. Errors: those of StagePrograms::Make; UNIMPLEMENTED, which
+  // names an operation that is not lowered; those of the compiler, with the name of the program;
+  // they are RESOURCE_EXHAUSTED if a program needs more memory than a device has. REQUIRES: the
+  // topology has as many devices.
   StatusOr<CompiledStage> Compile(std::vector<const model::Program*> of_ranks,
-                                  const model::MemoryPlan& plan,
+                                  const model::MemoryPlan& plan, const StepUse& use,
                                   const std::function<void(const std::string&)>& begin_program);
 
   const PluginFacts& plugin() const { return topology_->plugin(); }

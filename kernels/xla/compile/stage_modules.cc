@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/backend/op_sequence.h"
-#include "kernels/xla/runtime/stage_programs.h"
+#include "kernels/xla/runtime/segment.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -41,17 +41,17 @@ class StageWriter {
   StageWriter(const StagePrograms& stage, const model::MemoryPlan& plan)
       : stage_(stage), program_(stage.program(0)), plan_(plan) {}
 
-  Status Add(const std::string& piece, const StageOps& ops) {
+  Status Add(const std::string& name, const StageOps& ops, const ValueUse& values) {
     std::set<ValueId> alive;
     for (size_t begin = 0; begin < ops.size();) {
       const bool cuts = CutsPrograms(stage_, ops[begin].any());
       size_t end = begin + 1;
       while (!cuts && end < ops.size() && !CutsPrograms(stage_, ops[end].any())) ++end;
-      const OpRange range{ops, begin, end};
+      const OpRange range{ops, begin, end, /*evaluate=*/false, values};
       if (cuts) {
-        AddTemporaries(ops[begin].any().outputs, &alive);
+        AddTemporaries(ops[begin].any().outputs, values.inner, &alive);
       } else {
-        TROUPE_RETURN_IF_ERROR(AddProgram(piece, range, &alive));
+        TROUPE_RETURN_IF_ERROR(AddProgram(name, range, &alive));
       }
       for (const ValueId root : DeadAfter(stage_, plan_, range)) alive.erase(root);
       begin = end;
@@ -62,24 +62,43 @@ class StageWriter {
   // Programs that are added from now on run before the first step.
   void EndStep() { in_step_ = false; }
 
-  std::vector<StageProgram> Finish() { return std::move(programs_); }
+  StageModules Finish() {
+    StageModules modules;
+    for (const ValueId root : kept_) {
+      const model::Location& location = plan_.locations[root];
+      const int copies =
+          location.region == model::Region::kSaved ? plan_.buffers[location.chunk_index] : 1;
+      modules.kept_bytes += program_.value(root).bytes() * copies;
+    }
+    modules.programs = std::move(programs_);
+    return modules;
+  }
 
  private:
-  // Adds the roots of those of `values` that are temporary.
-  void AddTemporaries(const std::vector<ValueId>& values, std::set<ValueId>* roots) const {
+  // Adds the roots of those of `values` that are temporary, or among `inner`.
+  void AddTemporaries(const std::vector<ValueId>& values, const std::set<ValueId>& inner,
+                      std::set<ValueId>* roots) const {
     for (const ValueId value : values) {
       int64_t offset = 0;
       const ValueId root = RootOf(program_, value, &offset);
-      if (plan_.locations[root].region == model::Region::kTemporary) roots->insert(root);
+      if (plan_.locations[root].region == model::Region::kTemporary || inner.contains(root))
+        roots->insert(root);
     }
   }
 
-  Status AddProgram(const std::string& piece, const OpRange& range, std::set<ValueId>* alive) {
+  Status AddProgram(const std::string& name, const OpRange& range, std::set<ValueId>* alive) {
     TROUPE_ASSIGN_OR_RETURN(SegmentText text, WriteSegment(stage_, plan_, range));
-    AddTemporaries(text.results, alive);
+    AddTemporaries(text.results, range.values.inner, alive);
+    for (const std::vector<ValueId>* roots : {&text.arguments, &text.results}) {
+      for (const ValueId root : *roots) {
+        if (plan_.locations[root].region != model::Region::kTemporary &&
+            !range.values.inner.contains(root))
+          kept_.insert(root);
+      }
+    }
     if (text.module.empty()) return OkStatus();
     StageProgram& added = programs_.emplace_back();
-    added.name = piece + ", " + OperationName(program_, range.ops[range.begin].any());
+    added.name = name + ", " + OperationName(program_, range.ops[range.begin].any());
     if (range.end > range.begin + 1)
       added.name += " to " + OperationName(program_, range.ops[range.end - 1].any());
     for (const ValueId root : text.arguments) added.argument_bytes += program_.value(root).bytes();
@@ -97,27 +116,31 @@ class StageWriter {
   const Program& program_;
   const model::MemoryPlan& plan_;
   std::vector<StageProgram> programs_;
+  std::set<ValueId> kept_;
   bool in_step_ = true;
 };
 
+std::string NameOf(const PieceGroup& group, const Program& program) {
+  const StepPiece &first = group.pieces.front(), &last = group.pieces.back();
+  std::string name;
+  if (first.chunk_index.has_value())
+    name = fmt::format("chunk {} ", program.chunks[static_cast<size_t>(*first.chunk_index)].chunk);
+  name += Name(first.piece);
+  return group.pieces.size() == 1 ? name : fmt::format("{} to {}", name, Name(last.piece));
+}
+
 }  // namespace
 
-StatusOr<std::vector<StageProgram>> WriteStagePrograms(const StagePrograms& stage,
-                                                       const model::MemoryPlan& plan) {
-  const Program& program = stage.program(0);
+StatusOr<StageModules> WriteStagePrograms(const StagePrograms& stage, const model::MemoryPlan& plan,
+                                          const StepUse& use) {
+  const StepGroups step = StepGroups::Make(
+      stage, plan, use, [&stage](const Op& op) { return CutsPrograms(stage, op); });
   StageWriter writer(stage, plan);
-  for (size_t chunk = 0; chunk < program.ops.size(); ++chunk) {
-    for (size_t index = 0; index < program.ops[chunk].size(); ++index) {
-      const auto piece = static_cast<model::Piece>(index);
-      if (!RunsInSchedule(piece, plan)) continue;
-      TROUPE_RETURN_IF_ERROR(
-          writer.Add(fmt::format("chunk {} {}", program.chunks[chunk].chunk, Name(piece)),
-                     stage.Ops(static_cast<int>(chunk), piece)));
-    }
+  for (const PieceGroup& group : step.groups()) {
+    TROUPE_RETURN_IF_ERROR(writer.Add(NameOf(group, stage.program(0)), group.ops, group.values));
   }
-  TROUPE_RETURN_IF_ERROR(writer.Add("update", stage.update()));
   writer.EndStep();
-  TROUPE_RETURN_IF_ERROR(writer.Add("initialize", stage.initialize()));
+  TROUPE_RETURN_IF_ERROR(writer.Add("initialize", stage.initialize(), step.alone()));
   return writer.Finish();
 }
 

@@ -21,7 +21,7 @@ Tensor Lowering::Accumulated(size_t index) const {
   const Overwrites overwrites = OverwritesOf(program, op);
   if (overwrites == Overwrites::kNever) return read(value);
   const Tensor zeros = text.Constant(ElementOf(target.dtype), ShapeOf(target), 0);
-  if (overwrites == Overwrites::kEveryRun) return zeros;
+  if (overwrites == Overwrites::kEveryRun || only_microbatch) return zeros;
   return text.Select(first_microbatch(), zeros, read(value));
 }
 
@@ -29,7 +29,10 @@ void Lowering::Accumulate(size_t index, const Tensor& tensor) const {
   const model::ValueId value = op.outputs[index];
   const model::Value& target = program.value(value);
   const Tensor added = text.Convert(text.Reshape(tensor, ShapeOf(target)), ElementOf(target.dtype));
-  if (OverwritesOf(program, op) == Overwrites::kEveryRun) return write(value, added);
+  const Overwrites overwrites = OverwritesOf(program, op);
+  if (overwrites == Overwrites::kEveryRun ||
+      (overwrites == Overwrites::kFirstMicrobatch && only_microbatch))
+    return write(value, added);
   write(value, text.Add(Accumulated(index), added));
 }
 

@@ -34,7 +34,8 @@ struct Lowering {
   const std::function<void(model::ValueId, const Tensor&)>& write;
   // i1: whether this is the step's first microbatch.
   const std::function<Tensor()>& first_microbatch;
-  Ranks& ranks;  // the slice that the text is for; this is one of its ranks
+  bool only_microbatch;  // whether the program runs only in a step's single microbatch
+  Ranks& ranks;          // the slice that the text is for; this is one of its ranks
 
   const model::Value& Input(size_t index) const { return program.value(op.inputs[index]); }
   const model::Value& Output(size_t index) const { return program.value(op.outputs[index]); }

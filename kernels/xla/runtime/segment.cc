@@ -1,8 +1,5 @@
 #include "kernels/xla/runtime/segment.h"
 
-#include <set>
-
-#include "kernels/backend/op_sequence.h"
 #include "kernels/xla/runtime/segment_writer.h"
 
 namespace troupe::kernels::xla {
@@ -11,25 +8,14 @@ namespace {
 using model::Op;
 using model::ValueId;
 
-// The roots that operations [begin, end) of a list use.
-std::set<ValueId> RootsUsed(const StagePrograms& stage, const StageOps& ops, size_t begin,
-                            size_t end) {
-  std::set<ValueId> roots;
-  for (size_t i = begin; i < end; ++i) {
-    for (int p = 0; p < stage.ranks(); ++p) {
-      const Op* const op = ops[i].of_rank[p];
-      if (op == nullptr) continue;
-      ForEachValue(stage.program(p), *op, [&](ValueId id) {
-        int64_t offset = 0;
-        roots.insert(RootOf(stage.program(p), id, &offset));
-      });
-    }
-  }
-  return roots;
+// Whether nobody reads the root after the list of the range.
+bool EndsWithList(const model::MemoryPlan& plan, const OpRange& range, ValueId root) {
+  return plan.locations[root].region == model::Region::kTemporary ||
+         range.values.inner.contains(root);
 }
 
-bool IsTemporary(const model::MemoryPlan& plan, ValueId root) {
-  return plan.locations[root].region == model::Region::kTemporary;
+std::set<ValueId> RootsAfter(const StagePrograms& stage, const OpRange& range) {
+  return RootsUsed(stage, {range.ops, range.end, range.ops.size(), range.evaluate, range.values});
 }
 
 // The operation that is written for `op`; null: none. A collective that the last microbatch only
@@ -45,26 +31,41 @@ const StageOp* WrittenFor(const StagePrograms& stage, const StageOp& op) {
 
 }  // namespace
 
+std::set<ValueId> RootsUsed(const StagePrograms& stage, const OpRange& range) {
+  std::set<ValueId> roots;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    for (int p = 0; p < stage.ranks(); ++p) {
+      const Op* const op = range.ops[i].of_rank[p];
+      if (op == nullptr) continue;
+      ForEachValue(stage.program(p), *op, [&](ValueId id) {
+        int64_t offset = 0;
+        roots.insert(RootOf(stage.program(p), id, &offset));
+      });
+    }
+  }
+  return roots;
+}
+
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range) {
-  SegmentWriter writer(stage);
+  SegmentWriter writer(stage, range.values);
   for (size_t i = range.begin; i < range.end; ++i) {
     if (range.evaluate && range.ops[i].any().gradient_in_forward) continue;
     const StageOp* const op = WrittenFor(stage, range.ops[i]);
     if (op != nullptr) TROUPE_RETURN_IF_ERROR(writer.Lower(*op));
   }
-  const std::set<ValueId> later = RootsUsed(stage, range.ops, range.end, range.ops.size());
-  return writer.Finish(
-      [&](ValueId root) { return !IsTemporary(plan, root) || later.contains(root); },
-      [&](ValueId root) { return !IsTemporary(plan, root); });
+  const std::set<ValueId> later = RootsAfter(stage, range);
+  const auto is_kept = [&](ValueId root) { return !EndsWithList(plan, range, root); };
+  return writer.Finish([&](ValueId root) { return is_kept(root) || later.contains(root); },
+                       is_kept);
 }
 
 std::vector<ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPlan& plan,
                                const OpRange& range) {
-  const std::set<ValueId> later = RootsUsed(stage, range.ops, range.end, range.ops.size());
+  const std::set<ValueId> later = RootsAfter(stage, range);
   std::vector<ValueId> dead;
-  for (const ValueId root : RootsUsed(stage, range.ops, range.begin, range.end)) {
-    if (IsTemporary(plan, root) && !later.contains(root)) dead.push_back(root);
+  for (const ValueId root : RootsUsed(stage, range)) {
+    if (EndsWithList(plan, range, root) && !later.contains(root)) dead.push_back(root);
   }
   return dead;
 }

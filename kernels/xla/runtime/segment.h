@@ -3,9 +3,12 @@
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_SEGMENT_H_
 
+#include <set>
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/backend/op_sequence.h"
+#include "kernels/xla/runtime/joined_pieces.h"
 #include "kernels/xla/runtime/segment_text.h"
 #include "kernels/xla/runtime/stage_programs.h"
 #include "model/program/memory_plan.h"
@@ -18,16 +21,20 @@ struct OpRange {
   const StageOps& ops;
   size_t begin = 0, end = 0;
   bool evaluate = false;  // without operations that only the derivative needs
+  const ValueUse& values;
 };
 
 // Writes the program of a range, the same for all ranks of the stage. Results are the roots that it
-// writes and that someone reads later: all but temporary ones, and temporary ones that a later
-// operation of the piece reads. Errors: UNIMPLEMENTED, which names the operation, if one is not
-// lowered. Pure.
+// writes and that someone reads later: all but temporary and inner ones, and those of them that a
+// later operation of the list reads. Errors: UNIMPLEMENTED, which names the operation, if one is
+// not lowered. Pure.
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range);
 
-// The roots of temporary values that an operation of the range uses and none after it.
+// The roots of the values that operations of the range use.
+std::set<model::ValueId> RootsUsed(const StagePrograms& stage, const OpRange& range);
+
+// The roots of temporary and inner values that an operation of the range uses and none after it.
 std::vector<model::ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPlan& plan,
                                       const OpRange& range);
 

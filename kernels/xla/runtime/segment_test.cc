@@ -37,7 +37,8 @@ std::string TextOf(const std::vector<model::Program>& programs) {
   const auto stage = StagePrograms::Make(pointers);
   EXPECT_TRUE(stage.ok()) << stage.status();
   const StageOps& ops = stage->Ops(0, Piece::kForward);
-  const auto segment = WriteSegment(*stage, PlainPlan(programs[0]), {ops, 0, ops.size()});
+  const auto segment =
+      WriteSegment(*stage, PlainPlan(programs[0]), {ops, 0, ops.size(), false, {}});
   EXPECT_TRUE(segment.ok()) << segment.status();
   return segment.ok() ? segment->module : "";
 }
@@ -56,14 +57,14 @@ TEST(Segment, TakesTheMemoryOfAResultThatIsKeptAndOfNoTemporaryOne) {
   const StageOps& ops = stage->Ops(0, Piece::kForward);
   const model::ValueId y = 2;
   model::MemoryPlan plan = PlainPlan(program);
-  const auto kept = WriteSegment(*stage, plan, {ops, 0, ops.size()});
+  const auto kept = WriteSegment(*stage, plan, {ops, 0, ops.size(), false, {}});
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->first_unread, 2u);
   ASSERT_EQ(kept->arguments.size(), 3u);
   EXPECT_EQ(kept->arguments[2], y);
   EXPECT_EQ(kept->aliases, std::vector<int>{2});
   plan.locations[y].region = model::Region::kTemporary;
-  const auto temporary = WriteSegment(*stage, plan, {ops, 0, ops.size()});
+  const auto temporary = WriteSegment(*stage, plan, {ops, 0, ops.size(), false, {}});
   ASSERT_TRUE(temporary.ok()) << temporary.status();
   EXPECT_TRUE(temporary->results.empty());
 }

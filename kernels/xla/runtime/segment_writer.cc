@@ -14,8 +14,8 @@ using model::Program;
 using model::Value;
 using model::ValueId;
 
-SegmentWriter::SegmentWriter(const StagePrograms& stage)
-    : stage_(stage), first_microbatch_([this] { return FirstMicrobatch(); }) {
+SegmentWriter::SegmentWriter(const StagePrograms& stage, const ValueUse& values)
+    : stage_(stage), values_(values), first_microbatch_([this] { return FirstMicrobatch(); }) {
   for (int p = 0; p < stage.ranks(); ++p) {
     const Program& program = stage.program(p);
     accesses_.push_back({[this, &program](ValueId id) { return Read(program, id); },
@@ -31,7 +31,7 @@ Status SegmentWriter::Lower(const StageOp& op) {
     const Op* const of_rank = op.of_rank[p];
     lowerings_.push_back({stage_.program(static_cast<int>(p)), of_rank == nullptr ? any : *of_rank,
                           of_rank != nullptr, text_, accesses_[p].read, accesses_[p].write,
-                          first_microbatch_, *this});
+                          first_microbatch_, values_.only_microbatch, *this});
   }
   return Annotate(xla::Lower(*this), OperationName(stage_.program(0), any));
 }
@@ -42,7 +42,7 @@ SegmentText SegmentWriter::Finish(const std::function<bool(ValueId)>& is_result,
   segment.first_unread = arguments_.size();
   std::vector<Tensor> results;
   for (const auto& [root, tensor] : roots_) {
-    if (!written_.contains(root) || !is_result(root)) continue;
+    if (!written_.contains(root) || !is_result(root) || values_.converted.contains(root)) continue;
     if (!argument_of_.contains(root) && is_kept(root)) AddArgument(root);
     const auto argument = argument_of_.find(root);
     segment.results.push_back(root);
@@ -136,8 +136,14 @@ Tensor SegmentWriter::Root(ValueId root) {
   const auto found = roots_.find(root);
   if (found != roots_.end()) return found->second;
   const Shape shape = stage_.StorageShape(root);
-  if (ElementsOf(shape) == 0)
-    return text_.Constant(ElementOf(stage_.program(0).value(root).dtype), shape, 0);
+  const Element element = ElementOf(stage_.program(0).value(root).dtype);
+  if (ElementsOf(shape) == 0) return text_.Constant(element, shape, 0);
+  if (const auto from = values_.converted.find(root); from != values_.converted.end()) {
+    const Tensor copy = text_.Convert(Root(from->second), element);
+    // A part of an operation is text of its own, which others do not see.
+    if (changed_ == nullptr) roots_[root] = copy;
+    return copy;
+  }
   return roots_[root] = AddArgument(root);
 }
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
+#include "kernels/xla/runtime/joined_pieces.h"
 #include "kernels/xla/runtime/segment_text.h"
 #include "kernels/xla/runtime/stage_programs.h"
 #include "kernels/xla/text/function.h"
@@ -21,8 +22,8 @@ namespace troupe::kernels::xla {
 
 class SegmentWriter : private Ranks {
  public:
-  // `stage` must outlive this object.
-  explicit SegmentWriter(const StagePrograms& stage);
+  // Both must outlive this object.
+  SegmentWriter(const StagePrograms& stage, const ValueUse& values);
 
   Status Lower(const StageOp& op);
   // Results are the roots that were written and that `is_result` wants. One that was not read and
@@ -68,6 +69,7 @@ class SegmentWriter : private Ranks {
   Tensor FirstMicrobatch();
 
   const StagePrograms& stage_;
+  const ValueUse& values_;
   Function text_;
   std::vector<Access> accesses_;  // by partition
   std::function<Tensor()> first_microbatch_;

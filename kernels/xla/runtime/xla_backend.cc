@@ -95,6 +95,7 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
                             .owned = slice.programs,
                             .partition = slice.partition,
                             .devices = slice.devices,
+                            .use = options_.use,
                             .threads = options_.threads,
                             .host = nullptr,
                             .find_communicator = find_communicator};

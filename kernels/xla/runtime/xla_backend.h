@@ -10,6 +10,7 @@
 
 #include "kernels/backend/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/xla/runtime/joined_pieces.h"
 #include "kernels/xla/runtime/program_cache.h"
 
 namespace troupe::kernels::xla {
@@ -25,6 +26,7 @@ struct Slice {
 
 struct XlaOptions {
   Slice slice;
+  StepUse use;
   int threads = 1;  // run collectives in host memory, and compile programs at once
   // Returned by Backend::fallbacks: where the slice is not the planned one.
   std::vector<std::string> fallbacks;

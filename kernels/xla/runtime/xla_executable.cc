@@ -16,7 +16,11 @@ using model::ValueId;
 
 XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                              ExecutableOptions options)
-    : program_(program), plan_(plan), options_(std::move(options)) {
+    : program_(program),
+      plan_(plan),
+      options_(std::move(options)),
+      groups_(StepGroups::Make(options_.stage, plan_, options_.use,
+                               [this](const Op& op) { return RunsOnHost(op); })) {
   storage_.resize(program_.values.size());
   for (const model::Value& value : program_.values) {
     if (value.view_of != model::kNoValue) continue;
@@ -32,7 +36,7 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
   }
   const StagePrograms& stage = options_.stage;
   const auto name = [this](const StageOps& ops) {
-    for (const StageOp& op : ops) names_[&op] = OperationName(program_, op.any());
+    for (const StageOp& op : ops) names_[&op.any()] = OperationName(program_, op.any());
   };
   for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
     for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece)
@@ -40,6 +44,12 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
   }
   name(stage.update());
   name(stage.initialize());
+  for (const PieceGroup& group : groups_.groups()) {
+    for (const StepPiece& piece : group.pieces) {
+      const StageOps& ops = OpsOf(stage, piece);
+      roots_of_[&ops] = RootsUsed(stage, {ops, 0, ops.size(), false, groups_.alone()});
+    }
+  }
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
@@ -74,19 +84,16 @@ Status XlaExecutable::Compile() {
     StatusOr<Steps> steps = Steps();
   };
   std::vector<Whole> wholes;
-  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
-    for (size_t index = 0; index < program_.ops[chunk].size(); ++index) {
-      const auto piece = static_cast<Piece>(index);
-      if (!RunsInSchedule(piece, plan_)) continue;
-      const List list{&options_.stage.Ops(static_cast<int>(chunk), piece), static_cast<int>(chunk),
-                      piece};
-      wholes.push_back({list});
-      // Without operations of the derivative, an evaluation often has a program of its own.
-      if (piece == Piece::kForward) wholes.push_back({list, /*evaluate=*/true});
+  for (const PieceGroup& group : groups_.groups()) {
+    wholes.push_back({Joined(group)});
+    for (const StepPiece& piece : group.pieces) {
+      // Evaluations run these two pieces alone.
+      const bool is_forward = piece.piece == Piece::kForward;
+      if (is_forward || (piece.piece == Piece::kUnshard && group.pieces.size() > 1))
+        wholes.push_back({Alone(piece, is_forward), is_forward});
     }
   }
-  wholes.push_back({{.ops = &options_.stage.update()}});
-  wholes.push_back({{.ops = &options_.stage.initialize()}});
+  wholes.push_back({Initialization()});
 
   std::atomic<size_t> next = 0;
   const auto work = [&] {
@@ -119,13 +126,13 @@ StatusOr<XlaExecutable::Steps> XlaExecutable::MakeSteps(const List& list, size_t
                                                         bool evaluate) const {
   Steps steps = Cut(list, begin, end);
   for (Step& step : steps) {
-    const OpRange range{*list.ops, step.begin, step.end, evaluate};
+    const OpRange range{*list.ops, step.begin, step.end, evaluate, *list.values};
     step.dead = DeadAfter(options_.stage, plan_, range);
     if (step.on_host) continue;
     TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(options_.stage, plan_, range));
     if (step.text.module.empty()) continue;
-    const std::string name = fmt::format("{} … {}", names_.at(&(*list.ops)[step.begin]),
-                                         names_.at(&(*list.ops)[step.end - 1]));
+    const std::string name = fmt::format("{} … {}", names_.at(&(*list.ops)[step.begin].any()),
+                                         names_.at(&(*list.ops)[step.end - 1].any()));
     auto compiled = options_.programs->Find(step.text.module, options_.devices, name);
     if (!compiled.ok()) return Annotate(compiled.status(), "compile " + name);
     step.program = *std::move(compiled);
@@ -134,34 +141,99 @@ StatusOr<XlaExecutable::Steps> XlaExecutable::MakeSteps(const List& list, size_t
   return steps;
 }
 
+XlaExecutable::List XlaExecutable::Alone(const StepPiece& piece, bool evaluate) const {
+  return {&OpsOf(options_.stage, piece), evaluate ? &groups_.evaluation() : &groups_.alone()};
+}
+
+bool XlaExecutable::keeps_gradients() const {
+  return options_.use.reads_gradients || !groups_.groups().front().values.only_microbatch;
+}
+
+Status XlaExecutable::BeginPart(StepPart) {
+  in_part_ = true;
+  return OkStatus();
+}
+
+Status XlaExecutable::EndPart() {
+  in_part_ = false;
+  return OkStatus();
+}
+
 Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOptions& options) {
-  return RunSteps({&options_.stage.Ops(chunk_index, piece), chunk_index, piece}, buffer, options);
+  return RunOrWait({{chunk_index, piece}, buffer, options});
+}
+
+Status XlaExecutable::RunUpdate() { return RunOrWait({}); }
+
+Status XlaExecutable::RunOrWait(PieceRun run) {
+  const size_t count = OpsOf(options_.stage, run.piece).size();
+  const bool is_whole = run.options.first_op == 0 && EndOfRun(run.options, count) == count;
+  const PieceGroup* const group =
+      in_part_ && is_whole && !run.options.evaluate ? groups_.Of(run.piece) : nullptr;
+  if (group != waiting_group_ || (group != nullptr && group->pieces[waiting_.size()] != run.piece))
+    TROUPE_RETURN_IF_ERROR(RunWaiting());
+  if (group == nullptr || group->pieces[waiting_.size()] != run.piece) return RunAlone(run);
+  waiting_.push_back(std::move(run));
+  waiting_group_ = group;
+  if (waiting_.size() < group->pieces.size()) return OkStatus();
+  const std::vector<PieceRun> runs = std::exchange(waiting_, {});
+  waiting_group_ = nullptr;
+  return RunSteps(Joined(*group), runs);
+}
+
+Status XlaExecutable::RunWaiting() {
+  waiting_group_ = nullptr;
+  for (const PieceRun& run : std::exchange(waiting_, {})) TROUPE_RETURN_IF_ERROR(RunAlone(run));
+  return OkStatus();
+}
+
+bool XlaExecutable::WaitingPieceUses(ValueId root) const {
+  return std::ranges::any_of(waiting_, [&](const PieceRun& run) {
+    return roots_of_.at(&OpsOf(options_.stage, run.piece)).contains(root);
+  });
+}
+
+Status XlaExecutable::RunAlone(const PieceRun& run) {
+  return RunSteps(Alone(run.piece, run.options.evaluate), {&run, 1});
 }
 
 Status XlaExecutable::PrepareRun(int chunk_index, Piece piece, const RunOptions& options) {
-  const List list{&options_.stage.Ops(chunk_index, piece), chunk_index, piece};
+  const List list = Alone({chunk_index, piece}, options.evaluate);
   const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
   return begin >= end ? OkStatus() : StepsOf(list, begin, end, options.evaluate).status();
 }
 
-Status XlaExecutable::RunUpdate() { return RunSteps({.ops = &options_.stage.update()}, 0, {}); }
-
 Status XlaExecutable::RunInitialize() {
-  return RunSteps({.ops = &options_.stage.initialize()}, 0, {});
+  TROUPE_RETURN_IF_ERROR(RunWaiting());
+  return RunSteps(Initialization(), std::vector<PieceRun>(1));
 }
 
-Status XlaExecutable::RunSteps(const List& list, int buffer, const RunOptions& options) {
-  const size_t begin = options.first_op, end = EndOfRun(options, list.ops->size());
+Status XlaExecutable::RunSteps(const List& list, std::span<const PieceRun> runs) {
+  const RunOptions& first = runs[0].options;
+  const size_t begin = first.first_op;
+  const size_t end = runs.size() == 1 ? EndOfRun(first, list.ops->size()) : list.ops->size();
   if (begin >= end) return OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(Steps* const steps, StepsOf(list, begin, end, options.evaluate));
+  const auto starts = [](const PieceRun& run) { return run.options.first_microbatch; };
+  const bool first_microbatch = std::ranges::any_of(runs, starts);
+  const int buffer = std::ranges::max_element(runs, {}, &PieceRun::buffer)->buffer;
+  const bool evaluate = first.evaluate;
+  TROUPE_ASSIGN_OR_RETURN(Steps* const steps, StepsOf(list, begin, end, evaluate));
+  // The call that operation `index` belongs to.
+  const auto call = [&](size_t index) {
+    const auto after = std::ranges::upper_bound(list.begins, index);
+    return static_cast<size_t>(after - list.begins.begin()) - 1;
+  };
   for (const Step& step : *steps) {
-    current_.store(names_.at(&(*list.ops)[step.begin]).c_str(), std::memory_order_relaxed);
+    const Op& op = (*list.ops)[step.begin].any();
+    current_.store(names_.at(&op).c_str(), std::memory_order_relaxed);
+    const size_t c = call(step.begin);
     TROUPE_RETURN_IF_ERROR(Annotate(step.on_host
-                                        ? RunOnHost(list, step.begin, buffer, options)
-                                        : RunProgram(step, buffer, options.first_microbatch),
+                                        ? RunOnHost(op, step.begin - list.begins[c], runs[c])
+                                        : RunProgram(step, buffer, first_microbatch),
                                     CurrentOperation()));
     for (const ValueId root : step.dead) StorageOf(root, buffer).Drop();
-    Notify(list, step, buffer, options);
+    if (observer_ == nullptr) continue;
+    for (size_t i = step.begin; i < step.end; ++i) Notify((*list.ops)[i], runs[call(i)]);
   }
   return OkStatus();
 }
@@ -200,11 +272,10 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
   return OkStatus();
 }
 
-Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
-                                const RunOptions& options) {
-  const Op& op = (*list.ops)[index].any();
-  if (op.last_microbatch && !options.last_microbatch) return OkStatus();
-  if (op.gradient_in_forward && options.evaluate) return OkStatus();
+Status XlaExecutable::RunOnHost(const Op& op, size_t index, const PieceRun& run) {
+  const int buffer = run.buffer;
+  if (op.last_microbatch && !run.options.last_microbatch) return OkStatus();
+  if (op.gradient_in_forward && run.options.evaluate) return OkStatus();
   {
     const std::lock_guard lock(storage_mutex_);
     for (const std::vector<ValueId>* values : {&op.inputs, &op.outputs}) {
@@ -214,11 +285,11 @@ Status XlaExecutable::RunOnHost(const List& list, size_t index, int buffer,
       }
     }
   }
-  if (list.chunk_index < 0) return ReduceOfRank(op);
-  RunOptions only = options;
+  if (!run.piece.chunk_index.has_value()) return ReduceOfRank(op);
+  RunOptions only = run.options;
   only.first_op = static_cast<int>(index);
   only.end_op = only.first_op + 1;
-  TROUPE_RETURN_IF_ERROR(options_.host->Run(list.chunk_index, list.piece, buffer, only));
+  TROUPE_RETURN_IF_ERROR(options_.host->Run(*run.piece.chunk_index, run.piece.piece, buffer, only));
   const std::lock_guard lock(storage_mutex_);
   // kWait lists what its collective wrote among its inputs.
   for (const ValueId id : op.kind == OpKind::kWait ? op.inputs : op.outputs) {
@@ -258,16 +329,11 @@ Status XlaExecutable::ReduceOfRank(const Op& op) {
   return OkStatus();
 }
 
-void XlaExecutable::Notify(const List& list, const Step& step, int buffer,
-                           const RunOptions& options) {
-  if (observer_ == nullptr) return;
-  for (size_t i = step.begin; i < step.end; ++i) {
-    const StageOp& op = (*list.ops)[i];
-    const Op* const own = op.of_rank[options_.partition];
-    if (own == nullptr || (options.evaluate && own->gradient_in_forward)) continue;
-    if (own->last_microbatch && !options.last_microbatch) continue;
-    observer_->Ran(*own, names_.at(&op).c_str(), buffer);
-  }
+void XlaExecutable::Notify(const StageOp& op, const PieceRun& run) {
+  const Op* const own = op.of_rank[options_.partition];
+  if (own == nullptr || (run.options.evaluate && own->gradient_in_forward)) return;
+  if (own->last_microbatch && !run.options.last_microbatch) return;
+  observer_->Ran(*own, names_.at(&op.any()).c_str(), run.buffer);
 }
 
 ValueStorage& XlaExecutable::StorageOf(ValueId root, int buffer) {
@@ -290,8 +356,11 @@ Status XlaExecutable::CheckSize(ValueId value, size_t bytes) const {
 
 Status XlaExecutable::Write(ValueId value, int buffer, std::span<const std::byte> bytes) {
   TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
-  const std::lock_guard lock(storage_mutex_);
   int64_t offset = 0;
+  if (!waiting_.empty() && WaitingPieceUses(RootOf(program_, value, &offset)))
+    TROUPE_RETURN_IF_ERROR(RunWaiting());
+  offset = 0;
+  const std::lock_guard lock(storage_mutex_);
   ValueStorage& storage = StorageOf(value, buffer, &offset);
   std::span<std::byte> host = storage.HostBytes();
   // The rest of the root stays.
@@ -304,6 +373,7 @@ Status XlaExecutable::Write(ValueId value, int buffer, std::span<const std::byte
 }
 
 Status XlaExecutable::Read(ValueId value, int buffer, std::span<std::byte> bytes) {
+  TROUPE_RETURN_IF_ERROR(RunWaiting());
   TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
   const std::lock_guard lock(storage_mutex_);
   int64_t offset = 0;
@@ -329,6 +399,7 @@ Status XlaExecutable::ReadPart(ValueId value, int64_t offset_bytes, std::span<st
 }
 
 Status XlaExecutable::Send(ValueId value, int buffer, Communicator& link) {
+  TROUPE_RETURN_IF_ERROR(RunWaiting());
   {
     const std::lock_guard lock(storage_mutex_);
     int64_t offset = 0;
@@ -338,6 +409,7 @@ Status XlaExecutable::Send(ValueId value, int buffer, Communicator& link) {
 }
 
 Status XlaExecutable::Receive(ValueId value, int buffer, Communicator& link) {
+  TROUPE_RETURN_IF_ERROR(RunWaiting());
   TROUPE_RETURN_IF_ERROR(ImmediateExecutable::Receive(value, buffer, link));
   const std::lock_guard lock(storage_mutex_);
   int64_t offset = 0;

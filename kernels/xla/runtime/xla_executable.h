@@ -1,6 +1,10 @@
 // Runs a stage program on one device of XLA, which may be a part of a slice. The operations between
-// two collectives of a piece that leave the slice are one compiled program; these collectives and
-// pipeline transfers run in host memory over the rank's communicators, as on a processor.
+// two collectives that leave the slice are one compiled program; these collectives and pipeline
+// transfers run in host memory over the rank's communicators, as on a processor.
+//
+// Within the parts of a step, the pieces of a group (joined_pieces.h) run together, when its last
+// one is called. A call that reads a value, or writes one that a waiting piece uses, runs the
+// waiting pieces first, each alone.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_XLA_EXECUTABLE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_XLA_EXECUTABLE_H_
 
@@ -8,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,6 +21,7 @@
 #include "kernels/backend/backend.h"
 #include "kernels/backend/immediate_executable.h"
 #include "kernels/xla/pjrt/client.h"
+#include "kernels/xla/runtime/joined_pieces.h"
 #include "kernels/xla/runtime/program_cache.h"
 #include "kernels/xla/runtime/segment.h"
 #include "kernels/xla/runtime/value_storage.h"
@@ -27,7 +34,8 @@ struct ExecutableOptions {
   std::shared_ptr<const std::vector<model::Program>> owned;  // those of the other ranks
   int partition = 0;                                         // this rank's among them
   std::vector<int> devices;  // by partition: indices of the client's devices
-  int threads = 1;           // that compile at once
+  StepUse use;
+  int threads = 1;  // that compile at once
   // The same program in host memory, for the collectives that leave the slice; null: it has none.
   std::unique_ptr<Executable> host;
   FindCommunicator find_communicator;
@@ -38,18 +46,23 @@ class XlaExecutable : public ImmediateExecutable {
   XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 ExecutableOptions options);
 
-  // Compiles the pieces that the plan's schedule runs, each as a whole, and those of evaluations,
-  // several at a time.
-  // Other pieces and parts of a piece are compiled when they are first run. Errors: UNIMPLEMENTED,
+  // Compiles the groups of pieces that the plan's schedule runs, and the pieces of evaluations,
+  // several at a time. A piece alone and parts of a piece are compiled when they are first run.
+  // Errors: UNIMPLEMENTED,
   // which names an operation that is not lowered; those of the compiler.
   Status Compile();
 
+  Status BeginPart(StepPart part) override;
+  Status EndPart() override;
   Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override;
   Status PrepareRun(int chunk_index, model::Piece piece, const RunOptions& options) override;
   Status RunUpdate() override;
   Status RunInitialize() override;
 
+  Status Finish() override { return RunWaiting(); }
+
   void Observe(OperationObserver* observer) override { observer_ = observer; }
+  bool keeps_gradients() const override;
   void* Address(model::ValueId, int) override { return nullptr; }
   bool is_host_memory() const override { return false; }
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override;
@@ -64,11 +77,18 @@ class XlaExecutable : public ImmediateExecutable {
   std::span<std::byte> Memory(model::ValueId value, int buffer) override;
 
  private:
-  // The list of operations that a run belongs to: a piece of a chunk, or a list of the rank.
+  // A call for a piece.
+  struct PieceRun {
+    StepPiece piece;
+    int buffer = 0;
+    RunOptions options;
+  };
+  // The list of operations that a run belongs to: those of a group, of a piece, or of the
+  // initialisation.
   struct List {
     const StageOps* ops = nullptr;
-    int chunk_index = -1;  // -1: of the rank
-    model::Piece piece = model::Piece::kUpdate;
+    const ValueUse* values = nullptr;
+    std::vector<size_t> begins = {0};  // of each piece in `ops`
   };
   // One step of a run: a compiled program, or an operation in host memory.
   struct Step {
@@ -85,14 +105,24 @@ class XlaExecutable : public ImmediateExecutable {
   int device() const { return options_.devices[options_.partition]; }
   bool RunsOnHost(const model::Op& op) const;
   std::vector<Step> Cut(const List& list, size_t begin, size_t end) const;
+  List Alone(const StepPiece& piece, bool evaluate) const;
+  static List Joined(const PieceGroup& group) { return {&group.ops, &group.values, group.begins}; }
+  List Initialization() const { return {&options_.stage.initialize(), &groups_.alone()}; }
   // Writes and compiles the programs of a range; several threads may do so at once.
   StatusOr<Steps> MakeSteps(const List& list, size_t begin, size_t end, bool evaluate) const;
   StatusOr<Steps*> StepsOf(const List& list, size_t begin, size_t end, bool evaluate);
-  Status RunSteps(const List& list, int buffer, const RunOptions& options);
+  // Runs a piece now, or makes it wait for the others of its group.
+  Status RunOrWait(PieceRun run);
+  Status RunWaiting();
+  bool WaitingPieceUses(model::ValueId root) const;
+  Status RunAlone(const PieceRun& run);
+  // `runs` has the calls for the list's pieces; of one piece, it may be a part.
+  Status RunSteps(const List& list, std::span<const PieceRun> runs);
   Status RunProgram(const Step& step, int buffer, bool first_microbatch);
-  Status RunOnHost(const List& list, size_t index, int buffer, const RunOptions& options);
+  // Runs operation `index` of a call in host memory.
+  Status RunOnHost(const model::Op& op, size_t index, const PieceRun& run);
   Status ReduceOfRank(const model::Op& op);
-  void Notify(const List& list, const Step& step, int buffer, const RunOptions& options);
+  void Notify(const StageOp& op, const PieceRun& run);
 
   // The storage of a value's root, and the byte at which the value begins in it.
   ValueStorage& StorageOf(model::ValueId value, int buffer, int64_t* offset_bytes);
@@ -102,13 +132,19 @@ class XlaExecutable : public ImmediateExecutable {
   const model::Program& program_;
   const model::MemoryPlan& plan_;
   const ExecutableOptions options_;
+  const StepGroups groups_;
+  bool in_part_ = false;
+  // The first pieces of a group, which wait for the others; null: none.
+  const PieceGroup* waiting_group_ = nullptr;
+  std::vector<PieceRun> waiting_;
+  std::map<const StageOps*, std::set<model::ValueId>> roots_of_;  // of pieces that may wait
   // ReadPart may be called from another thread: guards the storage.
   std::mutex storage_mutex_;
   std::vector<std::vector<ValueStorage>> storage_;  // [root][buffer]
   std::unique_ptr<Buffer> first_microbatch_[2];     // i32: 0 and 1
   std::map<Key, Steps> steps_;
   int32_t launches_ = 0;  // all ranks of the slice run the same programs in the same order
-  std::map<const StageOp*, std::string> names_;
+  std::map<const model::Op*, std::string> names_;  // StageOp::any
   std::atomic<const char*> current_ = "";
   OperationObserver* observer_ = nullptr;
 };

@@ -22,8 +22,8 @@ int RanksOfStage(const model::MeshView& mesh) {
 
 class SliceBackend : public Backend {
  public:
-  SliceBackend(ProgramCache& programs, SliceMeeting& meeting)
-      : programs_(programs), meeting_(meeting) {}
+  SliceBackend(ProgramCache& programs, SliceMeeting& meeting, const StepUse& use)
+      : programs_(programs), meeting_(meeting), use_(use) {}
 
   std::string kernel_level() const override { return "slice"; }
   StatusOr<std::unique_ptr<Executable>> Prepare(
@@ -31,6 +31,7 @@ class SliceBackend : public Backend {
       const FindCommunicator& find_communicator) override {
     const int ranks = RanksOfStage(program.mesh), number = model::RankNumber(program.mesh);
     XlaOptions options;
+    options.use = use_;
     options.slice.partition = number % ranks;
     options.slice.devices.resize(static_cast<size_t>(ranks));
     std::iota(options.slice.devices.begin(), options.slice.devices.end(),
@@ -48,6 +49,7 @@ class SliceBackend : public Backend {
  private:
   ProgramCache& programs_;
   SliceMeeting& meeting_;
+  const StepUse use_;
   std::unique_ptr<XlaBackend> backend_;
   const std::vector<std::string> none_;
 };
@@ -76,8 +78,9 @@ StatusOr<SliceMeeting::Programs> SliceMeeting::Meet(const model::Program& progra
   return stage->all;
 }
 
-std::unique_ptr<Backend> MakeSliceBackend(ProgramCache& programs, SliceMeeting& meeting) {
-  return std::make_unique<SliceBackend>(programs, meeting);
+std::unique_ptr<Backend> MakeSliceBackend(ProgramCache& programs, SliceMeeting& meeting,
+                                          const StepUse& use) {
+  return std::make_unique<SliceBackend>(programs, meeting, use);
 }
 
 }  // namespace troupe::kernels::xla

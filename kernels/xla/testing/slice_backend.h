@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "kernels/backend/backend.h"
+#include "kernels/xla/runtime/joined_pieces.h"
 #include "kernels/xla/runtime/program_cache.h"
 #include "model/program/program.h"
 
@@ -38,7 +39,8 @@ class SliceMeeting {
 // The backend of one rank. Stage s of ranks R has the devices from s · R on. The only stage of a
 // mesh gets no communicators, so that no collective can run on the host. Both arguments must
 // outlive it.
-std::unique_ptr<Backend> MakeSliceBackend(ProgramCache& programs, SliceMeeting& meeting);
+std::unique_ptr<Backend> MakeSliceBackend(ProgramCache& programs, SliceMeeting& meeting,
+                                          const StepUse& use = {});
 
 }  // namespace troupe::kernels::xla
 
