@@ -111,8 +111,12 @@ class Executable : public ValueMemory, public StageTransfers {
 
   // Notifies `observer` of every operation from now on; null stops the notifications.
   virtual void Observe(OperationObserver* observer) = 0;
-  // Whether sums of gradients can be read after a step, as after Run outside of parts.
+  // Whether sums of gradients can be read after a step.
   virtual bool keeps_gradients() const { return true; }
+  // Whether a step can be run again with an observer that reads the outputs of each operation. On a
+  // device with a compiler they are inside of a program, and other programs would take long to
+  // make.
+  virtual bool can_inspect_operations() const { return true; }
   virtual DeviceCalls device_calls() const = 0;
   // Name of the op that runs now or ran last, for crash reports.
   virtual const char* CurrentOperation() const = 0;

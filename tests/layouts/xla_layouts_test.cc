@@ -1,12 +1,16 @@
 // Compares layouts of several ranks (threads) on XLA's CPU plugin with one rank on the CPU backend.
 // Without the plugin every test is skipped with the reason.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
@@ -20,16 +24,22 @@ constexpr int64_t kSteps = kInstrumented ? 6 : 20;
 
 std::vector<std::string> CompiledPrograms() { return (*XlaPrograms())->compilation().programs; }
 
-// All programs are compiled before the first step.
-std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::StepUse& use = {}) {
+TrainOptions OnXla(const kernels::xla::StepUse& use) {
   TrainOptions options;
-  std::atomic<size_t> prepared = 0;
-  options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
-  options.steps = kSteps;
   options.make_backend = [use](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
     return kernels::xla::XlaBackend::Make(*programs, {.use = use});
   };
+  return options;
+}
+
+// All programs are compiled before the first step.
+std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::StepUse& use = {},
+                                 int64_t steps_to_run = kSteps) {
+  TrainOptions options = OnXla(use);
+  std::atomic<size_t> prepared = 0;
+  options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
+  options.steps = steps_to_run;
   std::vector<StepResult> steps = RunOrDie(spec, options);
   const std::vector<std::string> programs = CompiledPrograms();
   EXPECT_EQ(programs.size(), prepared) << "compiled in a step: " << programs.back();
@@ -55,6 +65,8 @@ TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
   ExpectClose(RunOnXla(Job(GetParam().layout)), expected);
 }
 
+constexpr kernels::xla::StepUse kWholeStep = {.single_microbatch = true, .reads_gradients = false};
+
 // A step of one microbatch: one program, cut at the collectives.
 TEST(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
   if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
@@ -66,9 +78,65 @@ TEST(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
   const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kSteps});
   for (const Layout& layout : {Layout{.shard = 2, .zero_stage = 3}, Layout{.data = 2},
                                Layout{.shard = 2, .zero_stage = 2}}) {
-    ExpectClose(RunOnXla(job(layout), {.single_microbatch = true, .reads_gradients = false}),
-                expected);
+    ExpectClose(RunOnXla(job(layout), kWholeStep), expected);
   }
+}
+
+// The same norms of blocks as on the CPU, for which a whole step keeps its gradients.
+TEST(XlaWholeSteps, ReportNormsOfBlocks) {
+  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+  v1::JobSpec spec = Job({});
+  spec.mutable_training()->set_global_batch_size(1);
+  spec.mutable_training()->set_norms_interval(2);
+  const auto expected = RunOrDie(spec, {.steps = 4});
+  const auto steps = RunOnXla(spec, {.single_microbatch = true, .reads_gradients = true}, 4);
+  const auto &norms = steps[1].event.norms(), &on_cpu = expected[1].event.norms();
+  ASSERT_EQ(norms.size(), on_cpu.size());
+  for (int i = 0; i < norms.size(); ++i) {
+    EXPECT_GT(norms[i].gradient(), 0) << norms[i].block();
+    EXPECT_NEAR(norms[i].gradient() / on_cpu[i].gradient(), 1, 1e-4) << norms[i].block();
+  }
+}
+
+// Writes `number` into the weights of `name`, where this rank has them.
+void Rig(Executor& executor, const std::string& name, float number) {
+  for (const model::ParameterEntry& entry : executor.program().parameters) {
+    const model::Value& value = executor.program().value(entry.value);
+    if (value.name != name) continue;
+    const std::vector<float> numbers(static_cast<size_t>(value.elements()), number);
+    TROUPE_CHECK_OK(executor.executable().Write(entry.value, 0, std::as_bytes(std::span(numbers))));
+    TROUPE_CHECK_OK(executor.executable().RunInitialize());
+  }
+}
+
+Status StatusOfRigged(const v1::JobSpec& spec, const kernels::xla::StepUse& use, float number) {
+  TrainOptions options = OnXla(use);
+  options.steps = 2;
+  options.before_steps = [&](int, Executor& executor) {
+    Rig(executor, "block1.mlp.gate_up_proj", number);
+  };
+  return Train(spec, options).statuses[0];
+}
+
+TEST(XlaRuns, NameWhatIsNotFinite) {
+  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+  const v1::JobSpec spec = Job({});
+  const Status status = StatusOfRigged(spec, {}, 3e38f);
+  EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
+  EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("rank 0: "));
+}
+
+TEST(XlaWholeSteps, NameAWeightOrTheLossThatIsNotFinite) {
+  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+  v1::JobSpec spec = Job({});
+  spec.mutable_training()->set_global_batch_size(1);
+  const Status weight = StatusOfRigged(spec, kWholeStep, std::nanf(""));
+  EXPECT_EQ(weight.code(), StatusCode::kOutOfRange) << weight;
+  EXPECT_THAT(std::string(Message(weight)),
+              testing::HasSubstr("rank 0: the weight model.layers.0.mlp."));
+  const Status loss = StatusOfRigged(spec, kWholeStep, 3e38f);
+  EXPECT_EQ(loss.code(), StatusCode::kOutOfRange) << loss;
+  EXPECT_THAT(std::string(Message(loss)), testing::HasSubstr("rank 0: the loss is not finite"));
 }
 
 // A sanitizer makes compilation several times slower: there, one layout of each kind is run.

@@ -314,22 +314,16 @@ StatusOr<StepResult> Executor::Complete() {
 }
 
 StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
-  const bool runs_again = options_.on_nonfinite == v1::ON_NONFINITE_FAIL;
-  // Later steps have overwritten the numbers of an earlier step. A device that keeps no gradients
-  // would have to make other programs first, which takes longer than a job may stand still.
+  const bool runs_again =
+      options_.on_nonfinite == v1::ON_NONFINITE_FAIL && executable_->can_inspect_operations();
+  // Later steps have overwritten the numbers of an earlier step.
   const bool is_last = step == submitted_step_;
-  if (!executable_->keeps_gradients()) {
-    if (!is_last) return std::string();
-    NonfiniteFinding finding;
-    TROUPE_ASSIGN_OR_RETURN(finding.tensor,
-                            NonfiniteWeightOrLoss(program_, *executable_, options_.block_letters));
-    return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
-  }
   if (!is_last && !runs_again) return std::string();
   TROUPE_RETURN_IF_ERROR(executable_->Finish());
   NonfiniteFinding finding;
   const auto find_tensor = [&] {
-    return NonfiniteTensor(program_, *executable_, options_.block_letters);
+    const auto find = executable_->keeps_gradients() ? NonfiniteTensor : NonfiniteWeightOrLoss;
+    return find(program_, *executable_, options_.block_letters);
   };
   if (is_last) {
     TROUPE_ASSIGN_OR_RETURN(finding.tensor, find_tensor());

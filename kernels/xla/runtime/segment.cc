@@ -1,6 +1,9 @@
 #include "kernels/xla/runtime/segment.h"
 
+#include <algorithm>
+
 #include "kernels/xla/runtime/segment_writer.h"
+#include "kernels/xla/runtime/small_gathers.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -49,8 +52,23 @@ std::set<ValueId> RootsUsed(const StagePrograms& stage, const OpRange& range) {
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range) {
   SegmentWriter writer(stage, range.values);
+  writer.ConvertCopies(RootsUsed(stage, range));
+  const std::vector<std::vector<size_t>> gathers = FindSmallGathers(stage, range);
+  std::set<size_t> gathered;  // with an earlier one
   for (size_t i = range.begin; i < range.end; ++i) {
     if (range.evaluate && range.ops[i].any().gradient_in_forward) continue;
+    if (gathered.contains(i)) continue;
+    const auto together = std::ranges::find(gathers, i, [](const auto& set) { return set[0]; });
+    if (together != gathers.end()) {
+      std::vector<const StageOp*> ops;
+      for (const size_t index : *together) ops.push_back(&range.ops[index]);
+      gathered.insert(together->begin(), together->end());
+      // The same blocks in the same order are the same tensor for the compiler, which gathers it
+      // once.
+      std::ranges::sort(ops, {}, [](const StageOp* op) { return op->any().inputs[0]; });
+      TROUPE_RETURN_IF_ERROR(writer.LowerTogether(ops));
+      continue;
+    }
     const StageOp* const op = WrittenFor(stage, range.ops[i]);
     if (op != nullptr) TROUPE_RETURN_IF_ERROR(writer.Lower(*op));
   }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "kernels/backend/op_sequence.h"
 #include "kernels/xla/ops/lower.h"
+#include "kernels/xla/ops/slice_group.h"
 
 namespace troupe::kernels::xla {
 
@@ -23,7 +24,7 @@ SegmentWriter::SegmentWriter(const StagePrograms& stage, const ValueUse& values)
   }
 }
 
-Status SegmentWriter::Lower(const StageOp& op) {
+void SegmentWriter::BeginOperation(const StageOp& op) {
   const Op& any = op.any();
   lowerings_.clear();
   lowerings_.reserve(op.of_rank.size());
@@ -33,7 +34,32 @@ Status SegmentWriter::Lower(const StageOp& op) {
                           of_rank != nullptr, text_, accesses_[p].read, accesses_[p].write,
                           first_microbatch_, values_.only_microbatch, *this});
   }
-  return Annotate(xla::Lower(*this), OperationName(stage_.program(0), any));
+}
+
+Status SegmentWriter::Lower(const StageOp& op) {
+  BeginOperation(op);
+  return Annotate(xla::Lower(*this), OperationName(stage_.program(0), op.any()));
+}
+
+// The blocks of a rank are one row of the tensor that is sent.
+Status SegmentWriter::LowerTogether(const std::vector<const StageOp*>& gathers) {
+  std::vector<Tensor> blocks;
+  for (const StageOp* const op : gathers) {
+    BeginOperation(*op);
+    const Tensor block = EachOne([](const Lowering& rank) { return rank.In(0); });
+    blocks.push_back(text_.Reshape(block, {1, ElementsOf(block.shape)}));
+  }
+  const Tensor all = text_.AllGather(text_.Concatenate(blocks, 1), PartitionGroups(lowerings_[0]));
+  int64_t begin = 0;
+  for (size_t i = 0; i < gathers.size(); ++i) {
+    BeginOperation(*gathers[i]);
+    const int64_t end = begin + blocks[i].shape[1];
+    const Tensor whole = text_.Slice(all, 1, begin, end);
+    EachWrites(
+        [&](const Lowering& rank) { rank.Out(0, text_.Reshape(whole, ShapeOf(rank.Output(0)))); });
+    begin = end;
+  }
+  return OkStatus();
 }
 
 SegmentText SegmentWriter::Finish(const std::function<bool(ValueId)>& is_result,
@@ -138,13 +164,15 @@ Tensor SegmentWriter::Root(ValueId root) {
   const Shape shape = stage_.StorageShape(root);
   const Element element = ElementOf(stage_.program(0).value(root).dtype);
   if (ElementsOf(shape) == 0) return text_.Constant(element, shape, 0);
-  if (const auto from = values_.converted.find(root); from != values_.converted.end()) {
-    const Tensor copy = text_.Convert(Root(from->second), element);
-    // A part of an operation is text of its own, which others do not see.
-    if (changed_ == nullptr) roots_[root] = copy;
-    return copy;
-  }
   return roots_[root] = AddArgument(root);
+}
+
+void SegmentWriter::ConvertCopies(const std::set<ValueId>& used) {
+  for (const auto& [copy, parameter] : values_.converted) {
+    if (!used.contains(copy) || ElementsOf(stage_.StorageShape(copy)) == 0) continue;
+    const Element element = ElementOf(stage_.program(0).value(copy).dtype);
+    roots_[copy] = text_.Convert(Root(parameter), element);
+  }
 }
 
 Tensor SegmentWriter::AddArgument(ValueId root) {

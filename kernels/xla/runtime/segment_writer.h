@@ -25,7 +25,12 @@ class SegmentWriter : private Ranks {
   // Both must outlive this object.
   SegmentWriter(const StagePrograms& stage, const ValueUse& values);
 
+  // Makes those of the `used` roots that are converted from their parameters. Call it before the
+  // first operation is lowered.
+  void ConvertCopies(const std::set<model::ValueId>& used);
   Status Lower(const StageOp& op);
+  // Lowers these all-gathers as one (small_gathers.h).
+  Status LowerTogether(const std::vector<const StageOp*>& gathers);
   // Results are the roots that were written and that `is_result` wants. One that was not read and
   // whose memory exists before the run, which `is_kept` states, takes over this memory.
   SegmentText Finish(const std::function<bool(model::ValueId)>& is_result,
@@ -51,6 +56,8 @@ class SegmentWriter : private Ranks {
   Tensor ReadPadded(model::ValueId value) override;
   void WritePadded(model::ValueId value, const Tensor& tensor) override;
 
+  // From now on `op` is the operation that is written.
+  void BeginOperation(const StageOp& op);
   Variant VariantOf(const Lowering& rank,
                     const std::function<std::vector<Tensor>(const Lowering&)>& body);
   std::vector<Tensor> Choose(std::vector<Variant> variants, const std::vector<double>& of_rank);

@@ -63,6 +63,7 @@ class XlaExecutable : public ImmediateExecutable {
 
   void Observe(OperationObserver* observer) override { observer_ = observer; }
   bool keeps_gradients() const override;
+  bool can_inspect_operations() const override { return false; }
   void* Address(model::ValueId, int) override { return nullptr; }
   bool is_host_memory() const override { return false; }
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override;
