@@ -72,9 +72,10 @@ std::function<double()> StepOf(const Arguments& arguments, bench::TimedClient& c
     auto* const programs = new kernels::xla::ProgramCache(
         client, {}, std::move(executables));  // lives until the process ends
     auto* const backend =
-        OrRefuse(kernels::xla::XlaBackend::Make(
-                     *programs, {.use = {.single_microbatch = true, .reads_gradients = false},
-                                 .threads = arguments.shape.threads}))
+        OrRefuse(kernels::xla::XlaBackend::Make(*programs, {.use = {.single_microbatch = true,
+                                                                    .reads_gradients = false,
+                                                                    .evaluates = false},
+                                                            .threads = arguments.shape.threads}))
             .release();
     auto training = std::make_shared<bench::TrainingStep>(*backend, arguments.shape);
     if (arguments.operations) {

@@ -25,7 +25,9 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.executable_folder = begin.executable_directory();
   const auto& compiler_options = begin.start().plan().compiler_options();
   options.compiler_options.assign(compiler_options.begin(), compiler_options.end());
-  options.reads_gradients = begin.start().spec().training().norms_interval() > 0;
+  const v1::JobSpec& spec = begin.start().spec();
+  options.reads_gradients = spec.training().norms_interval() > 0;
+  options.evaluates = spec.data().has_validation() || spec.data().validation_fraction() > 0;
   options.peers.plan = &begin.start().plan();
   options.peers.rank = begin.rank();
   options.peers.make_program = [&start = begin.start()](int rank) -> StatusOr<model::Program> {

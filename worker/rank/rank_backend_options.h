@@ -41,6 +41,7 @@ struct RankBackendOptions {
   std::string executable_folder;
   std::vector<std::string> compiler_options;  // the plan's: NAME=VALUE
   bool reads_gradients = false;               // the job reports norms of gradients by block
+  bool evaluates = false;                     // the job has samples for validation
   RankPeers peers;                            // for ranks that share a slice of TPU chips
   CollectiveNetwork* network = nullptr;       // the host's; outlives the backend
   Duration wait_limit{};                      // limit of one wait of the host for its device

@@ -33,6 +33,21 @@ TEST(RankBackendTest, TheCompilerGetsThePlansOptionsAndTheWorkersFolder) {
   EXPECT_EQ(options.compiler_options, std::vector<std::string>{"xla_a=1"});
 }
 
+TEST(RankBackendTest, TheDeviceIsToldWhichNumbersTheHostReads) {
+  v1::BeginRank begin;
+  begin.mutable_start()->mutable_plan()->add_ranks();
+  v1::JobSpec& spec = *begin.mutable_start()->mutable_spec();
+  EXPECT_FALSE(MakeRankBackendOptions(begin, 1).reads_gradients);
+  EXPECT_FALSE(MakeRankBackendOptions(begin, 1).evaluates);
+  spec.mutable_training()->set_norms_interval(50);
+  spec.mutable_data()->set_validation_fraction(0.1);
+  EXPECT_TRUE(MakeRankBackendOptions(begin, 1).reads_gradients);
+  EXPECT_TRUE(MakeRankBackendOptions(begin, 1).evaluates);
+  spec.mutable_data()->clear_validation_fraction();
+  spec.mutable_data()->set_validation("held-out");
+  EXPECT_TRUE(MakeRankBackendOptions(begin, 1).evaluates);
+}
+
 TEST(RankBackendTest, AJobThatNamesNoDevicesUsesTheDefault) {
   v1::BeginRank begin;
   begin.mutable_start()->mutable_plan()->add_ranks();

@@ -68,7 +68,8 @@ StatusOr<XlaOptions> OptionsOf(const RankBackendOptions& options, const Client& 
   xla.threads = options.threads;
   const RankPeers& peers = options.peers;
   xla.use = {.single_microbatch = peers.plan->schedule().microbatches() == 1,
-             .reads_gradients = options.reads_gradients};
+             .reads_gradients = options.reads_gradients,
+             .evaluates = options.evaluates};
   if (!peers.plan->ranks(peers.rank).has_slice_process()) {
     if (client.plugin().platform == kTpus)
       return FailedPrecondition("the plan gives rank {} no chip of a TPU", peers.rank);

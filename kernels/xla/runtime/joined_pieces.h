@@ -20,6 +20,7 @@ namespace troupe::kernels::xla {
 struct StepUse {
   bool single_microbatch = false;  // a step has one microbatch
   bool reads_gradients = true;     // the host reads sums of gradients after a step
+  bool evaluates = true;           // it may run evaluations
 };
 
 // The values that a program treats in another way than as storage of their own.

@@ -86,6 +86,7 @@ Status XlaExecutable::Compile() {
   std::vector<Whole> wholes;
   for (const PieceGroup& group : groups_.groups()) {
     wholes.push_back({Joined(group)});
+    if (!options_.use.evaluates) continue;
     for (const StepPiece& piece : group.pieces) {
       // Evaluations run these two pieces alone.
       const bool is_forward = piece.piece == Piece::kForward;

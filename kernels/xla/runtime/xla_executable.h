@@ -46,10 +46,10 @@ class XlaExecutable : public ImmediateExecutable {
   XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 ExecutableOptions options);
 
-  // Compiles the groups of pieces that the plan's schedule runs, and the pieces of evaluations,
-  // several at a time. A piece alone and parts of a piece are compiled when they are first run.
-  // Errors: UNIMPLEMENTED,
-  // which names an operation that is not lowered; those of the compiler.
+  // Compiles the groups of pieces that the plan's schedule runs, and the pieces of evaluations
+  // if there are any, several at a time. A piece alone and parts of a piece are compiled when they
+  // are first run. Errors: UNIMPLEMENTED, which names an operation that is not lowered; those of
+  // the compiler.
   Status Compile();
 
   Status BeginPart(StepPart part) override;
