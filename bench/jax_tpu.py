@@ -5,6 +5,9 @@ troupe-bench-tpu to compile.
 The layout is a mesh of three axes, as MaxText has them: "data" and "fsdp" divide the samples,
 "fsdp" also divides every parameter, "tensor" divides heads, the hidden units of the MLP and the
 vocabulary.
+
+The gradient of a weight that is cast to bfloat16 is bfloat16 in JAX. With --float32-gradients, each
+is accumulated, summed over ranks and kept in float32, as Troupe and Megatron do it.
 """
 
 import argparse
@@ -31,9 +34,34 @@ def parameters(s, spec):
     return all_of
 
 
-def make_step(jax, s, dtype, constrain):
+def make_product(jax, dtype, float32_gradients):
+    """Returns einsum of an activation and a float32 parameter, computed in `dtype`."""
+    jnp = jax.numpy
+
+    def product(formula, x, weight):
+        return jnp.einsum(formula, x, weight.astype(dtype))
+
+    def forward(formula, x, weight):
+        return product(formula, x, weight), (x, weight)
+
+    def backward(formula, saved, gradient):
+        x, weight = saved
+        first, second, result = formula.replace("->", ",").split(",")
+        return (jnp.einsum(f"{result},{second}->{first}", gradient, weight.astype(dtype)),
+                jnp.einsum(f"{first},{result}->{second}", x, gradient,
+                           preferred_element_type=jnp.float32))
+
+    if not float32_gradients:
+        return product
+    product = jax.custom_vjp(product, nondiff_argnums=(0,))
+    product.defvjp(forward, backward)
+    return product
+
+
+def make_step(jax, s, dtype, constrain, float32_gradients):
     jnp = jax.numpy
     rows = ("data", "fsdp")
+    product = make_product(jax, dtype, float32_gradients)
 
     def rms_norm(x, w):
         wide = x.astype(jnp.float32)
@@ -47,29 +75,29 @@ def make_step(jax, s, dtype, constrain):
 
     def block(params, layer, x, cos, sin):
         def weight(name):
-            return params[f"{layer}.{name}"].astype(dtype)
-        qkv = jnp.einsum("bth,hpnd->bptnd", rms_norm(x, params[f"{layer}.norm1"]), weight("qkv"))
+            return params[f"{layer}.{name}"]
+        qkv = product("bth,hpnd->bptnd", rms_norm(x, params[f"{layer}.norm1"]), weight("qkv"))
         qkv = constrain(qkv, rows, None, None, "tensor", None)
         q, k, v = qkv[:, 0], qkv[:, 1], qkv[:, 2]
         mixed = jax.nn.dot_product_attention(rotate(q, cos, sin), rotate(k, cos, sin), v,
                                              is_causal=True)
-        x = x + constrain(jnp.einsum("btnd,ndh->bth", mixed, weight("out")), rows, None, None)
-        both = jnp.einsum("bth,hpf->bptf", rms_norm(x, params[f"{layer}.norm2"]),
-                          weight("gate_up"))
+        x = x + constrain(product("btnd,ndh->bth", mixed, weight("out")), rows, None, None)
+        both = product("bth,hpf->bptf", rms_norm(x, params[f"{layer}.norm2"]), weight("gate_up"))
         both = constrain(both, rows, None, None, "tensor")
         hidden = jax.nn.silu(both[:, 0]) * both[:, 1]
-        return x + constrain(hidden @ weight("down"), rows, None, None)
+        return x + constrain(product("btf,fh->bth", hidden, weight("down")), rows, None, None)
 
     def loss_of(params, tokens, targets):
         length, head = tokens.shape[1], s["hidden"] // s["heads"]
         inverse = 10000.0 ** (-jnp.arange(0, head, 2, dtype=jnp.float32) / head)
         angles = jnp.outer(jnp.arange(length, dtype=jnp.float32), inverse)[None, :, None, :]
         cos, sin = jnp.cos(angles), jnp.sin(angles)
-        table = params["embed"].astype(dtype)
-        x = constrain(table[tokens], rows, None, None)
+        table = params["embed"]
+        rows_of = table if float32_gradients else table.astype(dtype)
+        x = constrain(rows_of[tokens].astype(dtype), rows, None, None)
         for layer in range(s["layers"]):
             x = block(params, layer, x, cos, sin)
-        logits = (rms_norm(x, params["norm"]) @ table.T).astype(jnp.float32)
+        logits = product("bth,vh->btv", rms_norm(x, params["norm"]), table).astype(jnp.float32)
         logits = constrain(logits, rows, None, "tensor")
         # A sum over a one-hot tensor divides over the vocabulary, a gather does not.
         chosen = jnp.sum(jax.nn.one_hot(targets, s["vocab"], dtype=jnp.float32) * logits, axis=-1)
@@ -89,6 +117,7 @@ def main():
         parser.add_argument(f"--{axis}", type=int, default=1)
     for size in ("hidden", "layers", "heads", "ffn", "vocab", "batch", "sequence"):
         parser.add_argument(f"--{size}", type=int, required=True)
+    parser.add_argument("--float32-gradients", action="store_true")
     parser.add_argument("--output", type=pathlib.Path, required=True)
     a = parser.parse_args()
 
@@ -117,7 +146,8 @@ def main():
         return jax.lax.with_sharding_constraint(x, sharding(*axes))
 
     shardings = {name: of.sharding for name, of in state.items()}
-    step = jax.jit(make_step(jax, s, jax.numpy.bfloat16, constrain), donate_argnums=(0, 1, 2, 3),
+    step = jax.jit(make_step(jax, s, jax.numpy.bfloat16, constrain, a.float32_gradients),
+                   donate_argnums=(0, 1, 2, 3),
                    out_shardings=(shardings, shardings, shardings, sharding(), sharding()))
     traced = step.trace(state, state, state, count, rows, rows)
     a.output.write_text(traced.lower(lowering_platforms=("tpu",)).as_text())
