@@ -16,7 +16,7 @@ import unittest
 import harness
 
 SCRIPT = harness.ROOT / "deploy/slurm/troupe.sbatch"
-# The job of a test that stops it: no machine takes so many steps before the signal arrives.
+# The steps of a job that a test stops: no machine takes them all before the signal arrives.
 ENDLESS = 10_000_000
 SHORT = 20
 NODES = ("n1", "n2")

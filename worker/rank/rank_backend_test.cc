@@ -33,7 +33,7 @@ TEST(RankBackendTest, TheCompilerGetsThePlansOptionsAndTheWorkersFolder) {
   EXPECT_EQ(options.compiler_options, std::vector<std::string>{"xla_a=1"});
 }
 
-TEST(RankBackendTest, TheDeviceIsToldWhichNumbersTheHostReads) {
+TEST(RankBackendTest, TheDeviceKnowsWhichNumbersTheHostReads) {
   v1::BeginRank begin;
   begin.mutable_start()->mutable_plan()->add_ranks();
   v1::JobSpec& spec = *begin.mutable_start()->mutable_spec();

@@ -24,7 +24,7 @@ namespace troupe::kernels::xla {
 struct CompiledStage {
   int programs = 0;        // distinct ones
   int64_t code_bytes = 0;  // code of all programs, which stay loaded
-  // What exists between programs: parameters, states, saved values of all microbatches alive.
+  // Values between programs: parameters, states, saved values of all microbatches alive.
   int64_t values_bytes = 0;
   // The fullest program: what it and its piece need in addition.
   std::string fullest;

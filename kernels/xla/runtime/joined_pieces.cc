@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/xla/runtime/segment.h"
+#include "kernels/xla/runtime/stage_roots.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -128,7 +128,7 @@ StepGroups StepGroups::Make(const StagePrograms& stage, const model::MemoryPlan&
   std::map<ValueId, int> groups_with;  // by root
   std::vector<std::set<ValueId>> used;
   for (const PieceGroup& group : step.groups_) {
-    used.push_back(RootsUsed(stage, {group.ops, 0, group.ops.size(), false, group.values}));
+    used.push_back(RootsUsed(stage, group.ops, 0, group.ops.size()));
     for (const ValueId root : used.back()) ++groups_with[root];
   }
   for (size_t g = 0; g < used.size(); ++g) {

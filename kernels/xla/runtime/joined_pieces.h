@@ -1,4 +1,4 @@
-// Which pieces of a step run as one program. A value that no other program uses is then the
+// Pieces of a step that run as one program. A value that no other program uses is then the
 // compiler's own: it needs no memory between programs, and may not need any at all.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_JOINED_PIECES_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_JOINED_PIECES_H_
@@ -16,7 +16,7 @@
 
 namespace troupe::kernels::xla {
 
-// How a rank uses its program.
+// The way in which a rank uses its program.
 struct StepUse {
   bool single_microbatch = false;  // a step has one microbatch
   bool reads_gradients = true;     // the host reads sums of gradients after a step
@@ -43,8 +43,8 @@ struct StepPiece {
 // Pieces that run one after the other in every step.
 struct PieceGroup {
   std::vector<StepPiece> pieces;
-  std::vector<size_t> begins;  // of each piece in `ops`
-  StageOps ops;                // the operations of all
+  std::vector<size_t> begins;  // the first operation of each piece in `ops`
+  StageOps ops;                // the operations of all pieces
   ValueUse values;
 };
 
@@ -72,6 +72,13 @@ class StepGroups {
   std::vector<PieceGroup> groups_;
   ValueUse alone_, evaluation_;
 };
+
+// Whether the plan's schedule runs pieces of this kind: B, or I and W apart.
+inline bool RunsInSchedule(model::Piece piece, const model::MemoryPlan& plan) {
+  const bool is_half =
+      piece == model::Piece::kInputGradient || piece == model::Piece::kWeightGradient;
+  return is_half ? plan.split_backward : piece != model::Piece::kBackward || !plan.split_backward;
+}
 
 // The operations of a piece.
 const StageOps& OpsOf(const StagePrograms& stage, const StepPiece& piece);

@@ -1,9 +1,11 @@
 #include "kernels/xla/runtime/segment.h"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/xla/runtime/segment_writer.h"
 #include "kernels/xla/runtime/small_gathers.h"
+#include "kernels/xla/runtime/stage_roots.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -18,7 +20,7 @@ bool EndsWithList(const model::MemoryPlan& plan, const OpRange& range, ValueId r
 }
 
 std::set<ValueId> RootsAfter(const StagePrograms& stage, const OpRange& range) {
-  return RootsUsed(stage, {range.ops, range.end, range.ops.size(), range.evaluate, range.values});
+  return RootsUsed(stage, range.ops, range.end, range.ops.size());
 }
 
 // The operation that is written for `op`; null: none. A collective that the last microbatch only
@@ -34,26 +36,12 @@ const StageOp* WrittenFor(const StagePrograms& stage, const StageOp& op) {
 
 }  // namespace
 
-std::set<ValueId> RootsUsed(const StagePrograms& stage, const OpRange& range) {
-  std::set<ValueId> roots;
-  for (size_t i = range.begin; i < range.end; ++i) {
-    for (int p = 0; p < stage.ranks(); ++p) {
-      const Op* const op = range.ops[i].of_rank[p];
-      if (op == nullptr) continue;
-      ForEachValue(stage.program(p), *op, [&](ValueId id) {
-        int64_t offset = 0;
-        roots.insert(RootOf(stage.program(p), id, &offset));
-      });
-    }
-  }
-  return roots;
-}
-
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range) {
   SegmentWriter writer(stage, range.values);
-  writer.ConvertCopies(RootsUsed(stage, range));
-  const std::vector<std::vector<size_t>> gathers = FindSmallGathers(stage, range);
+  writer.ConvertCopies(RootsUsed(stage, range.ops, range.begin, range.end));
+  const std::vector<std::vector<size_t>> gathers =
+      FindSmallGathers(stage, range.ops, range.begin, range.end);
   std::set<size_t> gathered;  // with an earlier one
   for (size_t i = range.begin; i < range.end; ++i) {
     if (range.evaluate && range.ops[i].any().gradient_in_forward) continue;
@@ -82,7 +70,7 @@ std::vector<ValueId> DeadAfter(const StagePrograms& stage, const model::MemoryPl
                                const OpRange& range) {
   const std::set<ValueId> later = RootsAfter(stage, range);
   std::vector<ValueId> dead;
-  for (const ValueId root : RootsUsed(stage, range)) {
+  for (const ValueId root : RootsUsed(stage, range.ops, range.begin, range.end)) {
     if (EndsWithList(plan, range, root) && !later.contains(root)) dead.push_back(root);
   }
   return dead;

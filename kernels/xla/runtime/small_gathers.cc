@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "kernels/xla/runtime/stage_roots.h"
 #include "model/program/collective_group.h"
 
 namespace troupe::kernels::xla {
@@ -49,13 +50,13 @@ class Gathers {
     const ValueId input = Root(*program_, op.inputs[0]), output = Root(*program_, op.outputs[0]);
     return model::CollectiveOf(op).group == model::CollectiveOf(*first_).group &&
            program_->value(op.inputs[0]).dtype == program_->value(first_->inputs[0]).dtype &&
-           bytes_ + program_->value(op.outputs[0]).bytes() <= kMostBytesOfSet &&
+           output_bytes_ + program_->value(op.outputs[0]).bytes() <= kMostBytesOfSet &&
            !inputs_.contains(input) && !written_.contains(input) && !used_.contains(output);
   }
   void Add(const Op& op, size_t index) {
     if (first_ == nullptr) first_ = &op;
     inputs_.insert(Root(*program_, op.inputs[0]));
-    bytes_ += program_->value(op.outputs[0]).bytes();
+    output_bytes_ += program_->value(op.outputs[0]).bytes();
     indices.push_back(index);
   }
   // An operation that runs after the first one of the set.
@@ -72,23 +73,23 @@ class Gathers {
  private:
   const Program* program_;
   const Op* first_ = nullptr;
-  int64_t bytes_ = 0;  // of the outputs
+  int64_t output_bytes_ = 0;
   std::set<ValueId> inputs_, written_, used_;
 };
 
 }  // namespace
 
-std::vector<std::vector<size_t>> FindSmallGathers(const StagePrograms& stage,
-                                                  const OpRange& range) {
+std::vector<std::vector<size_t>> FindSmallGathers(const StagePrograms& stage, const StageOps& ops,
+                                                  size_t begin, size_t end) {
   std::vector<std::vector<size_t>> sets;
   Gathers open(stage.program(0));
   const auto close = [&] {
     if (open.indices.size() > 1) sets.push_back(open.indices);
     open = Gathers(stage.program(0));
   };
-  for (size_t i = range.begin; i < range.end; ++i) {
-    const Op& op = range.ops[i].any();
-    if (IsSmallGather(stage, range.ops[i])) {
+  for (size_t i = begin; i < end; ++i) {
+    const Op& op = ops[i].any();
+    if (IsSmallGather(stage, ops[i])) {
       if (!open.Takes(op)) close();
       open.Add(op, i);
     }

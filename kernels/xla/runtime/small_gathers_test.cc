@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/xla/runtime/segment.h"
 #include "model/build.h"
 #include "model/testing.h"
 
@@ -42,7 +43,7 @@ std::vector<std::vector<std::string>> SetsOf(const std::vector<model::Program>& 
   EXPECT_TRUE(stage.ok()) << stage.status();
   const StageOps& ops = stage->Ops(0, piece);
   std::vector<std::vector<std::string>> sets;
-  for (const std::vector<size_t>& set : FindSmallGathers(*stage, {ops, 0, ops.size(), false, {}})) {
+  for (const std::vector<size_t>& set : FindSmallGathers(*stage, ops, 0, ops.size())) {
     sets.emplace_back();
     for (const size_t index : set)
       sets.back().push_back(programs[0].value(ops[index].any().inputs[0]).name);

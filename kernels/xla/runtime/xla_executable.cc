@@ -6,6 +6,7 @@
 
 #include "kernels/backend/op_sequence.h"
 #include "kernels/backend/reduce_control_word.h"
+#include "kernels/xla/runtime/stage_roots.h"
 
 namespace troupe::kernels::xla {
 
@@ -47,7 +48,7 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
   for (const PieceGroup& group : groups_.groups()) {
     for (const StepPiece& piece : group.pieces) {
       const StageOps& ops = OpsOf(stage, piece);
-      roots_of_[&ops] = RootsUsed(stage, {ops, 0, ops.size(), false, groups_.alone()});
+      roots_of_[&ops] = RootsUsed(stage, ops, 0, ops.size());
     }
   }
 }

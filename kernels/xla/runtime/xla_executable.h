@@ -89,7 +89,7 @@ class XlaExecutable : public ImmediateExecutable {
   struct List {
     const StageOps* ops = nullptr;
     const ValueUse* values = nullptr;
-    std::vector<size_t> begins = {0};  // of each piece in `ops`
+    std::vector<size_t> begins = {0};  // the first operation of each piece in `ops`
   };
   // One step of a run: a compiled program, or an operation in host memory.
   struct Step {
@@ -138,14 +138,15 @@ class XlaExecutable : public ImmediateExecutable {
   // The first pieces of a group, which wait for the others; null: none.
   const PieceGroup* waiting_group_ = nullptr;
   std::vector<PieceRun> waiting_;
-  std::map<const StageOps*, std::set<model::ValueId>> roots_of_;  // of pieces that may wait
+  // The roots that a piece uses, by its operations.
+  std::map<const StageOps*, std::set<model::ValueId>> roots_of_;
   // ReadPart may be called from another thread: guards the storage.
   std::mutex storage_mutex_;
   std::vector<std::vector<ValueStorage>> storage_;  // [root][buffer]
   std::unique_ptr<Buffer> first_microbatch_[2];     // i32: 0 and 1
   std::map<Key, Steps> steps_;
   int32_t launches_ = 0;  // all ranks of the slice run the same programs in the same order
-  std::map<const model::Op*, std::string> names_;  // StageOp::any
+  std::map<const model::Op*, std::string> names_;  // by StageOp::any
   std::atomic<const char*> current_ = "";
   OperationObserver* observer_ = nullptr;
 };

@@ -11,7 +11,7 @@ namespace troupe::kernels::xla {
 
 namespace {
 
-constexpr int kFloatParts = 3;  // of 24 bits each; float64 has 53
+constexpr int kFloatParts = 3;  // a part has 24 bits, float64 has 53
 
 // x[word] as float32[part, word].
 Tensor InParts(Function& text, const Tensor& x) {

@@ -1,0 +1,35 @@
+// The values that operations of a stage use, and their roots: the values that are no views.
+#ifndef TROUPE_KERNELS_XLA_RUNTIME_STAGE_ROOTS_H_
+#define TROUPE_KERNELS_XLA_RUNTIME_STAGE_ROOTS_H_
+
+#include <cstddef>
+#include <set>
+
+#include "kernels/backend/op_sequence.h"
+#include "kernels/xla/runtime/stage_programs.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::xla {
+
+// Calls `use` with every value that an operation reads or writes: inputs, outputs and, for the
+// optimizer, the parameters and their states.
+template <typename Use>
+void ForEachValue(const model::Program& program, const model::Op& op, const Use& use) {
+  for (const model::ValueId id : op.inputs) use(id);
+  for (const model::ValueId id : op.outputs) use(id);
+  if (op.kind != model::OpKind::kAdamW) return;
+  for (const model::ParameterEntry& entry : program.parameters) {
+    for (const model::ValueId id :
+         {entry.value, entry.exp_avg, entry.exp_avg_sq, entry.compute_copy}) {
+      use(id);
+    }
+  }
+}
+
+// Returns the roots of the values that operations [begin, end) of a list use, on any rank.
+std::set<model::ValueId> RootsUsed(const StagePrograms& stage, const StageOps& ops, size_t begin,
+                                   size_t end);
+
+}  // namespace troupe::kernels::xla
+
+#endif  // TROUPE_KERNELS_XLA_RUNTIME_STAGE_ROOTS_H_
