@@ -44,6 +44,8 @@ class XlaTest(ClusterCase):
     def job(self, cluster, name, devices, *settings, layout="tensor"):
         path = cluster.write_job(name, steps=STEPS, interval=4, parallelism=LAYOUTS[layout],
                                  extra=f"devices: {devices}\n")
+        # Two microbatches in a step; with two ranks that share the samples, one.
+        settings = ["training.global_batch_size=4", *settings]
         return cluster.json("submit", path, *[f"--set={setting}" for setting in settings])["name"]
 
     def killed_job(self, cluster, layout):
@@ -79,9 +81,10 @@ class XlaTest(ClusterCase):
                                      {step: loss for step, loss in losses.items() if step > 8})
 
     def compiler(self, cluster, name):
-        """Runs the job `name` to its end and returns its receipt's figures of the compiler."""
-        job = self.job(cluster, name, "xla", "data.validation_fraction=0.2",
-                       "training.validation_interval=5")
+        """Runs the job `name`, whose step is one microbatch and one program but for the
+        collectives, to its end. Returns its losses and its receipt's figures of the compiler."""
+        job = self.job(cluster, name, "xla", "training.global_batch_size=2",
+                       "data.validation_fraction=0.2", "training.validation_interval=5")
         cluster.wait_for_state(job, "SUCCEEDED")
         receipt = cluster.json("receipt", job)
         self.assertNotIn("compiled after", " ".join(receipt["suspect"]))

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -107,9 +108,12 @@ INSTANTIATE_TEST_SUITE_P(Table, XlaSlices, testing::ValuesIn(Cases()),
 // A step of one microbatch is one program.
 constexpr StepUse kSingleMicrobatch = {.single_microbatch = true, .reads_gradients = false};
 
-using XlaWholeSteps = WithPlugin<testing::TestWithParam<Case>>;
+using XlaWholeStepLayouts = WithPlugin<testing::TestWithParam<Case>>;
 
-TEST_P(XlaWholeSteps, HaveTheLossesOfOneRankOnTheCpu) {
+size_t CompiledPrograms() { return (*XlaPrograms())->compilation().programs.size(); }
+std::string LastProgram() { return (*XlaPrograms())->compilation().programs.back(); }
+
+TEST_P(XlaWholeStepLayouts, HaveTheLossesOfOneRankOnTheCpu) {
   const auto job = [](const Layout& layout) {
     v1::JobSpec spec = Job(layout);
     spec.mutable_training()->set_global_batch_size(2);
@@ -119,7 +123,34 @@ TEST_P(XlaWholeSteps, HaveTheLossesOfOneRankOnTheCpu) {
   v1::JobSpec spec = job(GetParam().layout);
   const int samples = GetParam().layout.data * GetParam().layout.shard;
   spec.mutable_training()->set_micro_batch_size(2 / samples);
-  ExpectClose(RunOrDie(spec, OnSlices(kSingleMicrobatch)), expected);
+  TrainOptions options = OnSlices(kSingleMicrobatch);
+  std::atomic<size_t> prepared = 0;
+  options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms(); };
+  ExpectClose(RunOrDie(spec, options), expected);
+  EXPECT_EQ(CompiledPrograms(), prepared) << "a step compiled " << LastProgram();
+}
+
+// Compute copies are converted within the program, and evaluations between the steps use others.
+TEST(XlaWholeSteps, HaveTheNumbersOfStepsInPieces) {
+  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+  v1::JobSpec spec = Job({.tensor = 2, .shard = 2, .zero_stage = 1});
+  spec.mutable_training()->set_global_batch_size(2);
+  spec.mutable_training()->set_compute_dtype("bfloat16");
+  spec.mutable_training()->set_validation_interval(3);
+  spec.mutable_data()->set_validation_fraction(0.2);
+  const auto pieces = RunOrDie(spec, OnSlices());
+  const auto whole = RunOrDie(spec, OnSlices(kSingleMicrobatch));
+  ASSERT_EQ(whole.size(), pieces.size());
+  bool validated = false;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const v1::StepEvent &event = whole[i].event, &expected = pieces[i].event;
+    EXPECT_NEAR(event.loss() / expected.loss(), 1, 1e-3) << whole[i].step;
+    EXPECT_EQ(event.has_validation_loss(), expected.has_validation_loss());
+    if (!event.has_validation_loss()) continue;
+    validated = true;
+    EXPECT_NEAR(event.validation_loss() / expected.validation_loss(), 1, 1e-3) << whole[i].step;
+  }
+  EXPECT_TRUE(validated);
 }
 
 std::vector<Case> WholeSteps() {
@@ -133,7 +164,7 @@ std::vector<Case> WholeSteps() {
           {"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}}};
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, XlaWholeSteps, testing::ValuesIn(WholeSteps()),
+INSTANTIATE_TEST_SUITE_P(Table, XlaWholeStepLayouts, testing::ValuesIn(WholeSteps()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 using XlaMixtureSlices = WithPlugin<testing::TestWithParam<Spread>>;

@@ -111,9 +111,14 @@ TEST_P(TpuSlices, AreCompiled) {
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     EXPECT_GT(compiled->programs, 0);
     if (ranks.size() == 4) {
-      // One program for each piece, and none is cut: forward, backward, reduce, unshard at most,
-      // update and initialisation.
-      EXPECT_LE(compiled->programs, 6);
+      // None is cut: unshard at most, a microbatch, reduction with update, and initialisation.
+      EXPECT_LE(compiled->programs, 4);
+      const auto whole =
+          compiler->Compile(ranks, memory, {.single_microbatch = true, .reads_gradients = false},
+                            [](const std::string&) {});
+      ASSERT_TRUE(whole.ok()) << whole.status();
+      EXPECT_LE(whole->programs, 2);  // a step and the initialisation
+      EXPECT_LT(whole->values_bytes, compiled->values_bytes);
     }
   }
 }

@@ -163,7 +163,8 @@ class Executor {
   bool ValidatesAfter(int64_t step) const;
   bool MeasuresNormsOf(int64_t step) const;
   // Describes where a number is not finite. Collective, after the same step on all ranks. Runs that
-  // step again if it is going to end the job. `culprit` is the rank in the control word; -1: none.
+  // step again if it is going to end the job and the device can inspect operations. `culprit` is
+  // the rank in the control word; -1: none.
   StatusOr<std::string> FindNonfinite(int64_t step, int culprit);
   // Computes the gradients of a step again and reports each operation to `observer`. `reduces`:
   // also sums them over ranks.

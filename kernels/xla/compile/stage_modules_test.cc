@@ -24,12 +24,13 @@ struct Written {
   int64_t kept_bytes = 0;
 };
 
-Written Write(int tensor, bool split_backward, const StepUse& use = {}, int live = 1) {
+Written Write(int tensor, bool split_backward, const StepUse& use = {}, int live = 1,
+              int64_t tokens = 11) {
   model::MeshView mesh;
   mesh.degrees[Axis::kTensor] = tensor;
   Written written;
   written.program =
-      model::BuildProgram(model::StageOptions(model::SmallModel("ADAD"), mesh, 3, 11)).value();
+      model::BuildProgram(model::StageOptions(model::SmallModel("ADAD"), mesh, 3, tokens)).value();
   written.plan = model::PlanMemory(written.program, {live}, split_backward, 1);
   const auto stage = StagePrograms::Make({&written.program});
   EXPECT_TRUE(stage.ok()) << stage.status();
@@ -92,6 +93,15 @@ TEST(StageModules, OfASingleMicrobatchAreOneThatKeepsNoGradients) {
   for (const model::ParameterEntry& entry : whole.program.parameters)
     gradients += whole.program.value(entry.gradient).bytes();
   EXPECT_EQ(sums.kept_bytes - whole.kept_bytes, gradients);
+}
+
+// The head of more than 1,024 rows has several chunks, which write views of one saved value.
+TEST(StageModules, TakeNoArgumentForAValueThatOnlyTheyUse) {
+  const StepUse use = {.single_microbatch = true, .reads_gradients = false};
+  const Written written = Write(1, false, use, /*live=*/1, /*tokens=*/800);
+  const auto step = std::ranges::find_if(written.programs, &StageProgram::runs_in_step);
+  ASSERT_NE(step, written.programs.end());
+  EXPECT_LE(step->argument_bytes, written.kept_bytes);
 }
 
 TEST(StageModules, AreCutAtCollectivesBetweenRanks) {

@@ -66,6 +66,16 @@ std::map<ValueId, ValueId> ConvertedCopies(const StagePrograms& stage,
   return converted;
 }
 
+// The roots of the copies that the update writes for the next step.
+std::set<ValueId> UpdatedCopies(const Program& program) {
+  std::set<ValueId> roots;
+  for (const model::ParameterEntry& entry : program.parameters) {
+    int64_t offset = 0;
+    roots.insert(RootOf(program, entry.compute_copy, &offset));
+  }
+  return roots;
+}
+
 // The roots of values that are sent, received or copied between chunks.
 std::set<ValueId> Boundaries(const Program& program) {
   std::set<ValueId> roots;
@@ -124,7 +134,9 @@ StepGroups StepGroups::Make(const StagePrograms& stage, const model::MemoryPlan&
     }
     step.groups_.push_back(std::move(group));
   }
-  const std::set<ValueId> boundaries = Boundaries(program);
+  const std::set<ValueId> boundaries = Boundaries(program), copies = UpdatedCopies(program);
+  const std::set<ValueId> initial =
+      RootsUsed(stage, stage.initialize(), 0, stage.initialize().size());
   std::map<ValueId, int> groups_with;  // by root
   std::vector<std::set<ValueId>> used;
   for (const PieceGroup& group : step.groups_) {
@@ -136,7 +148,11 @@ StepGroups StepGroups::Make(const StagePrograms& stage, const model::MemoryPlan&
       if (boundaries.contains(root)) continue;
       const Role role = program.value(root).role;
       const bool is_sum = is_whole && !use.reads_gradients && role == Role::kGradient;
-      const bool may_be_inner = role == Role::kSaved || role == Role::kActivation || is_sum;
+      // Copies of other parts of a parameter: gathered, or of another type.
+      const bool is_made_by_step = is_whole && role == Role::kComputeCopy &&
+                                   !copies.contains(root) && !initial.contains(root);
+      const bool may_be_inner =
+          role == Role::kSaved || role == Role::kActivation || is_sum || is_made_by_step;
       if (groups_with[root] == 1 && may_be_inner) step.groups_[g].values.inner.insert(root);
       if (role == Role::kSaved) step.evaluation_.inner.insert(root);
     }

@@ -39,6 +39,12 @@ const StageOp* WrittenFor(const StagePrograms& stage, const StageOp& op) {
 StatusOr<SegmentText> WriteSegment(const StagePrograms& stage, const model::MemoryPlan& plan,
                                    const OpRange& range) {
   SegmentWriter writer(stage, range.values);
+  std::set<ValueId> empty;
+  const std::set<ValueId> before = RootsUsed(stage, range.ops, 0, range.begin);
+  for (const ValueId root : RootsUsed(stage, range.ops, range.begin, range.end)) {
+    if (EndsWithList(plan, range, root) && !before.contains(root)) empty.insert(root);
+  }
+  writer.BeginEmpty(std::move(empty));
   writer.ConvertCopies(RootsUsed(stage, range.ops, range.begin, range.end));
   const std::vector<std::vector<size_t>> gathers =
       FindSmallGathers(stage, range.ops, range.begin, range.end);

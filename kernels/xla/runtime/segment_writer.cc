@@ -164,7 +164,11 @@ Tensor SegmentWriter::Root(ValueId root) {
   const Shape shape = stage_.StorageShape(root);
   const Element element = ElementOf(stage_.program(0).value(root).dtype);
   if (ElementsOf(shape) == 0) return text_.Constant(element, shape, 0);
-  return roots_[root] = AddArgument(root);
+  if (!empty_.contains(root)) return roots_[root] = AddArgument(root);
+  const Tensor zeros = text_.Constant(element, shape, 0);
+  // A part of an operation is text of its own, which others do not see.
+  if (changed_ == nullptr) roots_[root] = zeros;
+  return zeros;
 }
 
 void SegmentWriter::ConvertCopies(const std::set<ValueId>& used) {

@@ -25,6 +25,10 @@ class SegmentWriter : private Ranks {
   // Both must outlive this object.
   SegmentWriter(const StagePrograms& stage, const ValueUse& values);
 
+  // States roots that have no contents yet: they begin as zeros, not as arguments. Call it before
+  // the first operation is lowered.
+  void BeginEmpty(std::set<model::ValueId> roots) { empty_ = std::move(roots); }
+
   // Makes those of the `used` roots that are converted from their parameters. Call it before the
   // first operation is lowered.
   void ConvertCopies(const std::set<model::ValueId>& used);
@@ -83,7 +87,7 @@ class SegmentWriter : private Ranks {
   std::vector<Lowering> lowerings_;  // the operation that is being written
   std::map<model::ValueId, Tensor> roots_;
   std::map<model::ValueId, Tensor>* changed_ = nullptr;  // by the variant that is being written
-  std::set<model::ValueId> written_;
+  std::set<model::ValueId> written_, empty_;
   std::map<model::ValueId, int> argument_of_;
   std::vector<model::ValueId> arguments_;
   std::optional<Tensor> first_;

@@ -63,6 +63,10 @@ class Gathers {
   void Pass(const Op& op) {
     if (first_ == nullptr) return;
     ForEachValue(*program_, op, [&](ValueId id) { used_.insert(Root(*program_, id)); });
+    // A wait writes what its collective has among its outputs, which are inputs of the wait.
+    if (op.kind == model::OpKind::kWait) {
+      for (const ValueId id : op.inputs) written_.insert(Root(*program_, id));
+    }
     for (const ValueId id : op.outputs) written_.insert(Root(*program_, id));
     if (op.kind != model::OpKind::kAdamW) return;
     written_.insert(used_.begin(), used_.end());

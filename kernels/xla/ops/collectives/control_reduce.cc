@@ -1,7 +1,9 @@
 // The words of all ranks are gathered, and each rank reduces them lane by lane, as
 // kernels/backend/reduce_control_word.cc does: a device may lack a maximum of float64 between
 // ranks. A TPU sends float64 as two tensors, so a word is sent as one of float32: the parts of a
-// number whose sum it is. A number beyond float32's range arrives as infinity.
+// number whose sum it is. A finite number beyond float32's range is sent as the largest float32.
+#include <limits>
+
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/ranks.h"
 #include "kernels/xla/ops/slice_group.h"
@@ -17,7 +19,10 @@ constexpr int kFloatParts = 3;  // a part has 24 bits, float64 has 53
 Tensor InParts(Function& text, const Tensor& x) {
   const int64_t words = x.shape[0];
   std::vector<Tensor> parts;
-  Tensor rest = x;
+  const Tensor most = text.Constant(Element::kF64, x.shape, std::numeric_limits<float>::max());
+  const Tensor least = text.Constant(Element::kF64, x.shape, -std::numeric_limits<float>::max());
+  const Tensor within = text.Binary("minimum", text.Binary("maximum", x, least), most);
+  Tensor rest = text.Select(text.Unary("is_finite", x), within, x);
   for (int p = 0; p < kFloatParts; ++p) {
     const Tensor part = text.Convert(rest, Element::kF32);
     parts.push_back(text.Reshape(part, {1, words}));
