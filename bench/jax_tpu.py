@@ -92,12 +92,15 @@ def make_step(jax, s, dtype, constrain, float32_gradients):
         inverse = 10000.0 ** (-jnp.arange(0, head, 2, dtype=jnp.float32) / head)
         angles = jnp.outer(jnp.arange(length, dtype=jnp.float32), inverse)[None, :, None, :]
         cos, sin = jnp.cos(angles), jnp.sin(angles)
-        table = params["embed"]
-        rows_of = table if float32_gradients else table.astype(dtype)
-        x = constrain(rows_of[tokens].astype(dtype), rows, None, None)
+        table = params["embed"] if float32_gradients else params["embed"].astype(dtype)
+        x = constrain(table[tokens].astype(dtype), rows, None, None)
         for layer in range(s["layers"]):
             x = block(params, layer, x, cos, sin)
-        logits = product("bth,vh->btv", rms_norm(x, params["norm"]), table).astype(jnp.float32)
+        normed = rms_norm(x, params["norm"])
+        if float32_gradients:
+            logits = product("bth,vh->btv", normed, table).astype(jnp.float32)
+        else:
+            logits = (normed @ table.T).astype(jnp.float32)
         logits = constrain(logits, rows, None, "tensor")
         # A sum over a one-hot tensor divides over the vocabulary, a gather does not.
         chosen = jnp.sum(jax.nn.one_hot(targets, s["vocab"], dtype=jnp.float32) * logits, axis=-1)

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/runtime/stage_roots.h"
 #include "model/program/collective_group.h"
 

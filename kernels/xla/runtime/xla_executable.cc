@@ -167,7 +167,7 @@ Status XlaExecutable::Run(int chunk_index, Piece piece, int buffer, const RunOpt
 
 Status XlaExecutable::RunUpdate() { return RunOrWait({}); }
 
-Status XlaExecutable::RunOrWait(PieceRun run) {
+Status XlaExecutable::RunOrWait(const PieceRun& run) {
   const size_t count = OpsOf(options_.stage, run.piece).size();
   const bool is_whole = run.options.first_op == 0 && EndOfRun(run.options, count) == count;
   const PieceGroup* const group =
@@ -175,7 +175,7 @@ Status XlaExecutable::RunOrWait(PieceRun run) {
   if (group != waiting_group_ || (group != nullptr && group->pieces[waiting_.size()] != run.piece))
     TROUPE_RETURN_IF_ERROR(RunWaiting());
   if (group == nullptr || group->pieces[waiting_.size()] != run.piece) return RunAlone(run);
-  waiting_.push_back(std::move(run));
+  waiting_.push_back(run);
   waiting_group_ = group;
   if (waiting_.size() < group->pieces.size()) return OkStatus();
   const std::vector<PieceRun> runs = std::exchange(waiting_, {});

@@ -113,7 +113,7 @@ class XlaExecutable : public ImmediateExecutable {
   StatusOr<Steps> MakeSteps(const List& list, size_t begin, size_t end, bool evaluate) const;
   StatusOr<Steps*> StepsOf(const List& list, size_t begin, size_t end, bool evaluate);
   // Runs a piece now, or makes it wait for the others of its group.
-  Status RunOrWait(PieceRun run);
+  Status RunOrWait(const PieceRun& run);
   Status RunWaiting();
   bool WaitingPieceUses(model::ValueId root) const;
   Status RunAlone(const PieceRun& run);
