@@ -23,7 +23,6 @@ namespace {
 using kernels::RunOptions;
 using kernels::StepPart;
 using model::Axis;
-using model::ControlLane;
 using model::kNoValue;
 using model::Piece;
 

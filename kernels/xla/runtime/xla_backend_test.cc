@@ -64,6 +64,8 @@ std::vector<KernelSetting> Settings() {
   return {Setting(model::DType::kFloat32), Setting(model::DType::kBFloat16)};
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(KernelTest);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CollectiveTest);
 INSTANTIATE_TEST_SUITE_P(Xla, KernelTest, testing::ValuesIn(Settings()), NameOfSetting);
 INSTANTIATE_TEST_SUITE_P(Xla, CollectiveTest, testing::ValuesIn(Settings()), NameOfSetting);
 
