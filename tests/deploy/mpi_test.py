@@ -44,13 +44,13 @@ class MpiTest(unittest.TestCase):
             process.wait(timeout=60)
 
     def test_two_processes_train_a_job(self):
-        job = slurm_test.job_file(self.folder)
+        job = slurm_test.job_file(self.folder, slurm_test.SHORT)
         processes = [self.start("bash", SCRIPT, job, OMPI_COMM_WORLD_RANK=str(rank),
                                 OMPI_COMM_WORLD_SIZE="2", PMIX_NAMESPACE="prterun-host-7@1")
                      for rank in range(2)]
         for process in processes:
             self.assertEqual(process.wait(timeout=180), 0, self.log.read_text()[-3000:])
-        self.assertEqual(slurm_test.steps(self.log)[-1], slurm_test.STEPS)
+        self.assertEqual(slurm_test.printed_steps(self.log)[-1], slurm_test.SHORT)
 
     def test_without_mpirun_it_is_an_error(self):
         process = self.start("bash", SCRIPT, self.folder / "job.yaml")
@@ -59,11 +59,11 @@ class MpiTest(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("mpirun"), "mpirun is not installed")
     def test_mpirun_trains_a_job(self):
-        job = slurm_test.job_file(self.folder)
+        job = slurm_test.job_file(self.folder, slurm_test.SHORT)
         words = ["mpirun", "--allow-run-as-root"] if os.getuid() == 0 else ["mpirun"]
         process = self.start(*words, "--oversubscribe", "-np", 2, SCRIPT, job)
         self.assertEqual(process.wait(timeout=180), 0, self.log.read_text()[-3000:])
-        self.assertEqual(slurm_test.steps(self.log)[-1], slurm_test.STEPS)
+        self.assertEqual(slurm_test.printed_steps(self.log)[-1], slurm_test.SHORT)
 
 
 if __name__ == "__main__":
