@@ -52,7 +52,7 @@ class CpuExecutable : public ImmediateExecutable {
 
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override {
     TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
-    std::ranges::copy(bytes, static_cast<std::byte*>(Address(value, buffer)));
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(Address(value, buffer)));
     return OkStatus();
   }
   Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override {

@@ -311,11 +311,12 @@ Status CudaExecutable::BeginPart(StepPart part) {
 void CudaExecutable::Stage(Part* part, int64_t offset, std::span<const std::byte> bytes) {
   if (part->runs == 0) {
     part->first_bytes.resize(static_cast<size_t>(part->calls.bytes()));
-    std::ranges::copy(bytes, part->first_bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::copy(bytes.begin(), bytes.end(),
+              part->first_bytes.begin() + static_cast<std::ptrdiff_t>(offset));
     return;
   }
   char* const staged = part->pinned[static_cast<size_t>(part->runs % 2)].get();
-  std::ranges::copy(bytes, reinterpret_cast<std::byte*>(staged + offset));
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(staged + offset));
 }
 
 Status CudaExecutable::EndPart() {

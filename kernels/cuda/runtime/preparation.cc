@@ -54,7 +54,7 @@ StatusOr<Commands> Preparation::Make(const Op& op, int buffer, bool accumulate) 
 Status Preparation::Finish() {
   TROUPE_ASSIGN_OR_RETURN(const DeviceMemory pinned, device_.AllocatePinned(tables_bytes_));
   TROUPE_ASSIGN_OR_RETURN(const Event event, device_.MakeEvent());
-  std::ranges::copy(tables_, reinterpret_cast<std::byte*>(pinned.get()));
+  std::copy(tables_.begin(), tables_.end(), reinterpret_cast<std::byte*>(pinned.get()));
   TROUPE_RETURN_IF_ERROR(
       device_.Copy(At(layout_.bytes()), pinned.get(), tables_bytes_, Stream::kCompute));
   TROUPE_RETURN_IF_ERROR(device_.Record(event, Stream::kCompute));
@@ -87,7 +87,8 @@ const char* Preparation::TableBytes(std::span<const std::byte> contents) {
   const auto [found, is_new] = table_offsets_.try_emplace({op_, tables_of_op_++}, tables_bytes_);
   if (is_new) tables_bytes_ += RoundUp(static_cast<int64_t>(contents.size()), kAlignment);
   if (!tables_.empty()) {
-    std::ranges::copy(contents, tables_.begin() + static_cast<std::ptrdiff_t>(found->second));
+    std::copy(contents.begin(), contents.end(),
+              tables_.begin() + static_cast<std::ptrdiff_t>(found->second));
   }
   return At(layout_.bytes() + found->second);
 }

@@ -69,6 +69,10 @@ StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(std::unique_ptr<Client> c
   return backend;
 }
 
+bool XlaBackend::releases_device() const {
+  return programs_.client().plugin().platform == "cpu";
+}
+
 std::string XlaBackend::kernel_level() const {
   const Client& client = programs_.client();
   const PluginFacts& plugin = client.plugin();

@@ -57,7 +57,7 @@ class XlaBackend : public Backend {
   std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }
   std::optional<Compilation> compilation() const override { return programs_.compilation(); }
-  bool releases_device() const override { return false; }  // the plugin stays loaded
+  bool releases_device() const override;
 
  private:
   XlaBackend(ProgramCache& programs, XlaOptions options, std::unique_ptr<CpuBackend> host)

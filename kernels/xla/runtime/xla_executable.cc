@@ -369,7 +369,8 @@ Status XlaExecutable::Write(ValueId value, int buffer, std::span<const std::byte
   if (host.size() != bytes.size()) {
     TROUPE_ASSIGN_OR_RETURN(host, storage.OnHost());
   }
-  std::ranges::copy(bytes, host.begin() + offset);
+  // GCC makes std::ranges::copy of const bytes a loop over single bytes.
+  std::copy(bytes.begin(), bytes.end(), host.begin() + offset);
   storage.NoteWrittenOnHost();
   return OkStatus();
 }
@@ -381,7 +382,7 @@ Status XlaExecutable::Read(ValueId value, int buffer, std::span<std::byte> bytes
   int64_t offset = 0;
   TROUPE_ASSIGN_OR_RETURN(const std::span<const std::byte> host,
                           StorageOf(value, buffer, &offset).OnHost());
-  std::ranges::copy(host.subspan(offset, bytes.size()), bytes.begin());
+  std::copy_n(host.begin() + offset, bytes.size(), bytes.begin());
   return OkStatus();
 }
 
@@ -396,7 +397,7 @@ Status XlaExecutable::ReadPart(ValueId value, int64_t offset_bytes, std::span<st
   int64_t offset = 0;
   TROUPE_ASSIGN_OR_RETURN(const std::span<const std::byte> host,
                           StorageOf(value, 0, &offset).OnHost());
-  std::ranges::copy(host.subspan(offset + offset_bytes, bytes.size()), bytes.begin());
+  std::copy_n(host.begin() + offset + offset_bytes, bytes.size(), bytes.begin());
   return OkStatus();
 }
 
