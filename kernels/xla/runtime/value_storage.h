@@ -1,7 +1,8 @@
 // The storage of one root value in one buffer: a tensor on the device and bytes in host memory, of
 // which one or both are current. Collectives and transfers that leave the slice use the host's. On
 // the device the tensor may be padded with zeros; the bytes in host memory are the rank's own.
-// Memory on the device is kept while the host's bytes are newer, for the run that replaces them.
+// Memory on the device is kept while the host's bytes are newer, for the run that replaces them. Host
+// memory of a large value is freed once the device has its contents.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 
@@ -40,6 +41,7 @@ class ValueStorage {
     device_.reset();
     TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, bytes, device));
     device_is_current_ = true;
+    FreeHostMemory();
     return device_.get();
   }
 
@@ -77,6 +79,7 @@ class ValueStorage {
     device_ = std::move(buffer);
     device_is_current_ = true;
     host_is_current_ = false;
+    FreeHostMemory();
   }
   // Nobody reads the contents any more: frees the device's memory.
   void Drop() {
@@ -84,6 +87,7 @@ class ValueStorage {
     device_.reset();
   }
 
+  // Valid until the next call of OnDevice or SetOnDevice.
   std::span<std::byte> HostBytes() {
     const auto count = static_cast<size_t>(value_->bytes());
     if (host_ == nullptr) {
@@ -94,6 +98,15 @@ class ValueStorage {
   }
 
  private:
+  static constexpr size_t kLargeBytes = 1 << 20;
+
+  // REQUIRES: the device's contents are current.
+  void FreeHostMemory() {
+    if (own_.size() < kLargeBytes) return;
+    own_ = {};
+    host_ = nullptr;
+    host_is_current_ = false;
+  }
   bool is_padded() const { return shape_ != ShapeOf(*value_); }
   size_t PaddedBytes() const {
     return static_cast<size_t>(ElementsOf(shape_) * model::SizeOf(value_->dtype));
