@@ -617,27 +617,35 @@ def bench_tls():
           "is_below_the_noise": abs(difference) <= noise})
 
 
+# Model, training, and number of jobs.
+START_JOBS = (("tiny", "{steps: 2, global_batch_size: 4, micro_batch_size: 2, "
+                       "sequence_length: 256}", 6),
+              ("llama-124m", "{steps: 1, global_batch_size: 2, micro_batch_size: 2, "
+                             "sequence_length: 256}", 5))
+
+
 def bench_start():
     """Jobs on processors and on XLA's plugin for them, alternating. The first job on XLA compiles;
-    the others load its programs from the workers' caches, as a rank that is restarted does."""
+    the others load its programs from the workers' caches."""
     kinds = ["cpu", "xla"] if (BIN / "troupe-bench-xla").exists() else ["cpu"]
-    with contextlib.ExitStack() as stack:
-        clusters = {kind: stack.enter_context(LocalCluster(2, devices=kind)) for kind in kinds}
+    for model, training, jobs in START_JOBS:
         seconds = {kind: [] for kind in kinds}
-        for i in range(6):
-            for kind, cluster in clusters.items():
-                first, _ = cluster.train(f"start-{i}", "{preset: tiny}",
-                                         "{steps: 2, global_batch_size: 4, micro_batch_size: 2, "
-                                         "sequence_length: 256}",
-                                         "{tensor_parallel_degree: 2}")
-                seconds[kind].append(first)
-    medians = {kind: statistics.median(all[1:]) for kind, all in seconds.items()}
-    for kind in kinds:
-        show({"bench": "start", "model": "tiny", "ranks": 2, "devices": kind,
-              "first_job_seconds": round(seconds[kind][0], 3),
-              "median_seconds_from_submit_to_first_finished_step": round(medians[kind], 3)})
-    if "xla" in medians:
-        show({"comparison": "start", "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
+        with contextlib.ExitStack() as stack:
+            clusters = {kind: stack.enter_context(LocalCluster(2, devices=kind))
+                        for kind in kinds}
+            for i in range(jobs):
+                for kind, cluster in clusters.items():
+                    first, _ = cluster.train(f"start-{i}", f"{{preset: {model}}}", training,
+                                             "{tensor_parallel_degree: 2}")
+                    seconds[kind].append(first)
+        medians = {kind: statistics.median(all[1:]) for kind, all in seconds.items()}
+        for kind in kinds:
+            show({"bench": "start", "model": model, "ranks": 2, "devices": kind,
+                  "first_job_seconds": round(seconds[kind][0], 3),
+                  "median_seconds_from_submit_to_first_finished_step": round(medians[kind], 3)})
+        if "xla" in medians:
+            show({"comparison": "start", "model": model,
+                  "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
 
 
 def bench_recovery():
