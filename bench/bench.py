@@ -204,6 +204,7 @@ def bench_xla():
                 steppers += [peer, Stepper("jaxlib", script)]
             for _ in range(5):  # alternating, so that a busy moment affects all equally
                 for stepper in steppers:
+                    time.sleep(1)  # the process before frees its memory after its step
                     stepper.step()
         what = {"bench": "xla", "model": "llama-124m", "tokens": f"{batch}x{sequence}",
                 "dtype": dtype, "documents_of": document}

@@ -121,6 +121,7 @@ class XlaTest(ClusterCase):
             fourth_losses, fourth = self.compiler(cluster, "fourth")
             self.assertEqual((fourth["compiled"], fourth["cache_faults"]), (0, {}))
             self.assertEqual(fourth_losses, first_losses)
+            self.assertNotIn("ended: exit code", cluster.logs(), "a process runs later ranks too")
 
     def test_options_of_the_compiler_are_resolved_and_unknown_ones_named(self):
         with XlaCluster(1) as cluster:

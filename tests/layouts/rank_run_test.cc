@@ -405,8 +405,8 @@ TEST_F(RankRunTest, AProcessThatCannotReleaseItsDeviceEnds) {
     StartUp(run, 1);
     run.Handle(Stop(1, true));
   };
-  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3),
-              "the device memory of this rank cannot be released");
+  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(0),
+              "its device cannot be released for another rank");
 }
 
 TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereAskedAndResumesFromIt) {

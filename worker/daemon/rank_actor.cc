@@ -99,9 +99,14 @@ class RankActor final : public Actor {
     has_ended_ = true;
     session::RankExited exited{
         options_.device, end.exit_code, end.signal, child().LastOperation(), {}};
-    LogWarning("worker",
-               "rank process {} of device {} ended: exit code {}, signal {}, last operation: {}",
-               child().pid(), options_.device, end.exit_code, end.signal, exited.last_operation);
+    const std::string line = fmt::format(
+        "rank process {} of device {} ended: exit code {}, signal {}, last operation: {}",
+        child().pid(), options_.device, end.exit_code, end.signal, exited.last_operation);
+    if (end.exit_code == 0 && end.signal == 0) {
+      LogInfo("worker", "{}", line);
+    } else {
+      LogWarning("worker", "{}", line);
+    }
     TROUPE_RETURN_IF_ERROR(events_->Report(std::move(exited), context));
     StopWhenReported(context);
     return OkStatus();

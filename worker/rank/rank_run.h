@@ -142,7 +142,7 @@ class RankRun {
   std::string InFlightOnDevice() const;
   void Abort(const Status& cause);
   // Closes the transport and ends the save in flight, then frees the memory that they may have read
-  // or written.
+  // or written. Keeps the backend if its device can be released by the end of the process only.
   Status TearDown();
   void WriteFlightRecord();
   // Returns UNAVAILABLE once parts of this rank are gone.

@@ -14,8 +14,9 @@
 
 namespace troupe {
 
-// Makes a backend that owns its client of the plugin. A plugin stays loaded until its process ends,
-// so the process is to be replaced before it makes another backend (Backend::releases_device).
+// Makes a backend that owns its client of the plugin. The plugin stays loaded. libtpu reads once
+// which chip its process has, so that a process with a chip makes no other backend
+// (Backend::releases_device).
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options);
 
 // Likewise, with this client. The ranks of a stage on TPU chips exchange their devices first, and

@@ -92,7 +92,8 @@ struct DeviceFacts {
 class Client {
  public:
   // Loads the plugin at `path` and makes its client. `threads` is the number of threads of a plugin
-  // for processors, where it can be set; 0: its own choice. The call writes NPROC,
+  // for processors, where it can be set; 0: its own choice. The plugin for processors has one for
+  // each of its four devices at least. The call writes NPROC (unless it has that value),
   // TF_CPP_MIN_LOG_LEVEL (unless it is set) and the variables of tpu_environment.h to the
   // environment, which no other thread may read meanwhile. Errors:
   // NOT_FOUND if there is no file; FAILED_PRECONDITION, with path and reason, if it is no plugin,

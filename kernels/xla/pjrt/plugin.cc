@@ -63,7 +63,11 @@ StatusOr<const PJRT_Api*> LoadPlugin(const std::string& path, int threads) {
   if (error || !std::filesystem::exists(absolute, error)) {
     return NotFound("the plugin of XLA {} does not exist", path);
   }
-  if (threads > 0) setenv("NPROC", std::to_string(threads).c_str(), /*overwrite=*/1);
+  const std::string count = std::to_string(threads);
+  const char* const set = std::getenv("NPROC");
+  // Later clients of a process find it set, when the plugin has threads that read the environment.
+  if (threads > 0 && (set == nullptr || set != count))
+    setenv("NPROC", count.c_str(), /*overwrite=*/1);
   // Plugins log a line for each program of several devices.
   setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
   SetTpuEnvironment();

@@ -1,8 +1,8 @@
 // The storage of one root value in one buffer: a tensor on the device and bytes in host memory, of
 // which one or both are current. Collectives and transfers that leave the slice use the host's. On
 // the device the tensor may be padded with zeros; the bytes in host memory are the rank's own.
-// Memory on the device is kept while the host's bytes are newer, for the run that replaces them. Host
-// memory of a large value is freed once the device has its contents.
+// Memory on the device is kept while the host's bytes are newer, for the run that replaces them.
+// Host memory of a large value is freed once the device has its contents.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 

@@ -1,5 +1,7 @@
 #include "kernels/xla/runtime/xla_backend.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -69,9 +71,7 @@ StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(std::unique_ptr<Client> c
   return backend;
 }
 
-bool XlaBackend::releases_device() const {
-  return programs_.client().plugin().platform == "cpu";
-}
+bool XlaBackend::releases_device() const { return programs_.client().plugin().platform == "cpu"; }
 
 std::string XlaBackend::kernel_level() const {
   const Client& client = programs_.client();
@@ -108,6 +108,7 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
   }
   auto executable = std::make_unique<XlaExecutable>(program, plan, std::move(options));
   TROUPE_RETURN_IF_ERROR(executable->Compile());
+  malloc_trim(0);  // the compiler leaves many small free blocks, through which a step would search
   executed_matmuls_ = matmuls.List();
   return std::unique_ptr<Executable>(std::move(executable));
 }

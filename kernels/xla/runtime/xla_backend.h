@@ -57,6 +57,7 @@ class XlaBackend : public Backend {
   std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }
   std::optional<Compilation> compilation() const override { return programs_.compilation(); }
+  // A plugin for processors can make another client; libtpu keeps the chip of its process.
   bool releases_device() const override;
 
  private:
