@@ -104,7 +104,7 @@ class RankRunTest : public ::testing::Test {
     return book;
   }
   static v1::CoordinatorMessage Ticket(uint64_t epoch, int64_t end, double lifetime_seconds = 60,
-                                       std::vector<v1::CheckpointIntent> intents = {}) {
+                                       const std::vector<v1::CheckpointIntent>& intents = {}) {
     v1::CoordinatorMessage message;
     message.mutable_ticket()->set_job("jobs/small");
     message.mutable_ticket()->set_group_epoch(epoch);
