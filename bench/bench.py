@@ -649,6 +649,48 @@ def bench_start():
                   "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
 
 
+def seconds_of_a_restart(cluster, name, model, training):
+    """Kills one of two ranks after step 2 and returns the seconds to the next finished step."""
+    killed = {}
+
+    def kill_at_two(event):
+        if event["step"] == 2 and not killed:
+            killed["epoch"] = event["group_epoch"]
+            described = json.loads(cluster.troupe("describe", name, *cluster.target, "-o", "json"))
+            os.kill(described["ranks"][1]["pid"], signal.SIGKILL)
+            killed["at"] = time.perf_counter()
+        elif killed and "seconds" not in killed and event["group_epoch"] > killed["epoch"]:
+            killed["seconds"] = time.perf_counter() - killed["at"]
+
+    cluster.train(name, f"{{preset: {model}}}", training, "{tensor_parallel_degree: 2}",
+                  kill_at_two)
+    return killed["seconds"]
+
+
+def bench_restart():
+    """A rank is killed, on processors and on XLA's plugin for them, alternating. The new process
+    loads its programs from the worker's cache. No checkpoint exists: the step is the first one."""
+    kinds = ["cpu", "xla"] if (BIN / "troupe-bench-xla").exists() else ["cpu"]
+    for model, training, _ in START_JOBS:
+        training = re.sub("steps: .,", "steps: 4,", training)
+        with contextlib.ExitStack() as stack:
+            clusters = {kind: stack.enter_context(LocalCluster(2, devices=kind))
+                        for kind in kinds}
+            seconds = {kind: [] for kind in kinds}
+            for i in range(4):
+                for kind, cluster in clusters.items():
+                    seconds[kind].append(
+                        seconds_of_a_restart(cluster, f"restart-{i}", model, training))
+        medians = {kind: statistics.median(all[1:]) for kind, all in seconds.items()}
+        for kind in kinds:
+            show({"bench": "restart", "model": model, "ranks": 2, "devices": kind,
+                  "killed": "one rank with SIGKILL",
+                  "median_seconds_from_kill_to_next_finished_step": round(medians[kind], 3)})
+        if "xla" in medians:
+            show({"comparison": "restart", "model": model,
+                  "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
+
+
 def bench_recovery():
     seconds = []
     for _ in range(3):
@@ -1072,7 +1114,7 @@ def bench_checkpoint():
 BENCHES = {"actor": bench_actor, "daemon": bench_daemon, "metrics": bench_metrics,
            "collective": bench_collective, "kernels": bench_kernels,
            "step": bench_step, "xla": bench_xla, "tpu": bench_tpu, "experts": bench_experts,
-           "pairs": bench_pairs, "plan": bench_plan, "start": bench_start,
+           "pairs": bench_pairs, "plan": bench_plan, "start": bench_start, "restart": bench_restart,
            "recovery": bench_recovery, "pods": bench_pods, "layouts": bench_layouts,
            "cores": bench_cores,
            "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,

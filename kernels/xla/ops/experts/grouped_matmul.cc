@@ -94,12 +94,15 @@ State EachTile(const Groups& groups, const Tensor& begin, const Tensor& end, con
 Status MultiplyRows(const Lowering& lowering, int dim) {
   const Groups groups = GroupsOf(lowering);
   Function& text = lowering.text;
-  const Tensor x = lowering.In(0), w = lowering.In(1);
   const DotDims dims{.contracted = {{1, dim}}};
   if (groups.experts == 1) {
-    lowering.Out(0, text.Dot(x, w, dims));
+    lowering.Out(0, text.Dot(lowering.In(0), lowering.In(1), dims));
     return OkStatus();
   }
+  // For TPU7x, libtpu copies the weights of a loop into another layout. The copies of all layers
+  // would exist at once if it did so before x exists.
+  const State operands = text.Barrier({lowering.In(0), lowering.In(1)});
+  const Tensor x = operands[0], w = operands[1];
   const int64_t height = w.shape[0] / groups.experts;
   const Tensor zeros = text.Constant(x.element, {groups.rows, lowering.Output(0).dims[1].local}, 0);
   const Visit visit = [&](const Tensor& expert, const Tensor& begin, const Tensor& end,
