@@ -54,14 +54,21 @@ std::vector<float> Transposed(const std::vector<float>& numbers, const std::vect
   return result;
 }
 
-StatusOr<std::unique_ptr<Buffer>> Upload(Client& client, const ModuleArgument& argument,
-                                         std::span<const std::byte> bytes) {
+int64_t BytesOf(const ModuleArgument& argument) {
   int64_t size = model::SizeOf(argument.dtype);
   for (const int64_t dim : argument.dims) size *= dim;
-  if (size != std::ssize(bytes)) {
-    return InvalidArgument("an argument ({}) of the module has {} bytes, and its contents {}",
-                           argument.contents, size, bytes.size());
-  }
+  return size;
+}
+
+Status CheckBytes(const ModuleArgument& argument, size_t bytes) {
+  if (BytesOf(argument) == static_cast<int64_t>(bytes)) return OkStatus();
+  return InvalidArgument("an argument ({}) of the module has {} bytes, and its contents {}",
+                         argument.contents, BytesOf(argument), bytes);
+}
+
+StatusOr<std::unique_ptr<Buffer>> Upload(Client& client, const ModuleArgument& argument,
+                                         std::span<const std::byte> bytes) {
+  TROUPE_RETURN_IF_ERROR(CheckBytes(argument, bytes.size()));
   return client.Upload(argument.dtype, argument.dims, bytes, 0);
 }
 
@@ -72,12 +79,10 @@ StatusOr<std::unique_ptr<Buffer>> Contents(Client& client, const ModuleArgument&
     return Upload(client, argument, std::as_bytes(std::span(tokens.tokens)));
   if (argument.contents == "targets")
     return Upload(client, argument, std::as_bytes(std::span(tokens.targets)));
-  if (argument.contents == "zeros") {
-    int64_t size = model::SizeOf(argument.dtype);
-    for (const int64_t dim : argument.dims) size *= dim;
-    return Upload(client, argument, std::vector<std::byte>(size));
-  }
+  if (argument.contents == "zeros")
+    return Upload(client, argument, std::vector<std::byte>(BytesOf(argument)));
   TROUPE_ASSIGN_OR_RETURN(std::vector<float> numbers, initial.Find(argument.names));
+  TROUPE_RETURN_IF_ERROR(CheckBytes(argument, numbers.size() * sizeof(float)));
   if (argument.contents == "transposed" && argument.dims.size() == 2)
     numbers = Transposed(numbers, argument.dims);
   return Upload(client, argument, std::as_bytes(std::span(numbers)));
