@@ -33,6 +33,7 @@
 #include "kernels/backend/burn_in.h"
 #include "plan/device/device_traits.h"
 #include "plan/device/worker_devices.h"
+#include "plan/job/key_schema.h"
 #include "plan/layout/worker_name.h"
 #include "worker/daemon/core_table.h"
 #include "worker/daemon/core_topology.h"
@@ -46,6 +47,7 @@
 #include "worker/rank/affinity.h"
 #include "worker/rank/rank_backend.h"
 #include "worker/rank/rank_process.h"
+#include "worker/rank/xla_backend.h"
 
 namespace troupe {
 namespace {
@@ -333,6 +335,11 @@ int MeasureDevicesAndWrite(const Flags& flags) {
 // Runs on all devices at once, as jobs do, or on one of those that share the cores of the host.
 int RunBurnIn(const Flags& flags) {
   PosixFileSystem files;
+  if (FindWord<v1::Devices>(flags.devices.kind) == v1::DEVICES_XLA && HostHasTpus()) {
+    PrintJson({{"device", flags.devices.kind},
+               {"skipped", "only a rank of a job opens a chip of a TPU"}});
+    return 0;
+  }
   const bool shares_cores = DeviceTraitsOf(flags.devices.kind).shares_host_cores;
   kernels::BurnInOptions options = {.at_least = std::chrono::seconds(*flags.burn_in_seconds)};
   if (shares_cores) options.extent = 1024;

@@ -4,6 +4,7 @@ reason."""
 
 import json
 import pathlib
+import subprocess
 import unittest
 
 import harness
@@ -141,6 +142,15 @@ class XlaTest(ClusterCase):
             of_tpus = self.job(cluster, "tpus", "xla", "xla.option_groups=[sdc_checker]")
             wait_until(lambda: 'devices of kind \\"cpu\\" lack; their groups are fast_compile'
                        in json.dumps(cluster.describe(of_tpus)), "the reason to wait")
+
+    def test_a_burn_in_computes_on_the_plugins_device(self):
+        with XlaCluster(1):  # skips where there is no plugin
+            pass
+        done = subprocess.run([str(harness.BIN / "troupe-worker"), "--burn-in", "0",
+                               "--devices", "xla:2"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["device"], report["rounds"]), ("xla", 1))
 
     def test_what_xla_cannot_compute_is_refused(self):
         with XlaCluster(1) as cluster:

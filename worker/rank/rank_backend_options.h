@@ -19,7 +19,7 @@ namespace troupe {
 
 // The other ranks of a job, as a rank knows them before it is connected to them.
 struct RankPeers {
-  const v1::Plan* plan = nullptr;  // outlives the backend
+  const v1::Plan* plan = nullptr;  // outlives the backend; null: the backend serves no job
   int rank = 0;                    // this one
   // Builds the program of another rank.
   std::function<StatusOr<model::Program>(int rank)> make_program;

@@ -67,6 +67,7 @@ StatusOr<XlaOptions> OptionsOf(const RankBackendOptions& options, const Client& 
   XlaOptions xla;
   xla.threads = options.threads;
   const RankPeers& peers = options.peers;
+  if (peers.plan == nullptr) return xla;
   xla.use = {.single_microbatch = peers.plan->schedule().microbatches() == 1,
              .reads_gradients = options.reads_gradients,
              .evaluates = options.evaluates};
@@ -122,9 +123,12 @@ StatusOr<XlaDevices> ProbeTpus(const TpuChips& chips, int count) {
 }  // namespace
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(
-      std::unique_ptr<Client> client,
-      MakeClient(ChipProcessOf(*options.peers.plan, options.peers.rank), options.threads));
+  const v1::Plan* const plan = options.peers.plan;
+  if (plan == nullptr && HostHasTpus())
+    return Unimplemented("only a rank of a job opens a chip of a TPU");
+  const std::optional<ChipProcess> chip =
+      plan == nullptr ? std::nullopt : ChipProcessOf(*plan, options.peers.rank);
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, MakeClient(chip, options.threads));
   return MakeXlaRankBackend(options, std::move(client));
 }
 
@@ -140,6 +144,8 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackend
       *client, kernels::xla::ParseOptionTexts(options.compiler_options), std::move(executables));
   return XlaBackend::Make(std::move(client), std::move(programs), xla);
 }
+
+bool HostHasTpus() { return ChipsOfHost().has_value(); }
 
 StatusOr<XlaDevices> ProbeXlaDevices(int count) {
   if (const auto chips = ChipsOfHost(); chips.has_value()) return ProbeTpus(*chips, count);

@@ -1,5 +1,5 @@
 // Ranks on devices of XLA, through a plugin that is loaded at run time (FindPlugin). In builds
-// without XLA (TROUPE_XLA) all functions return UNIMPLEMENTED.
+// without XLA (TROUPE_XLA), what returns a Status returns UNIMPLEMENTED.
 #ifndef TROUPE_WORKER_RANK_XLA_BACKEND_H_
 #define TROUPE_WORKER_RANK_XLA_BACKEND_H_
 
@@ -16,13 +16,16 @@ namespace troupe {
 
 // Makes a backend that owns its client of the plugin. The plugin stays loaded. libtpu reads once
 // which chip its process has, so that a process with a chip makes no other backend
-// (Backend::releases_device).
+// (Backend::releases_device). UNIMPLEMENTED on a host with a TPU if the options have no plan.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackendOptions& options);
 
 // Likewise, with this client. The ranks of a stage on TPU chips exchange their devices first, and
 // their programs run as one on their slice.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(
     const RankBackendOptions& options, std::unique_ptr<kernels::xla::Client> client);
+
+// Whether this host has chips of a TPU; false in builds without XLA.
+bool HostHasTpus();
 
 // The devices of XLA on this host.
 struct XlaDevices {

@@ -15,6 +15,8 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackend
   return Absent();
 }
 
+bool HostHasTpus() { return false; }
+
 StatusOr<XlaDevices> ProbeXlaDevices(int) { return Absent(); }
 
 }  // namespace troupe
