@@ -69,6 +69,7 @@ using Options = std::map<std::string, OptionValue>;
 
 struct PluginFacts {
   std::string path;
+  std::string file;              // FileIdentity of the path when the plugin was loaded
   std::string platform;          // "cpu", "tpu"
   std::string platform_version;  // the plugin's own text, a single line
   int api_major = 0, api_minor = 0;

@@ -212,7 +212,7 @@ uintptr_t AddressOf(const PJRT_Api& api, const Buffer& buffer) {
 }
 
 TEST_F(ClientTest, WritesAResultIntoTheArgumentThatTheTextGivesToIt) {
-  const PJRT_Api& api = **LoadPlugin(path_, 0);
+  const PJRT_Api& api = *LoadPlugin(path_, 0)->api;
   const std::unique_ptr<Program> add = Compile(kAddInPlace);
   const std::unique_ptr<Buffer> a = Upload({1, 2, 3, 4, 5, 6});
   const std::unique_ptr<Buffer> b = Upload({1, 1, 1, 1, 1, 1});

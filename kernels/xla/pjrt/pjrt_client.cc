@@ -26,7 +26,7 @@ class PjrtClient final : public Client {
   PjrtClient& operator=(const PjrtClient&) = delete;
 
   // Asks the plugin for what plugin() and devices() return.
-  Status Describe(const std::string& path, int threads);
+  Status Describe(const std::string& path, const std::string& file, int threads);
 
   const PluginFacts& plugin() const override { return plugin_; }
   const std::vector<DeviceFacts>& devices() const override { return device_facts_; }
@@ -56,8 +56,9 @@ PjrtClient::~PjrtClient() {
   TakeStatus(api_, api_.PJRT_Client_Destroy(&destroy)).IgnoreError();
 }
 
-Status PjrtClient::Describe(const std::string& path, int threads) {
+Status PjrtClient::Describe(const std::string& path, const std::string& file, int threads) {
   plugin_.path = path;
+  plugin_.file = file;
   plugin_.threads = threads;
   plugin_.topology = DescribeTopology();
   plugin_.api_major = api_.pjrt_api_version.major_version;
@@ -180,12 +181,13 @@ StatusOr<std::unique_ptr<Buffer>> PjrtClient::Upload(model::DType dtype,
 }  // namespace
 
 StatusOr<std::unique_ptr<Client>> Client::Make(const std::string& path, int threads) {
-  TROUPE_ASSIGN_OR_RETURN(const PJRT_Api* const api, LoadPlugin(path, threads));
+  TROUPE_ASSIGN_OR_RETURN(const LoadedPlugin plugin, LoadPlugin(path, threads));
+  const PJRT_Api* const api = plugin.api;
   TROUPE_PJRT_ARGUMENTS(PJRT_Client_Create_Args, create);
   Status status = TakeStatus(*api, api->PJRT_Client_Create(&create));
   if (status.ok()) {
     auto client = std::make_unique<PjrtClient>(*api, create.client);
-    status = client->Describe(path, threads);
+    status = client->Describe(path, plugin.file, threads);
     if (status.ok()) return client;
   }
   return FailedPrecondition("the plugin of XLA {} makes no client: {}", path, Message(status));

@@ -144,7 +144,8 @@ StatusOr<CompiledProgram> PjrtTopology::Compile(std::string_view text, const Opt
 
 StatusOr<std::unique_ptr<Topology>> Topology::Make(const std::string& path,
                                                    const std::string& name) {
-  TROUPE_ASSIGN_OR_RETURN(const PJRT_Api* const api, LoadPlugin(path, 0));
+  TROUPE_ASSIGN_OR_RETURN(const LoadedPlugin plugin, LoadPlugin(path, 0));
+  const PJRT_Api* const api = plugin.api;
   TROUPE_PJRT_ARGUMENTS(PJRT_TopologyDescription_Create_Args, create);
   create.topology_name = name.data();
   create.topology_name_size = name.size();

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "base/shared_library.h"
 #include "kernels/xla/pjrt/call.h"
+#include "kernels/xla/pjrt/plugin_file.h"
 #include "kernels/xla/pjrt/tpu_environment.h"
 
 namespace troupe::kernels::xla {
@@ -55,7 +57,7 @@ Status CheckApi(const PJRT_Api& api) {
   return OkStatus();
 }
 
-StatusOr<const PJRT_Api*> LoadPlugin(const std::string& path, int threads) {
+StatusOr<LoadedPlugin> LoadPlugin(const std::string& path, int threads) {
   static auto& mutex = *new std::mutex();
   const std::lock_guard lock(mutex);
   std::error_code error;
@@ -74,11 +76,14 @@ StatusOr<const PJRT_Api*> LoadPlugin(const std::string& path, int threads) {
   const auto refuse = [&path](const Status& status) {
     return FailedPrecondition("{} is no plugin of XLA that can be used: {}", path, Message(status));
   };
+  static auto& files = *new std::map<std::string, std::string>();  // by path
+  const std::string file = FileIdentity(absolute);
   const StatusOr<const PJRT_Api*> api = OpenPlugin(absolute);
   if (!api.ok()) return refuse(api.status());
+  const std::string& loaded = files.emplace(absolute, file).first->second;
   if (const Status status = CheckApi(**api); !status.ok()) return refuse(status);
   if (const Status status = Initialize(**api); !status.ok()) return refuse(status);
-  return *api;
+  return LoadedPlugin{*api, loaded};
 }
 
 }  // namespace troupe::kernels::xla

@@ -14,10 +14,15 @@ namespace troupe::kernels::xla {
 // has another major version, a lower minor version or fewer functions than our header.
 Status CheckApi(const PJRT_Api& api);
 
+struct LoadedPlugin {
+  const PJRT_Api* api = nullptr;
+  std::string file;  // FileIdentity of its path, before it was loaded
+};
+
 // Loads the plugin at `path` and initializes it, if that has not been done yet. It stays loaded
 // until the process ends. `threads` is written to the environment first, unless it is 0, because
 // the plugin for processors reads it there. Thread-safe. Errors as those of Client::Make.
-StatusOr<const PJRT_Api*> LoadPlugin(const std::string& path, int threads);
+StatusOr<LoadedPlugin> LoadPlugin(const std::string& path, int threads);
 
 }  // namespace troupe::kernels::xla
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/xla/pjrt/compile_options.h"
+#include "kernels/xla/pjrt/plugin_file.h"
 #include "kernels/xla/runtime/executable_key.h"
 #include "kernels/xla/runtime/plugin_digest.h"
 
@@ -29,6 +30,11 @@ ProgramCache::ProgramCache(Client& client, Options options,
   if (executables_ == nullptr) return;
   StatusOr<std::string> digest =
       PluginDigest(executables_->files(), client_.plugin().path, executables_->folder());
+  if (digest.ok() && FileWasReplaced(client_.plugin())) {
+    executables_->NoteFault("the plugin's file was replaced after it was loaded",
+                            client_.plugin().path);
+    return;
+  }
   if (digest.ok()) {
     plugin_digest_ = *std::move(digest);
     return;

@@ -13,6 +13,7 @@
 
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
+#include "kernels/xla/pjrt/plugin_file.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -84,6 +85,10 @@ class ProgramCacheTest : public testing::Test {
     ASSERT_TRUE(file.ok() && (*file)->Append(AsBytes("code")).ok() && (*file)->Close().ok());
   }
   std::unique_ptr<ProgramCache> Cache(Options options = {}) {
+    client_.plugin_.file = FileIdentity(plugin_);
+    return CacheOfLoadedPlugin(std::move(options));
+  }
+  std::unique_ptr<ProgramCache> CacheOfLoadedPlugin(Options options = {}) {
     return std::make_unique<ProgramCache>(
         client_, std::move(options),
         std::make_unique<ExecutableCache>(files_, temporary_.Child("executables"),
@@ -138,6 +143,21 @@ TEST_F(ProgramCacheTest, TakesNoProgramThatSomethingElseCompiled) {
   ASSERT_TRUE(file.ok() && (*file)->Append(AsBytes("node")).ok() && (*file)->Close().ok());
   EXPECT_FALSE((*Cache()->Find("a", {0}, ""))->loaded()) << "another plugin";
   EXPECT_TRUE((*Cache()->Find("a", {0}, ""))->loaded());
+}
+
+// A process runs the plugin that it has loaded, whatever its file is now.
+TEST_F(ProgramCacheTest, AProcessWhosePluginWasReplacedNeitherTakesNorKeepsPrograms) {
+  EXPECT_TRUE(Cache()->Find("a", {0}, "").ok());
+  auto file = disk_.Create(plugin_, CreateMode::kTruncate);
+  ASSERT_TRUE(file.ok() && (*file)->Append(AsBytes("node")).ok() && (*file)->Close().ok());
+  EXPECT_TRUE(Cache()->Find("of the new file", {0}, "").ok());
+  client_.plugin_.file = "that of the code";
+  auto stale = CacheOfLoadedPlugin();
+  EXPECT_FALSE((*stale->Find("of the new file", {0}, ""))->loaded());
+  EXPECT_FALSE((*stale->Find("b", {0}, ""))->loaded());
+  EXPECT_THAT(stale->compilation().cache_faults,
+              ElementsAre(Pair("the plugin's file was replaced after it was loaded", 1)));
+  EXPECT_FALSE((*Cache()->Find("b", {0}, ""))->loaded()) << "the old plugin compiled it";
 }
 
 TEST_F(ProgramCacheTest, AnEntryThatThePluginRefusesIsCompiledAnewAndReplaced) {

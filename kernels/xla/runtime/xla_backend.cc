@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/backend/op_sequence.h"
+#include "kernels/xla/pjrt/plugin_file.h"
 #include "kernels/xla/runtime/xla_executable.h"
 
 namespace troupe::kernels::xla {
@@ -71,7 +72,10 @@ StatusOr<std::unique_ptr<XlaBackend>> XlaBackend::Make(std::unique_ptr<Client> c
   return backend;
 }
 
-bool XlaBackend::releases_device() const { return programs_.client().plugin().platform == "cpu"; }
+bool XlaBackend::releases_device() const {
+  const PluginFacts& plugin = programs_.client().plugin();
+  return plugin.platform == "cpu" && !FileWasReplaced(plugin);
+}
 
 std::string XlaBackend::kernel_level() const {
   const Client& client = programs_.client();

@@ -57,7 +57,8 @@ class XlaBackend : public Backend {
   std::vector<ExecutedMatmul> executed_matmuls() const override { return executed_matmuls_; }
   PreparationCounts preparation_counts() const override { return {}; }
   std::optional<Compilation> compilation() const override { return programs_.compilation(); }
-  // A plugin for processors can make another client; libtpu keeps the chip of its process.
+  // A plugin for processors can make another client, which is to be of the plugin's present file;
+  // libtpu keeps the chip of its process.
   bool releases_device() const override;
 
  private:
