@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/failure_cause.h"
+#include "coordinator/faults/start_limit.h"
 #include "coordinator/history/receipt_tally.h"
 #include "coordinator/job/attempt_messages.h"
 #include "coordinator/job/attempts.h"
@@ -42,17 +43,6 @@ double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
     most = std::max(most, memory.parameter_bytes() + memory.optimizer_bytes());
   }
   return static_cast<double>(most) * job.plan.ranks_size();
-}
-
-// Returns the time limit of a group's start: the startup allowance plus a restore at the slowest
-// rate, or the job's hang_seconds if longer, at most a day and at least limits.start.
-Duration StartLimit(const Job& job, const v1::CheckpointRecord* commit, const TimeLimits& limits) {
-  constexpr double kSlowestBytesPerSecond = 50e6;
-  constexpr double kLongestSeconds = 86400;
-  const double restoring =
-      ToSeconds(limits.startup_allowance) + RestoredBytes(job, commit) / kSlowestBytesPerSecond;
-  const double asked = job.spec.fault_tolerance().hang_seconds();
-  return std::max(limits.start, FromSeconds(std::min(std::max(restoring, asked), kLongestSeconds)));
 }
 
 v1::CoordinatorMessage AddressBookOf(const Job& job) {
@@ -238,7 +228,10 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   Group& group = job.group.emplace();
   group.epoch = epoch;
   group.ranks.resize(static_cast<size_t>(job.plan.ranks_size()));
-  group.start_limit = StartLimit(job, commit, turn.limits());
+  group.start_limit = StartLimit({.restored_bytes = RestoredBytes(job, commit),
+                                  .compiled_blocks = CompiledBlocks(job.spec, job.plan),
+                                  .stated_seconds = job.spec.fault_tolerance().hang_seconds()},
+                                 turn.limits());
   group.deadline = turn.now + group.start_limit;
 
   v1::CoordinatorMessage message;

@@ -212,11 +212,12 @@ v1::Failure LateStart(const Job& job) {
     late.push_back(static_cast<int>(rank));
     workers.insert(job.plan.ranks(late.back()).worker());
   }
-  const std::string text = fmt::format(
-      "not every rank was ready within {:.0f} s: these ranks {}: {}",
-      ToSeconds(job.group->start_limit),
-      starts ? "had not loaded their state" : "had loaded their state but were not ready",
-      fmt::join(late, ", "));
+  const std::string text =
+      fmt::format("not every rank was ready within {:.0f} s: these ranks {}: {}",
+                  ToSeconds(job.group->start_limit),
+                  starts ? "had not prepared their programs and loaded their state"
+                         : "had loaded their state but were not ready",
+                  fmt::join(late, ", "));
   return MakeFailure(cause::kStartTimeout, text, late.size() == 1 ? late.front() : -1,
                      workers.size() == 1 ? *workers.begin() : std::string());
 }

@@ -446,7 +446,7 @@ TEST(Recovery, AHostWhoseRankNeverGetsReadyIsLeftOnceASpareIsFree) {
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
   EXPECT_THAT(cluster.state().fleet.blame.at("worker-1").faults.back().text,
               HasSubstr("START_TIMEOUT: rank 1 on worker-1: not every rank was ready within 120 s: "
-                        "these ranks had not loaded their state: 1"));
+                        "these ranks had not prepared their programs and loaded their state: 1"));
   for (const int32_t rank : {0, 1}) {
     v1::WorkerMessage stopped;
     stopped.mutable_rank_stopped()->set_job("a");
