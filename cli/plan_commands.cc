@@ -73,6 +73,9 @@ StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
   if (!workers || path.empty()) {
     return InvalidArgument("--search needs --workers N and --profile FILE");
   }
+  if (line.Get(kCompileFlag) || line.Get(kHtmlFlag))
+    return InvalidArgument("--search proposes layouts: state one of them, and then {}",
+                           line.Get(kCompileFlag) ? kCompileFlag.name : kHtmlFlag.name);
   TROUPE_ASSIGN_OR_RETURN(
       const int devices,
       ParseNumber<int>(kWorkersFlag.name, fmt::to_string(*workers), {1, kMostDevicesOfSearch}));

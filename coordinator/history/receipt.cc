@@ -54,6 +54,10 @@ void AddSuspectFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   if (tally.steady_steps() < kFewSteps) {
     add(fmt::format("only {} steady steps, fewer than {}", tally.steady_steps(), kFewSteps));
   }
+  if (receipt->steady().mfu() > 1) {
+    add(fmt::format("an MFU of {} cannot be: the devices' peak was measured or stated too low",
+                    Percent(receipt->steady().mfu())));
+  }
   const double step_seconds =
       tally.rank_steps() > 0 ? tally.rank_seconds() / static_cast<double>(tally.rank_steps()) : 0;
   const double core_wait = receipt->steady().mean().core_wait_seconds();

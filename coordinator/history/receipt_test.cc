@@ -126,6 +126,17 @@ TEST(ReceiptTest, MfuIsThatOfStepsWhoseDevicesPeakIsKnown) {
   EXPECT_FALSE(MakeReceipt(JobWith(tally)).steady().has_mfu());
 }
 
+TEST(ReceiptTest, AnMfuAboveOneIsSuspect) {
+  constexpr const char* kImpossible =
+      "an MFU of 125.0% cannot be: the devices' peak was measured or stated too low";
+  for (const double peak : {4.0, 5.0}) {
+    v1::ReceiptTally tally;
+    Tally(ReportOf(0, 10, 2.0), &tally, /*peak_flops=*/peak);
+    const std::vector<std::string> suspect = Suspect(MakeReceipt(JobWith(tally)));
+    EXPECT_EQ(std::ranges::count(suspect, kImpossible), peak == 4.0 ? 1 : 0);
+  }
+}
+
 v1::RankEnvironment Environment(double build_seconds) {
   v1::RankEnvironment environment;
   environment.set_programs(1);

@@ -56,7 +56,7 @@ StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profi
       bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
   if (peak > 0) return peak;
   return InvalidArgument(
-      "device profile {}: {}_flops_per_second is absent, but the job computes in {}",
+      "device profile {}: {}_flops_per_second is absent, but training.compute_dtype is {}",
       profile.name(), spec.training().compute_dtype(), spec.training().compute_dtype());
 }
 

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/file_system.h"
+#include "base/utf8.h"
 #include "plan/job/key_schema.h"
 #include "plan/job/violation.h"
 
@@ -205,7 +206,8 @@ class Reader {
       return;
     }
     if (node.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-      const bool has_default = !KeyOptionsOf(*field).absent().empty();
+      const std::string& absent = KeyOptionsOf(*field).absent();
+      const bool has_default = !absent.empty() && absent != "none";
       Add(node, path, "is an empty list{}",
           has_default ? ", which means its default; for a list that names nothing, state [\"\"]"
                       : "; leave the key out");
@@ -252,6 +254,7 @@ class Reader {
     bool good = false;
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
+        if (!IsUtf8(text)) return Add(node, path, "is not UTF-8");
         put(&Reflection::SetString, &Reflection::AddString, text);
         return;
       case FieldDescriptor::CPPTYPE_BOOL:

@@ -72,6 +72,8 @@ TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
            {"optimizer: {lr: -.inf}", "not a finite number"},
            {"optimizer: {lr: NaN}", "not a finite number"},
            {"optimizer: {lr: 1e999}", "out of the range of double"},
+           {"data: {train: /d\xff}", "data.train is not UTF-8 (job.yaml:1)"},
+           {"xla: {options: []}", "xla.options is an empty list; leave the key out"},
            {"optimizer: {lr: fast}", "optimizer.lr is fast, not a number"},
            {"model: {tie_word_embeddings: yes}", "is yes, not true or false"},
            {"parallelism: {pipeline_parallel_split_points: 3}", "is 3, not a list"},

@@ -80,9 +80,10 @@ bool XlaBackend::releases_device() const {
 std::string XlaBackend::kernel_level() const {
   const Client& client = programs_.client();
   const PluginFacts& plugin = client.plugin();
-  return fmt::format("xla {} {}, PJRT {}.{}",
-                     client.devices()[options_.slice.devices[options_.slice.partition]].kind,
-                     plugin.platform_version, plugin.api_major, plugin.api_minor);
+  const std::string& kind = client.devices()[options_.slice.devices[options_.slice.partition]].kind;
+  // The plugin for processors has the same words for both.
+  const std::string version = kind == plugin.platform_version ? "" : " " + plugin.platform_version;
+  return fmt::format("xla {}{}, PJRT {}.{}", kind, version, plugin.api_major, plugin.api_minor);
 }
 
 StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
