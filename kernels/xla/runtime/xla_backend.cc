@@ -113,7 +113,7 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
   }
   auto executable = std::make_unique<XlaExecutable>(program, plan, std::move(options));
   TROUPE_RETURN_IF_ERROR(executable->Compile());
-  malloc_trim(0);  // the compiler leaves many small free blocks, through which a step would search
+  malloc_trim(0);  // the compiler needs more memory than the programs that it made
   executed_matmuls_ = matmuls.List();
   return std::unique_ptr<Executable>(std::move(executable));
 }
