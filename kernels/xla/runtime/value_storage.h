@@ -6,8 +6,11 @@
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,6 +22,24 @@
 #include "model/program/value.h"
 
 namespace troupe::kernels::xla {
+
+// Zeros in host memory. Pages of a large block that nobody writes are not allocated.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  explicit HostMemory(size_t bytes) : start_(std::calloc(std::max<size_t>(bytes, 1), 1)) {
+    if (start_ == nullptr) throw std::bad_alloc();
+    bytes_ = {static_cast<std::byte*>(start_.get()), bytes};
+  }
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(void* start) const { std::free(start); }
+  };
+  std::unique_ptr<void, Free> start_;
+  std::span<std::byte> bytes_;
+};
 
 // Not thread-safe. Contents are zero at first.
 class ValueStorage {
@@ -48,8 +69,8 @@ class ValueStorage {
   // Memory on the device whose contents a run replaces without reading them.
   StatusOr<const Buffer*> ToReplace(Client& client, int device) {
     if (device_ == nullptr) {
-      const std::vector<std::byte> zeros(PaddedBytes());
-      TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, zeros, device));
+      const HostMemory zeros(PaddedBytes());
+      TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, zeros.bytes(), device));
     }
     return device_.get();
   }
@@ -91,8 +112,8 @@ class ValueStorage {
   std::span<std::byte> HostBytes() {
     const auto count = static_cast<size_t>(value_->bytes());
     if (host_ == nullptr) {
-      own_.resize(count);
-      host_ = own_.data();
+      own_ = HostMemory(count);
+      host_ = own_.bytes().data();
     }
     return {host_, count};
   }
@@ -102,8 +123,8 @@ class ValueStorage {
 
   // REQUIRES: the device's contents are current.
   void FreeHostMemory() {
-    if (own_.size() < kLargeBytes) return;
-    own_ = {};
+    if (own_.bytes().size() < kLargeBytes) return;
+    own_ = HostMemory();
     host_ = nullptr;
     host_is_current_ = false;
   }
@@ -115,7 +136,7 @@ class ValueStorage {
   const model::Value* value_;
   Shape shape_;
   std::byte* host_;
-  std::vector<std::byte> own_;
+  HostMemory own_;
   std::unique_ptr<Buffer> device_;  // null: there is no memory on the device
   bool device_is_current_ = false, host_is_current_ = true;
 };
