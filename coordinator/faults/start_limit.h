@@ -13,7 +13,7 @@ namespace troupe {
 inline constexpr double kCompileSecondsPerBlock = 120;
 
 struct StartInputs {
-  double restored_bytes = 0;  // of all ranks
+  double restored_bytes = 0;  // all ranks together
   int compiled_blocks = 0;
   double stated_seconds = 0;  // fault_tolerance.hang_seconds
 };

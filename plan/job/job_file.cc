@@ -13,8 +13,8 @@
 #include <set>
 
 #include "base/file_system.h"
-#include "base/utf8.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/utf8.h"
 #include "plan/job/violation.h"
 
 namespace troupe {

@@ -1,6 +1,6 @@
 // Text in UTF-8.
-#ifndef TROUPE_BASE_UTF8_H_
-#define TROUPE_BASE_UTF8_H_
+#ifndef TROUPE_PLAN_JOB_UTF8_H_
+#define TROUPE_PLAN_JOB_UTF8_H_
 
 #include <string_view>
 
@@ -12,4 +12,4 @@ bool IsUtf8(std::string_view text);
 
 }  // namespace troupe
 
-#endif  // TROUPE_BASE_UTF8_H_
+#endif  // TROUPE_PLAN_JOB_UTF8_H_

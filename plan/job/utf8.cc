@@ -1,4 +1,4 @@
-#include "base/utf8.h"
+#include "plan/job/utf8.h"
 
 #include <cstddef>
 #include <cstdint>
