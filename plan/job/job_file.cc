@@ -20,6 +20,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::string_view kNoValue = "none";  // KeyOptions.absent: the key has no default
+
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
@@ -207,7 +209,7 @@ class Reader {
     }
     if (node.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       const std::string& absent = KeyOptionsOf(*field).absent();
-      const bool has_default = !absent.empty() && absent != "none";
+      const bool has_default = !absent.empty() && absent != kNoValue;
       Add(node, path, "is an empty list{}",
           has_default ? ", which means its default; for a list that names nothing, state [\"\"]"
                       : "; leave the key out");
