@@ -102,7 +102,7 @@ Status MultiplyRows(const Lowering& lowering, int dim) {
   // For TPU7x, libtpu copies the weights of a loop into another layout. The copies of all layers
   // would exist at once if it did so before x exists.
   const State operands = text.Barrier({lowering.In(0), lowering.In(1)});
-  const Tensor x = operands[0], w = operands[1];
+  const Tensor &x = operands[0], &w = operands[1];
   const int64_t height = w.shape[0] / groups.experts;
   const Tensor zeros = text.Constant(x.element, {groups.rows, lowering.Output(0).dims[1].local}, 0);
   const Visit visit = [&](const Tensor& expert, const Tensor& begin, const Tensor& end,
