@@ -113,7 +113,8 @@ StatusOr<std::unique_ptr<Executable>> XlaBackend::Prepare(
   }
   auto executable = std::make_unique<XlaExecutable>(program, plan, std::move(options));
   TROUPE_RETURN_IF_ERROR(executable->Compile());
-  malloc_trim(0);  // the compiler needs more memory than the programs that it made
+  // The compiler needs more memory than the programs that it made.
+  if (programs_.compilation().compiled > 0) malloc_trim(0);
   executed_matmuls_ = matmuls.List();
   return std::unique_ptr<Executable>(std::move(executable));
 }
