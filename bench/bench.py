@@ -618,77 +618,65 @@ def bench_tls():
           "is_below_the_noise": abs(difference) <= noise})
 
 
-# Model, training, and number of jobs.
-START_JOBS = (("tiny", "{steps: 2, global_batch_size: 4, micro_batch_size: 2, "
-                       "sequence_length: 256}", 6),
-              ("llama-124m", "{steps: 1, global_batch_size: 2, micro_batch_size: 2, "
-                             "sequence_length: 256}", 5))
+# Model and training of the jobs of `start` and `restart`.
+START_JOBS = (("tiny", "{steps: 4, global_batch_size: 4, micro_batch_size: 2, "
+                       "sequence_length: 256}"),
+              ("llama-124m", "{steps: 4, global_batch_size: 2, micro_batch_size: 2, "
+                             "sequence_length: 256}"))
 
 
-def bench_start():
-    """Jobs on processors and on XLA's plugin for them, alternating. The first job on XLA compiles;
-    the others load its programs from the workers' caches."""
+def compare_kinds(bench, figure, measure):
+    """Shows the median of `measure(cluster, name, model, training)` on processors and on XLA's
+    plugin for them, alternating. The first job of each, which on XLA compiles, is left out."""
     kinds = ["cpu", "xla"] if (BIN / "troupe-bench-xla").exists() else ["cpu"]
-    for model, training, jobs in START_JOBS:
+    for model, training in START_JOBS:
         seconds = {kind: [] for kind in kinds}
         with contextlib.ExitStack() as stack:
             clusters = {kind: stack.enter_context(LocalCluster(2, devices=kind))
                         for kind in kinds}
-            for i in range(jobs):
+            for i in range(5):
                 for kind, cluster in clusters.items():
-                    first, _ = cluster.train(f"start-{i}", f"{{preset: {model}}}", training,
-                                             "{tensor_parallel_degree: 2}")
-                    seconds[kind].append(first)
+                    seconds[kind].append(measure(cluster, f"{bench}-{i}", model, training))
         medians = {kind: statistics.median(all[1:]) for kind, all in seconds.items()}
         for kind in kinds:
-            show({"bench": "start", "model": model, "ranks": 2, "devices": kind,
+            show({"bench": bench, "model": model, "ranks": 2, "devices": kind,
                   "first_job_seconds": round(seconds[kind][0], 3),
-                  "median_seconds_from_submit_to_first_finished_step": round(medians[kind], 3)})
+                  figure: round(medians[kind], 3)})
         if "xla" in medians:
-            show({"comparison": "start", "model": model,
+            show({"comparison": bench, "model": model,
                   "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
 
 
-def seconds_of_a_restart(cluster, name, model, training):
-    """Kills one of two ranks after step 2 and returns the seconds to the next finished step."""
-    killed = {}
+def bench_start():
+    """Jobs whose programs are in the workers' caches."""
+    def measure(cluster, name, model, training):
+        return cluster.train(name, f"{{preset: {model}}}", training,
+                             "{tensor_parallel_degree: 2}")[0]
 
-    def kill_at_two(event):
-        if event["step"] == 2 and not killed:
-            killed["epoch"] = event["group_epoch"]
-            described = json.loads(cluster.troupe("describe", name, *cluster.target, "-o", "json"))
-            os.kill(described["ranks"][1]["pid"], signal.SIGKILL)
-            killed["at"] = time.perf_counter()
-        elif killed and "seconds" not in killed and event["group_epoch"] > killed["epoch"]:
-            killed["seconds"] = time.perf_counter() - killed["at"]
-
-    cluster.train(name, f"{{preset: {model}}}", training, "{tensor_parallel_degree: 2}",
-                  kill_at_two)
-    return killed["seconds"]
+    compare_kinds("start", "median_seconds_from_submit_to_first_finished_step", measure)
 
 
 def bench_restart():
-    """A rank is killed, on processors and on XLA's plugin for them, alternating. The new process
-    loads its programs from the worker's cache. No checkpoint exists: the step is the first one."""
-    kinds = ["cpu", "xla"] if (BIN / "troupe-bench-xla").exists() else ["cpu"]
-    for model, training, _ in START_JOBS:
-        training = re.sub("steps: .,", "steps: 4,", training)
-        with contextlib.ExitStack() as stack:
-            clusters = {kind: stack.enter_context(LocalCluster(2, devices=kind))
-                        for kind in kinds}
-            seconds = {kind: [] for kind in kinds}
-            for i in range(4):
-                for kind, cluster in clusters.items():
-                    seconds[kind].append(
-                        seconds_of_a_restart(cluster, f"restart-{i}", model, training))
-        medians = {kind: statistics.median(all[1:]) for kind, all in seconds.items()}
-        for kind in kinds:
-            show({"bench": "restart", "model": model, "ranks": 2, "devices": kind,
-                  "killed": "one rank with SIGKILL",
-                  "median_seconds_from_kill_to_next_finished_step": round(medians[kind], 3)})
-        if "xla" in medians:
-            show({"comparison": "restart", "model": model,
-                  "xla_times_cpu": round(medians["xla"] / medians["cpu"], 2)})
+    """One of two ranks is killed after step 2. The new process loads its programs from the worker's
+    cache. No checkpoint exists: the next step is the first one again."""
+    def measure(cluster, name, model, training):
+        killed = {}
+
+        def kill_at_two(event):
+            if event["step"] == 2 and not killed:
+                killed["epoch"] = event["group_epoch"]
+                described = json.loads(cluster.troupe("describe", name, *cluster.target,
+                                                      "-o", "json"))
+                os.kill(described["ranks"][1]["pid"], signal.SIGKILL)
+                killed["at"] = time.perf_counter()
+            elif killed and "seconds" not in killed and event["group_epoch"] > killed["epoch"]:
+                killed["seconds"] = time.perf_counter() - killed["at"]
+
+        cluster.train(name, f"{{preset: {model}}}", training, "{tensor_parallel_degree: 2}",
+                      kill_at_two)
+        return killed["seconds"]
+
+    compare_kinds("restart", "median_seconds_from_kill_to_next_finished_step", measure)
 
 
 def bench_recovery():
