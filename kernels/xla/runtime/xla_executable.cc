@@ -104,11 +104,12 @@ Status XlaExecutable::Compile() {
       whole.steps = MakeSteps(whole.list, 0, whole.list.ops->size(), whole.evaluate);
     }
   };
-  std::vector<std::thread> helpers;
+  // The calling thread compiles nothing: a compiler leaves the heap of its thread in pieces, and
+  // each step allocates on this thread's.
+  std::vector<std::thread> compilers;
   const size_t threads = std::min(static_cast<size_t>(options_.threads), wholes.size());
-  for (size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  for (size_t t = 0; t < threads; ++t) compilers.emplace_back(work);
+  for (std::thread& compiler : compilers) compiler.join();
   for (Whole& whole : wholes) {
     TROUPE_RETURN_IF_ERROR(whole.steps.status());
     steps_[{whole.list.ops, 0, whole.list.ops->size(), whole.evaluate}] = *std::move(whole.steps);
