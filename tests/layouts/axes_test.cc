@@ -3,12 +3,11 @@
 // 64.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <functional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "tests/layouts/axis_table.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/training.h"
 
@@ -23,129 +22,23 @@ const std::vector<StepResult>& SingleRank() {
   return steps;
 }
 
-// --- The table of axes. Forms of an axis that communicate differently have separate rows.
+// --- The table of axes.
 
-struct AxisForm {
-  const char* name;
-  const char* axis;  // two forms of one axis do not form a pair
-  void (*spread)(v1::ParallelismSpec& parallelism, int degree);
-};
-
-void ShardUnder(int zero_stage, int degree, v1::ParallelismSpec& parallelism) {
-  parallelism.set_data_parallel_shard_degree(degree);
-  parallelism.set_zero_stage(zero_stage);
-}
-
-void ContextBy(const char* method, int degree, v1::ParallelismSpec& parallelism) {
-  parallelism.set_context_parallel_degree(degree);
-  parallelism.set_context_parallel_method(method);
-}
-
-constexpr AxisForm kForms[] = {
-    {"Replicate", "data_replicate",
-     [](v1::ParallelismSpec& p, int degree) { p.set_data_parallel_replicate_degree(degree); }},
-    {"Zero1", "data_shard", [](v1::ParallelismSpec& p, int degree) { ShardUnder(1, degree, p); }},
-    {"Zero2", "data_shard", [](v1::ParallelismSpec& p, int degree) { ShardUnder(2, degree, p); }},
-    {"Zero3", "data_shard", [](v1::ParallelismSpec& p, int degree) { ShardUnder(3, degree, p); }},
-    {"Zero1Whole", "data_shard",
-     [](v1::ParallelismSpec& p, int degree) {
-       ShardUnder(1, degree, p);
-       p.set_shard_whole_matrices(true);
-     }},
-    {"Zero3Whole", "data_shard",
-     [](v1::ParallelismSpec& p, int degree) {
-       ShardUnder(3, degree, p);
-       p.set_shard_whole_matrices(true);
-     }},
-    {"Tensor", "tensor",
-     [](v1::ParallelismSpec& p, int degree) { p.set_tensor_parallel_degree(degree); }},
-    {"TensorRows", "tensor",
-     [](v1::ParallelismSpec& p, int degree) {
-       p.set_tensor_parallel_degree(degree);
-       p.set_sequence_parallel(true);
-     }},
-    {"TensorParts", "tensor",
-     [](v1::ParallelismSpec& p, int degree) {
-       p.set_tensor_parallel_degree(degree);
-       p.set_tensor_parallel_parts(2);
-     }},
-    {"TensorRowsParts", "tensor",
-     [](v1::ParallelismSpec& p, int degree) {
-       p.set_tensor_parallel_degree(degree);
-       p.set_sequence_parallel(true);
-       p.set_tensor_parallel_parts(2);
-     }},
-    {"Ring", "context", [](v1::ParallelismSpec& p, int degree) { ContextBy("ring", degree, p); }},
-    {"Exchange", "context",
-     [](v1::ParallelismSpec& p, int degree) { ContextBy("all_to_all", degree, p); }},
-    {"Pipe", "pipe",
-     [](v1::ParallelismSpec& p, int degree) { p.set_pipeline_parallel_degree(degree); }},
-};
-
-const AxisForm& Form(const std::string& name) {
-  for (const AxisForm& form : kForms) {
-    if (form.name == name) return form;
-  }
-  ADD_FAILURE() << "no form " << name;
-  return kForms[0];
-}
-
-struct Use {
-  std::string form;
-  int degree;
-};
-using Uses = std::vector<Use>;
-
-Uses OneAt(int degree, const AxisForm& form) { return {{form.name, degree}}; }
-
-std::vector<Uses> Alone() {
-  std::vector<Uses> table;
-  for (const AxisForm& form : kForms) {
-    for (const int degree : {2, 4}) table.push_back(OneAt(degree, form));
-  }
-  return table;
-}
-
-std::vector<Uses> Pairs() {
-  std::vector<Uses> table;
-  for (const AxisForm& first : kForms) {
-    for (const AxisForm& second : kForms) {
-      if (&first < &second && std::string(first.axis) != second.axis)
-        table.push_back({{first.name, 2}, {second.name, 2}});
-    }
-  }
-  return table;
-}
-
-std::string NameOf(const ::testing::TestParamInfo<Uses>& info) {
-  std::string name;
-  for (const Use& use : info.param) name += use.form + std::to_string(use.degree);
-  return name;
-}
-
-class AxesTable : public ::testing::TestWithParam<Uses> {};
+class AxesTable : public ::testing::TestWithParam<AxisUses> {};
 
 TEST_P(AxesTable, FirstTwentyLossesEqualTheSingleRanks) {
   v1::JobSpec spread = Job({});
-  for (const Use& use : GetParam())
-    Form(use.form).spread(*spread.mutable_parallelism(), use.degree);
+  SetAxes(GetParam(), spread.mutable_parallelism());
   ExpectClose(RunOrDie(spread), SingleRank());
   EXPECT_LT(SingleRank().back().event.loss(), SingleRank().front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
-INSTANTIATE_TEST_SUITE_P(Alone, AxesTable, ::testing::ValuesIn(Alone()), NameOf);
-INSTANTIATE_TEST_SUITE_P(Pairs, AxesTable, ::testing::ValuesIn(Pairs()), NameOf);
-INSTANTIATE_TEST_SUITE_P(EightRanks, AxesTable,
-                         ::testing::Values(Uses{{"Pipe", 2}, {"Zero3", 2}, {"Tensor", 2}},
-                                           Uses{{"Pipe", 2}, {"Zero1", 2}, {"TensorRows", 2}},
-                                           Uses{{"Ring", 2}, {"Zero3", 2}, {"TensorRows", 2}},
-                                           Uses{{"Exchange", 2}, {"Zero2", 2}, {"Tensor", 2}},
-                                           Uses{{"Replicate", 2}, {"Zero3", 2}, {"TensorRows", 2}},
-                                           Uses{{"Replicate", 2}, {"Ring", 2}, {"Pipe", 2}},
-                                           Uses{{"Ring", 4}, {"TensorRows", 2}},
-                                           Uses{{"Pipe", 4}, {"Zero2", 2}}),
-                         NameOf);
+const auto kUsesName = [](const auto& info) { return NameOf(info.param); };
+
+INSTANTIATE_TEST_SUITE_P(Alone, AxesTable, ::testing::ValuesIn(AxesAlone()), kUsesName);
+INSTANTIATE_TEST_SUITE_P(Pairs, AxesTable, ::testing::ValuesIn(PairsOfAxes()), kUsesName);
+INSTANTIATE_TEST_SUITE_P(EightRanks, AxesTable, ::testing::ValuesIn(MixesOfEight()), kUsesName);
 
 // --- Sequence parallelism: rows between matmuls are sharded over the tensor axis.
 

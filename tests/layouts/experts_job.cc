@@ -60,4 +60,100 @@ v1::JobSpec Mixture(const Spread& spread, int64_t steps) {
   return spec;
 }
 
+std::vector<Spread> MixturesOfOneAxis() {
+  return {{.expert = 2},
+          {.expert = 4},
+          {.data = 2},
+          {.data = 4},
+          {.pipe = 2},
+          {.pipe = 4},
+          {.tensor = 2},
+          {.tensor = 4},
+          {.tensor = 2, .by_rows = true},
+          {.tensor = 4, .by_rows = true},
+          {.tensor = 2, .over_tensor = true, .by_rows = true},
+          {.tensor = 4, .over_tensor = true, .by_rows = true},
+          {.context = 2},
+          {.context = 4},
+          {.shard = 2, .zero_stage = 1},
+          {.shard = 2, .zero_stage = 2},
+          {.shard = 2},
+          {.shard = 4, .zero_stage = 1},
+          {.shard = 4, .zero_stage = 2},
+          {.shard = 4}};
+}
+
+std::vector<Spread> MixturesOfTwoAxes() {
+  return {{.expert = 2, .data = 2},
+          {.expert = 2, .pipe = 2},
+          {.expert = 4, .pipe = 2},
+          {.expert = 2, .tensor = 2},
+          {.expert = 2, .tensor = 2, .over_tensor = true},
+          {.expert = 4, .tensor = 2},
+          {.expert = 2, .tensor = 4, .over_tensor = true},
+          {.expert = 2, .context = 2},
+          {.expert = 2, .shard = 2, .zero_stage = 1},
+          {.expert = 2, .shard = 2, .zero_stage = 2},
+          {.expert = 2, .shard = 2},
+          {.expert = 4, .shard = 3},
+          {.data = 2, .pipe = 2},
+          {.data = 2, .tensor = 2},
+          {.data = 2, .context = 2},
+          {.data = 2, .shard = 2},
+          {.pipe = 2, .tensor = 2},
+          {.pipe = 2, .tensor = 2, .by_rows = true},
+          {.pipe = 2, .context = 2},
+          {.pipe = 2, .shard = 2},
+          {.tensor = 2, .context = 2},
+          {.tensor = 2, .context = 2, .by_rows = true},
+          {.tensor = 2, .shard = 2},
+          {.tensor = 2, .shard = 2, .by_rows = true},
+          {.context = 2, .shard = 2}};
+}
+
+std::vector<Spread> MixturesOfEightRanks() {
+  return {{.expert = 2, .pipe = 2, .tensor = 2},
+          {.tensor = 2, .context = 2, .shard = 2, .by_rows = true},
+          {.expert = 2, .pipe = 2, .shard = 2},
+          {.expert = 2, .tensor = 2, .context = 2},
+          {.expert = 2, .tensor = 2, .shard = 2, .over_tensor = true},
+          {.expert = 2, .data = 2, .tensor = 2},
+          {.data = 2, .pipe = 2, .shard = 2, .zero_stage = 2},
+          {.pipe = 2, .tensor = 2, .shard = 2, .over_tensor = true, .by_rows = true},
+          {.expert = 2, .context = 2, .shard = 2}};
+}
+
+std::vector<Spread> MixturesThatGather() {
+  return {{.expert = 2, .gathers = true},
+          {.expert = 4, .gathers = true},
+          {.expert = 2, .tensor = 2, .gathers = true},
+          {.expert = 2, .tensor = 2, .over_tensor = true, .gathers = true},
+          {.tensor = 4, .over_tensor = true, .by_rows = true, .gathers = true},
+          {.expert = 2, .context = 2, .gathers = true},
+          {.expert = 2, .shard = 2, .gathers = true},
+          {.expert = 2, .pipe = 2, .gathers = true, .schedule = "ZBV"}};
+}
+
+std::vector<Spread> MixturesBySchedule() {
+  return {{.expert = 2, .pipe = 2, .schedule = "GPipe"},
+          {.expert = 2, .pipe = 2, .schedule = "Interleaved1F1B"},
+          {.expert = 2, .pipe = 2, .schedule = "ZBH1"},
+          {.expert = 2, .pipe = 2, .schedule = "ZBV"},
+          {.expert = 2, .pipe = 2, .schedule = "DualPipeV"},
+          {.expert = 2, .pipe = 2, .tensor = 2, .schedule = "ZBH1"},
+          {.expert = 2, .pipe = 2, .shard = 2, .schedule = "ZBV"}};
+}
+
+std::vector<Spread> MixturesOnRings() {
+  return {{.context = 2, .ring = true},
+          {.context = 4, .ring = true},
+          {.expert = 2, .context = 2, .ring = true},
+          {.expert = 2, .context = 2, .gathers = true, .ring = true},
+          {.data = 2, .context = 2, .ring = true},
+          {.tensor = 2, .context = 2, .by_rows = true, .ring = true},
+          {.expert = 2, .tensor = 2, .context = 2, .ring = true},
+          {.pipe = 2, .context = 2, .ring = true},
+          {.context = 2, .shard = 2, .ring = true}};
+}
+
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "troupe/v1/job.pb.h"
 
@@ -35,6 +36,14 @@ void PrintTo(const Spread& spread, std::ostream* out);
 // Returns a job with two MoE blocks, each with eight experts of width 48, two per token, and one
 // shared expert, with auxiliary and z losses.
 v1::JobSpec Mixture(const Spread& spread, int64_t steps = 20);
+
+// The layouts under which the mixture is compared with one rank.
+std::vector<Spread> MixturesOfOneAxis();
+std::vector<Spread> MixturesOfTwoAxes();
+std::vector<Spread> MixturesOfEightRanks();
+std::vector<Spread> MixturesThatGather();
+std::vector<Spread> MixturesBySchedule();
+std::vector<Spread> MixturesOnRings();
 
 }  // namespace troupe
 

@@ -63,85 +63,15 @@ TEST_P(ExpertLayouts, FirstTwentyLossesEqualTheSingleRanks) {
 
 const auto kName = [](const auto& info) { return NameOf(info.param); };
 
-INSTANTIATE_TEST_SUITE_P(
-    OneAxis, ExpertLayouts,
-    ::testing::Values(Spread{.expert = 2}, Spread{.expert = 4}, Spread{.data = 2},
-                      Spread{.data = 4}, Spread{.pipe = 2}, Spread{.pipe = 4}, Spread{.tensor = 2},
-                      Spread{.tensor = 4}, Spread{.tensor = 2, .by_rows = true},
-                      Spread{.tensor = 4, .by_rows = true},
-                      Spread{.tensor = 2, .over_tensor = true, .by_rows = true},
-                      Spread{.tensor = 4, .over_tensor = true, .by_rows = true},
-                      Spread{.context = 2}, Spread{.context = 4},
-                      Spread{.shard = 2, .zero_stage = 1}, Spread{.shard = 2, .zero_stage = 2},
-                      Spread{.shard = 2}, Spread{.shard = 4, .zero_stage = 1},
-                      Spread{.shard = 4, .zero_stage = 2}, Spread{.shard = 4}),
-    kName);
-
-INSTANTIATE_TEST_SUITE_P(
-    TwoAxes, ExpertLayouts,
-    ::testing::Values(
-        Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2},
-        Spread{.expert = 4, .pipe = 2}, Spread{.expert = 2, .tensor = 2},
-        Spread{.expert = 2, .tensor = 2, .over_tensor = true}, Spread{.expert = 4, .tensor = 2},
-        Spread{.expert = 2, .tensor = 4, .over_tensor = true}, Spread{.expert = 2, .context = 2},
-        Spread{.expert = 2, .shard = 2, .zero_stage = 1},
-        Spread{.expert = 2, .shard = 2, .zero_stage = 2}, Spread{.expert = 2, .shard = 2},
-        Spread{.expert = 4, .shard = 3}, Spread{.data = 2, .pipe = 2},
-        Spread{.data = 2, .tensor = 2}, Spread{.data = 2, .context = 2},
-        Spread{.data = 2, .shard = 2}, Spread{.pipe = 2, .tensor = 2},
-        Spread{.pipe = 2, .tensor = 2, .by_rows = true}, Spread{.pipe = 2, .context = 2},
-        Spread{.pipe = 2, .shard = 2}, Spread{.tensor = 2, .context = 2},
-        Spread{.tensor = 2, .context = 2, .by_rows = true}, Spread{.tensor = 2, .shard = 2},
-        Spread{.tensor = 2, .shard = 2, .by_rows = true}, Spread{.context = 2, .shard = 2}),
-    kName);
-
-INSTANTIATE_TEST_SUITE_P(
-    EightRanks, ExpertLayouts,
-    ::testing::Values(Spread{.expert = 2, .pipe = 2, .tensor = 2},
-                      Spread{.tensor = 2, .context = 2, .shard = 2, .by_rows = true},
-                      Spread{.expert = 2, .pipe = 2, .shard = 2},
-                      Spread{.expert = 2, .tensor = 2, .context = 2},
-                      Spread{.expert = 2, .tensor = 2, .shard = 2, .over_tensor = true},
-                      Spread{.expert = 2, .data = 2, .tensor = 2},
-                      Spread{.data = 2, .pipe = 2, .shard = 2, .zero_stage = 2},
-                      Spread{
-                          .pipe = 2, .tensor = 2, .shard = 2, .over_tensor = true, .by_rows = true},
-                      Spread{.expert = 2, .context = 2, .shard = 2}),
-    kName);
-
-INSTANTIATE_TEST_SUITE_P(
-    AllGather, ExpertLayouts,
-    ::testing::Values(Spread{.expert = 2, .gathers = true}, Spread{.expert = 4, .gathers = true},
-                      Spread{.expert = 2, .tensor = 2, .gathers = true},
-                      Spread{.expert = 2, .tensor = 2, .over_tensor = true, .gathers = true},
-                      Spread{.tensor = 4, .over_tensor = true, .by_rows = true, .gathers = true},
-                      Spread{.expert = 2, .context = 2, .gathers = true},
-                      Spread{.expert = 2, .shard = 2, .gathers = true},
-                      Spread{.expert = 2, .pipe = 2, .gathers = true, .schedule = "ZBV"}),
-    kName);
-
-INSTANTIATE_TEST_SUITE_P(
-    Schedules, ExpertLayouts,
-    ::testing::Values(Spread{.expert = 2, .pipe = 2, .schedule = "GPipe"},
-                      Spread{.expert = 2, .pipe = 2, .schedule = "Interleaved1F1B"},
-                      Spread{.expert = 2, .pipe = 2, .schedule = "ZBH1"},
-                      Spread{.expert = 2, .pipe = 2, .schedule = "ZBV"},
-                      Spread{.expert = 2, .pipe = 2, .schedule = "DualPipeV"},
-                      Spread{.expert = 2, .pipe = 2, .tensor = 2, .schedule = "ZBH1"},
-                      Spread{.expert = 2, .pipe = 2, .shard = 2, .schedule = "ZBV"}),
-    kName);
-
-INSTANTIATE_TEST_SUITE_P(
-    RingContext, ExpertLayouts,
-    ::testing::Values(Spread{.context = 2, .ring = true}, Spread{.context = 4, .ring = true},
-                      Spread{.expert = 2, .context = 2, .ring = true},
-                      Spread{.expert = 2, .context = 2, .gathers = true, .ring = true},
-                      Spread{.data = 2, .context = 2, .ring = true},
-                      Spread{.tensor = 2, .context = 2, .by_rows = true, .ring = true},
-                      Spread{.expert = 2, .tensor = 2, .context = 2, .ring = true},
-                      Spread{.pipe = 2, .context = 2, .ring = true},
-                      Spread{.context = 2, .shard = 2, .ring = true}),
-    kName);
+INSTANTIATE_TEST_SUITE_P(OneAxis, ExpertLayouts, ::testing::ValuesIn(MixturesOfOneAxis()), kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, ExpertLayouts, ::testing::ValuesIn(MixturesOfTwoAxes()), kName);
+INSTANTIATE_TEST_SUITE_P(EightRanks, ExpertLayouts, ::testing::ValuesIn(MixturesOfEightRanks()),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(AllGather, ExpertLayouts, ::testing::ValuesIn(MixturesThatGather()),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(Schedules, ExpertLayouts, ::testing::ValuesIn(MixturesBySchedule()),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(RingContext, ExpertLayouts, ::testing::ValuesIn(MixturesOnRings()), kName);
 
 TEST(Experts, SigmoidRoutersWithoutSharedExpertsHaveTheSameResultsUnderEverySpread) {
   const auto job = [](const Spread& spread) {

@@ -8,10 +8,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 #include "kernels/xla/runtime/xla_backend.h"
+#include "plan/schedules/schedules.h"
+#include "tests/layouts/axis_table.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
@@ -46,12 +52,7 @@ std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::St
   return steps;
 }
 
-struct Case {
-  const char* name;
-  Layout layout;
-};
-
-class XlaLayouts : public testing::TestWithParam<Case> {
+class XlaTest : public testing::Test {
  protected:
   void SetUp() override {
     if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
@@ -60,16 +61,70 @@ class XlaLayouts : public testing::TestWithParam<Case> {
 
 v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), kSteps); }
 
-TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
-  ExpectClose(RunOnXla(Job(GetParam().layout)), expected);
+// Returns the steps of one rank on the CPU, which runs once per process.
+const std::vector<StepResult>& OneRankOnTheCpu() {
+  static const std::vector<StepResult> steps = RunOrDie(Job({}), {.steps = kSteps});
+  return steps;
 }
+
+class XlaLayouts : public XlaTest, public testing::WithParamInterface<AxisUses> {};
+
+TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
+  v1::JobSpec job = Job({});
+  SetAxes(GetParam(), job.mutable_parallelism());
+  ExpectClose(RunOnXla(job), OneRankOnTheCpu());
+}
+
+// A sanitizer makes compilation several times slower: there, `few` are run.
+template <typename Row>
+auto InFull(std::vector<Row> table, std::vector<Row> few = {}) {
+  return testing::ValuesIn(kInstrumented ? std::move(few) : std::move(table));
+}
+
+const auto kName = [](const auto& info) { return NameOf(info.param); };
+
+INSTANTIATE_TEST_SUITE_P(OneRank, XlaLayouts, testing::Values(AxisUses{}), kName);
+INSTANTIATE_TEST_SUITE_P(Alone, XlaLayouts,
+                         InFull(AxesAlone(), {{{"TensorRows", 2}}, {{"Zero3", 2}}, {{"Ring", 2}}}),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(Pairs, XlaLayouts, InFull(PairsOfAxes()), kName);
+INSTANTIATE_TEST_SUITE_P(EightRanks, XlaLayouts, InFull(MixesOfEight()), kName);
+
+struct Pipeline {
+  ScheduleKind schedule;
+  int tensor;
+};
+
+class XlaSchedules : public XlaTest, public testing::WithParamInterface<Pipeline> {};
+
+TEST_P(XlaSchedules, HaveTheLossesOfOneRankOnTheCpu) {
+  const auto& [schedule, tensor] = GetParam();
+  ExpectClose(RunOnXla(Job({.tensor = tensor, .pipe = 2, .schedule = Name(schedule)})),
+              OneRankOnTheCpu());
+}
+
+std::vector<Pipeline> Pipelines() {
+  std::vector<Pipeline> pipelines;
+  for (const ScheduleKind schedule : kScheduleKinds) {
+    for (const int tensor : {1, 2}) pipelines.push_back({schedule, tensor});
+  }
+  return pipelines;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, XlaSchedules,
+                         InFull(Pipelines(), {{ScheduleKind::kZeroBubbleH1, 1}}),
+                         [](const auto& info) {
+                           return fmt::format("{}Tensor{}", Name(info.param.schedule),
+                                              info.param.tensor);
+                         });
+
+using XlaWholeSteps = XlaTest;
+using XlaRuns = XlaTest;
 
 constexpr kernels::xla::StepUse kWholeStep = {.single_microbatch = true, .reads_gradients = false};
 
 // A step of one microbatch: one program, cut at the collectives.
-TEST(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
-  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+TEST_F(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
   const auto job = [](const Layout& layout) {
     v1::JobSpec spec = Job(layout);
     spec.mutable_training()->set_global_batch_size(2);
@@ -85,8 +140,7 @@ TEST(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
 }
 
 // The same norms of blocks as on the CPU, for which a whole step keeps its gradients.
-TEST(XlaWholeSteps, ReportNormsOfBlocks) {
-  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+TEST_F(XlaWholeSteps, ReportNormsOfBlocks) {
   v1::JobSpec spec = Job({});
   spec.mutable_training()->set_global_batch_size(1);
   spec.mutable_training()->set_norms_interval(2);
@@ -120,16 +174,14 @@ Status StatusOfRigged(const v1::JobSpec& spec, const kernels::xla::StepUse& use,
   return Train(spec, options).statuses[0];
 }
 
-TEST(XlaRuns, NameWhatIsNotFinite) {
-  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+TEST_F(XlaRuns, NameWhatIsNotFinite) {
   const v1::JobSpec spec = Job({});
   const Status status = StatusOfRigged(spec, {}, 3e38f);
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
   EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("rank 0: "));
 }
 
-TEST(XlaWholeSteps, NameAWeightOrTheLossThatIsNotFinite) {
-  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+TEST_F(XlaWholeSteps, NameAWeightOrTheLossThatIsNotFinite) {
   v1::JobSpec spec = Job({});
   spec.mutable_training()->set_global_batch_size(1);
   const Status weight = StatusOfRigged(spec, kWholeStep, std::nanf(""));
@@ -141,65 +193,22 @@ TEST(XlaWholeSteps, NameAWeightOrTheLossThatIsNotFinite) {
   EXPECT_THAT(std::string(Message(loss)), testing::HasSubstr("rank 0: the loss is not finite"));
 }
 
-// A sanitizer makes compilation several times slower: there, one layout of each kind is run.
-std::vector<Case> Cases() {
-  if (kInstrumented) {
-    return {{"Tensor2Rows", {.tensor = 2, .by_rows = true}},
-            {"Pipe2ZBH1", {.pipe = 2, .schedule = "ZBH1"}},
-            {"Zero3Shard2", {.shard = 2, .zero_stage = 3}},
-            {"Ring2", {.context = 2}}};
-  }
-  return {{"One", {}},
-          {"Data2", {.data = 2}},
-          {"Data4", {.data = 4}},
-          {"Tensor2", {.tensor = 2}},
-          {"Tensor4", {.tensor = 4}},
-          {"Tensor2Rows", {.tensor = 2, .by_rows = true}},
-          {"Pipe2", {.pipe = 2}},
-          {"Pipe4", {.pipe = 4}},
-          {"Pipe2GPipe", {.pipe = 2, .schedule = "GPipe"}},
-          {"Pipe2ZBH1", {.pipe = 2, .schedule = "ZBH1"}},
-          {"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
-          {"Zero2Shard2", {.shard = 2, .zero_stage = 2}},
-          {"Zero3Shard2", {.shard = 2, .zero_stage = 3}},
-          {"Zero3Shard4", {.shard = 4, .zero_stage = 3}},
-          {"Ring2", {.context = 2}},
-          {"Heads2", {.context = 2, .exchanges_heads = true}},
-          {"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
-          {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}},
-          {"Tensor2Pipe2DualPipeV", {.tensor = 2, .pipe = 2, .schedule = "DualPipeV"}},
-          {"Data2Ring2", {.data = 2, .context = 2}}};
-}
-
-INSTANTIATE_TEST_SUITE_P(Table, XlaLayouts, testing::ValuesIn(Cases()),
-                         [](const auto& info) { return std::string(info.param.name); });
-
-class XlaMixtures : public testing::TestWithParam<Spread> {
- protected:
-  void SetUp() override {
-    if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
-  }
-};
+class XlaMixtures : public XlaTest, public testing::WithParamInterface<Spread> {};
 
 TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
   static const std::vector<StepResult> expected = RunOrDie(Mixture({}, kSteps), {.steps = kSteps});
   ExpectClose(RunOnXla(Mixture(GetParam(), kSteps)), expected);
 }
 
-std::vector<Spread> Spreads() {
-  if (kInstrumented) return {{.expert = 2}};
-  return {{},
-          {.expert = 2},
-          {.expert = 2, .gathers = true},
-          {.expert = 4},
-          {.expert = 2, .tensor = 2, .by_rows = true}};
-}
+INSTANTIATE_TEST_SUITE_P(OneRank, XlaMixtures, testing::Values(Spread{}), kName);
+INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtures, InFull(MixturesOfOneAxis(), {{.expert = 2}}), kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtures, InFull(MixturesOfTwoAxes()), kName);
+INSTANTIATE_TEST_SUITE_P(EightRanks, XlaMixtures, InFull(MixturesOfEightRanks()), kName);
+INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtures, InFull(MixturesThatGather()), kName);
+INSTANTIATE_TEST_SUITE_P(Schedules, XlaMixtures, InFull(MixturesBySchedule()), kName);
+INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtures, InFull(MixturesOnRings()), kName);
 
-INSTANTIATE_TEST_SUITE_P(Table, XlaMixtures, testing::ValuesIn(Spreads()),
-                         [](const auto& info) { return NameOf(info.param); });
-
-TEST(XlaRuns, RepeatedRunsHaveTheSameBits) {
-  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+TEST_F(XlaRuns, RepeatedRunsHaveTheSameBits) {
   const v1::JobSpec job = Job({.tensor = 2, .shard = 2});
   ExpectIdentical(RunOnXla(job), RunOnXla(job));
 }

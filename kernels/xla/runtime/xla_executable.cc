@@ -1,9 +1,11 @@
 #include "kernels/xla/runtime/xla_executable.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/backend/op_sequence.h"
 #include "kernels/backend/reduce_control_word.h"
 #include "kernels/xla/runtime/stage_roots.h"
@@ -51,6 +53,16 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
       roots_of_[&ops] = RootsUsed(stage, ops, 0, ops.size());
     }
   }
+}
+
+std::optional<XlaExecutable::Wait> XlaExecutable::WaitOf(const Op& begun,
+                                                         const StepPiece& piece) const {
+  const StageOps& ops = OpsOf(options_.stage, piece);
+  const auto wait = std::ranges::find_if(ops, [&](const StageOp& op) {
+    return op.any().kind == OpKind::kWait && op.any().inputs[0] == begun.outputs[0];
+  });
+  if (wait == ops.end()) return std::nullopt;
+  return Wait{piece, static_cast<size_t>(wait - ops.begin())};
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
@@ -130,6 +142,7 @@ StatusOr<XlaExecutable::Steps> XlaExecutable::MakeSteps(const List& list, size_t
   Steps steps = Cut(list, begin, end);
   for (Step& step : steps) {
     const OpRange range{*list.ops, step.begin, step.end, evaluate, *list.values};
+    step.used = RootsUsed(options_.stage, *list.ops, step.begin, step.end);
     step.dead = DeadAfter(options_.stage, plan_, range);
     if (step.on_host) continue;
     TROUPE_ASSIGN_OR_RETURN(step.text, WriteSegment(options_.stage, plan_, range));
@@ -230,6 +243,7 @@ Status XlaExecutable::RunSteps(const List& list, std::span<const PieceRun> runs)
     const Op& op = (*list.ops)[step.begin].any();
     current_.store(names_.at(&op).c_str(), std::memory_order_relaxed);
     const size_t c = call(step.begin);
+    TROUPE_RETURN_IF_ERROR(WaitFor(step.used));
     TROUPE_RETURN_IF_ERROR(Annotate(step.on_host
                                         ? RunOnHost(op, step.begin - list.begins[c], runs[c])
                                         : RunProgram(step, buffer, first_microbatch),
@@ -276,30 +290,69 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
 }
 
 Status XlaExecutable::RunOnHost(const Op& op, size_t index, const PieceRun& run) {
-  const int buffer = run.buffer;
   if (op.last_microbatch && !run.options.last_microbatch) return OkStatus();
   if (op.gradient_in_forward && run.options.evaluate) return OkStatus();
+  if (op.kind == OpKind::kWait) return OkStatus();  // what runs next has waited for its roots
   {
     const std::lock_guard lock(storage_mutex_);
     for (const std::vector<ValueId>* values : {&op.inputs, &op.outputs}) {
       for (const ValueId id : *values) {
         int64_t offset = 0;
-        TROUPE_RETURN_IF_ERROR(StorageOf(id, buffer, &offset).OnHost().status());
+        TROUPE_RETURN_IF_ERROR(StorageOf(id, run.buffer, &offset).OnHost().status());
       }
     }
   }
   if (!run.piece.chunk_index.has_value()) return ReduceOfRank(op);
+  TROUPE_RETURN_IF_ERROR(RunOneOnHost(run, index));
+  if (!op.asynchronous) {
+    NoteWrittenOnHost(op, run.buffer);
+    return OkStatus();
+  }
+  std::optional<Wait> wait = WaitOf(op, run.piece);
+  // The kWait of a gathered weight may be in F, and that of a gradient in Reduce.
+  for (int piece = 0; !wait.has_value() && piece < model::kNumPieces; ++piece)
+    wait = WaitOf(op, {run.piece.chunk_index, static_cast<Piece>(piece)});
+  TROUPE_CHECK(wait.has_value(), "nobody waits for {}", names_.at(&op));
+  std::set<ValueId> roots = RootsOf(op.inputs);
+  roots.merge(RootsOf(op.outputs));
+  in_flight_.push_back(
+      {&op, std::move(roots), {wait->piece, run.buffer, run.options}, wait->index});
+  return OkStatus();
+}
+
+Status XlaExecutable::RunOneOnHost(const PieceRun& run, size_t index) {
   RunOptions only = run.options;
   only.first_op = static_cast<int>(index);
   only.end_op = only.first_op + 1;
-  TROUPE_RETURN_IF_ERROR(options_.host->Run(*run.piece.chunk_index, run.piece.piece, buffer, only));
-  const std::lock_guard lock(storage_mutex_);
-  // kWait lists what its collective wrote among its inputs.
-  for (const ValueId id : op.kind == OpKind::kWait ? op.inputs : op.outputs) {
-    int64_t offset = 0;
-    StorageOf(id, buffer, &offset).NoteWrittenOnHost();
+  return options_.host->Run(*run.piece.chunk_index, run.piece.piece, run.buffer, only);
+}
+
+Status XlaExecutable::WaitFor(const std::set<ValueId>& roots) {
+  for (auto begun = in_flight_.begin(); begun != in_flight_.end();) {
+    const auto is_used = [&](ValueId root) { return roots.contains(root); };
+    if (std::ranges::none_of(begun->roots, is_used)) {
+      ++begun;
+      continue;
+    }
+    TROUPE_RETURN_IF_ERROR(RunOneOnHost(begun->run, begun->wait_index));
+    NoteWrittenOnHost(*begun->op, begun->run.buffer);
+    begun = in_flight_.erase(begun);
   }
   return OkStatus();
+}
+
+void XlaExecutable::NoteWrittenOnHost(const Op& op, int buffer) {
+  const std::lock_guard lock(storage_mutex_);
+  for (const ValueId root : RootsOf(op.outputs)) StorageOf(root, buffer).NoteWrittenOnHost();
+}
+
+std::set<ValueId> XlaExecutable::RootsOf(const std::vector<ValueId>& values) const {
+  std::set<ValueId> roots;
+  for (const ValueId id : values) {
+    int64_t offset = 0;
+    roots.insert(RootOf(program_, id, &offset));
+  }
+  return roots;
 }
 
 // A reduction of the update: the control word, or totals of routers.

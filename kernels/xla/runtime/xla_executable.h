@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -97,9 +98,23 @@ class XlaExecutable : public ImmediateExecutable {
     bool on_host = false;
     SegmentText text;
     std::shared_ptr<Program> program;  // null: on the host, or it writes nothing
+    std::set<model::ValueId> used;     // roots
     std::vector<model::ValueId> dead;  // roots that nobody reads after it
   };
   using Steps = std::vector<Step>;
+  // Where a kWait is: a piece, and the index in it.
+  struct Wait {
+    StepPiece piece;
+    size_t index = 0;
+  };
+  // A collective in host memory that is in flight. Storage is whole roots, so it ends before the
+  // next step that uses one of its roots, even if that step uses another part of the root.
+  struct InFlight {
+    const model::Op* op = nullptr;
+    std::set<model::ValueId> roots;  // of its inputs and outputs
+    PieceRun run;                    // its call, but with the piece of its kWait
+    size_t wait_index = 0;
+  };
   // List, range and evaluation.
   using Key = std::tuple<const void*, size_t, size_t, bool>;
 
@@ -122,6 +137,14 @@ class XlaExecutable : public ImmediateExecutable {
   Status RunProgram(const Step& step, int buffer, bool first_microbatch);
   // Runs operation `index` of a call in host memory.
   Status RunOnHost(const model::Op& op, size_t index, const PieceRun& run);
+  Status RunOneOnHost(const PieceRun& run, size_t index);
+  // The kWait in `piece` of a collective that is only begun; none if it is in another piece.
+  std::optional<Wait> WaitOf(const model::Op& begun, const StepPiece& piece) const;
+  // Completes the collectives in flight that use one of the roots.
+  Status WaitFor(const std::set<model::ValueId>& roots);
+  // The host has written the outputs of `op`.
+  void NoteWrittenOnHost(const model::Op& op, int buffer);
+  std::set<model::ValueId> RootsOf(const std::vector<model::ValueId>& values) const;
   Status ReduceOfRank(const model::Op& op);
   void Notify(const StageOp& op, const PieceRun& run);
 
@@ -140,6 +163,7 @@ class XlaExecutable : public ImmediateExecutable {
   std::vector<PieceRun> waiting_;
   // The roots that a piece uses, by its operations.
   std::map<const StageOps*, std::set<model::ValueId>> roots_of_;
+  std::vector<InFlight> in_flight_;
   // ReadPart may be called from another thread: guards the storage.
   std::mutex storage_mutex_;
   std::vector<std::vector<ValueStorage>> storage_;  // [root][buffer]
