@@ -104,6 +104,15 @@ std::vector<AxisUses> MixesOfEight() {
           {{"Pipe", 4}, {"Zero2", 2}}};
 }
 
+std::vector<AxisUses> RowsOfSlices(std::vector<AxisUses> table) {
+  std::erase_if(table, [](const AxisUses& uses) {
+    const bool shards_whole =
+        std::ranges::any_of(uses, [](const AxisUse& use) { return use.form.ends_with("Whole"); });
+    return shards_whole || (uses.size() == 1 && uses[0].form == "Pipe");
+  });
+  return table;
+}
+
 void SetAxes(const AxisUses& uses, v1::ParallelismSpec* parallelism) {
   for (const AxisUse& use : uses) Form(use.form).spread(*parallelism, use.degree);
 }

@@ -22,6 +22,10 @@ std::vector<AxisUses> AxesAlone();     // each form with 2 and with 4 ranks
 std::vector<AxisUses> PairsOfAxes();   // forms of two axes, each with 2 ranks
 std::vector<AxisUses> MixesOfEight();  // eight ranks over two or three axes
 
+// Returns the rows of `table` that slices run: matrices that are sharded whole are refused there.
+// A row of a pipeline alone has no slice of several ranks.
+std::vector<AxisUses> RowsOfSlices(std::vector<AxisUses> table);
+
 // Sets the keys of `uses`. Each form must be one of the table's.
 void SetAxes(const AxisUses& uses, v1::ParallelismSpec* parallelism);
 

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/temporary_directory.h"
 #include "kernels/xla/testing/slice_backend.h"
+#include "tests/layouts/axis_table.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
@@ -62,51 +63,39 @@ class WithPlugin : public Test {
   }
 };
 
+using XlaSlices = WithPlugin<testing::TestWithParam<AxisUses>>;
+
+TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
+  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
+  v1::JobSpec job = Job({});
+  SetAxes(GetParam(), job.mutable_parallelism());
+  ExpectClose(RunOrDie(job, OnSlices()), expected);
+}
+
+// A sanitizer makes compilation several times slower: there, `few` are run.
+template <typename Row>
+auto InFull(std::vector<Row> table, std::vector<Row> few = {}) {
+  return testing::ValuesIn(kInstrumented ? std::move(few) : std::move(table));
+}
+
+const auto kName = [](const auto& info) { return NameOf(info.param); };
+
+// The plugin has four devices.
+INSTANTIATE_TEST_SUITE_P(Alone, XlaSlices, InFull(RowsOfSlices(AxesAlone())), kName);
+INSTANTIATE_TEST_SUITE_P(Pairs, XlaSlices,
+                         InFull(RowsOfSlices(PairsOfAxes()),
+                                {{{"Zero3", 2}, {"Tensor", 2}}, {{"Tensor", 2}, {"Pipe", 2}}}),
+                         kName);
+
+// A step of one microbatch is one program.
+constexpr StepUse kSingleMicrobatch = {.single_microbatch = true, .reads_gradients = false};
+
 struct Case {
   const char* name;
   Layout layout;
 
   friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
 };
-
-using XlaSlices = WithPlugin<testing::TestWithParam<Case>>;
-
-TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
-  ExpectClose(RunOrDie(Job(GetParam().layout), OnSlices()), expected);
-}
-
-// A sanitizer makes compilation several times slower: there, one layout of each kind is run.
-std::vector<Case> Cases() {
-  if (kInstrumented) {
-    return {{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
-            {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}}};
-  }
-  return {{"Tensor2", {.tensor = 2}},
-          {"Tensor4", {.tensor = 4}},
-          {"Tensor2Rows", {.tensor = 2, .by_rows = true}},
-          {"Data2", {.data = 2}},
-          {"Data4", {.data = 4}},
-          {"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
-          {"Zero1Shard4", {.shard = 4, .zero_stage = 1}},
-          {"Zero2Shard2", {.shard = 2, .zero_stage = 2}},
-          {"Zero2Shard4", {.shard = 4, .zero_stage = 2}},
-          {"Zero3Shard2", {.shard = 2, .zero_stage = 3}},
-          {"Zero3Shard4", {.shard = 4, .zero_stage = 3}},
-          {"Ring2", {.context = 2}},
-          {"Ring4", {.context = 4}},
-          {"Heads2", {.context = 2, .exchanges_heads = true}},
-          {"Heads4", {.context = 4, .exchanges_heads = true}},
-          {"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
-          {"Tensor2Pipe2", {.tensor = 2, .pipe = 2}},
-          {"Data2Ring2", {.data = 2, .context = 2}}};
-}
-
-INSTANTIATE_TEST_SUITE_P(Table, XlaSlices, testing::ValuesIn(Cases()),
-                         [](const auto& info) { return std::string(info.param.name); });
-
-// A step of one microbatch is one program.
-constexpr StepUse kSingleMicrobatch = {.single_microbatch = true, .reads_gradients = false};
 
 using XlaWholeStepLayouts = WithPlugin<testing::TestWithParam<Case>>;
 
@@ -174,17 +163,22 @@ TEST_P(XlaMixtureSlices, HaveTheLossesOfOneRankOnTheCpu) {
   ExpectClose(RunOrDie(SmallMixture(GetParam()), OnSlices()), expected);
 }
 
-std::vector<Spread> Spreads() {
-  if (kInstrumented) return {{.expert = 2}};
-  return {{.expert = 2},
-          {.expert = 2, .gathers = true},
-          {.expert = 4},
-          {.expert = 4, .gathers = true},
-          {.expert = 2, .tensor = 2, .by_rows = true}};
+// Returns the spreads whose slices of several ranks fit onto the plugin's four devices.
+std::vector<Spread> OnFourDevices(std::vector<Spread> table) {
+  std::erase_if(table, [](const Spread& spread) {
+    return spread.ranks() > 4 || spread.ranks() == spread.pipe;
+  });
+  return table;
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, XlaMixtureSlices, testing::ValuesIn(Spreads()),
-                         [](const auto& info) { return NameOf(info.param); });
+INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtureSlices,
+                         InFull(OnFourDevices(MixturesOfOneAxis()), {{.expert = 2}}), kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtureSlices, InFull(OnFourDevices(MixturesOfTwoAxes())),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtureSlices, InFull(OnFourDevices(MixturesThatGather())),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtureSlices, InFull(OnFourDevices(MixturesOnRings())),
+                         kName);
 
 using XlaSliceRuns = WithPlugin<testing::Test>;
 

@@ -1,10 +1,11 @@
-// Compiles the layouts of tests/layouts/xla_slices_test.cc, with the ranks of a stage as one
-// program and their collectives inside, for TPU v6e with libtpu (TROUPE_LIBTPU). Without libtpu
-// every test is skipped with the reason.
+// Compiles the layouts of the tables (tests/layouts/axis_table.h, experts_job.h) for TPU v6e with
+// libtpu (TROUPE_LIBTPU): the ranks of a stage as one program, with their collectives inside.
+// Without libtpu every test is skipped with the reason.
 #include <gtest/gtest.h>
 
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/xla/compile/stage_compiler.h"
@@ -16,6 +17,7 @@
 #include "plan/layout/mesh.h"
 #include "plan/make_plan.h"
 #include "plan/validate/stage_inputs.h"
+#include "tests/layouts/axis_table.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
 
@@ -25,45 +27,30 @@ namespace {
 using kernels::xla::StageCompiler;
 
 struct Case {
-  const char* name;
+  std::string name;
   v1::JobSpec job;
 };
 
 void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
 
-v1::JobSpec Dense(const Layout& layout) {
-  v1::JobSpec job = SmallJob(layout, "no-data", 1);
-  job.mutable_model()->set_pattern("AD");
-  return job;
-}
-
-v1::JobSpec Experts(const Spread& spread) {
-  v1::JobSpec job = Mixture(spread, 1);
-  job.mutable_model()->set_pattern("AE");
-  return job;
-}
-
 std::vector<Case> Cases() {
-  return {{"Data2", Dense({.data = 2})},
-          {"Data4", Dense({.data = 4})},
-          {"Tensor2", Dense({.tensor = 2})},
-          {"Tensor4", Dense({.tensor = 4})},
-          {"Tensor2Rows", Dense({.tensor = 2, .by_rows = true})},
-          {"Pipe2", Dense({.pipe = 2})},
-          {"Pipe2ZBH1", Dense({.pipe = 2, .schedule = "ZBH1"})},
-          {"Zero1Shard2", Dense({.shard = 2, .zero_stage = 1})},
-          {"Zero2Shard2", Dense({.shard = 2, .zero_stage = 2})},
-          {"Zero3Shard2", Dense({.shard = 2, .zero_stage = 3})},
-          {"Zero3Shard4", Dense({.shard = 4, .zero_stage = 3})},
-          {"Ring2", Dense({.context = 2})},
-          {"Heads2", Dense({.context = 2, .exchanges_heads = true})},
-          {"Zero3Shard2Tensor2", Dense({.tensor = 2, .shard = 2, .zero_stage = 3})},
-          {"Tensor2Pipe2", Dense({.tensor = 2, .pipe = 2})},
-          {"Data2Ring2", Dense({.data = 2, .context = 2})},
-          {"Expert2", Experts({.expert = 2})},
-          {"Expert2Gathers", Experts({.expert = 2, .gathers = true})},
-          {"Expert4", Experts({.expert = 4})},
-          {"Expert2Tensor2Rows", Experts({.expert = 2, .tensor = 2, .by_rows = true})}};
+  std::vector<Case> cases;
+  for (const auto& table : {AxesAlone(), PairsOfAxes(), MixesOfEight()}) {
+    for (const AxisUses& uses : RowsOfSlices(table)) {
+      v1::JobSpec job = SmallJob({}, "no-data", 1);
+      SetAxes(uses, job.mutable_parallelism());
+      cases.push_back({NameOf(uses), std::move(job)});
+    }
+  }
+  for (const auto& table : {MixturesOfOneAxis(), MixturesOfTwoAxes(), MixturesOfEightRanks(),
+                            MixturesThatGather(), MixturesBySchedule(), MixturesOnRings()}) {
+    for (const Spread& spread : table) {
+      // No slice has twelve chips.
+      if (spread.shard == 3) continue;
+      cases.push_back({"Mixture" + NameOf(spread), Mixture(spread, 1)});
+    }
+  }
+  return cases;
 }
 
 class TpuSlices : public testing::TestWithParam<Case> {
@@ -110,7 +97,7 @@ TEST_P(TpuSlices, AreCompiled) {
     const auto compiled = compiler->Compile(ranks, memory, {}, [](const std::string&) {});
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     EXPECT_GT(compiled->programs, 0);
-    if (ranks.size() == 4) {
+    if (ranks.size() == 4 && stages->size() == 1) {
       // None is cut: unshard at most, a microbatch, reduction with update, and initialisation.
       EXPECT_LE(compiled->programs, 4);
       const auto whole =
@@ -124,9 +111,7 @@ TEST_P(TpuSlices, AreCompiled) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, TpuSlices, testing::ValuesIn(Cases()),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           return std::string(info.param.name);
-                         });
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace troupe

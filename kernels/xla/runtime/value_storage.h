@@ -2,7 +2,7 @@
 // which one or both are current. Collectives and transfers that leave the slice use the host's. On
 // the device the tensor may be padded with zeros; the bytes in host memory are the rank's own.
 // Memory on the device is kept while the host's bytes are newer, for the run that replaces them.
-// Host memory of a large value is freed once the device has its contents.
+// Host memory of a large value is freed once the device has its contents; a caller's memory is not.
 #ifndef TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 #define TROUPE_KERNELS_XLA_RUNTIME_VALUE_STORAGE_H_
 

@@ -24,6 +24,7 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
       options_(std::move(options)),
       groups_(StepGroups::Make(options_.stage, plan_, options_.use,
                                [this](const Op& op) { return RunsOnHost(op); })) {
+  const std::set<ValueId> on_host = RootsOnHost();
   storage_.resize(program_.values.size());
   for (const model::Value& value : program_.values) {
     if (value.view_of != model::kNoValue) continue;
@@ -32,7 +33,7 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
         location.region == model::Region::kSaved ? plan_.buffers[location.chunk_index] : 1;
     for (int buffer = 0; buffer < copies; ++buffer) {
       void* const host =
-          options_.host == nullptr ? nullptr : options_.host->Address(value.id, buffer);
+          on_host.contains(value.id) ? options_.host->Address(value.id, buffer) : nullptr;
       storage_[value.id].emplace_back(value, options_.stage.StorageShape(value.id),
                                       static_cast<std::byte*>(host));
     }
@@ -63,6 +64,19 @@ std::optional<XlaExecutable::Wait> XlaExecutable::WaitOf(const Op& begun,
   });
   if (wait == ops.end()) return std::nullopt;
   return Wait{piece, static_cast<size_t>(wait - ops.begin())};
+}
+
+std::set<ValueId> XlaExecutable::RootsOnHost() const {
+  std::set<ValueId> roots;
+  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
+    for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece) {
+      const StageOps& ops = options_.stage.Ops(static_cast<int>(chunk), static_cast<Piece>(piece));
+      for (size_t i = 0; i < ops.size(); ++i) {
+        if (RunsOnHost(ops[i].any())) roots.merge(RootsUsed(options_.stage, ops, i, i + 1));
+      }
+    }
+  }
+  return roots;
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
@@ -292,7 +306,8 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
 Status XlaExecutable::RunOnHost(const Op& op, size_t index, const PieceRun& run) {
   if (op.last_microbatch && !run.options.last_microbatch) return OkStatus();
   if (op.gradient_in_forward && run.options.evaluate) return OkStatus();
-  if (op.kind == OpKind::kWait) return OkStatus();  // what runs next has waited for its roots
+  // RunSteps has waited for its roots.
+  if (op.kind == OpKind::kWait) return OkStatus();
   {
     const std::lock_guard lock(storage_mutex_);
     for (const std::vector<ValueId>* values : {&op.inputs, &op.outputs}) {

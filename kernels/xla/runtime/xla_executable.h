@@ -111,7 +111,7 @@ class XlaExecutable : public ImmediateExecutable {
   // next step that uses one of its roots, even if that step uses another part of the root.
   struct InFlight {
     const model::Op* op = nullptr;
-    std::set<model::ValueId> roots;  // of its inputs and outputs
+    std::set<model::ValueId> roots;  // its inputs and outputs are in them
     PieceRun run;                    // its call, but with the piece of its kWait
     size_t wait_index = 0;
   };
@@ -120,6 +120,8 @@ class XlaExecutable : public ImmediateExecutable {
 
   int device() const { return options_.devices[options_.partition]; }
   bool RunsOnHost(const model::Op& op) const;
+  // The roots that collectives in host memory use: their host memory is the host executable's.
+  std::set<model::ValueId> RootsOnHost() const;
   std::vector<Step> Cut(const List& list, size_t begin, size_t end) const;
   List Alone(const StepPiece& piece, bool evaluate) const;
   static List Joined(const PieceGroup& group) { return {&group.ops, &group.values, group.begins}; }
