@@ -23,71 +23,19 @@
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
 #include "tests/layouts/xla_programs.h"
+#include "tests/layouts/xla_runs.h"
 
 namespace troupe {
 namespace {
 
-constexpr int64_t kSteps = kInstrumented ? 6 : 20;
+v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), kXlaSteps); }
 
-std::vector<std::string> CompiledPrograms() { return (*XlaPrograms())->compilation().programs; }
-
-TrainOptions OnXla(const kernels::xla::StepUse& use) {
-  TrainOptions options;
-  options.make_backend = [use](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
-    TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
-    return kernels::xla::XlaBackend::Make(*programs, {.use = use});
-  };
-  return options;
-}
-
-// All programs are compiled before the first step.
-std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::StepUse& use = {},
-                                 int64_t steps_to_run = kSteps) {
-  TrainOptions options = OnXla(use);
-  std::atomic<size_t> prepared = 0;
-  options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
-  options.steps = steps_to_run;
-  std::vector<StepResult> steps = RunOrDie(spec, options);
-  const std::vector<std::string> programs = CompiledPrograms();
-  EXPECT_EQ(programs.size(), prepared) << "compiled in a step: " << programs.back();
-  return steps;
-}
-
-class XlaTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
-  }
-};
-
-v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), kSteps); }
-
-// Compilation takes most of the time: without a pipeline, the model has one block of each kind.
-// Compares with one rank on the CPU, which runs once for each model.
-void ExpectLossesOfOneRankOnTheCpu(v1::JobSpec job, const v1::JobSpec& of_one_rank) {
-  static std::map<std::string, std::vector<StepResult>> expected;  // by the model's pattern
-  v1::JobSpec alone = of_one_rank;
-  if (job.parallelism().pipeline_parallel_degree() == 1) {
-    const std::string one_of_each = job.model().num_experts() > 0 ? "AE" : "AD";
-    for (v1::JobSpec* const spec : {&job, &alone}) spec->mutable_model()->set_pattern(one_of_each);
-  }
-  std::vector<StepResult>& steps = expected[alone.model().pattern()];
-  if (steps.empty()) steps = RunOrDie(alone, {.steps = kSteps});
-  ExpectClose(RunOnXla(job), steps);
-}
-
-class XlaLayouts : public XlaTest, public testing::WithParamInterface<AxisUses> {};
+using XlaLayouts = WithXla<testing::TestWithParam<AxisUses>>;
 
 TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
   v1::JobSpec job = Job({});
   SetAxes(GetParam(), job.mutable_parallelism());
-  ExpectLossesOfOneRankOnTheCpu(job, Job({}));
-}
-
-// A sanitizer makes compilation several times slower: there, `few` are run.
-template <typename Row>
-auto InFull(std::vector<Row> table, std::vector<Row> few = {}) {
-  return testing::ValuesIn(kInstrumented ? std::move(few) : std::move(table));
+  ExpectLossesOfOneRank(job, Job({}));
 }
 
 const auto kName = [](const auto& info) { return NameOf(info.param); };
@@ -104,12 +52,11 @@ struct Pipeline {
   int tensor;
 };
 
-class XlaSchedules : public XlaTest, public testing::WithParamInterface<Pipeline> {};
+using XlaSchedules = WithXla<testing::TestWithParam<Pipeline>>;
 
 TEST_P(XlaSchedules, HaveTheLossesOfOneRankOnTheCpu) {
   const auto& [schedule, tensor] = GetParam();
-  ExpectLossesOfOneRankOnTheCpu(Job({.tensor = tensor, .pipe = 2, .schedule = Name(schedule)}),
-                                Job({}));
+  ExpectLossesOfOneRank(Job({.tensor = tensor, .pipe = 2, .schedule = Name(schedule)}), Job({}));
 }
 
 std::vector<Pipeline> Pipelines() {
@@ -127,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(Every, XlaSchedules,
                                               info.param.tensor);
                          });
 
-using XlaWholeSteps = XlaTest;
-using XlaRuns = XlaTest;
+using XlaWholeSteps = WithXla<>;
+using XlaRuns = WithXla<>;
 
 constexpr kernels::xla::StepUse kWholeStep = {.single_microbatch = true, .reads_gradients = false};
 
@@ -139,7 +86,7 @@ TEST_F(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
     spec.mutable_training()->set_global_batch_size(2);
     return spec;
   };
-  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kSteps});
+  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kXlaSteps});
   std::vector<Layout> layouts = {
       {.shard = 2, .zero_stage = 3}, {.data = 2}, {.shard = 2, .zero_stage = 2}};
   if (kInstrumented) layouts.resize(1);
@@ -200,43 +147,6 @@ TEST_F(XlaWholeSteps, NameAWeightOrTheLossThatIsNotFinite) {
   const Status loss = StatusOfRigged(spec, kWholeStep, 3e38f);
   EXPECT_EQ(loss.code(), StatusCode::kOutOfRange) << loss;
   EXPECT_THAT(std::string(Message(loss)), testing::HasSubstr("rank 0: the loss is not finite"));
-}
-
-class XlaMixtures : public XlaTest, public testing::WithParamInterface<Spread> {};
-
-TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
-  ExpectLossesOfOneRankOnTheCpu(Mixture(GetParam(), kSteps), Mixture({}, kSteps));
-}
-
-INSTANTIATE_TEST_SUITE_P(OneRank, XlaMixtures, testing::Values(Spread{}), kName);
-INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtures, InFull(MixturesOfOneAxis(), {{.expert = 2}}), kName);
-INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtures, InFull(MixturesOfTwoAxes()), kName);
-INSTANTIATE_TEST_SUITE_P(EightRanks, XlaMixtures, InFull(MixturesOfEightRanks()), kName);
-INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtures, InFull(MixturesThatGather()), kName);
-INSTANTIATE_TEST_SUITE_P(Schedules, XlaMixtures, InFull(MixturesBySchedule()), kName);
-INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtures, InFull(MixturesOnRings()), kName);
-
-// The capacity of an expert follows from the tokens of a rank's microbatch: these ranks drop what
-// one rank drops.
-TEST_F(XlaRuns, OfMixturesWithCapacityDropWhatOneRankDrops) {
-  const auto job = [](const Spread& spread) {
-    v1::JobSpec spec = Mixture(spread, kSteps);
-    spec.mutable_model()->set_capacity_factor(0.75);
-    return spec;
-  };
-  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kSteps});
-  EXPECT_GT(expected.front().dropped, 0);
-  std::vector<Spread> spreads = {{.expert = 2},
-                                 {.expert = 2, .data = 2},
-                                 {.expert = 2, .pipe = 2},
-                                 {.expert = 2, .gathers = true}};
-  if (kInstrumented) spreads.resize(1);
-  for (const Spread& spread : spreads) {
-    SCOPED_TRACE(NameOf(spread));
-    const std::vector<StepResult> steps = RunOnXla(job(spread));
-    ExpectClose(steps, expected);
-    EXPECT_EQ(steps.front().dropped, expected.front().dropped);
-  }
 }
 
 TEST_F(XlaRuns, RepeatedRunsHaveTheSameBits) {

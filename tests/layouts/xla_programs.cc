@@ -10,17 +10,43 @@ namespace troupe {
 using kernels::xla::Client;
 using kernels::xla::ProgramCache;
 
-StatusOr<ProgramCache*> XlaPrograms() {
+namespace {
+
+constexpr size_t kManyPrograms = 1000;
+
+StatusOr<Client*> TheClient() {
   using Made = StatusOr<std::unique_ptr<Client>>;
   static const Made& client = *new Made([]() -> Made {
     TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
     return Client::Make(path, 1);
   }());
   TROUPE_RETURN_IF_ERROR(client.status());
-  static ProgramCache& programs = *new ProgramCache(
-      **client,
-      {{"xla_backend_optimization_level", int64_t{0}}, {"xla_cpu_use_fusion_emitters", false}});
-  return &programs;
+  return client->get();
+}
+
+std::unique_ptr<ProgramCache> MakePrograms(Client& client) {
+  return std::make_unique<ProgramCache>(
+      client, kernels::xla::Options{{"xla_backend_optimization_level", int64_t{0}},
+                                    {"xla_cpu_use_fusion_emitters", false}});
+}
+
+std::unique_ptr<ProgramCache>& ThePrograms(Client& client) {
+  static auto& programs = *new std::unique_ptr<ProgramCache>(MakePrograms(client));
+  return programs;
+}
+
+}  // namespace
+
+StatusOr<ProgramCache*> XlaPrograms() {
+  TROUPE_ASSIGN_OR_RETURN(Client* const client, TheClient());
+  return ThePrograms(*client).get();
+}
+
+void FreeManyXlaPrograms() {
+  const StatusOr<Client*> client = TheClient();
+  if (!client.ok()) return;
+  std::unique_ptr<ProgramCache>& programs = ThePrograms(**client);
+  if (programs->compilation().programs.size() > kManyPrograms) programs = MakePrograms(**client);
 }
 
 }  // namespace troupe

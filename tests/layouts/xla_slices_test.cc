@@ -20,6 +20,7 @@
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
 #include "tests/layouts/xla_programs.h"
+#include "tests/layouts/xla_runs.h"
 
 namespace troupe {
 namespace {
@@ -28,12 +29,10 @@ using kernels::xla::SliceMeeting;
 using kernels::xla::StepUse;
 using testing::Each;
 
-constexpr int64_t kSteps = kInstrumented ? 6 : 20;
-
 TrainOptions OnSlices(const StepUse& use = {}) {
   static SliceMeeting& meeting = *new SliceMeeting();
   TrainOptions options;
-  options.steps = kSteps;
+  options.steps = kXlaSteps;
   options.make_backend = [use](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     TROUPE_ASSIGN_OR_RETURN(kernels::xla::ProgramCache* const programs, XlaPrograms());
     return kernels::xla::MakeSliceBackend(*programs, meeting, use);
@@ -43,39 +42,24 @@ TrainOptions OnSlices(const StepUse& use = {}) {
 
 // Compilation takes most of the time: the model has one block of each kind.
 v1::JobSpec Job(const Layout& layout) {
-  v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
+  v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kXlaSteps);
   spec.mutable_model()->set_pattern("AD");
   return spec;
 }
 
 v1::JobSpec SmallMixture(const Spread& spread) {
-  v1::JobSpec spec = Mixture(spread, kSteps);
+  v1::JobSpec spec = Mixture(spread, kXlaSteps);
   spec.mutable_model()->set_pattern("AE");
   return spec;
 }
 
-// The tests of this file need a plugin.
-template <typename Test>
-class WithPlugin : public Test {
- protected:
-  void SetUp() override {
-    if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
-  }
-};
-
-using XlaSlices = WithPlugin<testing::TestWithParam<AxisUses>>;
+using XlaSlices = WithXla<testing::TestWithParam<AxisUses>>;
 
 TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kSteps});
+  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kXlaSteps});
   v1::JobSpec job = Job({});
   SetAxes(GetParam(), job.mutable_parallelism());
   ExpectClose(RunOrDie(job, OnSlices()), expected);
-}
-
-// A sanitizer makes compilation several times slower: there, `few` are run.
-template <typename Row>
-auto InFull(std::vector<Row> table, std::vector<Row> few = {}) {
-  return testing::ValuesIn(kInstrumented ? std::move(few) : std::move(table));
 }
 
 const auto kName = [](const auto& info) { return NameOf(info.param); };
@@ -97,7 +81,8 @@ struct Case {
   friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
 };
 
-using XlaWholeStepLayouts = WithPlugin<testing::TestWithParam<Case>>;
+using XlaWholeSteps = WithXla<>;
+using XlaWholeStepLayouts = WithXla<testing::TestWithParam<Case>>;
 
 size_t CompiledPrograms() { return (*XlaPrograms())->compilation().programs.size(); }
 std::string LastProgram() { return (*XlaPrograms())->compilation().programs.back(); }
@@ -108,7 +93,7 @@ TEST_P(XlaWholeStepLayouts, HaveTheLossesOfOneRankOnTheCpu) {
     spec.mutable_training()->set_global_batch_size(2);
     return spec;
   };
-  static const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kSteps});
+  static const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kXlaSteps});
   v1::JobSpec spec = job(GetParam().layout);
   const int samples = GetParam().layout.data * GetParam().layout.shard;
   spec.mutable_training()->set_micro_batch_size(2 / samples);
@@ -120,8 +105,7 @@ TEST_P(XlaWholeStepLayouts, HaveTheLossesOfOneRankOnTheCpu) {
 }
 
 // Compute copies are converted within the program, and evaluations between the steps use others.
-TEST(XlaWholeSteps, HaveTheNumbersOfStepsInPieces) {
-  if (const auto programs = XlaPrograms(); !programs.ok()) GTEST_SKIP() << programs.status();
+TEST_F(XlaWholeSteps, HaveTheNumbersOfStepsInPieces) {
   v1::JobSpec spec = Job({.tensor = 2, .shard = 2, .zero_stage = 1});
   spec.mutable_training()->set_global_batch_size(2);
   spec.mutable_training()->set_compute_dtype("bfloat16");
@@ -156,10 +140,10 @@ std::vector<Case> WholeSteps() {
 INSTANTIATE_TEST_SUITE_P(Table, XlaWholeStepLayouts, testing::ValuesIn(WholeSteps()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-using XlaMixtureSlices = WithPlugin<testing::TestWithParam<Spread>>;
+using XlaMixtureSlices = WithXla<testing::TestWithParam<Spread>>;
 
 TEST_P(XlaMixtureSlices, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(SmallMixture({}), {.steps = kSteps});
+  static const std::vector<StepResult> expected = RunOrDie(SmallMixture({}), {.steps = kXlaSteps});
   ExpectClose(RunOrDie(SmallMixture(GetParam()), OnSlices()), expected);
 }
 
@@ -180,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtureSlices, InFull(OnFourDevices(Mixtu
 INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtureSlices, InFull(OnFourDevices(MixturesOnRings())),
                          kName);
 
-using XlaSliceRuns = WithPlugin<testing::Test>;
+using XlaSliceRuns = WithXla<>;
 
 TEST_F(XlaSliceRuns, HaveTheSameBitsWhenTheyAreRepeated) {
   const v1::JobSpec job = Job({.tensor = 2, .shard = 2, .zero_stage = 3});
@@ -215,12 +199,12 @@ TEST_F(XlaSliceRuns, UseNoCollectiveOfTheHost) {
 // Activations, the gradient of a tied embedding and the control word leave a stage.
 TEST_F(XlaSliceRuns, UseTheHostForWhatLeavesAStage) {
   const auto job = [](const Layout& layout) {
-    v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kSteps);
+    v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kXlaSteps);
     spec.mutable_model()->set_tie_word_embeddings(true);
     return spec;
   };
   const SliceRun run = RunOnSlices(job({.tensor = 2, .pipe = 2, .schedule = "ZBH1"}));
-  ExpectClose(run.steps, RunOrDie(job({}), {.steps = kSteps}));
+  ExpectClose(run.steps, RunOrDie(job({}), {.steps = kXlaSteps}));
   for (const Purpose purpose : {Purpose::kPipe, Purpose::kGradient, Purpose::kControl})
     EXPECT_GT(run.on_hosts[static_cast<size_t>(purpose)], 0) << Name(purpose);
   EXPECT_EQ(run.on_hosts[static_cast<size_t>(Purpose::kTensor)], 0);
@@ -234,7 +218,7 @@ TEST_F(XlaSliceRuns, DropWhatOneRankDropsAndHaveItsValidationLoss) {
     spec.mutable_data()->set_validation_fraction(0.1);
     return spec;
   };
-  const auto expected = RunOrDie(job({}), {.steps = kSteps});
+  const auto expected = RunOrDie(job({}), {.steps = kXlaSteps});
   const auto actual = RunOrDie(job({.tensor = 2, .context = 2, .by_rows = true}), OnSlices());
   ExpectClose(actual, expected);
   EXPECT_NEAR(actual.back().event.validation_loss(), expected.back().event.validation_loss(), 1e-5);
@@ -244,8 +228,8 @@ TEST_F(XlaSliceRuns, DropWhatOneRankDropsAndHaveItsValidationLoss) {
 TEST_F(XlaSliceRuns, ContinueFromACheckpointOfAnotherLayout) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/checkpoint";
-  TrainOptions before = OnSlices(), after = {.steps = kSteps / 2, .restore_path = path};
-  before.steps = kSteps / 2;
+  TrainOptions before = OnSlices(), after = {.steps = kXlaSteps / 2, .restore_path = path};
+  before.steps = kXlaSteps / 2;
   before.save_path = path;
   RunOrDie(Job({.tensor = 4}), before);
   const std::vector<StepResult> expected = RunOrDie(Job({}), after);
