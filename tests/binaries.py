@@ -26,8 +26,9 @@ import xml.etree.ElementTree as ElementTree
 BINARY_LIMIT_SECONDS = 900
 # The binaries that take longest, those first: they start first, so that no core waits at the end.
 SLOWEST = (
-    "xla_mixtures_test", "xla_layouts_test", "xla_slices_test", "reshard_table_test", "kernels_cpu_test", "known_bugs_test", "plan_test", "layouts_test",
-    "experts_test", "axes_test", "shard_runs_test", "simulation_test", "tidy_test")
+    "xla_mixtures_test", "xla_layouts_test", "xla_slices_test", "reshard_table_test",
+    "kernels_cpu_test", "known_bugs_test", "plan_test", "layouts_test", "experts_test", "axes_test",
+    "shard_runs_test", "simulation_test", "tidy_test")
 
 
 def cases_of_binaries(build, labels, pattern):
