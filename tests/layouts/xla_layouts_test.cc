@@ -30,12 +30,14 @@ namespace {
 
 v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), kXlaSteps); }
 
+const auto kRun = [](const v1::JobSpec& job) { return RunOnXla(job); };
+
 using XlaLayouts = WithXla<testing::TestWithParam<AxisUses>>;
 
 TEST_P(XlaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
   v1::JobSpec job = Job({});
   SetAxes(GetParam(), job.mutable_parallelism());
-  ExpectLossesOfOneRank(job, Job({}));
+  ExpectLossesOfOneRank(kRun, job, Job({}));
 }
 
 const auto kName = [](const auto& info) { return NameOf(info.param); };
@@ -56,7 +58,8 @@ using XlaSchedules = WithXla<testing::TestWithParam<Pipeline>>;
 
 TEST_P(XlaSchedules, HaveTheLossesOfOneRankOnTheCpu) {
   const auto& [schedule, tensor] = GetParam();
-  ExpectLossesOfOneRank(Job({.tensor = tensor, .pipe = 2, .schedule = Name(schedule)}), Job({}));
+  ExpectLossesOfOneRank(kRun, Job({.tensor = tensor, .pipe = 2, .schedule = Name(schedule)}),
+                        Job({}));
 }
 
 std::vector<Pipeline> Pipelines() {

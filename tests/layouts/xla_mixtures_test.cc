@@ -13,12 +13,14 @@
 namespace troupe {
 namespace {
 
+const auto kRun = [](const v1::JobSpec& job) { return RunOnXla(job); };
+
 const auto kName = [](const auto& info) { return NameOf(info.param); };
 
 using XlaMixtures = WithXla<testing::TestWithParam<Spread>>;
 
 TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
-  ExpectLossesOfOneRank(Mixture(GetParam(), kXlaSteps), Mixture({}, kXlaSteps));
+  ExpectLossesOfOneRank(kRun, Mixture(GetParam(), kXlaSteps), Mixture({}, kXlaSteps));
 }
 
 INSTANTIATE_TEST_SUITE_P(OneRank, XlaMixtures, testing::Values(Spread{}), kName);

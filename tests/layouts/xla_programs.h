@@ -14,8 +14,8 @@ namespace troupe {
 // this program. NOT_FOUND if there is no plugin.
 StatusOr<kernels::xla::ProgramCache*> XlaPrograms();
 
-// Frees the programs if there are many. Each has some memory maps, of which Linux gives a process
-// 65,530. REQUIRES: no pointer that XlaPrograms returned is in use.
+// Frees the programs if they have many memory maps, of which Linux gives a process 65,530.
+// REQUIRES: no pointer that XlaPrograms returned is in use.
 void FreeManyXlaPrograms();
 
 // A test that needs the plugin.

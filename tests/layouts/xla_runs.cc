@@ -25,19 +25,19 @@ TrainOptions OnXla(const kernels::xla::StepUse& use) {
   return options;
 }
 
-std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::StepUse& use,
+std::vector<StepResult> RunOnXla(const v1::JobSpec& job, const kernels::xla::StepUse& use,
                                  int64_t steps_to_run) {
   TrainOptions options = OnXla(use);
   std::atomic<size_t> prepared = 0;
   options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
   options.steps = steps_to_run;
-  std::vector<StepResult> steps = RunOrDie(spec, options);
+  std::vector<StepResult> steps = RunOrDie(job, options);
   const std::vector<std::string> programs = CompiledPrograms();
   EXPECT_EQ(programs.size(), prepared) << "compiled in a step: " << programs.back();
   return steps;
 }
 
-void ExpectLossesOfOneRank(v1::JobSpec job, v1::JobSpec alone) {
+void ExpectLossesOfOneRank(const RunJob& run, v1::JobSpec job, v1::JobSpec alone) {
   static std::map<std::string, std::vector<StepResult>> expected;  // by the pattern of blocks
   if (job.parallelism().pipeline_parallel_degree() == 1) {
     const std::string one_of_each = job.model().num_experts() > 0 ? "AE" : "AD";
@@ -45,7 +45,7 @@ void ExpectLossesOfOneRank(v1::JobSpec job, v1::JobSpec alone) {
   }
   std::vector<StepResult>& steps = expected[alone.model().pattern()];
   if (steps.empty()) steps = RunOrDie(alone, {.steps = kXlaSteps});
-  ExpectClose(RunOnXla(job), steps);
+  ExpectClose(run(job), steps);
 }
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -20,13 +21,15 @@ inline constexpr int64_t kXlaSteps = kInstrumented ? 6 : 20;
 TrainOptions OnXla(const kernels::xla::StepUse& use = {});
 
 // Returns the steps of rank 0. Expects that no step compiles a program.
-std::vector<StepResult> RunOnXla(const v1::JobSpec& spec, const kernels::xla::StepUse& use = {},
+std::vector<StepResult> RunOnXla(const v1::JobSpec& job, const kernels::xla::StepUse& use = {},
                                  int64_t steps_to_run = kXlaSteps);
 
-// Expects that a job of kXlaSteps steps has the losses and norms of `alone` on the CPU, which runs
-// once for each pattern of blocks. Compilation takes most of the time: without a pipeline, both
-// models have one block of each kind.
-void ExpectLossesOfOneRank(v1::JobSpec job, v1::JobSpec alone);
+using RunJob = std::function<std::vector<StepResult>(const v1::JobSpec& job)>;
+
+// Expects that `run` of a job of kXlaSteps steps has the losses and norms of `alone` on the CPU,
+// which runs once for each pattern of blocks. Compilation takes most of the time: without a
+// pipeline, both models have one block of each kind.
+void ExpectLossesOfOneRank(const RunJob& run, v1::JobSpec job, v1::JobSpec alone);
 
 // The rows of a table. A sanitizer makes compilation several times slower: there, `few` are run.
 template <typename Row>

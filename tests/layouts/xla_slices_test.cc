@@ -53,16 +53,17 @@ v1::JobSpec SmallMixture(const Spread& spread) {
   return spec;
 }
 
+const auto kRun = [](const v1::JobSpec& job) { return RunOrDie(job, OnSlices()); };
+const auto kName = [](const auto& info) { return NameOf(info.param); };
+
 using XlaSlices = WithXla<testing::TestWithParam<AxisUses>>;
 
 TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(Job({}), {.steps = kXlaSteps});
-  v1::JobSpec job = Job({});
+  v1::JobSpec job = SmallJob({}, SmallDataPrefix(), kXlaSteps);
+  const v1::JobSpec alone = job;
   SetAxes(GetParam(), job.mutable_parallelism());
-  ExpectClose(RunOrDie(job, OnSlices()), expected);
+  ExpectLossesOfOneRank(kRun, job, alone);
 }
-
-const auto kName = [](const auto& info) { return NameOf(info.param); };
 
 // The plugin has four devices.
 INSTANTIATE_TEST_SUITE_P(Alone, XlaSlices, InFull(RowsOfSlices(AxesAlone())), kName);
@@ -143,8 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Table, XlaWholeStepLayouts, testing::ValuesIn(WholeStep
 using XlaMixtureSlices = WithXla<testing::TestWithParam<Spread>>;
 
 TEST_P(XlaMixtureSlices, HaveTheLossesOfOneRankOnTheCpu) {
-  static const std::vector<StepResult> expected = RunOrDie(SmallMixture({}), {.steps = kXlaSteps});
-  ExpectClose(RunOrDie(SmallMixture(GetParam()), OnSlices()), expected);
+  ExpectLossesOfOneRank(kRun, Mixture(GetParam(), kXlaSteps), Mixture({}, kXlaSteps));
 }
 
 // Returns the spreads whose slices of several ranks fit onto the plugin's four devices.
