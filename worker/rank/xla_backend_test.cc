@@ -20,7 +20,7 @@ Status ProbeErrorOnTpuHost() {
   return ProbeXlaDevices(4, TpuChips{.model = FindTpuModel("TPU v6 lite"), .count = 4}).status();
 }
 
-TEST(XlaBackend, ProbesTpusWithLibtpuAndSaysWhichVariableNamesIt) {
+TEST(XlaBackend, ProbesTpusWithLibtpuAndStatesWhichVariableNamesIt) {
   const auto plugin = kernels::xla::FindPlugin("");
   if (!plugin.ok()) GTEST_SKIP() << plugin.status();
   if (plugin->find("libtpu") != std::string::npos)

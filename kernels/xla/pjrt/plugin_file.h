@@ -22,7 +22,7 @@ std::string FileIdentity(const std::string& path);
 // What begins with no 64-bit ELF header is OK: the loader refuses it. Pure.
 Status CheckElfIsWhole(std::span<const std::byte> start, uint64_t file_bytes);
 
-// Checks the file at `path` in this way. OK also if it cannot be read: the loader says why.
+// Checks the file at `path` in this way. OK also if it cannot be read: the loader reports why.
 Status CheckFileIsWhole(const std::string& path);
 
 // Whether the file is no longer the one that was loaded.
