@@ -1,6 +1,7 @@
 #include "coordinator/history/receipt_conditions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -115,6 +116,47 @@ bool IsAsIntended(const Job& job) {
   return has_float8;
 }
 
+// Adds the options that ranks gave to their compilers; until one has, those that the plan states.
+void FillCompilerOptions(const Job& job, v1::Receipt* receipt) {
+  std::set<std::string> options;
+  bool is_known = false;
+  for (const v1::RankEnvironment& rank : job.tally.environments()) {
+    is_known |= rank.has_compilation();
+    options.insert(rank.compilation().options().begin(), rank.compilation().options().end());
+  }
+  if (!is_known) {
+    options.insert(job.plan.compiler_options().begin(), job.plan.compiler_options().end());
+  }
+  for (const std::string& option : options) receipt->add_compiler_options(option);
+}
+
+// Returns the difference of the options of a rank's compiler from those of the plan; empty: none.
+std::string OptionDifference(const std::set<std::string>& planned,
+                             const std::set<std::string>& used) {
+  std::vector<std::string> added, lacking;
+  std::ranges::set_difference(used, planned, std::back_inserter(added));
+  std::ranges::set_difference(planned, used, std::back_inserter(lacking));
+  std::vector<std::string> parts;
+  if (!added.empty()) parts.push_back(fmt::format("it got {}", fmt::join(added, ", ")));
+  if (!lacking.empty()) parts.push_back(fmt::format("it did not get {}", fmt::join(lacking, ", ")));
+  return fmt::format("{}", fmt::join(parts, ", and "));
+}
+
+void AddSuspectOptions(const Job& job, v1::Receipt* receipt) {
+  const auto& options = job.plan.compiler_options();
+  const std::set<std::string> planned(options.begin(), options.end());
+  for (int r = 0; r < job.tally.environments_size(); ++r) {
+    const v1::RankEnvironment& rank = job.tally.environments(r);
+    if (!rank.has_compilation()) continue;
+    const auto& used = rank.compilation().options();
+    const std::string difference = OptionDifference(planned, {used.begin(), used.end()});
+    if (difference.empty()) continue;
+    receipt->add_suspect(fmt::format(
+        "the compiler of rank {} ran with other options than the plan's: {}", r, difference));
+    return;
+  }
+}
+
 void FillModel(const Job& job, v1::Receipt* receipt) {
   receipt->set_pattern(job.spec.model().pattern());
   std::map<char, int> blocks;
@@ -203,6 +245,7 @@ void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
   for (const std::string& flag : receipt->environment().flags()) {
     if (flag.starts_with("TROUPE_FAILPOINTS=")) add(fmt::format("faults are injected: {}", flag));
   }
+  AddSuspectOptions(job, receipt);
 }
 
 }  // namespace
@@ -229,7 +272,6 @@ v1::Receipt ConditionsOf(const Job& job) {
   receipt.set_precision_intended(IntendedPrecision(job.spec));
   receipt.set_schedule(job.plan.schedule().name());
   *receipt.mutable_bucket() = job.plan.bucket();
-  *receipt.mutable_compiler_options() = job.plan.compiler_options();
   const v1::BucketSpec& bucket = job.spec.parallelism().bucket();
   receipt.set_bucket_measured_on(
       bucket.has_elements() && bucket.has_alignment() && bucket.has_padding()
@@ -237,6 +279,7 @@ v1::Receipt ConditionsOf(const Job& job) {
           : "nothing here: values that the job file does not state are Megatron-LM's defaults, "
             "which were chosen on clusters of NVIDIA GPUs");
   FillEnvironment(job, &receipt);
+  FillCompilerOptions(job, &receipt);
   FillModel(job, &receipt);
   FillGeometry(job, &receipt);
   FillOverlap(job, &receipt);

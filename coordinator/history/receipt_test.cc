@@ -273,6 +273,7 @@ v1::RankEnvironment Compiled(int64_t compiled, int64_t hits, double seconds) {
   v1::RankEnvironment environment = Environment(seconds);
   v1::Compilation& compilation = *environment.mutable_compilation();
   compilation.set_plugin("xla_cpu_pjrt.so: cpu, PJRT 0.81");
+  compilation.add_options("xla_allow_excess_precision=false");
   compilation.set_compiled(compiled);
   compilation.set_cache_hits(hits);
   compilation.set_seconds(seconds);
@@ -304,6 +305,7 @@ TEST(ReceiptTest, TheWorkOfCompilersIsSummedOverRanksAndEpochs) {
     EXPECT_EQ(compiler.cache_faults(0).count(), 2);
     EXPECT_THAT(receipt.compiler_options(), ElementsAre("xla_allow_excess_precision=false"));
     EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("compiled"))));
+    EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("options"))));
   };
   expect();
   // Another plan keeps what the job's compilers have done so far.
@@ -312,6 +314,34 @@ TEST(ReceiptTest, TheWorkOfCompilersIsSummedOverRanksAndEpochs) {
   TallyStep(ReportOf(0, 11), 10.0, 0, &job);
   expect();
   EXPECT_FALSE(job.tally.others(0).has_compiler());
+}
+
+TEST(ReceiptTest, OptionsOfCompilersAreThosePlannedUntilRanksReportTheirs) {
+  Job job = JobWith({});
+  job.plan.add_compiler_options("xla_a=1");
+  EXPECT_THAT(MakeReceipt(job).compiler_options(), ElementsAre("xla_a=1"));
+  EXPECT_THAT(Suspect(MakeReceipt(job)), Not(Contains(HasSubstr("options"))));
+  TallyReady(1, 0, Environment(1), &job.tally);  // its device has no compiler
+  EXPECT_THAT(MakeReceipt(job).compiler_options(), ElementsAre("xla_a=1"));
+  TallyReady(2, 0, Compiled(4, 0, 3), &job.tally);
+  EXPECT_THAT(MakeReceipt(job).compiler_options(), ElementsAre("xla_allow_excess_precision=false"));
+}
+
+TEST(ReceiptTest, OptionsOfACompilerThatAreNotThePlansAreSuspect) {
+  Job job = JobWith({});
+  job.plan.add_compiler_options("xla_allow_excess_precision=false");
+  job.plan.add_compiler_options("xla_b=1");
+  v1::RankEnvironment as_planned = Compiled(4, 0, 3), other = Compiled(4, 0, 3);
+  as_planned.mutable_compilation()->add_options("xla_b=1");
+  other.mutable_compilation()->add_options("xla_b=2");
+  TallyReady(1, 0, as_planned, &job.tally);
+  TallyReady(1, 1, other, &job.tally);
+  const v1::Receipt receipt = MakeReceipt(job);
+  EXPECT_THAT(receipt.compiler_options(),
+              ElementsAre("xla_allow_excess_precision=false", "xla_b=1", "xla_b=2"));
+  EXPECT_THAT(Suspect(receipt),
+              Contains("the compiler of rank 1 ran with other options than the plan's: it got "
+                       "xla_b=2, and it did not get xla_b=1"));
 }
 
 TEST(ReceiptTest, ProgramsThatAreCompiledAfterTheWarmUpAreSuspect) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/state/job_state.h"
+#include "plan/device/tpu_slice.h"
 
 namespace troupe {
 namespace {
@@ -54,6 +55,15 @@ Authority JudgeMember(const std::string& id, uint64_t epoch, int32_t rank, const
                 sender.incarnation);
   }
   return {};
+}
+
+Authority JudgeDevice(const v1::RankDevice& device, const Worker& sender,
+                      const AuthorityView& view) {
+  if (device.coordinates_size() > kTpuAxes) {
+    return Deny("the device of rank {} of job {} has {} coordinates, and a chip has at most {}",
+                device.rank(), Shortened(device.job()), device.coordinates_size(), kTpuAxes);
+  }
+  return JudgeMember(device.job(), device.group_epoch(), device.rank(), sender, view);
 }
 
 // The end of a rank frees its device at any time, even after its epoch has ended.
@@ -171,7 +181,7 @@ Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
     case v1::WorkerMessage::kDraining:
       return {};
     case v1::WorkerMessage::kRankDevice:
-      return of_rank(message.rank_device());
+      return JudgeDevice(message.rank_device(), sender, view);
     case v1::WorkerMessage::kRankAddress:
       return of_rank(message.rank_address());
     case v1::WorkerMessage::kRankReady:

@@ -11,6 +11,9 @@
 //   checkpoint_deleted, checkpoint_verified,
 //   log_lines, rank_trace, burn_in_done    the worker that was sent this very request
 //
+// A rank_device with more coordinates than a chip has is denied, whoever sends it: it is kept, and
+// sent to every rank.
+//
 // A worker is a name with an incarnation, bound to one session (coordinator/state/fleet.h).
 #ifndef TROUPE_COORDINATOR_MACHINE_MESSAGE_AUTHORITY_H_
 #define TROUPE_COORDINATOR_MACHINE_MESSAGE_AUTHORITY_H_

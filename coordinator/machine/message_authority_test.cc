@@ -224,6 +224,20 @@ TEST_F(MessageAuthority, AMemberSpeaksOfItsOwnRanksInItsOwnGroupEpoch) {
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kStale);
 }
 
+TEST_F(MessageAuthority, ADeviceHasAtMostTheCoordinatesOfAChip) {
+  v1::WorkerMessage message;
+  v1::RankDevice& device = *message.mutable_rank_device();
+  device.set_job("a");
+  device.set_group_epoch(job().record.group_epoch());
+  for (const int coordinate : {0, 1, 2}) device.add_coordinates(coordinate);
+  EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
+  device.add_coordinates(3);
+  EXPECT_EQ(
+      Judge(message, "worker-0"),
+      (Authority{Verdict::kDenied,
+                 "the device of rank 0 of job a has 4 coordinates, and a chip has at most 3"}));
+}
+
 TEST_F(MessageAuthority, AnotherLifeOfTheWorkerIsNoMember) {
   v1::WorkerMessage message;
   message.mutable_step_report()->set_job("a");

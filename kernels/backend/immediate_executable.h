@@ -57,23 +57,27 @@ class ImmediateExecutable : public Executable {
 
   Status AddLink(Communicator&) final { return OkStatus(); }
   Status Send(model::ValueId value, int buffer, Communicator& link) override {
-    transfers_.Send({value, buffer}, Memory(value, buffer), link);
+    TROUPE_ASSIGN_OR_RETURN(const std::span<std::byte> memory, Memory(value, buffer));
+    transfers_.Send({value, buffer}, memory, link);
     return OkStatus();
   }
   Status WaitSend(model::ValueId value, int buffer) final {
     return transfers_.WaitSend({value, buffer});
   }
   Status PostReceive(model::ValueId value, int buffer, Communicator& link) final {
-    transfers_.PostReceive({value, buffer}, Memory(value, buffer), link);
+    TROUPE_ASSIGN_OR_RETURN(const std::span<std::byte> memory, Memory(value, buffer));
+    transfers_.PostReceive({value, buffer}, memory, link);
     return OkStatus();
   }
   Status Receive(model::ValueId value, int buffer, Communicator& link) override {
-    return transfers_.Receive({value, buffer}, Memory(value, buffer), link);
+    TROUPE_ASSIGN_OR_RETURN(const std::span<std::byte> memory, Memory(value, buffer));
+    return transfers_.Receive({value, buffer}, memory, link);
   }
 
  protected:
-  // The host memory of a value, in the backend's own representation.
-  virtual std::span<std::byte> Memory(model::ValueId value, int buffer) = 0;
+  // The host memory of a value, in the backend's own representation. RESOURCE_EXHAUSTED if it is
+  // allocated only now and cannot be.
+  virtual StatusOr<std::span<std::byte>> Memory(model::ValueId value, int buffer) = 0;
 
  private:
   HostTransfers transfers_;

@@ -80,9 +80,9 @@ class CpuExecutable : public ImmediateExecutable {
   const ExecutedMatmuls& executed_matmuls() const { return preparation_.executed_matmuls(); }
 
  protected:
-  std::span<std::byte> Memory(model::ValueId value, int buffer) override {
-    return {static_cast<std::byte*>(Address(value, buffer)),
-            static_cast<size_t>(program_.value(value).bytes())};
+  StatusOr<std::span<std::byte>> Memory(model::ValueId value, int buffer) override {
+    return std::span(static_cast<std::byte*>(Address(value, buffer)),
+                     static_cast<size_t>(program_.value(value).bytes()));
   }
 
  private:

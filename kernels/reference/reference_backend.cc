@@ -86,7 +86,7 @@ class ReferenceExecutable : public ImmediateExecutable {
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
  protected:
-  std::span<std::byte> Memory(model::ValueId value, int buffer) override {
+  StatusOr<std::span<std::byte>> Memory(model::ValueId value, int buffer) override {
     const auto elements = static_cast<size_t>(program_.value(value).elements());
     return std::as_writable_bytes(std::span(Numbers(value, buffer), elements));
   }

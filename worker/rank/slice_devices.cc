@@ -28,6 +28,11 @@ StatusOr<v1::RankDevice> OwnDevice(std::span<const DeviceFacts> devices, int ran
   if (const auto own = std::ranges::count(devices, true, &DeviceFacts::addressable); own != 1)
     return FailedPrecondition("the process of a rank has {} devices of its slice, not one", own);
   const DeviceFacts& own = *std::ranges::find(devices, true, &DeviceFacts::addressable);
+  // The coordinator denies such a device, and the job would wait for it.
+  if (std::ssize(own.coordinates) > kTpuAxes) {
+    return FailedPrecondition("the plugin states {} coordinates for a chip, which has at most {}",
+                              own.coordinates.size(), kTpuAxes);
+  }
   v1::RankDevice device;
   device.set_id(own.id);
   for (const int64_t coordinate : own.coordinates)

@@ -17,7 +17,8 @@ namespace troupe {
 std::vector<int> RanksOfStage(const v1::Plan& plan, int rank);
 
 // Returns the one device of this process as the other ranks get to know it. FAILED_PRECONDITION if
-// it has another number of devices, or if the client's slice has another number than `ranks`.
+// it has another number of devices, if the client's slice has another number than `ranks`, or if
+// the plugin states more coordinates than a chip has.
 StatusOr<v1::RankDevice> OwnDevice(std::span<const kernels::xla::DeviceFacts> devices, int ranks);
 
 // Returns the index in `devices` of each of `ranks` (RanksOfStage). `book`: by rank of the job.

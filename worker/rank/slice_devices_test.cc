@@ -52,6 +52,10 @@ TEST(SliceDevices, OfAProcessIsOne) {
             FailedPrecondition("the process of a rank has 2 devices of its slice, not one"));
   EXPECT_EQ(OwnDevice(std::vector{Facts(7, true)}, 2).status(),
             FailedPrecondition("the plugin has 1 devices in the slice of a stage of 2 ranks"));
+  DeviceFacts boundless = Facts(7, true);
+  boundless.coordinates = {0, 1, 2, 3};
+  EXPECT_EQ(OwnDevice(std::vector{boundless}, 1).status(),
+            FailedPrecondition("the plugin states 4 coordinates for a chip, which has at most 3"));
 }
 
 TEST(SliceDevices, AreFoundByTheIdsThatTheRanksSent) {

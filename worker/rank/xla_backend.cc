@@ -105,14 +105,22 @@ v1::DeviceKind KindOf(const kernels::xla::PluginFacts& plugin, const std::string
 }
 
 // Describes the chips by their smallest slice: a client would keep ranks from them.
-StatusOr<XlaDevices> ProbeTpus(const TpuChips& chips, int count) {
+StatusOr<std::unique_ptr<Topology>> SmallestSlice(const TpuChips& chips) {
   TROUPE_ASSIGN_OR_RETURN(const std::string path, kernels::xla::FindPlugin(""));
   TROUPE_ASSIGN_OR_RETURN(const std::string slice, SliceFor(*chips.model, 1));
-  TROUPE_ASSIGN_OR_RETURN(
-      const auto topology,
-      Topology::Make(path, fmt::format("{}:{}", chips.model->generation, slice)));
+  return Topology::Make(path, fmt::format("{}:{}", chips.model->generation, slice));
+}
+
+StatusOr<XlaDevices> ProbeTpus(const TpuChips& chips, int count) {
+  const auto topology = SmallestSlice(chips);
+  if (!topology.ok()) {
+    return Unavailable(
+        "no device of XLA can be used: the plugin of this host's {} chips of {} is libtpu, and "
+        "TROUPE_XLA_PLUGIN must be set to the path of libtpu.so in the worker's environment: {}",
+        chips.count, chips.model->model, Message(topology.status()));
+  }
   XlaDevices devices;
-  devices.kind = KindOf(topology->plugin(), topology->devices().front().kind);
+  devices.kind = KindOf((*topology)->plugin(), (*topology)->devices().front().kind);
   utsname host{};
   uname(&host);
   TROUPE_ASSIGN_OR_RETURN(const TpuHost place, FindTpuHost(chips, host.nodename, Variable));
@@ -147,8 +155,10 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeXlaRankBackend(const RankBackend
 
 bool HostHasTpus() { return ChipsOfHost().has_value(); }
 
-StatusOr<XlaDevices> ProbeXlaDevices(int count) {
-  if (const auto chips = ChipsOfHost(); chips.has_value()) return ProbeTpus(*chips, count);
+StatusOr<XlaDevices> ProbeXlaDevices(int count) { return ProbeXlaDevices(count, ChipsOfHost()); }
+
+StatusOr<XlaDevices> ProbeXlaDevices(int count, const std::optional<TpuChips>& chips) {
+  if (chips.has_value()) return ProbeTpus(*chips, count);
   const auto client = MakeClient(std::nullopt, 1);
   if (!client.ok())
     return Unavailable("no device of XLA can be used: {}", Message(client.status()));

@@ -4,6 +4,7 @@
 #define TROUPE_WORKER_RANK_XLA_BACKEND_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -11,6 +12,7 @@
 #include "kernels/xla/pjrt/client.h"
 #include "troupe/v1/worker.pb.h"
 #include "worker/rank/rank_backend_options.h"
+#include "worker/rank/tpu_chips.h"
 
 namespace troupe {
 
@@ -34,9 +36,13 @@ struct XlaDevices {
 };
 
 // Returns the first `count` devices of this host as the worker announces them. Loads the plugin; a
-// plugin for TPUs opens no device. UNAVAILABLE, with the reason, if there is no plugin, if it finds
-// no device, or if it is for other devices than processors and TPUs; the errors of TpuDevices.
+// plugin for TPUs opens no device. Errors: UNAVAILABLE, with the reason, if there is no plugin, if
+// it finds no device, or if it is for other devices than processors and TPUs; on a host with chips
+// of a TPU also if the plugin does not know them, with the variable that must name libtpu; those of
+// FindTpuHost and TpuDevices.
 StatusOr<XlaDevices> ProbeXlaDevices(int count);
+// Likewise, on a host that has these chips.
+StatusOr<XlaDevices> ProbeXlaDevices(int count, const std::optional<TpuChips>& chips);
 
 }  // namespace troupe
 

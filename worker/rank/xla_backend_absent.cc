@@ -19,4 +19,6 @@ bool HostHasTpus() { return false; }
 
 StatusOr<XlaDevices> ProbeXlaDevices(int) { return Absent(); }
 
+StatusOr<XlaDevices> ProbeXlaDevices(int, const std::optional<TpuChips>&) { return Absent(); }
+
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // Attention by chunks of queries: each chunk sees the keys up to its last position, and no others
 // are computed. Whole attention and the parts of ring attention differ only in which positions of a
-// sample the rank's queries and keys have.
+// sample the rank's queries and keys have. QueryChunks and ChunkSize are pure; the other functions
+// append to the text and change nothing else.
 #ifndef TROUPE_KERNELS_XLA_OPS_ATTENTION_CHUNKS_H_
 #define TROUPE_KERNELS_XLA_OPS_ATTENTION_CHUNKS_H_
 

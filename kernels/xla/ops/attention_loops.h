@@ -1,4 +1,5 @@
-// Loops of attention: over blocks of keys, and over chunks of queries.
+// Loops of attention: over blocks of keys, and over chunks of queries. To run one appends to the
+// text and changes nothing else.
 #ifndef TROUPE_KERNELS_XLA_OPS_ATTENTION_LOOPS_H_
 #define TROUPE_KERNELS_XLA_OPS_ATTENTION_LOOPS_H_
 

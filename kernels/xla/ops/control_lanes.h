@@ -1,5 +1,5 @@
 // Lanes of the control word (model/program/control_word.h) in a program's text. Formulas:
-// kernels/backend/update_decision.h.
+// kernels/backend/update_decision.h. The functions append to the text and change nothing else.
 #ifndef TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_
 #define TROUPE_KERNELS_XLA_OPS_CONTROL_LANES_H_
 

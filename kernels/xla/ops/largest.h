@@ -1,4 +1,5 @@
-// The maximum along a dim, for a softmax.
+// The maximum along a dim, for a softmax. The function appends to the text and changes nothing
+// else.
 #ifndef TROUPE_KERNELS_XLA_OPS_LARGEST_H_
 #define TROUPE_KERNELS_XLA_OPS_LARGEST_H_
 

@@ -7,8 +7,9 @@
 
 namespace troupe::kernels::xla {
 
-// Lowers the operation as the ranks of the slice have it. Errors: UNIMPLEMENTED, which names the
-// operation.
+// Lowers the operation as the ranks of the slice have it: appends to their text, and changes
+// nothing else. Errors: UNIMPLEMENTED, which names the operation; the text is then of no use. Texts
+// of different slices may be written by several threads at once.
 Status Lower(Ranks& ranks);
 
 }  // namespace troupe::kernels::xla

@@ -24,6 +24,8 @@ namespace troupe::kernels::xla {
 
 class Ranks;
 
+// Not thread-safe: its functions append to the text of all ranks. A wrong shape ends the process
+// (function.h).
 struct Lowering {
   const model::Program& program;
   const model::Op& op;
@@ -68,11 +70,12 @@ struct Lowering {
   }
 };
 
-// Lowers one operation of this kind; UNIMPLEMENTED for a kind that is not lowered.
+// Lowers one operation of this kind: appends to its text, and changes nothing else. UNIMPLEMENTED,
+// which names the operation, if it is not lowered.
 #define TROUPE_OP(Kind, name, attributes, cpu, cuda) Status Kind(const Lowering& lowering);
 #include "model/program/op_kinds.def"
 
-// The shape of a value.
+// The shape of a value. Pure.
 Shape ShapeOf(const model::Value& value);
 
 }  // namespace troupe::kernels::xla

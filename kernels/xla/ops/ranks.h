@@ -17,6 +17,8 @@ namespace troupe::kernels::xla {
 
 struct Lowering;  // an operation as one rank has it (lowering.h)
 
+// Not thread-safe: its functions append to one text. They have no errors; a wrong shape ends the
+// process (function.h).
 class Ranks {
  public:
   virtual ~Ranks() = default;

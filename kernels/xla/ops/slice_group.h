@@ -9,7 +9,7 @@
 namespace troupe::kernels::xla {
 
 // In all functions the operation is a collective of axes or of all ranks, which lies within the
-// slice.
+// slice. All are pure.
 
 // Whether its group has several ranks of a slice.
 bool HasPeers(const Lowering& lowering);

@@ -1,4 +1,5 @@
-// A tensor that XLA's compiler keeps in memory.
+// A tensor that XLA's compiler keeps in memory. The function appends to the text and changes
+// nothing else.
 #ifndef TROUPE_KERNELS_XLA_OPS_STORED_H_
 #define TROUPE_KERNELS_XLA_OPS_STORED_H_
 

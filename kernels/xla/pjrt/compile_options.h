@@ -1,5 +1,5 @@
 // Options of a compilation, as the bytes of XLA's message CompileOptionsProto. XLA's schema is not
-// part of the build: the few fields are written by their numbers.
+// part of the build: the few fields are written by their numbers. All functions are pure.
 #ifndef TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 #define TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 
@@ -12,7 +12,7 @@
 
 namespace troupe::kernels::xla {
 
-// Returns `options` and those of the platform ("cpu", "tpu") without which numbers would be wrong.
+// Returns `options` and those of the platform ("cpu", "tpu") without which numbers would be wrong
 // (model/program/exact_number_options.h). An option that is in `options` stays as it is.
 Options WithExactNumbers(std::string_view platform, Options options);
 

@@ -11,6 +11,7 @@
 
 #include "base/shared_library.h"
 #include "kernels/xla/pjrt/call.h"
+#include "kernels/xla/pjrt/kept_signals.h"
 #include "kernels/xla/pjrt/plugin_file.h"
 #include "kernels/xla/pjrt/tpu_environment.h"
 
@@ -78,6 +79,8 @@ StatusOr<LoadedPlugin> LoadPlugin(const std::string& path, int threads) {
   };
   static auto& files = *new std::map<std::string, std::string>();  // by path
   const std::string file = FileIdentity(absolute);
+  if (const Status status = CheckFileIsWhole(absolute); !status.ok()) return refuse(status);
+  const KeptSignals signals;
   const StatusOr<const PJRT_Api*> api = OpenPlugin(absolute);
   if (!api.ok()) return refuse(api.status());
   const std::string& loaded = files.emplace(absolute, file).first->second;

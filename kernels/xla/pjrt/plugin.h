@@ -21,7 +21,9 @@ struct LoadedPlugin {
 
 // Loads the plugin at `path` and initializes it, if that has not been done yet. It stays loaded
 // until the process ends. `threads` is written to the environment first, unless it is 0, because
-// the plugin for processors reads it there. Thread-safe. Errors as those of Client::Make.
+// the plugin for processors reads it there. The process's own handlers of signals stay, and so do
+// the signals that it ignores. Thread-safe, if no other thread sets handlers or changes the
+// environment meanwhile. Errors as those of Client::Make.
 StatusOr<LoadedPlugin> LoadPlugin(const std::string& path, int threads);
 
 }  // namespace troupe::kernels::xla

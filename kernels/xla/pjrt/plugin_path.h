@@ -1,4 +1,5 @@
-// Where the plugin is that a process loads.
+// Where the plugin is that a process loads. The functions read the environment and the file system,
+// and change neither. Thread-safe while no thread changes the environment.
 #ifndef TROUPE_KERNELS_XLA_PJRT_PLUGIN_PATH_H_
 #define TROUPE_KERNELS_XLA_PJRT_PLUGIN_PATH_H_
 

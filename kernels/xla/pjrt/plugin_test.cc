@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -58,6 +60,19 @@ TEST(Plugin, IsALibrary) {
                     HasSubstr("file too short")));
 }
 
+TEST(Plugin, IsAWholeFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Child("libtpu.so");
+  std::filesystem::copy_file(TROUPE_IDLE_PLUGIN, path);
+  const uintmax_t whole = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, whole / 2);
+  EXPECT_THAT(
+      ToString(ErrorOf(path)),
+      HasSubstr(fmt::format("{} is no plugin of XLA that can be used: the file is truncated: "
+                            "it has {} bytes, and its ELF header describes at least ",
+                            path, whole / 2)));
+}
+
 TEST(Plugin, HasTheFunctionOfPlugins) {
   EXPECT_EQ(ErrorOf(TROUPE_NO_PLUGIN),
             FailedPrecondition("{} is no plugin of XLA that can be used: function GetPjrtApi is "
@@ -70,6 +85,28 @@ TEST(Plugin, IsNotOlderThanTheHeader) {
             FailedPrecondition("{} is no plugin of XLA that can be used: its PJRT API is 0.80; "
                                "0.81 or a later version with the same major number is required",
                                TROUPE_OLD_PLUGIN));
+}
+
+void OnAbort(int /*signal*/) {}
+void OnTerminate(int /*signal*/) {}
+
+TEST(Plugin, HandlesOnlySignalsThatTheProcessLeavesToIt) {
+  const auto former_abort = signal(SIGABRT, OnAbort);
+  const auto former_segv = signal(SIGSEGV, SIG_IGN);
+  struct sigaction terminate {};
+  terminate.sa_handler = OnTerminate;
+  terminate.sa_flags = SA_RESETHAND | SA_NODEFER;
+  struct sigaction former {};
+  sigaction(SIGTERM, &terminate, &former);
+  EXPECT_EQ(LoadPlugin(TROUPE_SIGNALS_PLUGIN, 0).status(), OkStatus());
+  struct sigaction after {};
+  sigaction(SIGTERM, &former, &after);
+  EXPECT_EQ(after.sa_handler, OnTerminate);
+  EXPECT_EQ(after.sa_flags & (SA_RESETHAND | SA_NODEFER), SA_RESETHAND | SA_NODEFER);
+  EXPECT_EQ(signal(SIGSEGV, former_segv), SIG_IGN);
+  EXPECT_EQ(signal(SIGABRT, former_abort), OnAbort);
+  const auto of_timer = signal(SIGPROF, SIG_DFL);
+  EXPECT_NE(of_timer, SIG_DFL) << "the plugin's timer would end the process";
 }
 
 TEST(Plugin, FindsADevice) {

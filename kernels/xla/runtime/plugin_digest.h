@@ -14,7 +14,7 @@ namespace troupe::kernels::xla {
 // digest is kept in a small file of `folder`, together with the inode, the size and the times of
 // change of the plugin's file; if one of them differs, the plugin is read. The small file is
 // optional: if it cannot be read or written, the plugin is read. Errors: those of reading the
-// plugin.
+// plugin. Several threads and processes may call it for the same folder at once.
 StatusOr<std::string> PluginDigest(FileSystem& files, const std::string& path,
                                    const std::string& folder);
 

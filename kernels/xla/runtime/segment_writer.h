@@ -20,6 +20,9 @@
 
 namespace troupe::kernels::xla {
 
+// Not thread-safe; several writers may use one stage at once. Has no effect outside of itself.
+// Errors: UNIMPLEMENTED, which names the operation, if it is not lowered; the text is then of no
+// use.
 class SegmentWriter : private Ranks {
  public:
   // Both must outlive this object.

@@ -10,10 +10,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
 #include "kernels/xla/ops/lowering.h"
@@ -27,9 +25,14 @@ namespace troupe::kernels::xla {
 class HostMemory {
  public:
   HostMemory() = default;
-  explicit HostMemory(size_t bytes) : start_(std::calloc(std::max<size_t>(bytes, 1), 1)) {
-    if (start_ == nullptr) throw std::bad_alloc();
-    bytes_ = {static_cast<std::byte*>(start_.get()), bytes};
+  // Errors: RESOURCE_EXHAUSTED, with the number of bytes that could not be allocated.
+  static StatusOr<HostMemory> Make(size_t bytes) {
+    HostMemory memory;
+    memory.start_.reset(std::calloc(std::max<size_t>(bytes, 1), 1));
+    if (memory.start_ == nullptr)
+      return ResourceExhausted("cannot allocate {} bytes of host memory for a value", bytes);
+    memory.bytes_ = {static_cast<std::byte*>(memory.start_.get()), bytes};
+    return memory;
   }
   std::span<std::byte> bytes() const { return bytes_; }
 
@@ -41,7 +44,9 @@ class HostMemory {
   std::span<std::byte> bytes_;
 };
 
-// Not thread-safe. Contents are zero at first.
+// Not thread-safe. Contents are zero at first. Errors are those of the client, and
+// RESOURCE_EXHAUSTED, with the number of bytes, if host memory cannot be allocated; the contents
+// are then as before.
 class ValueStorage {
  public:
   // `shape` is the tensor's on the device. `host`: memory for the value's bytes; null: it is
@@ -52,12 +57,12 @@ class ValueStorage {
   // The current contents on the device; copies them there if the host's are newer.
   StatusOr<const Buffer*> OnDevice(Client& client, int device) {
     if (device_is_current_) return device_.get();
-    std::span<const std::byte> bytes = HostBytes();
-    std::vector<std::byte> padded;
+    TROUPE_ASSIGN_OR_RETURN(std::span<const std::byte> bytes, HostBytes());
+    HostMemory padded;
     if (is_padded()) {
-      padded.resize(PaddedBytes());
-      CopyCommonElements(bytes, ShapeOf(*value_), padded, shape_);
-      bytes = padded;
+      TROUPE_ASSIGN_OR_RETURN(padded, HostMemory::Make(PaddedBytes()));
+      CopyCommonElements(bytes, ShapeOf(*value_), padded.bytes(), shape_);
+      bytes = padded.bytes();
     }
     device_.reset();
     TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, bytes, device));
@@ -69,7 +74,7 @@ class ValueStorage {
   // Memory on the device whose contents a run replaces without reading them.
   StatusOr<const Buffer*> ToReplace(Client& client, int device) {
     if (device_ == nullptr) {
-      const HostMemory zeros(PaddedBytes());
+      TROUPE_ASSIGN_OR_RETURN(const HostMemory zeros, HostMemory::Make(PaddedBytes()));
       TROUPE_ASSIGN_OR_RETURN(device_, client.Upload(value_->dtype, shape_, zeros.bytes(), device));
     }
     return device_.get();
@@ -77,12 +82,12 @@ class ValueStorage {
 
   // The current contents in host memory; copies them there if the device's are newer.
   StatusOr<std::span<std::byte>> OnHost() {
-    const std::span<std::byte> bytes = HostBytes();
+    TROUPE_ASSIGN_OR_RETURN(const std::span<std::byte> bytes, HostBytes());
     if (host_is_current_) return bytes;
     if (is_padded()) {
-      std::vector<std::byte> padded(PaddedBytes());
-      TROUPE_RETURN_IF_ERROR(device_->Read(padded));
-      CopyCommonElements(padded, shape_, bytes, ShapeOf(*value_));
+      TROUPE_ASSIGN_OR_RETURN(const HostMemory padded, HostMemory::Make(PaddedBytes()));
+      TROUPE_RETURN_IF_ERROR(device_->Read(padded.bytes()));
+      CopyCommonElements(padded.bytes(), shape_, bytes, ShapeOf(*value_));
     } else {
       TROUPE_RETURN_IF_ERROR(device_->Read(bytes));
     }
@@ -109,13 +114,13 @@ class ValueStorage {
   }
 
   // Valid until the next call of OnDevice or SetOnDevice.
-  std::span<std::byte> HostBytes() {
+  StatusOr<std::span<std::byte>> HostBytes() {
     const auto count = static_cast<size_t>(value_->bytes());
     if (host_ == nullptr) {
-      own_ = HostMemory(count);
+      TROUPE_ASSIGN_OR_RETURN(own_, HostMemory::Make(count));
       host_ = own_.bytes().data();
     }
-    return {host_, count};
+    return std::span<std::byte>(host_, count);
   }
 
  private:

@@ -62,7 +62,7 @@ model::Value ValueOf(int64_t elements) {
 
 // Writes a pattern as the host does.
 void Write(ValueStorage& storage) {
-  const std::span<std::byte> bytes = storage.HostBytes();
+  const std::span<std::byte> bytes = storage.HostBytes().value();
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
   storage.NoteWrittenOnHost();
 }
@@ -107,22 +107,41 @@ TEST(ValueStorageTest, MemoryOfTheCallerIsUsedAgain) {
   Write(storage);
   ASSERT_TRUE(storage.OnDevice(client, 0).ok());
   EXPECT_EQ(ReadsFor(storage, client), 0);
-  EXPECT_EQ(storage.HostBytes().data(), memory.data());
+  EXPECT_EQ(storage.HostBytes()->data(), memory.data());
 }
 
 TEST(ValueStorageTest, WhatARunProducesReplacesTheHostsBytes) {
   HostClient client;
   const model::Value large = ValueOf(1 << 19);
   ValueStorage storage(large, {1 << 19}, nullptr);
-  std::ranges::fill(storage.HostBytes(), std::byte{255});
+  std::ranges::fill(*storage.HostBytes(), std::byte{255});
   storage.NoteWrittenOnHost();
   ValueStorage made(large, {1 << 19}, nullptr);
   Write(made);
   StatusOr<std::unique_ptr<Buffer>> buffer =
-      client.Upload(large.dtype, std::vector<int64_t>{1 << 19}, made.HostBytes(), 0);
+      client.Upload(large.dtype, std::vector<int64_t>{1 << 19}, *made.HostBytes(), 0);
   ASSERT_TRUE(buffer.ok());
   storage.SetOnDevice(*std::move(buffer));
   EXPECT_EQ(ReadsFor(storage, client), 1);
+}
+
+TEST(ValueStorageTest, HostMemoryThatCannotBeAllocatedIsAnErrorWithItsBytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer ends a process that asks for more memory than there can be";
+#endif
+  HostClient client;
+  const model::Value enormous = ValueOf(int64_t{1} << 58);
+  const Status lacking =
+      ResourceExhausted("cannot allocate {} bytes of host memory for a value", int64_t{1} << 60);
+  ValueStorage storage(enormous, {int64_t{1} << 58}, nullptr);
+  EXPECT_EQ(storage.HostBytes().status(), lacking);
+  EXPECT_EQ(storage.OnHost().status(), lacking);
+  EXPECT_EQ(storage.OnDevice(client, 0).status(), lacking);
+  EXPECT_EQ(storage.ToReplace(client, 0).status(), lacking);
+  // Only the padding is too large.
+  const model::Value small = ValueOf(16);
+  ValueStorage padded(small, {int64_t{1} << 58}, nullptr);
+  EXPECT_EQ(padded.OnDevice(client, 0).status(), lacking);
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ struct XlaOptions {
   std::vector<std::string> fallbacks;
 };
 
+// One thread at a time may use it, but any thread may call compilation(). Several backends, each
+// with a thread of its own, may have the same programs.
 class XlaBackend : public Backend {
  public:
   // `programs` must outlive this object and its executables. Errors: INVALID_ARGUMENT if its client

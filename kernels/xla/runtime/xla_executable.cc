@@ -373,14 +373,16 @@ std::set<ValueId> XlaExecutable::RootsOf(const std::vector<ValueId>& values) con
 // A reduction of the update: the control word, or totals of routers.
 Status XlaExecutable::ReduceOfRank(const Op& op) {
   Communicator* const group = CommunicatorOf(op, options_.find_communicator);
-  const auto numbers = [this](ValueId value, ValueStorage** storage) {
+  const auto numbers = [this](ValueId value, ValueStorage** storage) -> StatusOr<double*> {
     int64_t offset = 0;
     *storage = &StorageOf(value, 0, &offset);
-    return reinterpret_cast<double*>((*storage)->HostBytes().data() + offset);
+    TROUPE_ASSIGN_OR_RETURN(const std::span<std::byte> bytes, (*storage)->HostBytes());
+    return reinterpret_cast<double*>(bytes.data() + offset);
   };
   ValueStorage* storage = nullptr;
   if (op.kind == OpKind::kControlReduce) {
-    TROUPE_RETURN_IF_ERROR(ReduceControlWord(group, numbers(op.inputs[0], &storage)));
+    TROUPE_ASSIGN_OR_RETURN(double* const word, numbers(op.inputs[0], &storage));
+    TROUPE_RETURN_IF_ERROR(ReduceControlWord(group, word));
     storage->NoteWrittenOnHost();
     return OkStatus();
   }
@@ -390,8 +392,8 @@ Status XlaExecutable::ReduceOfRank(const Op& op) {
     return Unimplemented("in the update, only sums in float64 are reduced on XLA");
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
-    const double* const from = numbers(op.inputs[i], &storage);
-    double* const to = numbers(op.outputs[i], &storage);
+    TROUPE_ASSIGN_OR_RETURN(const double* const from, numbers(op.inputs[i], &storage));
+    TROUPE_ASSIGN_OR_RETURN(double* const to, numbers(op.outputs[i], &storage));
     const int64_t count = program_.value(op.outputs[i]).elements();
     if (to != from) std::copy_n(from, count, to);
     TROUPE_RETURN_IF_ERROR(group->AllReduce(to, count, SumFloat64(), sum->purpose));
@@ -433,7 +435,7 @@ Status XlaExecutable::Write(ValueId value, int buffer, std::span<const std::byte
   offset = 0;
   const std::lock_guard lock(storage_mutex_);
   ValueStorage& storage = StorageOf(value, buffer, &offset);
-  std::span<std::byte> host = storage.HostBytes();
+  TROUPE_ASSIGN_OR_RETURN(std::span<std::byte> host, storage.HostBytes());
   // The rest of the root stays.
   if (host.size() != bytes.size()) {
     TROUPE_ASSIGN_OR_RETURN(host, storage.OnHost());
@@ -489,11 +491,11 @@ Status XlaExecutable::Receive(ValueId value, int buffer, Communicator& link) {
   return OkStatus();
 }
 
-std::span<std::byte> XlaExecutable::Memory(ValueId value, int buffer) {
+StatusOr<std::span<std::byte>> XlaExecutable::Memory(ValueId value, int buffer) {
   int64_t offset = 0;
-  return StorageOf(value, buffer, &offset)
-      .HostBytes()
-      .subspan(offset, static_cast<size_t>(program_.value(value).bytes()));
+  TROUPE_ASSIGN_OR_RETURN(const std::span<std::byte> bytes,
+                          StorageOf(value, buffer, &offset).HostBytes());
+  return bytes.subspan(offset, static_cast<size_t>(program_.value(value).bytes()));
 }
 
 }  // namespace troupe::kernels::xla

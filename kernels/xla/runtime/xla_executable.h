@@ -42,8 +42,13 @@ struct ExecutableOptions {
   FindCommunicator find_communicator;
 };
 
+// One thread at a time may use it; ReadPart and CurrentOperation may be called from any thread.
+// Errors of a run name its operation: those of the plugin and of collectives, and
+// RESOURCE_EXHAUSTED if host memory for a value cannot be allocated. No value can be relied on
+// after an error.
 class XlaExecutable : public ImmediateExecutable {
  public:
+  // `program` and `plan` must outlive this object.
   XlaExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 ExecutableOptions options);
 
@@ -76,7 +81,7 @@ class XlaExecutable : public ImmediateExecutable {
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
  protected:
-  std::span<std::byte> Memory(model::ValueId value, int buffer) override;
+  StatusOr<std::span<std::byte>> Memory(model::ValueId value, int buffer) override;
 
  private:
   // A call for a piece.

@@ -2,7 +2,8 @@
 // plugin since StableHLO 0.9 reads is used.
 //
 // Each member appends one line (or a few) and returns the tensor that it defines. Shapes are static
-// and checked: a wrong one is an error of the caller and ends the process.
+// and checked: a wrong one is an error of the caller and ends the process. There are no other
+// errors, and no effect outside of the object. Not thread-safe.
 #ifndef TROUPE_KERNELS_XLA_TEXT_FUNCTION_H_
 #define TROUPE_KERNELS_XLA_TEXT_FUNCTION_H_
 

@@ -1,5 +1,6 @@
 // Choices of experts in a program's text. Whole numbers are exact. No formulation multiplies the
-// rows of tokens by the number of experts; only integers of one choice are compared with all.
+// rows of tokens by the number of experts; only integers of one choice are compared with all. The
+// functions append to the text and change nothing else.
 #ifndef TROUPE_KERNELS_XLA_OPS_EXPERTS_CHOICES_H_
 #define TROUPE_KERNELS_XLA_OPS_EXPERTS_CHOICES_H_
 

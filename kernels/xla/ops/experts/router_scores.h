@@ -1,4 +1,4 @@
-// The scores of tokens' logits.
+// The scores of tokens' logits. The functions append to the text and change nothing else.
 #ifndef TROUPE_KERNELS_XLA_OPS_EXPERTS_ROUTER_SCORES_H_
 #define TROUPE_KERNELS_XLA_OPS_EXPERTS_ROUTER_SCORES_H_
 
