@@ -65,7 +65,11 @@ struct UpdateDecision {
 
 // `control` must be reduced over all ranks. A max_norm of 0 disables clipping.
 TROUPE_ANYWHERE inline UpdateDecision DecideUpdate(const double* control, double max_norm) {
-  if (control[model::kLaneNonfinite] != 0.0 || control[model::kLaneHalted] != 0.0) return {};
+  // A sum of finite terms may be infinite.
+  if (control[model::kLaneNonfinite] != 0.0 || control[model::kLaneHalted] != 0.0 ||
+      !std::isfinite(control[model::kLaneSumOfSquares])) {
+    return {};
+  }
   const double weight = control[model::kLaneWeight];
   if (weight == 0.0) return {true, 0.0};
   const double norm = std::sqrt(control[model::kLaneSumOfSquares]) / weight;

@@ -1,9 +1,15 @@
 // Collectives of any backend with ranks as threads: reductions, gathers and exchanges of even and
 // uneven blocks, synchronous and asynchronous.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -237,6 +243,64 @@ TEST_P(CollectiveTest, TheControlWordIsReducedLaneByLane) {
           EXPECT_EQ(result.inputs[0][lane], due) << "lane " << lane;
         }
       });
+}
+
+// Numbers of two ranks in one lane of the control word.
+using LanePair = std::array<double, 2>;
+
+// Bit for bit, but NaN has no bits of its own.
+MATCHER_P(IsExactly, number, fmt::format("is exactly {}", number)) {
+  return std::isnan(number) ? std::isnan(arg)
+                            : std::bit_cast<uint64_t>(arg) == std::bit_cast<uint64_t>(number);
+}
+
+// Tickets and attempts are integers of up to 53 bits, and sums of squares exceed the largest
+// float32 long before float64's.
+TEST_P(CollectiveTest, TheControlWordIsReducedAsFloat64) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kMost = std::numeric_limits<double>::max();
+  std::vector<LanePair> pairs = {{0x1p53 - 1, 0},
+                                 {0x1p53 - 1, 0x1p53 - 3},
+                                 {1.0 / 3, 1.0 / 7},
+                                 {0.1, -1e17},
+                                 {1e300, 1e-300},
+                                 {1e300, 1e300},
+                                 {1e-300, 1e-301},
+                                 {-3.5e38, 1},
+                                 {kMost, kMost},
+                                 {kInfinity, 1},
+                                 {-kInfinity, 1e300}};
+  // Only sums have a defined result for NaN.
+  const size_t ordered = pairs.size();
+  pairs.push_back({std::numeric_limits<double>::quiet_NaN(), 1});
+  pairs.push_back({kInfinity, -kInfinity});
+  for (size_t shift = 0; shift < pairs.size(); ++shift) {
+    const auto pair_of = [&](int lane) {
+      return pairs[(static_cast<size_t>(lane) + shift) %
+                   (lane <= model::kLastSum ? pairs.size() : ordered)];
+    };
+    RunOnRanks(
+        2, GetParam().make,
+        [&](int rank) -> TestOp {
+          Numbers lanes;
+          for (int lane = 0; lane < model::kControlLanes; ++lane)
+            lanes.push_back(pair_of(lane)[static_cast<size_t>(rank)]);
+          return {.kind = OpKind::kControlReduce,
+                  .attributes = model::NoAttributes(),
+                  .inputs = {{DType::kFloat64, {model::kControlLanes}, lanes}},
+                  .outputs = {}};
+        },
+        [&](int, const TestResult& result) {
+          for (int lane = 0; lane < model::kControlLanes; ++lane) {
+            const auto [a, b] = pair_of(lane);
+            const double due = lane <= model::kLastSum   ? a + b
+                               : lane <= model::kLastMax ? std::max(a, b)
+                                                         : std::min(a, b);
+            EXPECT_THAT(result.inputs[0][static_cast<size_t>(lane)], IsExactly(due))
+                << "lane " << lane << " of " << a << " and " << b;
+          }
+        });
+  }
 }
 
 // The collective starts after its inputs are computed; computation between its start and its wait

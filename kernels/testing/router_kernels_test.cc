@@ -2,6 +2,8 @@
 #include "kernels/testing/kernel_test.h"
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "model/program/control_word.h"
 
@@ -147,10 +149,13 @@ TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
   constexpr double kRate = 0x1.0p-7;  // exact in both dtypes
   ReferenceBackend reference;
   for (const int64_t experts : {1, 3, 64, 129}) {
-    for (const double nonfinite : {0.0, 3.0}) {
+    // A rank's tag, and a sum of squares that is infinite although all its terms are finite.
+    for (const auto& [lane, number] :
+         {std::pair(model::kLaneNonfinite, 0.0), std::pair(model::kLaneNonfinite, 3.0),
+          std::pair(model::kLaneSumOfSquares, std::numeric_limits<double>::infinity())}) {
       std::vector<double> control(model::kControlLanes, 0.0), totals = random_.Normals(3);
       control[model::kLaneWeight] = 2;
-      control[model::kLaneNonfinite] = nonfinite;
+      control[static_cast<size_t>(lane)] = number;
       const std::vector<double> routed = random_.Integers(experts, 0, 4);
       totals.insert(totals.end(), routed.begin(), routed.end());
       // Multiples of the rate, so that adding the rate is exact.
@@ -161,7 +166,7 @@ TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
       for (int64_t e = 0; e < experts; ++e) {
         bias[e] *= kRate;
         const double sign = mean > routed[e] ? 1 : mean < routed[e] ? -1 : 0;
-        expected.push_back(nonfinite != 0 ? bias[e] : bias[e] + kRate * sign);
+        expected.push_back(number != 0 ? bias[e] : bias[e] + kRate * sign);
       }
       const TestOp op{OpKind::kRouterBias,
                       model::RouterBiasAttributes{kRate},

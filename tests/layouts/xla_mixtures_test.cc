@@ -13,14 +13,12 @@
 namespace troupe {
 namespace {
 
-const auto kRun = [](const v1::JobSpec& job) { return RunOnXla(job); };
-
 const auto kName = [](const auto& info) { return NameOf(info.param); };
 
 using XlaMixtures = WithXla<testing::TestWithParam<Spread>>;
 
 TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
-  ExpectLossesOfOneRank(kRun, Mixture(GetParam(), kXlaSteps), Mixture({}, kXlaSteps));
+  ExpectLossesOfOneRank(OnXla(), Mixture(GetParam(), kXlaSteps), Mixture({}, kXlaSteps));
 }
 
 INSTANTIATE_TEST_SUITE_P(OneRank, XlaMixtures, testing::Values(Spread{}), kName);
@@ -50,7 +48,7 @@ TEST_F(XlaMixtureRuns, WithCapacityDropWhatOneRankDrops) {
   if (kInstrumented) spreads.resize(1);
   for (const Spread& spread : spreads) {
     SCOPED_TRACE(NameOf(spread));
-    const std::vector<StepResult> steps = RunOnXla(job(spread));
+    const std::vector<StepResult> steps = Prepared(RunOrDie, job(spread), OnXla());
     ExpectClose(steps, expected);
     EXPECT_EQ(steps.front().dropped, expected.front().dropped);
   }

@@ -7,11 +7,13 @@
 #include <string>
 
 #include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/testing/recording_client.h"
 
 namespace troupe {
 
 using kernels::xla::Client;
 using kernels::xla::ProgramCache;
+using kernels::xla::RecordingClient;
 
 namespace {
 
@@ -29,7 +31,8 @@ StatusOr<Client*> TheClient() {
     return Client::Make(path, 1);
   }());
   TROUPE_RETURN_IF_ERROR(client.status());
-  return client->get();
+  static RecordingClient& recording = *new RecordingClient(**client, kernels::xla::RecordInFolder);
+  return &recording;
 }
 
 std::unique_ptr<ProgramCache> MakePrograms(Client& client) {

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,19 +19,29 @@ namespace troupe {
 
 inline constexpr int64_t kXlaSteps = kInstrumented ? 6 : 20;
 
-// Options whose backends use their programs as `use` states. REQUIRES: there is a plugin.
+// Options for kXlaSteps steps, whose backends use their programs as `use` states. REQUIRES: there
+// is a plugin.
 TrainOptions OnXla(const kernels::xla::StepUse& use = {});
 
-// Returns the steps of rank 0. Expects that no step compiles a program.
-std::vector<StepResult> RunOnXla(const v1::JobSpec& job, const kernels::xla::StepUse& use = {},
-                                 int64_t steps_to_run = kXlaSteps);
+// The programs that XlaPrograms has compiled.
+std::vector<std::string> CompiledPrograms();
 
-using RunJob = std::function<std::vector<StepResult>(const v1::JobSpec& job)>;
+// Returns what `train`, which is RunOrDie or Train, returns for the job. Expects that no step
+// compiles a program.
+template <typename Train>
+auto Prepared(const Train& train, const v1::JobSpec& job, TrainOptions options) {
+  std::atomic<size_t> prepared = 0;
+  options.before_steps = [&](int, Executor&) { prepared = CompiledPrograms().size(); };
+  auto result = train(job, options);
+  const std::vector<std::string> programs = CompiledPrograms();
+  EXPECT_EQ(programs.size(), prepared) << "compiled in a step: " << programs.back();
+  return result;
+}
 
-// Expects that `run` of a job of kXlaSteps steps has the losses and norms of `alone` on the CPU,
-// which runs once for each pattern of blocks. Compilation takes most of the time: without a
-// pipeline, both models have one block of each kind.
-void ExpectLossesOfOneRank(const RunJob& run, v1::JobSpec job, v1::JobSpec alone);
+// Expects that a job of kXlaSteps steps has the losses and norms of `alone` on the CPU, which runs
+// once for each pattern of blocks, and that no step compiles a program. Compilation takes most of
+// the time: without a pipeline, both models have one block of each kind.
+void ExpectLossesOfOneRank(const TrainOptions& options, v1::JobSpec job, v1::JobSpec alone);
 
 // The rows of a table. A sanitizer makes compilation several times slower: there, `few` are run.
 template <typename Row>

@@ -20,8 +20,11 @@ Tensor WithLane(Function& text, const Tensor& control, int64_t lane, const Tenso
 }
 
 Tensor UpdateApplies(Function& text, const Tensor& control) {
-  return text.Binary("and", text.Compare("EQ", Lane(text, control, model::kLaneNonfinite), 0),
-                     text.Compare("EQ", Lane(text, control, model::kLaneHalted), 0));
+  const Tensor runs =
+      text.Binary("and", text.Compare("EQ", Lane(text, control, model::kLaneNonfinite), 0),
+                  text.Compare("EQ", Lane(text, control, model::kLaneHalted), 0));
+  const Tensor squares = Lane(text, control, model::kLaneSumOfSquares);
+  return text.Binary("and", runs, text.Unary("is_finite", squares));
 }
 
 Tensor MarkedNonfinite(const Lowering& lowering, const Tensor& control, const Tensor& is_finite) {

@@ -1,14 +1,18 @@
 // The texts of programs that stages become. To accept a change of the golden one, run with
 // TROUPE_UPDATE_GOLDEN=1 and review the difference.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/golden/golden_file.h"
 #include "kernels/backend/plain_program.h"
 #include "kernels/xla/pjrt/plugin_path.h"
+#include "kernels/xla/runtime/segment.h"
+#include "kernels/xla/runtime/stage_programs.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "kernels/xla/testing/recording_client.h"
 #include "model/build.h"
@@ -71,17 +75,62 @@ model::Program NormAndGate() {
   return program;
 }
 
+// What the forward piece of the ranks of a stage becomes. No plugin is needed.
+xla::SegmentText ForwardOf(const std::vector<model::Program>& ranks,
+                           const model::MemoryPlan& plan) {
+  std::vector<const model::Program*> pointers;
+  for (const model::Program& program : ranks) pointers.push_back(&program);
+  const auto stage = xla::StagePrograms::Make(pointers);
+  TROUPE_CHECK_OK(stage.status());
+  const xla::StageOps& ops = stage->Ops(0, model::Piece::kForward);
+  const xla::ValueUse values;
+  const auto text = xla::WriteSegment(*stage, plan, {ops, 0, ops.size(), false, values});
+  TROUPE_CHECK_OK(text.status());
+  return *text;
+}
+
+// These lines as comments.
+std::string Commented(std::string_view text) {
+  std::string commented;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);)
+    commented += line.empty() ? "//\n" : "// " + line + "\n";
+  return commented;
+}
+
 // The golden file begins with the stage program's own text as comments.
 TEST(ProgramTexts, ASmallStageIsGolden) {
-  if (!PluginClient().ok()) GTEST_SKIP() << PluginClient().status();
   const model::Program program = NormAndGate();
-  const std::vector<std::string> texts = TextsOf(program, PlainPlan(program));
-  ASSERT_EQ(texts.size(), 1u);
-  std::string golden;
-  std::istringstream lines(model::ToText(program));
-  for (std::string line; std::getline(lines, line);)
-    golden += line.empty() ? "//\n" : "// " + line + "\n";
-  ExpectGolden("kernels/xla/runtime/golden/norm_and_gate.mlir", golden + texts[0]);
+  ExpectGolden("kernels/xla/runtime/golden/norm_and_gate.mlir",
+               Commented(model::ToText(program)) + ForwardOf({program}, PlainPlan(program)).module);
+}
+
+// Two ranks of tensor with six rows of the vocabulary and three columns of an MLP: the embedding
+// has each rank's first row in a table by partition id, the MLP a branch for each rank. The golden
+// file begins with the first rank's operations and with the values that the arguments are.
+TEST(ProgramTexts, ASmallSliceIsGolden) {
+  model::ModelConfig config = model::SmallModel("D");
+  config.hidden_size = 4;
+  config.intermediate_size = 3;
+  config.vocab_size = 6;
+  std::vector<model::Program> ranks;
+  for (const int rank : {0, 1}) {
+    model::MeshView mesh;
+    mesh.degrees[model::Axis::kTensor] = 2;
+    mesh.coordinates[model::Axis::kTensor] = rank;
+    const auto program = model::BuildProgram(model::StageOptions(config, mesh, 1, 2));
+    ASSERT_TRUE(program.ok()) << program.status();
+    ranks.push_back(*program);
+  }
+  const xla::SegmentText text =
+      ForwardOf(ranks, model::PlanMemory(ranks[0], {1}, /*split_backward=*/false, /*threads=*/1));
+  const std::string stage = model::ToText(ranks[0]);
+  const size_t begin = stage.find("  forward\n"), end = stage.find("  backward\n");
+  ASSERT_LT(begin, end);
+  std::string operations = stage.substr(begin, end - begin);
+  for (size_t a = 0; a < text.arguments.size(); ++a)
+    operations += fmt::format("  %a{}: {}\n", a, ranks[0].value(text.arguments[a]).name);
+  ExpectGolden("kernels/xla/runtime/golden/slice_of_two.mlir", Commented(operations) + text.module);
 }
 
 // tests/interop/stablehlo_test.py checks that every plugin can read these texts.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
+#include <variant>
 
 #include "kernels/backend/op_sequence.h"
 #include "kernels/xla/ops/lowering.h"
@@ -67,6 +69,56 @@ Status CheckValue(const Value& value, const Value& other, size_t partition) {
 
 bool HasGroup(const Op& op) { return model::FindCollective(op.attributes) != nullptr; }
 
+// What two ranks state otherwise about a collective that has one text; null: nothing.
+const char* Difference(const model::CollectiveAttributes&, const model::CollectiveAttributes&) {
+  return nullptr;
+}
+
+const char* Difference(const model::AllReduceAttributes& a, const model::AllReduceAttributes& b) {
+  if (a.reduce != b.reduce) return "another reduction";
+  return a.wire != b.wire ? "terms of another dtype" : nullptr;
+}
+
+const char* Difference(const model::ReduceScatterAttributes& a,
+                       const model::ReduceScatterAttributes& b) {
+  if (a.cut != b.cut || a.row_parts != b.row_parts) return "another division of its rows";
+  return a.wire != b.wire ? "terms of another dtype" : nullptr;
+}
+
+const char* Difference(const model::AllGatherAttributes& a, const model::AllGatherAttributes& b) {
+  return a.cut != b.cut || a.row_parts != b.row_parts ? "another division of its rows" : nullptr;
+}
+
+const char* Difference(const model::ExchangeHeadsAttributes& a,
+                       const model::ExchangeHeadsAttributes& b) {
+  return a.samples != b.samples || a.head_dim != b.head_dim || a.to_rows != b.to_rows
+             ? "another exchange of heads"
+             : nullptr;
+}
+
+const char* Difference(const model::RelayoutAttributes& a, const model::RelayoutAttributes& b) {
+  return a.samples != b.samples || a.to_head_tail != b.to_head_tail ? "another order of rows"
+                                                                    : nullptr;
+}
+
+const char* Difference(const model::ShiftAttributes& a, const model::ShiftAttributes& b) {
+  return a.shift != b.shift ? "another number of places" : nullptr;
+}
+
+// The same for any attributes.
+const char* DifferenceOf(const model::Attributes& attributes, const model::Attributes& other) {
+  if (attributes.index() != other.index()) return "attributes of another kind";
+  return std::visit(
+      [&]<typename T>(const T& own) -> const char* {
+        if constexpr (std::is_base_of_v<model::CollectiveAttributes, T>) {
+          const T& of_other = std::get<T>(other);
+          return own.group != of_other.group ? "another group" : Difference(own, of_other);
+        }
+        return nullptr;
+      },
+      attributes);
+}
+
 // Inputs may differ where an operation sums what a rank counts (SumOfSquares).
 Status CheckOp(const Program& program, const Op& op, const Op& other, size_t partition) {
   const auto differs = [&](const char* what) {
@@ -81,9 +133,8 @@ Status CheckOp(const Program& program, const Op& op, const Op& other, size_t par
       op.last_microbatch != other.last_microbatch) {
     return differs("another place in the step");
   }
-  if (HasGroup(op) && model::CollectiveOf(op).group != model::CollectiveOf(other).group)
-    return differs("another group");
-  return OkStatus();
+  const char* const difference = DifferenceOf(op.attributes, other.attributes);
+  return difference == nullptr ? OkStatus() : differs(difference);
 }
 
 Status CheckProgram(const Program& program, const Program& other, size_t partition) {

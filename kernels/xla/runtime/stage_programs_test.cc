@@ -128,6 +128,16 @@ std::vector<Difference> Differences() {
       Forward(program)[1] = {OpKind::kReduceScatter, whole, {1}, {2}};
     }
   };
+  // Partition 1 has `changed` where partition 0 has `same`.
+  const auto differ = [](OpKind kind, const model::Attributes& same,
+                         const model::Attributes& changed) {
+    return [=](Programs& p) {
+      Forward(p[0])[1] = {kind, same, {1}, {2}};
+      Forward(p[1])[1] = {kind, changed, {1}, {2}};
+    };
+  };
+  const model::CollectiveAttributes over = {model::GroupOf(Axis::kTensor),
+                                            model::CollectivePurpose::kTensor};
   return {
       {"y has another dtype on partition 1",
        [](Programs& p) { p[1].values[1].dtype = DType::kBFloat16; }},
@@ -147,6 +157,31 @@ std::vector<Difference> Differences() {
          std::get<model::AllReduceAttributes>(Forward(p[1])[1].attributes).group =
              model::GroupOf(Axis::kContext);
        }},
+      {"all_reduce z has another reduction",
+       differ(OpKind::kAllReduce, model::AllReduceAttributes{over},
+              model::AllReduceAttributes{over, model::ReduceKind::kMax})},
+      {"all_reduce z has terms of another dtype",
+       differ(OpKind::kAllReduce, model::AllReduceAttributes{over},
+              model::AllReduceAttributes{over, model::ReduceKind::kSum, DType::kBFloat16})},
+      {"reduce_scatter z has terms of another dtype",
+       differ(OpKind::kReduceScatter, model::ReduceScatterAttributes{over},
+              model::ReduceScatterAttributes{over, {}, 1, DType::kBFloat16})},
+      {"reduce_scatter z has another division of its rows",
+       differ(OpKind::kReduceScatter, model::ReduceScatterAttributes{over},
+              model::ReduceScatterAttributes{over, {.unit = 2}})},
+      {"all_gather z has another division of its rows",
+       differ(OpKind::kAllGather, model::AllGatherAttributes{over},
+              model::AllGatherAttributes{over, {.unit = 2}})},
+      {"shift z has another number of places",
+       differ(OpKind::kShift, model::ShiftAttributes{over, 1}, model::ShiftAttributes{over, -1})},
+      {"exchange_heads z has another exchange of heads",
+       differ(OpKind::kExchangeHeads, model::ExchangeHeadsAttributes{over, 1, 2, false},
+              model::ExchangeHeadsAttributes{over, 1, 2, true})},
+      {"relayout z has another order of rows",
+       differ(OpKind::kRelayout, model::RelayoutAttributes{over, 1, false},
+              model::RelayoutAttributes{over, 1, true})},
+      {"shift z has attributes of another kind",
+       differ(OpKind::kShift, model::ShiftAttributes{over, 1}, over)},
       {"does not run add y", [](Programs& p) { Forward(p[1]).erase(Forward(p[1]).begin()); }},
       {"does not run control_reduce", [](Programs& p) { p[1].update.pop_back(); }},
       {"comes in another order",

@@ -101,9 +101,16 @@ Tensor Function::Convert(const Tensor& x, Element element) {
 }
 
 Tensor Function::Bitcast(const Tensor& x, Element element) {
-  return Define(element, x.shape,
+  Shape shape = x.shape;
+  if (x.element == Element::kF64 && element == Element::kU32) {
+    shape.push_back(2);
+  } else if (x.element == Element::kU32 && element == Element::kF64) {
+    TROUPE_CHECK(!shape.empty() && shape.back() == 2, "float64 has the bits of two integers");
+    shape.pop_back();
+  }
+  return Define(element, shape,
                 fmt::format("stablehlo.bitcast_convert {} : ({}) -> {}", x.name, TypeText(x),
-                            TypeText(element, x.shape)));
+                            TypeText(element, shape)));
 }
 
 Tensor Function::Unary(std::string_view kind, const Tensor& x) {
