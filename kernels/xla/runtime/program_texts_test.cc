@@ -75,7 +75,7 @@ model::Program NormAndGate() {
   return program;
 }
 
-// What the forward piece of the ranks of a stage becomes. No plugin is needed.
+// Writes the forward piece of the ranks of a stage. No plugin is needed.
 xla::SegmentText ForwardOf(const std::vector<model::Program>& ranks,
                            const model::MemoryPlan& plan) {
   std::vector<const model::Program*> pointers;
