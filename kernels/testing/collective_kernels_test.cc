@@ -202,7 +202,9 @@ TEST_P(CollectiveTest, AShiftMovesEveryRanksBlockAlongTheRing) {
 
 TEST_P(CollectiveTest, AllToAllOfEqualBlocksTransposesThem) {
   constexpr int64_t kBlock = 4;
-  const auto number = [](int from, int64_t i) { return static_cast<double>(100 * from + i); };
+  const auto number = [](int from, int64_t i) {
+    return static_cast<double>(int64_t{100} * from + i);
+  };
   RunOnRanks(
       kThree, GetParam().make,
       [&](int rank) -> TestOp {

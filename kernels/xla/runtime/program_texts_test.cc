@@ -22,7 +22,6 @@ namespace troupe::kernels {
 namespace {
 
 using model::DType;
-using model::Op;
 using model::OpKind;
 
 // The client of these tests; an error where there is none. It is never destroyed: the plugin's own
