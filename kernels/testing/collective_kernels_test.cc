@@ -202,7 +202,9 @@ TEST_P(CollectiveTest, AShiftMovesEveryRanksBlockAlongTheRing) {
 
 TEST_P(CollectiveTest, AllToAllOfEqualBlocksTransposesThem) {
   constexpr int64_t kBlock = 4;
-  const auto number = [](int from, int64_t i) { return static_cast<double>(100 * from + i); };
+  const auto number = [](int from, int64_t i) {
+    return static_cast<double>(int64_t{100} * from + i);
+  };
   RunOnRanks(
       kThree, GetParam().make,
       [&](int rank) -> TestOp {
@@ -259,17 +261,10 @@ MATCHER_P(IsExactly, number, fmt::format("is exactly {}", number)) {
 TEST_P(CollectiveTest, TheControlWordIsReducedAsFloat64) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kMost = std::numeric_limits<double>::max();
-  std::vector<LanePair> pairs = {{0x1p53 - 1, 0},
-                                 {0x1p53 - 1, 0x1p53 - 3},
-                                 {1.0 / 3, 1.0 / 7},
-                                 {0.1, -1e17},
-                                 {1e300, 1e-300},
-                                 {1e300, 1e300},
-                                 {1e-300, 1e-301},
-                                 {-3.5e38, 1},
-                                 {kMost, kMost},
-                                 {kInfinity, 1},
-                                 {-kInfinity, 1e300}};
+  std::vector<LanePair> pairs = {
+      {0x1p53 - 1, 0}, {0x1p53 - 1, 0x1p53 - 3}, {1.0 / 3, 1.0 / 7}, {0.1, -1e17},
+      {1e300, 1e-300}, {1e300, 1e300},           {1e-300, 1e-301},   {-3.5e38, 1},
+      {kMost, kMost},  {kInfinity, 1},           {-kInfinity, 1e300}};
   // Only sums have a defined result for NaN.
   const size_t ordered = pairs.size();
   pairs.push_back({std::numeric_limits<double>::quiet_NaN(), 1});

@@ -309,8 +309,8 @@ v1::JobSpec SkippingJob(const Layout& layout) {
   return spec;
 }
 
-// Only the control word tells rank 0 of the gradient of rank 1. Sums that are read before the
-// update are programs of their own, so that this run compiles more than others.
+// Rank 0 learns of the gradient of rank 1 from the control word alone. Sums that are read before
+// the update are programs of their own, so that this run compiles more than others.
 TEST_F(XlaSliceRuns, SkipAStepWhoseGradientIsNotFiniteOnOneRank) {
   const TrainResult expected = Train(SkippingJob({}), WithNanGradient({.steps = kXlaSteps}, 0));
   ASSERT_TRUE(expected.statuses[0].ok()) << expected.statuses[0];

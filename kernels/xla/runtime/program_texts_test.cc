@@ -22,7 +22,6 @@ namespace troupe::kernels {
 namespace {
 
 using model::DType;
-using model::Op;
 using model::OpKind;
 
 // The client of these tests; an error where there is none. It is never destroyed: the plugin's own
@@ -75,7 +74,7 @@ model::Program NormAndGate() {
   return program;
 }
 
-// What the forward piece of the ranks of a stage becomes. No plugin is needed.
+// Writes the forward piece of the ranks of a stage. No plugin is needed.
 xla::SegmentText ForwardOf(const std::vector<model::Program>& ranks,
                            const model::MemoryPlan& plan) {
   std::vector<const model::Program*> pointers;

@@ -69,7 +69,8 @@ Status CheckValue(const Value& value, const Value& other, size_t partition) {
 
 bool HasGroup(const Op& op) { return model::FindCollective(op.attributes) != nullptr; }
 
-// What two ranks state otherwise about a collective that has one text; null: nothing.
+// Returns words for what two ranks state otherwise about a collective, of which there is one text;
+// null: nothing.
 const char* Difference(const model::CollectiveAttributes&, const model::CollectiveAttributes&) {
   return nullptr;
 }

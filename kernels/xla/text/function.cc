@@ -102,12 +102,9 @@ Tensor Function::Convert(const Tensor& x, Element element) {
 
 Tensor Function::Bitcast(const Tensor& x, Element element) {
   Shape shape = x.shape;
-  if (x.element == Element::kF64 && element == Element::kU32) {
-    shape.push_back(2);
-  } else if (x.element == Element::kU32 && element == Element::kF64) {
-    TROUPE_CHECK(!shape.empty() && shape.back() == 2, "float64 has the bits of two integers");
-    shape.pop_back();
-  }
+  if (x.element == Element::kF64 && element == Element::kU32) shape.push_back(2);
+  if (x.element == Element::kU32 && element == Element::kF64) shape.pop_back();
+  TROUPE_CHECK(element != Element::kF64 || x.shape.back() == 2, "f64 has the bits of two ui32");
   return Define(element, shape,
                 fmt::format("stablehlo.bitcast_convert {} : ({}) -> {}", x.name, TypeText(x),
                             TypeText(element, shape)));

@@ -42,8 +42,8 @@ class Function {
   Tensor Iota(Element element, const Shape& shape, int dim);
 
   Tensor Convert(const Tensor& x, Element element);  // x itself if it has that type
-  // The same bits as another type of the same size; or f64 as ui32, where a last dim of two follows,
-  // and back.
+  // The same bits as another type of the same size; or f64 as ui32, where a last dim of two
+  // follows, and back.
   Tensor Bitcast(const Tensor& x, Element element);
   // "negate", "exponential", "log", "logistic", "sqrt", "rsqrt", "cosine", "sine", "abs", "sign",
   // "is_finite" (→ i1), "not".
