@@ -16,6 +16,7 @@
 #include "plan/cost/tensor_parts.h"
 #include "plan/device/compiler_options.h"
 #include "plan/device/device_traits.h"
+#include "plan/device/tpu_model.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/violation.h"
 #include "plan/layout/islands.h"
@@ -301,7 +302,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   if (profile != nullptr && profile->ByteSizeLong() == 0) profile = nullptr;
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
   if (profile != nullptr) TROUPE_RETURN_IF_ERROR(CheckProfileIsOfJobsDevices(spec, *profile));
-  if (profile != nullptr && HasStageSlices(profile->device_model()))
+  if (profile != nullptr && FindTpuModel(profile->device_model()) != nullptr)
     TROUPE_RETURN_IF_ERROR(CheckStageSlices(spec));
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   std::optional<StageMemo> stages;

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "cli/compile/stage_slice.h"
 #include "kernels/xla/compile/stage_compiler.h"
 #include "model/build.h"
 #include "model/program/memory_plan.h"
 #include "plan/device/tpu_model.h"
-#include "plan/device/tpu_slice.h"
 #include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
 
@@ -35,32 +35,18 @@ StatusOr<const TpuModel*> ModelOf(const v1::Plan& plan) {
                              : "absent from the device profile");
 }
 
-// The part of a stage that is compiled as one program, and the devices that it is compiled for.
-struct StagePart {
-  std::vector<model::Program> programs;  // one for each rank
-  std::string topology;
-};
-
-// Ranks with chips are the slice of their stage; any other rank is a slice of its own.
-StatusOr<StagePart> PartOf(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
-                           const TpuModel& tpu) {
-  StagePart part;
-  std::string slice;
+// The programs of a stage's ranks.
+StatusOr<std::vector<model::Program>> ProgramsOf(const v1::JobSpec& spec, const v1::Plan& plan,
+                                                 int pipe_rank) {
+  std::vector<model::Program> programs;
   for (const v1::RankPlacement& placement : plan.ranks()) {
     if (placement.coordinates().pipe() != pipe_rank) continue;
     TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
                             MakeStageBuildOptions(spec, plan, placement.rank()));
     TROUPE_ASSIGN_OR_RETURN(model::Program program, model::BuildProgram(options));
-    part.programs.push_back(std::move(program));
-    if (!placement.has_slice_process()) {
-      TROUPE_ASSIGN_OR_RETURN(slice, SliceFor(tpu, plan.ranks_size()));
-      break;
-    }
-    const auto& bounds = placement.slice_process().bounds();
-    slice = fmt::format("{}", fmt::join(bounds.begin(), bounds.begin() + tpu.axes, "x"));
+    programs.push_back(std::move(program));
   }
-  part.topology = fmt::format("{}:{}", tpu.generation, slice);
-  return part;
+  return programs;
 }
 
 // As a rank states it to its backend (worker/rank/xla_backend.cc).
@@ -109,25 +95,29 @@ Status CompilePlan(const v1::JobSpec& spec,
                                          plan->compiler_options().end());
   std::map<std::string, StageCompiler> compilers;  // by topology
   for (int pipe_rank = 0; pipe_rank < plan->memory_size(); ++pipe_rank) {
-    TROUPE_ASSIGN_OR_RETURN(const StagePart part, PartOf(spec, *plan, pipe_rank, *tpu));
-    auto compiler = compilers.find(part.topology);
+    TROUPE_ASSIGN_OR_RETURN(const ChipsOfStage chips, FindChips(*plan, pipe_rank, *tpu));
+    const std::string topology = TopologyOf(chips, *tpu);
+    auto compiler = compilers.find(topology);
     if (compiler == compilers.end()) {
       TROUPE_ASSIGN_OR_RETURN(StageCompiler made,
-                              StageCompiler::Make(part.topology, std::string(tpu->model), options));
-      compiler = compilers.emplace(part.topology, std::move(made)).first;
+                              StageCompiler::Make(topology, std::string(tpu->model), options));
+      compiler = compilers.emplace(topology, std::move(made)).first;
     }
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int> devices,
+                            DevicesOf(chips, compiler->second.devices()));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<model::Program> of_ranks,
+                            ProgramsOf(spec, *plan, pipe_rank));
     std::vector<const model::Program*> programs;
-    for (const model::Program& program : part.programs) programs.push_back(&program);
+    for (const model::Program& program : of_ranks) programs.push_back(&program);
     TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(*plan, pipe_rank));
     const model::MemoryPlan memory =
         model::PlanMemory(*programs[0], live.of_chunk, live.split_backward, /*threads=*/1);
-    const auto compiled =
-        compiler->second.Compile(std::move(programs), memory, UseOf(spec, *plan), begin_program);
-    if (!compiled.ok()) {
-      return Annotate(compiled.status(), fmt::format("stage {} on {}", pipe_rank, part.topology));
-    }
+    const auto compiled = compiler->second.Compile(std::move(programs), devices, memory,
+                                                   UseOf(spec, *plan), begin_program);
+    if (!compiled.ok())
+      return Annotate(compiled.status(), fmt::format("stage {} on {}", pipe_rank, topology));
     AddTexts(*compiled,
-             fmt::format("{} for {}", compiler->second.plugin().platform_version, part.topology),
+             fmt::format("{} for {}", compiler->second.plugin().platform_version, topology),
              plan->mutable_memory(pipe_rank));
   }
   return OkStatus();

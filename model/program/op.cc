@@ -14,6 +14,17 @@ const char* Name(OpKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+const char* WhyNotOnXla(OpKind kind) {
+  switch (kind) {
+#define TROUPE_NO_XLA(Kind, reason) \
+  case OpKind::k##Kind:             \
+    return reason;
+#include "model/program/op_kinds.def"
+    default:
+      return nullptr;
+  }
+}
+
 bool AreAttributesOf(OpKind kind, const Attributes& attributes) {
   switch (kind) {
 #define TROUPE_OP(Kind, name, type, cpu, cuda) \

@@ -24,6 +24,8 @@ enum class OpKind : uint8_t {
 #include "model/program/op_kinds.def"
 };
 const char* Name(OpKind kind);  // "matmul_grad_weight"
+// The reason why devices of XLA do not run this kind; null if they do.
+const char* WhyNotOnXla(OpKind kind);
 
 // The mask of attention. It counts query-key pairs so that cost, kernels and FLOPs agree.
 //

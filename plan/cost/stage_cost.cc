@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "model/build.h"
@@ -12,6 +14,7 @@
 #include "model/program/memory_plan.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/violation.h"
 #include "plan/layout/islands.h"
 #include "plan/layout/mesh.h"
 #include "plan/layout/replication.h"
@@ -219,6 +222,27 @@ model::PerAxis FullestShard(const Program& program) {
   return fullest;
 }
 
+// INVALID_ARGUMENT, with the operation and the reason, if the job's devices do not run one.
+Status CheckKinds(const Program& program, std::string_view devices) {
+  const DeviceTraits& traits = DeviceTraitsOf(devices);
+  std::vector<const std::vector<model::Op>*> lists = {&program.initialize};
+  for (const auto& pieces : program.ops) {
+    for (const std::vector<model::Op>& ops : pieces) lists.push_back(&ops);
+  }
+  lists.push_back(&program.update);
+  for (const std::vector<model::Op>* const ops : lists) {
+    for (const model::Op& op : *ops) {
+      const char* const why = traits.WhyNot(op.kind);
+      if (why == nullptr) continue;
+      Violations violations;
+      violations.Add("devices", "is {}, which do not run the operation {}: {}", traits.kind,
+                     Name(op.kind), why);
+      return violations.ToStatus();
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
@@ -228,6 +252,7 @@ StatusOr<Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int 
   TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(spec, plan, first));
   options.runs = runs;
   TROUPE_ASSIGN_OR_RETURN(Program program, model::BuildProgram(options));
+  TROUPE_RETURN_IF_ERROR(CheckKinds(program, spec.devices()));
   if (!options.whole_matrices) return program;
   const model::PerAxis fullest = FullestShard(program);
   if (mesh.RankOf(fullest) == first) return program;

@@ -21,8 +21,8 @@ struct StageCost {
 
 // Builds the program of the first of the ranks at `pipe_rank`, which has the largest slices; where
 // whole matrices are sharded, of the first rank among those with the most elements.
-// INVALID_ARGUMENT where it cannot be built. `runs`: see model::BuildOptions. REQUIRES: `plan` has
-// mesh, chunks and bucket.
+// INVALID_ARGUMENT where it cannot be built, or has an operation that the job's devices do not run,
+// with the reason. `runs`: see model::BuildOptions. REQUIRES: `plan` has mesh, chunks and bucket.
 StatusOr<model::Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
                                     bool runs = true);
 

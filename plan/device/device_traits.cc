@@ -35,7 +35,7 @@ constexpr DeviceTraits kTraits[] = {
     {.kind = "xla",
      .shares_host_cores = true,
      .compiles_programs = true,
-     .multiplies_float8 = false,
+     .why_not = model::WhyNotOnXla,
      .flops_per_byte_float32 = 4,
      .flops_per_byte_bfloat16 = 8},
 };
@@ -45,7 +45,7 @@ constexpr DeviceTraits kTraits[] = {
 constexpr DeviceTraits kTpuTraits = {.kind = "xla",
                                      .memory = &kTpuMemory,
                                      .compiles_programs = true,
-                                     .multiplies_float8 = false,
+                                     .why_not = model::WhyNotOnXla,
                                      .flops_per_byte_float32 = 40,
                                      .flops_per_byte_bfloat16 = 240};
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/program/op.h"
 #include "model/program/program.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
@@ -45,10 +46,16 @@ struct DeviceTraits {
   uint64_t head_logits_bytes = 0;
   // A compiler of the device makes programs when a rank starts, with options (XlaSpec).
   bool compiles_programs = false;
-  bool multiplies_float8 = true;  // false: a job with training.float8 is refused
+  // The reason why the devices do not run a kind of operation, null if they do; a plan that needs
+  // such an operation is refused. Null: they run all kinds.
+  const char* (*why_not)(model::OpKind kind) = nullptr;
   // FLOPs that a device computes in the time its memory moves one byte; rounded.
   double flops_per_byte_float32 = 0;
   double flops_per_byte_bfloat16 = 0;
+
+  const char* WhyNot(model::OpKind kind) const {
+    return why_not == nullptr ? nullptr : why_not(kind);
+  }
 };
 
 // The traits of `kind`; null if there is no such kind. Pure.

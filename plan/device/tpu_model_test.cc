@@ -60,7 +60,9 @@ TEST(TpuModel, HasMemoryAndCoresOfItsOwnAmongTheDevicesOfXla) {
   device.set_model("TPU v6 lite");
   EXPECT_FALSE(FindDeviceTraits(device)->shares_host_cores);
   EXPECT_NE(FindDeviceTraits(device)->memory, nullptr);
-  EXPECT_FALSE(FindDeviceTraits(device)->multiplies_float8);
+  EXPECT_STREQ(FindDeviceTraits(device)->WhyNot(model::OpKind::kQuantize),
+               "FP8 tensors are not lowered to XLA");
+  EXPECT_EQ(FindDeviceTraits(device)->WhyNot(model::OpKind::kMatmul), nullptr);
   device.set_kind("cpu");
   EXPECT_TRUE(FindDeviceTraits(device)->shares_host_cores);
   device.set_kind("quantum");

@@ -169,6 +169,19 @@ TEST(TpuPlan, OfAJobForOtherDevicesIsRefused) {
             "jobs with devices: xla use");
 }
 
+// A plan for TPU7x gives ranks no chips yet, but they are to be a slice.
+TEST(TpuPlan, OfAStageThatIsNoSliceIsRefusedForEveryTpu) {
+  const v1::JobSpec spec =
+      JobOf({"model={preset: tiny}", kTraining, "parallelism={data_parallel_replicate_degree: 3}",
+             "training.global_batch_size=3"});
+  for (const char* name : {"v6e", "7x"}) {
+    const v1::DeviceProfile profile = ProfileOf(name);
+    EXPECT_THAT(std::string(Message(MakeUnplacedPlan(spec, &profile).status())),
+                HasSubstr("= 3 ranks in a pipeline stage, but on TPUs they are a slice"))
+        << name;
+  }
+}
+
 TEST(TpuPlan, ThatDoesNotFitIsRefusedWithTheFigures) {
   const v1::JobSpec spec = JobOf({"model={preset: llama-8b}", kTraining});
   const v1::DeviceProfile profile = ProfileOf("v5e");

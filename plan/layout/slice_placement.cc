@@ -152,7 +152,7 @@ v1::SliceProcess ToProto(const StageSlice& stage, int rank_in_stage) {
 }
 
 StatusOr<ClusterView> ImaginedSlice(const TpuModel& model, int count) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string name, SliceFor(model, count));
+  TROUPE_ASSIGN_OR_RETURN(const std::string name, SliceFor(model, count * model.devices_per_chip));
   const TpuBounds bounds = BoundsOfSlice(name);
   const int chips = bounds[0] * bounds[1] * bounds[2];
   ClusterView cluster = ImaginedCluster(chips, "xla");

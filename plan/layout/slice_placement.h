@@ -41,8 +41,7 @@ StatusOr<std::vector<StageSlice>> PlaceStages(const std::vector<const ClusterDev
 v1::SliceProcess ToProto(const StageSlice& stage, int rank_in_stage);
 
 // The chips of the smallest slice of `model` that has `count` chips, each on a worker without a
-// name, for plans without a cluster. INVALID_ARGUMENT if no slice has as many. REQUIRES: a chip of
-// `model` has one device.
+// name, for plans without a cluster. INVALID_ARGUMENT if no slice has as many.
 StatusOr<ClusterView> ImaginedSlice(const TpuModel& model, int count);
 
 // INVALID_ARGUMENT, with field, value and relation, unless the chip has a position, host_chips of

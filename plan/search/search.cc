@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "model/blocks/pattern.h"
+#include "plan/device/tpu_model.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/key_schema.h"
 #include "plan/job/violation.h"
@@ -242,7 +243,8 @@ class Search {
     v1::JobSpec layout = spec;
     layout.mutable_optimizer()->clear_no_weight_decay();
     TROUPE_RETURN_IF_ERROR(ValidateJobSpec(layout, JobPurpose::kPlan));
-    if (HasStageSlices(profile_.device_model())) TROUPE_RETURN_IF_ERROR(CheckStageSlices(layout));
+    if (FindTpuModel(profile_.device_model()) != nullptr)
+      TROUPE_RETURN_IF_ERROR(CheckStageSlices(layout));
     if (!names_checked_) names_checked_ = ValidateJobSpec(spec, JobPurpose::kPlan);
     return *names_checked_;
   }

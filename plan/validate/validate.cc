@@ -207,7 +207,7 @@ class Validator {
                       training.float8().recipe(), training.compute_dtype());
     }
     if (choices_.float8 != model::Float8Recipe::kNone && !IsRefused("devices") &&
-        !DeviceTraitsOf(spec_.devices()).multiplies_float8) {
+        DeviceTraitsOf(spec_.devices()).WhyNot(model::OpKind::kQuantize) != nullptr) {
       violations_.Add("training.float8.recipe",
                       "is \"{}\", but devices is \"{}\", on which FP8 matmuls are not available",
                       training.float8().recipe(), spec_.devices());

@@ -3,6 +3,7 @@
 // Without libtpu every test is skipped with the reason.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -94,15 +95,17 @@ TEST_P(TpuSlices, AreCompiled) {
     ASSERT_TRUE(live.ok()) << live.status();
     const model::MemoryPlan memory =
         model::PlanMemory(*ranks[0], live->of_chunk, live->split_backward, /*threads=*/1);
-    const auto compiled = compiler->Compile(ranks, memory, {}, [](const std::string&) {});
+    std::vector<int> devices(ranks.size());
+    std::iota(devices.begin(), devices.end(), 0);
+    const auto compiled = compiler->Compile(ranks, devices, memory, {}, [](const std::string&) {});
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     EXPECT_GT(compiled->programs, 0);
     if (ranks.size() == 4 && stages->size() == 1) {
       // None is cut: unshard at most, a microbatch, reduction with update, and initialisation.
       EXPECT_LE(compiled->programs, 4);
-      const auto whole =
-          compiler->Compile(ranks, memory, {.single_microbatch = true, .reads_gradients = false},
-                            [](const std::string&) {});
+      const auto whole = compiler->Compile(ranks, devices, memory,
+                                           {.single_microbatch = true, .reads_gradients = false},
+                                           [](const std::string&) {});
       ASSERT_TRUE(whole.ok()) << whole.status();
       EXPECT_LE(whole->programs, 2);  // a step and the initialisation
       EXPECT_LT(whole->values_bytes, compiled->values_bytes);

@@ -24,33 +24,50 @@
 namespace troupe {
 namespace {
 
-// Two layers; other layers have the same programs. Few tokens keep the compiler's time short.
-constexpr const char* kTraining =
-    "training={global_batch_size: 4, micro_batch_size: 1, sequence_length: 256, compute_dtype: "
-    "bfloat16}";
+// Few tokens keep the compiler's time short. With 2,048, attention is a loop.
+std::string Training(int tokens) {
+  return fmt::format(
+      "training={{global_batch_size: 4, micro_batch_size: 1, sequence_length: {}, compute_dtype: "
+      "bfloat16}}",
+      tokens);
+}
 
 struct Case {
   const char* model;
   const char* profile;  // examples/profiles/tpu-NAME.yaml
+  int tokens;
   std::vector<std::string> overrides;
 };
 
-void PrintTo(const Case& of, std::ostream* out) { *out << of.model << " on " << of.profile; }
+void PrintTo(const Case& of, std::ostream* out) {
+  *out << of.model << " on " << of.profile << " with " << of.tokens << " tokens";
+}
+
+// Two layers; other layers have the same programs.
+Case Llama1b(const char* profile, int tokens) {
+  return {
+      "Llama1b", profile, tokens, {"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 1024}"}};
+}
+Case Llama8b(const char* profile, int tokens) {
+  return {"Llama8b",
+          profile,
+          tokens,
+          {"model={preset: llama-8b, pattern: (AD)x2, vocab_size: 1024}",
+           "parallelism={tensor_parallel_degree: 4, sequence_parallel: true}"}};
+}
+Case Mixture(const char* profile, int tokens) {
+  return {"Mixture",
+          profile,
+          tokens,
+          {"model={preset: llama-1b, pattern: (AE)x2, vocab_size: 1024, num_experts: 8, "
+           "num_experts_per_tok: 2, moe_intermediate_size: 2048, capacity_factor: 1.25}"}};
+}
 
 std::vector<Case> Cases() {
-  const std::string mixture =
-      "model={preset: llama-1b, pattern: (AE)x2, vocab_size: 1024, num_experts: 8, "
-      "num_experts_per_tok: 2, moe_intermediate_size: 2048, capacity_factor: 1.25}";
   std::vector<Case> cases;
-  for (const char* profile : {"v5e", "v6e", "7x"}) {
-    cases.push_back({"Llama1b",
-                     profile,
-                     {"model={preset: llama-1b, pattern: (AD)x2, vocab_size: 1024}", kTraining}});
-    cases.push_back({"Llama8b",
-                     profile,
-                     {"model={preset: llama-8b, pattern: (AD)x2, vocab_size: 1024}", kTraining,
-                      "parallelism={tensor_parallel_degree: 4, sequence_parallel: true}"}});
-    cases.push_back({"Mixture", profile, {mixture, kTraining}});
+  for (const auto& model : {Llama1b, Llama8b, Mixture}) {
+    for (const char* profile : {"v5e", "v6e", "7x"}) cases.push_back(model(profile, 256));
+    cases.push_back(model("v6e", 2048));
   }
   return cases;
 }
@@ -84,6 +101,7 @@ StatusOr<v1::Plan> PlanFor(const v1::JobSpec& spec, const v1::DeviceProfile& pro
 TEST_P(TpuStages, NeedTheMemoryOfThePlan) {
   v1::JobSpec spec;
   spec.set_devices("xla");
+  ASSERT_EQ(ApplyOverride(Training(GetParam().tokens), &spec), OkStatus());
   for (const std::string& override : GetParam().overrides)
     ASSERT_EQ(ApplyOverride(override, &spec), OkStatus());
   ApplyDefaults(&spec);
@@ -101,6 +119,8 @@ TEST_P(TpuStages, NeedTheMemoryOfThePlan) {
     EXPECT_LE(std::abs(planned - compiled), 0.1 * compiled)
         << "planned " << planned << "\n"
         << testing::PrintToString(memory.compiled());
+    // The ranks of a stage are compiled together.
+    EXPECT_EQ(memory.compiled_collectives_size() > 0, plan->ranks_size() > 1);
     RecordProperty("planned_bytes", std::to_string(memory.total_bytes()));
     RecordProperty("compiled_bytes", std::to_string(memory.compiled_bytes()));
   }
@@ -108,7 +128,8 @@ TEST_P(TpuStages, NeedTheMemoryOfThePlan) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TpuStages, testing::ValuesIn(Cases()),
                          [](const testing::TestParamInfo<Case>& info) {
-                           return std::string(info.param.model) + "On" + info.param.profile;
+                           return fmt::format("{}On{}With{}Tokens", info.param.model,
+                                              info.param.profile, info.param.tokens);
                          });
 
 Status ErrorOf(const v1::DeviceProfile& profile) {

@@ -1,6 +1,5 @@
 #include "kernels/xla/compile/stage_compiler.h"
 
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -24,22 +23,22 @@ StatusOr<StageCompiler> StageCompiler::Make(const std::string& topology,
 }
 
 StatusOr<CompiledStage> StageCompiler::Compile(
-    std::vector<const model::Program*> of_ranks, const model::MemoryPlan& plan, const StepUse& use,
+    std::vector<const model::Program*> of_ranks, std::span<const int> devices,
+    const model::MemoryPlan& plan, const StepUse& use,
     const std::function<void(const std::string&)>& begin_program) {
-  std::vector<int> devices(of_ranks.size());
-  std::iota(devices.begin(), devices.end(), 0);
   TROUPE_ASSIGN_OR_RETURN(const StagePrograms ranks, StagePrograms::Make(std::move(of_ranks)));
   TROUPE_ASSIGN_OR_RETURN(StageModules modules, WriteStagePrograms(ranks, plan, use));
   CompiledStage stage;
   stage.values_bytes = modules.kept_bytes;
   std::set<std::string> loaded;
   for (StageProgram& of : modules.programs) {
-    auto found = compiled_.find(of.module);
+    std::pair key(std::vector(devices.begin(), devices.end()), of.module);
+    auto found = compiled_.find(key);
     if (found == compiled_.end()) {
       begin_program(of.name);
       StatusOr<CompiledProgram> made = topology_->Compile(of.module, options_, devices);
       if (!made.ok()) return Annotate(made.status(), "compile " + of.name);
-      found = compiled_.emplace(of.module, *std::move(made)).first;
+      found = compiled_.emplace(std::move(key), *std::move(made)).first;
     }
     const CompiledMemory& memory = found->second.memory;
     for (const auto& [kind, count] : found->second.collectives) {

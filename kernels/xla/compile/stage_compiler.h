@@ -48,18 +48,20 @@ class StageCompiler {
   static StatusOr<StageCompiler> Make(const std::string& topology, const std::string& device_model,
                                       std::span<const std::string> options);
 
-  // Compiles the programs of a slice that has the first devices of the topology, one for each of
-  // `of_ranks`, the ranks' programs; each text once for all calls. `plan` is that of the first
-  // rank; `use`: how the ranks use their programs. `begin_program` is called with the name of each
+  // Compiles the programs of a slice: `of_ranks` are its ranks' programs, `devices` their devices,
+  // as indices of devices(); each text once for the same devices. `plan` is that of the first rank;
+  // `use`: how the ranks use their programs. `begin_program` is called with the name of each
   // program that is compiled, before. Errors: those of StagePrograms::Make; UNIMPLEMENTED, which
   // names an operation that is not lowered; those of the compiler, with the name of the program;
-  // they are RESOURCE_EXHAUSTED if a program needs more memory than a device has. REQUIRES: the
-  // topology has as many devices.
+  // they are RESOURCE_EXHAUSTED if a program needs more memory than a device has. REQUIRES: there
+  // are as many devices as ranks.
   StatusOr<CompiledStage> Compile(std::vector<const model::Program*> of_ranks,
-                                  const model::MemoryPlan& plan, const StepUse& use,
+                                  std::span<const int> devices, const model::MemoryPlan& plan,
+                                  const StepUse& use,
                                   const std::function<void(const std::string&)>& begin_program);
 
   const PluginFacts& plugin() const { return topology_->plugin(); }
+  const std::vector<DeviceFacts>& devices() const { return topology_->devices(); }
 
  private:
   StageCompiler(std::unique_ptr<Topology> topology, Options options)
@@ -67,7 +69,8 @@ class StageCompiler {
 
   std::unique_ptr<Topology> topology_;
   Options options_;
-  std::map<std::string, CompiledProgram> compiled_;  // by text
+  // By devices and text.
+  std::map<std::pair<std::vector<int>, std::string>, CompiledProgram> compiled_;
 };
 
 }  // namespace troupe::kernels::xla

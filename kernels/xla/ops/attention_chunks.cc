@@ -7,15 +7,13 @@
 
 #include "kernels/xla/ops/attention_loops.h"
 #include "kernels/xla/ops/largest.h"
+#include "model/program/attention_chunks.h"
 
 namespace troupe::kernels::xla {
 namespace {
 
-constexpr int64_t kLeastChunk = 128;
-constexpr int64_t kMostChunks = 16;
-// From this number of chunks on, a loop over them keeps the program short: a TPU's compiler takes
-// seconds for each chunk of each layer. Fewer chunks are faster one by one.
-constexpr size_t kLeastLooped = 8;
+using model::QueryChunk;
+
 constexpr double kNoPosition = std::numeric_limits<int32_t>::max();  // no query sees it
 
 // The positions of rows [begin, end), each `times` times.
@@ -117,11 +115,10 @@ class Operands {
   Operands(Function& text, const AttentionOperands& of)
       : text_(text),
         of_(of),
-        size_(ChunkSize(of.attributes.tokens)),
-        chunks_(QueryChunks(of.query_rows, of.key_rows, size_)),
+        chunks_(model::ChunksOf(of.attributes, of.query_rows, of.key_rows)),
         q_(RowsByHead(of.q)) {
     const int64_t rows = of.key_rows.rows;
-    const int64_t spare = by_blocks() ? blocks(rows) * size_ - rows : 0;
+    const int64_t spare = by_blocks() ? blocks(rows) * size() - rows : 0;
     const auto by_head = [&](const Tensor& x) {
       return text.Pad(text.Transpose(x, {0, 2, 1, 3}), 2, 0, spare);
     };
@@ -132,19 +129,11 @@ class Operands {
     keys_.at = text.Vector(Element::kI32, at);
   }
 
-  int64_t size() const { return size_; }
-  const std::vector<QueryChunk>& chunks() const { return chunks_; }
-  int64_t blocks(int64_t keys) const { return (keys + size_ - 1) / size_; }
-  // Whether one loop handles all chunks, which needs chunks of equal size.
-  bool loops() const {
-    return chunks_.size() >= kLeastLooped &&
-           std::ranges::all_of(
-               chunks_, [&](const QueryChunk& chunk) { return chunk.end - chunk.begin == size_; });
-  }
-  // Whether keys are read block by block: in a loop, or because documents hide some.
-  bool by_blocks() const {
-    return loops() || (of_.documents.has_value() && of_.key_rows.rows > size_);
-  }
+  int64_t size() const { return chunks_.size; }
+  const std::vector<QueryChunk>& chunks() const { return chunks_.chunks; }
+  int64_t blocks(int64_t keys) const { return (keys + size() - 1) / size(); }
+  bool loops() const { return chunks_.loops; }
+  bool by_blocks() const { return chunks_.by_blocks; }
   const Keys& keys() const { return keys_; }
   Keys FirstKeys(int64_t count) const {
     return {text_.Slice(keys_.k, 2, 0, count), text_.Slice(keys_.v, 2, 0, count),
@@ -180,9 +169,9 @@ class Operands {
   }
   ChunkLoop Loop() const {
     std::vector<double> lasts;
-    for (const QueryChunk& chunk : chunks_)
+    for (const QueryChunk& chunk : chunks())
       lasts.push_back(static_cast<double>(blocks(chunk.keys)));
-    return {text_, size_ * heads(), std::move(lasts), QueriesOf({0, of_.query_rows.rows, 0}),
+    return {text_, size() * heads(), std::move(lasts), QueriesOf({0, of_.query_rows.rows, 0}),
             keys_};
   }
   const Shape& q_shape() const { return q_.shape; }  // [B,G,Tq·M,D]
@@ -203,8 +192,7 @@ class Operands {
  private:
   Function& text_;
   const AttentionOperands& of_;
-  const int64_t size_;
-  const std::vector<QueryChunk> chunks_;
+  const model::AttentionChunks chunks_;
   const Tensor q_;
   Keys keys_;
 };
@@ -303,22 +291,6 @@ Summed BackwardInLoop(Function& text, const Operands& operands, const Attending&
 }
 
 }  // namespace
-
-std::vector<QueryChunk> QueryChunks(const model::ContextRows& queries,
-                                    const model::ContextRows& keys, int64_t most) {
-  std::vector<QueryChunk> chunks;
-  const auto add = [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin; first < end; first += most) {
-      const int64_t last = std::min(end, first + most);
-      chunks.push_back({first, last, keys.CountBefore(queries.Position(last - 1) + 1)});
-    }
-  };
-  add(0, queries.chunk);
-  add(queries.chunk, queries.rows);
-  return chunks;
-}
-
-int64_t ChunkSize(int64_t tokens) { return std::max(kLeastChunk, tokens / kMostChunks); }
 
 // A query that sees no key, here or before, does not exist.
 AttentionResult AttentionForward(Function& text, const AttentionOperands& of,

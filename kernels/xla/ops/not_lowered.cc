@@ -1,21 +1,12 @@
-// The kinds that are not lowered yet. A job that needs one is refused.
+// The kinds that model/program/op_kinds.def marks as not lowered. A plan that needs one is refused.
 #include "kernels/xla/ops/lowering.h"
 
 namespace troupe::kernels::xla {
-namespace {
 
-Status NotLowered(const Lowering& lowering) {
-  return Unimplemented("{} is not lowered to XLA", Name(lowering.op.kind));
-}
-
-}  // namespace
-
-#define TROUPE_NOT_LOWERED(Kind) \
-  Status Kind(const Lowering& lowering) { return NotLowered(lowering); }
-
-TROUPE_NOT_LOWERED(Quantize)
-TROUPE_NOT_LOWERED(AmaxHistory)
-
-#undef TROUPE_NOT_LOWERED
+#define TROUPE_NO_XLA(Kind, reason)                                        \
+  Status Kind(const Lowering& lowering) {                                  \
+    return Unimplemented("{}: {}", model::Name(lowering.op.kind), reason); \
+  }
+#include "model/program/op_kinds.def"
 
 }  // namespace troupe::kernels::xla

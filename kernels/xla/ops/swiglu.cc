@@ -28,7 +28,12 @@ Status SwiGlu(const Lowering& lowering) {
 
 Status SwiGluGrad(const Lowering& lowering) {
   Function& text = lowering.text;
-  const Tensor dy = lowering.Float(0), gu = lowering.Float(1);
+  // Without the barrier, a compiler of forward and backward converts gu once and keeps the result
+  // of every layer, which has twice the bytes.
+  Function::State saved = {lowering.In(0), lowering.In(1)};
+  if (saved[1].element == Element::kBF16) saved = text.Barrier(saved);
+  const Tensor dy = text.Convert(saved[0], Element::kF32);
+  const Tensor gu = text.Convert(saved[1], Element::kF32);
   const int64_t ffn = gu.shape[1] / 2;
   const Tensor gate = text.Slice(gu, 1, 0, ffn), up = text.Slice(gu, 1, ffn, 2 * ffn);
   const Tensor sigmoid = text.Unary("logistic", gate);

@@ -169,5 +169,25 @@ TEST(ProgramTexts, AnUpdateSelectsNoCopyOfAParameter) {
   EXPECT_EQ(updates, 1);
 }
 
+// A compiler that knew both conversions of gate and up, of the forward pass and of the gradient,
+// would keep the float32 of every layer from one to the other.
+TEST(ProgramTexts, AGradientConvertsGateAndUpAgain) {
+  if (!PluginClient().ok()) GTEST_SKIP() << PluginClient().status();
+  const auto barriers = [](DType compute_dtype) {
+    model::BuildOptions options = model::StageOptions(model::SmallModel("AD"), {}, 2, 64);
+    options.compute_dtype = compute_dtype;
+    const auto program = model::BuildProgram(options).value();
+    int count = 0;
+    for (const std::string& text : TextsOf(program, model::PlanMemory(program, {1}, false, 1))) {
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);)
+        count += line.find("stablehlo.optimization_barrier") != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(barriers(DType::kBFloat16), 1);
+  EXPECT_EQ(barriers(DType::kFloat32), 0);
+}
+
 }  // namespace
 }  // namespace troupe::kernels
