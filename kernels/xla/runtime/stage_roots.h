@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_XLA_RUNTIME_STAGE_ROOTS_H_
 
 #include <cstddef>
+#include <functional>
 #include <set>
 
 #include "kernels/backend/op_sequence.h"
@@ -29,6 +30,10 @@ void ForEachValue(const model::Program& program, const model::Op& op, const Use&
 // Returns the roots of the values that operations [begin, end) of a list use, on any rank.
 std::set<model::ValueId> RootsUsed(const StagePrograms& stage, const StageOps& ops, size_t begin,
                                    size_t end);
+
+// The same for those operations of all pieces that `use` selects.
+std::set<model::ValueId> RootsUsedBy(const StagePrograms& stage,
+                                     const std::function<bool(const model::Op&)>& use);
 
 }  // namespace troupe::kernels::xla
 

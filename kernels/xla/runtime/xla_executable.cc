@@ -24,7 +24,8 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
       options_(std::move(options)),
       groups_(StepGroups::Make(options_.stage, plan_, options_.use,
                                [this](const Op& op) { return RunsOnHost(op); })) {
-  const std::set<ValueId> on_host = RootsOnHost();
+  const std::set<ValueId> on_host =
+      RootsUsedBy(options_.stage, [this](const Op& op) { return RunsOnHost(op); });
   storage_.resize(program_.values.size());
   for (const model::Value& value : program_.values) {
     if (value.view_of != model::kNoValue) continue;
@@ -64,19 +65,6 @@ std::optional<XlaExecutable::Wait> XlaExecutable::WaitOf(const Op& begun,
   });
   if (wait == ops.end()) return std::nullopt;
   return Wait{piece, static_cast<size_t>(wait - ops.begin())};
-}
-
-std::set<ValueId> XlaExecutable::RootsOnHost() const {
-  std::set<ValueId> roots;
-  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
-    for (size_t piece = 0; piece < program_.ops[chunk].size(); ++piece) {
-      const StageOps& ops = options_.stage.Ops(static_cast<int>(chunk), static_cast<Piece>(piece));
-      for (size_t i = 0; i < ops.size(); ++i) {
-        if (RunsOnHost(ops[i].any())) roots.merge(RootsUsed(options_.stage, ops, i, i + 1));
-      }
-    }
-  }
-  return roots;
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
@@ -325,7 +313,8 @@ Status XlaExecutable::RunOnHost(const Op& op, size_t index, const PieceRun& run)
   }
   std::optional<Wait> wait = WaitOf(op, run.piece);
   // The kWait of a gathered weight may be in F, and that of a gradient in Reduce.
-  for (int piece = 0; !wait.has_value() && piece < model::kNumPieces; ++piece)
+  const size_t pieces = program_.ops[*run.piece.chunk_index].size();
+  for (size_t piece = 0; !wait.has_value() && piece < pieces; ++piece)
     wait = WaitOf(op, {run.piece.chunk_index, static_cast<Piece>(piece)});
   TROUPE_CHECK(wait.has_value(), "nobody waits for {}", names_.at(&op));
   std::set<ValueId> roots = RootsOf(op.inputs);

@@ -125,8 +125,6 @@ class XlaExecutable : public ImmediateExecutable {
 
   int device() const { return options_.devices[options_.partition]; }
   bool RunsOnHost(const model::Op& op) const;
-  // The roots that collectives in host memory use: their host memory is the host executable's.
-  std::set<model::ValueId> RootsOnHost() const;
   std::vector<Step> Cut(const List& list, size_t begin, size_t end) const;
   List Alone(const StepPiece& piece, bool evaluate) const;
   static List Joined(const PieceGroup& group) { return {&group.ops, &group.values, group.begins}; }
