@@ -159,7 +159,9 @@ class Recovery(ClusterCase):
                                               "fault_tolerance.max_restarts=2")
                 self.assertEqual(code, 0, err)
                 described = cluster.wait_for_state("crashes", "FAILED", limit_seconds=120)
-                self.assertEqual(described["restarts"], 2)
+                # A death may overtake the report of step 1. The next attempt's report then renews
+                # the budget, because it is of a step beyond the highest one.
+                self.assertIn(described["restarts"], (2, 3))
                 self.assertEqual(described["failure"]["cause"], "RESTART_BUDGET")
                 self.assertIn("RANK_CRASHED", described["failure"]["message"])
                 ends = [e for e in cluster.watched("crashes") if e.get("event") == "FAILED"]

@@ -90,5 +90,19 @@ TEST(Segment, OfASliceHasABranchForEachDifferentExtent) {
   EXPECT_THAT(text, HasSubstr("tensor<12x3xf32>")) << "the table is stored with 4 rows";
 }
 
+// A sum over one rank is a copy in place, which writes nothing, but the text of the rank that has
+// no rows differs. StableHLO has no choice between branches without a result.
+TEST(Segment, OfASliceHasNoBranchesThatWriteNothing) {
+  std::vector<model::Program> ranks = {EmbeddingOf(0, 2, 0, 4), EmbeddingOf(1, 2, 0, 4)};
+  for (model::Program& program : ranks) {
+    const int64_t rows = program.mesh.coordinates[Axis::kTensor] == 0 ? 4 : 0;
+    const auto x = AddPlainValue(program, DType::kFloat32, {rows}, "x");
+    AddPlainOp(program, {OpKind::kCopy, model::NoAttributes(), {x}, {x}});
+  }
+  const std::string text = TextOf(ranks);
+  EXPECT_THAT(text, HasSubstr("tensor<8xf32>")) << "x is an argument";
+  EXPECT_THAT(text, Not(HasSubstr("stablehlo.case")));
+}
+
 }  // namespace
 }  // namespace troupe::kernels::xla

@@ -134,6 +134,8 @@ std::vector<Tensor> SegmentWriter::Choose(std::vector<Variant> variants,
   }
   std::vector<Function::Branch> branches;
   const size_t results = variants[0].branch.results.size();
+  // StableHLO has no choice without a result.
+  if (results == 0 && written.empty()) return {};
   for (Variant& variant : variants) {
     text_.Reserve(variant.branch.part);
     for (const ValueId root : written) {
