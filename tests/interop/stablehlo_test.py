@@ -20,12 +20,13 @@ BIN = ROOT / "build/release/bin"
 # The tests that write programs, and the fewest programs of each.
 WRITERS = (("kernels_xla_test", ("Xla/KernelTest.*", "Slices/*", "ProgramTexts.*"), 300),
            ("xla_layouts_test",
-            ("Table/XlaLayouts.*/Tensor2Pipe2DualPipeV", "Table/XlaLayouts.*/Zero3Shard2",
-             "Table/XlaLayouts.*/Ring2", "Table/XlaMixtures.*/Expert2"), 20),
+            ("Every/XlaSchedules.*/DualPipeVTensor2", "Alone/XlaLayouts.*/Zero32",
+             "Alone/XlaLayouts.*/Ring2"), 50),
+           ("xla_mixtures_test", ("OneAxis/XlaMixtures.*/Expert2",), 5),
            ("xla_slices_test",
-            ("Table/XlaSlices.*/Tensor2Pipe2", "Table/XlaSlices.*/Data2Ring2",
-             "Table/XlaSlices.*/Heads2", "Table/XlaWholeStepLayouts.*/Zero3Shard2Tensor2",
-             "Table/XlaMixtureSlices.*/Expert2"), 20))
+            ("Pairs/XlaSlices.*/Tensor2Pipe2", "Pairs/XlaSlices.*/Replicate2Ring2",
+             "Alone/XlaSlices.*/Exchange2", "Table/XlaWholeStepLayouts.*/Zero3Shard2Tensor2",
+             "OneAxis/XlaMixtureSlices.*/Expert2"), 15))
 VENV = ROOT / "build/interop-stablehlo"
 PACKAGE = "jaxlib==0.10.2"
 VERSION = "0.9.0"
@@ -85,6 +86,7 @@ class StableHloTest(unittest.TestCase):
                                       env={**os.environ, "TROUPE_XLA_TEXTS": folder},
                                       capture_output=True, text=True, timeout=LIMIT_SECONDS)
                 self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertNotIn("] 0 tests", done.stdout)
                 if not list(pathlib.Path(folder).glob("*.mlir")):
                     self.skipTest("there is no plugin of XLA, so no program was written")
                 refused, count = self.refused(folder)
