@@ -19,7 +19,7 @@ std::string FileIdentity(const std::string& path);
 // Returns OK if the library that begins with `start` and has `file_bytes` bytes in all has what its
 // ELF header and those segments that `start` describes promise. The loader maps a shorter file
 // without an error, and the process then dies by SIGBUS. FAILED_PRECONDITION states both sizes.
-// What begins with no 64-bit ELF header is OK: the loader refuses it. Pure.
+// A file that begins with no 64-bit ELF header is OK: the loader refuses it. Pure.
 Status CheckElfIsWhole(std::span<const std::byte> start, uint64_t file_bytes);
 
 // Checks the file at `path` in this way. OK also if it cannot be read: the loader reports why.
