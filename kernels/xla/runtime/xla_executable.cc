@@ -49,6 +49,7 @@ XlaExecutable::XlaExecutable(const model::Program& program, const model::MemoryP
   }
   name(stage.update());
   name(stage.initialize());
+  FindWaits();
   for (const PieceGroup& group : groups_.groups()) {
     for (const StepPiece& piece : group.pieces) {
       const StageOps& ops = OpsOf(stage, piece);
@@ -65,6 +66,27 @@ std::optional<XlaExecutable::Wait> XlaExecutable::WaitOf(const Op& begun,
   });
   if (wait == ops.end()) return std::nullopt;
   return Wait{piece, static_cast<size_t>(wait - ops.begin())};
+}
+
+void XlaExecutable::FindWaits() {
+  for (size_t chunk = 0; chunk < program_.ops.size(); ++chunk) {
+    const auto piece_of = [&](size_t piece) {
+      return StepPiece{static_cast<int>(chunk), static_cast<Piece>(piece)};
+    };
+    const size_t pieces = program_.ops[chunk].size();
+    for (size_t piece = 0; piece < pieces; ++piece) {
+      for (const StageOp& begun : OpsOf(options_.stage, piece_of(piece))) {
+        const Op& op = begun.any();
+        if (!op.asynchronous || !RunsOnHost(op)) continue;
+        std::optional<Wait> wait = WaitOf(op, piece_of(piece));
+        // The kWait of a gathered weight may be in F, and that of a gradient in Reduce.
+        for (size_t other = 0; !wait.has_value() && other < pieces; ++other)
+          wait = WaitOf(op, piece_of(other));
+        TROUPE_CHECK(wait.has_value(), "nobody waits for {}", names_.at(&op));
+        waits_[&op] = *wait;
+      }
+    }
+  }
 }
 
 bool XlaExecutable::RunsOnHost(const Op& op) const {
@@ -247,7 +269,7 @@ Status XlaExecutable::RunSteps(const List& list, std::span<const PieceRun> runs)
     const size_t c = call(step.begin);
     TROUPE_RETURN_IF_ERROR(WaitFor(step.used));
     TROUPE_RETURN_IF_ERROR(Annotate(step.on_host
-                                        ? RunOnHost(op, step.begin - list.begins[c], runs[c])
+                                        ? RunOnHost(step, op, step.begin - list.begins[c], runs[c])
                                         : RunProgram(step, buffer, first_microbatch),
                                     CurrentOperation()));
     for (const ValueId root : step.dead) StorageOf(root, buffer).Drop();
@@ -291,7 +313,7 @@ Status XlaExecutable::RunProgram(const Step& step, int buffer, bool first_microb
   return OkStatus();
 }
 
-Status XlaExecutable::RunOnHost(const Op& op, size_t index, const PieceRun& run) {
+Status XlaExecutable::RunOnHost(const Step& step, const Op& op, size_t index, const PieceRun& run) {
   if (op.last_microbatch && !run.options.last_microbatch) return OkStatus();
   if (op.gradient_in_forward && run.options.evaluate) return OkStatus();
   // RunSteps has waited for its roots.
@@ -311,16 +333,8 @@ Status XlaExecutable::RunOnHost(const Op& op, size_t index, const PieceRun& run)
     NoteWrittenOnHost(op, run.buffer);
     return OkStatus();
   }
-  std::optional<Wait> wait = WaitOf(op, run.piece);
-  // The kWait of a gathered weight may be in F, and that of a gradient in Reduce.
-  const size_t pieces = program_.ops[*run.piece.chunk_index].size();
-  for (size_t piece = 0; !wait.has_value() && piece < pieces; ++piece)
-    wait = WaitOf(op, {run.piece.chunk_index, static_cast<Piece>(piece)});
-  TROUPE_CHECK(wait.has_value(), "nobody waits for {}", names_.at(&op));
-  std::set<ValueId> roots = RootsOf(op.inputs);
-  roots.merge(RootsOf(op.outputs));
-  in_flight_.push_back(
-      {&op, std::move(roots), {wait->piece, run.buffer, run.options}, wait->index});
+  const Wait& wait = waits_.at(&op);
+  in_flight_.push_back({&op, &step.used, {wait.piece, run.buffer, run.options}, wait.index});
   return OkStatus();
 }
 
@@ -334,7 +348,7 @@ Status XlaExecutable::RunOneOnHost(const PieceRun& run, size_t index) {
 Status XlaExecutable::WaitFor(const std::set<ValueId>& roots) {
   for (auto begun = in_flight_.begin(); begun != in_flight_.end();) {
     const auto is_used = [&](ValueId root) { return roots.contains(root); };
-    if (std::ranges::none_of(begun->roots, is_used)) {
+    if (std::ranges::none_of(*begun->roots, is_used)) {
       ++begun;
       continue;
     }
@@ -347,16 +361,10 @@ Status XlaExecutable::WaitFor(const std::set<ValueId>& roots) {
 
 void XlaExecutable::NoteWrittenOnHost(const Op& op, int buffer) {
   const std::lock_guard lock(storage_mutex_);
-  for (const ValueId root : RootsOf(op.outputs)) StorageOf(root, buffer).NoteWrittenOnHost();
-}
-
-std::set<ValueId> XlaExecutable::RootsOf(const std::vector<ValueId>& values) const {
-  std::set<ValueId> roots;
-  for (const ValueId id : values) {
+  for (const ValueId id : op.outputs) {
     int64_t offset = 0;
-    roots.insert(RootOf(program_, id, &offset));
+    StorageOf(id, buffer, &offset).NoteWrittenOnHost();
   }
-  return roots;
 }
 
 // A reduction of the update: the control word, or totals of routers.

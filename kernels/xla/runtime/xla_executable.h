@@ -116,8 +116,8 @@ class XlaExecutable : public ImmediateExecutable {
   // next step that uses one of its roots, even if that step uses another part of the root.
   struct InFlight {
     const model::Op* op = nullptr;
-    std::set<model::ValueId> roots;  // its inputs and outputs are in them
-    PieceRun run;                    // its call, but with the piece of its kWait
+    const std::set<model::ValueId>* roots = nullptr;  // its inputs and outputs are in them
+    PieceRun run;                                     // its call, but with the piece of its kWait
     size_t wait_index = 0;
   };
   // List, range and evaluation.
@@ -125,6 +125,7 @@ class XlaExecutable : public ImmediateExecutable {
 
   int device() const { return options_.devices[options_.partition]; }
   bool RunsOnHost(const model::Op& op) const;
+  void FindWaits();
   std::vector<Step> Cut(const List& list, size_t begin, size_t end) const;
   List Alone(const StepPiece& piece, bool evaluate) const;
   static List Joined(const PieceGroup& group) { return {&group.ops, &group.values, group.begins}; }
@@ -140,8 +141,8 @@ class XlaExecutable : public ImmediateExecutable {
   // `runs` has the calls for the list's pieces; of one piece, it may be a part.
   Status RunSteps(const List& list, std::span<const PieceRun> runs);
   Status RunProgram(const Step& step, int buffer, bool first_microbatch);
-  // Runs operation `index` of a call in host memory.
-  Status RunOnHost(const model::Op& op, size_t index, const PieceRun& run);
+  // Runs `op`, which is the step's and operation `index` of a call, in host memory.
+  Status RunOnHost(const Step& step, const model::Op& op, size_t index, const PieceRun& run);
   Status RunOneOnHost(const PieceRun& run, size_t index);
   // The kWait in `piece` of a collective that is only begun; none if it is in another piece.
   std::optional<Wait> WaitOf(const model::Op& begun, const StepPiece& piece) const;
@@ -149,7 +150,6 @@ class XlaExecutable : public ImmediateExecutable {
   Status WaitFor(const std::set<model::ValueId>& roots);
   // The host has written the outputs of `op`.
   void NoteWrittenOnHost(const model::Op& op, int buffer);
-  std::set<model::ValueId> RootsOf(const std::vector<model::ValueId>& values) const;
   Status ReduceOfRank(const model::Op& op);
   void Notify(const StageOp& op, const PieceRun& run);
 
@@ -168,6 +168,7 @@ class XlaExecutable : public ImmediateExecutable {
   std::vector<PieceRun> waiting_;
   // The roots that a piece uses, by its operations.
   std::map<const StageOps*, std::set<model::ValueId>> roots_of_;
+  std::map<const model::Op*, Wait> waits_;  // of the host's asynchronous collectives
   std::vector<InFlight> in_flight_;
   // ReadPart may be called from another thread: guards the storage.
   std::mutex storage_mutex_;
