@@ -168,7 +168,7 @@ class XlaExecutable : public ImmediateExecutable {
   std::vector<PieceRun> waiting_;
   // The roots that a piece uses, by its operations.
   std::map<const StageOps*, std::set<model::ValueId>> roots_of_;
-  std::map<const model::Op*, Wait> waits_;  // of the host's asynchronous collectives
+  std::map<const model::Op*, Wait> waits_;  // by asynchronous collective
   std::vector<InFlight> in_flight_;
   // ReadPart may be called from another thread: guards the storage.
   std::mutex storage_mutex_;
