@@ -536,6 +536,33 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndProvesNothingAboutThe
   ExpectStoppedAndIdle();
 }
 
+TEST_F(RankRunTest, DataThatAreAwayAreStorageAndOtherDataThanTheJobsAreFinal) {
+  spec_.mutable_data()->set_train(folder_.Child("gone"));
+  RankRun away(Begin(1), around_);
+  const v1::RankFailed storage = EndFailed(away, 1);
+  EXPECT_EQ(storage.cause(), "STORAGE");
+  EXPECT_TRUE(storage.of_data());
+  EXPECT_FALSE(storage.secondary());
+  EXPECT_THAT(storage.message(), HasSubstr("data.train cannot be read: open"));
+
+  spec_.mutable_data()->set_train(folder_.Child("data"));
+  RankRun first(Begin(2), around_);
+  const v1::DataIdentity data = Next().worker().rank_address().data();
+  EXPECT_EQ(data.datasets_size(), 1);
+  first.Handle(Stop(2, false));
+  ExpectStoppedAndIdle();
+
+  WriteSmallDataset(folder_.Child("data"), 100);
+  v1::BeginRank begin = Begin(3);
+  *begin.mutable_start()->mutable_data() = data;
+  RankRun other(begin, around_);
+  const v1::RankFailed refused = EndFailed(other, 3);
+  EXPECT_EQ(refused.cause(), "DATA");
+  EXPECT_EQ(refused.code(), static_cast<int>(StatusCode::kFailedPrecondition));
+  EXPECT_FALSE(refused.of_data());
+  EXPECT_THAT(refused.message(), HasSubstr("the job began with 40 documents, 10000 tokens"));
+}
+
 TEST_F(RankRunTest, APathThatLeavesItsRootEndsTheRankWithACauseThatIsFinal) {
   const std::string root = folder_.Child("root");
   TROUPE_CHECK_OK(files_.MakeDirectory(root));
