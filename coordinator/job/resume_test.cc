@@ -16,9 +16,9 @@
 namespace troupe {
 namespace {
 
-using Settings = std::vector<std::string>;
+using KeySettings = std::vector<std::string>;
 
-v1::JobSpec Stated(const Settings& settings) {
+v1::JobSpec SpecStating(const KeySettings& settings) {
   v1::JobSpec spec;
   for (const std::string& setting : settings) {
     const Status status = ApplyOverride(setting, &spec);
@@ -28,36 +28,37 @@ v1::JobSpec Stated(const Settings& settings) {
 }
 
 // Whether the record of the job has the keys that were stated.
-enum class Keys { kKnown, kNotKnown };
+enum class StatedRecord { kKnown, kNotKnown };
 
 // The spec of a job of 10 steps with `settings` that is resumed with `overrides`.
-StatusOr<v1::JobSpec> Resumed(const Settings& settings, const Settings& overrides, Keys keys) {
-  Settings all = {"name=a", "data.train=/data/train", "checkpoint.folder=/checkpoints",
-                  "training.steps=10"};
+StatusOr<v1::JobSpec> SpecOfResumed(const KeySettings& settings, const KeySettings& overrides,
+                                    StatedRecord keys) {
+  KeySettings all = {"name=a", "data.train=/data/train", "checkpoint.folder=/checkpoints",
+                     "training.steps=10"};
   all.insert(all.end(), settings.begin(), settings.end());
-  const v1::JobSpec stated = Stated(all);
+  const v1::JobSpec stated = SpecStating(all);
   const Planner planner = MakePlanner();
   const PreparedJob job = Prepare(planner, stated);
   EXPECT_TRUE(job.plan.ok()) << job.plan.status();
   ResumeInputs inputs;
   inputs.spec = *job.spec;
   inputs.submitted = inputs.running = *job.plan;
-  inputs.overrides = Stated(overrides);
-  if (keys == Keys::kKnown) AddStatedKeys(stated, &inputs.stated.emplace());
+  inputs.overrides = SpecStating(overrides);
+  if (keys == StatedRecord::kKnown) AddStatedKeys(stated, &inputs.stated.emplace());
   return PrepareResume(planner, inputs).spec;
 }
 
-struct Case {
-  Settings settings;
-  Settings overrides;
+struct ResumedKey {
+  KeySettings settings;
+  KeySettings overrides;
   const char* key;
   const char* expected;
 };
 
-void Expect(const std::vector<Case>& cases, Keys keys) {
+void ExpectKeys(const std::vector<ResumedKey>& cases, StatedRecord keys) {
   for (const auto& [settings, overrides, key, expected] : cases) {
     SCOPED_TRACE(testing::PrintToString(settings) + " and " + testing::PrintToString(overrides));
-    const auto spec = Resumed(settings, overrides, keys);
+    const auto spec = SpecOfResumed(settings, overrides, keys);
     ASSERT_TRUE(spec.ok()) << spec.status();
     EXPECT_EQ(KeyText(*spec, key), expected) << key;
   }
@@ -71,94 +72,97 @@ constexpr char kZbv[] =
     "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV}";
 
 TEST(ResumeTest, WhatWasStatedStaysWhateverItsDefaultWouldBe) {
-  Expect({{{kCosine, "lr_schedule.decay_steps=10"}, {kMoreSteps}, "lr_schedule.decay_steps", "10"},
-          {{kPrecision, "training.mixed_precision.param=bfloat16"},
-           {"training.compute_dtype=float32"},
-           "training.mixed_precision.param",
-           "\"bfloat16\""},
-          {{kShards, "parallelism.zero_stage=3"},
-           {"parallelism.data_parallel_shard_degree=4"},
-           "parallelism.zero_stage",
-           "3"},
-          {{kZbv, "parallelism.pipeline_parallel_chunks=2"},
-           {"parallelism.pipeline_parallel_schedule=Interleaved1F1B"},
-           "parallelism.pipeline_parallel_chunks",
-           "2"},
-          {{"checkpoint.interval_seconds=600"},
-           {"checkpoint.interval=5"},
-           "checkpoint.interval_seconds",
-           "600"},
-          // These have no effect with the overrides, but have one again with later ones.
-          {{kCosine, "lr_schedule.decay_steps=7"},
-           {"lr_schedule.decay_type=constant"},
-           "lr_schedule.decay_steps",
-           "7"},
-          {{"parallelism={context_parallel_degree: 2, context_parallel_method: all_to_all}"},
-           {"parallelism.context_parallel_degree=1"},
-           "parallelism.context_parallel_method",
-           "\"all_to_all\""}},
-         Keys::kKnown);
+  ExpectKeys(
+      {{{kCosine, "lr_schedule.decay_steps=10"}, {kMoreSteps}, "lr_schedule.decay_steps", "10"},
+       {{kPrecision, "training.mixed_precision.param=bfloat16"},
+        {"training.compute_dtype=float32"},
+        "training.mixed_precision.param",
+        "\"bfloat16\""},
+       {{kShards, "parallelism.zero_stage=3"},
+        {"parallelism.data_parallel_shard_degree=4"},
+        "parallelism.zero_stage",
+        "3"},
+       {{kZbv, "parallelism.pipeline_parallel_chunks=2"},
+        {"parallelism.pipeline_parallel_schedule=Interleaved1F1B"},
+        "parallelism.pipeline_parallel_chunks",
+        "2"},
+       {{"checkpoint.interval_seconds=600"},
+        {"checkpoint.interval=5"},
+        "checkpoint.interval_seconds",
+        "600"},
+       // These have no effect with the overrides, but have one again with later ones.
+       {{kCosine, "lr_schedule.decay_steps=7"},
+        {"lr_schedule.decay_type=constant"},
+        "lr_schedule.decay_steps",
+        "7"},
+       {{"parallelism={context_parallel_degree: 2, context_parallel_method: all_to_all}"},
+        {"parallelism.context_parallel_degree=1"},
+        "parallelism.context_parallel_method",
+        "\"all_to_all\""}},
+      StatedRecord::kKnown);
 }
 
 TEST(ResumeTest, WhatFollowedFromOtherKeysFollowsThemAgain) {
-  Expect({{{kCosine}, {kMoreSteps}, "lr_schedule.decay_steps", "20"},
-          {{kCosine}, {kMoreSteps, "lr_schedule.decay_steps=10"}, "lr_schedule.decay_steps", "10"},
-          {{kCosine}, {"lr_schedule.decay_type=constant"}, "lr_schedule.decay_steps", "absent"},
-          {{kPrecision, "training.compute_dtype=bfloat16"},
-           {"training.compute_dtype=float32"},
-           "training.mixed_precision.param",
-           "\"float32\""},
-          {{kPrecision, "training.mixed_precision.param=bfloat16"},
-           {"training.mixed_precision.param=float32"},
-           "training.compute_dtype",
-           "\"float32\""},
-          {{kShards},
-           {"parallelism.data_parallel_shard_degree=1"},
-           "parallelism.zero_stage",
-           "absent"},
-          {{kShards}, {"parallelism.zero_stage=1"}, "parallelism.reshard_after_forward", "absent"},
-          {{kShards}, {kMoreSteps}, "parallelism.reshard_after_forward", "\"true\""},
-          {{kZbv},
-           {"parallelism.pipeline_parallel_schedule=1F1B"},
-           "parallelism.pipeline_parallel_chunks",
-           "1"},
-          {{}, {"checkpoint.interval=5"}, "checkpoint.interval_seconds", "absent"}},
-         Keys::kKnown);
+  ExpectKeys(
+      {{{kCosine}, {kMoreSteps}, "lr_schedule.decay_steps", "20"},
+       {{kCosine}, {kMoreSteps, "lr_schedule.decay_steps=10"}, "lr_schedule.decay_steps", "10"},
+       {{kCosine}, {"lr_schedule.decay_type=constant"}, "lr_schedule.decay_steps", "absent"},
+       {{kPrecision, "training.compute_dtype=bfloat16"},
+        {"training.compute_dtype=float32"},
+        "training.mixed_precision.param",
+        "\"float32\""},
+       {{kPrecision, "training.mixed_precision.param=bfloat16"},
+        {"training.mixed_precision.param=float32"},
+        "training.compute_dtype",
+        "\"float32\""},
+       {{kShards},
+        {"parallelism.data_parallel_shard_degree=1"},
+        "parallelism.zero_stage",
+        "absent"},
+       {{kShards}, {"parallelism.zero_stage=1"}, "parallelism.reshard_after_forward", "absent"},
+       {{kShards}, {kMoreSteps}, "parallelism.reshard_after_forward", "\"true\""},
+       {{kZbv},
+        {"parallelism.pipeline_parallel_schedule=1F1B"},
+        "parallelism.pipeline_parallel_chunks",
+        "1"},
+       {{}, {"checkpoint.interval=5"}, "checkpoint.interval_seconds", "absent"}},
+      StatedRecord::kKnown);
 }
 
 // A record of an older version does not tell: a decay over all steps is taken for the default.
 TEST(ResumeTest, WithoutARecordOfWhatWasStatedADecayOverAllStepsFollowsThem) {
-  Expect({{{kCosine, "lr_schedule.decay_steps=10"}, {kMoreSteps}, "lr_schedule.decay_steps", "20"},
-          {{kCosine, "lr_schedule.decay_steps=7"}, {kMoreSteps}, "lr_schedule.decay_steps", "7"},
-          {{kZbv},
-           {"parallelism.pipeline_parallel_schedule=1F1B"},
-           "parallelism.pipeline_parallel_chunks",
-           "1"},
-          {{"checkpoint.interval_seconds=600"},
-           {"checkpoint.interval=5"},
-           "checkpoint.interval_seconds",
-           "absent"}},
-         Keys::kNotKnown);
+  ExpectKeys(
+      {{{kCosine, "lr_schedule.decay_steps=10"}, {kMoreSteps}, "lr_schedule.decay_steps", "20"},
+       {{kCosine, "lr_schedule.decay_steps=7"}, {kMoreSteps}, "lr_schedule.decay_steps", "7"},
+       {{kZbv},
+        {"parallelism.pipeline_parallel_schedule=1F1B"},
+        "parallelism.pipeline_parallel_chunks",
+        "1"},
+       {{"checkpoint.interval_seconds=600"},
+        {"checkpoint.interval=5"},
+        "checkpoint.interval_seconds",
+        "absent"}},
+      StatedRecord::kNotKnown);
 }
 
 TEST(ResumeTest, AStatedNumberOfChunksIsRefusedWhereTheScheduleHasAnother) {
-  const Settings one_chunk = {"parallelism.pipeline_parallel_schedule=1F1B"};
-  const Settings stated = {kZbv, "parallelism.pipeline_parallel_chunks=2"};
-  const Status refused = Resumed(stated, one_chunk, Keys::kKnown).status();
+  const KeySettings one_chunk = {"parallelism.pipeline_parallel_schedule=1F1B"};
+  const KeySettings stated = {kZbv, "parallelism.pipeline_parallel_chunks=2"};
+  const Status refused = SpecOfResumed(stated, one_chunk, StatedRecord::kKnown).status();
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused)), testing::HasSubstr("chunk"));
-  Settings both = one_chunk;
+  KeySettings both = one_chunk;
   both.push_back("parallelism.pipeline_parallel_chunks=1");
-  EXPECT_TRUE(Resumed(stated, both, Keys::kKnown).ok());
+  EXPECT_TRUE(SpecOfResumed(stated, both, StatedRecord::kKnown).ok());
 }
 
 TEST(ResumeTest, AListReplacesTheFormerOne) {
-  for (const Keys keys : {Keys::kKnown, Keys::kNotKnown}) {
-    Expect({{{"optimizer.no_weight_decay=[\"*norm.weight\"]"},
-             {"optimizer.no_weight_decay=[\"model.embed_tokens.weight\"]"},
-             "optimizer.no_weight_decay",
-             "[\"model.embed_tokens.weight\"]"}},
-           keys);
+  for (const StatedRecord keys : {StatedRecord::kKnown, StatedRecord::kNotKnown}) {
+    ExpectKeys({{{"optimizer.no_weight_decay=[\"*norm.weight\"]"},
+                 {"optimizer.no_weight_decay=[\"model.embed_tokens.weight\"]"},
+                 "optimizer.no_weight_decay",
+                 "[\"model.embed_tokens.weight\"]"}},
+               keys);
   }
 }
 

@@ -21,7 +21,7 @@ using google::protobuf::FieldDescriptor;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
-v1::JobSpec Stated(const std::vector<std::string>& settings) {
+v1::JobSpec JobStating(const std::vector<std::string>& settings) {
   v1::JobSpec spec;
   for (const std::string& setting : settings) {
     const Status status = ApplyOverride(setting, &spec);
@@ -30,29 +30,29 @@ v1::JobSpec Stated(const std::vector<std::string>& settings) {
   return spec;
 }
 
-v1::JobSpec Completed(v1::JobSpec spec) {
+v1::JobSpec WithItsDefaults(v1::JobSpec spec) {
   ApplyDefaults(&spec);
   return spec;
 }
 
-using Visit = std::function<void(const std::string& path, const FieldDescriptor& field)>;
+using VisitKey = std::function<void(const std::string& path, const FieldDescriptor& field)>;
 
 // Visits the single keys, without those of the model, which a resumed job keeps.
-void ForEachKey(const google::protobuf::Descriptor& message, const std::string& prefix,
-                const Visit& visit) {
+void ForEachSingleKey(const google::protobuf::Descriptor& message, const std::string& prefix,
+                      const VisitKey& visit) {
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
     const std::string path = prefix + field.name();
     if (field.is_repeated() || path == "model") continue;
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      ForEachKey(*field.message_type(), path + ".", visit);
+      ForEachSingleKey(*field.message_type(), path + ".", visit);
     } else {
       visit(path, field);
     }
   }
 }
 
-std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
+std::vector<std::string> ValuesToTry(const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {"true", "false"};
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
     std::vector<std::string> words = WordsOf(field);
@@ -65,28 +65,29 @@ std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
 // A key that is added to the schema with such a default fails here until it is listed.
 TEST(StatedKeysTest, EveryKeyWhoseDefaultFollowsFromOtherKeysIsListed) {
   std::set<std::string> followed;
-  for (const v1::JobSpec& job : {Stated({}), Stated({"parallelism.data_parallel_shard_degree=2"}),
-                                 Stated({"training.mixed_precision={reduce: float32}"}),
-                                 Stated({"lr_schedule.decay_type=linear"})}) {
-    const v1::JobSpec before = Completed(job);
+  for (const v1::JobSpec& job :
+       {JobStating({}), JobStating({"parallelism.data_parallel_shard_degree=2"}),
+        JobStating({"training.mixed_precision={reduce: float32}"}),
+        JobStating({"lr_schedule.decay_type=linear"})}) {
+    const v1::JobSpec before = WithItsDefaults(job);
     const auto compare = [&](const std::string& changed, const v1::JobSpec& after) {
-      ForEachKey(*v1::JobSpec::descriptor(), "",
-                 [&](const std::string& path, const FieldDescriptor&) {
-                   if (path == changed || HasKey(job, path)) return;
-                   if (KeyText(before, path) != KeyText(after, path)) followed.insert(path);
-                 });
+      ForEachSingleKey(*v1::JobSpec::descriptor(), "",
+                       [&](const std::string& path, const FieldDescriptor&) {
+                         if (path == changed || HasKey(job, path)) return;
+                         if (KeyText(before, path) != KeyText(after, path)) followed.insert(path);
+                       });
     };
-    ForEachKey(*v1::JobSpec::descriptor(), "",
-               [&](const std::string& path, const FieldDescriptor& field) {
-                 // An absent mapping is no default of its keys.
-                 const std::string mapping = path.substr(0, path.rfind('.'));
-                 if (mapping != path && !HasKey(before, mapping)) return;
-                 for (const std::string& value : ValuesFor(field)) {
-                   v1::JobSpec with = job;
-                   if (!ApplyOverride(path + "=" + value, &with).ok()) continue;
-                   compare(path, Completed(with));
-                 }
-               });
+    ForEachSingleKey(*v1::JobSpec::descriptor(), "",
+                     [&](const std::string& path, const FieldDescriptor& field) {
+                       // An absent mapping is no default of its keys.
+                       const std::string mapping = path.substr(0, path.rfind('.'));
+                       if (mapping != path && !HasKey(before, mapping)) return;
+                       for (const std::string& value : ValuesToTry(field)) {
+                         v1::JobSpec with = job;
+                         if (!ApplyOverride(path + "=" + value, &with).ok()) continue;
+                         compare(path, WithItsDefaults(with));
+                       }
+                     });
   }
   const std::set<std::string> derived(DerivedKeys().begin(), DerivedKeys().end());
   for (const ConditionalKey& key : ConditionalKeys()) {
@@ -98,18 +99,19 @@ TEST(StatedKeysTest, EveryKeyWhoseDefaultFollowsFromOtherKeysIsListed) {
 
 TEST(StatedKeysTest, EachKeyIsAddedOnceAndOnlyIfItIsStated) {
   v1::StatedKeys keys;
-  AddStatedKeys(Stated({"training.steps=5", "lr_schedule={decay_type: cosine, decay_steps: 5}"}),
-                &keys);
-  AddStatedKeys(Stated({"lr_schedule.decay_steps=6", "lr_schedule.decay_ratio=0.5"}), &keys);
+  AddStatedKeys(
+      JobStating({"training.steps=5", "lr_schedule={decay_type: cosine, decay_steps: 5}"}), &keys);
+  AddStatedKeys(JobStating({"lr_schedule.decay_steps=6", "lr_schedule.decay_ratio=0.5"}), &keys);
   EXPECT_THAT(keys.paths(), ElementsAre("lr_schedule.decay_steps", "lr_schedule.decay_ratio"));
 }
 
 TEST(StatedKeysTest, OnlyDefaultsAreClearedOrDropped) {
-  const v1::JobSpec stated = Stated({"parallelism={data_parallel_shard_degree: 2, zero_stage: 2}",
-                                     "lr_schedule={decay_type: wsd, decay_ratio: 0.5}"});
+  const v1::JobSpec stated =
+      JobStating({"parallelism={data_parallel_shard_degree: 2, zero_stage: 2}",
+                  "lr_schedule={decay_type: wsd, decay_ratio: 0.5}"});
   v1::StatedKeys keys;
   AddStatedKeys(stated, &keys);
-  v1::JobSpec spec = Completed(stated);
+  v1::JobSpec spec = WithItsDefaults(stated);
   ASSERT_TRUE(spec.lr_schedule().has_decay_steps());
   ClearDerivedDefaults(keys, &spec);
   EXPECT_EQ(spec.parallelism().zero_stage(), 2);
