@@ -112,6 +112,9 @@ Condition FinishedOf(const TroupeJob& object, const JobFacts* job) {
   }
 }
 
+// A step without a target has no loss.
+std::string LossText(double loss) { return std::isnan(loss) ? "NaN" : fmt::format("{:.6g}", loss); }
+
 // The figures that are not read keep the values of the same step.
 void AddFigures(const TroupeJobStatus& former, const JobFacts& job, TroupeJobStatus* status) {
   const bool is_same_step = former.step == job.step;
@@ -119,7 +122,7 @@ void AddFigures(const TroupeJobStatus& former, const JobFacts& job, TroupeJobSta
   status->steps = job.steps;
   status->restarts = job.restarts;
   if (job.remaining_seconds) status->remaining_seconds = std::llround(*job.remaining_seconds);
-  status->loss = job.loss ? fmt::format("{:.6g}", *job.loss) : is_same_step ? former.loss : "";
+  status->loss = job.loss ? LossText(*job.loss) : is_same_step ? former.loss : "";
   status->mfu = job.mfu ? fmt::format("{:.4g}", *job.mfu) : is_same_step ? former.mfu : "";
   status->last_checkpoint = job.last_checkpoint;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -196,6 +197,8 @@ TEST(Reconcile, FiguresOfAStepThatWasReadBeforeAreKept) {
   EXPECT_EQ(Reconcile(object, &job, nullptr).status.loss, "2.5");
   job.step = 4;
   EXPECT_EQ(Reconcile(object, &job, nullptr).status.loss, "");
+  job.loss = -std::nan("");
+  EXPECT_EQ(Reconcile(object, &job, nullptr).status.loss, "NaN");
 }
 
 TEST(Reconcile, FiguresAloneAreNoChangeOfState) {

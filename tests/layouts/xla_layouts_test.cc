@@ -97,6 +97,17 @@ TEST_F(XlaWholeSteps, OfOneMicrobatchHaveTheLossesOfOneRankOnTheCpu) {
   }
 }
 
+TEST_F(XlaRuns, UpdateWithAGradientOfZeroInStepsWithoutATarget) {
+  const v1::JobSpec spec = WithFewTargets(Job({}));
+  const std::vector<StepResult> expected = RunOrDie(spec, {.steps = kFewTargetsSteps});
+  ExpectStepsWithoutATarget(expected);
+  TrainOptions options = OnXla();
+  options.steps = kFewTargetsSteps;
+  const auto steps = RunOrDie(spec, options);
+  ExpectStepsWithoutATarget(steps);
+  ExpectClose(steps, expected);
+}
+
 // The same norms of blocks as on the CPU, for which a whole step keeps its gradients.
 TEST_F(XlaWholeSteps, ReportNormsOfBlocks) {
   v1::JobSpec spec = Job({});
