@@ -13,6 +13,7 @@
 #include "base/security/channel_arguments.h"
 #include "base/security/credentials.h"
 #include "troupe/v1/service.grpc.pb.h"
+#include "worker/rank/utf8_texts.h"
 
 namespace troupe {
 namespace {
@@ -163,7 +164,10 @@ class Stream final : public CoordinatorStream {
     if (!reactor_->has_ended()) is_stale_->store(true);
     reactor_->Cancel();
   }
-  void Send(v1::WorkerMessage message) override { reactor_->Send(std::move(message)); }
+  void Send(v1::WorkerMessage message) override {
+    MakeTextsUtf8(&message);
+    reactor_->Send(std::move(message));
+  }
 
  private:
   const std::shared_ptr<Reactor> reactor_;

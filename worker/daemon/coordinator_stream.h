@@ -43,7 +43,8 @@ struct StreamCallbacks {
 class CoordinatorStream {
  public:
   virtual ~CoordinatorStream() = default;
-  // Queues a message; drops it once the stream has ended or is cancelled.
+  // Queues a message, with texts made UTF-8 (MakeTextsUtf8); drops it once the stream has ended or
+  // is cancelled.
   virtual void Send(v1::WorkerMessage message) = 0;
 };
 
