@@ -29,10 +29,9 @@ StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec) {
 
 StatusOr<Dataset> OpenData(const v1::JobSpec& complete) {
   PosixFileSystem files;
-  const DatasetOptions options = MakeDatasetOptions(complete);
-  auto dataset = Dataset::Open(files, options);
+  auto dataset = Dataset::Open(files, MakeDatasetOptions(complete));
   if (dataset.ok()) return dataset;
-  return RefuseData(complete, FieldToBlame(files, options), dataset.status());
+  return RefuseData(complete, KeyToBlame(dataset.status()), dataset.status());
 }
 
 Status CheckData(const v1::JobSpec& complete) { return OpenData(complete).status(); }

@@ -69,6 +69,10 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
         self.record(request, context)
         return service_pb2.DeleteJobResponse(job=service_pb2.Job(name=request.name))
 
+    def ReadJobLogs(self, request, context):
+        self.record(request, context)
+        yield service_pb2.ReadJobLogsResponse(lines=["first", "second"])
+
     def ListJobs(self, request, context):
         self.record(request, context)
         first = int(request.page_token or 0)
