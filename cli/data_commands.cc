@@ -47,16 +47,16 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
                  result.replaced_parts, result.replaced_documents);
   }
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"documents", result.documents},
-                             {"tokens", result.tokens},
-                             {"files", result.files},
-                             {"vocab_size", result.vocab_size},
-                             {"end_of_document", result.end_of_document},
-                             {"replaced", result.replaced_parts}}));
+    PrintOutput("{}\n", Dump({{"documents", result.documents},
+                              {"tokens", result.tokens},
+                              {"files", result.files},
+                              {"vocab_size", result.vocab_size},
+                              {"end_of_document", result.end_of_document},
+                              {"replaced", result.replaced_parts}}));
   } else {
-    fmt::print("{} documents, {} tokens; token ids are below {}, and {} ends a document\n",
-               result.documents, result.tokens, result.vocab_size, result.end_of_document);
-    for (const auto& file : result.files) fmt::print("{}\n", file);
+    PrintOutput("{} documents, {} tokens; token ids are below {}, and {} ends a document\n",
+                result.documents, result.tokens, result.vocab_size, result.end_of_document);
+    for (const auto& file : result.files) PrintOutput("{}\n", file);
   }
   return ExitCode::kDone;
 }
@@ -95,12 +95,12 @@ StatusOr<ExitCode> ShowData(const CommandLine& line) {
       }
       samples.push_back(std::move(sample));
     } else {
-      fmt::print("slot {} ({} epoch {} row {}): {} -> {}\n", slot, path, origin.epoch, origin.row,
-                 fmt::join(tokens, " "), targets.back());
+      PrintOutput("slot {} ({} epoch {} row {}): {} -> {}\n", slot, path, origin.epoch, origin.row,
+                  fmt::join(tokens, " "), targets.back());
     }
   }
   if (line.wants_json())
-    fmt::print("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
+    PrintOutput("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
   return ExitCode::kDone;
 }
 

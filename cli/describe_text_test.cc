@@ -81,5 +81,14 @@ TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses)
             "last failure     RANK_CRASHED of rank 1 on worker-0\n");
 }
 
+TEST(DescribeTextTest, ATextOfOthersStaysOnItsLine) {
+  v1::Job job = Running();
+  job.mutable_last_failure()->set_cause("RANK_CRASHED");
+  job.mutable_last_failure()->set_message("lost\nfailure          none\x1b[2J\u202e");
+  EXPECT_TRUE(DescribeText(job, std::nullopt)
+                  .ends_with("last failure     RANK_CRASHED of rank 0: lost\\nfailure          "
+                             "none\\u001b[2J\\u202e\n"));
+}
+
 }  // namespace
 }  // namespace troupe

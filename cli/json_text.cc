@@ -16,6 +16,9 @@ Json CoresToJson(const v1::CoreSet& set) {
   return {{"cores", MessageToJson(set)["cores"]}, {"cores_shared_by", set.shared_by()}};
 }
 
+// No process is known yet, or any more, of a rank or worker whose number is 0.
+Json PidToJson(int64_t pid) { return pid == 0 ? Json(nullptr) : Json(pid); }
+
 Json FailureToJson(bool has, const v1::Failure& failure) {
   return has ? MessageToJson(failure) : Json(nullptr);
 }
@@ -45,7 +48,8 @@ Json JobToJson(const v1::Job& job) {
   Json json = MessageToJson(job, {"name", "state", "step", "steps", "layout", "submitted_layout"});
   Json ranks = Json::array();
   for (const auto& rank : job.ranks()) {
-    Json entry = MessageToJson(rank, {"rank", "worker", "device", "pid"});
+    Json entry = MessageToJson(rank, {"rank", "worker", "device"});
+    entry["pid"] = PidToJson(rank.pid());
     entry.update(CoresToJson(rank.cores()));
     entry.update(MessageToJson(rank, {"coordinates"}));
     ranks.push_back(std::move(entry));
@@ -107,7 +111,9 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
     entry.update(CoresToJson(rank.cores()));
     ranks.push_back(std::move(entry));
   }
-  Json json = MessageToJson(worker, {"name", "state", "incarnation", "pid", "host", "island"});
+  Json json = MessageToJson(worker, {"name", "state", "incarnation"});
+  json["pid"] = PidToJson(worker.pid());
+  json.update(MessageToJson(worker, {"host", "island"}));
   json["devices"] = std::move(devices);
   json["metrics"] = worker.metrics_address();
   json.update(MessageToJson(worker, {"memory_bytes", "jobs"}));

@@ -56,7 +56,7 @@ void ProgressLine::Show(const v1::StepEvent& step) {
     text = text.substr(0, window.ws_col - 1);
   }
   if (colours_) text = "\033[1m" + text + "\033[0m";
-  PrintMessage("\r\033[K{}", text);
+  WriteMessage("\r\033[K" + text);
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text/utf8.h"
 #include "data/byte_tokenizer.h"
 #include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
 #include "data/tokenizer_file.h"
-#include "data/utf8.h"
 
 namespace troupe {
 namespace {
