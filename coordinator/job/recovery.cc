@@ -268,8 +268,9 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
 namespace {
 
 v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
-  const bool of_folder =
-      failure.cause() == cause::kStorage || failure.cause() == cause::kCheckpointFailed;
+  const bool of_folder = failure.cause() == cause::kStorage ||
+                         failure.cause() == cause::kFolderFull ||
+                         failure.cause() == cause::kCheckpointFailed;
   const std::string advice = of_folder ? UnwritableFolderAdvice(job) : "";
   if (!advice.empty()) failure.set_message(failure.message() + "; " + advice);
   return failure;
@@ -282,6 +283,19 @@ void RecordIfPathRefused(const Job& job, const v1::Failure& failure, Turn& turn)
   if (failure.cause() != cause::kPathOutsideRoot || !has_rank) return;
   turn.effects.refused_paths.push_back(
       {job.plan.ranks(failure.rank()).worker(), job.id(), FailureText(failure)});
+}
+
+// Records the failure against the hosts or links that it blames.
+void LayBlame(const Job& job, const Breakdown& breakdown, const v1::Failure& failure,
+              const std::set<std::string>& link_suspects, Turn& turn) {
+  LayToHost(job, failure, breakdown.of_host ? kSetAsideWeight : 1, turn);
+  if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
+}
+
+// Whether the job is to be cancelled even though its ranks can commit nothing any more.
+bool EndsCancelled(const Job& job) {
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  return job.record.cancels_anyway() && (commit == nullptr || commit->step() < job.steps());
 }
 
 }  // namespace
@@ -305,6 +319,11 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   } else if (failure.rank() >= 0) {
     RecordEvent(job, cause::kRankLost, FailureTextUnder(cause::kRankLost, failure), turn);
   }
+  if (EndsCancelled(job)) {
+    if (!breakdown.fatal) LayBlame(job, breakdown, failure, link_suspects, turn);
+    EndJob(job, CancelWithoutCommit(job, "its ranks failed before it: " + text), turn);
+    return;
+  }
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal || (breakdown.of_host && (EnoughHostsFailed(job, failure.worker(), turn) ||
                                                 !HasOtherHosts(job, failure.worker(), turn)))) {
@@ -312,8 +331,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
     return;
   }
-  LayToHost(job, failure, breakdown.of_host ? kSetAsideWeight : 1, turn);
-  if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
+  LayBlame(job, breakdown, failure, link_suspects, turn);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit != nullptr && commit->step() >= job.steps()) {
     job.record.set_step(commit->step());

@@ -119,7 +119,10 @@ struct Verification {
 struct FailedWrites {
   std::map<std::string, int> counts;  // by worker
   bool moved = false;  // the job has left a worker because of this since its newest commit
+  bool folder_is_full = false;        // one of them failed because the folder had no room
 };
+
+  bool any() const { return folder_is_full || !counts.empty(); }
 
 // The second reading of a doubted commit (doubts.h).
 struct DoubtReading {
@@ -131,6 +134,20 @@ struct DoubtReading {
 };
 
 struct Job {
+// The requests to remove a checkpoint's directory that are not answered yet.
+struct DeletionRequests {
+  std::set<WorkerLife> asked;  // the workers asked so far
+  // The newest request since no rank can write there any more; 0: there was none.
+  SessionId session = 0;
+  MonotonicTime time;
+};
+
+// A call that waits until the job is cancelled.
+struct CancelCaller {
+  CallId call = 0;
+  bool needs_commit = false;  // it gets an error if steps are lost
+};
+
   v1::JobRecord record;
   v1::JobSpec spec;  // as submitted, merged with the overrides of ResumeJob
   v1::Plan plan;     // the running layout's, ranks placed as in the newest group
@@ -166,7 +183,7 @@ struct Job {
   bool may_shrink = false;
   std::optional<MonotonicTime>
       grow_time;  // when the job grows, once the submitted layout's devices suffice
-  std::vector<CallId> cancel_callers;
+  std::vector<CancelCaller> cancel_callers;
   // While the job is being deleted: when the deletion of its remaining files is requested again.
   std::optional<MonotonicTime> delete_again_time;
   std::optional<MonotonicTime> skip_event_time;  // time of the last event about a skipped step
