@@ -203,7 +203,10 @@ class Stepper {
       for (auto& [number, attempt] : job.attempts) std::erase(attempt.callers, event.call);
     }
     AbandonLogs(event.call, &state_.log_reads);
-    for (auto& [id, removal] : state_.removals) std::erase(removal.callers, event.call);
+    for (auto& [id, removal] : state_.removals) {
+      std::erase_if(removal.callers,
+                    [&](const RemovalCaller& caller) { return caller.call == event.call; });
+    }
   }
 
   // Called last in each turn.

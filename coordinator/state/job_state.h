@@ -159,7 +159,7 @@ struct CancelCaller {
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // finalised, by attempt
   std::map<int64_t, Attempt> attempts;                  // those of the current epoch, by attempt
   std::map<int64_t, Verification> verifications;        // in progress, by attempt
-  std::map<int64_t, std::set<WorkerLife>> deletions;    // the workers asked to delete, by attempt
+  std::map<int64_t, DeletionRequests> deletions;        // in progress, by attempt
   std::map<int64_t, DoubtReading> doubt_readings;       // in progress, by attempt
   std::optional<MonotonicTime> checkpoint_due;          // by checkpoint.interval_seconds
   std::optional<Group> group;
