@@ -91,7 +91,8 @@ struct Group {
   std::optional<ImageTaking> image_taking;
   // Images of an abandoned try, as path → worker; no job is restored from them.
   std::map<std::string, std::string> left_images;
-  v1::Failure failure;                  // kDraining: the secondary failure
+  std::string stay;     // the newest event about why it does not leave workers that drain
+  v1::Failure failure;  // kDraining: the secondary failure
   std::set<std::string> link_suspects;  // kDraining: workers whose broken link may be its cause
 };
 
@@ -118,11 +119,11 @@ struct Verification {
 // Counts the checkpoints since the newest commit for which a worker could not write its part.
 struct FailedWrites {
   std::map<std::string, int> counts;  // by worker
-  bool moved = false;  // the job has left a worker because of this since its newest commit
   bool folder_is_full = false;        // one of them failed because the folder had no room
-};
+  bool moved = false;  // the job has left a worker because of this since its newest commit
 
   bool any() const { return folder_is_full || !counts.empty(); }
+};
 
 // The second reading of a doubted commit (doubts.h).
 struct DoubtReading {
@@ -133,7 +134,6 @@ struct DoubtReading {
   MonotonicTime deadline;       // when another worker is asked
 };
 
-struct Job {
 // The requests to remove a checkpoint's directory that are not answered yet.
 struct DeletionRequests {
   std::set<WorkerLife> asked;  // the workers asked so far
@@ -148,6 +148,7 @@ struct CancelCaller {
   bool needs_commit = false;  // it gets an error if steps are lost
 };
 
+struct Job {
   v1::JobRecord record;
   v1::JobSpec spec;  // as submitted, merged with the overrides of ResumeJob
   v1::Plan plan;     // the running layout's, ranks placed as in the newest group
