@@ -9,6 +9,7 @@
 
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "cli/cancel.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/describe_text.h"
@@ -38,8 +39,12 @@ constexpr TextFlag kTensorboardFlag{
     "--tensorboard", "DIR",
     "also writes the steps' figures into a new TensorBoard event file in DIR, which is made if it "
     "does not exist"};
-constexpr SwitchFlag kCheckpointFlag{"--checkpoint", "",
-                                     "stops at a step, after committing a checkpoint"};
+constexpr SwitchFlag kCheckpointFlag{
+    "--checkpoint", "", "if no checkpoint can be committed, fails and leaves the job as it is"};
+constexpr SwitchFlag kNowFlag{
+    "--now", "",
+    "without a checkpoint, so that the steps since the last one are lost; also ends the wait of "
+    "another cancel"};
 constexpr SwitchFlag kCheckpointsFlag{"--checkpoints", "",
                                       "also removes the directories of its checkpoints"};
 constexpr SwitchFlag kDiscardImagesFlag{
@@ -187,18 +192,19 @@ StatusOr<ExitCode> WatchJob(const CommandLine& line) {
 }
 
 StatusOr<ExitCode> Cancel(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  InterruptWatch interrupt;
   v1::CancelJobRequest request;
   request.set_name(JobName(line.positional()[0]));
   request.set_checkpoint(line.Get(kCheckpointFlag));
-  TROUPE_ASSIGN_OR_RETURN(const v1::CancelJobResponse cancelled,
-                          client.Call<v1::CancelJobResponse>(
-                              Client::Repeat::kSafe,
-                              request.checkpoint() ? Client::kCheckpointLimit : Client::kCallLimit,
-                              [&](auto* context, auto* response) {
-                                return client.jobs().CancelJob(context, request, response);
-                              }));
-  PrintNameAndState(line, cancelled.job());
+  const bool now = line.Get(kNowFlag);
+  if (now && request.checkpoint())
+    return InvalidArgument("{} excludes {}", kNowFlag.name, kCheckpointFlag.name);
+  request.set_checkpoint_if_training(!now && !request.checkpoint());
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<v1::Job> cancelled,
+                          CancelJob(&client, &interrupt, request));
+  if (!cancelled) return ExitCode::kInterrupted;
+  PrintNameAndState(line, *cancelled);
   return ExitCode::kDone;
 }
 
@@ -357,8 +363,8 @@ std::vector<Command> JobCommands() {
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "Stops a job.",
-       .flags = {&kCheckpointFlag},
+       .summary = "Stops a job; one that trains commits a checkpoint first.",
+       .flags = {&kNowFlag, &kCheckpointFlag},
        .run = Cancel},
       {.name = "delete",
        .positionals = "JOB",

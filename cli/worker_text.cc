@@ -26,6 +26,8 @@ std::string DrainText(const v1::WorkerStatus& worker) {
     text += fmt::format("; the order ends at {}, or by `troupe workers undrain {}`",
                         DrainTimeText(drain.order_end_wall_time_ns()), worker.name());
   }
+  for (const v1::StayingJob& job : drain.staying_jobs())
+    text += fmt::format("; {} stays: {}", job.name(), job.reason());
   return text;
 }
 

@@ -67,5 +67,17 @@ TEST(WorkerTextTest, LeavesOutWhatAWorkerHasNotReported) {
   EXPECT_EQ(WorkerText(worker), "worker-1             LOST   runs jobs/long");
 }
 
+TEST(WorkerTextTest, NamesTheJobsThatDoNotLeaveAWorkerThatDrains) {
+  v1::WorkerStatus worker;
+  worker.set_name("worker-1");
+  worker.set_state("DRAINING");
+  worker.mutable_drain()->set_by_operator(true);
+  v1::StayingJob& job = *worker.mutable_drain()->add_staying_jobs();
+  job.set_name("jobs/a");
+  job.set_reason("it has no checkpoint.folder");
+  EXPECT_TRUE(WorkerText(worker).ends_with(
+      "drained by an operator; jobs/a stays: it has no checkpoint.folder"));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -344,7 +344,7 @@ class Pods(TroupeJobCase):
         self.wait_for_log("worker elsewhere-0 has no pod in namespace troupe")
         self.end("coordinator", signal.SIGKILL)
         self.start_coordinator()
-        code, out, err = run("cancel", "first", "--coordinator", self.address)
+        code, out, err = run("cancel", "first", "--coordinator", self.address, "--now")
         self.assertEqual(code, 0, out + err)
         self.wait_for_marks("worker-0", self.IDLE)
 
