@@ -125,8 +125,8 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
       if (line.wants_json()) {
         jobs.push_back(JobSummaryToJson(job));
       } else {
-        fmt::print("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job.state()), job.step(),
-                   job.steps(), job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
+        fmt::print("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job), job.step(), job.steps(),
+                   job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
       }
     }
     request.set_page_token(page.next_page_token());
