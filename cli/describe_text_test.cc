@@ -59,6 +59,22 @@ TEST(DescribeTextTest, AQueuedJobNamesWhatItWaitsFor) {
             "restarts         0\n");
 }
 
+TEST(DescribeTextTest, AJobThatMovesStatesTheReason) {
+  v1::Job job;
+  job.set_name("jobs/c");
+  job.set_state(v1::JOB_STATE_RECOVERING);
+  job.set_step(7);
+  job.set_steps(40);
+  job.set_moves(1);
+  job.set_moving("leaves worker-1, which is draining (SIGTERM), after step 7");
+  EXPECT_EQ(DescribeText(job, std::nullopt),
+            "jobs/c: MOVING, step 7 of 40\n"
+            "moving           leaves worker-1, which is draining (SIGTERM), after step 7\n"
+            "last checkpoint  none\n"
+            "restarts         0\n"
+            "moves            1\n");
+}
+
 TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses) {
   v1::Job job = Running();
   job.set_state(v1::JOB_STATE_FAILED);

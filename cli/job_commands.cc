@@ -131,7 +131,7 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
       if (line.wants_json()) {
         jobs.push_back(JobSummaryToJson(job));
       } else {
-        PrintOutput("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job.state()), job.step(),
+        PrintOutput("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job), job.step(),
                     job.steps(), job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
       }
     }

@@ -27,9 +27,14 @@ Json FailureToJson(bool has, const v1::Failure& failure) {
 
 std::string StateText(v1::JobState state) { return EnumText(*v1::JobState_descriptor(), state); }
 
+std::string StateText(const v1::Job& job) {
+  return job.moving().empty() ? StateText(job.state()) : "MOVING";
+}
+
 Json JobSummaryToJson(const v1::Job& job) {
   Json json = MessageToJson(job, {"name", "state", "step", "steps", "group_epoch", "restarts"});
   if (!job.waiting_for().empty()) json["waiting_for"] = job.waiting_for();
+  if (!job.moving().empty()) json["moving"] = job.moving();
   return json;
 }
 
@@ -68,6 +73,7 @@ Json JobToJson(const v1::Job& job) {
   json["failure"] = FailureToJson(job.has_failure(), job.failure());
   json["last_failure"] = FailureToJson(job.has_last_failure(), job.last_failure());
   json["waiting_for"] = job.waiting_for();
+  json["moving"] = job.moving();
   json["plan_digest"] = job.plan().digest();
   json["create_wall_time_ns"] = job.create_wall_time_ns();
   json["creator"] = job.creator();

@@ -214,6 +214,9 @@ const v1::CheckpointRecord* NewestCommit(const Job& job);
 
 bool HasQuarantined(const Job& job);
 
+// Whether the job leaves workers that are draining, for new ones on which it has not run yet.
+bool IsMoving(const Job& job);
+
 // The state that users see: RUNNING with an open checkpoint is shown as CHECKPOINTING, a group in
 // kDraining as RECOVERING.
 v1::JobState ShownState(const Job& job);
