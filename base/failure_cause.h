@@ -32,6 +32,8 @@ inline constexpr std::string_view kTicketExpired = "TICKET_EXPIRED";
 // The job's checkpoint folder or its data do not exist on this host or cannot be read, or hosts do
 // not see each other's files.
 inline constexpr std::string_view kStorage = "STORAGE";
+// The job's checkpoint folder is full, for whichever host writes there.
+inline constexpr std::string_view kFolderFull = "FOLDER_FULL";
 // A path of the job leaves the root beneath which its namespace may open files.
 inline constexpr std::string_view kPathOutsideRoot = "PATH_OUTSIDE_ROOT";
 // The host's /dev/shm has no room for the rank's communication with other ranks.

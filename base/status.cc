@@ -2,6 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
+
+#include "base/status_errno.h"
 
 namespace troupe {
 
@@ -41,7 +44,10 @@ Status ErrnoStatus(int error_number, std::string_view what) {
       break;
   }
   char text[128];
-  return MakeStatus(code, fmt::format("{}: {}", what, strerror_r(error_number, text, sizeof text)));
+  Status status =
+      MakeStatus(code, fmt::format("{}: {}", what, strerror_r(error_number, text, sizeof text)));
+  status.SetPayload(kErrnoUrl, absl::Cord(std::to_string(error_number)));
+  return status;
 }
 
 }  // namespace troupe

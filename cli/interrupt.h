@@ -3,6 +3,8 @@
 #ifndef TROUPE_CLI_INTERRUPT_H_
 #define TROUPE_CLI_INTERRUPT_H_
 
+#include <grpcpp/grpcpp.h>
+
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -32,6 +34,21 @@ class InterruptWatch {
   std::mutex mutex_;
   std::function<void()> action_;
   std::thread thread_;
+};
+
+// Cancels `context` on an interrupt, for as long as this object exists.
+class CancelOnInterrupt {
+ public:
+  CancelOnInterrupt(InterruptWatch* interrupt, grpc::ClientContext* context)
+      : interrupt_(interrupt) {
+    interrupt_->OnInterrupt([context] { context->TryCancel(); });
+  }
+  ~CancelOnInterrupt() { interrupt_->OnInterrupt(nullptr); }
+  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
+  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+
+ private:
+  InterruptWatch* const interrupt_;
 };
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "data/job_data.h"
 #include "interop/import.h"
 #include "plan/job/job_file.h"
@@ -39,6 +40,7 @@ Status ResolvePathsHere(v1::JobSpec* spec) {
   std::error_code error;
   const std::filesystem::path here = std::filesystem::current_path(error);
   if (error) return ErrnoStatus(error.value(), "working directory");
+  TROUPE_RETURN_IF_ERROR(CheckText("working directory", here.string()));
   ResolvePaths(here.string(), spec);
   return OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -25,21 +26,6 @@ constexpr std::chrono::seconds kAwayLimit{60};
 constexpr std::chrono::milliseconds kPauseBetweenTries{200};
 constexpr std::chrono::seconds kStepLimit{2};
 constexpr std::chrono::seconds kHistoryLimit{60};
-
-// Cancels `context` on an interrupt, for as long as this object exists.
-class CancelOnInterrupt {
- public:
-  CancelOnInterrupt(InterruptWatch* interrupt, grpc::ClientContext* context)
-      : interrupt_(interrupt) {
-    interrupt_->OnInterrupt([context] { context->TryCancel(); });
-  }
-  ~CancelOnInterrupt() { interrupt_->OnInterrupt(nullptr); }
-  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
-  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
-
- private:
-  InterruptWatch* const interrupt_;
-};
 
 class Watch {
  public:
@@ -171,7 +157,7 @@ class Watch {
   }
 
   void Line(const std::string& text) {
-    fmt::print("{}\n", text);
+    PrintOutput("{}\n", text);
     FlushOutput();
   }
 
@@ -251,6 +237,19 @@ Status ReadPart(Client* client, const std::string& job, const HistoryPart& part,
 }
 
 }  // namespace
+
+std::string ReadEndMessage(Client* client, const v1::Job& job) {
+  JobHistory history;
+  const HistoryPart rest = {.from_step = job.step() + 1,
+                            .last_step = std::numeric_limits<int64_t>::max(),
+                            .limit = kStepLimit};
+  std::string message;
+  if (!ReadPart(client, job.name(), rest, &history).ok()) return message;
+  for (const v1::JobEvent& event : history.events) {
+    if (event.event() == StateText(job.state())) message = event.message();
+  }
+  return message;
+}
 
 StatusOr<JobHistory> ReadHistory(Client* client, const v1::Job& job) {
   JobHistory history;

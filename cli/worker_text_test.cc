@@ -59,21 +59,24 @@ TEST(WorkerTextTest, StatesSinceWhenAWorkerIsDrainedAndHowTheOrderEnds) {
       "; the order ends at 2026-11-25T11:06:40Z, or by `troupe workers undrain worker-1`"));
 }
 
-TEST(WorkerTextTest, AReasonThatIsNotUtf8IsRefused) {
-  EXPECT_TRUE(CheckDrainReason("").ok());
-  EXPECT_TRUE(CheckDrainReason("für ein neues Netzteil").ok());
-  const Status refused = CheckDrainReason("f\xfcr");
-  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Message(refused), "--reason: byte 2 is not UTF-8");
-  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUsage);
-}
-
 TEST(WorkerTextTest, LeavesOutWhatAWorkerHasNotReported) {
   v1::WorkerStatus worker;
   worker.set_name("worker-1");
   worker.set_state("LOST");
   worker.add_jobs("jobs/long");
   EXPECT_EQ(WorkerText(worker), "worker-1             LOST   runs jobs/long");
+}
+
+TEST(WorkerTextTest, NamesTheJobsThatDoNotLeaveAWorkerThatDrains) {
+  v1::WorkerStatus worker;
+  worker.set_name("worker-1");
+  worker.set_state("DRAINING");
+  worker.mutable_drain()->set_by_operator(true);
+  v1::StayingJob& job = *worker.mutable_drain()->add_staying_jobs();
+  job.set_name("jobs/a");
+  job.set_reason("it has no checkpoint.folder");
+  EXPECT_TRUE(WorkerText(worker).ends_with(
+      "drained by an operator; jobs/a stays: it has no checkpoint.folder"));
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ constexpr Rule kRules[] = {
     {cause::kCheckpointFailed, {Charged::kDelayed, Blamed::kHost}},
     {cause::kStorage, {Charged::kDelayed, Blamed::kHost}},
     {cause::kSharedMemory, {Charged::kDelayed, Blamed::kHost}},
+    // All hosts share the folder.
+    {cause::kFolderFull, {Charged::kDelayed, Blamed::kNobody}},
     // The next try restores an older commit, or the same one if no worker could read it again.
     // The host is blamed once another reading finds the commit intact (coordinator/job/doubts.h).
     {cause::kBadCheckpoint, {Charged::kDelayed, Blamed::kNobody}},

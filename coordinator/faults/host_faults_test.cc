@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/faults/culprit.h"
 #include "coordinator/machine/views.h"
 #include "coordinator/test_cluster.h"
 
@@ -324,7 +325,7 @@ TEST(HostFaults, FaultsOfAJobThatFailsByItselfAreNotItsHosts) {
 }
 
 // `rank` fails to write its part of the next checkpoint.
-void FailWrite(TestCluster& cluster, int rank = 0) {
+void FailWrite(TestCluster& cluster, int rank = 0, const std::string& cause = "") {
   CreateCheckpointCall call{cluster.next_call++, {}};
   call.request.set_job("a");
   cluster.Do(call);
@@ -333,7 +334,8 @@ void FailWrite(TestCluster& cluster, int rank = 0) {
   message.mutable_shard_failed()->set_group_epoch(cluster.job("a").record.group_epoch());
   message.mutable_shard_failed()->set_attempt(cluster.job("a").record.last_attempt());
   message.mutable_shard_failed()->set_rank(rank);
-  message.mutable_shard_failed()->set_reason("No space left on device");
+  message.mutable_shard_failed()->set_reason("Input/output error");
+  message.mutable_shard_failed()->set_cause(cause);
   cluster.SendFrom(cluster.job("a").last_group.ranks(rank).worker(), message);
 }
 
@@ -346,12 +348,28 @@ TEST(HostFaults, AJobLeavesAHostThatCannotWriteItsShardOnceAnotherIsFree) {
   FailWrite(cluster);
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   ASSERT_EQ(WorkerOf(cluster), "worker-1");
-  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("No space left"));
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("Input/output error"));
   // This host cannot write either, so no host is at fault, and the job stays.
   cluster.StartRanks("a");
   for (int time = 0; time < 5; ++time) FailWrite(cluster);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+}
+
+TEST(HostFaults, AFullFolderIsNoHostsFaultAndTheJobTrainsOn) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 4);
+  for (int time = 0; time < 4; ++time) {
+    for (const int rank : {0, 1}) FailWrite(cluster, rank, "FOLDER_FULL");
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+  EXPECT_TRUE(cluster.job("a").failed_writes.any()) << "it is no time to grow or to move";
+  // One without an identity file, at a start.
+  v1::Failure full;
+  full.set_cause("FOLDER_FULL");
+  EXPECT_EQ(CulpritOf(full), (Culprit{Charged::kDelayed, Blamed::kNobody}));
 }
 
 TEST(HostFaults, TwoHostsThatFailInTurnAreEachCounted) {

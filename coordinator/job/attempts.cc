@@ -95,14 +95,6 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
   }
 }
 
-// Returns the rank to blame for its host: the first one on the worker that the message blames, else
-// the sender.
-int32_t BlamedRank(const Job& job, const v1::ShardFailed& message) {
-  for (const v1::RankPlacement& placement : job.plan.ranks())
-    if (placement.worker() == message.blamed_worker()) return placement.rank();
-  return message.rank();
-}
-
 void SaveAgainLater(Job& job, Turn& turn) {
   Group& group = *job.group;
   const int doublings = std::min(group.failed_saves++, 8);
@@ -183,30 +175,29 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
   return std::nullopt;
 }
 
-void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn) {
+Transition OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn) {
   const GroupPhase phase = job.group->phase;
-  if (phase != GroupPhase::kRunning && phase != GroupPhase::kAdopting) return;
+  if (phase != GroupPhase::kRunning && phase != GroupPhase::kAdopting) return {};
   job.group->ranks[static_cast<size_t>(vote.rank())].last_answer = turn.now;
   const auto found = job.attempts.find(vote.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, vote.attempt(), vote.rank(), turn);
     SendFinalized(job, vote.attempt(), worker, turn);
-    return;
+    return {};
   }
   Attempt& attempt = found->second;
   if (attempt.votes.contains(vote.rank())) {
     AskForManifest(job, attempt, turn);
-    return;
+    return {};
   }
   if (attempt.asked && attempt.record.step() == 0) attempt.record.set_step(vote.step());
   if (vote.step() != attempt.record.step() || vote.state().step() != vote.step()) {
-    AbortAttempt(
+    return AbortAttempt(
         job, vote.attempt(),
         fmt::format(
             "rank {} voted for step {} with the state of step {}, but the attempt is for step {}",
             vote.rank(), vote.step(), vote.state().step(), attempt.record.step()),
         turn);
-    return;
   }
   Begin(job, attempt, turn);
   ReplaceLowerRequests(job, vote.attempt(), turn);
@@ -215,14 +206,14 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
     turn.effects.failpoints_after.push_back("catalog.votes.complete");
     const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
     if (bytes > kCheckpointMessageBytesMax) {
-      AbortAttempt(job, vote.attempt(),
-                   fmt::format("its manifest has {} bytes, above the limit of {}", bytes,
-                               kCheckpointMessageBytesMax),
-                   turn);
-      return;
+      return AbortAttempt(job, vote.attempt(),
+                          fmt::format("its manifest has {} bytes, above the limit of {}", bytes,
+                                      kCheckpointMessageBytesMax),
+                          turn);
     }
   }
   AskForManifest(job, attempt, turn);
+  return {};
 }
 
 void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
@@ -246,20 +237,15 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   }
   Begin(job, found->second, turn);
   ReplaceLowerRequests(job, message.attempt(), turn);
-  AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),
-               turn);
-  const int32_t blamed = BlamedRank(job, message);
+  Transition aborted = AbortAttempt(
+      job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()), turn);
   if (message.cause() == cause::kPathOutsideRoot) {
     return Breakdown{.failure = MakeFailure(message.cause(), message.reason(), message.rank(),
                                             job.plan.ranks(message.rank()).worker()),
                      .fatal = true};
   }
-  // The stopped ranks hold the only copy of the state, so they are not moved.
-  if (job.group->save_again_time) {
-    LayFailedWrite(job, blamed, message.reason(), turn);
-    return {};
-  }
-  return OnFailedWrite(job, blamed, message.reason(), turn);
+  Transition moved = OnFailedWrite(job, message, turn);
+  return job.record.cancels_anyway() ? std::move(aborted) : std::move(moved);
 }
 
 Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
@@ -316,7 +302,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
                 fmt::format("cancelled after its commit of step {}", record.step())};
 }
 
-void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& turn) {
+Transition AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   const Attempt& attempt = job.attempts.at(number);
   const bool then_stop = ThenStop(job, attempt);
   const bool begun = attempt.begun;
@@ -328,24 +314,26 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
   // longer write.
   SendDeletion(job, job.checkpoints.at(number), turn);
   SendDeletions(job, turn);
-  if (!then_stop) return;
+  if (!then_stop) return {};
+  if (job.record.cancels_anyway()) return CancelWithoutCommit(job, reason);
   if (stops && !begun) {
     CallOffStop(job, reason, turn);
-    return;
+    return {};
   }
-  for (const CallId call : std::exchange(job.cancel_callers, {})) {
-    ReplyWithError(
-        call,
-        Aborted("the checkpoint of job {} was aborted: {}; its ranks have stopped, and the "
-                "checkpoint is retried; to give it up, cancel the job without a checkpoint",
-                job.id(), reason),
-        turn);
+  for (const CancelCaller& caller : std::exchange(job.cancel_callers, {})) {
+    ReplyWithError(caller.call,
+                   Aborted("the checkpoint of job {} was aborted: {}; its ranks have stopped, and "
+                           "the checkpoint is retried; to give it up, cancel the job without a "
+                           "checkpoint (troupe cancel --now)",
+                           job.id(), reason),
+                   turn);
   }
   job.group->save_failure = reason;
   SaveAgainLater(job, turn);
+  return {};
 }
 
-void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
+Transition AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
   const Attempt& attempt = job.attempts.at(number);
   const MonotonicTime begin = attempt.begun ? attempt.begun_time : attempt.asked_time;
   std::string reason = fmt::format("not committed within {:.0f} s", ToSeconds(turn.now - begin));
@@ -369,7 +357,7 @@ void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
     group.hung_save = number;
     group.hung_ranks = std::move(silent);
   }
-  AbortAttempt(job, number, reason, turn);
+  return AbortAttempt(job, number, reason, turn);
 }
 
 Breakdown CountHungSave(Job& job) {
@@ -434,6 +422,7 @@ Transition SaveAgain(Job& job, Turn& turn) {
     return {};
   }
   if (hangs) {
+    if (job.record.cancels_anyway()) return CancelWithoutCommit(job, group.save_failure);
     SaveAgainLater(job, turn);
     return {};
   }
@@ -451,8 +440,8 @@ void CallOffStop(Job& job, const std::string& reason, Turn& turn) {
   job.record.set_stop_attempt(0);
   RecordEvent(job, ForgetPurposeOfStop(job), reason, turn);
   turn.reschedule = true;  // it may have to stop again
-  for (const CallId call : std::exchange(job.cancel_callers, {})) {
-    ReplyWithError(call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);
+  for (const CancelCaller& caller : std::exchange(job.cancel_callers, {})) {
+    ReplyWithError(caller.call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);
   }
 }
 

@@ -29,7 +29,8 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
                                              const TimeLimits& limits);
 
 // Handles a rank's vote. REQUIRES: IsCurrent; the vote's incarnation is the worker's.
-void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn);
+[[nodiscard]] Transition OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
+                                     Turn& turn);
 [[nodiscard]] Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn);
 // Handles rank 0's report that the manifest is written. REQUIRES: IsCurrent for rank 0.
 [[nodiscard]] Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn);
@@ -38,14 +39,16 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
 void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn);
 
 // Aborts only this attempt; training continues. If the ranks had stopped for it because the job was
-// to end with it, they still hold the state and are asked to save it again a little later.
-void AbortAttempt(Job& job, int64_t attempt, const std::string& reason, Turn& turn);
+// to end with it, they still hold the state and are asked to save it again a little later; a job
+// that is to be cancelled in any case ends instead.
+[[nodiscard]] Transition AbortAttempt(Job& job, int64_t attempt, const std::string& reason,
+                                      Turn& turn);
 
 // Aborts an attempt that has exceeded its deadline. Once it has begun, each rank that has not
 // answered, nor answered another attempt since then, is a failed write of its host. If the ranks
 // have stopped for it, they hold a state that may still be saved, so the group is not ended;
 // further requests to ranks that have not answered wait behind their current work.
-void AbortLateAttempt(Job& job, int64_t attempt, Turn& turn);
+[[nodiscard]] Transition AbortLateAttempt(Job& job, int64_t attempt, Turn& turn);
 
 // If the ranks have stopped to be saved, marks their open attempt as begun. If none is open,
 // because the coordinator restarted after an abort, schedules SaveAgain.

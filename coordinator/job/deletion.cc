@@ -63,22 +63,29 @@ bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
   } else {
     // A repeated request no longer waits for files.
     if (job.record.deleting()) return true;
-    std::erase_if(job.checkpoints, [&](const auto& entry) {
-      const v1::CheckpointState state = entry.second.state();
-      if (state == v1::CHECKPOINT_STATE_ABORTED || state == v1::CHECKPOINT_STATE_DELETING) {
-        return false;
-      }
-      turn.effects.writes.DeleteCheckpoint(job.id(), entry.first);
-      return true;
-    });
     if (!DeleterIsConnected(job, turn.fleet)) return true;
   }
-  if (job.checkpoints.empty()) return true;
+  if (CountToRemove(job) == 0) return true;
   job.record.set_deleting(true);
   job.delete_again_time = turn.now + kDeleteAgainInterval;
   SaveRecord(job, turn);
   SendDeletions(job, turn);
   return false;
+}
+
+int64_t CountToRemove(const Job& job) {
+  return std::ranges::count_if(job.checkpoints, [](const auto& entry) {
+    const v1::CheckpointState state = entry.second.state();
+    return state == v1::CHECKPOINT_STATE_ABORTED || state == v1::CHECKPOINT_STATE_DELETING;
+  });
+}
+
+bool RemovesCommits(const Job& job) {
+  return std::ranges::any_of(job.checkpoints,
+                             [](const auto& entry) {
+                               return entry.second.state() == v1::CHECKPOINT_STATE_DELETING;
+                             }) &&
+         CountToRemove(job) == static_cast<int64_t>(job.checkpoints.size());
 }
 
 std::vector<std::string> EndedJobsToDrop(const std::map<std::string, Job>& jobs, const Fleet& fleet,

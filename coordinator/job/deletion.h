@@ -15,10 +15,6 @@
 
 namespace troupe {
 
-// Interval at which the remaining files of a job in deletion are requested again. A worker that
-// lacks the folder, or cannot write to it, does not answer.
-inline constexpr auto kDeleteAgainInterval = std::chrono::minutes(1);
-
 // Returns OK, or FAILED_PRECONDITION if the job has not ended, if one of its ranks may still be
 // alive, or, with `checkpoints`, if a checkpoint is pinned or no known worker can delete them.
 Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet);
@@ -26,8 +22,14 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet);
 // Starts or resends the deletion. Returns true if there is nothing to wait for and the caller may
 // drop the job now. Without `checkpoints`, the directories of commits are kept, files of aborted
 // attempts are deleted where their worker is connected, and a job already in deletion no longer
-// waits for files. Images of the job's ranks are deleted. REQUIRES: CheckDeletable.
+// waits for files. Until the job is dropped, a request with `checkpoints` still finds its commits.
+// Images of the job's ranks are deleted. REQUIRES: CheckDeletable.
 bool BeginDeletion(Job& job, bool checkpoints, Turn& turn);
+
+// The number of the job's checkpoint directories that workers are to remove.
+int64_t CountToRemove(const Job& job);
+// Whether the commits of a job in deletion are to be removed, too.
+bool RemovesCommits(const Job& job);
 
 // Returns the ended jobs that `keep` no longer retains, earliest end first. Excludes jobs with a
 // rank that may still be alive, and jobs with their newest state in images of their ranks, because

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/job/kept_checkpoints.h"
 #include "coordinator/test_cluster.h"
 
 namespace troupe {
@@ -237,6 +238,94 @@ TEST(DeleteJob, WithoutItsCheckpointsItWaitsForLeftFilesButNotForEver) {
     EXPECT_EQ(cluster.replies.back().call == kDeletionCall, !restarts)
         << "a new leader knows no caller";
   }
+}
+
+// The reply to `call`; null if there is none.
+const Reply* ReplyToCall(const TestCluster& cluster, CallId call) {
+  for (const Reply& reply : cluster.replies) {
+    if (reply.call == call) return &reply;
+  }
+  return nullptr;
+}
+
+CallId DeleteAs(CallId call, TestCluster& cluster, bool checkpoints) {
+  DeleteJobCall what{call, {}};
+  what.request.set_name("a");
+  what.request.set_checkpoints(checkpoints);
+  cluster.Do(what);
+  return call;
+}
+
+// Job `a` is cancelled, with a commit and the files of aborted attempts.
+void CancelledJobWithACommitAndLeftFiles(TestCluster& cluster) {
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 10);
+  cluster.Commit("a", AttemptOf(cluster, 10), 10);
+  ReportUpTo(cluster, 11, 20);
+  Cancel(cluster);
+  cluster.StopRanks("a", 1, {"worker-0"});
+}
+
+TEST(DeleteJob, WithItsCheckpointsFindsThemWhileAnotherCallLeavesThem) {
+  for (const bool restarts : {false, true}) {
+    TestCluster cluster;
+    CancelledJobWithACommitAndLeftFiles(cluster);
+    const CallId plain = DeleteAs(910, cluster, false);
+    ASSERT_EQ(ReplyToCall(cluster, plain), nullptr) << "it waits for the files";
+    if (restarts) {
+      cluster.Restart();
+      cluster.worker("worker-0").held.clear();
+      cluster.Reconnect("worker-0");
+    }
+    const CallId whole = DeleteAs(911, cluster, true);
+    while (cluster.state().jobs.contains("a")) {
+      ASSERT_EQ(ReplyToCall(cluster, whole), nullptr);
+      const int64_t attempt = cluster.job("a").checkpoints.begin()->first;
+      EXPECT_EQ(
+          cluster.job("a").checkpoints.begin()->second.state() == v1::CHECKPOINT_STATE_DELETING,
+          attempt == 1)
+          << "the commit is removed too";
+      cluster.Deleted("a", attempt);
+    }
+    ASSERT_NE(ReplyToCall(cluster, whole), nullptr);
+    EXPECT_TRUE(ReplyToCall(cluster, whole)->status.ok());
+    EXPECT_EQ(ReplyToCall(cluster, plain) != nullptr, !restarts);
+    EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
+  }
+}
+
+TEST(DeleteJob, WithItsCheckpointsReportsThatAnotherCallHasLeftThem) {
+  TestCluster cluster;
+  CancelledJobWithACommitAndLeftFiles(cluster);
+  const CallId whole = DeleteAs(910, cluster, true);
+  const CallId plain = DeleteAs(911, cluster, false);
+  ASSERT_NE(ReplyToCall(cluster, whole), nullptr);
+  EXPECT_EQ(ReplyToCall(cluster, whole)->status.code(), StatusCode::kAborted);
+  EXPECT_THAT(std::string(Message(ReplyToCall(cluster, whole)->status)),
+              HasSubstr("another call has deleted job a without its checkpoints"));
+  EXPECT_TRUE(ReplyToCall(cluster, plain)->status.ok());
+  EXPECT_THAT(cluster.state().jobs, IsEmpty());
+}
+
+TEST(Deletions, OfManyAttemptsAreAskedForInPartsAndNotForEachRankThatStops) {
+  constexpr auto kDelete = v1::CoordinatorMessage::kDeleteCheckpoint;
+  TestCluster cluster;
+  RunJob(cluster, 4, 4);
+  Job& job = cluster.state().jobs.at("a");
+  for (int64_t attempt = 1001; attempt <= 1250; ++attempt) {
+    v1::CheckpointRecord& record = job.checkpoints[attempt];
+    record.set_job("a");
+    record.set_attempt(attempt);
+    record.set_path(fmt::format("/none/a/step-00000001-epoch-1-attempt-{}-at-1", attempt));
+    record.set_state(v1::CHECKPOINT_STATE_DELETING);
+  }
+  Cancel(cluster);
+  cluster.StopRanks("a", 1, {"worker-0", "worker-1", "worker-2", "worker-3"});
+  EXPECT_EQ(cluster.Count("worker-0", kDelete), kMostDeletionsAsked);
+  while (!cluster.job("a").deletions.empty())
+    cluster.Deleted("a", cluster.job("a").deletions.begin()->first);
+  EXPECT_THAT(cluster.job("a").checkpoints, IsEmpty());
+  EXPECT_LT(cluster.Count("worker-0", kDelete), 270) << "hardly any was asked for twice";
 }
 
 TEST(KeepEnded, DoesNotKeepAJobWhoseLeftFilesAreNeverRemoved) {

@@ -1,5 +1,7 @@
 #include "coordinator/job/failed_writes.h"
 
+#include <string>
+
 #include "base/failure_cause.h"
 #include "coordinator/faults/host_faults.h"
 #include "coordinator/job/images.h"
@@ -22,17 +24,35 @@ bool HasRoomWithout(const std::string& worker, const Job& job, const Turn& turn)
          turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
 }
 
+// Returns the rank to blame for its host: the first one on the worker that the message blames, else
+// the sender.
+int32_t BlamedRank(const Job& job, const v1::ShardFailed& message) {
+  for (const v1::RankPlacement& placement : job.plan.ranks())
+    if (placement.worker() == message.blamed_worker()) return placement.rank();
+  return message.rank();
+}
+
 }  // namespace
 
-Transition OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn) {
-  const std::string worker = job.plan.ranks(rank).worker();
+Transition OnFailedWrite(Job& job, const v1::ShardFailed& message, Turn& turn) {
   FailedWrites& failed = job.failed_writes;
+  if (message.cause() == cause::kFolderFull) {
+    failed.folder_is_full = true;
+    return {};
+  }
+  const int32_t rank = BlamedRank(job, message);
+  const std::string& reason = message.reason();
+  if (job.group->save_again_time || job.record.cancels_anyway()) {
+    LayFailedWrite(job, rank, reason, turn);
+    return {};
+  }
+  const std::string worker = job.plan.ranks(rank).worker();
   const int count = ++failed.counts[worker];
   if (count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn)) {
     LayFailedWrite(job, rank, reason, turn);
     return {};
   }
-  failed = {{}, true};
+  failed = {.moved = true};
   // The failure that ends the group is also recorded against the host.
   return Breakdown{MakeFailure(cause::kCheckpointFailed,
                                fmt::format("its part of {} checkpoints since the newest commit "

@@ -3,21 +3,20 @@
 #ifndef TROUPE_COORDINATOR_JOB_FAILED_WRITES_H_
 #define TROUPE_COORDINATOR_JOB_FAILED_WRITES_H_
 
-#include <string>
-
 #include "coordinator/state/transition.h"
 #include "coordinator/state/turn.h"
 
 namespace troupe {
 
-// Records, once, a failed write against the host of `rank`; the attempt is aborted. If the worker
-// failed for the third time since the newest commit and the job has room on other hosts that are
-// not set aside, the group ends and restarts there from the newest commit. This happens once
+// Handles a rank's report that a write failed; the attempt is aborted. A full folder is the fault
+// of no host. Any other failure is recorded, once, against the host that the message blames. If the
+// worker failed for the third time since the newest commit and the job has room on other hosts that
+// are not set aside, the group ends and restarts there from the newest commit. This happens once
 // between two commits: if the next host cannot write either, the cause is not the host. It never
-// happens to a job that would be restored from images, which bind its ranks to their workers.
+// happens to a job that would be restored from images, which bind its ranks to their workers, nor
+// to one whose ranks have stopped and hold the only copy of the state, nor to one that ends.
 // REQUIRES: the job has a group.
-[[nodiscard]] Transition OnFailedWrite(Job& job, int32_t rank, const std::string& reason,
-                                       Turn& turn);
+[[nodiscard]] Transition OnFailedWrite(Job& job, const v1::ShardFailed& message, Turn& turn);
 
 }  // namespace troupe
 

@@ -16,8 +16,8 @@ namespace {
 bool MayGrow(const Job& job) {
   return job.smaller && job.group && job.group->phase == GroupPhase::kRunning &&
          job.spec.fault_tolerance().allow_layout_change() && job.has_folder() &&
-         job.failed_writes.counts.empty() && job.images.step() == 0 &&
-         job.record.stop_attempt() == 0 && job.record.step() < job.steps();
+         !job.failed_writes.any() && job.images.step() == 0 && job.record.stop_attempt() == 0 &&
+         job.record.step() < job.steps();
 }
 
 bool SubmittedLayoutFits(const Job& job, const Turn& turn) {

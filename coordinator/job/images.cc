@@ -63,6 +63,12 @@ Transition EndWithImages(Job& job, Turn& turn) {
   }
   turn.effects.writes.PutImages(job.id(), job.images);
   if (job.record.grows() || job.record.leaves_workers()) return StopUnsaved{};
+  if (job.record.cancels_anyway()) {
+    return CancelWithoutCommit(
+        job, fmt::format("{}; each worker keeps the state of its ranks, and `troupe resume` "
+                         "continues from there: {}",
+                         job.group->save_failure, PlacesOf(job.images)));
+  }
   const v1::Failure failure =
       MakeFailure(cause::kFinalCheckpointUnwritable,
                   fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "

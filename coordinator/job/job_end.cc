@@ -1,5 +1,6 @@
 #include "coordinator/job/job_end.h"
 
+#include <string>
 #include <utility>
 
 #include "coordinator/job/attempts.h"
@@ -9,6 +10,18 @@
 #include "coordinator/job/kept_checkpoints.h"
 
 namespace troupe {
+namespace {
+
+void AnswerCancel(const Job& job, const CancelCaller& caller, const JobEnd& end, Turn& turn) {
+  const std::string lost = caller.needs_commit ? LostStepsText(job) : "";
+  if (lost.empty()) return ReplyWithJob(job, caller.call, turn);
+  ReplyWithError(caller.call,
+                 Aborted("job {} has ended without the checkpoint that was asked for: {} {}",
+                         job.id(), StateName(end.state), end.message),
+                 turn);
+}
+
+}  // namespace
 
 void EndJob(Job& job, const JobEnd& end, Turn& turn) {
   FlushReports(job, turn);
@@ -37,13 +50,14 @@ void EndJob(Job& job, const JobEnd& end, Turn& turn) {
   job.record.set_stop_attempt(0);
   job.record.set_grows(false);
   job.record.set_leaves_workers(false);
+  job.record.set_cancels_anyway(false);
   job.record.set_recovering(false);
   RecordEvent(job, StateName(end.state), end.message, turn);
   JobUpdate update{job.id(), {}};
   update.update.set_end(end.state);
   turn.effects.updates.push_back(std::move(update));
-  for (const CallId call : job.cancel_callers) ReplyWithJob(job, call, turn);
-  job.cancel_callers.clear();
+  for (const CancelCaller& caller : std::exchange(job.cancel_callers, {}))
+    AnswerCancel(job, caller, end, turn);
   turn.reschedule = true;
 }
 

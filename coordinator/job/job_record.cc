@@ -15,6 +15,7 @@ std::string_view ForgetPurposeOfStop(Job& job) {
   const bool grows = job.record.grows();
   job.record.set_leaves_workers(false);
   job.record.set_grows(false);
+  job.record.set_cancels_anyway(false);
   if (moves) return event::kMoveCalledOff;
   return grows ? event::kGrowthCalledOff : event::kCancelCalledOff;
 }

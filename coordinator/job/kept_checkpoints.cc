@@ -54,7 +54,12 @@ void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn) {
                          !MayBeWritten(job, record, turn.fleet));
   const std::string& name = job.last_group.ranks(0).worker();
   if (const Worker* const worker = FindWorker(name, turn.fleet)) {
-    job.deletions[record.attempt()].insert(LifeOf(*worker));
+    DeletionRequests& requests = job.deletions[record.attempt()];
+    requests.asked.insert(LifeOf(*worker));
+    if (erase->none_writes()) {
+      requests.session = worker->session;
+      requests.time = turn.now;
+    }
   }
   SendToWorker(name, std::move(message), turn);
 }
@@ -115,11 +120,22 @@ Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId c
 
 void SendDeletions(Job& job, Turn& turn) {
   if (job.last_group.ranks_size() == 0) return;
+  const Worker* const worker = FindWorker(job.last_group.ranks(0).worker(), turn.fleet);
+  if (worker == nullptr || worker->session == 0) return;  // after its next Hello
+  const auto is_asked = [&](const auto& entry) {
+    return entry.second.session == worker->session &&
+           turn.now < entry.second.time + kDeleteAgainInterval;
+  };
+  int64_t asked = std::ranges::count_if(job.deletions, is_asked);
   for (const auto& [number, record] : job.checkpoints) {
+    if (asked >= kMostDeletionsAsked) return;
     const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
     if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) continue;
+    const auto requests = job.deletions.find(number);
+    if (requests != job.deletions.end() && is_asked(*requests)) continue;
     if (aborted && MayBeWritten(job, record, turn.fleet)) continue;
     SendDeletion(job, record, turn);
+    ++asked;
   }
 }
 
@@ -132,6 +148,7 @@ void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& t
   turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
   job.deletions.erase(message.attempt());
   job.checkpoints.erase(found);
+  SendDeletions(job, turn);
 }
 
 void SendVerifications(Job& job, Occasion occasion, Turn& turn) {

@@ -3,6 +3,8 @@
 #ifndef TROUPE_COORDINATOR_JOB_KEPT_CHECKPOINTS_H_
 #define TROUPE_COORDINATOR_JOB_KEPT_CHECKPOINTS_H_
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "base/status.h"
@@ -27,14 +29,21 @@ bool PinIfRetired(const Job& job, v1::CheckpointRecord& record);
 // Keeps the commit at `path` for inspection but never restores it again.
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
 
+// Interval after which the removal of files is requested again on the same stream. A worker that
+// lacks the folder, or cannot write to it, does not answer.
+inline constexpr auto kDeleteAgainInterval = std::chrono::minutes(1);
+// The most removals of a job that a worker is asked for at a time. Its mailbox holds more.
+inline constexpr int64_t kMostDeletionsAsked = 128;
+
 // Asks the worker where rank 0 runs or ran to delete the directory of `record`.
 void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn);
-// Asks the worker where rank 0 runs or ran to delete every checkpoint that is to be deleted and
-// that no rank may still write to.
+// Asks the worker where rank 0 runs or ran to delete the checkpoints that are to be deleted and
+// that no rank may still write to: those that it was not asked for lately, and not too many.
 void SendDeletions(Job& job, Turn& turn);
 
-// Removes the record, unless ranks could still write when the deletion was requested: the answer
-// may be older than their last write. REQUIRES: JudgeMessage accepted it.
+// Removes the record and asks for further deletions. No effect if ranks could still write when the
+// deletion was requested: the answer may be older than their last write. REQUIRES: JudgeMessage
+// accepted it.
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
 
 enum class Occasion { kCommit, kOther };

@@ -64,6 +64,7 @@ void EndForMove(Job& job, int64_t step, Turn& turn) {
   const std::string reason =
       MoveText(job, turn.fleet) + (has_run ? fmt::format(", after step {}", step) : "");
   EndGroup(job, reason, turn);
+  job.record.set_move_reason(reason);
   job.record.set_recovering(recovering);
   // A job that has moved already still has to run on its new workers.
   job.record.set_leaves_workers(has_run || job.record.leaves_workers());
@@ -104,61 +105,6 @@ void Apply(Job& job, Transition transition, Turn& turn) {
   }
 }
 
-void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
-  if (job.record.state() == v1::JOB_STATE_CANCELLED) {
-    ReplyWithJob(job, call, turn);
-    return;
-  }
-  if (HasEnded(job)) {
-    ReplyWithError(
-        call,
-        FailedPrecondition("job {} has ended: it is {}", job.id(), StateName(job.record.state())),
-        turn);
-    return;
-  }
-  if (!checkpoint) {
-    job.cancel_callers.push_back(call);
-    EndJob(job, {v1::JOB_STATE_CANCELLED, std::nullopt, "cancelled"}, turn);
-    return;
-  }
-  if (!job.has_folder()) {
-    ReplyWithError(
-        call,
-        FailedPrecondition("job {} cannot checkpoint: its checkpoint.folder is empty", job.id()),
-        turn);
-    return;
-  }
-  if (job.record.state() == v1::JOB_STATE_QUEUED) {
-    job.cancel_callers.push_back(call);
-    EndJob(job,
-           {v1::JOB_STATE_CANCELLED, std::nullopt,
-            "cancelled; no rank was running, so there was nothing to save"},
-           turn);
-    return;
-  }
-  const bool trains = job.group && (job.group->phase == GroupPhase::kRunning ||
-                                    job.group->phase == GroupPhase::kAdopting);
-  if (!trains) {
-    ReplyWithError(call,
-                   FailedPrecondition("job {} cannot checkpoint while it is {}: cancel it without "
-                                      "a checkpoint, or wait until it is RUNNING",
-                                      job.id(), StateName(ShownState(job))),
-                   turn);
-    return;
-  }
-  job.cancel_callers.push_back(call);
-  // The ranks of a job that is to grow or to move are stopping already; it is cancelled where they
-  // stop.
-  job.record.set_grows(false);
-  job.record.set_leaves_workers(false);
-  if (job.record.stop_attempt() == 0) {
-    job.record.set_stop_attempt(job.record.last_attempt() + 1);
-    RequestCheckpoint(job, turn);
-  } else {
-    SaveRecord(job, turn);
-  }
-}
-
 namespace {
 
 void OnRunningTime(Job& job, Turn& turn) {
@@ -175,9 +121,10 @@ void OnRunningTime(Job& job, Turn& turn) {
     const auto deadline = AttemptDeadline(job, attempt, turn.limits());
     if (deadline && turn.now >= *deadline) late.push_back(number);
   }
-  // Aborting one attempt may also abort others.
+  // Aborting one attempt may also abort others, or end the job.
   for (const int64_t number : late) {
-    if (job.attempts.contains(number)) AbortLateAttempt(job, number, turn);
+    if (!job.group || !job.attempts.contains(number)) continue;
+    Apply(job, AbortLateAttempt(job, number, turn), turn);
   }
   if (!job.group || job.group->phase != GroupPhase::kRunning) return;
   if (const auto due = TimedCheckpointDue(job); due && turn.now >= *due)

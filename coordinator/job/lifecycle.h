@@ -1,6 +1,6 @@
 // The life of a job: ends its group or the job itself when modules below ask for it by a transition
-// (coordinator/state/transition.h), when its time has come, or when it is cancelled. group.h opens
-// a group and takes it to its run; recovery.h ends one that failed and decides what follows. Pure.
+// (coordinator/state/transition.h), or when its time has come. group.h opens a group and takes it
+// to its run; recovery.h ends one that failed and decides what follows. Pure.
 #ifndef TROUPE_COORDINATOR_JOB_LIFECYCLE_H_
 #define TROUPE_COORDINATOR_JOB_LIFECYCLE_H_
 
@@ -16,10 +16,6 @@ namespace troupe {
 
 // Does what `transition` asks for.
 void Apply(Job& job, Transition transition, Turn& turn);
-
-// Cancels at once, or after a checkpoint (CancelJob in service.proto). The reply is sent now or
-// when the cancel is done.
-void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
 
 // OnJobTime does what is due at turn.now; NextJobDeadline returns when the next action is due.
 void OnJobTime(Job& job, Turn& turn);

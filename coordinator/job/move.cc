@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "coordinator/job/attempts.h"
@@ -39,19 +40,45 @@ Duration TimeToStop(const Job& job) {
   return FromSeconds(kStepsBeforeStop * MedianStepSeconds(job) + commit_seconds);
 }
 
-// Whether the ranks can save a step and stop. A job that continues from images must commit first.
-bool CanStop(const Job& job) {
-  return job.has_folder() && job.images.step() == 0 && job.record.step() < job.steps();
+// For example "worker-1, which is draining (SIGTERM)"; empty if none is.
+std::string DrainingText(const Job& job, const Fleet& fleet) {
+  std::vector<std::string> parts;
+  for (const auto& [name, worker] : DrainingWorkersOf(job, fleet))
+    parts.push_back(fmt::format("{}, which is draining ({})", name, ReasonOf(*worker, fleet)));
+  return fmt::format("{}", fmt::join(parts, ", and "));
+}
+
+// Records why the job does not move, once for each reason.
+void RecordStay(Job& job, const std::string& why, Turn& turn) {
+  std::string text = fmt::format("stays on {}: {}", DrainingText(job, turn.fleet), why);
+  if (job.group->stay == text) return;
+  RecordEvent(job, event::kNotMoving, text, turn);
+  job.group->stay = std::move(text);
 }
 
 }  // namespace
 
+std::string WhyStays(const Job& job, const Fleet& fleet) {
+  if (!job.group || job.group->phase != GroupPhase::kRunning) return "";
+  const std::map<std::string, const Worker*> draining = DrainingWorkersOf(job, fleet);
+  if (draining.empty()) return "";
+  if (!job.has_folder())
+    return "it has no checkpoint.folder, so it trains there until it is cancelled or the worker "
+           "ends";
+  if (job.record.step() >= job.steps()) return "it saves its last step";
+  if (job.images.step() != 0) return "it must commit the state of its ranks' images first";
+  // Where nothing presses, the job does not stop while its folder may not be writable.
+  const bool presses = std::any_of(draining.begin(), draining.end(), [](const auto& entry) {
+    return entry.second->drain.has_value();
+  });
+  if (!presses && job.failed_writes.any())
+    return "its last checkpoint failed; it moves after a commit";
+  return "";
+}
+
 std::string MoveText(const Job& job, const Fleet& fleet) {
-  std::vector<std::string> parts;
-  for (const auto& [name, worker] : DrainingWorkersOf(job, fleet))
-    parts.push_back(fmt::format("{}, which is draining ({})", name, ReasonOf(*worker, fleet)));
-  if (parts.empty()) return "leaves workers that were draining";
-  return fmt::format("leaves {}", fmt::join(parts, ", and "));
+  const std::string workers = DrainingText(job, fleet);
+  return "leaves " + (workers.empty() ? "workers that were draining" : workers);
 }
 
 Transition ConsiderMove(Job& job, Turn& turn) {
@@ -68,22 +95,24 @@ Transition ConsiderMove(Job& job, Turn& turn) {
     case GroupPhase::kRunning:
       break;
   }
-  if (!CanStop(job)) return {};
-  // Where nothing presses, the job does not stop while its folder may not be writable.
-  const bool presses = std::any_of(draining.begin(), draining.end(), [](const auto& entry) {
-    return entry.second->drain.has_value();
-  });
-  if (!presses && !job.failed_writes.counts.empty()) return {};
+  if (const std::string why = WhyStays(job, turn.fleet); !why.empty()) {
+    RecordStay(job, why, turn);
+    return {};
+  }
   const MonotonicTime stopped = turn.now + TimeToStop(job);
   const bool is_late = std::any_of(draining.begin(), draining.end(), [&](const auto& entry) {
     return entry.second->drain && stopped > entry.second->drain->end;
   });
-  if (is_late) return {};
+  if (is_late) {
+    RecordStay(job, "two steps and a commit do not fit into the time that is left", turn);
+    return {};
+  }
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_leaves_workers(true);
+  job.record.set_move_reason(MoveText(job, turn.fleet));
   RecordEvent(job, event::kMoving,
-              fmt::format("{}; its {} ranks commit a checkpoint and stop",
-                          MoveText(job, turn.fleet), job.plan.ranks_size()),
+              fmt::format("{}; its {} ranks commit a checkpoint and stop", job.record.move_reason(),
+                          job.plan.ranks_size()),
               turn);
   RequestCheckpoint(job, turn);
   return {};

@@ -123,6 +123,42 @@ TEST(Move, AJobGoesOnAtTheSpareWorkerWithoutARepeatedStep) {
   EXPECT_THAT(cluster.Events("a"), Contains("MOVED"));
 }
 
+// Returns the reason of the move that users see; empty: the job does not move.
+std::string ShownMove(TestCluster& cluster) {
+  return DescribeJob(cluster.job("a"), false).moving();
+}
+
+TEST(Move, UsersSeeThatAJobMovesAndWhyUntilItRunsAgain) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  ReportUpTo(cluster, 1, 3);
+  EXPECT_EQ(ShownMove(cluster), "");
+  AnnounceEnd(cluster, "worker-1", 110);
+  EXPECT_EQ(ShownMove(cluster), "leaves worker-1, which is draining (SIGTERM)");
+  CommitAndStop(cluster, 4);
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(ShownMove(cluster), "leaves worker-1, which is draining (SIGTERM), after step 4");
+  EndWorker(cluster, "worker-1");
+  cluster.Connect("worker-2");
+  LetSecondsPass(cluster, 3);
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_STARTING);
+  EXPECT_THAT(ShownMove(cluster), HasSubstr("after step 4"));
+  cluster.StartRanks("a", 4);
+  EXPECT_EQ(ShownMove(cluster), "");
+  EndWorker(cluster, "worker-2");
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(ShownMove(cluster), "") << "a lost worker is no move";
+}
+
+TEST(Move, AJobWhoseFirstGroupMovesBeforeItsFirstStepIsShownAsMovingToo) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Submit(TestSpec("a", 1, 100));
+  AnnounceEnd(cluster, "worker-0", 110);
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(ShownMove(cluster), "leaves worker-0, which is draining (SIGTERM)");
+}
+
 TEST(Move, ASecondRequestChangesNothing) {
   TestCluster cluster;
   RunJob(cluster, 2, 3);
@@ -419,9 +455,47 @@ TEST(Move, WhereNothingPressesAJobThatCannotSaveDoesNotStopUntilItCan) {
   cluster.SendFrom("worker-0", failed);
   DrainByOperator(cluster, "worker-1");
   EXPECT_EQ(MoveAttempt(cluster), 0);
+  EXPECT_THAT(cluster.job("a").group->stay, HasSubstr("its last checkpoint failed"));
   ReportUpTo(cluster, 11, 20);
   cluster.Commit("a", AttemptOf(cluster, 20), 20);
   EXPECT_GT(MoveAttempt(cluster), 0);
+}
+
+TEST(Move, AJobThatDoesNotLeaveAWorkerThatDrainsSaysWhy) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Connect("worker-1");
+  v1::JobSpec spec = TestSpec("a", 1, 100);
+  spec.mutable_checkpoint()->clear_folder();
+  cluster.Submit(spec);
+  cluster.StartRanks("a");
+  const std::string worker = cluster.job("a").last_group.ranks(0).worker();
+  const Reply drained = DrainByOperator(cluster, worker, "a new kernel");
+  const auto& drain = std::get<v1::WorkerStatus>(drained.value).drain();
+  ASSERT_EQ(drain.staying_jobs_size(), 1) << "the reply says so";
+  EXPECT_EQ(drain.staying_jobs(0).name(), "jobs/a");
+  EXPECT_THAT(drain.staying_jobs(0).reason(), HasSubstr("it has no checkpoint.folder"));
+  LetSecondsPass(cluster, 3);
+  cluster.Connect("worker-2");
+  EXPECT_EQ(std::ranges::count(cluster.Events("a"), "NOT_MOVING"), 1) << "not again and again";
+  EXPECT_EQ(cluster.job("a").group->stay,
+            fmt::format("stays on {}, which is draining (by an operator: a new kernel): it has no "
+                        "checkpoint.folder, so it trains there until it is cancelled or the worker "
+                        "ends",
+                        worker));
+  AnnounceEnd(cluster, worker, 110);
+  EXPECT_EQ(std::ranges::count(cluster.Events("a"), "NOT_MOVING"), 2) << "for another reason";
+}
+
+TEST(Move, AJobWhoseTimeIsTooShortSaysThatItStays) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 2);
+  ReportUpTo(cluster, 1, 5);
+  Job& job = cluster.state().jobs.at("a");
+  job.step_seconds.assign(5, 60);
+  AnnounceEnd(cluster, cluster.job("a").last_group.ranks(0).worker(), 30);
+  EXPECT_EQ(MoveAttempt(cluster), 0);
+  EXPECT_THAT(job.group->stay, HasSubstr("do not fit into the time that is left"));
 }
 
 TEST(Move, TheOrderOfAnOperatorOutlivesTheWorkerAndTheCoordinator) {

@@ -272,7 +272,8 @@ namespace {
 // Whether checkpoint.folder could not be used.
 bool IsOfFolder(const Breakdown& breakdown) {
   const std::string& cause = breakdown.failure.cause();
-  return cause == cause::kCheckpointFailed || (cause == cause::kStorage && !breakdown.of_data);
+  return cause == cause::kCheckpointFailed || cause == cause::kFolderFull ||
+         (cause == cause::kStorage && !breakdown.of_data);
 }
 
 v1::Failure WithAdvice(const Job& job, const Breakdown& breakdown) {
@@ -289,6 +290,22 @@ void RecordIfPathRefused(const Job& job, const v1::Failure& failure, Turn& turn)
   if (failure.cause() != cause::kPathOutsideRoot || !has_rank) return;
   turn.effects.refused_paths.push_back(
       {job.plan.ranks(failure.rank()).worker(), job.id(), FailureText(failure)});
+}
+
+// Records the failure against the hosts or links that it blames.
+void LayBlame(const Job& job, const Breakdown& breakdown, const v1::Failure& failure,
+              const std::set<std::string>& link_suspects, Turn& turn) {
+  HostFault fault{.weight = breakdown.of_host ? kSetAsideWeight : 1};
+  if (IsOfFolder(breakdown))
+    fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
+  LayToHost(job, failure, std::move(fault), turn);
+  if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
+}
+
+// Whether the job is to be cancelled even though its ranks can commit nothing any more.
+bool EndsCancelled(const Job& job) {
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  return job.record.cancels_anyway() && (commit == nullptr || commit->step() < job.steps());
 }
 
 }  // namespace
@@ -312,6 +329,11 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   } else if (failure.rank() >= 0) {
     RecordEvent(job, cause::kRankLost, FailureTextUnder(cause::kRankLost, failure), turn);
   }
+  if (EndsCancelled(job)) {
+    if (!breakdown.fatal) LayBlame(job, breakdown, failure, link_suspects, turn);
+    EndJob(job, CancelWithoutCommit(job, "its ranks failed before it: " + text), turn);
+    return;
+  }
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal || (breakdown.of_host && (EnoughHostsFailed(job, failure.worker(), turn) ||
                                                 !HasOtherHosts(job, failure.worker(), turn)))) {
@@ -319,11 +341,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
     return;
   }
-  HostFault fault{.weight = breakdown.of_host ? kSetAsideWeight : 1};
-  if (IsOfFolder(breakdown))
-    fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
-  LayToHost(job, failure, std::move(fault), turn);
-  if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
+  LayBlame(job, breakdown, failure, link_suspects, turn);
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit != nullptr && commit->step() >= job.steps()) {
     job.record.set_step(commit->step());

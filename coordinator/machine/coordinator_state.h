@@ -21,9 +21,15 @@
 
 namespace troupe {
 
+// A call that waits until a job is removed.
+struct RemovalCaller {
+  CallId call = 0;
+  bool checkpoints = false;  // it gets an error if a checkpoint stays
+};
+
 // The removal of a job, which waits until the files of its checkpoints are deleted.
 struct JobRemoval {
-  std::vector<CallId> callers;
+  std::vector<RemovalCaller> callers;
   MonotonicTime deadline;    // then the wait ends (EndLateRemovals)
   bool checkpoints = false;  // its commits are to be deleted too
 };

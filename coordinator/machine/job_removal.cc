@@ -44,12 +44,23 @@ void KeepUsed(const std::string& request_key, const std::string& id, Coordinator
   state.used_requests.erase(first);
 }
 
+// Answers a call whose job is removed now, perhaps by another call that leaves its checkpoints.
+void AnswerRemoved(const Job& job, const RemovalCaller& caller, Turn& turn) {
+  if (!caller.checkpoints || job.checkpoints.empty()) return ReplyWithJob(job, caller.call, turn);
+  ReplyWithError(caller.call,
+                 Aborted("another call has deleted job {} without its checkpoints, of which {} may "
+                         "remain; {} is among them",
+                         job.id(), job.checkpoints.size(), job.checkpoints.begin()->second.path()),
+                 turn);
+}
+
 // Removes the job and its requests and answers the callers that asked for the deletion.
 void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   const auto job = state.jobs.find(id);
   const auto removal = state.removals.find(id);
   if (removal != state.removals.end()) {
-    for (const CallId call : removal->second.callers) ReplyWithJob(job->second, call, turn);
+    for (const RemovalCaller& caller : removal->second.callers)
+      AnswerRemoved(job->second, caller, turn);
     state.removals.erase(removal);
   }
   SendForgetJob(id, turn);
@@ -73,12 +84,11 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
 
 // Describes the worker that has not confirmed a deletion, and the files concerned.
 std::string AwaitedRemoval(const Job& job) {
-  if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file was reported";
+  if (CountToRemove(job) == 0 || job.last_group.ranks_size() == 0) return "no file was reported";
   return fmt::format(
       "{} has not confirmed that {} checkpoint attempts are removed, {} among them; its log may "
       "show why",
-      job.last_group.ranks(0).worker(), job.checkpoints.size(),
-      job.checkpoints.begin()->second.path());
+      job.last_group.ranks(0).worker(), CountToRemove(job), job.checkpoints.begin()->second.path());
 }
 
 void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& turn) {
@@ -98,7 +108,7 @@ void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Tu
   if (!status.ok()) return ReplyWithError(event.call, status, turn);
   const std::string id = job.id();
   JobRemoval& removal = state.removals[id];
-  removal.callers.push_back(event.call);
+  removal.callers.push_back({event.call, checkpoints});
   removal.deadline = turn.now + (checkpoints ? kRemovalLimit : kLeftFilesLimit);
   removal.checkpoints = checkpoints;
   BeginOrRemove(job, checkpoints, state, turn);
@@ -108,9 +118,7 @@ void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state) {
   if (!job.record.deleting()) return;
   JobRemoval& removal = state.removals[job.id()];
   removal.deadline = now + kRemovalLimit;
-  removal.checkpoints = std::ranges::any_of(job.checkpoints, [](const auto& entry) {
-    return entry.second.state() == v1::CHECKPOINT_STATE_DELETING;
-  });
+  removal.checkpoints = RemovesCommits(job);
 }
 
 void EndLateRemovals(CoordinatorState& state, Turn& turn) {
@@ -127,9 +135,9 @@ void EndLateRemovals(CoordinatorState& state, Turn& turn) {
       Remove(id, state, turn);
       continue;
     }
-    for (const CallId call : state.removals.at(id).callers) {
+    for (const RemovalCaller& caller : state.removals.at(id).callers) {
       ReplyWithError(
-          call,
+          caller.call,
           DeadlineExceeded("job {} is still being deleted after {:.0f} s: {}; try again, or delete "
                            "it without its checkpoints, whose files then remain",
                            id, ToSeconds(kRemovalLimit), awaited),
@@ -142,7 +150,7 @@ void EndLateRemovals(CoordinatorState& state, Turn& turn) {
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn) {
   const auto job = state.jobs.find(id);
   if (job == state.jobs.end() || !job->second.record.deleting()) return;
-  if (job->second.checkpoints.empty()) Remove(id, state, turn);
+  if (CountToRemove(job->second) == 0) Remove(id, state, turn);
 }
 
 void LetEndedGo(CoordinatorState& state, Turn& turn) {

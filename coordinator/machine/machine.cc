@@ -6,6 +6,7 @@
 
 #include "coordinator/faults/host_faults.h"
 #include "coordinator/job/attempts.h"
+#include "coordinator/job/cancel.h"
 #include "coordinator/job/commit_verification.h"
 #include "coordinator/job/group.h"
 #include "coordinator/job/images.h"
@@ -26,6 +27,7 @@
 #include "coordinator/machine/message_authority.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/job_name.h"
+#include "plan/job/stated_keys.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
@@ -102,7 +104,7 @@ class Stepper {
   void operator()(const CancelJobCall& event) {
     Job* const job = FindJobOrReply("name", event.request.name(), event.call);
     if (job == nullptr) return;
-    CancelJob(*job, event.call, event.request.checkpoint(), turn_);
+    CancelJob(*job, event, turn_);
     Touch(job->id());
   }
 
@@ -197,11 +199,15 @@ class Stepper {
   void operator()(const CallAbandoned& event) {
     AbandonTrace(event.call, &state_.traces);
     for (auto& [id, job] : state_.jobs) {
-      std::erase(job.cancel_callers, event.call);
+      std::erase_if(job.cancel_callers,
+                    [&](const CancelCaller& caller) { return caller.call == event.call; });
       for (auto& [number, attempt] : job.attempts) std::erase(attempt.callers, event.call);
     }
     AbandonLogs(event.call, &state_.log_reads);
-    for (auto& [id, removal] : state_.removals) std::erase(removal.callers, event.call);
+    for (auto& [id, removal] : state_.removals) {
+      std::erase_if(removal.callers,
+                    [&](const RemovalCaller& caller) { return caller.call == event.call; });
+    }
   }
 
   // Called last in each turn.
@@ -327,7 +333,7 @@ class Stepper {
         return OfJob(message.step_report(), OnStepReport);
       case v1::WorkerMessage::kShardDone:
         return OfJob(message.shard_done(), [&](Job& job, const v1::ShardDone& vote, Turn& turn) {
-          OnShardDone(job, vote, name, turn);
+          return OnShardDone(job, vote, name, turn);
         });
       case v1::WorkerMessage::kShardFailed:
         return OfJob(message.shard_failed(), OnShardFailed);
@@ -544,11 +550,10 @@ class Stepper {
     Job job =
         CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, event.creator, turn_);
     CountSubmission(job.id(), turn_.now, &state_);
+    AddStatedKeys(event.request.job(), job.record.mutable_stated_keys());
+    job.record.set_only_once(!request_id.empty() && event.request.only_once());
+    SaveRecord(job, turn_);
     if (!request_id.empty()) {
-      if (event.request.only_once()) {
-        job.record.set_only_once(true);
-        SaveRecord(job, turn_);
-      }
       const std::string digest = RequestDigest(event.request);
       turn_.effects.writes.PutRequest(key, job.id(), digest);
       state_.requests[key] = job.id();

@@ -90,7 +90,7 @@ Authority JudgeDeleted(const v1::CheckpointDeleted& answer, const Worker& sender
   if (record == job->checkpoints.end()) return {kStale, {}};  // answered before
   if (view.bugs.accept_unasked_answers) return {};
   const auto asked = job->deletions.find(answer.attempt());
-  if (asked == job->deletions.end() || !asked->second.contains(LifeOf(sender))) {
+  if (asked == job->deletions.end() || !asked->second.asked.contains(LifeOf(sender))) {
     return Deny("it was not asked to delete attempt {} of job {}", answer.attempt(), job->id());
   }
   if (answer.path() != record->second.path()) {

@@ -10,6 +10,7 @@
 #include "base/worker_state.h"
 #include "coordinator/history/receipt.h"
 #include "coordinator/job/job_view.h"
+#include "coordinator/job/move.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_name.h"
@@ -55,6 +56,16 @@ StatusOr<const Job*> JobNamed(const CoordinatorState& state, const char* field,
   const auto job = state.jobs.find(JobId(name));
   if (job == state.jobs.end()) return NoSuchJob(field, name);
   return &job->second;
+}
+
+// Adds to the drain of a worker that `job` does not leave it.
+void AddStay(const Job& job, const Fleet& fleet, v1::WorkerStatus* status) {
+  if (!status->has_drain()) return;
+  const std::string why = WhyStays(job, fleet);
+  if (why.empty()) return;
+  v1::StayingJob& stays = *status->mutable_drain()->add_staying_jobs();
+  stays.set_name(JobName(job.id()));
+  stays.set_reason(why);
 }
 
 // Adds the ranks of `job` on `worker` with known cores.
@@ -188,7 +199,9 @@ v1::WorkerStatus DescribeWorker(const CoordinatorState& state, const Worker& wor
   for (const std::string& job : jobs) {
     status.add_jobs(job);
     const auto found = state.jobs.find(JobId(job));
-    if (found != state.jobs.end()) AddRanksOn(worker.name, found->second, &status);
+    if (found == state.jobs.end()) continue;
+    AddRanksOn(worker.name, found->second, &status);
+    AddStay(found->second, state.fleet, &status);
   }
   const auto blame = state.fleet.blame.find(worker.name);
   if (blame == state.fleet.blame.end()) return status;

@@ -26,6 +26,7 @@ inline constexpr std::string_view kImagesFailed = "IMAGES_FAILED";
 inline constexpr std::string_view kMoved = "MOVED";
 inline constexpr std::string_view kMoveCalledOff = "MOVE_CALLED_OFF";
 inline constexpr std::string_view kMoving = "MOVING";
+inline constexpr std::string_view kNotMoving = "NOT_MOVING";
 inline constexpr std::string_view kQueued = "QUEUED";
 inline constexpr std::string_view kRebuilt = "REBUILT";
 inline constexpr std::string_view kRecovered = "RECOVERED";

@@ -95,7 +95,8 @@ struct Group {
   std::optional<ImageTaking> image_taking;
   // Images of an abandoned try, as path → worker; no job is restored from them.
   std::map<std::string, std::string> left_images;
-  v1::Failure failure;                  // kDraining: the secondary failure
+  std::string stay;     // the newest event about why it does not leave workers that drain
+  v1::Failure failure;  // kDraining: the secondary failure
   std::set<std::string> link_suspects;  // kDraining: workers whose broken link may be its cause
 };
 
@@ -122,7 +123,10 @@ struct Verification {
 // Counts the checkpoints since the newest commit for which a worker could not write its part.
 struct FailedWrites {
   std::map<std::string, int> counts;  // by worker
+  bool folder_is_full = false;        // one of them failed because the folder had no room
   bool moved = false;  // the job has left a worker because of this since its newest commit
+
+  bool any() const { return folder_is_full || !counts.empty(); }
 };
 
 // The second reading of a doubted commit (doubts.h).
@@ -132,6 +136,20 @@ struct DoubtReading {
   SessionId session = 0;        // the stream it was asked on
   MonotonicTime look;           // when it is next checked
   MonotonicTime deadline;       // when another worker is asked
+};
+
+// The requests to remove a checkpoint's directory that are not answered yet.
+struct DeletionRequests {
+  std::set<WorkerLife> asked;  // the workers asked so far
+  // The newest request since no rank can write there any more; 0: there was none.
+  SessionId session = 0;
+  MonotonicTime time;
+};
+
+// A call that waits until the job is cancelled.
+struct CancelCaller {
+  CallId call = 0;
+  bool needs_commit = false;  // it gets an error if steps are lost
 };
 
 struct Job {
@@ -147,7 +165,7 @@ struct Job {
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // finalised, by attempt
   std::map<int64_t, Attempt> attempts;                  // those of the current epoch, by attempt
   std::map<int64_t, Verification> verifications;        // in progress, by attempt
-  std::map<int64_t, std::set<WorkerLife>> deletions;    // the workers asked to delete, by attempt
+  std::map<int64_t, DeletionRequests> deletions;        // in progress, by attempt
   std::map<int64_t, DoubtReading> doubt_readings;       // in progress, by attempt
   std::optional<MonotonicTime> checkpoint_due;          // by checkpoint.interval_seconds
   std::optional<Group> group;
@@ -171,7 +189,7 @@ struct Job {
   bool may_shrink = false;
   std::optional<MonotonicTime>
       grow_time;  // when the job grows, once the submitted layout's devices suffice
-  std::vector<CallId> cancel_callers;
+  std::vector<CancelCaller> cancel_callers;
   // While the job is being deleted: when the deletion of its remaining files is requested again.
   std::optional<MonotonicTime> delete_again_time;
   std::optional<MonotonicTime> skip_event_time;  // time of the last event about a skipped step
@@ -195,6 +213,9 @@ bool IsQueued(const Job& job);
 const v1::CheckpointRecord* NewestCommit(const Job& job);
 
 bool HasQuarantined(const Job& job);
+
+// Whether the job leaves workers that are draining, for new ones on which it has not run yet.
+bool IsMoving(const Job& job);
 
 // The state that users see: RUNNING with an open checkpoint is shown as CHECKPOINTING, a group in
 // kDraining as RECOVERING.

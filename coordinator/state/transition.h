@@ -48,6 +48,14 @@ bool IsFinished(const Job& job);
 // The end of a job that is finished.
 JobEnd Success(const Job& job);
 
+// The end of a job that is cancelled without a commit of its last step. `failure`: why the commit
+// that was wanted was not made; empty: none was wanted.
+JobEnd CancelWithoutCommit(const Job& job, const std::string& failure);
+
+// The applied steps that neither a commit nor an image of the job's ranks contains, such as "steps
+// 5 to 7 are in no commit"; empty if there is none.
+std::string LostStepsText(const Job& job);
+
 }  // namespace troupe
 
 #endif  // TROUPE_COORDINATOR_STATE_TRANSITION_H_

@@ -171,7 +171,7 @@ class MonitoringTest(unittest.TestCase):
         wait_until(lambda: cls.prometheus.samples(restarts, cls.begin), "the recovery")
         recovered = cls.cluster.describe(job)["step"]
         cls.wait_for_scrapes(job, recovered + 200)
-        cls.cluster.troupe("cancel", job)
+        cls.cluster.troupe("cancel", job, "--now")
         cls.wait_for_scrapes(waiting, 60)
 
     @classmethod

@@ -1,6 +1,7 @@
 """deploy/slurm/troupe.sbatch: with stand-ins for Slurm's commands everywhere, and on two slurmd of
 this host where Slurm is installed. A run is stopped by the signal of the time limit and queued
-again; the next one resumes at the step of the checkpoint. A short job finishes."""
+again; the next one resumes at the step of the checkpoint. A run that is cancelled is not queued
+again. A short job finishes."""
 
 import os
 import pathlib
@@ -44,6 +45,7 @@ case "$1 $2" in
 n2
 }" ;;
   "show node") echo "NodeName=$3 NodeAddr=127.0.0.1 NodeHostName=host" ;;
+  "show job") printf 'JobId=%s JobName=troupe\n   JobState=%s Reason=None\n' "$3" "$STATE" ;;
   requeue*) echo "$2" >>"$REQUEUED" ;;
 esac
 """
@@ -85,7 +87,8 @@ class StandInTest(unittest.TestCase):
             key: value for key, value in os.environ.items() if not key.startswith("TROUPE_")} | {
                 "PATH": f"{commands}:{harness.BIN}:{os.environ['PATH']}",
                 "SLURM_JOB_ID": str(number), "SLURM_JOB_NODELIST": "n[1-2]",
-                "SLURM_SUBMIT_DIR": str(self.folder), "REQUEUED": str(self.requeued)}
+                "SLURM_SUBMIT_DIR": str(self.folder), "REQUEUED": str(self.requeued),
+                "STATE": "RUNNING"}
 
     def start(self, job):
         with open(self.log, "ab") as log:
@@ -112,13 +115,19 @@ class StandInTest(unittest.TestCase):
         self.assertEqual(self.requeued.read_text().split(),
                          [self.environment["SLURM_JOB_ID"]] * 2)
 
-    def last_step_when_stopped(self, job, step):
+    def test_a_run_that_slurm_ends_commits_and_is_not_queued_again(self):
+        self.environment["STATE"] = "COMPLETING"  # as scontrol shows it after scancel
+        self.last_step_when_stopped(job_file(self.folder, ENDLESS), 5, code=1)
+        self.assertIn("cancelled after its commit of step", self.log.read_text())
+        self.assertFalse(self.requeued.exists())
+
+    def last_step_when_stopped(self, job, step, code=0):
         """Runs the script until `step` is printed, sends the signal, and returns the last step."""
         run = self.start(job)
         harness.wait_until(lambda: self.log.exists() and step in printed_steps(self.log),
                            f"step {step}")
         run.send_signal(signal.SIGTERM)
-        self.assertEqual(run.wait(timeout=60), 0, self.end_of_log())
+        self.assertEqual(run.wait(timeout=60), code, self.end_of_log())
         return printed_steps(self.log)[-1]
 
     def test_a_job_that_finishes_is_not_queued_again(self):
@@ -242,6 +251,17 @@ class SlurmTest(unittest.TestCase):
         harness.wait_until(lambda: "resumed from step" in log.read_text(), "the next run", 240)
         at, = re.findall(r"cancelled after its commit of step (\d+)", log.read_text())[:1]
         self.assertIn(f"resumed from step {at}\n", log.read_text())
+
+    def test_a_run_that_is_cancelled_is_not_queued_again(self):
+        log, number = self.submit(ENDLESS)
+        harness.wait_until(lambda: log.exists() and len(printed_steps(log)) > 5, "steps")
+        self.slurm("scancel", number)
+        shown = harness.wait_until(
+            lambda: (text := self.slurm("scontrol", "show", "job", number)) and
+            "JobState=RUNNING" not in text and "JobState=COMPLETING" not in text and text,
+            "the end", 120)
+        self.assertIn("JobState=CANCELLED", shown)
+        self.assertIn("Restarts=0", shown)
 
     def test_a_job_that_finishes_is_not_queued_again(self):
         log, number = self.submit(SHORT)

@@ -197,7 +197,7 @@ class Catalog(ClusterCase):
             self.lift_once_it_is_intact(cluster, job, bad)
             self.assertEqual(steps(), [bad["step"], newer["step"], newest["step"]])
             self.assertEqual(steps(key="pinned", value=True), [bad["step"]])
-            self.assertEqual(cluster.troupe("cancel", job)[0], 0)
+            self.assertEqual(cluster.troupe("cancel", job, "--now")[0], 0)
             self.assert_committed_checkpoints_verify(cluster, job)
 
     def lift_once_it_is_intact(self, cluster, job, bad):

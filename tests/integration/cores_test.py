@@ -79,7 +79,7 @@ class Cores(ClusterCase):
             self.assertEqual(sorted(r["job"] for w in workers for r in w["ranks"]),
                              ["jobs/first", "jobs/pair", "jobs/pair", "jobs/second"])
             for job in (second, pair):
-                cluster.troupe("cancel", job)
+                cluster.troupe("cancel", job, "--now")
             self.wait_for_division(cluster, [first], [(cores, 1)])
 
 

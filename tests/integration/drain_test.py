@@ -155,7 +155,7 @@ class Drain(ClusterCase):
             wait_until(lambda: c.workers_of(job) == {"worker-0"}, "the job moves")
             described = c.wait_for_state(job, "RUNNING")
             self.assertEqual((described["restarts"], described["moves"]), (0, 1), c.logs())
-            c.troupe("cancel", job)
+            c.troupe("cancel", job, "--now")
 
     def test_wrong_flags_are_refused(self):
         for flags, error in (
@@ -219,6 +219,8 @@ class Drain(ClusterCase):
             reached = cluster.describe("stays")["step"]
             cluster.wait_for_step("stays", reached + 5)
             self.assertIsNone(worker.poll(), "its job trains on")
+            self.assertIn("jobs/stays stays: it has no checkpoint.folder",
+                          cluster.troupe("workers")[1])
             worker.send_signal(signal.SIGTERM)
             self.assertEqual(worker.wait(timeout=20), 0)
             wait_until(lambda: cluster.workers_of("stays") == {"worker-0"}, "the job recovers")

@@ -142,6 +142,9 @@ class Lifecycle(TroupeJobCase):
         self.assertEqual(set(self.jobs()), {"short"})
         self.assertEqual(self.audited("CreateJob"), [("submitters/kubernetes", "jobs/short"),
                                                      ("submitters/kubernetes", "jobs/long")])
+        self.api.delete("short")
+        self.assertIsNone(self.api.get("short"))  # it had ended, so nothing held it
+        wait_until(lambda: not self.jobs(), "the ended job leaves the catalog")
         reasons = {event["reason"] for event in self.api.events}
         self.assertLessEqual({"Running", "Succeeded", "Suspended"}, reasons)
 
@@ -344,7 +347,7 @@ class Pods(TroupeJobCase):
         self.wait_for_log("worker elsewhere-0 has no pod in namespace troupe")
         self.end("coordinator", signal.SIGKILL)
         self.start_coordinator()
-        code, out, err = run("cancel", "first", "--coordinator", self.address)
+        code, out, err = run("cancel", "first", "--coordinator", self.address, "--now")
         self.assertEqual(code, 0, out + err)
         self.wait_for_marks("worker-0", self.IDLE)
 

@@ -89,8 +89,10 @@ class MainJob(ClusterCase):
             code, out, err = cluster.troupe("resume", whole, "-o", "json")
             self.assertEqual(code, 0, err)
             cluster.wait_for_step(whole, step + 5)
-            self.assertEqual(cluster.troupe("cancel", whole)[0], 0)
-            cluster.wait_for_state(whole, "CANCELLED")
+            code, out, err = cluster.troupe("cancel", whole)
+            self.assertEqual((code, out), (0, "jobs/whole CANCELLED\n"), err)
+            ended = cluster.describe(whole)
+            self.assertEqual(ended["checkpoints"][-1]["step"], ended["step"], "it has committed")
             self.assertEqual(sorted(cluster.losses(whole))[:step + 5], list(range(1, step + 6)))
 
     def test_checkpoints_create_takes_effect_inside_a_granted_window(self):
@@ -104,7 +106,7 @@ class MainJob(ClusterCase):
             self.assertLess(listed[0]["step"], 3000)
             self.assertTrue(os.path.isabs(listed[0]["path"]))
             self.assert_committed_checkpoints_verify(cluster, job)
-            cluster.troupe("cancel", job)
+            cluster.troupe("cancel", job, "--now")
 
     def test_training_goes_on_while_the_coordinator_is_down(self):
         steps = 1200  # at 20 ms each: the outage ends before the job
@@ -232,7 +234,7 @@ class MainJob(ClusterCase):
             watching.communicate(timeout=20)
             self.assertEqual(watching.returncode, 130)
             self.assertEqual(cluster.describe("detached")["state"], "RUNNING")
-            cluster.troupe("cancel", "detached")
+            cluster.troupe("cancel", "detached", "--now")
 
     def test_a_full_disk_aborts_the_attempt_and_training_goes_on(self):
         for mode in ("disabled", "async"):
@@ -255,12 +257,17 @@ class MainJob(ClusterCase):
                                               f"checkpoint.folder={folder}", "--set",
                                               f"checkpoint.async_mode={mode}")
                 self.assertEqual(code, 0, err)
-                cluster.wait_for_step("full", 12)
+                cluster.wait_for_step("full", 32)  # six attempts
+                self.assertNotIn("set aside", cluster.troupe("workers")[1])
                 described = cluster.describe("full")
                 self.assertEqual(described["restarts"], 0, cluster.logs())
                 self.assertEqual([c for c in described["checkpoints"] if c["state"] == "COMMITTED"],
                                  [])
-                cluster.troupe("cancel", "full")
+                code, _, err = cluster.troupe("cancel", "full")
+                self.assertEqual(code, 0, err)
+                self.assertRegex(err, r"cancelled without a commit: .*No space left.*; steps 1 to "
+                                      r"\d+ are in no commit")
+                self.assertEqual(cluster.describe("full")["state"], "CANCELLED")
                 events = [json.loads(line)
                           for line in cluster.troupe("watch", "full", "-o", "json")[1].splitlines()]
                 aborted = [e for e in events if e.get("event") == "CHECKPOINT_ABORTED"]

@@ -157,7 +157,7 @@ class Traces(ClusterCase):
                 self.assertEqual({event["args"]["step"] for event in operations}, {step, step + 1})
                 collectives = [event for event in self.complete(trace, rank) if event["tid"] >= 10]
                 self.assertTrue(all(event["args"]["bytes"] > 0 for event in collectives))
-            self.assertEqual(cluster.troupe("cancel", job)[0], 0)
+            self.assertEqual(cluster.troupe("cancel", job, "--now")[0], 0)
             code, _, err = cluster.troupe("trace", job, "--steps", "1990:2000", "--output",
                                           "/dev/null")
             self.assertEqual(code, 1, err)

@@ -56,7 +56,7 @@ class Memory(ClusterCase):
             self.assertLess(abs(resident - plan), 0.1 * plan + 64 * MIB,
                             f"rank {rank['rank']}: {resident / MIB:.0f} MiB, planned "
                             f"{plan / MIB:.0f} MiB")
-        cluster.troupe("cancel", name)
+        cluster.troupe("cancel", name, "--now")
         cluster.wait_for_state(name, "CANCELLED")
         wait_until(lambda: not any(w["jobs"] for w in cluster.json("workers")["workers"]),
                    "the devices free again")

@@ -35,7 +35,7 @@ class Recovery(ClusterCase):
                                d["restarts"] and d,
                                f"{job} running again")
         cluster.wait_for_step(job, recovered["step"] + 20)
-        cluster.troupe("cancel", job)
+        cluster.troupe("cancel", job, "--now")
         done = cluster.wait_for_state(job, "CANCELLED")
         self.assertEqual(done["restarts"], 1)
         watched = cluster.watched(job)
@@ -82,7 +82,7 @@ class Recovery(ClusterCase):
             losses = cluster.losses("shrinks")
             small = cluster.submit("small", steps=LONG, interval=0, parallelism=SINGLE)
             cluster.wait_for_step(small, len(losses))
-            cluster.troupe("cancel", small)
+            cluster.troupe("cancel", small, "--now")
             cluster.wait_for_state(small, "CANCELLED")
             expected = cluster.losses(small)
             for step, (loss, _) in losses.items():
@@ -106,7 +106,7 @@ class Recovery(ClusterCase):
                                ["layout"]["data_replicate"] == 2 and
                                d["state"] == "RUNNING" and d, "the job on two ranks again")
             cluster.wait_for_step("grows", grown["step"] + 20)
-            cluster.troupe("cancel", "grows")
+            cluster.troupe("cancel", "grows", "--now")
             done = cluster.wait_for_state("grows", "CANCELLED")
             self.assertEqual(done["restarts"], 1)
             watched = cluster.watched("grows")

@@ -155,7 +155,7 @@ class Pages(ClusterCase):
             written = cluster.json("report", job, "--output", path)
             self.assertGreaterEqual(written["steps"], 3)
             self.assertIn("RUNNING", path.read_text())
-            self.assertEqual(cluster.troupe("cancel", job)[0], 0)
+            self.assertEqual(cluster.troupe("cancel", job, "--now")[0], 0)
 
     def test_a_plan_is_drawn_without_a_cluster(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -90,7 +90,7 @@ class Storage(ClusterCase):
             first = wait_until(lambda: cluster.checkpoints("timed"), "the first commit")[0]
             wait_until(lambda: len(cluster.checkpoints("timed")) > 1, "the second commit")
             self.assertLess(first["step"], 3000)
-            cluster.troupe("cancel", "timed")
+            cluster.troupe("cancel", "timed", "--now")
 
     def test_checkpoints_asked_for_at_once_are_all_answered(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
@@ -101,7 +101,7 @@ class Storage(ClusterCase):
                                         range(6)))
             self.assertEqual([code for code, _, _ in results], [0] * 6, results)
             self.assert_committed_checkpoints_verify(cluster, job)
-            cluster.troupe("cancel", job)
+            cluster.troupe("cancel", job, "--now")
 
     def test_a_new_cluster_over_an_old_folder_leaves_its_checkpoints_alone(self):
         home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))

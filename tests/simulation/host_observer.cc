@@ -208,7 +208,7 @@ void HostObserver::CheckGrowth(const Job& job, int free_devices, MonotonicTime n
   // Without a folder the job cannot save the step at which it would stop, nor if a host fails to
   // write or the last step is done.
   const bool can_save =
-      job.has_folder() && job.failed_writes.counts.empty() && job.record.step() < job.steps();
+      job.has_folder() && !job.failed_writes.any() && job.record.step() < job.steps();
   if (job.group->phase != GroupPhase::kRunning || free_devices < missing || !can_save) {
     view.could_grow_since.reset();
     return;

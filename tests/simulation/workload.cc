@@ -138,6 +138,7 @@ class JobDraw {
       v1::CancelJobRequest cancel;
       cancel.set_name("jobs/" + name_);
       cancel.set_checkpoint(HasFolder(spec_) && random_.Chance(0.5));
+      cancel.set_checkpoint_if_training(SeededRandom(seed_, "cancel of " + name_).Chance(0.5));
       Ask(at_ + random_.Between(Duration(0), unit_ * kFaultPhase), CallKind::kCancelJob, cancel);
     }
     if (!mix_.resumes || !traits_.Chance(0.6)) return;

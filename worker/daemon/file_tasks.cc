@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -29,6 +30,8 @@ struct FileTasks::Shared {
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::set<std::string> verifying;  // paths, from request to answer; guarded by mutex
+  // The newest request for each path whose removal waits; guarded by mutex.
+  std::map<std::string, v1::DeleteCheckpoint> removing;
 };
 
 namespace {
@@ -58,7 +61,7 @@ struct RemoveLogsTask {
 };
 struct RemoveCheckpointTask {
   static constexpr std::string_view kMessageName = "files.remove_checkpoint";
-  v1::DeleteCheckpoint request;
+  std::string path;
 };
 struct VerifyTask {
   static constexpr std::string_view kMessageName = "files.verify";
@@ -133,7 +136,7 @@ class CheckpointRemover final : public Actor {
     if (message.As<OfferAgain>()) return events_.OfferLater(context);
     const auto* task = message.As<RemoveCheckpointTask>();
     if (task == nullptr) return Internal("the remover of checkpoints received {}", message.name());
-    const v1::DeleteCheckpoint& request = task->request;
+    const v1::DeleteCheckpoint request = Take(task->path);
     PosixFileSystem unconfined;
     JobFiles job(unconfined, request.roots());
     FileSystem& files = job.checkpoints();
@@ -154,6 +157,12 @@ class CheckpointRemover final : public Actor {
   }
 
  private:
+  // A later request for the path waits by itself.
+  v1::DeleteCheckpoint Take(const std::string& path) {
+    const std::lock_guard lock(shared_->mutex);
+    return std::move(shared_->removing.extract(path).mapped());
+  }
+
   const std::shared_ptr<Shared> shared_;
   EventSender events_;
 };
@@ -243,8 +252,15 @@ void FileTasks::ReadTrace(v1::TraceRequest request, int rank, AnswerCoordinator 
 
 void FileTasks::Remove(v1::DeleteCheckpoint request) {
   const std::string path = request.path();
-  const Status sent = remover_.Send(AnyMessage(RemoveCheckpointTask{std::move(request)}));
-  if (!sent.ok()) LogWarning("worker", "checkpoint {} stays: {}", path, Message(sent));
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (!shared_->removing.insert_or_assign(path, std::move(request)).second) return;
+  }
+  const Status sent = remover_.Send(AnyMessage(RemoveCheckpointTask{path}));
+  if (sent.ok()) return;
+  LogWarning("worker", "checkpoint {} stays: {}", path, Message(sent));
+  const std::lock_guard lock(shared_->mutex);
+  shared_->removing.erase(path);
 }
 
 void FileTasks::RemoveLogs(v1::ForgetJob request) {

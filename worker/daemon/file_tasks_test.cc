@@ -344,5 +344,35 @@ TEST_F(FileTasksTest, AReadingWithoutRoomIsRefusedAndMayBeAskedForAgain) {
   }
 }
 
+TEST_F(FileTasksTest, ARemovalThatIsAskedForAgainWhileItWaitsTakesOnePlaceAndIsDoneOnce) {
+  FileTasksOptions options = Options();
+  options.mailbox_capacity = 1;
+  std::promise<void> entered, released;
+  options.send = [&, is_first = true](AnyMessage message) mutable {
+    if (std::exchange(is_first, false)) {
+      entered.set_value();
+      released.get_future().wait();
+    }
+    return log_.Accept(std::move(message));
+  };
+  tasks_ = std::make_unique<FileTasks>(options);
+  v1::DeleteCheckpoint request;
+  request.set_path(path_ + "0");
+  tasks_->Remove(request);
+  entered.get_future().wait();
+  request.set_path(path_);
+  ::testing::internal::CaptureStderr();
+  for (int time = 0; time < 250; ++time) {
+    request.set_none_writes(time == 249);
+    tasks_->Remove(request);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  released.set_value();
+  EXPECT_FALSE(log_.NextOf<session::CheckpointGone>().deleted.none_writes());
+  EXPECT_TRUE(log_.NextOf<session::CheckpointGone>().deleted.none_writes()) << "the newest";
+  tasks_.reset();
+  EXPECT_EQ(log_.size(), 0u);
+}
+
 }  // namespace
 }  // namespace troupe

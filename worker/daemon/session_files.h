@@ -24,7 +24,8 @@ class SessionFiles {
   // Answers with the trace of a rank that has ended.
   virtual void ReadTrace(v1::TraceRequest request, int rank, AnswerCoordinator answer) = 0;
   // Reports CheckpointGone once the removal is durable. A failure (a different folder is mounted
-  // there) is logged, and the coordinator asks again.
+  // there) is logged, and the coordinator asks again. A request replaces a waiting one for the same
+  // path.
   virtual void Remove(v1::DeleteCheckpoint request) = 0;
   // Removes images that ranks had saved here; a failure is logged.
   virtual void RemoveImages(v1::DeleteImages request) = 0;

@@ -36,6 +36,12 @@ void LowerPriority() {
 
 }  // namespace
 
+std::string CauseOfFailedWrite(const Status& status) {
+  const bool is_full = status.code() == StatusCode::kResourceExhausted;
+  const std::string attached = AttachedCause(status);
+  return attached.empty() && is_full ? std::string(cause::kFolderFull) : attached;
+}
+
 StatusOr<std::unique_ptr<CheckpointSaver>> CheckpointSaver::Make(CheckpointSaverOptions options,
                                                                  std::vector<ShardTensor> tensors) {
   std::unique_ptr<CheckpointSaver> saver(new CheckpointSaver(std::move(options)));
@@ -188,7 +194,7 @@ void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& sh
     failed.set_rank(options_.rank);
     failed.set_attempt(attempt);
     failed.set_reason(ToString(status));
-    failed.set_cause(AttachedCause(status));
+    failed.set_cause(CauseOfFailedWrite(status));
   }
   if (stop_.load()) return;
   options_.send(std::move(message));

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,9 @@
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
+
+// The cause that ShardFailed states of a write that failed; empty: any other cause.
+std::string CauseOfFailedWrite(const Status& status);
 
 struct CheckpointSaverOptions {
   FileSystem* files = nullptr;

@@ -206,6 +206,7 @@ TEST_F(CheckpointSaverTest, AFaultInTheBackgroundIsReportedAndTheNextSaveSucceed
       EXPECT_EQ(sent().back().shard_failed().attempt(), attempt);
       EXPECT_EQ(sent().back().shard_failed().group_epoch(), 7u);
       EXPECT_THAT(sent().back().shard_failed().reason(), HasSubstr("injected fault"));
+      EXPECT_EQ(sent().back().shard_failed().cause(), error == ENOSPC ? "FOLDER_FULL" : "");
       saver->StartSave(Intent(++attempt), 2);
       ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
       EXPECT_EQ(sent().back().shard_done().attempt(), attempt);

@@ -1,8 +1,11 @@
 #include "worker/rank/folder_proof.h"
 
+#include <cerrno>
+
 #include "base/confined/path_root.h"
 #include "base/failure_cause.h"
 #include "base/log.h"
+#include "base/status_errno.h"
 #include "checkpoint/format/folder.h"
 
 namespace troupe {
@@ -45,7 +48,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
                     "hosts need that file to distinguish the folder from another disk in its "
                     "place: {}",
                     OwnHost(), folder_, Message(put)),
-        cause::kStorage);
+        cause::kFolderFull);
   }
   if (is_full) {
     LogWarning("rank",
@@ -54,6 +57,11 @@ Status FolderProof::Begin(v1::RankAddress* address) {
     return OkStatus();
   }
   if (put.ok()) return put;
+  if (ErrnoOf(put) == EROFS) {
+    return WithCause(Unavailable("{}: checkpoint.folder is {}, which is read-only at present: {}",
+                                 OwnHost(), folder_, Message(put)),
+                     cause::kStorage);
+  }
   return WithCause(FailedPrecondition("{}: checkpoint.folder is {}, which cannot be written: {}",
                                       OwnHost(), folder_, Message(put)),
                    cause::kStorage);

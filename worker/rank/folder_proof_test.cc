@@ -205,6 +205,17 @@ TEST_F(FolderProofTest, AFolderThatCannotBeWrittenIsRefusedAndAFullOneIsNot) {
   for (const Status& status : Prove()) EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(FolderProofTest, AReadOnlyFolderMayBeWritableAgain) {
+  FaultyFileSystem faulty(files_);
+  AddHost("shared");
+  hosts_[0] = std::make_unique<Mounted>(faulty, folder_, directory_.Child("shared"));
+  faulty.Add({FileOperation::kCreate, ".start-", 1, 1, EROFS});
+  const Status refused = Prove()[0];
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused;
+  EXPECT_EQ(AttachedCause(refused), cause::kStorage);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("which is read-only at present"));
+}
+
 TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
   FaultyFileSystem faulty(files_);
   AddHost("shared");
@@ -213,7 +224,7 @@ TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
   faulty.Add({FileOperation::kCreate, "/shared/.", 1, 100, ENOSPC});
   const Status full = Prove()[0];
   EXPECT_EQ(full.code(), StatusCode::kUnavailable) << "there may be room again";
-  EXPECT_EQ(AttachedCause(full), cause::kStorage);
+  EXPECT_EQ(AttachedCause(full), cause::kFolderFull);
   EXPECT_THAT(std::string(Message(full)), testing::StartsWith("host host-0: "))
       << "its rank and worker stand before it";
   EXPECT_THAT(std::string(Message(full)), HasSubstr("full and has no identity file yet"));

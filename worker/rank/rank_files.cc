@@ -200,7 +200,7 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
     failed.set_rank(begin_.rank());
     failed.set_attempt(request.manifest().attempt());
     failed.set_reason(ToString(Annotate(written.status(), "manifest")));
-    failed.set_cause(AttachedCause(written.status()));
+    failed.set_cause(CauseOfFailedWrite(written.status()));
   } else {
     v1::ManifestDone& done = *message.mutable_manifest_done();
     done.set_job(request.job());
