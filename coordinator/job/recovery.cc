@@ -68,8 +68,8 @@ bool IsOfTheJob(int code) {
   }
 }
 
-// Whether a rank's first start failed because its host has not the job's checkpoint.folder, not its
-// data or too little shared memory. The host is blamed while there is another host to try.
+// Whether a rank's first start failed because its host lacks the job's checkpoint.folder, its data
+// or enough shared memory. The host is blamed while there is another host to try.
 bool IsOfHost(const v1::RankFailed& message) {
   return (message.cause() == cause::kStorage || message.cause() == cause::kSharedMemory) &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
