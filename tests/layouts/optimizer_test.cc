@@ -290,16 +290,17 @@ TEST(FewTargets, GiveAStepAGradientOfZeroInAMixture) {
 
 // The device decides by itself whether to halt, and a step is in flight when the host learns of it.
 TEST(FewTargets, GiveAStepAGradientOfZeroOnDevices) {
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = WithFewTargets(SmallJob(layout, SmallDataPrefix(), kFewTargetsSteps));
+    spec.mutable_model()->set_pattern("AD");
+    return spec;
+  };
   TrainOptions options{.steps = kFewTargetsSteps};
-  const v1::JobSpec single = WithFewTargets(SmallJob({}, SmallDataPrefix(), kFewTargetsSteps));
-  const std::vector<StepResult> expected = RunOrDie(single, options);
+  const std::vector<StepResult> expected = RunOrDie(job({}), options);
   OnDevice(&options);
-  for (const Layout& layout : std::vector<Layout>{{}, {.data = 2}}) {
-    const auto steps =
-        RunOrDie(WithFewTargets(SmallJob(layout, SmallDataPrefix(), kFewTargetsSteps)), options);
-    ExpectStepsWithoutATarget(steps);
-    ExpectClose(steps, expected);
-  }
+  const auto steps = RunOrDie(job({.data = 2}), options);
+  ExpectStepsWithoutATarget(steps);
+  ExpectClose(steps, expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NoWeightDecay, testing::Bool(),
