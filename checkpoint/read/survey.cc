@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text/printable.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/digest.h"
 #include "checkpoint/format/folder.h"
@@ -31,6 +32,8 @@ StatusOr<std::vector<std::string>> DirectoriesIn(FileSystem& files, const std::s
 }
 
 StatusOr<Found> Look(FileSystem& files, const std::string& path) {
+  if (const std::string fault = TextFault(path); !fault.empty())
+    return InvalidArgument("its path {}", fault);
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax,
                                    SymbolicLinks::kRefuse));
@@ -63,7 +66,8 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   const Status whole = VerifyCheckpoint(files, path, record.digest()).ToStatus();
   record.set_verified(whole.ok());
   record.set_state(whole.ok() ? v1::CHECKPOINT_STATE_COMMITTED : v1::CHECKPOINT_STATE_QUARANTINED);
-  if (!whole.ok()) record.set_reason(std::string(Message(whole)));
+  // A damaged file is quoted with any bytes.
+  if (!whole.ok()) record.set_reason(PrintableLine(Message(whole)));
   return found;
 }
 

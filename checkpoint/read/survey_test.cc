@@ -94,6 +94,17 @@ TEST_F(SurveyTest, ADamagedOneIsQuarantinedAndWhatIsNoneIsLeftOutWithTheReason) 
   EXPECT_THAT(survey.left_out[1].reason, HasSubstr("never committed"));
 }
 
+// No message could have its path.
+TEST_F(SurveyTest, ACheckpointWhosePathIsNotUtf8IsLeftOut) {
+  Write("a", 4, 1, 100);
+  Write("caf\xe9", 4, 1, 100);
+  const Survey survey = Look(folder_.path());
+  ASSERT_EQ(survey.jobs.size(), 1u);
+  EXPECT_EQ(survey.jobs[0].id, "a");
+  ASSERT_EQ(survey.left_out.size(), 1u);
+  EXPECT_THAT(survey.left_out[0].reason, HasSubstr("its path is not UTF-8: its byte "));
+}
+
 TEST_F(SurveyTest, OfTwoJobsOfANameTheNewerOneCounts) {
   Write("a", 4, 1, 100);
   Write("a", 8, 2, 100);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/program/program.h"
+#include "base/text/printable.h"
 
 namespace troupe {
 
@@ -24,6 +25,7 @@ TerminalLine::~TerminalLine() {
 
 void TerminalLine::Draw(std::string text) {
   if (!draws_) return;
+  text = PrintableLine(text);
   winsize window{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1) {
     text = text.substr(0, window.ws_col - 1);

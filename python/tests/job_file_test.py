@@ -139,7 +139,7 @@ devices:
         os.mkdir(folder)
         job_file = pathlib.Path(folder, "job.yaml")
         job_file.write_text("name: a")
-        with self.assertRaisesRegex(troupe.InvalidJob, "has the folder .*udce9.*, which is not UTF-8"):
+        with self.assertRaisesRegex(troupe.InvalidJob, "folder .*udce9.*, which is not UTF-8"):
             read_job(job_file, {})
 
     def test_a_model_whose_configuration_the_command_copies_is_refused(self):

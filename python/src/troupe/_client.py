@@ -9,8 +9,8 @@ import random
 import time
 import types
 import uuid
-from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple, Type, TypeVar,
-                    Union)
+from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple, Type,
+                    TypeVar, Union)
 
 import grpc
 
@@ -309,7 +309,8 @@ class Client:
                 return
             if token in earlier:
                 endless = errors.TroupeError(
-                    f"the coordinator repeats the page token {token!r}, so that its list has no end")
+                    f"the coordinator repeats the page token {token!r}, so that its list has no "
+                    "end")
                 endless.code = "INTERNAL"
                 raise endless
             earlier.add(token)
