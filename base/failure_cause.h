@@ -18,7 +18,7 @@ namespace cause {
 
 // Loss or gradient is not finite and the job is to fail then. The same step would fail again.
 inline constexpr std::string_view kNonfinite = "NONFINITE";
-// The training data cannot be read or differ from the job's description.
+// The data are not those that the job began with, differ between hosts, or are no data for the job.
 inline constexpr std::string_view kData = "DATA";
 // A collective exceeded its time limit, or no rank reported a step for too long.
 inline constexpr std::string_view kHang = "HANG";
@@ -29,7 +29,8 @@ inline constexpr std::string_view kCollective = "COLLECTIVE";
 inline constexpr std::string_view kDeviceFault = "DEVICE_FAULT";
 // No message of the coordinator arrived within the lifetime of the rank's ticket.
 inline constexpr std::string_view kTicketExpired = "TICKET_EXPIRED";
-// The job's checkpoint folder does not exist on this host, or hosts do not see each other's files.
+// The job's checkpoint folder or its data do not exist on this host or cannot be read, or hosts do
+// not see each other's files.
 inline constexpr std::string_view kStorage = "STORAGE";
 // The job's checkpoint folder is full, for whichever host writes there.
 inline constexpr std::string_view kFolderFull = "FOLDER_FULL";

@@ -152,6 +152,10 @@ FileKind KindOf(mode_t mode) {
   return FileKind::kOther;
 }
 
+FileInfo FromStat(const struct stat& info) {
+  return {KindOf(info.st_mode), info.st_size, info.st_dev, info.st_ino};
+}
+
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
@@ -174,7 +178,7 @@ StatusOr<PlaceInDirectory> PosixFileSystem::FindPlace(std::string_view /*operati
 StatusOr<FileInfo> PosixFileSystem::InfoOf(const FileDescriptor& file, const std::string& path) {
   struct stat info;
   if (fstat(file.get(), &info) != 0) return PathError("stat", path);
-  return FileInfo{KindOf(info.st_mode), info.st_size};
+  return FromStat(info);
 }
 
 StatusOr<PosixFileSystem::RegularFile> PosixFileSystem::OpenForReading(const std::string& path,
@@ -292,7 +296,7 @@ StatusOr<FileInfo> PosixFileSystem::Stat(const std::string& path, SymbolicLinks 
   struct stat info;
   const int flags = links == SymbolicLinks::kRefuse ? AT_SYMLINK_NOFOLLOW : 0;
   if (fstatat(AT_FDCWD, path.c_str(), &info, flags) != 0) return PathError("stat", path);
-  return FileInfo{KindOf(info.st_mode), info.st_size};
+  return FromStat(info);
 }
 
 StatusOr<int64_t> PosixFileSystem::FreeBytes(const std::string& path) {

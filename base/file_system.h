@@ -66,6 +66,9 @@ enum class FileKind { kRegular, kDirectory, kSymbolicLink, kOther };
 struct FileInfo {
   FileKind kind = FileKind::kOther;
   int64_t size_bytes = 0;
+  // Together they identify the file, whatever the path that led to it.
+  uint64_t device = 0;
+  uint64_t inode = 0;
 };
 
 struct DirectoryEntry {

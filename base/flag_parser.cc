@@ -8,8 +8,10 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/program/program.h"
+#include "base/text/printable.h"
 
 namespace troupe {
 namespace {
@@ -52,6 +54,17 @@ std::string ToText(NumberRange<Number> range) {
 Flag WithDefault(Flag flag, const std::string& value) {
   if (!value.empty()) flag.help += fmt::format(" (default: {})", value);
   return flag;
+}
+
+// Checks the arguments of a command line, each under the name of the flag before it, if any.
+Status CheckTexts(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool follows_flag = i > 0 && arguments[i - 1].starts_with("--");
+    const std::string what = follows_flag ? arguments[i - 1].substr(0, arguments[i - 1].find('='))
+                                          : fmt::format("argument {}", i + 1);
+    TROUPE_RETURN_IF_ERROR(CheckText(what, arguments[i]));
+  }
+  return OkStatus();
 }
 
 class HelpFormatter : public CLI::Formatter {
@@ -175,6 +188,19 @@ Status CheckHostPort(std::string_view flag, std::string_view text, int least_por
                          least_port);
 }
 
+Status CheckText(std::string_view what, std::string_view text) {
+  const std::string fault = TextFault(text);
+  if (fault.empty()) return OkStatus();
+  return InvalidArgument("{}: \"{}\" {}", what, PrintableLine(text), fault);
+}
+
+StatusOr<std::optional<std::string>> TextFromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  TROUPE_RETURN_IF_ERROR(CheckText(name, value));
+  return value;
+}
+
 const char* const kVersion = TROUPE_VERSION;
 
 FlagParser::FlagParser(Program program)
@@ -263,6 +289,7 @@ void FlagParser::AddArguments(int least, int most, std::vector<std::string>* arg
 }
 
 Status FlagParser::Parse(const std::vector<std::string>& arguments) {
+  TROUPE_RETURN_IF_ERROR(CheckTexts(arguments));
   std::vector<std::string> others;
   TROUPE_RETURN_IF_ERROR(library_->Parse(arguments, &others));
   if (wants_help_) return OkStatus();
@@ -287,12 +314,13 @@ std::optional<int> FlagParser::ParseMain(int argc, char** argv,
   AddSwitch({"--version", "", "print the version"}, &wants_version);
   Status status = Parse({argv + 1, argv + argc});
   if (wants_help_ || wants_version) {
-    fmt::print("{}", wants_help_ ? Help() : fmt::format("{} {}\n", program_.name, kVersion));
+    PrintOutput("{}",
+                Lines{wants_help_ ? Help() : fmt::format("{} {}\n", program_.name, kVersion)});
     return 0;
   }
   if (status.ok() && check) status = check();
   if (status.ok()) return std::nullopt;
-  PrintMessage("{}: {}\n", program_.name, Message(status));
+  PrintMessage("{}: {}\n", program_.name, Lines{Message(status)});
   return kUsageError;
 }
 

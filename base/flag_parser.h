@@ -45,6 +45,14 @@ StatusOr<Number> ParseNumber(std::string_view flag, std::string_view text,
 // `least_port` to 65535. The host may be empty, a name, an IPv4 address or [an IPv6 address].
 Status CheckHostPort(std::string_view flag, std::string_view text, int least_port);
 
+// INVALID_ARGUMENT, with `what` and the fault, if `text` cannot be a path or a name: TextFault.
+// Every argument of a program passes it, before anything is started.
+Status CheckText(std::string_view what, std::string_view text);
+
+// The value of a variable of the environment; absent if it is not set or empty. INVALID_ARGUMENT of
+// CheckText.
+StatusOr<std::optional<std::string>> TextFromEnvironment(const char* name);
+
 // The version of the project, "1.2.3", which --version prints.
 extern const char* const kVersion;
 
@@ -80,10 +88,10 @@ class FlagParser {
   // Declares arguments that are not flags, at least `least` and at most `most`.
   void AddArguments(int least, int most, std::vector<std::string>* arguments);
 
-  // Sets the variables. INVALID_ARGUMENT names an unknown flag, a flag that lacks its value or is
-  // given twice, a value outside its range, or a required flag that is absent; or it states the
-  // usage, if the number of arguments is wrong.
-  // REQUIRES: called once.
+  // Sets the variables. INVALID_ARGUMENT names an argument that CheckText refuses, an unknown flag,
+  // a flag that lacks its value or is given twice, a value outside its range, or a required flag
+  // that is absent; or it states the usage, if the number of arguments is wrong. REQUIRES: called
+  // once.
   Status Parse(const std::vector<std::string>& arguments);
 
   // Parses the arguments of main() and then calls `check`, which tests relations among flags.

@@ -166,5 +166,31 @@ TEST(FlagParserTest, MainEndsWith0AfterHelpAndWith2AfterAnError) {
   EXPECT_EQ(main({"paint", "a"}, InvalidArgument("--wall is required")), 2);
 }
 
+// A path that is not UTF-8 once reached the supervisor of a cluster, and killed it.
+TEST(FlagParserTest, AnArgumentThatCannotBeInAMessageIsRefused) {
+  EXPECT_EQ(Refusal({"a", "--wall", "/tmp/caf\xe9"}),
+            "--wall: \"/tmp/caf\\xe9\" is not UTF-8: its byte 9 is \\xe9");
+  EXPECT_EQ(Refusal({"a", "--wall=caf\xe9"}),
+            "argument 2: \"--wall=caf\\xe9\" is not UTF-8: its byte 11 is \\xe9");
+  EXPECT_EQ(Refusal({"\xe9"}), "argument 1: \"\\xe9\" is not UTF-8: its byte 1 is \\xe9");
+  EXPECT_EQ(Refusal({"a", "--wall", "x\n\x1b"}),
+            "--wall: \"x\\n\\u001b\" has the control character U+000A at its byte 2");
+  Painter painter;
+  EXPECT_TRUE(painter.parser.Parse({"a", "--wall", "größe"}).ok());
+}
+
+TEST(FlagParserTest, AVariableOfTheEnvironmentIsATextToo) {
+  const char* const name = "TROUPE_TEST_OF_THE_ENVIRONMENT";
+  EXPECT_EQ(*TextFromEnvironment(name), std::nullopt);
+  setenv(name, "", 1);
+  EXPECT_EQ(*TextFromEnvironment(name), std::nullopt);
+  setenv(name, "/größe", 1);
+  EXPECT_EQ(*TextFromEnvironment(name), "/größe");
+  setenv(name, "/caf\xe9", 1);
+  EXPECT_EQ(Message(TextFromEnvironment(name).status()),
+            std::string(name) + ": \"/caf\\xe9\" is not UTF-8: its byte 5 is \\xe9");
+  unsetenv(name);
+}
+
 }  // namespace
 }  // namespace troupe

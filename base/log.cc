@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/log_rotation.h"
+#include "base/text/printable.h"
 
 namespace troupe {
 namespace {
@@ -59,7 +60,9 @@ void WriteLog(LogLevel level, std::string_view area, std::string_view message) {
     std::lock_guard lock(context_mutex);
     context = Context();
   }
-  Logger().log(ToSpdlog(level), "{}{}{} {}", area, context.empty() ? "" : " ", context, message);
+  Logger().log(
+      ToSpdlog(level), "{}",
+      PrintableLine(fmt::format("{}{}{} {}", area, context.empty() ? "" : " ", context, message)));
   RotateLogIfFull();
 }
 

@@ -1,5 +1,5 @@
-// Structured logs on stderr, one line per record: `time level area key=value … message`.
-//
+// Structured logs on stderr, one line per record: `time level area key=value … message`. No text that
+// others chose begins another record: control characters are shown as PrintableLine does.
 // Thread-safe. The process-wide context (role, job, rank, epoch) is set once by main and on epoch
 // changes.
 #ifndef TROUPE_BASE_LOG_H_

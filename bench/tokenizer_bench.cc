@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/file_system.h"
 #include "base/flag_parser.h"
+#include "base/text/utf8.h"
 #include "data/tokenizer_file.h"
-#include "data/utf8.h"
 
 namespace troupe {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "base/flag_parser.h"
+
 namespace troupe {
 
 StatusOr<std::string> AbsolutePath(const std::string& path) {
@@ -10,6 +12,8 @@ StatusOr<std::string> AbsolutePath(const std::string& path) {
   if (error) return ErrnoStatus(error.value(), path);
   std::string text = absolute.lexically_normal().string();
   if (text.size() > 1 && text.back() == '/') text.pop_back();
+  // The working directory is a part of it.
+  TROUPE_RETURN_IF_ERROR(CheckText("path", text));
   return text;
 }
 

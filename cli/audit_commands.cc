@@ -3,6 +3,7 @@
 
 #include "base/audit/audit_file.h"
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
 
@@ -30,15 +31,17 @@ StatusOr<ExitCode> VerifyAudit(const CommandLine& line) {
       json["previous"] = audited.before.hash;
     }
     if (!intact) json["error"] = std::string(Message(audited.error));
-    fmt::print("{}\n", Dump(json));
+    PrintOutput("{}\n", Dump(json));
+  } else if (intact && records == 0) {
+    PrintOutput("{} is empty: it has no record, so it proves nothing\n", path);
   } else if (intact) {
-    fmt::print("{} records, intact{}; the hash of the last one is {}\n", records,
-               alone ? fmt::format(", from record {}, which follows the hash {}",
-                                   audited.before.sequence + 1, audited.before.hash)
-                     : "",
-               audited.head.hash);
+    PrintOutput("{} records, intact{}; the hash of the last one is {}\n", records,
+                alone ? fmt::format(", from record {}, which follows the hash {}",
+                                    audited.before.sequence + 1, audited.before.hash)
+                      : "",
+                audited.head.hash);
   } else {
-    fmt::print("damaged after {} records: {}\n", records, Message(audited.error));
+    PrintOutput("damaged after {} records: {}\n", records, Message(audited.error));
   }
   return intact ? ExitCode::kDone : ExitCode::kFailed;
 }

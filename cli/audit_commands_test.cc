@@ -51,6 +51,19 @@ TEST(AuditCommands, VerifyAcceptsAWholeLogAndFindsARemovedLine) {
   EXPECT_THAT(json.at("error").get<std::string>(), HasSubstr("line 2: "));
 }
 
+TEST(AuditCommands, VerifySaysThatALogIsEmpty) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Child("audit.log");
+  std::ofstream(path) << "";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{path}, {path, "--alone"}}) {
+    const auto empty = VerifyAuditLog(arguments);
+    EXPECT_EQ(empty.code, ExitCode::kDone);
+    EXPECT_EQ(empty.output, path + " is empty: it has no record, so it proves nothing\n");
+  }
+  EXPECT_EQ(nlohmann::json::parse(VerifyAuditLog({path, "-o", "json"}).output).at("records"), 0);
+}
+
 TEST(AuditCommands, VerifyChecksAllFilesOfALogOrOneAlone) {
   const TemporaryDirectory directory;
   const std::string path = directory.Child("audit.log");

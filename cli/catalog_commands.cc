@@ -50,25 +50,25 @@ StatusOr<ExitCode> Diff(const CommandLine& line) {
       }
       tensors.push_back(std::move(json));
     }
-    fmt::print("{}\n", Dump({{"equal", difference.empty()},
-                             {"steps", {manifest_a.state().step(), manifest_b.state().step()}},
-                             {"tensors_compared", difference.tensors},
-                             {"elements_compared", difference.elements},
-                             {"tensors", std::move(tensors)}}));
+    PrintOutput("{}\n", Dump({{"equal", difference.empty()},
+                              {"steps", {manifest_a.state().step(), manifest_b.state().step()}},
+                              {"tensors_compared", difference.tensors},
+                              {"elements_compared", difference.elements},
+                              {"tensors", std::move(tensors)}}));
   } else {
     for (const TensorDifference& tensor : difference.differing) {
       if (!tensor.reason.empty()) {
-        fmt::print("{}: {}\n", tensor.name, tensor.reason);
+        PrintOutput("{}: {}\n", tensor.name, tensor.reason);
       } else if (!tensor.numeric) {
-        fmt::print("{}: {} of {} elements differ\n", tensor.name, tensor.differing,
-                   tensor.elements);
+        PrintOutput("{}: {} of {} elements differ\n", tensor.name, tensor.differing,
+                    tensor.elements);
       } else {
-        fmt::print("{}: {} of {} elements differ, by at most {:.6g}, relatively {:.3g}\n",
-                   tensor.name, tensor.differing, tensor.elements, tensor.max_absolute,
-                   tensor.max_relative);
+        PrintOutput("{}: {} of {} elements differ, by at most {:.6g}, relatively {:.3g}\n",
+                    tensor.name, tensor.differing, tensor.elements, tensor.max_absolute,
+                    tensor.max_relative);
       }
     }
-    fmt::print(
+    PrintOutput(
         "steps {} and {}: {} tensors with {} elements compared, {}\n", manifest_a.state().step(),
         manifest_b.state().step(), difference.tensors, difference.elements,
         difference.empty() ? "all equal" : fmt::format("{} differ", difference.differing.size()));
@@ -96,11 +96,11 @@ StatusOr<ExitCode> SetPinned(const CommandLine& line, bool pinned) {
             return client.checkpoints().PinCheckpoint(context, request, answer);
           }));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump(CheckpointToJson(response.checkpoint())));
+    PrintOutput("{}\n", Dump(CheckpointToJson(response.checkpoint())));
   } else {
-    fmt::print("step {} {}: {}\n", response.checkpoint().step(),
-               pinned ? "is pinned" : "has no pin and is subject to retention",
-               response.checkpoint().path());
+    PrintOutput("step {} {}: {}\n", response.checkpoint().step(),
+                pinned ? "is pinned" : "has no pin and is subject to retention",
+                response.checkpoint().path());
   }
   return ExitCode::kDone;
 }
@@ -133,7 +133,8 @@ StatusOr<v1::RebuildJobRequest> RequestOf(const SurveyedJob& found) {
 StatusOr<std::set<std::string>> KnownJobs(Client& client) {
   std::set<std::string> known;
   v1::ListJobsRequest request;
-  do {
+  PageTokens tokens;
+  for (bool more = true; more;) {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListJobsResponse page,
         client.Call<v1::ListJobsResponse>(
@@ -141,8 +142,8 @@ StatusOr<std::set<std::string>> KnownJobs(Client& client) {
               return client.jobs().ListJobs(context, request, response);
             }));
     for (const v1::Job& job : page.jobs()) known.insert(JobId(job.name()));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+    TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
+  }
   return known;
 }
 
@@ -185,12 +186,12 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
     const v1::Job& job = response->job();
     jobs.push_back(JobToJson(job));
     if (!line.wants_json()) {
-      fmt::print("{}: {} at step {}, {} checkpoints\n", job.name(), StateText(job.state()),
-                 job.step(), job.checkpoints_size());
+      PrintOutput("{}: {} at step {}, {} checkpoints\n", job.name(), StateText(job.state()),
+                  job.step(), job.checkpoints_size());
     }
   }
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"jobs", std::move(jobs)}, {"left_out", std::move(left_out)}}));
+    PrintOutput("{}\n", Dump({{"jobs", std::move(jobs)}, {"left_out", std::move(left_out)}}));
   }
   if (survey.jobs.empty()) return NotFound("{}: contains no checkpoint of a job", folder);
   return failed ? ExitCode::kFailed : ExitCode::kDone;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "base/security/authority_files.h"
 #include "base/security/certificate.h"
 #include "cli/client.h"
@@ -51,13 +52,13 @@ StatusOr<ExitCode> InitAuthority(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(WriteNewAuthority(directory, cluster, std::time(nullptr)));
   const std::string key = JoinPath(directory, "authority.key");
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"cluster", cluster},
-                             {"directory", directory},
-                             {"ca", JoinPath(directory, "ca.pem")},
-                             {"key", key}}));
+    PrintOutput("{}\n", Dump({{"cluster", cluster},
+                              {"directory", directory},
+                              {"ca", JoinPath(directory, "ca.pem")},
+                              {"key", key}}));
   } else {
-    fmt::print("authority of the cluster {} in {}\nkeep {} secret: its owner can be anybody\n",
-               cluster, directory, key);
+    PrintOutput("authority of the cluster {} in {}\nkeep {} secret: its owner can be anybody\n",
+                cluster, directory, key);
   }
   return ExitCode::kDone;
 }
@@ -110,9 +111,9 @@ StatusOr<ExitCode> RevokeCertificate(const CommandLine& line) {
             return client.access().RevokeCertificate(context, request, response);
           }));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump(RevocationToJson(revoked.revocation())));
+    PrintOutput("{}\n", Dump(RevocationToJson(revoked.revocation())));
   } else {
-    fmt::print("{}\n", RevocationText(revoked.revocation()));
+    PrintOutput("{}\n", RevocationText(revoked.revocation()));
   }
   return ExitCode::kDone;
 }
@@ -129,10 +130,10 @@ StatusOr<ExitCode> ListRevoked(const CommandLine& line) {
     Json revocations = Json::array();
     for (const auto& revocation : listed.revocations())
       revocations.push_back(RevocationToJson(revocation));
-    fmt::print("{}\n", Dump({{"revocations", std::move(revocations)}}));
+    PrintOutput("{}\n", Dump({{"revocations", std::move(revocations)}}));
   } else {
     for (const auto& revocation : listed.revocations())
-      fmt::print("{}\n", RevocationText(revocation));
+      PrintOutput("{}\n", RevocationText(revocation));
   }
   return ExitCode::kDone;
 }

@@ -28,10 +28,10 @@ constexpr SwitchFlag kLiftFlag{
     "restored from it"};
 
 void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
-  fmt::print("step {:<8} {:>14} bytes  {}  {}{}\n", checkpoint.step(), checkpoint.bytes(),
-             checkpoint.path(), checkpoint.digest(), checkpoint.pinned() ? "  pinned" : "");
+  PrintOutput("step {:<8} {:>14} bytes  {}  {}{}\n", checkpoint.step(), checkpoint.bytes(),
+              checkpoint.path(), checkpoint.digest(), checkpoint.pinned() ? "  pinned" : "");
   if (checkpoint.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
-    fmt::print("  quarantined: {}\n", checkpoint.reason());
+    PrintOutput("  quarantined: {}\n", checkpoint.reason());
   }
 }
 
@@ -41,7 +41,8 @@ StatusOr<ExitCode> ListCheckpoints(const CommandLine& line) {
   v1::ListCheckpointsRequest request;
   request.set_job(JobName(line.positional()[0]));
   request.set_page_size(kPageSize);
-  do {
+  PageTokens tokens;
+  for (bool more = true; more;) {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListCheckpointsResponse page,
         client.Call<v1::ListCheckpointsResponse>(
@@ -56,9 +57,9 @@ StatusOr<ExitCode> ListCheckpoints(const CommandLine& line) {
         PrintCheckpoint(checkpoint);
       }
     }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
-  if (line.wants_json()) fmt::print("{}\n", Dump({{"checkpoints", std::move(checkpoints)}}));
+    TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
+  }
+  if (line.wants_json()) PrintOutput("{}\n", Dump({{"checkpoints", std::move(checkpoints)}}));
   return ExitCode::kDone;
 }
 
@@ -73,7 +74,7 @@ StatusOr<ExitCode> Create(const CommandLine& line) {
             return client.checkpoints().CreateCheckpoint(context, request, response);
           }));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump(CheckpointToJson(created.checkpoint())));
+    PrintOutput("{}\n", Dump(CheckpointToJson(created.checkpoint())));
   } else {
     PrintCheckpoint(created.checkpoint());
   }
@@ -88,19 +89,19 @@ StatusOr<ExitCode> ShowCheckpoint(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ReadManifest(files, path, ""));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump(ManifestToSummaryJson(manifest, path)));
+    PrintOutput("{}\n", Dump(ManifestToSummaryJson(manifest, path)));
     return ExitCode::kDone;
   }
-  fmt::print("job {}, step {}, {} samples consumed, attempt {}, group epoch {}\n", manifest.job(),
-             manifest.state().step(), manifest.state().consumed_samples(), manifest.attempt(),
-             manifest.group_epoch());
+  PrintOutput("job {}, step {}, {} samples consumed, attempt {}, group epoch {}\n", manifest.job(),
+              manifest.state().step(), manifest.state().consumed_samples(), manifest.attempt(),
+              manifest.group_epoch());
   for (const auto& shard : manifest.shards()) {
-    fmt::print("{}: rank {}, {} bytes, {}\n", shard.name(), shard.rank(), shard.bytes(),
-               shard.digest());
+    PrintOutput("{}: rank {}, {} bytes, {}\n", shard.name(), shard.rank(), shard.bytes(),
+                shard.digest());
     for (const auto& tensor : shard.tensors()) {
-      fmt::print("  {} {} [{}] at [{}] of [{}]\n", tensor.name(), tensor.dtype(),
-                 fmt::join(tensor.shape(), ","), fmt::join(tensor.global_offset(), ","),
-                 fmt::join(tensor.global_shape(), ","));
+      PrintOutput("  {} {} [{}] at [{}] of [{}]\n", tensor.name(), tensor.dtype(),
+                  fmt::join(tensor.shape(), ","), fmt::join(tensor.global_offset(), ","),
+                  fmt::join(tensor.global_shape(), ","));
     }
   }
   return ExitCode::kDone;
@@ -150,14 +151,14 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
     PrintMessage("{}\n", TextOf(failure));
   }
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"path", path},
-                             {"step", report.step},
-                             {"files", report.files},
-                             {"bytes", report.bytes},
-                             {"failures", std::move(failures)}}));
+    PrintOutput("{}\n", Dump({{"path", path},
+                              {"step", report.step},
+                              {"files", report.files},
+                              {"bytes", report.bytes},
+                              {"failures", std::move(failures)}}));
   } else if (report.failures.empty()) {
-    fmt::print("{}: step {}, {} files, {} bytes: whole\n", path, report.step, report.files,
-               report.bytes);
+    PrintOutput("{}: step {}, {} files, {} bytes: whole\n", path, report.step, report.files,
+                report.bytes);
   }
   if (!report.failures.empty()) return ExitCode::kFailed;
   if (line.Get(kLiftFlag)) TROUPE_RETURN_IF_ERROR(Lift(line, path, digest));

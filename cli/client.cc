@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -66,20 +65,17 @@ std::string ValidityHint(const TlsFiles& files) {
       ValidityText(facts->not_before, facts->not_after, WallSeconds(SystemClock())));
 }
 
-std::optional<std::string> FromEnvironment(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 // Returns the endpoint with the TLS files and the token of the command: those of the flags, else,
 // if `uses_environment`, those of the environment.
 StatusOr<CoordinatorEndpoint> EndpointAt(std::string address, const CommandLine& line,
                                          bool uses_environment) {
   CoordinatorEndpoint endpoint{std::move(address), line.Get(kTlsDirFlag), line.Get(kTokenFileFlag)};
-  if (!endpoint.tls && uses_environment) endpoint.tls = FromEnvironment("TROUPE_TLS_DIR");
-  if (!endpoint.token_file && uses_environment)
-    endpoint.token_file = FromEnvironment("TROUPE_TOKEN_FILE");
+  if (!endpoint.tls && uses_environment) {
+    TROUPE_ASSIGN_OR_RETURN(endpoint.tls, TextFromEnvironment("TROUPE_TLS_DIR"));
+  }
+  if (!endpoint.token_file && uses_environment) {
+    TROUPE_ASSIGN_OR_RETURN(endpoint.token_file, TextFromEnvironment("TROUPE_TOKEN_FILE"));
+  }
   if (endpoint.token_file && !endpoint.tls) {
     return InvalidArgument(
         "a token is sent over TLS only: give --tls-dir, a directory with ca.pem, for the token in "
@@ -116,8 +112,9 @@ StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line) {
   if (const auto& address = line.Get(kCoordinatorFlag))
     return remote(kCoordinatorFlag.name, *address);
   if (const auto& folder = line.Get(kLocalClusterFlag)) return local(*folder);
-  if (const auto address = FromEnvironment("TROUPE_COORDINATOR"))
-    return remote("TROUPE_COORDINATOR", *address);
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> address,
+                          TextFromEnvironment("TROUPE_COORDINATOR"));
+  if (address) return remote("TROUPE_COORDINATOR", *address);
   const std::vector<std::string> running = RunningClusters();
   if (running.empty()) {
     return OfCoordinator(Unavailable(

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/security/tls_files.h"
@@ -39,6 +40,24 @@ StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line);
 bool IsLocalAddress(const std::string& address);
 
 Status FromGrpcStatus(const grpc::Status& status);
+
+// Follows the page tokens of one list, which the coordinator chooses.
+class PageTokens {
+ public:
+  // Sets the token of the next request from `page`, and returns whether there is a next page.
+  // INTERNAL if an earlier page had the same token: the list would have no end.
+  template <typename Page, typename Request>
+  StatusOr<bool> Next(const Page& page, Request* request) {
+    request->set_page_token(page.next_page_token());
+    if (page.next_page_token().empty()) return false;
+    if (earlier_.insert(page.next_page_token()).second) return true;
+    return Internal("the coordinator repeats the page token \"{}\", so that its list has no end",
+                    page.next_page_token());
+  }
+
+ private:
+  std::set<std::string> earlier_;
+};
 
 class Client {
  public:

@@ -333,5 +333,33 @@ TEST_F(ClientTest, ARevokedCertificateIsListedAndRefused) {
   }
 }
 
+// A coordinator whose lists have no end.
+class Endless final : public v1::JobService::Service {
+ public:
+  int calls = 0;
+
+ private:
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
+                        v1::ListJobsResponse* response) override {
+    // The tokens differ from their neighbours.
+    response->set_next_page_token(++calls % 2 == 0 ? "a" : "b");
+    return grpc::Status::OK;
+  }
+};
+
+TEST_F(ClientTest, AListWhosePageTokensComeAgainEndsWithAnError) {
+  Endless endless;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&endless);
+  const auto server = builder.BuildAndStart();
+  const Status refused = RunCommand("list", {"--coordinator", fmt::format("127.0.0.1:{}", port)});
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kFailed);
+  EXPECT_THAT(ToString(refused), HasSubstr("repeats the page token \"b\""));
+  EXPECT_EQ(endless.calls, 3);
+  server->Shutdown();
+}
+
 }  // namespace
 }  // namespace troupe

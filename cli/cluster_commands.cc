@@ -13,6 +13,7 @@
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "base/keep_ended.h"
 #include "base/log_rotation.h"
 #include "base/program/program.h"
@@ -91,7 +92,9 @@ StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(folder, error);
   if (error) return ErrnoStatus(error.value(), folder);
-  return absolute.lexically_normal().string();
+  std::string text = absolute.lexically_normal().string();
+  TROUPE_RETURN_IF_ERROR(CheckText(kDataDirFlag.name, text));
+  return text;
 }
 
 // Returns cluster.json. A new supervisor writes it shortly after its start: if one is alive, waits
@@ -309,7 +312,8 @@ StatusOr<std::set<std::string>> ConnectedWorkers(const std::string& address) {
   TROUPE_RETURN_IF_ERROR(client.WaitUntilConnected(milliseconds(500)));
   std::set<std::string> connected;
   v1::ListWorkersRequest request;
-  do {
+  PageTokens tokens;
+  for (bool more = true; more;) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kListLimit);
     v1::ListWorkersResponse response;
@@ -318,8 +322,8 @@ StatusOr<std::set<std::string>> ConnectedWorkers(const std::string& address) {
     for (const auto& worker : response.workers()) {
       if (worker_state::IsConnected(worker.state())) connected.insert(worker.name());
     }
-    request.set_page_token(response.next_page_token());
-  } while (!request.page_token().empty());
+    TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(response, &request));
+  }
   return connected;
 }
 
@@ -384,18 +388,18 @@ Status StopCluster(const std::string& folder) {
 
 void PrintCluster(const CommandLine& line, const ClusterFile& cluster) {
   if (line.wants_json()) {
-    fmt::print("{}", ToJsonText(cluster));
+    PrintOutput("{}", Lines{ToJsonText(cluster)});
     return;
   }
-  fmt::print("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
+  PrintOutput("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
   for (const auto& worker : cluster.workers) {
-    fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
+    PrintOutput("{} (pid {})\n", worker.name, worker.process.pid);
   }
   if (cluster.prometheus) {
-    fmt::print("prometheus {} (pid {})\n", cluster.prometheus->url,
-               cluster.prometheus->process.pid);
+    PrintOutput("prometheus {} (pid {})\n", cluster.prometheus->url,
+                cluster.prometheus->process.pid);
   }
-  fmt::print("export TROUPE_COORDINATOR={}\n", cluster.coordinator_address);
+  PrintOutput("export TROUPE_COORDINATOR={}\n", cluster.coordinator_address);
 }
 
 StatusOr<ExitCode> Up(const CommandLine& line) {
@@ -440,7 +444,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
 
 // A stopped cluster has nothing to report.
 ExitCode Stopped(const CommandLine& line) {
-  if (line.wants_json()) fmt::print("{{}}\n");
+  if (line.wants_json()) PrintOutput("{{}}\n");
   return ExitCode::kDone;
 }
 

@@ -1,13 +1,16 @@
 // The commands data prepare and data show.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "cli/commands.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
+#include "cli/output/prepare_line.h"
 #include "data/prepare.h"
 #include "plan/job/job_defaults.h"
 #include "plan/validate/validate.h"
@@ -25,16 +28,17 @@ constexpr NumberFlag<int64_t> kEodIdFlag{
      "token that ends a document (default: eos_token of the tokenizer_config.json next to the "
      "tokenizer.json, <|endoftext|> or <|end_of_text|>)"},
     {0, std::numeric_limits<int32_t>::max()}};
+constexpr TextFlag kJsonKeyFlag{
+    "--json-key", "KEY",
+    "of JSON lines, the string at KEY of each line is a document (default: text, in files *.jsonl, "
+    "*.jsonl.gz and *.jsonl.zst; if KEY is stated, in every file of JSON lines)"};
+constexpr SwitchFlag kJsonAsTextFlag{"--json-as-text", "",
+                                     "makes each file one document as it is, JSON lines too"};
 constexpr NumberFlag<int64_t> kStepFlag{{"--step", "STEP", "step, from 1", true},
                                         {1, int64_t{1} << 40}};
 
-StatusOr<ExitCode> Prepare(const CommandLine& line) {
-  const PrepareOptions options{.output_prefix = *line.Get(kOutputFlag),
-                               .tokenizer = line.Get(kTokenizerFlag).value_or("bytes"),
-                               .end_of_document = line.Get(kEodIdFlag),
-                               .paths = line.positional()};
-  PosixFileSystem files;
-  TROUPE_ASSIGN_OR_RETURN(const PrepareResult result, PrepareDataset(files, options));
+void PrintResult(const CommandLine& line, const PrepareResult& result, double seconds) {
+  const double rate = static_cast<double>(result.tokens) / std::max(seconds, 1e-9);
   const int64_t skipped = result.skipped_binary + result.skipped_unreadable + result.skipped_empty +
                           result.skipped_links + result.skipped_special;
   if (skipped > 0) {
@@ -43,21 +47,50 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
                  result.skipped_links, result.skipped_special);
   }
   if (result.replaced_parts > 0) {
-    PrintMessage("not UTF-8: {} byte sequences of {} documents became U+FFFD\n",
-                 result.replaced_parts, result.replaced_documents);
+    PrintMessage("not UTF-8: {} parts of {} documents became U+FFFD\n", result.replaced_parts,
+                 result.replaced_documents);
   }
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"documents", result.documents},
+    PrintOutput("{}\n", Dump({{"documents", result.documents},
                              {"tokens", result.tokens},
                              {"files", result.files},
+                             {"text_bytes", result.text_bytes},
+                             {"seconds", seconds},
+                             {"tokens_per_second", rate},
                              {"vocab_size", result.vocab_size},
                              {"end_of_document", result.end_of_document},
                              {"replaced", result.replaced_parts}}));
   } else {
-    fmt::print("{} documents, {} tokens; token ids are below {}, and {} ends a document\n",
-               result.documents, result.tokens, result.vocab_size, result.end_of_document);
-    for (const auto& file : result.files) fmt::print("{}\n", file);
+    PrintOutput(
+        "{} documents, {} tokens of {} bytes of text, {:.1f} s, {:.0f} tokens/s; token ids are "
+        "below {}, and {} ends a document\n",
+        result.documents, result.tokens, result.text_bytes, seconds, rate, result.vocab_size,
+        result.end_of_document);
+    for (const auto& file : result.files) PrintOutput("{}\n", file);
   }
+}
+
+StatusOr<ExitCode> Prepare(const CommandLine& line) {
+  PrepareOptions options{.output_prefix = *line.Get(kOutputFlag),
+                         .tokenizer = line.Get(kTokenizerFlag).value_or("bytes"),
+                         .end_of_document = line.Get(kEodIdFlag),
+                         .paths = line.positional(),
+                         .json_key = line.Get(kJsonKeyFlag),
+                         .json_as_text = line.Get(kJsonAsTextFlag)};
+  if (options.json_key.has_value() && options.json_as_text) {
+    return InvalidArgument("--json-key and --json-as-text contradict each other: give one");
+  }
+  const SystemClock clock;
+  PrepareLine progress(clock);
+  if (progress.draws()) {
+    options.progress = [&](const PrepareProgress& now) { progress.Show(now); };
+  }
+  PosixFileSystem files;
+  const MonotonicTime began = clock.Now();
+  TROUPE_ASSIGN_OR_RETURN(const PrepareResult result, PrepareDataset(files, options));
+  const double seconds = ToSeconds(clock.Now() - began);
+  progress.Clear();
+  PrintResult(line, result, seconds);
   return ExitCode::kDone;
 }
 
@@ -95,12 +128,12 @@ StatusOr<ExitCode> ShowData(const CommandLine& line) {
       }
       samples.push_back(std::move(sample));
     } else {
-      fmt::print("slot {} ({} epoch {} row {}): {} -> {}\n", slot, path, origin.epoch, origin.row,
-                 fmt::join(tokens, " "), targets.back());
+      PrintOutput("slot {} ({} epoch {} row {}): {} -> {}\n", slot, path, origin.epoch, origin.row,
+                  fmt::join(tokens, " "), targets.back());
     }
   }
   if (line.wants_json())
-    fmt::print("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
+    PrintOutput("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
   return ExitCode::kDone;
 }
 
@@ -112,8 +145,8 @@ std::vector<Command> DataCommands() {
        .positionals = "PATH…",
        .least_positionals = 1,
        .most_positionals = 1 << 20,
-       .summary = "Tokenizes text files and folders into Megatron's indexed format.",
-       .flags = {&kOutputFlag, &kTokenizerFlag, &kEodIdFlag},
+       .summary = "Tokenizes text files, JSON lines and folders into Megatron's indexed format.",
+       .flags = {&kOutputFlag, &kTokenizerFlag, &kEodIdFlag, &kJsonKeyFlag, &kJsonAsTextFlag},
        .cluster = ClusterUse::kNone,
        .run = Prepare},
       {.name = "data show",

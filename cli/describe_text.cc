@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "base/text/printable.h"
 #include "cli/json_text.h"
 
 namespace troupe {
@@ -52,12 +53,13 @@ std::string FailureText(const v1::Failure& failure) {
 }  // namespace
 
 std::string DescribeText(const v1::Job& job, const std::optional<v1::StepEvent>& last_step) {
-  std::string text = fmt::format("{}: {}, step {} of {}\n", job.name(), StateText(job.state()),
-                                 job.step(), job.steps());
+  std::string text = fmt::format("{}: {}, step {} of {}\n", PrintableLine(job.name()),
+                                 StateText(job), job.step(), job.steps());
   const auto add = [&text](const char* subject, const std::string& value) {
-    text += fmt::format("{:<16} {}\n", subject, value);
+    text += fmt::format("{:<16} {}\n", subject, PrintableLine(value));
   };
   if (!job.creator().empty()) add("created by", job.creator());
+  if (!job.moving().empty()) add("moving", job.moving());
   if (!job.waiting_for().empty()) add("waiting", job.waiting_for());
   if (job.has_failure()) add("failure", FailureText(job.failure()));
   if (job.has_layout()) {

@@ -59,6 +59,22 @@ TEST(DescribeTextTest, AQueuedJobNamesWhatItWaitsFor) {
             "restarts         0\n");
 }
 
+TEST(DescribeTextTest, AJobThatMovesStatesTheReason) {
+  v1::Job job;
+  job.set_name("jobs/c");
+  job.set_state(v1::JOB_STATE_RECOVERING);
+  job.set_step(7);
+  job.set_steps(40);
+  job.set_moves(1);
+  job.set_moving("leaves worker-1, which is draining (SIGTERM), after step 7");
+  EXPECT_EQ(DescribeText(job, std::nullopt),
+            "jobs/c: MOVING, step 7 of 40\n"
+            "moving           leaves worker-1, which is draining (SIGTERM), after step 7\n"
+            "last checkpoint  none\n"
+            "restarts         0\n"
+            "moves            1\n");
+}
+
 TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses) {
   v1::Job job = Running();
   job.set_state(v1::JOB_STATE_FAILED);
@@ -79,6 +95,15 @@ TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses)
             "restarts         2\n"
             "moves            1\n"
             "last failure     RANK_CRASHED of rank 1 on worker-0\n");
+}
+
+TEST(DescribeTextTest, ATextOfOthersStaysOnItsLine) {
+  v1::Job job = Running();
+  job.mutable_last_failure()->set_cause("RANK_CRASHED");
+  job.mutable_last_failure()->set_message("lost\nfailure          none\x1b[2J\u202e");
+  EXPECT_TRUE(DescribeText(job, std::nullopt)
+                  .ends_with("last failure     RANK_CRASHED of rank 0: lost\\nfailure          "
+                             "none\\u001b[2J\\u202e\n"));
 }
 
 }  // namespace

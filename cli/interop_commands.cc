@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/file_system.h"
+#include "base/program/program.h"
 #include "cli/checkpoint_folder.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
@@ -36,14 +37,14 @@ StatusOr<ExitCode> Import(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const ImportResult result,
                           ImportHfModel(files, line.positional()[0], path));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"path", path},
-                             {"tensors", result.tensors},
-                             {"dtype", result.model.export_dtype()},
-                             {"bytes", result.bytes},
-                             {"digest", result.digest}}));
+    PrintOutput("{}\n", Dump({{"path", path},
+                              {"tensors", result.tensors},
+                              {"dtype", result.model.export_dtype()},
+                              {"bytes", result.bytes},
+                              {"digest", result.digest}}));
   } else {
-    fmt::print("{}: {} tensors of {}, {} bytes as float32, {}\n", path, result.tensors,
-               result.model.export_dtype(), result.bytes, result.digest);
+    PrintOutput("{}: {} tensors of {}, {} bytes as float32, {}\n", path, result.tensors,
+                result.model.export_dtype(), result.bytes, result.digest);
   }
   return ExitCode::kDone;
 }
@@ -63,14 +64,14 @@ StatusOr<ExitCode> Export(const CommandLine& line) {
                           ExportHfModel(files, line.positional()[0], directory, options));
   const std::string dtype(NameOf(result.format));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"path", directory},
-                             {"tensors", result.tensors},
-                             {"dtype", dtype},
-                             {"files", result.files},
-                             {"bytes", result.bytes}}));
+    PrintOutput("{}\n", Dump({{"path", directory},
+                              {"tensors", result.tensors},
+                              {"dtype", dtype},
+                              {"files", result.files},
+                              {"bytes", result.bytes}}));
   } else {
-    fmt::print("{}: {} tensors of {} in {} file{}, {} bytes\n", directory, result.tensors, dtype,
-               result.files, result.files == 1 ? "" : "s", result.bytes);
+    PrintOutput("{}: {} tensors of {} in {} file{}, {} bytes\n", directory, result.tensors, dtype,
+                result.files, result.files == 1 ? "" : "s", result.bytes);
   }
   return ExitCode::kDone;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/program/program.h"
 #include "base/security/identity.h"
 #include "cli/json_text.h"
 
@@ -11,14 +12,14 @@ namespace troupe {
 void PrintIssued(const CommandLine& line, const CertificateFacts& facts,
                  const std::string& directory) {
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"identity", ToUri(facts.identity)},
-                             {"serial", facts.serial},
-                             {"not_before", facts.not_before},
-                             {"not_after", facts.not_after},
-                             {"directory", directory}}));
+    PrintOutput("{}\n", Dump({{"identity", ToUri(facts.identity)},
+                              {"serial", facts.serial},
+                              {"not_before", facts.not_before},
+                              {"not_after", facts.not_after},
+                              {"directory", directory}}));
   } else {
-    fmt::print("{} in {}, valid until {}\n", ToUri(facts.identity), directory,
-               UtcText(facts.not_after));
+    PrintOutput("{} in {}, valid until {}\n", ToUri(facts.identity), directory,
+                UtcText(facts.not_after));
   }
 }
 

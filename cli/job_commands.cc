@@ -71,9 +71,9 @@ StatusOr<std::string> MakeRequestId() {
 
 void PrintNameAndState(const CommandLine& line, const v1::Job& job) {
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"name", job.name()}, {"state", StateText(job.state())}}));
+    PrintOutput("{}\n", Dump({{"name", job.name()}, {"state", StateText(job.state())}}));
   } else {
-    fmt::print("{} {}\n", job.name(), StateText(job.state()));
+    PrintOutput("{} {}\n", job.name(), StateText(job.state()));
   }
 }
 
@@ -104,9 +104,9 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
   PrintMessage("{}\n", FaultCost(created.job().spec()));
   const std::string& name = created.job().name();
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"name", name}}));
+    PrintOutput("{}\n", Dump({{"name", name}}));
   } else {
-    fmt::print("{}\n", name);
+    PrintOutput("{}\n", name);
   }
   FlushOutput();
   if (!line.Get(kWaitFlag)) return ExitCode::kDone;
@@ -119,7 +119,8 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
   Json jobs = Json::array();
   v1::ListJobsRequest request;
   request.set_page_size(kJobsOfPage);
-  do {
+  PageTokens tokens;
+  for (bool more = true; more;) {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListJobsResponse page,
         client.Call<v1::ListJobsResponse>(
@@ -130,13 +131,13 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
       if (line.wants_json()) {
         jobs.push_back(JobSummaryToJson(job));
       } else {
-        fmt::print("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job.state()), job.step(),
-                   job.steps(), job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
+        PrintOutput("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job), job.step(),
+                    job.steps(), job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
       }
     }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
-  if (line.wants_json()) fmt::print("{}\n", Dump({{"jobs", std::move(jobs)}}));
+    TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
+  }
+  if (line.wants_json()) PrintOutput("{}\n", Dump({{"jobs", std::move(jobs)}}));
   return ExitCode::kDone;
 }
 
@@ -145,13 +146,13 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(JobName(line.positional()[0])));
   const Json json = JobToJson(job);
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump(json));
+    PrintOutput("{}\n", Dump(json));
     return ExitCode::kDone;
   }
   std::optional<v1::StepEvent> last_step;
   if (job.step() > 0) last_step = ReadStep(&client, job.name(), job.step());
-  fmt::print("{}\n{}\n", DescribeText(job, last_step),
-             json.dump(2, ' ', false, Json::error_handler_t::replace));
+  PrintOutput("{}\n{}\n", Lines{DescribeText(job, last_step)},
+              Lines{json.dump(2, ' ', false, Json::error_handler_t::replace)});
   return ExitCode::kDone;
 }
 
@@ -220,9 +221,9 @@ StatusOr<ExitCode> Delete(const CommandLine& line) {
                                 return client.jobs().DeleteJob(context, request, response);
                               }));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"name", deleted.job().name()}, {"deleted", true}}));
+    PrintOutput("{}\n", Dump({{"name", deleted.job().name()}, {"deleted", true}}));
   } else {
-    fmt::print("{} deleted\n", deleted.job().name());
+    PrintOutput("{} deleted\n", deleted.job().name());
   }
   return ExitCode::kDone;
 }
@@ -263,14 +264,14 @@ StatusOr<ExitCode> Logs(const CommandLine& line) {
       if (line.wants_json()) {
         lines.push_back(text);
       } else {
-        fmt::print("{}\n", text);
+        PrintOutput("{}\n", text);
       }
     }
   }
   const Status read = FromGrpcStatus(reader->Finish());
   client.WarnIfInsecure(context);
   TROUPE_RETURN_IF_ERROR(read);
-  if (line.wants_json()) fmt::print("{}\n", Dump({{"lines", std::move(lines)}}));
+  if (line.wants_json()) PrintOutput("{}\n", Dump({{"lines", std::move(lines)}}));
   return ExitCode::kDone;
 }
 
@@ -279,7 +280,8 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
   Json workers = Json::array();
   v1::ListWorkersRequest request;
   request.set_page_size(kJobsOfPage);
-  do {
+  PageTokens tokens;
+  for (bool more = true; more;) {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListWorkersResponse page,
         client.Call<v1::ListWorkersResponse>(
@@ -290,24 +292,23 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
       if (line.wants_json()) {
         workers.push_back(WorkerToJson(worker));
       } else {
-        fmt::print("{}\n", WorkerText(worker));
+        PrintOutput("{}\n", WorkerText(worker));
       }
     }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
-  if (line.wants_json()) fmt::print("{}\n", Dump({{"workers", std::move(workers)}}));
+    TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
+  }
+  if (line.wants_json()) PrintOutput("{}\n", Dump({{"workers", std::move(workers)}}));
   return ExitCode::kDone;
 }
 
 void PrintWorker(const CommandLine& line, const v1::WorkerStatus& worker) {
-  fmt::print("{}\n", line.wants_json() ? Dump(WorkerToJson(worker)) : WorkerText(worker));
+  PrintOutput("{}\n", line.wants_json() ? Dump(WorkerToJson(worker)) : WorkerText(worker));
 }
 
 StatusOr<ExitCode> DrainWorker(const CommandLine& line) {
   v1::DrainWorkerRequest request;
   request.set_name(line.positional()[0]);
   request.set_reason(line.Get(kDrainReasonFlag).value_or(""));
-  TROUPE_RETURN_IF_ERROR(CheckDrainReason(request.reason()));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(
       const v1::DrainWorkerResponse drained,

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "data/job_data.h"
 #include "interop/import.h"
 #include "plan/job/job_file.h"
@@ -28,10 +29,9 @@ StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec) {
 
 StatusOr<Dataset> OpenData(const v1::JobSpec& complete) {
   PosixFileSystem files;
-  const DatasetOptions options = MakeDatasetOptions(complete);
-  auto dataset = Dataset::Open(files, options);
+  auto dataset = Dataset::Open(files, MakeDatasetOptions(complete));
   if (dataset.ok()) return dataset;
-  return RefuseData(complete, FieldToBlame(files, options), dataset.status());
+  return RefuseData(complete, KeyToBlame(dataset.status()), dataset.status());
 }
 
 Status CheckData(const v1::JobSpec& complete) { return OpenData(complete).status(); }
@@ -40,6 +40,7 @@ Status ResolvePathsHere(v1::JobSpec* spec) {
   std::error_code error;
   const std::filesystem::path here = std::filesystem::current_path(error);
   if (error) return ErrnoStatus(error.value(), "working directory");
+  TROUPE_RETURN_IF_ERROR(CheckText("working directory", here.string()));
   ResolvePaths(here.string(), spec);
   return OkStatus();
 }

@@ -60,12 +60,12 @@ StatusOr<ExitCode> MakeToken(const CommandLine& line) {
           }));
   const int64_t expires = made.expire_wall_time_ns() / kNanosecondsOfASecond;
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"token", made.token()},
-                             {"id", made.id()},
-                             {"worker", request.worker()},
-                             {"expires", expires}}));
+    PrintOutput("{}\n", Dump({{"token", made.token()},
+                              {"id", made.id()},
+                              {"worker", request.worker()},
+                              {"expires", expires}}));
   } else {
-    fmt::print("{}\n", made.token());
+    PrintOutput("{}\n", made.token());
     PrintMessage("the token is good for one worker until {}: keep it secret until then\n",
                  UtcText(expires));
   }

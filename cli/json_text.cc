@@ -16,6 +16,9 @@ Json CoresToJson(const v1::CoreSet& set) {
   return {{"cores", MessageToJson(set)["cores"]}, {"cores_shared_by", set.shared_by()}};
 }
 
+// No process is known yet, or any more, of a rank or worker whose number is 0.
+Json PidToJson(int64_t pid) { return pid == 0 ? Json(nullptr) : Json(pid); }
+
 Json FailureToJson(bool has, const v1::Failure& failure) {
   return has ? MessageToJson(failure) : Json(nullptr);
 }
@@ -24,9 +27,14 @@ Json FailureToJson(bool has, const v1::Failure& failure) {
 
 std::string StateText(v1::JobState state) { return EnumText(*v1::JobState_descriptor(), state); }
 
+std::string StateText(const v1::Job& job) {
+  return job.moving().empty() ? StateText(job.state()) : "MOVING";
+}
+
 Json JobSummaryToJson(const v1::Job& job) {
   Json json = MessageToJson(job, {"name", "state", "step", "steps", "group_epoch", "restarts"});
   if (!job.waiting_for().empty()) json["waiting_for"] = job.waiting_for();
+  if (!job.moving().empty()) json["moving"] = job.moving();
   return json;
 }
 
@@ -45,7 +53,8 @@ Json JobToJson(const v1::Job& job) {
   Json json = MessageToJson(job, {"name", "state", "step", "steps", "layout", "submitted_layout"});
   Json ranks = Json::array();
   for (const auto& rank : job.ranks()) {
-    Json entry = MessageToJson(rank, {"rank", "worker", "device", "pid"});
+    Json entry = MessageToJson(rank, {"rank", "worker", "device"});
+    entry["pid"] = PidToJson(rank.pid());
     entry.update(CoresToJson(rank.cores()));
     entry.update(MessageToJson(rank, {"coordinates"}));
     ranks.push_back(std::move(entry));
@@ -64,6 +73,7 @@ Json JobToJson(const v1::Job& job) {
   json["failure"] = FailureToJson(job.has_failure(), job.failure());
   json["last_failure"] = FailureToJson(job.has_last_failure(), job.last_failure());
   json["waiting_for"] = job.waiting_for();
+  json["moving"] = job.moving();
   json["plan_digest"] = job.plan().digest();
   json["create_wall_time_ns"] = job.create_wall_time_ns();
   json["creator"] = job.creator();
@@ -107,7 +117,9 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
     entry.update(CoresToJson(rank.cores()));
     ranks.push_back(std::move(entry));
   }
-  Json json = MessageToJson(worker, {"name", "state", "incarnation", "pid", "host", "island"});
+  Json json = MessageToJson(worker, {"name", "state", "incarnation"});
+  json["pid"] = PidToJson(worker.pid());
+  json.update(MessageToJson(worker, {"host", "island"}));
   json["devices"] = std::move(devices);
   json["metrics"] = worker.metrics_address();
   json.update(MessageToJson(worker, {"memory_bytes", "jobs"}));

@@ -139,5 +139,15 @@ TEST(JsonTextTest, ShowsOfAWorkerWhatIsSetAsideWhyAndUntilWhen) {
   EXPECT_EQ(WorkerToJson(worker)["set_aside"][0]["device"], 3);
 }
 
+TEST(JsonTextTest, AProcessThatIsNotKnownHasNoNumber) {
+  v1::Job job;
+  job.add_ranks();
+  job.add_ranks()->set_pid(7);
+  const Json ranks = JobToJson(job)["ranks"];
+  EXPECT_TRUE(ranks[0]["pid"].is_null());
+  EXPECT_EQ(ranks[1]["pid"], 7);
+  EXPECT_TRUE(WorkerToJson(v1::WorkerStatus())["pid"].is_null());
+}
+
 }  // namespace
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // The command keys.
 #include <fmt/format.h>
 
+#include "base/program/program.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
 #include "plan/job/job_resource.h"
@@ -35,15 +36,16 @@ StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
     if (!prefix.empty() || line.Get(kMarkdownFlag) || line.wants_json())
       return InvalidArgument(
           "--kubernetes prints a whole page in YAML: no PREFIX, --markdown or -o json");
-    fmt::print("{}", JobResourceDefinition());
+    PrintOutput("{}", Lines{JobResourceDefinition()});
     return ExitCode::kDone;
   }
   if (line.wants_json()) {
     Json keys = Json::array();
     for (const KeyRow& row : rows) keys.push_back(RowToJson(row));
-    fmt::print("{}\n", Dump({{"keys", std::move(keys)}}));
+    PrintOutput("{}\n", Dump({{"keys", std::move(keys)}}));
   } else {
-    fmt::print("{}", line.Get(kMarkdownFlag) ? KeyTableToMarkdown(rows) : KeyTableToText(rows));
+    PrintOutput("{}",
+                Lines{line.Get(kMarkdownFlag) ? KeyTableToMarkdown(rows) : KeyTableToText(rows)});
   }
   return ExitCode::kDone;
 }

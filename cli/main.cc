@@ -60,7 +60,8 @@ std::string CommandsWith(const std::string& word, const std::vector<Command>& co
 }
 
 ExitCode Fail(const Status& status) {
-  PrintMessage("troupe: {}\n", Message(status));
+  // Each violation of a request has a line.
+  PrintMessage("troupe: {}\n", Lines{Message(status)});
   return ExitCodeOf(status);
 }
 
@@ -68,15 +69,15 @@ ExitCode Run(const std::vector<std::string>& arguments) {
   DropGrpcRecords();
   const std::vector<Command> commands = AllCommands();
   if (arguments.empty()) {
-    PrintMessage("{}", Overview(commands));
+    PrintMessage("{}", Lines{Overview(commands)});
     return ExitCode::kUsage;
   }
   if (arguments[0] == "help" || arguments[0] == "--help" || arguments[0] == "-h") {
-    fmt::print("{}", Overview(commands));
+    PrintOutput("{}", Lines{Overview(commands)});
     return ExitCode::kDone;
   }
   if (arguments[0] == "--version") {
-    fmt::print("troupe {}\n", kVersion);
+    PrintOutput("troupe {}\n", kVersion);
     return ExitCode::kDone;
   }
   if (const Command* const command = FindCommand(arguments, commands)) {
@@ -84,7 +85,7 @@ ExitCode Run(const std::vector<std::string>& arguments) {
     const auto line = command->Parse({arguments.begin() + words, arguments.end()});
     if (!line.ok()) return Fail(line.status());
     if (line->help().has_value()) {
-      fmt::print("{}", *line->help());
+      PrintOutput("{}", Lines{*line->help()});
       return ExitCode::kDone;
     }
     const auto code = command->run(*line);
@@ -95,14 +96,15 @@ ExitCode Run(const std::vector<std::string>& arguments) {
         arguments.size() < 2 ? arguments[0] : arguments[0] + " " + arguments[1];
     const bool help = arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
     if (help) {
-      fmt::print("usage: troupe {} COMMAND …\n\n{}", arguments[0], with);
+      PrintOutput("usage: troupe {} COMMAND …\n\n{}", arguments[0], Lines{with});
       return ExitCode::kDone;
     }
     PrintMessage("troupe: {}: there is no such command; the commands of {} are\n\n{}", typed,
-                 arguments[0], with);
+                 arguments[0], Lines{with});
     return ExitCode::kUsage;
   }
-  PrintMessage("troupe: {}: there is no such command\n\n{}", arguments[0], Overview(commands));
+  PrintMessage("troupe: {}: there is no such command\n\n{}", arguments[0],
+               Lines{Overview(commands)});
   return ExitCode::kUsage;
 }
 

@@ -81,15 +81,15 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
                        {"suspect", (*receipt)["suspect"]}});
   }
   if (wants_json) {
-    fmt::print("{}\n", Dump({{"ranking", std::move(ranking)}, {"receipts", {a, b}}}));
+    PrintOutput("{}\n", Dump({{"ranking", std::move(ranking)}, {"receipts", {a, b}}}));
     return ExitCode::kDone;
   }
   for (const Json& entry : ranking) {
-    fmt::print("{:<40} {:>12.1f} tokens/s  {:.3f} of the fastest\n",
-               entry["job"].get<std::string>(), entry["tokens_per_second"].get<double>(),
-               entry["of_fastest"].get<double>());
+    PrintOutput("{:<40} {:>12.1f} tokens/s  {:.3f} of the fastest\n",
+                entry["job"].get<std::string>(), entry["tokens_per_second"].get<double>(),
+                entry["of_fastest"].get<double>());
     for (const Json& reason : entry["suspect"]) {
-      fmt::print("  suspect: {}\n", reason.get<std::string>());
+      PrintOutput("  suspect: {}\n", reason.get<std::string>());
     }
   }
   return ExitCode::kDone;
@@ -103,7 +103,7 @@ StatusOr<ExitCode> Receipt(const CommandLine& line) {
     TROUPE_ASSIGN_OR_RETURN(const v1::Receipt compared, FetchReceipt(&client, *other));
     return Compare(receipt, ReceiptToJson(compared), line.wants_json());
   }
-  fmt::print("{}", line.wants_json() ? Dump(receipt) + "\n" : ReceiptToText(receipt));
+  PrintOutput("{}", Lines{line.wants_json() ? Dump(receipt) + "\n" : ReceiptToText(receipt)});
   return ExitCode::kDone;
 }
 
@@ -150,12 +150,12 @@ StatusOr<ExitCode> Trace(const CommandLine& line) {
         "warning: {} operations are missing, because the ranks' buffers for operations were full\n",
         dropped);
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"output", output},
-                             {"ranks", trace.ranks_size()},
-                             {"events", json["traceEvents"].size()}}));
+    PrintOutput("{}\n", Dump({{"output", output},
+                              {"ranks", trace.ranks_size()},
+                              {"events", json["traceEvents"].size()}}));
   } else {
-    fmt::print("{}: {} events of {} ranks\n", output, json["traceEvents"].size(),
-               trace.ranks_size());
+    PrintOutput("{}: {} events of {} ranks\n", output, json["traceEvents"].size(),
+                trace.ranks_size());
   }
   return ExitCode::kDone;
 }
@@ -182,12 +182,12 @@ StatusOr<ExitCode> Report(const CommandLine& line) {
   PosixFileSystem files;
   TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, output, ReportHtml(report)));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump({{"output", output},
-                             {"steps", report.steps.size()},
-                             {"events", report.events.size()}}));
+    PrintOutput("{}\n", Dump({{"output", output},
+                              {"steps", report.steps.size()},
+                              {"events", report.events.size()}}));
   } else {
-    fmt::print("{}: {} steps and {} events of {}\n", output, report.steps.size(),
-               report.events.size(), report.job.name());
+    PrintOutput("{}: {} steps and {} events of {}\n", output, report.steps.size(),
+                report.events.size(), report.job.name());
   }
   return ExitCode::kDone;
 }

@@ -82,7 +82,7 @@ StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
   TROUPE_ASSIGN_OR_RETURN(const SearchResult result,
                           SearchLayouts(spec, profile, {.devices = devices}));
-  fmt::print("{}", line.wants_json() ? SearchToJson(result) + "\n" : SearchToText(result));
+  PrintOutput("{}", Lines{line.wants_json() ? SearchToJson(result) + "\n" : SearchToText(result)});
   return result.best.empty() ? ExitCode::kFailed : ExitCode::kDone;
 }
 
@@ -148,9 +148,9 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
     if (line.wants_json()) {
       Json json = Json::parse(PlanToJson(plan->plan, time));
       json["checkpoints"] = CheckpointsToJson(plan->spec);
-      fmt::print("{}\n", Dump(json));
+      PrintOutput("{}\n", Dump(json));
     } else {
-      fmt::print("{}", PlanToText(plan->plan, time, FaultCost(plan->spec)));
+      PrintOutput("{}", Lines{PlanToText(plan->plan, time, FaultCost(plan->spec))});
     }
     return ExitCode::kDone;
   }
@@ -159,8 +159,8 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
     for (const Violation& violation : ViolationsOf(plan.status())) {
       refused.push_back({{"field", violation.field}, {"relation", violation.description}});
     }
-    fmt::print("{}\n", Dump({{"refused", std::move(refused)},
-                             {"message", std::string(Message(plan.status()))}}));
+    PrintOutput("{}\n", Dump({{"refused", std::move(refused)},
+                              {"message", std::string(Message(plan.status()))}}));
   }
   return plan.status();
 }

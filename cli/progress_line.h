@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cli/output/terminal_line.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -14,11 +15,9 @@ std::string DurationText(double seconds);
 
 class ProgressLine {
  public:
-  // Draws only if stderr is a terminal that can redraw; uses colour unless NO_COLOR is set.
-  explicit ProgressLine(int64_t steps);
-  ~ProgressLine();
+  explicit ProgressLine(int64_t steps) : steps_(steps) {}
 
-  bool draws() const { return draws_; }
+  bool draws() const { return line_.draws(); }
   void Show(const v1::StepEvent& step);
   // Prints `text` on a separate line above.
   void PrintLine(const std::string& text);
@@ -27,12 +26,8 @@ class ProgressLine {
   static std::string Text(const v1::StepEvent& step, int64_t steps, double seconds_per_step);
 
  private:
-  void Clear();
-
+  TerminalLine line_;
   const int64_t steps_;
-  bool draws_ = false;
-  bool colours_ = false;
-  bool drawn_ = false;
   double seconds_per_step_ = 0;  // moving average
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text/printable.h"
+
 namespace troupe {
 namespace {
 
@@ -152,7 +154,7 @@ ReceiptRows ReceiptToRows(const Json& receipt) {
 std::string ReceiptToText(const Json& receipt) {
   std::string text;
   for (const auto& [path, shown] : ReceiptToRows(receipt)) {
-    text += fmt::format("{:<46} {}\n", path, shown);
+    text += fmt::format("{:<46} {}\n", PrintableLine(path), PrintableLine(shown));
   }
   return text;
 }

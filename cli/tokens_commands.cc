@@ -78,10 +78,10 @@ StatusOr<ExitCode> CreateToken(const CommandLine& line) {
   if (line.wants_json()) {
     Json json = TokenToJson(created.token());
     json["token"] = created.text();
-    fmt::print("{}\n", Dump(json));
+    PrintOutput("{}\n", Dump(json));
     return ExitCode::kDone;
   }
-  fmt::print("{}\n", created.text());
+  PrintOutput("{}\n", created.text());
   PrintMessage(
       "this is the token {} of {}, {} until {}; it is printed this once, and who has it may "
       "use it\n",
@@ -101,9 +101,9 @@ StatusOr<ExitCode> ListTokens(const CommandLine& line) {
   if (line.wants_json()) {
     Json tokens = Json::array();
     for (const auto& token : listed.tokens()) tokens.push_back(TokenToJson(token));
-    fmt::print("{}\n", Dump({{"tokens", std::move(tokens)}}));
+    PrintOutput("{}\n", Dump({{"tokens", std::move(tokens)}}));
   } else {
-    for (const auto& token : listed.tokens()) fmt::print("{}\n", TokenText(token));
+    for (const auto& token : listed.tokens()) PrintOutput("{}\n", TokenText(token));
   }
   return ExitCode::kDone;
 }
@@ -119,9 +119,9 @@ StatusOr<ExitCode> RevokeToken(const CommandLine& line) {
             return client.access().RevokeUserToken(context, request, response);
           }));
   if (line.wants_json()) {
-    fmt::print("{}\n", Dump(TokenToJson(revoked.token())));
+    PrintOutput("{}\n", Dump(TokenToJson(revoked.token())));
   } else {
-    fmt::print("{}\n", TokenText(revoked.token()));
+    PrintOutput("{}\n", TokenText(revoked.token()));
   }
   return ExitCode::kDone;
 }

@@ -157,7 +157,7 @@ class Watch {
   }
 
   void Line(const std::string& text) {
-    fmt::print("{}\n", text);
+    PrintOutput("{}\n", text);
     FlushOutput();
   }
 

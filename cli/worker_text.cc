@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "cli/json_text.h"
-#include "data/utf8.h"
 
 namespace troupe {
 namespace {
@@ -60,12 +59,6 @@ std::string WorkerText(const v1::WorkerStatus& worker) {
   if (worker.has_drain()) text += "; " + DrainText(worker);
   for (const auto& part : worker.set_aside()) text += "; " + SetAsideText(part);
   return text;
-}
-
-Status CheckDrainReason(const std::string& reason) {
-  const size_t well_formed = WellFormedPrefix(reason);
-  if (well_formed == reason.size()) return OkStatus();
-  return InvalidArgument("--reason: byte {} is not UTF-8", well_formed + 1);
 }
 
 }  // namespace troupe

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "base/status.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -12,9 +11,6 @@ namespace troupe {
 // Returns one line without its newline. It leaves out what is not known, as of a worker that has
 // not reported since the coordinator started.
 std::string WorkerText(const v1::WorkerStatus& worker);
-
-// INVALID_ARGUMENT if the reason of `troupe workers drain` is not UTF-8, which no message may have.
-Status CheckDrainReason(const std::string& reason);
 
 }  // namespace troupe
 

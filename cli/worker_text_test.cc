@@ -59,15 +59,6 @@ TEST(WorkerTextTest, StatesSinceWhenAWorkerIsDrainedAndHowTheOrderEnds) {
       "; the order ends at 2026-11-25T11:06:40Z, or by `troupe workers undrain worker-1`"));
 }
 
-TEST(WorkerTextTest, AReasonThatIsNotUtf8IsRefused) {
-  EXPECT_TRUE(CheckDrainReason("").ok());
-  EXPECT_TRUE(CheckDrainReason("für ein neues Netzteil").ok());
-  const Status refused = CheckDrainReason("f\xfcr");
-  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Message(refused), "--reason: byte 2 is not UTF-8");
-  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUsage);
-}
-
 TEST(WorkerTextTest, LeavesOutWhatAWorkerHasNotReported) {
   v1::WorkerStatus worker;
   worker.set_name("worker-1");

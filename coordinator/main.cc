@@ -335,7 +335,7 @@ int Main(int argc, char** argv) {
         fmt::format("{}:{}", listen.substr(0, listen.rfind(':')), (*server)->health_port());
   }
   if (options.insecure) ready["insecure"] = true;
-  fmt::print("{}\n", ready.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  PrintOutput("{}\n", ready.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   std::fflush(stdout);
   LogInfo("coordinator", "listens on {}", (*server)->address());
   LogInfo("coordinator", "stops after signal {}", WaitForSignal(signals, options.insecure));

@@ -3,15 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "base/check.h"
 #include "data/dataset_description.h"
 #include "data/token_dataset.h"
 
 namespace troupe {
 namespace {
+
+constexpr char kKeyUrl[] = "troupe/data-key";
+
+// Attaches the job key to blame, which KeyToBlame returns.
+Status Blame(Status status, const std::string& key) {
+  status.SetPayload(kKeyUrl, absl::Cord(key));
+  return status;
+}
 
 Status ValidateOptions(const DatasetOptions& options) {
   if (options.train.empty() == options.blend.empty()) {
@@ -65,13 +75,30 @@ int64_t RowsIn(int64_t tokens, int64_t sequence_length) {
   return std::max<int64_t>(tokens - 1, 0) / sequence_length;
 }
 
-StatusOr<TokenDataset> OpenChecked(FileSystem& files, const std::string& path, int64_t vocab_size) {
-  TROUPE_ASSIGN_OR_RETURN(TokenDataset dataset, TokenDataset::Open(files, path));
-  TROUPE_RETURN_IF_ERROR(CheckDescription(files, path, dataset.tokens().tokens(), vocab_size));
-  return dataset;
+// Refuses two paths of a blend that lead to the same file: its rows would be read in two orders,
+// and more often than either weight states.
+Status CheckAreDifferent(FileSystem& files, const std::vector<Dataset::Opened>& blend) {
+  std::map<std::pair<uint64_t, uint64_t>, const Dataset::Opened*> first_with;
+  for (const Dataset::Opened& opened : blend) {
+    const StatusOr<FileInfo> info = files.Stat(opened.data.tokens().path(), SymbolicLinks::kFollow);
+    if (!info.ok()) return Blame(info.status(), opened.key);
+    const auto [first, is_new] = first_with.emplace(std::pair(info->device, info->inode), &opened);
+    if (is_new) continue;
+    return Blame(InvalidArgument(
+                     "{} {} has the same file of tokens as {} {}: state one path, with the sum of "
+                     "both weights",
+                     opened.key, opened.path, first->second->key, first->second->path),
+                 opened.key);
+  }
+  return OkStatus();
 }
 
 }  // namespace
+
+std::string KeyToBlame(const Status& status) {
+  const auto key = status.GetPayload(kKeyUrl);
+  return key ? std::string(*key) : "training.sequence_length";
+}
 
 Dataset::Dataset(DatasetOptions options, Blend blend)
     : options_(std::move(options)), blend_(std::move(blend)) {
@@ -90,31 +117,55 @@ StatusOr<Dataset> Dataset::Open(FileSystem& files, const DatasetOptions& options
   TROUPE_RETURN_IF_ERROR(ValidateOptions(options));
   Dataset dataset(options, MakeBlend(options));
   if (options.blend.empty()) {
-    TROUPE_RETURN_IF_ERROR(dataset.AddSource(files, options.train));
+    TROUPE_RETURN_IF_ERROR(dataset.AddOpened(files, "data.train", options.train));
+    TROUPE_RETURN_IF_ERROR(dataset.AddSource());
   }
-  for (const BlendPart& part : options.blend) {
-    TROUPE_RETURN_IF_ERROR(dataset.AddSource(files, part.path));
+  for (size_t i = 0; i < options.blend.size(); ++i) {
+    TROUPE_RETURN_IF_ERROR(
+        dataset.AddOpened(files, fmt::format("data.blend[{}].path", i), options.blend[i].path));
+    TROUPE_RETURN_IF_ERROR(dataset.AddSource());
   }
+  if (!options.blend.empty()) TROUPE_RETURN_IF_ERROR(CheckAreDifferent(files, dataset.opened_));
   if (options.validation_fraction > 0) dataset.ShareOutValidation();
   if (!options.validation.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const TokenDataset separate,
-                            OpenChecked(files, options.validation, options.vocab_size));
-    const int64_t rows = RowsIn(separate.tokens().tokens(), options.sequence_length);
-    if (rows == 0) {
-      return InvalidArgument(
-          "training.sequence_length {} is longer than the validation data: a sample takes {} "
-          "tokens, there are {} in \"{}\"",
-          options.sequence_length, options.sequence_length + 1, separate.tokens().tokens(),
-          options.validation);
-    }
-    dataset.held_out_.push_back(
-        {TokenStream(separate.tokens()), dataset.DocumentEndsOf(separate), rows, rows});
+    TROUPE_RETURN_IF_ERROR(dataset.AddOpened(files, "data.validation", options.validation));
+    TROUPE_RETURN_IF_ERROR(dataset.AddValidation());
   }
+  TROUPE_RETURN_IF_ERROR(dataset.CheckTargets());
   return dataset;
 }
 
-Status Dataset::AddSource(FileSystem& files, const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const TokenDataset opened, OpenChecked(files, path, options_.vocab_size));
+Status Dataset::AddOpened(FileSystem& files, std::string key, const std::string& path) {
+  StatusOr<TokenDataset> opened = TokenDataset::Open(files, path);
+  if (!opened.ok()) return Blame(opened.status(), key);
+  const int64_t tokens = opened->tokens().tokens();
+  if (const Status described = CheckDescription(files, path, tokens, options_.vocab_size);
+      !described.ok()) {
+    constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+    const bool is_of_vocabulary = CheckDescription(files, path, tokens, kAny).ok();
+    return Blame(described, is_of_vocabulary ? "model.vocab_size" : key);
+  }
+  opened_.push_back({std::move(key), path, *std::move(opened)});
+  return OkStatus();
+}
+
+Status Dataset::AddValidation() {
+  const TokenDataset& separate = opened_.back().data;
+  const int64_t rows = RowsIn(separate.tokens().tokens(), options_.sequence_length);
+  if (rows == 0) {
+    return InvalidArgument(
+        "training.sequence_length {} is longer than the validation data: a sample takes {} "
+        "tokens, there are {} in \"{}\"",
+        options_.sequence_length, options_.sequence_length + 1, separate.tokens().tokens(),
+        opened_.back().path);
+  }
+  held_out_.push_back({TokenStream(separate.tokens()), DocumentEndsOf(separate), rows, rows});
+  return OkStatus();
+}
+
+Status Dataset::AddSource() {
+  const TokenDataset& opened = opened_.back().data;
+  const std::string& path = opened_.back().path;
   const int64_t length = options_.sequence_length;
   const DocumentEnds documents = DocumentEndsOf(opened);
   TokenStream train(opened.tokens());
@@ -165,6 +216,42 @@ void Dataset::ShareOutValidation() {
   for (int64_t d = 0; d < datasets(); ++d) {
     held_out_[static_cast<size_t>(d)].rows = blend_.Count(d, places);
   }
+}
+
+Status Dataset::CheckTargets() const {
+  const auto refuse = [](const Opened& opened, std::string_view where) {
+    return Blame(
+        InvalidArgument("{} {} has no target{}: no document there has two tokens in a row, and "
+                        "with data.document_mask the last token of a document has no target",
+                        opened.key, opened.path, where),
+        opened.key);
+  };
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Source& part = parts_[i];
+    if (!HasTarget(part.train, part.documents, part.order.samples_per_epoch()))
+      return refuse(opened_[i], "");
+  }
+  const bool has_any = std::any_of(held_out_.begin(), held_out_.end(), [&](const HeldOut& part) {
+    return HasTarget(part.tokens, part.documents, part.available);
+  });
+  if (held_out_.empty() || has_any) return OkStatus();
+  return options_.validation.empty() ? refuse(opened_.front(), " in what is held out of it")
+                                     : refuse(opened_.back(), "");
+}
+
+bool Dataset::HasTarget(const TokenStream& from, const DocumentEnds& documents,
+                        int64_t rows) const {
+  if (documents == nullptr) return true;
+  std::vector<float> weights(static_cast<size_t>(options_.sequence_length));
+  SampleRow row;
+  row.Add(channels::kWeights, weights);
+  for (int64_t sample = 0; sample < rows; ++sample) {
+    // Without tokens and targets nothing is read that could fail.
+    TROUPE_CHECK_OK(Fill(from, documents, sample, row));
+    if (std::any_of(weights.begin(), weights.end(), [](float weight) { return weight > 0; }))
+      return true;
+  }
+  return false;
 }
 
 int64_t Dataset::samples_per_epoch() const {

@@ -54,11 +54,18 @@ struct DatasetOptions {
   bool document_mask = false;
 };
 
+// Returns the job key that causes Dataset::Open to fail with `status`: data.train,
+// data.blend[i].path or data.validation if its files cannot be used; model.vocab_size if it is
+// below that of a dataset's tokenizer; training.sequence_length if the data are too short.
+std::string KeyToBlame(const Status& status);
+
 class Dataset {
  public:
   // INVALID_ARGUMENT names both numbers if the training (or requested validation) tokens of a
   // dataset have no row of sequence_length + 1, or if the description from `data prepare` states a
-  // vocabulary larger than vocab_size. Other errors: as TokenDataset::Open.
+  // vocabulary larger than vocab_size. INVALID_ARGUMENT also if two paths of a blend lead to the
+  // same file of tokens, or if no token of a dataset, or of all that is held out, has a target that
+  // counts. Other errors: as TokenDataset::Open.
   static StatusOr<Dataset> Open(FileSystem& files, const DatasetOptions& options);
 
   // Returns the channels (base/sample_schema.h) that the rows provide: tokens, targets and weights
@@ -81,6 +88,15 @@ class Dataset {
   // Fills `row` with validation sample `index`. REQUIRES: index in [0, validation_samples()), a row
   // as above.
   Status Validation(int64_t index, const SampleRow& row) const;
+
+  // A dataset that is read for training or validation.
+  struct Opened {
+    std::string key;  // of the job: "data.train", "data.blend[3].path", "data.validation"
+    std::string path;
+    TokenDataset data;
+  };
+  // Returns those of the blend in its order, then the separate one for validation.
+  const std::vector<Opened>& opened() const { return opened_; }
 
   int64_t datasets() const { return static_cast<int64_t>(parts_.size()); }
   const std::string& path(int64_t dataset) const { return Part(dataset).path; }
@@ -115,8 +131,15 @@ class Dataset {
 
   Dataset(DatasetOptions options, Blend blend);
   const Source& Part(int64_t dataset) const { return parts_[static_cast<size_t>(dataset)]; }
-  Status AddSource(FileSystem& files, const std::string& path);
+  Status AddOpened(FileSystem& files, std::string key, const std::string& path);
+  // Adds the newest opened dataset to those that are trained on.
+  Status AddSource();
+  // Adds it as the dataset that is validated on.
+  Status AddValidation();
   void ShareOutValidation();
+  Status CheckTargets() const;
+  // Whether a target of the first `rows` rows counts.
+  bool HasTarget(const TokenStream& from, const DocumentEnds& documents, int64_t rows) const;
   DocumentEnds DocumentEndsOf(const TokenDataset& opened) const;
   Status Fill(const TokenStream& from, const DocumentEnds& documents, int64_t sample,
               const SampleRow& row) const;
@@ -124,6 +147,7 @@ class Dataset {
   DatasetOptions options_;
   std::vector<ChannelForm> channels_;
   Blend blend_;
+  std::vector<Opened> opened_;
   std::vector<Source> parts_;
   std::vector<HeldOut> held_out_;
 };

@@ -18,7 +18,8 @@ Status WriteDescription(FileSystem& files, const std::string& prefix,
   const OrderedJson json = {{"tokenizer", description.tokenizer},
                             {"vocab_size", description.vocab_size},
                             {"end_of_document", description.end_of_document},
-                            {"tokens", description.tokens}};
+                            {"tokens", description.tokens},
+                            {"text_bytes", description.text_bytes}};
   return WriteFileDurably(
       files, DescriptionPath(prefix),
       AsBytes(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));

@@ -1,7 +1,7 @@
 // PREFIX.troupe.json: facts from `data prepare` that the indexed format does not record.
-// `{"tokenizer": …, "vocab_size": …, "end_of_document": …, "tokens": …}`. A dataset without this
-// file, such as other tools create, is valid too: a token that the model lacks is then detected
-// when it is read.
+// `{"tokenizer": …, "vocab_size": …, "end_of_document": …, "tokens": …, "text_bytes": …}`. A
+// dataset without this file, such as other tools create, is valid too: a token that the model lacks
+// is then detected when it is read. Older versions wrote no text_bytes.
 #ifndef TROUPE_DATA_DATASET_DESCRIPTION_H_
 #define TROUPE_DATA_DATASET_DESCRIPTION_H_
 
@@ -18,6 +18,7 @@ struct DatasetDescription {
   int64_t vocab_size = 0;       // above every id
   int64_t end_of_document = 0;  // id of the end-of-document token
   int64_t tokens = 0;           // tokens in the .bin file
+  int64_t text_bytes = 0;       // of the text that the tokens stand for, without ends of documents
 };
 
 std::string DescriptionPath(const std::string& prefix);

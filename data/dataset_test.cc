@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -449,6 +450,116 @@ TEST_F(BlendedDatasetTest, RefusesBlendsThatMeanNothing) {
                 .status()
                 .code(),
             StatusCode::kNotFound);
+}
+
+TEST_F(BlendedDatasetTest, RefusesOneFileOfTokensByTwoPathsAndTakesACopy) {
+  const std::string path = options_.blend[0].path;
+  const std::string other = folder_.Child("other");
+  const auto add = [&](auto link) {
+    for (const std::string end : {".idx", ".bin"}) link(path + end, other + end);
+  };
+  options_.blend.push_back({other, 1});
+  const auto symbolic = [](const std::string& target, const std::string& name) {
+    ASSERT_EQ(symlink(target.c_str(), name.c_str()), 0);
+  };
+  const auto hard = [](const std::string& target, const std::string& name) {
+    ASSERT_EQ(link(target.c_str(), name.c_str()), 0);
+  };
+  for (const bool is_symbolic : {true, false}) {
+    is_symbolic ? add(symbolic) : add(hard);
+    const Status refused = Dataset::Open(files_, options_).status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(KeyToBlame(refused), "data.blend[3].path");
+    EXPECT_THAT(std::string(Message(refused)),
+                HasSubstr(fmt::format("data.blend[3].path {} has the same file of tokens as "
+                                      "data.blend[0].path {}",
+                                      other, path)));
+    for (const std::string end : {".idx", ".bin"}) ASSERT_TRUE(files_.Remove(other + end).ok());
+  }
+  add([](const std::string& source, const std::string& name) {
+    std::filesystem::copy_file(source, name);
+  });
+  const auto copied = Dataset::Open(files_, options_);
+  EXPECT_TRUE(copied.ok()) << copied.status();
+}
+
+TEST_F(DatasetTest, RefusesDataWithoutATargetThatCounts) {
+  const std::string one_token = Write("one", 40, 1);
+  DatasetOptions options = Options(one_token);
+  EXPECT_TRUE(Dataset::Open(files_, options).ok()) << "without a mask each token has a target";
+  options.document_mask = true;
+  const auto refusal = [&](const std::string& key) {
+    const Status status = Dataset::Open(files_, options).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    EXPECT_EQ(KeyToBlame(status), key);
+    return std::string(Message(status));
+  };
+  EXPECT_THAT(refusal("data.train"), HasSubstr(one_token + " has no target: no document"));
+  const std::string long_ones = Write("long", 10, 10);
+  options.train = long_ones;
+  EXPECT_TRUE(Dataset::Open(files_, options).ok());
+  options.validation = one_token;
+  EXPECT_THAT(refusal("data.validation"), HasSubstr(one_token + " has no target"));
+  options.validation.clear();
+  options.train.clear();
+  options.blend = {{long_ones, 1}, {one_token, 1}};
+  EXPECT_THAT(refusal("data.blend[1].path"), HasSubstr(one_token + " has no target"));
+}
+
+TEST_F(DatasetTest, OneDocumentOfTwoTokensInALastRowIsATarget) {
+  const std::string prefix = folder_.Child("late");
+  auto writer = IndexedDatasetWriter::Create(files_, {.prefix = prefix});
+  for (int document = 0; document < 31; ++document) {
+    const std::vector<int32_t> tokens(document < 30 ? 1u : 2u, 7);
+    ASSERT_TRUE((*writer)->Append(tokens).ok());
+    ASSERT_TRUE((*writer)->EndDocument().ok());
+  }
+  ASSERT_TRUE((*writer)->Finish().ok());
+  DatasetOptions options = Options(prefix);
+  options.document_mask = true;
+  // 32 tokens are three rows of 8 targets, the last of them token 24: the pair is beyond.
+  EXPECT_FALSE(Dataset::Open(files_, options).ok());
+  options.sequence_length = 31;
+  EXPECT_TRUE(Dataset::Open(files_, options).ok());
+}
+
+TEST_F(DatasetTest, ItsHeldOutPartNeedsATargetToo) {
+  // Every second document, beginning with the first, is held out.
+  const std::string prefix = folder_.Child("held");
+  auto writer = IndexedDatasetWriter::Create(files_, {.prefix = prefix});
+  for (int document = 0; document < 40; ++document) {
+    const std::vector<int32_t> tokens(document % 2 == 0 ? 1u : 10u, 7);
+    ASSERT_TRUE((*writer)->Append(tokens).ok());
+    ASSERT_TRUE((*writer)->EndDocument().ok());
+  }
+  ASSERT_TRUE((*writer)->Finish().ok());
+  DatasetOptions options = Options(prefix);
+  options.document_mask = true;
+  options.validation_fraction = 0.5;
+  const Status status = Dataset::Open(files_, options).status();
+  EXPECT_EQ(KeyToBlame(status), "data.train");
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("has no target in what is held out of it"));
+}
+
+TEST_F(DatasetTest, AnErrorNamesTheKeyToBlame) {
+  const std::string prefix = Write("d", 10, 10);
+  DatasetOptions options = Options(folder_.Child("gone"));
+  EXPECT_EQ(KeyToBlame(Dataset::Open(files_, options).status()), "data.train");
+  options.train = prefix;
+  options.sequence_length = 200;
+  EXPECT_EQ(KeyToBlame(Dataset::Open(files_, options).status()), "training.sequence_length");
+  options.sequence_length = 8;
+  DatasetDescription description = {
+      .tokenizer = "x", .vocab_size = 500, .end_of_document = 1, .tokens = 100};
+  ASSERT_TRUE(WriteDescription(files_, prefix, description).ok());
+  options.vocab_size = 499;
+  EXPECT_EQ(KeyToBlame(Dataset::Open(files_, options).status()), "model.vocab_size");
+  description.tokens = 99;
+  ASSERT_TRUE(WriteDescription(files_, prefix, description).ok());
+  EXPECT_EQ(KeyToBlame(Dataset::Open(files_, options).status()), "data.train");
+  options.train = Write("e", 10, 10);
+  options.validation = folder_.Child("gone");
+  EXPECT_EQ(KeyToBlame(Dataset::Open(files_, options).status()), "data.validation");
 }
 
 TEST_F(DatasetTest, ADescriptionReportsAtOnceThatTheVocabularyIsTooSmall) {

@@ -31,6 +31,8 @@ class IndexedDataset {
   TokenType token_type() const { return type_; }
   // Returns the concatenation of all sequences.
   const TokenArray& token_array() const { return *array_; }
+  // Returns the bytes of PREFIX.idx.
+  std::span<const std::byte> index_bytes() const { return index_->bytes(); }
   int64_t sequences() const { return sequences_; }
   int64_t documents() const { return documents_; }
   // Returns the number of tokens in all sequences.

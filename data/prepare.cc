@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text/utf8.h"
 #include "data/byte_tokenizer.h"
 #include "data/dataset_description.h"
+#include "data/decompressed_file.h"
 #include "data/indexed_dataset_writer.h"
+#include "data/json_lines.h"
 #include "data/tokenizer_file.h"
-#include "data/utf8.h"
 
 namespace troupe {
 namespace {
@@ -17,10 +19,41 @@ constexpr int64_t kBinaryProbeBytes = 8192;
 // The largest document that is encoded as a whole.
 constexpr int64_t kWholeBytesMax = int64_t{1} << 30;
 
+// Returns the bytes of all regular files beneath `path`, as far as they can be seen.
+int64_t BytesBeneath(FileSystem& files, const std::string& path) {
+  int64_t bytes = 0;
+  const auto entries = files.List(path);
+  if (!entries.ok()) return bytes;
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string child = JoinPath(path, entry.name);
+    if (entry.kind == FileKind::kDirectory) {
+      bytes += BytesBeneath(files, child);
+    } else if (entry.kind == FileKind::kRegular) {
+      const auto info = files.Stat(child, SymbolicLinks::kRefuse);
+      if (info.ok()) bytes += info->size_bytes;
+    }
+  }
+  return bytes;
+}
+
 class Walk {
  public:
-  Walk(FileSystem& files, Tokenizer& tokenizer, IndexedDatasetWriter& writer, PrepareResult& result)
-      : files_(files), tokenizer_(tokenizer), writer_(writer), result_(result) {}
+  struct Parts {
+    FileSystem& files;
+    const PrepareOptions& options;
+    Tokenizer& tokenizer;
+    IndexedDatasetWriter& writer;
+    PrepareResult& result;
+  };
+  // `bytes_total` is for the progress alone.
+  Walk(Parts parts, int64_t bytes_total)
+      : files_(parts.files),
+        options_(parts.options),
+        tokenizer_(parts.tokenizer),
+        writer_(parts.writer),
+        result_(parts.result) {
+    progress_.bytes_total = bytes_total;
+  }
 
   Status Directory(const std::string& path) {
     const auto entries = files_.List(path);
@@ -54,11 +87,65 @@ class Walk {
       ++result_.skipped_unreadable;
       return OkStatus();
     }
-    const int64_t size = (*file)->size();
-    if (size == 0) {
+    if ((*file)->size() == 0) {
       ++result_.skipped_empty;
       return OkStatus();
     }
+    TROUPE_RETURN_IF_ERROR(options_.json_as_text ? Text(**file, path) : LinesOrText(**file, path));
+    bytes_before_ += (*file)->size();
+    Report(0);
+    return OkStatus();
+  }
+
+ private:
+  Status LinesOrText(const ReadableFile& file, const std::string& path) {
+    const std::string key = options_.json_key.value_or("text");
+    if (!IsJsonLinesName(path)) {
+      const auto start = DecompressedFile::Open(file, path);
+      const auto head = start.ok() ? (*start)->Next() : start.status();
+      if (!head.ok() || !LooksLikeJsonLines(*head, key)) {
+        if (!start.ok() || !(*start)->is_compressed()) return Text(file, path);
+        ++result_.skipped_binary;
+        return OkStatus();
+      }
+      if (!options_.json_key.has_value()) {
+        return InvalidArgument(
+            "{} looks like JSON lines, but its name does not end in .jsonl, .jsonl.gz or "
+            ".jsonl.zst: state --json-key KEY to make the string at that key of each line a "
+            "document, or --json-as-text to make each file one document as it is",
+            path);
+      }
+    }
+    const auto opened = DecompressedFile::Open(file, path);
+    if (!opened.ok()) {
+      ++result_.skipped_unreadable;
+      return OkStatus();
+    }
+    return Lines(**opened, {**opened, path, key});
+  }
+
+  Status Lines(const DecompressedFile& file, JsonLines lines) {
+    for (;;) {
+      TROUPE_ASSIGN_OR_RETURN(const bool is_there, lines.Next(part_));
+      if (!is_there) return OkStatus();
+      CountReplaced(lines.replaced());
+      if (part_.empty()) {
+        ++result_.skipped_empty;
+        continue;
+      }
+      const std::string_view text = part_;
+      const size_t bytes = tokenizer_.encodes_parts() ? size_t{kPartBytes} : text.size();
+      for (size_t at = 0; at < text.size(); at += bytes) {
+        const Status encoded = Encode(text.substr(at, bytes));
+        if (!encoded.ok()) return Annotate(encoded, lines.place());
+      }
+      TROUPE_RETURN_IF_ERROR(EndDocument());
+      Report(file.bytes_read());
+    }
+  }
+
+  Status Text(const ReadableFile& file, const std::string& path) {
+    const int64_t size = file.size();
     const bool whole = !tokenizer_.encodes_parts();
     if (whole && size > kWholeBytesMax) {
       return ResourceExhausted(
@@ -68,7 +155,7 @@ class Walk {
     const int64_t part_bytes = whole ? size : kPartBytes;
     for (int64_t at = 0; at < size; at += part_bytes) {
       part_.resize(static_cast<size_t>(std::min(part_bytes, size - at)));
-      const Status read = (*file)->ReadAt(at, std::as_writable_bytes(std::span(part_)));
+      const Status read = file.ReadAt(at, std::as_writable_bytes(std::span(part_)));
       if (!read.ok()) {
         // A file that fails in the middle would become a truncated document, so it may be skipped
         // only before its first token.
@@ -80,24 +167,46 @@ class Walk {
         ++result_.skipped_binary;
         return OkStatus();
       }
-      if (whole) {
-        const int64_t replaced = ReplaceIllFormed(part_);
-        result_.replaced_parts += replaced;
-        if (replaced > 0) ++result_.replaced_documents;
-      }
-      ids_.clear();
-      TROUPE_RETURN_IF_ERROR(Annotate(tokenizer_.Encode(part_, ids_), path));
-      TROUPE_RETURN_IF_ERROR(writer_.Append(ids_));
+      if (whole) CountReplaced(ReplaceIllFormed(part_));
+      TROUPE_RETURN_IF_ERROR(Annotate(Encode(part_), path));
+      Report(at);
     }
+    return EndDocument();
+  }
+
+  Status Encode(std::string_view part) {
+    ids_.clear();
+    TROUPE_RETURN_IF_ERROR(tokenizer_.Encode(part, ids_));
+    result_.text_bytes += static_cast<int64_t>(part.size());
+    return writer_.Append(ids_);
+  }
+
+  Status EndDocument() {
     TROUPE_RETURN_IF_ERROR(writer_.Append(std::array{tokenizer_.end_of_document()}));
     return writer_.EndDocument();
   }
 
- private:
+  void CountReplaced(int64_t parts) {
+    result_.replaced_parts += parts;
+    if (parts > 0) ++result_.replaced_documents;
+  }
+
+  // `bytes` of the open file have been read.
+  void Report(int64_t bytes) {
+    if (!options_.progress) return;
+    progress_.bytes_read = bytes_before_ + bytes;
+    progress_.documents = writer_.documents();
+    progress_.tokens = writer_.tokens();
+    options_.progress(progress_);
+  }
+
   FileSystem& files_;
+  const PrepareOptions& options_;
   Tokenizer& tokenizer_;
   IndexedDatasetWriter& writer_;
   PrepareResult& result_;
+  PrepareProgress progress_;
+  int64_t bytes_before_ = 0;  // of the files that were read to their end
   std::string part_;
   std::vector<int32_t> ids_;
 };
@@ -129,12 +238,15 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
                           MakeTokenizer(files, options));
   // All paths are checked first, so that a misspelt one fails before any work.
   std::vector<FileKind> kinds;
+  int64_t bytes_total = 0;
   for (const std::string& path : options.paths) {
     TROUPE_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path, SymbolicLinks::kFollow));
     if (info.kind != FileKind::kRegular && info.kind != FileKind::kDirectory) {
       return InvalidArgument("{} is neither a regular file nor a directory", path);
     }
     kinds.push_back(info.kind);
+    if (!options.progress) continue;
+    bytes_total += info.kind == FileKind::kDirectory ? BytesBeneath(files, path) : info.size_bytes;
   }
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, ParentDirectory(options.output_prefix)));
   PrepareResult result{.vocab_size = tokenizer->vocab_size(),
@@ -143,7 +255,7 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
       std::unique_ptr<IndexedDatasetWriter> writer,
       IndexedDatasetWriter::Create(
           files, {.prefix = options.output_prefix, .type = TokenTypeFor(tokenizer->vocab_size())}));
-  Walk walk(files, *tokenizer, *writer, result);
+  Walk walk({files, options, *tokenizer, *writer, result}, bytes_total);
   for (size_t i = 0; i < options.paths.size(); ++i) {
     TROUPE_RETURN_IF_ERROR(kinds[i] == FileKind::kDirectory
                                ? walk.Directory(options.paths[i])
@@ -168,7 +280,8 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
                                           {.tokenizer = options.tokenizer,
                                            .vocab_size = result.vocab_size,
                                            .end_of_document = result.end_of_document,
-                                           .tokens = result.tokens}));
+                                           .tokens = result.tokens,
+                                           .text_bytes = result.text_bytes}));
   return result;
 }
 

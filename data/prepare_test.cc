@@ -11,6 +11,7 @@
 #include "data/byte_tokenizer.h"
 #include "data/dataset_description.h"
 #include "data/indexed_dataset.h"
+#include "data/test_files.h"
 #include "data/tokenizer_file.h"
 
 namespace troupe {
@@ -141,6 +142,148 @@ TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndDescribesTheVocabulary) {
   options.end_of_document.reset();
   ASSERT_TRUE(PrepareDataset(files_, options).ok());
   EXPECT_TRUE(CheckDescription(files_, prefix, 19 + 1 + 11 + 1, 257).ok());
+}
+
+constexpr std::string_view kLines =
+    "{\"text\": \"one\", \"body\": \"eins\"}\n\n{\"text\": \"\", \"body\": \"\"}\n"
+    "{\"body\": \"zwei\", \"text\": \"t\\u0077o\"}";
+
+TEST_F(PrepareTest, MakesEachLineOfJsonLinesADocument) {
+  Write("in/a.jsonl", kLines);
+  Write("in/b.txt", "text");
+  Write("in/c.jsonl.gz", Gzip(kLines));
+  Write("in/d.jsonl.zst", Zstd(kLines));
+  const auto result = PrepareDataset(files_, Options());
+  ASSERT_TRUE(result.ok()) << ToString(result.status());
+  EXPECT_EQ(Text(), "one|two|text|one|two|one|two|");
+  EXPECT_EQ(result->documents, 7);
+  EXPECT_EQ(result->text_bytes, 3 * 6 + 4);
+  EXPECT_EQ(result->skipped_empty, 3);
+  PrepareOptions options = Options();
+  options.json_key = "body";
+  ASSERT_TRUE(PrepareDataset(files_, options).ok());
+  EXPECT_EQ(Text(), "eins|zwei|text|eins|zwei|eins|zwei|");
+  // A file that is named is read like one of a folder.
+  options.paths = {folder_.Child("in/c.jsonl.gz")};
+  ASSERT_TRUE(PrepareDataset(files_, options).ok());
+  EXPECT_EQ(Text(), "eins|zwei|");
+}
+
+TEST_F(PrepareTest, GivesJsonLinesTheTokensOfTheSameTexts) {
+  const std::string tokenizer_path = "data/testdata/gpt2_tokenizer.json";
+  const std::string large(2'500'000, 'q');
+  for (const std::string& tokenizer : {std::string("bytes"), tokenizer_path}) {
+    Write("in/a", "hello  world\n");
+    Write("in/b", large);
+    PrepareOptions options = Options();
+    options.tokenizer = tokenizer;
+    ASSERT_TRUE(PrepareDataset(files_, options).ok());
+    const std::string expected =
+        *ReadFile(files_, folder_.Child("out/data.bin"), 1 << 24, SymbolicLinks::kRefuse);
+    Write("lines/a.jsonl", "{\"text\": \"hello  world\\n\"}\n{\"text\": \"" + large + "\"}\n");
+    options.paths = {folder_.Child("lines")};
+    const auto result = PrepareDataset(files_, options);
+    ASSERT_TRUE(result.ok()) << ToString(result.status());
+    EXPECT_EQ(result->text_bytes, 13 + 2'500'000);
+    EXPECT_EQ(*ReadFile(files_, folder_.Child("out/data.bin"), 1 << 24, SymbolicLinks::kRefuse),
+              expected);
+  }
+}
+
+TEST_F(PrepareTest, RefusesWhatLooksLikeJsonLinesUnlessItIsToldWhatTheyAre) {
+  PrepareOptions options = Options();
+  for (const auto& [name, content] : {std::pair("in/a.json", std::string(kLines)),
+                                      {"in/a.json.gz", Gzip(kLines)},
+                                      {"in/a", Zstd(kLines)}}) {
+    Write(name, content);
+    options.json_key.reset();
+    const auto refused = PrepareDataset(files_, options);
+    EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(refused.status())),
+                ::testing::AllOf(::testing::HasSubstr(folder_.Child(name) + " looks like JSON"),
+                                 ::testing::HasSubstr("--json-key KEY"),
+                                 ::testing::HasSubstr("--json-as-text")));
+    options.json_key = "text";
+    ASSERT_TRUE(PrepareDataset(files_, options).ok());
+    EXPECT_EQ(Text(), "one|two|");
+    TROUPE_CHECK_OK(files_.Remove(folder_.Child(name)));
+  }
+  options.json_key.reset();
+  options.json_as_text = true;
+  for (const char* name : {"in/a.json", "in/b.jsonl"}) Write(name, kLines);
+  ASSERT_TRUE(PrepareDataset(files_, options).ok());
+  EXPECT_EQ(Text(), std::string(kLines) + "|" + std::string(kLines) + "|");
+}
+
+TEST_F(PrepareTest, LeavesJsonDocumentsTextsAndCompressedTextsAsTheyWere) {
+  const std::string document = "{\n  \"text\": \"x\"\n}\n";
+  Write("in/a.json", document);
+  Write("in/b.json", "{\"a\": 1}\n");
+  Write("in/c.txt.gz", Gzip("text"));
+  Write("in/d.txt.zst", Zstd("text"));
+  Write("in/e", "{ x }\n{ y }\n");
+  for (const auto& key : {std::optional<std::string>(), std::optional<std::string>("text")}) {
+    PrepareOptions options = Options();
+    options.json_key = key;
+    const auto result = PrepareDataset(files_, options);
+    ASSERT_TRUE(result.ok()) << ToString(result.status());
+    EXPECT_EQ(Text(), document + "|{\"a\": 1}\n|{ x }\n{ y }\n|");
+    EXPECT_EQ(result->skipped_binary, 2);
+  }
+}
+
+TEST_F(PrepareTest, ALineThatIsNoDocumentFailsWithItsPlaceAndLeavesNothing) {
+  Write("in/a.jsonl", "{\"text\": \"one\"}\n{\"body\": \"two\"}\n");
+  const auto refused = PrepareDataset(files_, Options());
+  EXPECT_THAT(std::string(Message(refused.status())),
+              ::testing::HasSubstr(folder_.Child("in/a.jsonl:2: the line has no key \"text\"")));
+  EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
+  Write("in/a.jsonl", Gzip(kLines).substr(0, 40));
+  EXPECT_EQ(PrepareDataset(files_, Options()).status().code(), StatusCode::kDataLoss);
+  EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
+  Write("in/a.jsonl", "{\"text\": \"\"}\n");
+  EXPECT_THAT(std::string(Message(PrepareDataset(files_, Options()).status())),
+              ::testing::HasSubstr("no document found"));
+}
+
+TEST_F(PrepareTest, CountsWhatOfJsonLinesIsNoUnicode) {
+  Write("in/a.jsonl", "{\"text\": \"\xFF\\ud83d\"}\n{\"text\": \"x\"}\n");
+  const auto result = PrepareDataset(files_, Options());
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(Text(), "\xEF\xBF\xBD\xEF\xBF\xBD|x|");
+  EXPECT_EQ(result->replaced_parts, 2);
+  EXPECT_EQ(result->replaced_documents, 1);
+}
+
+TEST_F(PrepareTest, DescribesTheBytesOfTheText) {
+  Write("in/a.jsonl", kLines);
+  Write("in/b", "bad \xFF");
+  PrepareOptions options = Options();
+  options.tokenizer = "data/testdata/gpt2_tokenizer.json";
+  const auto result = PrepareDataset(files_, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->text_bytes, 6 + 7);  // U+FFFD has three bytes
+  EXPECT_THAT(
+      *ReadFile(files_, DescriptionPath(options.output_prefix), 1 << 20, SymbolicLinks::kRefuse),
+      ::testing::HasSubstr("\"text_bytes\":13}"));
+}
+
+TEST_F(PrepareTest, ReportsItsProgressUpToAllBytes) {
+  const std::string large = "{\"text\": \"" + std::string(2'500'000, 'q') + "\"}\n";
+  Write("in/a/a.jsonl", large + large);
+  Write("in/b", std::string(2'500'000, 'q'));
+  PrepareOptions options = Options();
+  std::vector<PrepareProgress> seen;
+  options.progress = [&](const PrepareProgress& progress) { seen.push_back(progress); };
+  ASSERT_TRUE(PrepareDataset(files_, options).ok());
+  ASSERT_GT(seen.size(), 5);
+  for (size_t i = 1; i < seen.size(); ++i) {
+    EXPECT_GE(seen[i].bytes_read, seen[i - 1].bytes_read);
+    EXPECT_GE(seen[i].tokens, seen[i - 1].tokens);
+  }
+  EXPECT_EQ(seen.front().bytes_total, static_cast<int64_t>(2 * large.size()) + 2'500'000);
+  EXPECT_EQ(seen.back().bytes_read, seen.back().bytes_total);
+  EXPECT_EQ(seen.back().documents, 3);
 }
 
 TEST_F(PrepareTest, TheOutputMayNotLookLikeAFileOfLlmC) {

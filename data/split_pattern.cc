@@ -4,7 +4,7 @@
 #include <pcre2.h>
 
 #include "base/check.h"
-#include "data/utf8.h"
+#include "base/text/utf8.h"
 
 namespace troupe {
 namespace {

@@ -24,6 +24,8 @@ class TokenArray {
   const std::string& path() const { return path_; }
   TokenType type() const { return type_; }
   int64_t tokens() const { return tokens_; }
+  // Returns the bytes of the whole file.
+  std::span<const std::byte> file_bytes() const { return file_->bytes(); }
 
   // Fills `out` with the tokens from `position`. INVALID_ARGUMENT names the file, the value and its
   // position if a token is not an integer in [0, vocab_size). REQUIRES: the range is within [0,

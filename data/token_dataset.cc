@@ -16,6 +16,18 @@ const TokenArray& TokenDataset::tokens() const {
   return indexed != nullptr ? indexed->token_array() : std::get<LlmcTokenFile>(source_).tokens();
 }
 
+std::optional<int64_t> TokenDataset::documents() const {
+  const auto* const indexed = std::get_if<IndexedDataset>(&source_);
+  return indexed != nullptr ? std::optional(indexed->documents()) : std::nullopt;
+}
+
+std::vector<TokenDataset::File> TokenDataset::files() const {
+  const auto* const indexed = std::get_if<IndexedDataset>(&source_);
+  if (indexed == nullptr) return {{.bytes = tokens().file_bytes()}};
+  return {{.name = ".idx", .is_index = true, .bytes = indexed->index_bytes()},
+          {.name = ".bin", .bytes = tokens().file_bytes()}};
+}
+
 std::vector<int64_t> TokenDataset::SequenceEnds() const {
   if (const auto* const file = std::get_if<LlmcTokenFile>(&source_)) return file->DocumentEnds();
   const auto& indexed = std::get<IndexedDataset>(source_);

@@ -4,7 +4,10 @@
 #ifndef TROUPE_DATA_TOKEN_DATASET_H_
 #define TROUPE_DATA_TOKEN_DATASET_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +26,16 @@ class TokenDataset {
   static StatusOr<TokenDataset> Open(FileSystem& files, const std::string& path);
 
   const TokenArray& tokens() const;
+  // Absent for an llm.c file: only a read of the whole file would count them.
+  std::optional<int64_t> documents() const;
+
+  // A file that samples are read from.
+  struct File {
+    std::string name;  // what follows the path of the dataset: ".idx"; empty: the path itself
+    bool is_index = false;
+    std::span<const std::byte> bytes;  // valid as long as a copy of the dataset lives
+  };
+  std::vector<File> files() const;
 
   // Returns the end of each sequence in tokens(), ascending; the last is the number of tokens. The
   // sequences of an llm.c file are its documents, and finding them reads the whole file.

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/git_lfs_pointer.h"
 #include "data/byte_pair_tokenizer.h"
 
 namespace troupe {
@@ -104,6 +105,7 @@ class Loader {
   StatusOr<Json> ReadJson(const std::string& path) const {
     TROUPE_ASSIGN_OR_RETURN(const std::string text,
                             ReadFile(files_, path, kFileBytesMax, SymbolicLinks::kFollow));
+    if (IsGitLfsPointer(text)) return Annotate(GitLfsPointerFault(), path);
     Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!root.is_object()) return InvalidArgument("{}: is not a JSON object", path);
     return root;

@@ -283,6 +283,10 @@ TEST_F(ChangedFileTest, AFileThatIsNoTokenizerIsRefused) {
         HasSubstr("is not a JSON object"))
         << text;
   }
+  Write("bad.json", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n");
+  EXPECT_THAT(
+      std::string(Message(OpenTokenizerFile(files_, folder_.Child("bad.json"), {}).status())),
+      HasSubstr("bad.json: is a Git LFS pointer"));
   const std::string deep(1 << 20, '[');
   Write("bad.json", deep);
   EXPECT_FALSE(OpenTokenizerFile(files_, folder_.Child("bad.json"), {}).ok());

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/git_lfs_pointer.h"
 #include "interop/llama_tensors.h"
 
 namespace troupe {
@@ -155,13 +156,10 @@ StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta, con
         "high_freq_factor above low_freq_factor",
         name, factor, low, high);
   }
-  std::optional<int64_t> original;
-  if (config.Find("original_max_position_embeddings") != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(original,
-                            config.Integer("original_max_position_embeddings", std::nullopt));
-  }
-  TROUPE_ASSIGN_OR_RETURN(const int64_t context,
-                          keys.Integer("original_max_position_embeddings", original));
+  // As in transformers, the value next to the object replaces the one in it.
+  constexpr char kOriginal[] = "original_max_position_embeddings";
+  const Keys& stated = config.Find(kOriginal) != nullptr ? config : keys;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t context, stated.Integer(kOriginal, std::nullopt));
   scaling.set_factor(factor);
   scaling.set_low_freq_factor(low);
   scaling.set_high_freq_factor(high);
@@ -257,6 +255,7 @@ StatusOr<v1::ModelSpec> ReadHfConfig(FileSystem& files, const std::string& direc
   const std::string path = JoinPath(directory, kHfConfigFileName);
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, path, kConfigBytesMax, SymbolicLinks::kFollow));
+  if (IsGitLfsPointer(text)) return Annotate(GitLfsPointerFault(), path);
   StatusOr<v1::ModelSpec> model = ParseHfConfig(text);
   if (!model.ok()) return Annotate(model.status(), path);
   return model;

@@ -95,6 +95,19 @@ TEST(HfConfigTest, OlderAndNewerRopeKeysMeanTheSame) {
   EXPECT_FALSE(plain->has_rope_scaling());
 }
 
+TEST(HfConfigTest, TheOriginalLengthNextToTheScalingReplacesTheOneInIt) {
+  for (const char* const name : {"rope_scaling", "rope_parameters"}) {
+    Json config = Small();
+    config[name] = Llama3();
+    config["original_max_position_embeddings"] = 64;
+    const auto model = Parse(config);
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(model->rope_scaling().original_max_position_embeddings(), 64) << name;
+    config["original_max_position_embeddings"] = nullptr;
+    EXPECT_EQ(Parse(config)->rope_scaling().original_max_position_embeddings(), 32) << name;
+  }
+}
+
 TEST(HfConfigTest, RopeKeysThatContradictEachOtherAreRefused) {
   Json config = Small();
   config["rope_theta"] = 1.0;

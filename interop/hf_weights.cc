@@ -1,10 +1,12 @@
 #include "interop/hf_weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/check.h"
+#include "base/git_lfs_pointer.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/reshard.h"
 
@@ -49,7 +51,7 @@ StatusOr<std::map<std::string, std::string>> ParseIndex(std::string_view text) {
 }
 
 bool IsLeftAside(const std::string& name, bool tied) {
-  return name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
+  return name.ends_with(".rotary_emb.inv_freq") || (tied && name == kHeadTensor);
 }
 
 }  // namespace
@@ -89,6 +91,7 @@ StatusOr<HfWeights> HfWeights::Open(FileSystem& files, const std::string& direct
     return NotFound("{}: has neither {} nor {}", directory, kHfWeightsFileName, kHfIndexFileName);
   }
   TROUPE_RETURN_IF_ERROR(text.status());
+  if (IsGitLfsPointer(*text)) return Annotate(GitLfsPointerFault(), path);
   const auto file_of_tensor = ParseIndex(*text);
   if (!file_of_tensor.ok()) return Annotate(file_of_tensor.status(), path);
   std::set<std::string> names;
@@ -113,7 +116,7 @@ Status HfWeights::Check(std::span<const ModelTensor> tensors) const {
   const Tensor* first = nullptr;
   for (const ModelTensor& tensor : tensors) {
     wanted.insert(tensor.name);
-    tied = tied && tensor.name != "lm_head.weight";
+    tied = tied && tensor.name != kHeadTensor;
     const auto found = tensors_.find(tensor.name);
     if (found == tensors_.end()) {
       missing.push_back(tensor.name);
@@ -144,6 +147,38 @@ Status HfWeights::Check(std::span<const ModelTensor> tensors) const {
   if (!unknown.empty()) {
     return InvalidArgument("{}: a Llama model of this shape does not have {}", directory_,
                            NamesText(unknown));
+  }
+  return OkStatus();
+}
+
+Status HfWeights::CheckTiedHead(const Box& box) const {
+  const auto stored = tensors_.find(kHeadTensor);
+  if (stored == tensors_.end()) return OkStatus();
+  const Tensor& head = stored->second;
+  const auto differs = [&](const std::string& how) {
+    return InvalidArgument(
+        "{}: {} {}, but config.json has tie_word_embeddings true: state false to train both, or "
+        "remove the tensor",
+        files_[head.file].path, kHeadTensor, how);
+  };
+  const Extents& shape = tensors_.at(kEmbeddingTensor).shape;
+  if (head.shape != shape) {
+    return differs(
+        fmt::format("is {} and {} is {}", ToString(head.shape), kEmbeddingTensor, ToString(shape)));
+  }
+  const int64_t row_bytes = std::max<int64_t>(box.shape[1], 1) * int64_t{sizeof(float)};
+  const int64_t most_rows = std::max<int64_t>(kReadBytes / row_bytes, 1);
+  std::vector<float> of_head, of_table;
+  Box part = box;
+  for (int64_t row = 0; row < box.shape[0]; row += part.shape[0]) {
+    part.offset[0] = box.offset[0] + row;
+    part.shape[0] = std::min(most_rows, box.shape[0] - row);
+    of_head.resize(static_cast<size_t>(part.shape[0] * box.shape[1]));
+    of_table.resize(of_head.size());
+    TROUPE_RETURN_IF_ERROR(Read(kHeadTensor, shape, part, of_head));
+    TROUPE_RETURN_IF_ERROR(Read(kEmbeddingTensor, shape, part, of_table));
+    if (std::memcmp(of_head.data(), of_table.data(), of_head.size() * sizeof(float)) != 0)
+      return differs(fmt::format("has other numbers than {}", kEmbeddingTensor));
   }
   return OkStatus();
 }

@@ -33,9 +33,14 @@ class HfWeights {
 
   // OK if the files contain exactly `tensors`, all in one of the formats of NumberFormat. Otherwise
   // INVALID_ARGUMENT names missing and unexpected tensors and different shapes. Tensors that
-  // transformers itself does not load are ignored: rotary tables, and a separate head with tied
-  // embeddings.
+  // transformers itself does not load are ignored: rotary tables, and with tied embeddings a
+  // separate head, which CheckTiedHead compares.
   Status Check(std::span<const ModelTensor> tensors) const;
+
+  // OK unless the files have a separate head that differs from the embedding's table within `box`:
+  // transformers keeps both, so they are not tied. INVALID_ARGUMENT names the file. REQUIRES: Check
+  // returned OK for a model with tied embeddings, and `box` lies within the table.
+  Status CheckTiedHead(const Box& box) const;
 
   // Returns the common format of all tensors. REQUIRES: Check returned OK.
   NumberFormat format() const;

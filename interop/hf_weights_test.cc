@@ -6,15 +6,20 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "base/confined/confined_file_system.h"
 #include "base/confined/path_root.h"
 #include "base/temporary_directory.h"
+#include "interop/import.h"
 #include "interop/testing.h"
 
 namespace troupe {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+const Box kTable = {{0, 0}, {11, 8}};  // of the embedding
 
 class HfWeightsTest : public ::testing::Test {
  protected:
@@ -135,10 +140,66 @@ TEST_F(HfWeightsTest, WhatIsMissingUnknownOrOfAnotherShapeIsNamed) {
 TEST_F(HfWeightsTest, WhatTransformersLeavesAsideIsLeftAside) {
   std::vector<SafetensorsTensor> stored = Stored(true, NumberFormat::kFloat32);
   stored.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {1}, "abcd"});
-  stored.push_back({"lm_head.weight", "F32", {1}, "abcd"});
+  stored.push_back({"lm_head.weight", "F32", {11, 8}, stored[0].bytes});
   const auto weights = OpenFileOf(stored);
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_TRUE(weights->Check(Tensors(true)).ok()) << weights->Check(Tensors(true));
+  EXPECT_TRUE(weights->CheckTiedHead(kTable).ok()) << weights->CheckTiedHead(kTable);
+}
+
+// Training them as one table would lose one of the two.
+TEST_F(HfWeightsTest, ASeparateHeadOfATiedModelMustHaveTheNumbersOfTheTable) {
+  const std::vector<SafetensorsTensor> tied = Stored(true, NumberFormat::kFloat32);
+  ASSERT_EQ(tied[0].name, "model.embed_tokens.weight");
+  const auto with_head = [&](const SafetensorsTensor& head) {
+    std::vector<SafetensorsTensor> stored = tied;
+    stored.push_back(head);
+    auto weights = OpenFileOf(stored);
+    TROUPE_CHECK_OK(weights.status());
+    TROUPE_CHECK_OK(weights->Check(Tensors(true)));
+    return *std::move(weights);
+  };
+  const ModelTensor table{"model.embed_tokens.weight", {11, 8}};
+  EXPECT_TRUE(
+      with_head({"lm_head.weight", "BF16", {11, 8}, SmallWeights(table, NumberFormat::kBFloat16)})
+          .CheckTiedHead(kTable)
+          .ok())
+      << "the numbers are equal in another format";
+  std::string other = tied[0].bytes;
+  other.back() ^= 1;  // of the last number
+  const HfWeights weights = with_head({"lm_head.weight", "F32", {11, 8}, other});
+  EXPECT_THAT(std::string(Message(weights.CheckTiedHead(kTable))),
+              AllOf(HasSubstr("model.safetensors: lm_head.weight has other numbers than "
+                              "model.embed_tokens.weight"),
+                    HasSubstr("tie_word_embeddings")));
+  EXPECT_TRUE(weights.CheckTiedHead({{0, 0}, {10, 8}}).ok()) << "another rank has the last row";
+  EXPECT_FALSE(weights.CheckTiedHead({{10, 0}, {1, 8}}).ok());
+  EXPECT_THAT(
+      std::string(Message(with_head({"lm_head.weight", "F32", {1}, "abcd"}).CheckTiedHead(kTable))),
+      HasSubstr("lm_head.weight is [1] and model.embed_tokens.weight is [11, 8]"));
+  // It is compared wherever a directory is opened as a model.
+  const std::string directory = Child("tied");
+  WriteSmallLlama(directory, true, NumberFormat::kFloat32);
+  EXPECT_TRUE(OpenHfModel(files_, directory).ok());
+  std::vector<SafetensorsTensor> stored = tied;
+  stored.push_back({"lm_head.weight", "F32", {11, 8}, other});
+  WriteText(directory + "/model.safetensors", SafetensorsFile(stored));
+  EXPECT_THAT(std::string(Message(OpenHfModel(files_, directory).status())),
+              HasSubstr("lm_head.weight has other numbers"));
+}
+
+TEST_F(HfWeightsTest, APointerOfGitLfsIsNamedAsSuchInPlaceOfEachFile) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid "
+      "sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+  for (const char* const name :
+       {"config.json", "model.safetensors.index.json", "part-1.safetensors", "model.safetensors"}) {
+    const std::string directory = Child(fmt::format("pointer-{}", ++count_));
+    WriteSmallLlama(directory, true, NumberFormat::kFloat32, 2);
+    WriteText(directory + "/" + name, pointer);
+    EXPECT_THAT(std::string(Message(OpenHfModel(files_, directory).status())),
+                HasSubstr(directory + "/" + name + ": is a Git LFS pointer"));
+  }
 }
 
 TEST_F(HfWeightsTest, HostileDirectoriesAreRefused) {

@@ -96,6 +96,10 @@ StatusOr<HfModel> OpenHfModel(FileSystem& files, const std::string& directory) {
   if (!tensors.ok()) return Annotate(tensors.status(), directory);
   TROUPE_ASSIGN_OR_RETURN(HfWeights weights, HfWeights::Open(files, directory));
   TROUPE_RETURN_IF_ERROR(weights.Check(*tensors));
+  if (model.tie_word_embeddings()) {
+    const Extents table = {model.vocab_size(), model.hidden_size()};
+    TROUPE_RETURN_IF_ERROR(weights.CheckTiedHead({.offset = {0, 0}, .shape = table}));
+  }
   model.set_export_dtype(std::string(NameOf(weights.format())));
   return HfModel{.model = std::move(model), .weights = std::move(weights)};
 }

@@ -17,7 +17,8 @@ struct HfModel {
   HfWeights weights;    // checked: exactly the model's tensors
 };
 
-// Reads config.json and the headers of the weights. Errors: as ReadHfConfig and HfWeights.
+// Reads config.json and the headers of the weights, and compares a separate head of a model with
+// tied embeddings. Errors: as ReadHfConfig and HfWeights.
 StatusOr<HfModel> OpenHfModel(FileSystem& files, const std::string& directory);
 
 // Writes the configuration of model.from into the other keys of `model`; no effect if `from` is not

@@ -46,7 +46,7 @@ StatusOr<std::vector<ModelTensor>> LlamaTensors(const v1::ModelSpec& model) {
   const int64_t hidden = model.hidden_size(), ffn = model.intermediate_size();
   const int64_t queries = model.num_attention_heads() * model.head_dim();
   const int64_t keys = model.num_key_value_heads() * model.head_dim();
-  std::vector<ModelTensor> tensors = {{"model.embed_tokens.weight", {model.vocab_size(), hidden}}};
+  std::vector<ModelTensor> tensors = {{kEmbeddingTensor, {model.vocab_size(), hidden}}};
   for (int64_t n = 0; n < layers; ++n) {
     const std::string layer = fmt::format("model.layers.{}.", n);
     tensors.push_back({layer + "input_layernorm.weight", {hidden}});
@@ -61,7 +61,7 @@ StatusOr<std::vector<ModelTensor>> LlamaTensors(const v1::ModelSpec& model) {
   }
   tensors.push_back({"model.norm.weight", {hidden}});
   if (!model.tie_word_embeddings()) {
-    tensors.push_back({"lm_head.weight", {model.vocab_size(), hidden}});
+    tensors.push_back({kHeadTensor, {model.vocab_size(), hidden}});
   }
   return tensors;
 }

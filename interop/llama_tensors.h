@@ -11,6 +11,10 @@
 
 namespace troupe {
 
+// The table of the embedding, and the matrix of a head that has its own.
+inline constexpr char kEmbeddingTensor[] = "model.embed_tokens.weight";
+inline constexpr char kHeadTensor[] = "lm_head.weight";
+
 struct ModelTensor {
   std::string name;
   Extents shape;

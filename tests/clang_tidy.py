@@ -2,10 +2,9 @@
 
     python3 tests/clang_tidy.py BUILD [FILE …]
 
-FILE: sources or headers to check. By default these are the files that differ from the base, which
-is the commit in $TROUPE_CHANGED_SINCE; else the last commit that the branch shares with
-origin/main; else, on main itself, the previous commit. A header is checked through a source file
-that includes it. BUILD has compile_commands.json, and the generated headers of proto/.
+FILE: sources or headers to check. By default these are the files of the change (changes.py). A
+header is checked through a source file that includes it. BUILD has compile_commands.json, and the
+generated headers of proto/.
 
 Checks at most MOST_FILES files and starts none after LIMIT_SECONDS; prints the names of those left
 out. Prints the findings and, on the last line of stdout, "PASSED FAILED SKIPPED" in files. The
@@ -22,7 +21,9 @@ import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+import changes
+
+ROOT = changes.ROOT
 TOOL = "clang-tidy-14"
 MOST_FILES = 60
 LIMIT_SECONDS = 120
@@ -38,29 +39,12 @@ def say(text):
     print(f"clang-tidy: {text}", file=sys.stderr, flush=True)
 
 
-def git(*words):
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def base_commit():
-    """Returns the commit that changes are counted from; None if there is none."""
-    if os.environ.get("TROUPE_CHANGED_SINCE"):
-        return git("rev-parse", "--verify", os.environ["TROUPE_CHANGED_SINCE"] + "^{commit}")
-    shared = git("merge-base", "HEAD", "origin/main")
-    if shared and shared != git("rev-parse", "HEAD"):
-        return shared
-    return git("rev-parse", "--verify", "HEAD~1")
-
-
-def changed_files():
-    base = base_commit()
+def files_of_change():
+    base = changes.base_commit()
     if base is None:
         sys.exit("clang-tidy: there is no commit to compare with")
     say(f"files that differ from {base[:12]}")
-    differing = git("diff", "--name-only", "--diff-filter=d", base) or ""
-    new = git("ls-files", "--others", "--exclude-standard") or ""
-    return sorted(set(differing.splitlines()) | set(new.splitlines()))
+    return [path for path in changes.changed_files(base) if (ROOT / path).exists()]
 
 
 def clang_arguments(entry):
@@ -135,7 +119,7 @@ def check(source, paths, entry):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     entries = sources_by_path(build)
-    wanted, unknown = to_check(sys.argv[2:] or changed_files(), entries)
+    wanted, unknown = to_check(sys.argv[2:] or files_of_change(), entries)
     chosen = dict(list(wanted.items())[:MOST_FILES])
     left_out = unknown + [path for source, paths in wanted.items() if source not in chosen
                           for path in paths]

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,8 +26,10 @@
 #include "base/log_rotation.h"
 #include "base/program/program.h"
 #include "base/security/authority_files.h"
+#include "base/security/grpc_log.h"
 #include "base/security/secret.h"
 #include "base/security/security_flags.h"
+#include "base/text/printable.h"
 #include "checkpoint/write/rank_image.h"
 #include "kernels/backend/burn_in.h"
 #include "plan/device/device_traits.h"
@@ -201,6 +202,13 @@ Status CheckSecurity(Flags* flags) {
                          flags->tls->certificate, ToUri(flags->tls->identity));
 }
 
+// Returns an absolute path, so that a rank's working directory does not matter.
+std::string Absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  const std::unique_ptr<char, decltype(&std::free)> here(get_current_dir_name(), &std::free);
+  return JoinPath(here ? here.get() : "/", path);
+}
+
 // Fills defaults that depend on the environment or on other flags, and checks what each form of the
 // command requires.
 Status CompleteFlags(Flags* flags) {
@@ -208,10 +216,12 @@ Status CompleteFlags(Flags* flags) {
   TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(flags->allow_failpoints));
   if (flags->rank_process) return OkStatus();
   if (flags->core_directory.empty()) {
-    const char* const set = std::getenv("TROUPE_CORE_DIR");
-    flags->core_directory = set != nullptr && *set != '\0' ? set : CoreTable::kDefaultDirectory;
+    TROUPE_ASSIGN_OR_RETURN(const auto set, TextFromEnvironment("TROUPE_CORE_DIR"));
+    flags->core_directory = set.value_or(CoreTable::kDefaultDirectory);
   }
   if (flags->log_directory.empty()) flags->log_directory = JoinPath(flags->data_directory, "logs");
+  TROUPE_RETURN_IF_ERROR(CheckText("--data-dir", Absolute(flags->data_directory)));
+  TROUPE_RETURN_IF_ERROR(CheckText("--log-dir", Absolute(flags->log_directory)));
   if (flags->measure_peak) return OkStatus();
   if (flags->burn_in_seconds && flags->devices.count > 0) return OkStatus();
   if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
@@ -227,15 +237,6 @@ Status CompleteFlags(Flags* flags) {
   if (!flags->health_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--health-listen", flags->health_listen, 0));
   return CheckSecurity(flags);
-}
-
-// Returns an absolute path, so that a rank's working directory does not matter.
-std::string Absolute(const std::string& path) {
-  if (path.starts_with('/')) return path;
-  char* const here = get_current_dir_name();
-  const std::string absolute = JoinPath(here == nullptr ? "/" : here, path);
-  std::free(here);
-  return absolute;
 }
 
 // Returns the folder for what is found by timing on the devices of this worker.
@@ -283,14 +284,14 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   hello.set_island(flags.island);
   utsname host{};
   uname(&host);
-  hello.set_host(host.nodename);
+  hello.set_host(PrintableLine(host.nodename));
   hello.set_pid(getpid());
   hello.set_life_key(RandomSecret());
   return config;
 }
 
 // Prints one line of JSON.
-void PrintJson(const nlohmann::ordered_json& json) { fmt::print("{}\n", json.dump()); }
+void PrintJson(const nlohmann::ordered_json& json) { PrintOutput("{}\n", json.dump()); }
 
 int Fail(const Status& status) {
   PrintMessage("troupe-worker: {}\n", Message(status));
@@ -328,7 +329,7 @@ int MeasureDevicesAndWrite(const Flags& flags) {
   };
   const StatusOr<v1::DeviceProfile> profile = write();
   if (!profile.ok()) return Fail(profile.status());
-  fmt::print("{}", ToYaml(*profile));
+  PrintOutput("{}", Lines{ToYaml(*profile)});
   return 0;
 }
 
@@ -440,7 +441,7 @@ int Main(int argc, char** argv) {
       parser.ParseMain(argc, argv, [&flags] { return CompleteFlags(&flags); });
   if (ended) return *ended;
   if (flags.list_failpoints) {
-    for (const FailpointName& point : AllFailpoints()) fmt::print("{}\n", point.name);
+    for (const FailpointName& point : AllFailpoints()) PrintOutput("{}\n", point.name);
     return 0;
   }
   if (flags.rank_process) return RunRankProcess(*flags.rank_process);
@@ -464,6 +465,7 @@ int Main(int argc, char** argv) {
   setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags.name));
+  LogGrpcRecords();
   const char* const transports = std::getenv("UCX_TLS");
   LogInfo("worker",
           "ranks reach their peers by {}: UCX_NET_DEVICES={}, UCX_TLS={}, NCCL_SOCKET_IFNAME={}",

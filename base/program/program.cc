@@ -40,6 +40,11 @@ int ReportOutput(std::string_view name, std::string_view reason, int code) {
 
 void WriteMessage(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
+void WriteOutput(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return;
+  throw std::system_error(errno, std::generic_category());
+}
+
 void FlushOutput() {
   if (std::fflush(stdout) == 0) return;
   if (errno != EPIPE) throw std::system_error(errno, std::generic_category());

@@ -167,17 +167,41 @@ Status CheckWritable(std::string directory) {
   return OkStatus();
 }
 
+// Returns what former.pem is to hold once the pair of the directory is replaced; nothing if it
+// stays as it is.
+std::optional<std::string> NextFormer(const TlsFiles& files, const Identity& identity,
+                                      int64_t now_seconds) {
+  const StatusOr<TlsContents> current = ReadTlsContents(files);
+  if (!current.ok()) return std::nullopt;
+  const StatusOr<TlsContents> held = ReadFormerContents(files, *current);
+  if (held.ok()) {
+    const StatusOr<CertificateFacts> facts = ReadCertificate(held->certificate);
+    if (facts.ok() && facts->identity == identity && CheckValidAt(*facts, now_seconds).ok())
+      return std::nullopt;
+  }
+  // A crash in a replacement leaves two halves.
+  const bool is_pair = CheckKey(current->key).ok() &&
+                       CheckCertificates(current->certificate).ok() &&
+                       CheckKeyBelongs(current->key, current->certificate).ok();
+  if (!is_pair) return std::nullopt;
+  return current->certificate + "\n" + current->key;
+}
+
 // Stores the checked contents as StoreTlsDirectory describes.
 Status StoreOnce(const std::string& directory, const Identity& identity,
-                 const TlsContents& contents) {
+                 const TlsContents& contents, int64_t now_seconds) {
   // A directory that holds a certificate exists, so that it is locked.
   TROUPE_ASSIGN_OR_RETURN(const bool renews, HoldsOlder(directory, identity));
   TROUPE_ASSIGN_OR_RETURN(const DirectoryLock lock, DirectoryLock::Acquire(directory));
   const TlsFiles files = TlsFilesIn(directory);
   if (renews) {
-    return ReplaceFiles(directory, {{files.key, contents.key, kSecret},
-                                    {files.certificate, contents.certificate, kPublic},
-                                    {files.authority, contents.authority, kPublic}});
+    std::vector<NewFile> replaced;
+    if (std::optional<std::string> former = NextFormer(files, identity, now_seconds))
+      replaced.push_back({FormerPathOf(files), *std::move(former), kSecret});
+    replaced.push_back({files.key, contents.key, kSecret});
+    replaced.push_back({files.certificate, contents.certificate, kPublic});
+    replaced.push_back({files.authority, contents.authority, kPublic});
+    return ReplaceFiles(directory, replaced);
   }
   return FillDirectory(directory, {{"key.pem", contents.key, kSecret},
                                    {"cert.pem", contents.certificate, kPublic},
@@ -266,10 +290,10 @@ StatusOr<CertificateFacts> StoreTlsDirectory(const std::string& output, const Id
     return InvalidArgument("the certificate is that of {}, not of {}", ToUri(made),
                            ToUri(identity));
   }
-  Status stored = StoreOnce(directory, identity, contents);
+  Status stored = StoreOnce(directory, identity, contents, now_seconds);
   // Another process may have made the directory meanwhile.
   if (!stored.ok() && HoldsOlder(directory, identity).value_or(false))
-    stored = StoreOnce(directory, identity, contents);
+    stored = StoreOnce(directory, identity, contents, now_seconds);
   TROUPE_RETURN_IF_ERROR(stored);
   return ReadCertificate(contents.certificate);
 }

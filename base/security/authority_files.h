@@ -62,6 +62,9 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
 // INVALID_ARGUMENT, with nothing written, unless `contents` pass the check of those who will use
 // them (CheckTlsContents); ALREADY_EXISTS if `output` holds anything else.
 //
+// If it replaces files, the pair that is replaced stays in former.pem, unless that has one that is
+// valid yet: if the clock is ahead now, such a pair is what remains once it is set right.
+//
 // If it replaces files, each is replaced atomically, the key first. Between two of these renames
 // the pair does not match; a process that reads it then keeps its former pair (TlsWatch) and reads
 // the new one a second later. Of several calls at a time each replaces all files, one after the

@@ -136,8 +136,61 @@ TEST_F(AuthorityFilesTest, ACertificateOfTheSameIdentityIsRenewed) {
   EXPECT_NE(renewed->serial, former->serial);
   EXPECT_EQ(ReadCertificate(*ReadTextFile(output_ + "/cert.pem"))->serial, renewed->serial);
   EXPECT_TRUE(CheckTlsDirectory(output_, now_).ok());
-  EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+  EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "former.pem", "key.pem"));
   EXPECT_EQ(ModeOf(output_ + "/key.pem"), 0600);
+}
+
+// Renewals while every clock is ahead once replaced the only pair that was valid afterwards.
+TEST_F(AuthorityFilesTest, APairThatIsValidOutlivesRenewalsOfAClockThatIsAhead) {
+  const auto issue = [&](int64_t now) {
+    return IssueTlsDirectory(authority_, worker_, output_, now);
+  };
+  const auto used = [&](int64_t now) {
+    const auto usable = ReadUsableTls(TlsFilesIn(output_), now);
+    return usable.ok() ? ReadCertificate(usable->contents.certificate)->serial
+                       : std::string(Message(usable.status()));
+  };
+  const std::string first = issue(now_)->serial;
+  const int64_t ahead = now_ + kTestDay * 3 / 4;
+  const std::string second = issue(ahead)->serial, third = issue(ahead + 60)->serial;
+  EXPECT_EQ(ModeOf(output_ + "/former.pem"), 0600);
+  EXPECT_EQ(used(ahead + 60), third);
+  EXPECT_EQ(used(now_), first);
+  const auto fault = ReadUsableTls(TlsFilesIn(output_), now_)->fault;
+  EXPECT_THAT(ReasonOf(fault), HasSubstr("is not valid before"));
+  EXPECT_EQ(CheckTlsDirectory(output_, now_)->identity,
+            (Identity{"lab", Role::kWorker, "worker-0"}));
+  // Renewed anew, the pair in use is that of the files.
+  const std::string fourth = issue(now_)->serial;
+  EXPECT_EQ(used(now_), fourth);
+  // A former pair that has expired makes room for the next one.
+  const std::string fifth = issue(now_ + kTestDay * 3 / 4)->serial;
+  const std::string sixth = issue(now_ + kTestDay * 5 / 4)->serial;
+  EXPECT_EQ(used(now_ + kTestDay), fifth);
+  EXPECT_EQ(used(now_ + kTestDay * 5 / 4), sixth);
+  EXPECT_THAT(used(now_ + 4 * kTestDay), HasSubstr("expired"));
+}
+
+TEST_F(AuthorityFilesTest, AFormerPairOfAnotherHolderOrAuthorityIsNotUsed) {
+  const int64_t ahead = now_ + 30 * kTestDay;
+  ASSERT_TRUE(IssueTlsDirectory(authority_, worker_, output_, ahead).ok());
+  const auto refused = [&](const CertifiedKey& former) {
+    WriteTextFile(output_ + "/former.pem", former.certificate + former.key);
+    return !CheckTlsDirectory(output_, now_).ok();
+  };
+  const Authority authority = *ReadAuthority(authority_);
+  const auto pair = [&](const std::string& name) {
+    return *SignCertificate(authority.signer, {.common_name = name,
+                                               .uris = {"spiffe://lab/worker/" + name},
+                                               .not_before = now_,
+                                               .not_after = now_ + kTestDay});
+  };
+  EXPECT_TRUE(refused(pair("worker-1")));
+  EXPECT_TRUE(refused(TestAuthority("lab").Issue(Role::kWorker, "worker-0")));
+  EXPECT_TRUE(refused({pair("worker-0").certificate, pair("worker-0").key}));
+  EXPECT_TRUE(refused({pair("worker-0").certificate, ""}));
+  EXPECT_TRUE(refused({"", pair("worker-0").key}));
+  EXPECT_FALSE(refused(pair("worker-0")));
 }
 
 TEST_F(AuthorityFilesTest, ARenewalThatWasCutShortIsRepaired) {
@@ -168,7 +221,7 @@ TEST_F(AuthorityFilesTest, SeveralCallsAtATimeLeaveFilesThatBelongTogether) {
     for (std::thread& thread : threads) thread.join();
     const auto files = CheckTlsDirectory(output_, now_);
     ASSERT_TRUE(files.ok()) << files.status();
-    EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "key.pem"));
+    EXPECT_THAT(NamesIn(output_), ElementsAre("ca.pem", "cert.pem", "former.pem", "key.pem"));
   }
 }
 

@@ -22,6 +22,7 @@ bool NobodySigns(const Status& failure) {
 }  // namespace
 
 int64_t WhenToRenew(int64_t not_before, int64_t not_after, int64_t now, double uniform) {
+  if (now < not_before) return now;
   const int64_t begin = std::min(not_before + kMostClockSkew, not_after);
   const auto life = static_cast<double>(not_after - begin);
   const double part = 2.0 / 3 - uniform / 20;
@@ -36,7 +37,8 @@ int64_t SecondsUntilRetry(int failures, int64_t longest, double uniform) {
 }
 
 bool Renewal::IsDue(const CertificateFacts& certificate, int64_t now) {
-  if (!due_ || certificate.serial != certificate_.serial) {
+  const bool is_set_back = now < std::exchange(asked_, now);
+  if (!due_ || certificate.serial != certificate_.serial || is_set_back) {
     certificate_ = certificate;
     due_ = WhenToRenew(certificate.not_before, certificate.not_after, now, uniform_());
     failures_ = 0;
@@ -56,7 +58,8 @@ std::string Renewal::Failed(const Status& failure, int64_t now) {
                        UtcText(certificate_.not_after));
   }
   const int64_t rest = std::max<int64_t>(0, certificate_.not_after - now);
-  const int64_t longest = std::clamp<int64_t>(rest / kPausesInRest, 1, kLongestPause);
+  const int64_t longest =
+      rest == 0 ? kLongestPause : std::clamp<int64_t>(rest / kPausesInRest, 1, kLongestPause);
   due_ = now + SecondsUntilRetry(failures_, longest, uniform_());
   unsigned_ = false;
   if (warned_ && now - *warned_ < kHour) return "";

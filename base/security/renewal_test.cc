@@ -41,6 +41,8 @@ TEST(WhenToRenew, IsNowIfItIsOverdueOrTheLifeIsTooShort) {
   EXPECT_EQ(WhenToRenew(begin, kSigned + 60000, kSigned + 90000, 0), kSigned + 90000);
   EXPECT_EQ(WhenToRenew(kSigned, kSigned + 10, kSigned, 0), kSigned + 10);
   EXPECT_EQ(WhenToRenew(begin, kSigned + 9, kSigned, 0), kSigned + 6);
+  // It was signed while a clock was ahead.
+  EXPECT_EQ(WhenToRenew(begin, kSigned + 60000, begin - 1, 0), begin - 1);
 }
 
 TEST(SecondsUntilRetry, DoublesUpToTheLongestAndIsSpread) {
@@ -119,6 +121,34 @@ TEST_F(RenewalTest, ThatNobodySignsIsReportedOnceForACertificate) {
   }
   EXPECT_TRUE(renewal_.IsDue(Facts("2", 10), now));
   EXPECT_NE(renewal_.Failed(FailedPrecondition("--authority"), now), "");
+}
+
+TEST_F(RenewalTest, AClockThatIsSetBackEndsPausesAndMakesACertificateOfTheFutureDue) {
+  const CertificateFacts facts = Facts("1", 24 * kHourSeconds);
+  const int64_t ahead = kSigned + 20 * kHourSeconds;
+  ASSERT_TRUE(renewal_.IsDue(facts, ahead));
+  EXPECT_NE(renewal_.Failed(Unavailable("x"), ahead), "");
+  EXPECT_FALSE(renewal_.IsDue(facts, ahead));
+  EXPECT_FALSE(renewal_.IsDue(facts, kSigned)) << "it has most of its life left";
+  EXPECT_TRUE(renewal_.IsDue(facts, kSigned + 16 * kHourSeconds));
+  const int64_t before = facts.not_before - kHourSeconds;
+  EXPECT_TRUE(renewal_.IsDue(facts, before));
+  EXPECT_NE(renewal_.Failed(Unavailable("x"), before), "");
+  EXPECT_FALSE(renewal_.IsDue(facts, before)) << "failures pause as ever";
+  EXPECT_TRUE(renewal_.IsDue(facts, before + 1));
+}
+
+// It was tried each second for ever, over a new connection each time.
+TEST_F(RenewalTest, ACertificateThatHasExpiredIsTriedSeldom) {
+  const CertificateFacts facts = Facts("1", kHourSeconds);
+  int tries = 0;
+  for (int64_t now = facts.not_after + 1; now < facts.not_after + kHourSeconds; ++now) {
+    if (!renewal_.IsDue(facts, now)) continue;
+    ++tries;
+    renewal_.Failed(Unavailable("x"), now);
+  }
+  EXPECT_LE(tries, 21);
+  EXPECT_GE(tries, 12);
 }
 
 }  // namespace

@@ -63,10 +63,39 @@ StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& co
   return facts->identity;
 }
 
+std::string FormerPathOf(const TlsFiles& files) {
+  return JoinPath(ParentDirectory(files.certificate), "former.pem");
+}
+
+StatusOr<TlsContents> ReadFormerContents(const TlsFiles& files, const TlsContents& current) {
+  const std::string path = FormerPathOf(files);
+  TROUPE_ASSIGN_OR_RETURN(const std::string pair, ReadTlsFile(path));
+  const size_t key = pair.rfind("-----BEGIN", pair.find("PRIVATE KEY-----"));
+  if (key == std::string::npos || key == 0)
+    return InvalidArgument("{}: is not a certificate with its key", path);
+  return TlsContents{current.authority, pair.substr(0, key), pair.substr(key)};
+}
+
+StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds) {
+  TROUPE_ASSIGN_OR_RETURN(TlsContents contents, ReadTlsContents(files));
+  const StatusOr<Identity> identity = CheckTlsContents(files, contents, now_seconds);
+  if (identity.ok()) return UsableTls{std::move(contents), *identity, OkStatus()};
+  if (!files.has_certificate()) return identity.status();
+  const StatusOr<CertificateFacts> facts = ReadCertificate(contents.certificate);
+  if (!facts.ok() || CheckValidAt(*facts, now_seconds).ok()) return identity.status();
+  StatusOr<TlsContents> former = ReadFormerContents(files, contents);
+  if (!former.ok()) return identity.status();
+  const StatusOr<Identity> holder = CheckTlsContents(files, *former, now_seconds);
+  if (!holder.ok() || *holder != facts->identity) return identity.status();
+  return UsableTls{*std::move(former), *holder, identity.status()};
+}
+
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds) {
   TlsFiles files = TlsFilesIn(directory);
-  TROUPE_ASSIGN_OR_RETURN(const TlsContents contents, ReadTlsContents(files));
-  TROUPE_ASSIGN_OR_RETURN(files.identity, CheckTlsContents(files, contents, now_seconds));
+  TROUPE_ASSIGN_OR_RETURN(const UsableTls usable, ReadUsableTls(files, now_seconds));
+  files.identity = usable.identity;
+  if (!usable.fault.ok())
+    LogWarning("security", "{} is used instead: {}", FormerPathOf(files), Message(usable.fault));
   WarnIfOthersMayRead(files.key);
   return files;
 }

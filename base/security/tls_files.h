@@ -1,5 +1,9 @@
 // The directory that --tls-dir names: ca.pem (one or more authorities), cert.pem (the certificate,
 // then the intermediate ones, if any) and key.pem. Thread-safe.
+//
+// former.pem, if it is there, has the pair that these two replaced, the certificate first. It is
+// used while it is valid and they are not: a pair that was signed while a clock was ahead is not
+// valid once the clock is right again.
 #ifndef TROUPE_BASE_SECURITY_TLS_FILES_H_
 #define TROUPE_BASE_SECURITY_TLS_FILES_H_
 
@@ -35,6 +39,9 @@ struct TlsContents {
 // Returns the paths in `directory`, without an identity. Opens no file.
 TlsFiles TlsFilesIn(const std::string& directory);
 
+// Returns the path of the former pair of the files.
+std::string FormerPathOf(const TlsFiles& files);
+
 // INVALID_ARGUMENT names the file that is absent, unreadable or empty.
 StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files);
 
@@ -44,10 +51,25 @@ StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files);
 StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& contents,
                                     int64_t now_seconds);
 
+// The pair in former.pem, under the authorities of `current`. INVALID_ARGUMENT as ReadTlsContents,
+// or if the file has no key.
+StatusOr<TlsContents> ReadFormerContents(const TlsFiles& files, const TlsContents& current);
+
+// Contents that a process may use.
+struct UsableTls {
+  TlsContents contents;
+  Identity identity;
+  Status fault;  // the error of the files for which these are the former contents; or OK
+};
+
+// Returns the contents of the files or, if their certificate is not valid now and the former one
+// is, the former contents. INVALID_ARGUMENT of the two functions above for the files.
+StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds);
+
 // Logs a warning if all users may read the private key in the file.
 void WarnIfOthersMayRead(const std::string& key);
 
-// Checks the files of the directory as the two functions above, and returns their paths and the
+// Checks the files of the directory as ReadUsableTls does, and returns their paths and the
 // identity. Logs a warning if all users may read the key.
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds);
 

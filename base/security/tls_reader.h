@@ -3,10 +3,12 @@
 #ifndef TROUPE_BASE_SECURITY_TLS_READER_H_
 #define TROUPE_BASE_SECURITY_TLS_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <optional>
 
+#include "base/security/certificate.h"
 #include "base/security/tls_files.h"
 
 namespace troupe {
@@ -20,18 +22,20 @@ class TlsReader {
   // REQUIRES: `files` is from CheckTlsDirectory or CheckAuthorityIn.
   TlsReader(TlsFiles files, Use use);
 
-  // Reads the files, and uses contents that are new, are accepted by CheckTlsContents and have the
-  // identity of `files`. The error, which is also in the log if it is new, is the reason for which
-  // the former contents stay in use.
+  // Reads the files, and uses contents that are new, are accepted by ReadUsableTls and have the
+  // identity of `files`. The error is the reason for which former contents stay in use, or those of
+  // former.pem; it is also in the log, once for the same contents of the files.
   Status Read(int64_t now_seconds);
 
  private:
   Status ReadOnce(int64_t now_seconds);
+  void Report(const Status& status);
 
   const TlsFiles files_;
   const Use use_;
   TlsContents used_;
-  std::string reported_;  // the last error in the log
+  CertificateFacts used_facts_;     // those of its certificate, if there is one
+  std::optional<size_t> reported_;  // identifies the cause of the last error, which the log has
 };
 
 }  // namespace troupe

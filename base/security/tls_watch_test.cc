@@ -135,6 +135,28 @@ TEST_F(TlsWatchTest, ItsThreadReadsTheFilesByItself) {
   ExpectUsed(watch, authority_.pem(), renewed_);
 }
 
+TEST_F(TlsWatchTest, TheFormerPairIsUsedWhileThatOfTheFilesIsNotValid) {
+  const int64_t ahead = now_ + kTestDay * 3 / 4;
+  const CertifiedKey of_future = authority_.IssueWith({"spiffe://lab/worker/worker-0"},
+                                                      ahead - kMostClockSkew, ahead + kTestDay);
+  WriteTextFile(FormerPathOf(files_), worker_.certificate + worker_.key);
+  WriteTlsDirectory(directory_.path(), authority_.pem(), of_future);
+  TlsWatch watch(files_);  // a process that starts when the clock is right again
+  ExpectUsed(watch, authority_.pem(), worker_);
+  EXPECT_TRUE(watch.Read(ahead).ok());
+  ExpectUsed(watch, authority_.pem(), of_future);
+  testing::internal::CaptureStderr();
+  for (int second = 0; second < 5; ++second) EXPECT_FALSE(watch.Read(now_ + second).ok());
+  const std::string log = testing::internal::GetCapturedStderr();
+  ExpectUsed(watch, authority_.pem(), worker_);
+  const std::string line = "the former certificates stay in use: ";
+  ASSERT_NE(log.find(line), log.npos) << log;
+  EXPECT_EQ(log.find(line, log.find(line) + 1), log.npos) << "once for these files: " << log;
+  WriteTlsDirectory(directory_.path(), authority_.pem(), renewed_);
+  EXPECT_TRUE(watch.Read(now_).ok());
+  ExpectUsed(watch, authority_.pem(), renewed_);
+}
+
 TEST(MemoryFile, ItsContentsAreReplacedUnderAReader) {
   MemoryFile file;
   ASSERT_TRUE(file.Replace("one").ok());

@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/git_lfs_pointer.h"
+
 namespace troupe {
 namespace {
 
@@ -213,6 +215,23 @@ StatusOr<SafetensorsHeader> ParseSafetensorsJson(std::string_view json, int64_t 
   return header;
 }
 
+namespace {
+
+// The error of a file whose first eight bytes are no length of a header.
+Status NoHeader(const ReadableFile& file, uint64_t length) {
+  std::string begin(kGitLfsPointerBegin.size(), '\0');
+  if (file.size() >= static_cast<int64_t>(begin.size())) {
+    TROUPE_RETURN_IF_ERROR(
+        file.ReadAt(0, std::as_writable_bytes(std::span(begin.data(), begin.size()))));
+    if (IsGitLfsPointer(begin)) return GitLfsPointerFault();
+  }
+  return InvalidArgument(
+      "safetensors header length {} is above the limit {} or the {} bytes that follow", length,
+      kSafetensorsHeaderBytesMax, file.size() - 8);
+}
+
+}  // namespace
+
 StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const ReadableFile& file) {
   if (file.size() < 8) {
     return InvalidArgument("size {} is below the 8 bytes of a safetensors file", file.size());
@@ -221,9 +240,7 @@ StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const ReadableFile& file) {
   TROUPE_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(&length, 1))));
   if (length > static_cast<uint64_t>(kSafetensorsHeaderBytesMax) ||
       length > static_cast<uint64_t>(file.size() - 8)) {
-    return InvalidArgument(
-        "safetensors header length {} is above the limit {} or the {} bytes that follow", length,
-        kSafetensorsHeaderBytesMax, file.size() - 8);
+    return NoHeader(file, length);
   }
   std::string json(static_cast<size_t>(length), '\0');
   TROUPE_RETURN_IF_ERROR(

@@ -131,6 +131,19 @@ TEST(ReadSafetensorsHeader, ChecksTheLengthBeforeItReadsOrAllocates) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(ReadSafetensorsHeader, NamesAPointerOfGitLfs) {
+  TemporaryDirectory folder;
+  PosixFileSystem files;
+  const auto read = [&](std::string_view text) {
+    TROUPE_CHECK_OK(WriteFileDurably(files, folder.Child("f"), AsBytes(text)));
+    return std::string(Message(
+        ReadSafetensorsHeader(**files.Open(folder.Child("f"), SymbolicLinks::kRefuse)).status()));
+  };
+  EXPECT_THAT(read("version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n"),
+              HasSubstr("is a Git LFS pointer"));
+  EXPECT_THAT(read("version 2 of something else, as long as a pointer"), HasSubstr("is above"));
+}
+
 TEST(ParseSafetensorsJson, NeverCrashesOnDamagedHeaders) {
   std::vector<SafetensorsEntry> entries = {{.name = "a", .dtype = "F32", .shape = {2, 3}},
                                            {.name = "b", .dtype = "BF16", .shape = {7}}};

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/file_system.h"
+#include "base/text/printable.h"
 #include "base/text_file.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/prometheus_rules.h"
@@ -69,7 +70,8 @@ StatusOr<std::string> FindPrometheus(std::string_view path) {
         std::filesystem::absolute(JoinPath(folder.empty() ? "." : folder, "prometheus"), error)
             .lexically_normal()
             .string();
-    if (!error && IsProgram(found)) return found;
+    // What starts it has its path in a file of JSON.
+    if (!error && IsProgram(found) && TextFault(found).empty()) return found;
   }
   return FailedPrecondition(
       "--monitoring needs the program prometheus, which is in no folder of $PATH; install it "

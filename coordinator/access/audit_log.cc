@@ -13,6 +13,7 @@
 #include "base/audit/audit_file.h"
 #include "base/log.h"
 #include "base/text_file.h"
+#include "coordinator/access/catalog_use.h"
 
 namespace troupe {
 namespace {
@@ -69,28 +70,39 @@ StatusOr<EndOfFile> ReadEnd(int file, const std::string& path) {
 
 StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, const Clock& clock,
                                                    int64_t most_file_bytes) {
+  PosixFileSystem files;
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> full, FullAuditFiles(files, path));
+  const bool is_new = full.empty() && files.Stat(path, SymbolicLinks::kRefuse).status().code() ==
+                                          StatusCode::kNotFound;
   FileDescriptor file(open(path.c_str(), kOpenFlags, kOwnerOnly));
   if (file.get() < 0) {
     const bool no_file = errno == EISDIR || errno == ELOOP || errno == ENXIO;
     return no_file ? FailedPrecondition("open {}: is not a regular file", path)
                    : ErrnoStatus(errno, fmt::format("open {}", path));
   }
-  std::unique_ptr<AuditLog> log(new AuditLog(path, std::move(file), clock, most_file_bytes));
+  std::unique_ptr<AuditLog> log(
+      new AuditLog(path, std::move(file), clock, most_file_bytes, is_new));
   TROUPE_RETURN_IF_ERROR(log->Recover());
   return log;
 }
 
 AuditLog::AuditLog(std::string path, FileDescriptor file, const Clock& clock,
-                   int64_t most_file_bytes)
+                   int64_t most_file_bytes, bool is_new)
     : path_(std::move(path)),
       clock_(clock),
       most_file_bytes_(most_file_bytes),
+      is_new_(is_new),
       file_(std::make_shared<const FileDescriptor>(std::move(file))),
       rotate_at_(most_file_bytes) {}
 
 AuditLog::~AuditLog() {
   syncs_.Stop();
   fdatasync(file_->get());
+}
+
+bool AuditLog::is_empty() const {
+  const std::lock_guard lock(mutex_);
+  return head_ == AuditHead();
 }
 
 StatusOr<AuditHead> AuditLog::HeadOfFullFiles() const {
@@ -213,6 +225,20 @@ void AuditLog::AppendRefusal(std::string identity, std::string rpc, std::string 
   } else {
     LogError("coordinator", "a refusal cannot be recorded: {}", Message(appended));
   }
+}
+
+StatusOr<std::unique_ptr<AuditLog>> OpenAuditLogOf(const Store& catalog, const std::string& path,
+                                                   const Clock& clock) {
+  TROUPE_ASSIGN_OR_RETURN(const CatalogUse use, ReadCatalogUse(catalog));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AuditLog> log, AuditLog::Open(path, clock));
+  const bool is_missing = (log->is_new() && use.is_used) || (log->is_empty() && use.has_jobs);
+  if (!is_missing) return log;
+  const std::string reason = fmt::format(
+      "earlier records are missing: the catalog {}, and the audit log {}",
+      use.has_jobs ? "has jobs" : "was used before", log->is_new() ? "was not there" : "was empty");
+  LogWarning("coordinator", "{}: {}", path, reason);
+  TROUPE_RETURN_IF_ERROR(log->Append({.outcome = AuditOutcome::kRepaired, .reason = reason}));
+  return log;
 }
 
 }  // namespace troupe

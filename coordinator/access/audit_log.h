@@ -19,6 +19,7 @@
 #include "base/file_system.h"
 #include "base/serial_executor.h"
 #include "base/status.h"
+#include "base/store/store.h"
 #include "coordinator/access/failure_limit.h"
 
 namespace troupe {
@@ -42,6 +43,11 @@ class AuditLog {
                                                   int64_t most_file_bytes = kMostFileBytes);
   ~AuditLog();
 
+  // Whether Open has created the log: no file of it was there.
+  bool is_new() const { return is_new_; }
+  // Whether no record was ever appended.
+  bool is_empty() const;
+
   // Appends `record` with the time of the clock. On an error the log is as before.
   Status Append(AuditRecord record);
 
@@ -52,7 +58,8 @@ class AuditLog {
                      std::string target = "");
 
  private:
-  AuditLog(std::string path, FileDescriptor file, const Clock& clock, int64_t most_file_bytes);
+  AuditLog(std::string path, FileDescriptor file, const Clock& clock, int64_t most_file_bytes,
+           bool is_new);
   Status Recover();
   // Returns the last record of the newest full file; the default if there is none.
   StatusOr<AuditHead> HeadOfFullFiles() const;
@@ -66,7 +73,8 @@ class AuditLog {
   const std::string path_;
   const Clock& clock_;
   const int64_t most_file_bytes_;
-  std::mutex mutex_;  // guards the members below
+  const bool is_new_;
+  mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<const FileDescriptor> file_;
   int64_t rotate_at_;  // size from which a file is full
   AuditHead head_;
@@ -77,6 +85,12 @@ class AuditLog {
   int64_t unrecorded_refusals_ = 0;
   SerialExecutor syncs_{1};
 };
+
+// Opens the log as AuditLog::Open does. If it is new beside a catalog that was used before, or has
+// no record although there are jobs, which all began with one, its first record and a warning say
+// that earlier ones are missing.
+StatusOr<std::unique_ptr<AuditLog>> OpenAuditLogOf(const Store& catalog, const std::string& path,
+                                                   const Clock& clock);
 
 }  // namespace troupe
 

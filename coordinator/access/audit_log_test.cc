@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -14,7 +15,9 @@
 #include <vector>
 
 #include "base/audit/audit_file.h"
+#include "base/store/memory_store.h"
 #include "base/temporary_directory.h"
+#include "coordinator/state/catalog.h"
 
 namespace troupe {
 namespace {
@@ -271,6 +274,39 @@ TEST_F(AuditLogTest, AStrangerCannotHideTheRefusalsOfAUser) {
   const auto records = Records();
   ASSERT_EQ(records.size(), AuditLog::kMostRefusalsOfStrangersPerMinute + 2);
   EXPECT_EQ(records.back().at("identity"), "token:1 ann");
+}
+
+TEST_F(AuditLogTest, ALogThatIsMissingBesideAnOlderCatalogSaysSo) {
+  MemoryStore fresh, used, with_jobs;
+  ASSERT_TRUE(AdvanceLeaderEpoch(&used).ok());
+  CatalogBatch job;
+  v1::JobRecord record;
+  record.set_id("a");
+  job.PutJob(record);
+  ASSERT_TRUE(with_jobs.Write(job.batch(), Durability::kSynced).ok());
+  const auto open = [this](const Store& catalog) {
+    const auto log = OpenAuditLogOf(catalog, path_, clock_);
+    EXPECT_TRUE(log.ok()) << ToString(log.status());
+  };
+  const auto reason = [this] {
+    const auto records = Records();
+    if (records.empty()) return std::string("none");
+    EXPECT_EQ(records[0].at("outcome"), "REPAIRED");
+    return records[0].at("reason").get<std::string>() + (records.size() > 1 ? " and more" : "");
+  };
+  open(fresh);
+  EXPECT_EQ(reason(), "none");
+  open(used);  // nobody has called since
+  EXPECT_EQ(reason(), "none");
+  std::filesystem::remove(path_);
+  open(used);
+  const std::string missing = "earlier records are missing: the catalog ";
+  EXPECT_EQ(reason(), missing + "was used before, and the audit log was not there");
+  open(used);  // it has a record now
+  EXPECT_EQ(reason(), missing + "was used before, and the audit log was not there");
+  std::filesystem::resize_file(path_, 0);
+  open(with_jobs);
+  EXPECT_EQ(reason(), missing + "has jobs, and the audit log was empty");
 }
 
 }  // namespace

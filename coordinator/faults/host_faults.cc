@@ -68,13 +68,12 @@ void Postpone(const std::string& worker, const std::string& reason, Turn& turn) 
 
 }  // namespace
 
-void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& turn) {
+void LayToHost(const Job& job, const v1::Failure& failure, HostFault fault, Turn& turn) {
   const Blamed blamed = CulpritOf(failure).blamed;
   if (blamed == Blamed::kNobody || failure.worker().empty()) return;
-  HostFault fault{
-      .job = job.id(), .weight = weight, .time = turn.now, .text = FailureText(failure)};
-  if (failure.cause() == cause::kStorage || failure.cause() == cause::kCheckpointFailed)
-    fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
+  fault.job = job.id();
+  fault.time = turn.now;
+  fault.text = FailureText(failure);
   const bool has_rank = failure.rank() >= 0 && failure.rank() < job.plan.ranks_size();
   if (blamed == Blamed::kDevice && has_rank) {
     fault.device = job.plan.ranks(failure.rank()).device();

@@ -18,8 +18,8 @@
 namespace troupe {
 
 // Records the failure that ended the job's group against the host or device that its cause blames
-// (coordinator/faults/culprit.h), if the failure names a worker.
-void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& turn);
+// (coordinator/faults/culprit.h), if the failure names a worker. `fault` has its weight and folder.
+void LayToHost(const Job& job, const v1::Failure& failure, HostFault fault, Turn& turn);
 
 // Records the failure against workers one of which has a broken link, in equal parts: the one that
 // takes part in several such failures gets the most.

@@ -525,6 +525,42 @@ TEST(HostFaults, AFolderThatFailsOnThreeHostsEndsTheJobThoughOthersAreFree) {
   EXPECT_TRUE(cluster.state().fleet.blame.empty());
 }
 
+// Rank 0 cannot read the job's data on its host.
+std::vector<std::string> FailData(TestCluster& cluster) {
+  v1::RankFailed failed;
+  failed.set_cause("STORAGE");
+  failed.set_of_data(true);
+  failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
+  failed.set_message("host h: data.train cannot be read: open /d.idx: No such file or directory");
+  return FailStart(cluster, 0, std::move(failed));
+}
+
+TEST(HostFaults, DataThatAHostLacksAtTheFirstStartSetItAsideAndASpareIsTried) {
+  TestCluster cluster;
+  for (const char* worker : {"worker-0", "worker-1"}) cluster.Connect(worker);
+  cluster.Submit(TestSpec("a", 1, 100));
+  FailData(cluster);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(WorkerOf(cluster), "worker-1");
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("data.train"));
+  cluster.StartRanks("a");
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+}
+
+TEST(HostFaults, DataThatNoneOfThreeHostsHasEndTheJobAndAreNoHostsFault) {
+  TestCluster cluster;
+  for (int i = 0; i < 6; ++i) cluster.Connect(fmt::format("worker-{}", i));
+  cluster.Submit(TestSpec("a", 1, 100));
+  for (int time = 0; time < 3; ++time) {
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING) << time;
+    FailData(cluster);
+    LetPass(cluster, std::chrono::seconds(4));
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(cluster.job("a").record.failure().cause(), "STORAGE");
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+}
+
 TEST(HostFaults, AnotherDaemonOfTheSameHostIsNoSpareForItsFolder) {
   TestCluster cluster;
   cluster.Connect("worker-0");
@@ -583,29 +619,33 @@ TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0), "/ck/.troupe-folder-f1");
 }
 
-TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThere) {
-  TestCluster cluster;
-  RunJob(cluster, 1, 1);
-  const Job& job = cluster.job("a");
-  EXPECT_TRUE(job.group);
-  for (int time = 0; time < 2; ++time) {
-    if (time > 0) cluster.StartRanks("a");
-    const uint64_t epoch = job.record.group_epoch();
-    v1::WorkerMessage failed;
-    failed.mutable_rank_failed()->set_job("a");
-    failed.mutable_rank_failed()->set_group_epoch(epoch);
-    failed.mutable_rank_failed()->set_cause("STORAGE");
-    cluster.SendFrom("worker-0", failed);
-    cluster.StopRanks("a", epoch, {"worker-0"});
+TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThereButNotWhereTheDataAreNot) {
+  for (const bool of_data : {false, true}) {
+    TestCluster cluster;
+    RunJob(cluster, 1, 1);
+    const Job& job = cluster.job("a");
+    EXPECT_TRUE(job.group);
+    for (int time = 0; time < 2; ++time) {
+      if (time > 0) cluster.StartRanks("a");
+      const uint64_t epoch = job.record.group_epoch();
+      v1::WorkerMessage failed;
+      failed.mutable_rank_failed()->set_job("a");
+      failed.mutable_rank_failed()->set_group_epoch(epoch);
+      failed.mutable_rank_failed()->set_cause("STORAGE");
+      failed.mutable_rank_failed()->set_of_data(of_data);
+      cluster.SendFrom("worker-0", failed);
+      cluster.StopRanks("a", epoch, {"worker-0"});
+    }
+    ASSERT_EQ(SetAsideOf(cluster, "worker-0").size(), 1u);
+    CancelJobCall cancel{cluster.next_call++, {}};
+    cancel.request.set_name("a");
+    cluster.Do(cancel);
+    LetPass(cluster, kHostLimits.set_aside);
+    ASSERT_GT(BurnInOf(cluster), 0u);
+    const v1::BurnIn& burn_in = cluster.Last("worker-0", Kind::kBurnIn)->burn_in();
+    ASSERT_EQ(burn_in.folders_size(), of_data ? 0 : 1);
+    if (!of_data) EXPECT_EQ(burn_in.folders(0), "/ck");
   }
-  ASSERT_EQ(SetAsideOf(cluster, "worker-0").size(), 1u);
-  CancelJobCall cancel{cluster.next_call++, {}};
-  cancel.request.set_name("a");
-  cluster.Do(cancel);
-  LetPass(cluster, kHostLimits.set_aside);
-  ASSERT_GT(BurnInOf(cluster), 0u);
-  ASSERT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders_size(), 1);
-  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0), "/ck");
 }
 
 }  // namespace

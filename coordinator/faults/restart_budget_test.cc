@@ -121,7 +121,12 @@ TEST(RestartBudget, LostHostsBetweenTheJobsOwnFaultsDoNotSaveIt) {
   EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from its own faults"));
 }
 
-TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {
+// The folder of checkpoints, or one of data.
+class AbsentFolder : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(RestartBudget, AbsentFolder, testing::Bool());
+
+TEST_P(AbsentFolder, EndsNoJobAndIsTriedEverMoreRarely) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
   for (int second = 0; second < 120; ++second) {
@@ -135,6 +140,7 @@ TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {
       failed.mutable_rank_failed()->set_group_epoch(record.group_epoch());
       failed.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kUnavailable));
       failed.mutable_rank_failed()->set_cause("STORAGE");
+      failed.mutable_rank_failed()->set_of_data(GetParam());
       cluster.SendFrom("worker-0", failed);
       cluster.StopRanks("a", record.group_epoch(), {"worker-0"});
     }

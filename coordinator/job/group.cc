@@ -59,6 +59,8 @@ v1::CoordinatorMessage AddressBookOf(const Job& job) {
     address->set_address(job.group->ranks[rank].address);
     address->set_folder_token(job.group->ranks[rank].folder_token);
   }
+  // If the job has an identity, each rank has compared its data with that.
+  if (!job.data && job.group->data) *book->mutable_addresses(0)->mutable_data() = *job.group->data;
   return message;
 }
 
@@ -126,6 +128,10 @@ Transition BeginRunning(Job& job, Turn& turn) {
   group.peak_flops = PeakFlops(job, turn.fleet);
   // A rank is ready once it has seen the others' tokens in the folder with this identity.
   if (job.record.folder_id().empty()) job.record.set_folder_id(group.folder_id);
+  if (!job.data && group.data) {
+    job.data = group.data;
+    turn.effects.writes.PutData(job.id(), *job.data);
+  }
   for (RankState& rank : group.ranks) rank.reported_step = step;
   job.durable_step = step;
   job.record.set_step(step);
@@ -244,6 +250,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
                                             : job.spec.checkpoint().initial_load());
   start->set_folder_id(job.record.folder_id());
+  if (job.data) *start->mutable_data() = *job.data;
   *start->mutable_roots() = job.last_group.roots();
   if (from_images) {
     start->clear_restore_path();
@@ -285,7 +292,10 @@ void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
   rank.address = message.address();
   rank.folder_token = message.folder_token();
   rank.pid = message.pid();
-  if (message.rank() == 0) group.folder_id = message.folder_id();
+  if (message.rank() == 0) {
+    group.folder_id = message.folder_id();
+    if (message.has_data()) group.data = message.data();
+  }
   if (std::any_of(group.ranks.begin(), group.ranks.end(),
                   [](const RankState& state) { return state.address.empty(); })) {
     return;

@@ -210,6 +210,23 @@ TEST_F(Images, AFolderThatTheirWorkersCannotWriteIsFailedWithWhatToDo) {
               HasSubstr("/ck is not a directory; the job can run only on worker-0, worker-1"));
 }
 
+TEST_F(Images, DataThatTheirWorkersCannotReadGiveNoAdviceAboutTheFolder) {
+  EndWithImages();
+  ASSERT_TRUE(Resume(false, 20).ok());
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(job().record.group_epoch());
+  failed.set_rank(1);
+  failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
+  failed.set_cause("STORAGE");
+  failed.set_of_data(true);
+  failed.set_message("data.train cannot be read");
+  cluster_.SendFrom("worker-1", message);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(job().record.last_failure().message(), "data.train cannot be read");
+}
+
 TEST_F(Images, OnAWorkerThatIsNotThereOrForAnotherLayoutAreRefusedByName) {
   EndWithImages();
   const Status other = Resume(false, 0, 1);

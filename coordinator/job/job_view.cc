@@ -33,6 +33,7 @@ v1::Job DescribeJob(const Job& job, bool full) {
   shown.set_group_epoch(job.record.group_epoch());
   shown.set_restarts(job.record.restarts());
   shown.set_moves(job.record.moves());
+  if (IsMoving(job)) shown.set_moving(job.record.move_reason());
   for (v1::CheckpointRecord& record : ListedCheckpoints(job))
     *shown.add_checkpoints() = std::move(record);
   if (job.record.has_failure()) *shown.mutable_failure() = job.record.failure();

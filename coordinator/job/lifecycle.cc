@@ -64,6 +64,7 @@ void EndForMove(Job& job, int64_t step, Turn& turn) {
   const std::string reason =
       MoveText(job, turn.fleet) + (has_run ? fmt::format(", after step {}", step) : "");
   EndGroup(job, reason, turn);
+  job.record.set_move_reason(reason);
   job.record.set_recovering(recovering);
   // A job that has moved already still has to run on its new workers.
   job.record.set_leaves_workers(has_run || job.record.leaves_workers());

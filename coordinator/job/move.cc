@@ -109,9 +109,10 @@ Transition ConsiderMove(Job& job, Turn& turn) {
   }
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_leaves_workers(true);
+  job.record.set_move_reason(MoveText(job, turn.fleet));
   RecordEvent(job, event::kMoving,
-              fmt::format("{}; its {} ranks commit a checkpoint and stop",
-                          MoveText(job, turn.fleet), job.plan.ranks_size()),
+              fmt::format("{}; its {} ranks commit a checkpoint and stop", job.record.move_reason(),
+                          job.plan.ranks_size()),
               turn);
   RequestCheckpoint(job, turn);
   return {};

@@ -123,6 +123,42 @@ TEST(Move, AJobGoesOnAtTheSpareWorkerWithoutARepeatedStep) {
   EXPECT_THAT(cluster.Events("a"), Contains("MOVED"));
 }
 
+// Returns the reason of the move that users see; empty: the job does not move.
+std::string ShownMove(TestCluster& cluster) {
+  return DescribeJob(cluster.job("a"), false).moving();
+}
+
+TEST(Move, UsersSeeThatAJobMovesAndWhyUntilItRunsAgain) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  ReportUpTo(cluster, 1, 3);
+  EXPECT_EQ(ShownMove(cluster), "");
+  AnnounceEnd(cluster, "worker-1", 110);
+  EXPECT_EQ(ShownMove(cluster), "leaves worker-1, which is draining (SIGTERM)");
+  CommitAndStop(cluster, 4);
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(ShownMove(cluster), "leaves worker-1, which is draining (SIGTERM), after step 4");
+  EndWorker(cluster, "worker-1");
+  cluster.Connect("worker-2");
+  LetSecondsPass(cluster, 3);
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_STARTING);
+  EXPECT_THAT(ShownMove(cluster), HasSubstr("after step 4"));
+  cluster.StartRanks("a", 4);
+  EXPECT_EQ(ShownMove(cluster), "");
+  EndWorker(cluster, "worker-2");
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(ShownMove(cluster), "") << "a lost worker is no move";
+}
+
+TEST(Move, AJobWhoseFirstGroupMovesBeforeItsFirstStepIsShownAsMovingToo) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Submit(TestSpec("a", 1, 100));
+  AnnounceEnd(cluster, "worker-0", 110);
+  EXPECT_EQ(ShownState(cluster.job("a")), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(ShownMove(cluster), "leaves worker-0, which is draining (SIGTERM)");
+}
+
 TEST(Move, ASecondRequestChangesNothing) {
   TestCluster cluster;
   RunJob(cluster, 2, 3);

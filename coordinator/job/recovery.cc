@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/failure_cause.h"
+#include "checkpoint/format/folder.h"
 #include "coordinator/faults/culprit.h"
 #include "coordinator/faults/hang_blame.h"
 #include "coordinator/faults/host_faults.h"
@@ -67,8 +68,8 @@ bool IsOfTheJob(int code) {
   }
 }
 
-// Whether a rank's first start failed because its host has not the job's checkpoint.folder or too
-// little shared memory. The host is blamed while there is another host to try.
+// Whether a rank's first start failed because its host has not the job's checkpoint.folder, not its
+// data or too little shared memory. The host is blamed while there is another host to try.
 bool IsOfHost(const v1::RankFailed& message) {
   return (message.cause() == cause::kStorage || message.cause() == cause::kSharedMemory) &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
@@ -81,7 +82,8 @@ bool EnoughHostsFailed(const Job& job, const std::string& worker, const Turn& tu
     return entry.first != worker &&
            std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
              return fault.job == job.id() &&
-                    (!fault.folder.empty() || fault.text.starts_with(cause::kSharedMemory));
+                    (!fault.folder.empty() || fault.text.starts_with(cause::kStorage) ||
+                     fault.text.starts_with(cause::kSharedMemory));
            });
   };
   const BlameBook& book = turn.fleet.blame;
@@ -118,7 +120,7 @@ bool WouldRepeat(const v1::RankFailed& message) {
   const auto code = static_cast<StatusCode>(message.code());
   return message.cause() == cause::kData &&
          (code == StatusCode::kInvalidArgument || code == StatusCode::kOutOfRange ||
-          code == StatusCode::kDataLoss);
+          code == StatusCode::kFailedPrecondition || code == StatusCode::kDataLoss);
 }
 
 // Whether there were commits and every one is quarantined: from its seed the job would only appear
@@ -267,11 +269,16 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
 
 namespace {
 
-v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
-  const bool of_folder = failure.cause() == cause::kStorage ||
-                         failure.cause() == cause::kFolderFull ||
-                         failure.cause() == cause::kCheckpointFailed;
-  const std::string advice = of_folder ? UnwritableFolderAdvice(job) : "";
+// Whether checkpoint.folder could not be used.
+bool IsOfFolder(const Breakdown& breakdown) {
+  const std::string& cause = breakdown.failure.cause();
+  return cause == cause::kCheckpointFailed || cause == cause::kFolderFull ||
+         (cause == cause::kStorage && !breakdown.of_data);
+}
+
+v1::Failure WithAdvice(const Job& job, const Breakdown& breakdown) {
+  v1::Failure failure = breakdown.failure;
+  const std::string advice = IsOfFolder(breakdown) ? UnwritableFolderAdvice(job) : "";
   if (!advice.empty()) failure.set_message(failure.message() + "; " + advice);
   return failure;
 }
@@ -288,7 +295,10 @@ void RecordIfPathRefused(const Job& job, const v1::Failure& failure, Turn& turn)
 // Records the failure against the hosts or links that it blames.
 void LayBlame(const Job& job, const Breakdown& breakdown, const v1::Failure& failure,
               const std::set<std::string>& link_suspects, Turn& turn) {
-  LayToHost(job, failure, breakdown.of_host ? kSetAsideWeight : 1, turn);
+  HostFault fault{.weight = breakdown.of_host ? kSetAsideWeight : 1};
+  if (IsOfFolder(breakdown))
+    fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
+  LayToHost(job, failure, std::move(fault), turn);
   if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
 }
 
@@ -301,7 +311,7 @@ bool EndsCancelled(const Job& job) {
 }  // namespace
 
 void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
-  const v1::Failure failure = WithAdvice(job, breakdown.failure);
+  const v1::Failure failure = WithAdvice(job, breakdown);
   const std::string text = FailureText(failure);
   RecordIfPathRefused(job, failure, turn);
   FlushReports(job, turn);
@@ -382,6 +392,7 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   breakdown.failure = MakeFailure(StatedCause(message.cause(), cause::kRankFailed),
                                   message.message(), message.rank(), worker);
   breakdown.secondary = message.secondary();
+  breakdown.of_data = message.of_data();
   if (HasRankOn(job, message.blamed_worker()))
     breakdown.failure.set_worker(message.blamed_worker());
   if (message.secondary()) {

@@ -374,6 +374,7 @@ TEST(Recovery, WhatTheSameStepWouldMeetAgainEndsTheJobWithItsCause) {
   };
   for (const Case& is : {Case{"NONFINITE", StatusCode::kOutOfRange, true},
                          Case{"DATA", StatusCode::kInvalidArgument, true},
+                         Case{"DATA", StatusCode::kFailedPrecondition, true},
                          Case{"DATA", StatusCode::kUnavailable, false},
                          Case{"HANG", StatusCode::kDeadlineExceeded, false}}) {
     TestCluster cluster;

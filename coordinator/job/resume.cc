@@ -12,38 +12,68 @@
 #include "coordinator/state/job_state.h"
 #include "plan/job/kept_keys.h"
 #include "plan/job/key_effects.h"
+#include "plan/job/key_path.h"
+#include "plan/job/stated_keys.h"
 #include "plan/job/violation.h"
 #include "plan/layout/bucket_origin.h"
 
 namespace troupe {
 namespace {
 
+bool Reschedules(const ResumeInputs& inputs) {
+  const auto& asked = inputs.overrides.parallelism();
+  return asked.has_pipeline_parallel_schedule() &&
+         asked.pipeline_parallel_schedule() !=
+             inputs.spec.parallelism().pipeline_parallel_schedule();
+}
+
+// Clears the keys of a job of which it is not known which were stated: those that the overrides
+// make obsolete.
+void ClearObsoleteKeys(const ResumeInputs& inputs, v1::JobSpec* spec) {
+  if (Reschedules(inputs)) spec->mutable_parallelism()->clear_pipeline_parallel_chunks();
+  // A decay over all of the former steps was probably not stated.
+  if (inputs.overrides.training().has_steps() &&
+      spec->lr_schedule().decay_steps() == inputs.spec.training().steps()) {
+    spec->mutable_lr_schedule()->clear_decay_steps();
+  }
+  // A number of steps between checkpoints that the overrides state replaces the former
+  // interval_seconds.
+  if (inputs.overrides.checkpoint().interval() > 0)
+    spec->mutable_checkpoint()->clear_interval_seconds();
+}
+
+// Merging would append a list to the former one.
+void ClearReplacedLists(const v1::JobSpec& overrides, v1::JobSpec* spec) {
+  for (const char* const path :
+       {"data.blend", "optimizer.no_weight_decay", "xla.option_groups", "xla.options"}) {
+    if (HasKey(overrides, path)) ClearKey(path, spec);
+  }
+}
+
 // The job's spec merged with the overrides, completed.
 StatusOr<v1::JobSpec> MergedSpec(const Planner& planner, const ResumeInputs& inputs) {
   v1::JobSpec merged = inputs.spec;
   // Split points for the former number of chunks have no meaning for another number.
   const auto& asked = inputs.overrides.parallelism();
-  const bool reschedules =
-      asked.has_pipeline_parallel_schedule() &&
-      asked.pipeline_parallel_schedule() != merged.parallelism().pipeline_parallel_schedule();
-  if (reschedules) merged.mutable_parallelism()->clear_pipeline_parallel_chunks();
-  if (reschedules || asked.pipeline_parallel_split_points_size() > 0 ||
+  if (Reschedules(inputs) || asked.pipeline_parallel_split_points_size() > 0 ||
       asked.has_pipeline_parallel_degree() || asked.has_pipeline_parallel_chunks())
     merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
-  if (inputs.overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
-  // A decay over all of the former steps was not requested as a number: it follows the number of
-  // steps.
-  if (inputs.overrides.training().has_steps() &&
-      merged.lr_schedule().decay_steps() == inputs.spec.training().steps()) {
-    merged.mutable_lr_schedule()->clear_decay_steps();
+  ClearReplacedLists(inputs.overrides, &merged);
+  if (inputs.stated) {
+    ClearDerivedDefaults(*inputs.stated, &merged);
+  } else {
+    ClearObsoleteKeys(inputs, &merged);
   }
-  // A number of steps between checkpoints that the overrides state replaces the former
-  // interval_seconds.
-  if (inputs.overrides.checkpoint().interval() > 0)
-    merged.mutable_checkpoint()->clear_interval_seconds();
   merged.MergeFrom(inputs.overrides);
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
-  DropDefaults(inputs.overrides, &spec);  // defaults that no longer have an effect
+  // The overrides may have taken the effect of other keys away.
+  if (inputs.stated) {
+    v1::StatedKeys stated = *inputs.stated;
+    AddStatedKeys(inputs.overrides, &stated);
+    DropDefaults(stated, &spec);
+  } else {
+    DropDefaults(inputs.overrides, &spec);
+  }
   TROUPE_RETURN_IF_ERROR(CheckKeptKeys(inputs.spec, spec));
   return spec;
 }
@@ -121,6 +151,7 @@ ResumeInputs InputsOfResume(const Job& job, const v1::ResumeJobRequest& request)
   inputs.last_event = job.record.last_event();
   inputs.spec = job.spec;
   inputs.overrides = request.overrides();
+  if (job.record.has_stated_keys()) inputs.stated = job.record.stated_keys();
   inputs.submitted = SubmittedPlan(job);
   inputs.running = job.plan;
   if (job.smaller && ContinuesFromImages(job) && !request.discard_images())
@@ -173,6 +204,8 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   if (spec.checkpoint().folder() != job.spec.checkpoint().folder())
     job.record.set_folder_id(KnownFolderId(turn.options, spec));
   job.record.clear_unsaved_since_wall_time_ns();
+  if (job.record.has_stated_keys())
+    AddStatedKeys(request.overrides(), job.record.mutable_stated_keys());
   if (prepared->smaller) {
     RecordSmallerLayout(*prepared->smaller, job, turn);
   } else {

@@ -9,6 +9,7 @@
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/planner.h"
 #include "coordinator/state/turn.h"
+#include "troupe/v1/catalog.pb.h"
 
 namespace troupe {
 
@@ -17,8 +18,9 @@ struct ResumeInputs {
   uint64_t last_event = 0;  // the job's last event
   v1::JobSpec spec;         // the job's
   v1::JobSpec overrides;
-  v1::Plan submitted;  // the plan of the submitted layout
-  v1::Plan running;    // the plan of the layout that ran last
+  std::optional<v1::StatedKeys> stated;  // the keys that were stated so far; absent: not known
+  v1::Plan submitted;                    // the plan of the submitted layout
+  v1::Plan running;                      // the plan of the layout that ran last
   // The layout of the images that the job is restored from, if it is smaller than the submitted
   // one.
   std::optional<v1::ParallelismSpec> images_layout;

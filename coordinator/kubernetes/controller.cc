@@ -7,14 +7,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "coordinator/kubernetes/api_answers.h"
+#include "coordinator/kubernetes/job_events.h"
 #include "coordinator/state/job_state.h"
 
 namespace troupe {
 namespace {
 
 constexpr char kArea[] = "kubernetes";
-constexpr char kApplyDefinition[] =
-    "apply deploy/kubernetes/components/jobs-crd/definition.yaml of this version";
 
 constexpr Duration kTurnLimit = std::chrono::seconds(1);
 constexpr Duration kLookInterval = std::chrono::seconds(1);
@@ -41,29 +41,6 @@ bool IsFinal(const Status& status) {
          status.code() == StatusCode::kAlreadyExists;
 }
 
-// The API server refuses a status with fields that an older definition does not declare.
-bool IsUndeclared(const ApiAnswer& answer) {
-  return answer.code >= HttpCode::kServerErrors &&
-         answer.body.find("not declared in schema") != answer.body.npos;
-}
-
-// Whether no request would succeed now.
-bool ConcernsAll(const ApiAnswer& answer) {
-  return answer.code == 0 || answer.code == HttpCode::kTooManyRequests ||
-         answer.code == HttpCode::kUnauthorized ||
-         (answer.code >= HttpCode::kServerErrors && !IsUndeclared(answer));
-}
-
-// Whether the first version is the older one. The answer to a write is often ahead of the watch,
-// whose events must not bring former wishes back.
-bool IsOlder(const std::string& version, const std::string& known) {
-  const auto is_number = [](const std::string& text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  };
-  if (!is_number(version) || !is_number(known)) return false;
-  return version.size() == known.size() ? version < known : version.size() < known.size();
-}
-
 bool IsOfFinalizer(Act act) { return act == Act::kAddFinalizer || act == Act::kRemoveFinalizer; }
 
 // Takes over the times of conditions whose status has not changed.
@@ -73,24 +50,6 @@ void SetTimes(const TroupeJobStatus& former, const std::string& now, TroupeJobSt
     const bool is_same = before != nullptr && before->status == condition.status;
     condition.since = is_same && !before->since.empty() ? before->since : now;
   }
-}
-
-// The events that `kubectl describe` shows are named like conditions: "Running".
-std::string EventReason(std::string_view state) {
-  std::string reason;
-  for (const char c : state) reason += reason.empty() ? c : static_cast<char>(c - 'A' + 'a');
-  return reason;
-}
-
-std::string EventNote(const TroupeJobStatus& status) {
-  const Condition* const accepted = status.Find(kAcceptedCondition);
-  const Condition* const finished = status.Find(kFinishedCondition);
-  if (status.job_name.empty() && accepted != nullptr) return accepted->message;
-  std::string note = fmt::format("job {}", status.job_name);
-  if (status.step && status.steps)
-    note += fmt::format(", step {} of {}", *status.step, *status.steps);
-  if (finished != nullptr && !finished->message.empty()) note += ": " + finished->message;
-  return note;
 }
 
 }  // namespace
@@ -140,10 +99,8 @@ void Controller::List() {
     listed.insert(object->uid);
     objects.push_back(*std::move(object));
   }
-  std::vector<std::string> gone;
   for (const auto& [uid, tracked] : tracked_)
-    if (!listed.contains(uid)) gone.push_back(uid);
-  for (const std::string& uid : gone) Forget(uid);  // first, so that they leave room
+    if (!listed.contains(uid)) Lose(uid);
   for (TroupeJob& object : objects) Track(std::move(object));
   resource_version_ = TextOf(list["metadata"], "resourceVersion");
   if (!complaint_.empty()) LogInfo(kArea, "the API server answers again");
@@ -209,7 +166,7 @@ void Controller::ReadLine(const std::string& line) {
     return;  // the server has sent it before, or it is behind the answer to a write
   resource_version_ = parsed->resource_version;
   has_news_ = true;
-  if (type == "DELETED") return Forget(parsed->uid);
+  if (type == "DELETED") return Lose(parsed->uid);
   Track(*std::move(parsed));
 }
 
@@ -241,9 +198,9 @@ void Controller::Track(TroupeJob object) {
 }
 
 void Controller::Replace(Tracked& tracked, TroupeJob object) {
-  const bool is_changed = tracked.job_name.empty() ||
-                          tracked.object.generation != object.generation ||
-                          tracked.object.is_deleted != object.is_deleted;
+  const bool is_changed =
+      tracked.job_name.empty() || tracked.object.generation != object.generation ||
+      tracked.object.dropped != object.dropped || tracked.object.is_deleted != object.is_deleted;
   tracked.object = std::move(object);
   const Condition* const accepted = tracked.object.status.Find(kAcceptedCondition);
   // An earlier coordinator's rejection holds until the job is tried again.
@@ -255,17 +212,12 @@ void Controller::Replace(Tracked& tracked, TroupeJob object) {
   tracked.job_name = job.ok() ? job->name() : tracked.object.name;
 }
 
-void Controller::Forget(const std::string& uid) {
+void Controller::Lose(const std::string& uid) {
   const auto found = tracked_.find(uid);
-  if (found == tracked_.end()) return;
-  const TroupeJob& object = found->second.object;
-  if (object.has_finalizer() && !object.is_deleted && !object.status.job_name.empty()) {
-    LogWarning(kArea, "TroupeJob {} is gone without its finalizer; its job {} is left as it is",
-               object.name, object.status.job_name);
-  }
-  // The next list finds an object that had no room.
-  if (tracked_.size() >= options_.most_objects) is_listed_ = false;
-  tracked_.erase(found);
+  if (found == tracked_.end() || found->second.is_gone) return;
+  found->second.is_gone = true;
+  found->second.acts.Reset();
+  has_news_ = true;
 }
 
 void Controller::ReadOutcomes() {
@@ -292,8 +244,10 @@ void Controller::ReadOutcomes() {
 void Controller::ReconcileAll() {
   next_look_ = clock_.Now() + kLookInterval;
   has_news_ = false;
+  leaving_.clear();
   std::vector<JobOfObject> objects;
   for (const auto& [uid, tracked] : tracked_) {
+    if (tracked.is_gone) leaving_.insert(tracked.job_name);
     const TroupeJobStatus& status = tracked.object.status;
     objects.push_back({.uid = uid,
                        .job_name = tracked.job_name,
@@ -306,8 +260,16 @@ void Controller::ReconcileAll() {
   for (size_t i = 0; i < objects.size(); ++i) {
     const auto found = tracked_.find(objects[i].uid);
     if (found == tracked_.end()) continue;  // forgotten meanwhile
-    const std::optional<JobFacts>& job = (*facts)[i];
-    if (ReconcileOne(found->second, job ? &*job : nullptr)) continue;
+    const JobFacts* const job = (*facts)[i] ? &*(*facts)[i] : nullptr;
+    if (found->second.is_gone) {
+      if (!DeleteJobOf(found->second, job)) continue;
+      // The next list finds an object that had no room.
+      if (tracked_.size() >= options_.most_objects) is_listed_ = false;
+      tracked_.erase(found);
+      has_news_ = true;  // another object may have its name
+      continue;
+    }
+    if (ReconcileOne(found->second, job)) continue;
     // An object on which the server fails each time must not hold up those behind it.
     first_uid_ = objects[(i + 1) % objects.size()].uid;
     return;
@@ -316,11 +278,14 @@ void Controller::ReconcileAll() {
 
 bool Controller::ReconcileOne(Tracked& tracked, const JobFacts* job) {
   if (tracked.writes.Waits(clock_.Now()) || tracked.conflicts.Waits(clock_.Now())) return true;
+  if (tracked.refusal) tracked.refusal->waits = tracked.acts.Waits(clock_.Now());
   const Decision decision =
       Reconcile(tracked.object, job, tracked.refusal ? &*tracked.refusal : nullptr);
   const TroupeJobStatus& recorded = tracked.object.status;
-  // An object without the finalizer gets no status: it may be that of another controller's past.
-  const bool is_ours = tracked.object.has_finalizer();
+  // An object that is about to get or has lost the finalizer gets no status: it may be that of
+  // another controller's past, or gone.
+  const bool is_ours = tracked.object.has_finalizer() ||
+                       (decision.act != Act::kAddFinalizer && !tracked.object.is_deleted);
   const bool differs = DiffersInState(decision.status, recorded) ||
                        (clock_.Now() >= tracked.next_figures && Differs(decision.status, recorded));
   if (is_ours && differs) {
@@ -332,10 +297,32 @@ bool Controller::ReconcileOne(Tracked& tracked, const JobFacts* job) {
         tracked.object.generation != decision.status.observed_generation)
       return true;
   }
+  if (job != nullptr) NoteMoves(tracked, *job);
   if (tracked.is_busy || decision.act == Act::kNone) return true;
   // The errors of calls for the job do not concern the finalizer.
   if (!IsOfFinalizer(decision.act) && tracked.acts.Waits(clock_.Now())) return true;
   return Perform(tracked, decision, job);
+}
+
+bool Controller::DeleteJobOf(Tracked& tracked, const JobFacts* job) {
+  if (tracked.is_busy) return false;
+  if (job == nullptr || job->is_removed) return true;
+  const std::string& name = tracked.object.name;
+  if (!HasEnded(job->state)) {
+    LogWarning(kArea, "TroupeJob {} is gone without its finalizer; its job {} is left as it is",
+               name, job->name);
+    return true;
+  }
+  if (tracked.acts.Waits(clock_.Now())) {
+    if (!tracked.refusal || !tracked.refusal->is_final) return false;
+    LogWarning(kArea, "TroupeJob {} is gone, and its job {} stays in the catalog: {}", name,
+               job->name, tracked.refusal->message);
+    return true;
+  }
+  if (!jobs_.HasRoom()) return false;  // the end of a call is news
+  tracked.is_busy = true;
+  jobs_.Delete(tracked.object.uid, job->name);
+  return false;
 }
 
 Controller::Answer Controller::WriteStatus(Tracked& tracked, TroupeJobStatus status) {
@@ -351,12 +338,15 @@ Controller::Answer Controller::WriteStatus(Tracked& tracked, TroupeJobStatus sta
     return Answer::kFailed;
   }
   tracked.writes.Reset();
-  if (former.state != status.state) SendEvent(tracked.object, former, status);
+  if (const auto event = EventOfChange(former, status)) SendEvent(tracked.object, *event);
   return Answer::kDone;
 }
 
 bool Controller::Perform(Tracked& tracked, const Decision& decision, const JobFacts* job) {
   const TroupeJob& object = tracked.object;
+  const bool creates =
+      job == nullptr && !object.is_deleted && decision.act != Act::kRemoveFinalizer;
+  if (creates && !Accept(tracked)) return true;
   if (IsOfFinalizer(decision.act)) {
     const Answer sent =
         Send(tracked, decision.act == Act::kAddFinalizer ? AddFinalizerRequest(object)
@@ -365,13 +355,10 @@ bool Controller::Perform(Tracked& tracked, const Decision& decision, const JobFa
     return sent != Answer::kPaused;
   }
   if (!jobs_.HasRoom()) return true;  // the end of a call is news
-  if (decision.act == Act::kCreate) {
-    Create(tracked);
-    return true;
-  }
-  if (job == nullptr) return true;
   tracked.is_busy = true;
-  if (decision.act == Act::kCancel) {
+  if (decision.act == Act::kCreate) {
+    jobs_.Create(object.uid, *JobOf(object));
+  } else if (decision.act == Act::kCancel) {
     jobs_.Cancel(object.uid, job->name, decision.checkpoint);
   } else if (decision.act == Act::kResume) {
     jobs_.Resume(object.uid, job->name);
@@ -381,16 +368,21 @@ bool Controller::Perform(Tracked& tracked, const Decision& decision, const JobFa
   return true;
 }
 
-void Controller::Create(Tracked& tracked) {
-  const StatusOr<v1::JobSpec> job = JobOf(tracked.object);
-  if (!job.ok()) {
-    tracked.refusal = Refusal{std::string(Message(job.status())), true};
-    tracked.acts.Fail(clock_.Now(), kRejectedWait);
-    has_news_ = true;
-    return;
+bool Controller::Accept(Tracked& tracked) {
+  const TroupeJob& object = tracked.object;
+  if (leaving_.contains(tracked.job_name)) return false;  // of an object that had the same name
+  Status status = JobOf(object).status();
+  if (status.ok() && !object.dropped.empty()) {
+    status = InvalidArgument(
+        "{}: correct the keys, or apply the definition of this version; then delete the object and "
+        "apply it again",
+        DroppedText(object));
   }
-  tracked.is_busy = true;
-  jobs_.Create(tracked.object.uid, *job);
+  if (status.ok()) return true;
+  tracked.refusal = Refusal{.message = std::string(Message(status)), .is_final = true};
+  tracked.acts.Fail(clock_.Now(), kRejectedWait);
+  has_news_ = true;
+  return false;
 }
 
 // Sends a request whose answer is the object.
@@ -416,13 +408,8 @@ Controller::Answer Controller::Send(Tracked& tracked, const ApiRequest& request)
   const bool may_have_changed =
       answer.code == HttpCode::kNotFound || answer.code == HttpCode::kUnprocessable;
   if (may_have_changed && !ReadObject(tracked)) return Answer::kFailed;
-  const std::string advice =
-      IsUndeclared(answer) || answer.code == HttpCode::kNotFound
-          ? fmt::format("; the definition is of another version: {}", kApplyDefinition)
-      : answer.code == HttpCode::kTooLarge ? "; the object is too large for the API server"
-                                           : "";
-  Complain(fmt::format("TroupeJob {} cannot be written: {}{}", tracked.object.name,
-                       ErrorText(answer), advice));
+  Complain(fmt::format("TroupeJob {} cannot be written: {}", tracked.object.name,
+                       ErrorWithAdvice(answer)));
   return Answer::kFailed;
 }
 
@@ -454,23 +441,17 @@ bool Controller::ReadObject(Tracked& tracked) {
   return is_same;
 }
 
-void Controller::SendEvent(const TroupeJob& object, const TroupeJobStatus& former,
-                           const TroupeJobStatus& status) {
-  // The checkpoints of a job are no news.
-  const bool is_checkpoint = status.state == StateName(v1::JOB_STATE_CHECKPOINTING) ||
-                             former.state == StateName(v1::JOB_STATE_CHECKPOINTING);
-  const bool is_progress = is_checkpoint && (status.state == StateName(v1::JOB_STATE_RUNNING) ||
-                                             former.state == StateName(v1::JOB_STATE_RUNNING));
-  if (is_progress || (status.state == kPending && former.state.empty())) return;
-  const bool is_warning = status.state == kRejected || status.state == kDeleted ||
-                          status.state == StateName(v1::JOB_STATE_FAILED) ||
-                          status.state == StateName(v1::JOB_STATE_RECOVERING);
-  const ApiAnswer answer = api_.Call(EventRequest(
-      object,
-      {.is_warning = is_warning, .reason = EventReason(status.state), .note = EventNote(status)},
-      options_.instance, clock_.WallNanoseconds()));
+void Controller::SendEvent(const TroupeJob& object, const ObjectEvent& event) {
+  const ApiAnswer answer =
+      api_.Call(EventRequest(object, event, options_.instance, clock_.WallNanoseconds()));
   if (!answer.ok() && !ConcernsAll(answer))
     Complain(fmt::format("an event cannot be written: {}", ErrorText(answer)));
+}
+
+void Controller::NoteMoves(Tracked& tracked, const JobFacts& job) {
+  const bool has_moved = tracked.moves && *tracked.moves < job.moves;
+  tracked.moves = job.moves;
+  if (has_moved) SendEvent(tracked.object, EventOfMove(tracked.object.status, job));
 }
 
 void Controller::Pause(const ApiAnswer& answer) {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,10 @@ class Controller {
  private:
   struct Tracked {
     TroupeJob object;
-    std::string job_name;  // that of spec.job, or the object's
-    bool is_busy = false;  // a call is in flight
+    std::string job_name;          // that of spec.job, or the object's
+    bool is_busy = false;          // a call is in flight
+    bool is_gone = false;          // the object is; its job, if it has ended, is deleted too
+    std::optional<int64_t> moves;  // those of its job that events have named
     std::optional<Refusal> refusal;
     Backoff acts;       // after errors of calls for its job
     Backoff writes;     // after errors of requests about the object
@@ -63,23 +66,27 @@ class Controller {
   void Track(TroupeJob object);
   // Takes over a newer version of the object.
   void Replace(Tracked& tracked, TroupeJob object);
-  void Forget(const std::string& uid);
+  // The object is gone. Its entry stays until its job is.
+  void Lose(const std::string& uid);
 
   void ReadOutcomes();
   void ReconcileAll();
   // Returns false if the API server asks for a pause.
   bool ReconcileOne(Tracked& tracked, const JobFacts* job);
+  // Deletes the ended job of an object that is gone. Returns whether nothing is left to do.
+  bool DeleteJobOf(Tracked& tracked, const JobFacts* job);
   Answer WriteStatus(Tracked& tracked, TroupeJobStatus status);
   bool Perform(Tracked& tracked, const Decision& decision, const JobFacts* job);
-  void Create(Tracked& tracked);
+  // Returns whether the object's job may be created, which has no finalizer and no name until then.
+  bool Accept(Tracked& tracked);
 
   Answer Send(Tracked& tracked, const ApiRequest& request);
   // Another writer was faster: waits a little and reads the object.
   Answer Yield(Tracked& tracked);
   // Returns whether the object still exists.
   bool ReadObject(Tracked& tracked);
-  void SendEvent(const TroupeJob& object, const TroupeJobStatus& former,
-                 const TroupeJobStatus& status);
+  void SendEvent(const TroupeJob& object, const ObjectEvent& event);
+  void NoteMoves(Tracked& tracked, const JobFacts& job);
   void Pause(const ApiAnswer& answer);
   void Complain(const std::string& text);
 
@@ -95,8 +102,9 @@ class Controller {
   Backoff pause_;                 // after errors that concern all requests
   std::string first_uid_;         // the next look begins with this object, or the one after it
   MonotonicTime next_look_ = MonotonicTime::min();
-  bool has_news_ = true;   // objects or jobs have changed since the last look
-  std::string complaint_;  // the last one in the log
+  std::set<std::string> leaving_;  // names of jobs whose objects are gone
+  bool has_news_ = true;           // objects or jobs have changed since the last look
+  std::string complaint_;          // the last one in the log
 };
 
 }  // namespace troupe

@@ -48,6 +48,9 @@ SeenJob JobFactsOf(const Job& job) {
   facts.step = job.record.step();
   facts.steps = job.steps();
   facts.restarts = job.record.restarts();
+  facts.moves = job.record.moves();
+  facts.is_moving = IsMoving(job);
+  facts.move_reason = job.record.move_reason();
   facts.waiting_for = job.waiting_for;
   const double pace = MedianStepSeconds(job);
   if (pace > 0 && !HasEnded(job))

@@ -40,6 +40,7 @@ bool IsSuspended(const TroupeJob& object, const JobFacts& job) {
 }
 
 std::string StateOf(const TroupeJob& object, const JobFacts* job, const Refusal* refusal) {
+  if (job != nullptr && job->is_moving) return std::string(kMoving);
   if (job != nullptr)
     return IsSuspended(object, *job) ? std::string(kSuspended) : StateName(job->state);
   if (HasLostJob(object, job)) {
@@ -60,7 +61,11 @@ Condition AcceptedOf(const TroupeJob& object, const JobFacts* job, const Refusal
   const auto make = [](std::string_view status, std::string_view reason, std::string_view message) {
     return MakeCondition(kAcceptedCondition, status, reason, message);
   };
-  if (job != nullptr) return make("True", "Created", fmt::format("the job is {}", job->name));
+  if (job != nullptr) {
+    const std::string dropped = DroppedText(object);
+    return make("True", "Created",
+                fmt::format("the job is {}{}", job->name, dropped.empty() ? "" : "; " + dropped));
+  }
   if (HasLostJob(object, job)) {
     return make("True", "Created",
                 fmt::format("the job was {}, and the catalog has it no more: apply the object "
@@ -92,15 +97,19 @@ Condition SuspendedOf(const TroupeJob& object, const JobFacts* job, const Refusa
   return make("False", "NotRequested", "");
 }
 
+// Returns the reason for which the job does not train.
+std::string DelayText(const JobFacts& job) {
+  std::string text = job.is_moving ? job.move_reason : "";
+  if (job.waiting_for.empty()) return text;
+  return fmt::format("{}{}waits for {}", text, text.empty() ? "" : "; ", job.waiting_for);
+}
+
 Condition FinishedOf(const TroupeJob& object, const JobFacts* job) {
   const auto make = [](std::string_view status, std::string_view reason, std::string_view message) {
     return MakeCondition(kFinishedCondition, status, reason, message);
   };
   if (job == nullptr || !HasEnded(job->state) || IsSuspended(object, *job)) {
-    return make("False", "NotFinished",
-                job == nullptr || job->waiting_for.empty()
-                    ? ""
-                    : fmt::format("waits for {}", job->waiting_for));
+    return make("False", "NotFinished", job == nullptr ? "" : DelayText(*job));
   }
   switch (job->state) {
     case v1::JOB_STATE_SUCCEEDED:
@@ -112,6 +121,9 @@ Condition FinishedOf(const TroupeJob& object, const JobFacts* job) {
   }
 }
 
+// A step without a target has no loss.
+std::string LossText(double loss) { return std::isnan(loss) ? "NaN" : fmt::format("{:.6g}", loss); }
+
 // The figures that are not read keep the values of the same step.
 void AddFigures(const TroupeJobStatus& former, const JobFacts& job, TroupeJobStatus* status) {
   const bool is_same_step = former.step == job.step;
@@ -119,7 +131,7 @@ void AddFigures(const TroupeJobStatus& former, const JobFacts& job, TroupeJobSta
   status->steps = job.steps;
   status->restarts = job.restarts;
   if (job.remaining_seconds) status->remaining_seconds = std::llround(*job.remaining_seconds);
-  status->loss = job.loss ? fmt::format("{:.6g}", *job.loss) : is_same_step ? former.loss : "";
+  status->loss = job.loss ? LossText(*job.loss) : is_same_step ? former.loss : "";
   status->mfu = job.mfu ? fmt::format("{:.4g}", *job.mfu) : is_same_step ? former.mfu : "";
   status->last_checkpoint = job.last_checkpoint;
 }
@@ -150,22 +162,44 @@ void Stop(const JobFacts& job, bool aborts, Decision* decision) {
 }
 
 void DecideDeletion(const TroupeJob& object, const JobFacts* job, Decision* decision) {
-  if (!object.has_finalizer()) return;
-  if (job == nullptr) {
-    decision->act = Act::kRemoveFinalizer;
-  } else if (HasEnded(job->state)) {
+  if (job != nullptr && HasEnded(job->state)) {
     decision->act = Act::kDelete;
-  } else {
+  } else if (object.has_finalizer() && job != nullptr) {
     Stop(*job, object.aborts, decision);
+  } else if (object.has_finalizer()) {
+    decision->act = Act::kRemoveFinalizer;
   }
 }
 
-void DecideSuspension(const JobFacts* job, Decision* decision) {
-  if (job == nullptr || HasEnded(job->state)) return;
-  Stop(*job, false, decision);
+void DecideSuspension(const JobFacts& job, Decision* decision) {
+  Stop(job, false, decision);
   // Without a folder, only the refusal of a checkpoint keeps the progress.
-  if (decision->act == Act::kCancel && job->has_ranks) decision->checkpoint = true;
+  if (decision->act == Act::kCancel && job.has_ranks) decision->checkpoint = true;
   decision->record_first = decision->act == Act::kCancel;
+}
+
+bool MayCreate(const TroupeJob& object, const JobFacts* job, const Refusal* refusal) {
+  const bool is_rejected = refusal != nullptr && refusal->is_final && refusal->waits;
+  return job == nullptr && !HasLostJob(object, job) && !object.suspend && !is_rejected;
+}
+
+void DecideWish(const TroupeJob& object, const JobFacts* job, const Refusal* refusal,
+                Decision* decision) {
+  const bool is_active = job != nullptr && !HasEnded(job->state);
+  const bool creates = MayCreate(object, job, refusal);
+  const bool resumes = job != nullptr && job->state == v1::JOB_STATE_CANCELLED && !object.suspend &&
+                       object.status.Holds(kSuspendedCondition);
+  const bool must_wait = is_active || creates || resumes;
+  if (must_wait != object.has_finalizer()) {
+    decision->act = must_wait ? Act::kAddFinalizer : Act::kRemoveFinalizer;
+  } else if (is_active && object.suspend) {
+    DecideSuspension(*job, decision);
+  } else if (creates) {
+    decision->act = Act::kCreate;
+    decision->record_first = true;
+  } else if (resumes) {
+    decision->act = Act::kResume;
+  }
 }
 
 }  // namespace
@@ -180,15 +214,8 @@ Decision Reconcile(const TroupeJob& object, const JobFacts* job, const Refusal* 
   decision.status = DesiredStatus(object, job, refusal);
   if (object.is_deleted) {
     DecideDeletion(object, job, &decision);
-  } else if (!object.has_finalizer()) {
-    decision.act = Act::kAddFinalizer;
-  } else if (object.suspend) {
-    DecideSuspension(job, &decision);
-  } else if (job == nullptr) {
-    if (!HasLostJob(object, job)) decision.act = Act::kCreate;
-    decision.record_first = true;
-  } else if (job->state == v1::JOB_STATE_CANCELLED && object.status.Holds(kSuspendedCondition)) {
-    decision.act = Act::kResume;
+  } else {
+    DecideWish(object, job, refusal, &decision);
   }
   return decision;
 }

@@ -4,6 +4,10 @@
 // Exactly once: a job is created with the object's uid as its request id, which the catalog keeps
 // with the job and after the job's removal. An object whose status has a job's name, or whose job
 // was removed before the status had the name, never gets another one.
+//
+// An object has the finalizer only while its deletion must wait for something: for a job to stop.
+// One without, whose job has not begun or has ended, goes at once, also where nobody reconciles it
+// any more; the job leaves the catalog when the deletion is seen.
 #ifndef TROUPE_COORDINATOR_KUBERNETES_RECONCILE_H_
 #define TROUPE_COORDINATOR_KUBERNETES_RECONCILE_H_
 
@@ -27,6 +31,9 @@ struct JobFacts {
   int64_t step = 0;
   int64_t steps = 0;
   int64_t restarts = 0;
+  int64_t moves = 0;           // times that it left workers that were draining
+  bool is_moving = false;      // it leaves such workers now
+  std::string move_reason;     // the reason for which it does, or last did
   std::optional<double> loss;  // that of `step`; absent: not read
   std::optional<double> mfu;
   std::optional<double> remaining_seconds;
@@ -41,6 +48,7 @@ enum class Act { kNone, kAddFinalizer, kCreate, kCancel, kResume, kDelete, kRemo
 struct Refusal {
   std::string message;
   bool is_final = false;  // the same call will hardly ever succeed: the job is invalid
+  bool waits = false;     // the call is not repeated yet
 };
 
 struct Decision {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -70,22 +71,30 @@ std::vector<ActRow> ActRows() {
     const JobFacts succeeded = FactsIn(v1::JOB_STATE_SUCCEEDED);
     return RecordedObject(NewObject(), &succeeded);
   }();
+  const auto released = [](TroupeJob object) { return Changed(std::move(object), DropFinalizer); };
   return {
       {"new", Changed(NewObject(), DropFinalizer), {}, Act::kAddFinalizer, "PENDING"},
       {"with a finalizer", NewObject(), {}, Act::kCreate, "PENDING"},
       {"created", NewObject(), FactsIn(v1::JOB_STATE_QUEUED), Act::kNone, "QUEUED"},
       {"running", recorded, running, Act::kNone, "RUNNING"},
-      {"the job was deleted by hand", recorded, {}, Act::kNone, "DELETED"},
+      {"the job was deleted by hand", recorded, {}, Act::kRemoveFinalizer, "DELETED"},
       {"the job was deleted by hand before its name was recorded", NewObject(), RemovedFacts(),
-       Act::kNone, "DELETED"},
+       Act::kRemoveFinalizer, "DELETED"},
       {"deleted, and its job before its name was recorded", Changed(NewObject(), SetDeleted),
        RemovedFacts(), Act::kRemoveFinalizer, "DELETED"},
       {"suspended, and its job deleted before its name was recorded",
-       Changed(NewObject(), SetSuspend), RemovedFacts(), Act::kNone, "DELETED"},
-      {"the ended job left the catalog", finished, {}, Act::kNone, "SUCCEEDED"},
-      {"cancelled by hand", recorded, cancelled, Act::kNone, "CANCELLED"},
+       Changed(NewObject(), SetSuspend), RemovedFacts(), Act::kRemoveFinalizer, "DELETED"},
+      {"the ended job left the catalog", finished, {}, Act::kRemoveFinalizer, "SUCCEEDED"},
+      {"ended and released", released(finished), {}, Act::kNone, "SUCCEEDED"},
+      {"cancelled by hand", recorded, cancelled, Act::kRemoveFinalizer, "CANCELLED"},
+      {"resumed by hand after its end", released(recorded), running, Act::kAddFinalizer, "RUNNING"},
       {"suspended before it is created",
        Changed(NewObject(), SetSuspend),
+       {},
+       Act::kRemoveFinalizer,
+       "SUSPENDED"},
+      {"suspended before it is created, without the finalizer",
+       released(Changed(NewObject(), SetSuspend)),
        {},
        Act::kNone,
        "SUSPENDED"},
@@ -95,11 +104,14 @@ std::vector<ActRow> ActRows() {
       {"suspended while it waits", Changed(recorded, SetSuspend), FactsIn(v1::JOB_STATE_QUEUED),
        Act::kCancel, "QUEUED"},
       {"stopping", Changed(recorded, SetSuspend), stopping, Act::kNone, "RUNNING"},
-      {"stopped", suspended, cancelled, Act::kNone, "SUSPENDED"},
+      {"stopped", suspended, cancelled, Act::kRemoveFinalizer, "SUSPENDED"},
+      {"stopped and released", released(suspended), cancelled, Act::kNone, "SUSPENDED"},
       {"suspended after its end", Changed(recorded, SetSuspend), FactsIn(v1::JOB_STATE_FAILED),
-       Act::kNone, "FAILED"},
+       Act::kRemoveFinalizer, "FAILED"},
       {"resumed while it stops", resumed, stopping, Act::kNone, "RUNNING"},
       {"resumed", resumed, cancelled, Act::kResume, "SUSPENDED"},
+      {"resumed without the finalizer", released(resumed), cancelled, Act::kAddFinalizer,
+       "SUSPENDED"},
       {"resumed by hand", resumed, running, Act::kNone, "RUNNING"},
       {"deleted", Changed(recorded, SetDeleted), running, Act::kCancel, "RUNNING", true},
       {"deleted and aborted", Changed(recorded, SetDeletedAndAborts), running, Act::kCancel,
@@ -119,6 +131,8 @@ std::vector<ActRow> ActRows() {
        {},
        Act::kRemoveFinalizer,
        "PENDING"},
+      {"deleted after its end, without the finalizer", released(Changed(recorded, SetDeleted)),
+       cancelled, Act::kDelete, "CANCELLED"},
       {"deleted without the finalizer",
        Changed(Changed(NewObject(), SetDeleted), DropFinalizer),
        {},
@@ -166,6 +180,42 @@ TEST(Reconcile, ARejectionIsAConditionWithItsText) {
   EXPECT_EQ(Reconcile(NewObject(), nullptr, &quota).status.state, "PENDING");
 }
 
+TEST(Reconcile, ARejectedObjectHoldsNothingUntilItIsTriedAgain) {
+  Refusal refusal{.message = "no such data", .is_final = true, .waits = true};
+  TroupeJob object = NewObject();
+  EXPECT_EQ(Reconcile(object, nullptr, &refusal).act, Act::kRemoveFinalizer);
+  DropFinalizer(object);
+  EXPECT_EQ(Reconcile(object, nullptr, &refusal).act, Act::kNone);
+  refusal.waits = false;
+  EXPECT_EQ(Reconcile(object, nullptr, &refusal).act, Act::kAddFinalizer);
+  EXPECT_EQ(Reconcile(NewObject(), nullptr, &refusal).act, Act::kCreate);
+}
+
+TEST(Reconcile, AJobThatMovesIsMovingAndStatesTheReason) {
+  JobFacts job = FactsIn(v1::JOB_STATE_RECOVERING);
+  job.is_moving = true;
+  job.move_reason = "leaves worker-1, which is draining (SIGTERM), after step 3";
+  const TroupeJobStatus moving = Reconcile(NewObject(), &job, nullptr).status;
+  EXPECT_EQ(moving.state, "MOVING");
+  EXPECT_EQ(moving.Find(kFinishedCondition)->message, job.move_reason);
+  job.waiting_for = "2 devices";
+  EXPECT_EQ(Reconcile(NewObject(), &job, nullptr).status.Find(kFinishedCondition)->message,
+            job.move_reason + "; waits for 2 devices");
+  job.is_moving = false;
+  EXPECT_EQ(Reconcile(NewObject(), &job, nullptr).status.state, "RECOVERING");
+}
+
+TEST(Reconcile, KeysThatWereDroppedAreNamedAlsoOfAnObjectWithAJob) {
+  const JobFacts running = RunningFacts();
+  TroupeJob object = NewObject();
+  object.dropped = {"spec.job.trainig"};
+  const TroupeJobStatus status = Reconcile(object, &running, nullptr).status;
+  EXPECT_TRUE(status.Holds(kAcceptedCondition));
+  EXPECT_EQ(status.Find(kAcceptedCondition)->message,
+            "the job is a; the API server has dropped spec.job.trainig, which its definition does "
+            "not have");
+}
+
 TEST(Reconcile, SuspensionAndCreationAreRecordedBeforeTheyHappen) {
   const JobFacts running = RunningFacts();
   const TroupeJob recorded = RecordedObject(NewObject(), &running);
@@ -196,6 +246,8 @@ TEST(Reconcile, FiguresOfAStepThatWasReadBeforeAreKept) {
   EXPECT_EQ(Reconcile(object, &job, nullptr).status.loss, "2.5");
   job.step = 4;
   EXPECT_EQ(Reconcile(object, &job, nullptr).status.loss, "");
+  job.loss = -std::nan("");
+  EXPECT_EQ(Reconcile(object, &job, nullptr).status.loss, "NaN");
 }
 
 TEST(Reconcile, FiguresAloneAreNoChangeOfState) {

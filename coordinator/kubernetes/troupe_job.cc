@@ -1,5 +1,8 @@
 #include "coordinator/kubernetes/troupe_job.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -27,6 +30,45 @@ const Json& Member(const Json& object, const char* name) {
   if (!object.is_object()) return none;
   const auto found = object.find(name);
   return found == object.end() ? none : *found;
+}
+
+// Where kubectl keeps what `kubectl apply` was given.
+constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
+constexpr size_t kMostDropped = 5;
+
+// Adds the keys of `given` that `stored` lacks. Null is the same as absent.
+void AddDropped(const Json& given, const Json& stored, const std::string& path,
+                std::vector<std::string>* dropped) {
+  if (given.is_array() && stored.is_array()) {
+    for (size_t i = 0; i < std::min(given.size(), stored.size()); ++i)
+      AddDropped(given[i], stored[i], fmt::format("{}[{}]", path, i), dropped);
+  }
+  if (!given.is_object() || !stored.is_object()) return;
+  for (const auto& [key, value] : given.items()) {
+    if (value.is_null() || dropped->size() >= kMostDropped) continue;
+    const std::string place = fmt::format("{}.{}", path, Shorten(key, kMostShownBytes));
+    const auto found = stored.find(key);
+    if (found == stored.end()) {
+      dropped->push_back(place);
+    } else {
+      AddDropped(value, *found, place, dropped);
+    }
+  }
+}
+
+// A client that asks for no validation gets no error for a misspelt key, which is lost.
+// REQUIRES: `spec`.job has few levels.
+std::vector<std::string> DroppedKeys(const Json& metadata, const Json& spec) {
+  const Json applied =
+      Json::parse(TextOf(Member(metadata, "annotations"), kLastApplied), nullptr, false);
+  Json given = Member(applied, "spec");
+  std::vector<std::string> dropped;
+  AddDropped(Member(given, "job"), Member(spec, "job"), "spec.job", &dropped);
+  if (!given.is_object()) return dropped;
+  // These may have been removed since.
+  for (const char* const key : {"job", "suspend", "cancelPolicy"}) given.erase(key);
+  AddDropped(given, spec.is_object() ? spec : Json::object(), "spec", &dropped);
+  return dropped;
 }
 
 TroupeJobStatus ParseStatus(const Json& status) {
@@ -124,6 +166,7 @@ StatusOr<TroupeJob> ParseTroupeJob(const Json& object) {
     return InvalidArgument("spec.job of {} has more than {} levels of lists and objects",
                            parsed.name, kMostLevels);
   }
+  parsed.dropped = DroppedKeys(metadata, spec);
   parsed.job = job.is_object() ? job.dump(-1, ' ', false, Json::error_handler_t::replace) : "{}";
   return parsed;
 }
@@ -159,6 +202,13 @@ Json StatusToJson(const TroupeJobStatus& status) {
   }
   json["conditions"] = std::move(conditions);
   return json;
+}
+
+std::string DroppedText(const TroupeJob& object) {
+  if (object.dropped.empty()) return "";
+  return fmt::format("the API server has dropped {}{}, which its definition does not have",
+                     fmt::join(object.dropped, ", "),
+                     object.dropped.size() < kMostDropped ? "" : " and perhaps more");
 }
 
 std::string Shorten(std::string_view text, size_t bytes) {

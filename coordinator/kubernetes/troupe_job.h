@@ -20,11 +20,14 @@ inline constexpr std::string_view kTroupeJobKind = "TroupeJob";
 // While an object has it, the API server keeps the deleted object.
 inline constexpr std::string_view kFinalizer = "troupe.dev/job";
 
-// States of an object without a job; all others are those of jobs.
+// States of an object without a job.
 inline constexpr std::string_view kPending = "PENDING";
 inline constexpr std::string_view kSuspended = "SUSPENDED";  // also with a job that was suspended
 inline constexpr std::string_view kRejected = "REJECTED";
 inline constexpr std::string_view kDeleted = "DELETED";  // the catalog has lost the job
+
+// The state of a job that leaves workers that are draining.
+inline constexpr std::string_view kMoving = "MOVING";
 
 // Types of conditions, all of which every status has.
 inline constexpr std::string_view kAcceptedCondition = "Accepted";
@@ -70,6 +73,9 @@ struct TroupeJob {
   bool is_deleted = false;  // somebody deletes it
   std::vector<std::string> finalizers;
   std::string job;  // spec.job as JSON
+  // Keys of spec that `kubectl apply` was given and the API server does not have, because the
+  // definition does not declare them: the first ones, as "spec.job.trainig".
+  std::vector<std::string> dropped;
   bool suspend = false;
   bool aborts = false;  // cancelPolicy is Abort
   TroupeJobStatus status;
@@ -94,6 +100,9 @@ std::optional<int64_t> WholeOf(const Json& object, const char* name);
 
 // Whether the text can be a part of a URL's path as it is: a name of an object, or a version.
 bool IsPartOfPath(std::string_view text);
+
+// Returns "the API server has dropped spec.job.trainig, …"; empty if nothing was dropped.
+std::string DroppedText(const TroupeJob& object);
 
 // Returns at most `bytes` bytes of `text`, without a part of a character at the end.
 std::string Shorten(std::string_view text, size_t bytes);

@@ -7,7 +7,9 @@
 namespace troupe {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Json SentObject() {
   return Json::parse(R"({
@@ -83,6 +85,30 @@ TEST(TroupeJobTest, AnUnknownKeyIsNamed) {
   const auto job = JobOf(*ParseTroupeJob(object));
   ASSERT_FALSE(job.ok());
   EXPECT_THAT(std::string(Message(job.status())), HasSubstr("trainig"));
+}
+
+// kubectl with --validate=false: the API server stores what the definition declares.
+TEST(TroupeJobTest, KeysThatTheServerDroppedAreFoundInWhatKubectlApplied) {
+  const auto dropped = [](const std::string& applied) {
+    Json object = SentObject();
+    object["spec"].erase("cancelPolicy");  // removed since
+    object["spec"]["job"]["list"] = {{{"a", 1}}};
+    object["metadata"]["annotations"] = {
+        {"kubectl.kubernetes.io/last-applied-configuration", applied}};
+    return ParseTroupeJob(object)->dropped;
+  };
+  EXPECT_THAT(dropped(R"({"spec": {"suspend": false, "cancelPolicy": "Abort",
+                          "job": {"training": {"steps": 9, "seed": null}, "list": [{"a": 1}]}}})"),
+              IsEmpty());
+  EXPECT_THAT(dropped(R"({"spec": {"suspendd": true, "job": {"trainig": {"steps": 9},
+                          "training": {"stepz": 9}, "list": [{"b": 1}, {"c": 1}]}}})"),
+              ElementsAre("spec.job.list[0].b", "spec.job.trainig", "spec.job.training.stepz",
+                          "spec.suspendd"));
+  for (const char* const text : {"", "{", "[]", "7", R"({"spec": 1})", R"({"spec": {"job": []}})"})
+    EXPECT_THAT(dropped(text), IsEmpty()) << text;
+  std::string many = R"({"spec": {"job": {)";
+  for (int i = 0; i < 100; ++i) many += fmt::format(R"("key{}": 1, )", i);
+  EXPECT_EQ(dropped(many + R"("last": 1}}})").size(), 5u);
 }
 
 TEST(TroupeJobTest, AStatusIsReadAsItWasWritten) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text/printable.h"
 #include "coordinator/job/job_messages.h"
 #include "coordinator/machine/views.h"
 #include "plan/job/violation.h"
@@ -16,17 +17,13 @@ constexpr auto kDrainsInterval = std::chrono::minutes(1);
 
 // A reason is a part of a line, in lists and in logs.
 Status CheckReason(const std::string& reason) {
-  constexpr char kDelete = 0x7f;
   if (reason.size() > kReasonBytesMax) {
     return RefuseField(StatusCode::kInvalidArgument, "reason", "has {} bytes, must have at most {}",
                        reason.size(), kReasonBytesMax);
   }
-  const auto is_control = [](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == kDelete;
-  };
-  if (std::none_of(reason.begin(), reason.end(), is_control)) return OkStatus();
-  return RefuseField(StatusCode::kInvalidArgument, "reason",
-                     "has a control character, must be one line of text");
+  const std::string fault = TextFault(reason);
+  if (fault.empty()) return OkStatus();
+  return RefuseField(StatusCode::kInvalidArgument, "reason", "{}, must be one line of text", fault);
 }
 
 // A worker that the coordinator has forgotten is known while an operator drains it.

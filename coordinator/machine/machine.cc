@@ -27,6 +27,7 @@
 #include "coordinator/machine/message_authority.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/job_name.h"
+#include "plan/job/stated_keys.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
@@ -549,11 +550,10 @@ class Stepper {
     Job job =
         CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, event.creator, turn_);
     CountSubmission(job.id(), turn_.now, &state_);
+    AddStatedKeys(event.request.job(), job.record.mutable_stated_keys());
+    job.record.set_only_once(!request_id.empty() && event.request.only_once());
+    SaveRecord(job, turn_);
     if (!request_id.empty()) {
-      if (event.request.only_once()) {
-        job.record.set_only_once(true);
-        SaveRecord(job, turn_);
-      }
       const std::string digest = RequestDigest(event.request);
       turn_.effects.writes.PutRequest(key, job.id(), digest);
       state_.requests[key] = job.id();

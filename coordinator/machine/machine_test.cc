@@ -484,24 +484,6 @@ TEST(Machine, ResumeKeepsTheModelAndMayTakeMoreSteps) {
   EXPECT_EQ(cluster.job("a").steps(), 20);
 }
 
-TEST(Machine, AResumedJobsOtherScheduleDoesNotKeepTheFormerOnesChunks) {
-  TestCluster cluster;
-  ConnectWorkers(cluster, 1);
-  v1::JobSpec spec = TestSpec("a", 1, 10);
-  spec.mutable_parallelism()->set_pipeline_parallel_schedule("ZBV");
-  spec.mutable_parallelism()->set_pipeline_parallel_chunks(2);
-  cluster.Submit(spec);
-  v1::JobSpec overrides;
-  overrides.mutable_parallelism()->set_pipeline_parallel_schedule("ZBV");
-  Cancel(cluster, "a", false);
-  EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
-  EXPECT_EQ(cluster.job("a").spec.parallelism().pipeline_parallel_chunks(), 2);
-  overrides.mutable_parallelism()->set_pipeline_parallel_schedule("1F1B");
-  Cancel(cluster, "a", false);
-  EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
-  EXPECT_NE(cluster.job("a").spec.parallelism().pipeline_parallel_chunks(), 2);
-}
-
 TEST(Machine, AResumedJobMayTakeAnotherLayoutAlsoThroughARestartWhileItWaits) {
   TestCluster cluster;
   ConnectWorkers(cluster, 2);
@@ -535,20 +517,24 @@ TEST(Machine, AResumedJobMayTakeAnotherLayoutAlsoThroughARestartWhileItWaits) {
   EXPECT_EQ(start->start_ranks().restore_path(), NewestCommit(cluster.job("a"))->path());
 }
 
-TEST(Machine, ADecayOverAllStepsGoesWithTheStepsOfAResumedJobUnlessItIsGiven) {
-  for (const bool given : {false, true}) {
+// Whether at the submission or at a resume, and across restarts of the coordinator.
+TEST(Machine, AStatedDecayOverAllStepsStaysWhenAResumedJobTakesMoreSteps) {
+  for (const bool at_submission : {false, true}) {
     TestCluster cluster;
     ConnectWorkers(cluster, 1);
     v1::JobSpec spec = TestSpec("a", 1, 10);
-    spec.mutable_lr_schedule()->set_decay_steps(10);
+    if (at_submission) spec.mutable_lr_schedule()->set_decay_steps(10);
     cluster.Submit(spec);
-    Cancel(cluster, "a", false);
-    v1::JobSpec more;
-    more.mutable_training()->set_steps(20);
-    if (given) more.mutable_lr_schedule()->set_decay_steps(10);
-    ASSERT_TRUE(Resume(cluster, "a", more).replies[0].status.ok());
-    // The value was cleared, so the defaults fill it in again.
-    EXPECT_EQ(cluster.job("a").spec.lr_schedule().decay_steps(), given ? 10 : 0);
+    for (const int64_t steps : {20, 30}) {
+      Cancel(cluster, "a", false);
+      cluster.Restart();
+      cluster.Reconnect("worker-0");
+      v1::JobSpec more;
+      more.mutable_training()->set_steps(steps);
+      if (!at_submission && steps == 20) more.mutable_lr_schedule()->set_decay_steps(20);
+      ASSERT_TRUE(Resume(cluster, "a", more).replies[0].status.ok());
+      EXPECT_EQ(cluster.job("a").spec.lr_schedule().decay_steps(), at_submission ? 10 : 20);
+    }
   }
 }
 

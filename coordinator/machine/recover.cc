@@ -46,6 +46,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
     Job job = RecoverJob(stored.record, stored.spec, stored.plan, stored.group, stored.checkpoints,
                          state.options.limits, now);
     job.tally = stored.tally;
+    job.data = stored.data;
     job.images = stored.images;
     job.smaller = stored.smaller;
     BeginToLookForImages(job, now);

@@ -50,7 +50,7 @@ Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be
   }
   const auto dataset = Dataset::Open(files, options);
   if (dataset.ok()) return OkStatus();
-  return WithCause(RefuseData(complete, FieldToBlame(files, options), dataset.status()),
+  return WithCause(RefuseData(complete, KeyToBlame(dataset.status()), dataset.status()),
                    AttachedCause(dataset.status()));
 }
 

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/detection_seconds.h"
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "base/http/health_pages.h"
 #include "base/http/http_server.h"
 #include "base/log.h"
@@ -88,7 +89,9 @@ StatusOr<std::string> CheckpointFolder(const ServerOptions& options) {
   std::error_code unknown;
   const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
   if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
-  return (catalog / "checkpoints").lexically_normal().string();
+  std::string folder = (catalog / "checkpoints").lexically_normal().string();
+  TROUPE_RETURN_IF_ERROR(CheckText("--data-dir", folder));
+  return folder;
 }
 
 // Returns the identity of --checkpoint-root, which it is given if it has none. Without such a root,
@@ -421,7 +424,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   TROUPE_RETURN_IF_ERROR(MakeDataDirectory(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(parts->store, RocksDbStore::Open(options.data_directory));
   TROUPE_ASSIGN_OR_RETURN(
-      parts->audit, AuditLog::Open(JoinPath(options.data_directory, kAuditFile), parts->clock));
+      parts->audit,
+      OpenAuditLogOf(*parts->store, JoinPath(options.data_directory, kAuditFile), parts->clock));
   TROUPE_ASSIGN_OR_RETURN(parts->access,
                           AccessControl::Open(options.tls ? options.tls->identity.cluster : "",
                                               *parts->store, parts->clock, *parts->audit));

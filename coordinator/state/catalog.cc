@@ -14,7 +14,8 @@ constexpr char kLeaderEpoch[] = "leader_epoch";
 constexpr char kEpochFloor[] = "epoch_floor";
 
 // Kinds of rows of which a job has one (kJobRows) or many (kNumberedRows).
-constexpr const char* kJobRows[] = {"job", "spec", "plan", "smaller", "group", "receipt", "images"};
+constexpr const char* kJobRows[] = {"job",   "spec",    "plan", "smaller",
+                                    "group", "receipt", "data", "images"};
 constexpr const char* kNumberedRows[] = {"history", "event", "checkpoint"};
 
 bool IsOfJob(std::string_view key, const std::string& id) {
@@ -188,6 +189,9 @@ void CatalogBatch::PutGroup(const std::string& id, const v1::GroupRecord& group)
 void CatalogBatch::PutTally(const std::string& id, const v1::ReceiptTally& tally) {
   batch_.Put("receipt/" + id, Encode(tally));
 }
+void CatalogBatch::PutData(const std::string& id, const v1::DataIdentity& data) {
+  batch_.Put("data/" + id, Encode(data));
+}
 void CatalogBatch::PutImages(const std::string& id, const v1::JobImages& images) {
   batch_.Put("images/" + id, Encode(images));
 }
@@ -323,6 +327,10 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::ReceiptTally>(
       store, "receipt/", false, [&](const KeyParts& key, v1::ReceiptTally value) {
         image.jobs[key.id].tally = std::move(value);
+      }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::DataIdentity>(
+      store, "data/", false, [&](const KeyParts& key, v1::DataIdentity value) {
+        image.jobs[key.id].data = std::move(value);
       }));
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::JobImages>(store, "images/", false,
                                                  [&](const KeyParts& key, v1::JobImages value) {

@@ -8,6 +8,7 @@
 //   smaller/ID                         SmallerLayout, while the job's plan uses one
 //   group/ID                           GroupRecord of the newest group
 //   receipt/ID                         ReceiptTally, as of the history
+//   data/ID                            DataIdentity, once the ranks have run
 //   images/ID                          JobImages, while newer than every commit
 //   lease/WORKER/DEVICE                LeaseRecord
 //   blame/WORKER                       BlameRecord
@@ -40,6 +41,7 @@
 #include "troupe/v1/access.pb.h"
 #include "troupe/v1/catalog.pb.h"
 #include "troupe/v1/checkpoint.pb.h"
+#include "troupe/v1/data.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 #include "troupe/v1/receipt.pb.h"
@@ -59,6 +61,7 @@ class CatalogBatch {
   void DeleteSmallerLayout(const std::string& id);
   void PutGroup(const std::string& id, const v1::GroupRecord& group);
   void PutTally(const std::string& id, const v1::ReceiptTally& tally);
+  void PutData(const std::string& id, const v1::DataIdentity& data);
   void PutImages(const std::string& id, const v1::JobImages& images);
   void DeleteImages(const std::string& id);
   void PutLease(const std::string& worker, int32_t device, const v1::LeaseRecord& lease);
@@ -115,6 +118,7 @@ struct CatalogJob {
   std::optional<v1::SmallerLayout> smaller;
   v1::GroupRecord group;
   v1::ReceiptTally tally;
+  std::optional<v1::DataIdentity> data;
   v1::JobImages images;
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
 };

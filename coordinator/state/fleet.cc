@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/flag_parser.h"
 #include "checkpoint/format/digest.h"
 #include "plan/device/device_profile.h"
 #include "plan/layout/slice_placement.h"
@@ -17,6 +18,18 @@ constexpr int kProtocolVersion = 2;
 constexpr int kMaxDevices = 1024;
 constexpr double kLongestDrainSeconds = 86400;
 
+// Others see these texts, in lists, logs and metrics.
+Status CheckNames(const v1::Hello& hello) {
+  TROUPE_RETURN_IF_ERROR(CheckText("host", hello.host()));
+  TROUPE_RETURN_IF_ERROR(CheckText("island", hello.island()));
+  TROUPE_RETURN_IF_ERROR(CheckText("metrics_address", hello.metrics_address()));
+  for (const v1::Device& device : hello.devices()) {
+    TROUPE_RETURN_IF_ERROR(CheckText("devices: kind", device.kind().kind()));
+    TROUPE_RETURN_IF_ERROR(CheckText("devices: id", device.id()));
+  }
+  return OkStatus();
+}
+
 Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   if (hello.protocol_version() != kProtocolVersion) {
     return FailedPrecondition("protocol_version is {}, but this coordinator uses {}",
@@ -27,6 +40,7 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
   if (hello.devices_size() > kMaxDevices) {
     return InvalidArgument("devices: {} exceed the limit of {}", hello.devices_size(), kMaxDevices);
   }
+  TROUPE_RETURN_IF_ERROR(CheckNames(hello));
   std::set<int32_t> indexes;
   for (const v1::Device& device : hello.devices()) {
     if (device.index() < 0 || !indexes.insert(device.index()).second) {

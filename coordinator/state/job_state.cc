@@ -40,6 +40,13 @@ bool HasQuarantined(const Job& job) {
   });
 }
 
+bool IsMoving(const Job& job) {
+  // A group that had not run yet leaves no step behind, so that its job does not recover.
+  const bool is_placed_again =
+      job.record.state() == v1::JOB_STATE_RECOVERING && !job.record.recovering();
+  return !job.record.move_reason().empty() && (job.record.leaves_workers() || is_placed_again);
+}
+
 v1::JobState ShownState(const Job& job) {
   if (job.group && job.group->phase == GroupPhase::kDraining) return v1::JOB_STATE_RECOVERING;
   if (job.record.state() != v1::JOB_STATE_RUNNING) return job.record.state();

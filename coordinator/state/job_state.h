@@ -20,6 +20,7 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/fleet.h"
 #include "troupe/v1/catalog.pb.h"
+#include "troupe/v1/data.pb.h"
 #include "troupe/v1/receipt.pb.h"
 #include "troupe/v1/service.pb.h"
 
@@ -79,6 +80,9 @@ struct Group {
   // Identity of checkpoint.folder as rank 0 reports it; it becomes the job's once all ranks have
   // proved that they share the folder.
   std::string folder_id;
+  // Identity of the data as rank 0 reports it; it becomes the job's, if it has none, once all ranks
+  // have found the same.
+  std::optional<v1::DataIdentity> data;
   // The ranks' flight reports on the hang that ends the epoch, by rank.
   std::map<int32_t, v1::RankFlight> flights;
   // Set when the ranks have stopped for the final save and it failed: the time of the next try.
@@ -155,6 +159,7 @@ struct Job {
   // Set while the running layout is smaller than the submitted one (coordinator/job/growth.h).
   std::optional<v1::SmallerLayout> smaller;
   v1::GroupRecord last_group;
+  std::optional<v1::DataIdentity> data;  // the data that it began with; absent: not known
   v1::JobImages images;    // images of its ranks, if newer than every commit; else empty
   v1::ReceiptTally tally;  // all reports so far; in the catalog: those that are durable
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // finalised, by attempt
@@ -208,6 +213,9 @@ bool IsQueued(const Job& job);
 const v1::CheckpointRecord* NewestCommit(const Job& job);
 
 bool HasQuarantined(const Job& job);
+
+// Whether the job leaves workers that are draining, for new ones on which it has not run yet.
+bool IsMoving(const Job& job);
 
 // The state that users see: RUNNING with an open checkpoint is shown as CHECKPOINTING, a group in
 // kDraining as RECOVERING.

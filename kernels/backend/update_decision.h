@@ -43,10 +43,11 @@ TROUPE_ANYWHERE inline void AddSumOfSquares(int rank, double sum_of_squares, dou
   if (!std::isfinite(sum_of_squares)) MarkNonfinite(rank, control);
 }
 
-// Whether the step of this reduced control word has a non-finite result.
+// Whether the step of this reduced control word has a non-finite result. A step without a target,
+// whose sum of weights is 0, has none: its gradient is zero.
 TROUPE_ANYWHERE inline bool IsNonfinite(const double* control) {
   return control[model::kLaneNonfinite] != 0.0 ||
-         !std::isfinite(control[model::kLaneSumOfSquares]) || !(control[model::kLaneWeight] > 0.0);
+         !std::isfinite(control[model::kLaneSumOfSquares]) || !(control[model::kLaneWeight] >= 0.0);
 }
 
 // Sets `halted` once a step is not finite and copies it to the control word, so that this and later
@@ -60,7 +61,7 @@ struct UpdateDecision {
   // False if something is not finite or the job has halted; parameters and states then stay
   // unchanged.
   bool apply = false;
-  double gradient_scale = 0.0;  // clip factor / sum of weights; 0 if that sum is 0
+  double gradient_scale = 0.0;  // clip factor / sum of weights; 0 without a target
 };
 
 // `control` must be reduced over all ranks. A max_norm of 0 disables clipping.

@@ -50,7 +50,8 @@ TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
                                            {model::kLaneLoss, 3, 1, 1},
                                            {model::kLaneNonfinite, 2, 0, 1},
                                            {model::kLaneSumOfSquares, INFINITY, 0, 1},
-                                           {model::kLaneWeight, 0, 0, 1}}) {
+                                           {model::kLaneWeight, 0, 0, 0},
+                                           {model::kLaneWeight, -1, 0, 1}}) {
     std::vector<double> control(model::kControlLanes, 0.0);
     control[model::kLaneSumOfSquares] = 5;
     control[model::kLaneWeight] = 2;

@@ -85,6 +85,49 @@ TEST_P(KernelTest, ProgramReducesTheLossOfARepeatedMicrobatch) {
   EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
 }
 
+// Without a target moments and weights decay as with any other gradient, here one of zero. A job
+// that halts at numbers that are not finite does not halt.
+TEST_P(KernelTest, ProgramWithoutATargetIsUpdatedWithAGradientOfZero) {
+  ReferenceBackend reference_backend;
+  model::BuildOptions options = SmallOptions(compute());
+  options.halts = true;
+  ProgramRun run(*backend_, options, 3), expected(reference_backend, options, 3);
+  struct Moments {
+    std::vector<double> mean, square;
+  };
+  std::vector<Moments> before;
+  for (ProgramRun* const each : {&run, &expected}) {
+    each->Write(each->program().halted, {0.0});
+    each->Train(each->MakeMicrobatch(1), true);
+    each->Update(1e-2);
+  }
+  for (const model::ParameterEntry& entry : run.program().parameters)
+    before.push_back({run.Read(entry.exp_avg), run.Read(entry.exp_avg_sq)});
+  for (ProgramRun* const each : {&run, &expected}) {
+    Microbatch microbatch = each->MakeMicrobatch(2);
+    std::ranges::fill(microbatch.weights, 0.0);
+    EXPECT_EQ(each->Train(microbatch, true), (std::vector<double>{0.0, 0.0}));
+    const std::vector<double> control = each->Update(1e-2);
+    for (const int lane : {model::kLaneSumOfSquares, model::kLaneNonfinite, model::kLaneHalted}) {
+      EXPECT_EQ(control[lane], 0.0) << "lane " << lane;
+    }
+    EXPECT_EQ(each->Read(each->program().applied_steps), std::vector<double>{2.0});
+  }
+  for (size_t p = 0; p < before.size(); ++p) {
+    const model::ParameterEntry& entry = run.program().parameters[p];
+    SCOPED_TRACE(run.program().value(entry.value).name);
+    for (double& number : before[p].mean) number *= options.optimizer.beta1;
+    for (double& number : before[p].square) number *= options.optimizer.beta2;
+    EXPECT_LE(RelativeError(run.Read(entry.exp_avg), before[p].mean), 1e-6);
+    EXPECT_LE(RelativeError(run.Read(entry.exp_avg_sq), before[p].square), 1e-6);
+    const std::vector<double> weights = run.Read(entry.value);
+    EXPECT_TRUE(std::ranges::all_of(weights, [](double weight) { return std::isfinite(weight); }));
+    if (compute() == DType::kFloat32) {
+      EXPECT_LE(RelativeError(weights, expected.Read(entry.value)), 1e-2);
+    }
+  }
+}
+
 // The graph of a part of a step must give the same bits as its individual calls.
 TEST_P(KernelTest, ProgramKeptInPartsHasTheBitsOfItsCalls) {
   std::vector<std::vector<double>> seen[2];

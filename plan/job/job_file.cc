@@ -13,8 +13,9 @@
 #include <set>
 
 #include "base/file_system.h"
+#include "base/flag_parser.h"
+#include "base/text/utf8.h"
 #include "plan/job/key_schema.h"
-#include "plan/job/utf8.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
@@ -256,7 +257,7 @@ class Reader {
     bool good = false;
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
-        if (!IsUtf8(text)) return Add(node, path, "is not UTF-8");
+        if (WellFormedPrefix(text) < text.size()) return Add(node, path, "is not UTF-8");
         put(&Reflection::SetString, &Reflection::AddString, text);
         return;
       case FieldDescriptor::CPPTYPE_BOOL:
@@ -448,6 +449,7 @@ StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
   for (const std::string& override : overrides) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(override, &spec));
   }
+  TROUPE_RETURN_IF_ERROR(CheckText("folder of the job file", absolute.parent_path().string()));
   if (!spec.checkpoint().has_folder()) spec.mutable_checkpoint()->set_folder("checkpoints");
   ResolvePaths(absolute.parent_path().string(), &spec);
   return spec;

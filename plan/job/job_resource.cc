@@ -182,8 +182,8 @@ Json StatusSchema() {
       {"properties",
        {{"observedGeneration", whole("The generation of the object that the status is about.")},
         {"state", text("PENDING, SUSPENDED, REJECTED or DELETED, or the state of the job: QUEUED, "
-                       "STARTING, RUNNING, CHECKPOINTING, RECOVERING, SUCCEEDED, FAILED or "
-                       "CANCELLED.")},
+                       "STARTING, RUNNING, CHECKPOINTING, MOVING, RECOVERING, SUCCEEDED, "
+                       "FAILED or CANCELLED.")},
         {"jobName", text("The name of the job, as the command troupe takes it.")},
         {"step", whole("The last step.")},
         {"steps", whole("The steps of the job.")},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text/printable.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"
 #include "plan/job/key_schema.h"
@@ -104,7 +105,8 @@ class KeyValidator {
       if (purpose_ == JobPurpose::kTrain && !text.empty() && text[0] != '/') {
         violations_->Add(path, "is {}, not an absolute path", text);
       }
-      if (text.find('\0') != std::string::npos) violations_->Add(path, "has a zero byte");
+      if (const std::string fault = TextFault(text); !fault.empty())
+        violations_->Add(path, "{}", fault);
     }
   }
 

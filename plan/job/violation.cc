@@ -9,21 +9,6 @@ constexpr size_t kShownWordBytes = 200;  // at most, of an unknown word
 
 }  // namespace
 
-std::string WithVisibleBytes(const std::string& text) {
-  constexpr char kFirstVisible = ' ';
-  constexpr char kDelete = 0x7f;
-  std::string visible;
-  for (const char byte : text) {
-    const bool is_control = (byte >= 0 && byte < kFirstVisible) || byte == kDelete;
-    if (is_control && byte != '\n' && byte != '\t') {
-      visible += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
-    } else {
-      visible += byte;
-    }
-  }
-  return visible;
-}
-
 void Violations::AddUnknownWord(std::string field, std::string_view word, std::string_view words) {
   Add(std::move(field), "is \"{}\", not one of {}", word.substr(0, kShownWordBytes), words);
 }

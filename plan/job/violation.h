@@ -1,6 +1,7 @@
 // Reports the errors in a request: each violation names the field, its value and the relation that
-// failed. A Status made from violations carries them as a google.rpc.BadRequest payload, so that
-// they cross gRPC unchanged.
+// failed. A value may contain any byte, so they are shown as PrintableLines does. A Status made
+// from violations carries them as a google.rpc.BadRequest payload, so that they cross gRPC
+// unchanged.
 #ifndef TROUPE_PLAN_JOB_VIOLATION_H_
 #define TROUPE_PLAN_JOB_VIOLATION_H_
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/text/printable.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
@@ -23,17 +25,13 @@ struct Violation {
   std::string description;  // "is 3, which does not divide num_attention_heads = 8"
 };
 
-// Returns `text` with its control characters, other than newlines and tabs, as \xNN. A value may
-// contain any byte, and a terminal obeys some.
-std::string WithVisibleBytes(const std::string& text);
-
 // Collects violations; all are reported, not only the first. Not thread-safe.
 class Violations {
  public:
   template <typename... Args>
   void Add(std::string field, fmt::format_string<Args...> format, Args&&... args) {
-    list_.push_back({WithVisibleBytes(field),
-                     WithVisibleBytes(fmt::format(format, std::forward<Args>(args)...))});
+    list_.push_back(
+        {PrintableLine(field), PrintableLines(fmt::format(format, std::forward<Args>(args)...))});
   }
 
   // The next functions write the texts of the kinds of violations that several fields share. The

@@ -34,7 +34,7 @@ TEST(Violations, EachKindHasOneText) {
 TEST(Violations, ControlCharactersAreVisible) {
   Violations violations;
   violations.Add(std::string("a\x1b"), "is {}", std::string("ä\0\x7f\t\n", 6));
-  EXPECT_EQ(Message(violations.ToStatus()), "a\\x1b is ä\\x00\\x7f\t\n");
+  EXPECT_EQ(Message(violations.ToStatus()), "a\\u001b is ä\\u0000\\u007f\t\n");
 }
 
 TEST(RefuseData, StatesAFieldAndItsValueOnce) {

@@ -75,6 +75,14 @@ class CallTest(unittest.TestCase):
                              [f"jobs/{i}" for i in range(5)])
             self.assertEqual(len(server.requests), 3)
 
+    def test_a_list_whose_page_token_comes_again_ends_with_an_error(self):
+        with FakeCoordinator() as server, troupe.Client(server.address) as client:
+            server.repeats_token = True
+            with self.assertRaisesRegex(troupe.TroupeError, "repeats the page token '2'") as raised:
+                list(client.list(page_size=2))
+            self.assertEqual(raised.exception.code, "INTERNAL")
+            self.assertEqual(len(server.requests), 2)
+
     def test_an_address_is_needed(self):
         with unittest.mock.patch.dict(os.environ):
             os.environ.pop("TROUPE_COORDINATOR", None)

@@ -21,6 +21,7 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
         self.metadata = []
         self.certificates = []  # of the clients, by request; None: without
         self.unavailable = 0  # calls to refuse
+        self.repeats_token = False  # whether every page of a list has the same token
         self.insecure = False  # whether it shows that it runs with --insecure
         self.broken = grpc.StatusCode.UNAVAILABLE  # of a stream that ends before its job
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
@@ -68,13 +69,17 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
         self.record(request, context)
         return service_pb2.DeleteJobResponse(job=service_pb2.Job(name=request.name))
 
+    def ReadJobLogs(self, request, context):
+        self.record(request, context)
+        yield service_pb2.ReadJobLogsResponse(lines=["first", "second"])
+
     def ListJobs(self, request, context):
         self.record(request, context)
         first = int(request.page_token or 0)
         last = min(first + request.page_size, 5)
         return service_pb2.ListJobsResponse(
             jobs=[service_pb2.Job(name=f"jobs/{i}") for i in range(first, last)],
-            next_page_token=str(last) if last < 5 else "")
+            next_page_token="2" if self.repeats_token else str(last) if last < 5 else "")
 
     def WatchJob(self, request, context):
         self.record(request, context)

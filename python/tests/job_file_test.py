@@ -128,6 +128,20 @@ devices:
         with self.assertRaisesRegex(TypeError, "not set"):
             read_job({"name": {"a"}}, {})
 
+    def test_a_path_that_is_not_utf8_is_refused(self):
+        path = os.fsdecode(b"/caf\xe9")
+        for job, overrides in (({"data": {"train": path}}, {}), ({}, {"data.train": path})):
+            with self.assertRaises(troupe.InvalidJob) as caught:
+                read_job(job, overrides)
+            self.assertEqual(caught.exception.violations,
+                             (("data.train", "is '/caf\\udce9', not UTF-8"),))
+        folder = os.path.join(self.folder, os.fsdecode(b"caf\xe9"))
+        os.mkdir(folder)
+        job_file = pathlib.Path(folder, "job.yaml")
+        job_file.write_text("name: a")
+        with self.assertRaisesRegex(troupe.InvalidJob, "has the folder .*udce9.*, which is not UTF-8"):
+            read_job(job_file, {})
+
     def test_a_model_whose_configuration_the_command_copies_is_refused(self):
         self.assertEqual(self.violations("model: {from: llama}"), [
             ("model.from", "is llama, a model whose configuration only the command can copy into "

@@ -19,6 +19,8 @@ KUBERNETES = ROOT / "deploy/kubernetes"
 HEALTH_PAGES = ROOT / "base/http/health_pages.cc"
 # The first kubectl whose kustomize has all that the components use.
 OLDEST_KUBECTL = (1, 27)
+# Seconds that a program which has hung may have before it is killed.
+MOST_LIVENESS_GRACE = 10
 # Kinds whose size a budget with maxUnavailable knows.
 SCALED_KINDS = ("Deployment", "StatefulSet")
 VOLUMES_OF_RESTRICTED = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral",
@@ -185,6 +187,9 @@ def check_containers(item, pod):
                     found.append(f"{probe} asks for {http.get('path')}, not one of {health}")
                 if http.get("port") not in ports:
                     found.append(f"{probe} asks port {http.get('port')}, which is not declared")
+            grace = container.get("livenessProbe", {}).get("terminationGracePeriodSeconds")
+            if grace is None or grace > MOST_LIVENESS_GRACE:
+                found.append(f"livenessProbe gives {container['name']}, which has hung, {grace} s")
     return [f"{name_of(item)}: {text}" for text in found]
 
 
@@ -248,6 +253,36 @@ def check_all(objects, extra_capabilities=()):
                                       has_rights(pod["spec"].get("serviceAccountName"), objects))
             found += check_containers(item, pod)
             found += check_commands(item, pod, objects)
+    return found
+
+
+def texts(value, path=()):
+    """Yields the texts within an object, each with the keys that lead to it."""
+    members = value.items() if isinstance(value, dict) else \
+        enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield from texts(member, (*path, str(key)))
+    if isinstance(value, str):
+        yield path, value
+
+
+def texts_with_namespace(item):
+    """Returns the keys that lead to texts which contain the namespace, and which kustomize does not
+    change by itself."""
+    return {path for path, text in texts(item)
+            if path[-1] != "namespace" and
+            (".troupe.svc" in text or
+             (path[-1] == "kubernetes.io/metadata.name" and text == "troupe"))}
+
+
+def replaced_texts(item):
+    """Returns the keys that lead to the fields of an object that namespace.yaml replaces."""
+    found = set()
+    for replacement in read(KUBERNETES / "namespace.yaml")[0]:
+        for target in replacement["targets"]:
+            if target["select"] == {"kind": item["kind"], "name": item["metadata"]["name"]}:
+                found |= {tuple(part.strip("[]") for part in re.findall(r"\[[^]]*\]|[^.]+", path))
+                          for path in target["fieldPaths"]}
     return found
 
 

@@ -3,6 +3,7 @@
 
 import copy
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,17 @@ class BaseTest(unittest.TestCase):
         spec = self.find("StatefulSet", "troupe-worker")["spec"]
         self.assertEqual(spec["updateStrategy"], {"type": "OnDelete"})
         self.assertEqual(spec["podManagementPolicy"], "Parallel")
+
+    def test_no_worker_is_evicted_while_the_coordinator_is_away(self):
+        # No worker is ready then (docs/service.md), and only this policy counts such pods.
+        spec = self.find("PodDisruptionBudget", "troupe-worker")["spec"]
+        self.assertEqual(spec["maxUnavailable"], 1)
+        self.assertEqual(spec["unhealthyPodEvictionPolicy"], "IfHealthyBudget")
+
+    def test_a_bad_version_of_the_coordinator_can_be_replaced(self):
+        # With OrderedReady the controller waits for the bad pod to become ready.
+        spec = self.find("StatefulSet", "troupe-coordinator")["spec"]
+        self.assertEqual(spec.get("podManagementPolicy"), "Parallel")
 
     def test_the_catalog_outlasts_its_stateful_set(self):
         spec = self.find("StatefulSet", "troupe-coordinator")["spec"]
@@ -179,7 +191,6 @@ class TroupeJobTest(unittest.TestCase):
         self.assertEqual(rights, {
             ("troupe.dev", "troupejobs"): {"get", "list", "watch", "patch"},
             ("troupe.dev", "troupejobs/status"): {"patch"},
-            ("troupe.dev", "troupejobs/finalizers"): {"update"},
             ("events.k8s.io", "events"): {"create"}})
 
     def test_the_flag_is_one_of_the_coordinator(self):
@@ -217,8 +228,42 @@ class ElasticTest(unittest.TestCase):
 
 
 @needs_yaml
+class NamespaceTest(unittest.TestCase):
+    """A kustomization with a namespace of its own also names namespace.yaml."""
+
+    def test_what_contains_the_namespace_is_replaced(self):
+        found = 0
+        for folder in [manifests.KUBERNETES / "base", *manifests.components()]:
+            changes = [item for patch in manifests.kustomization(folder).get("patches", [])
+                       if "target" not in patch and "path" in patch
+                       for item in manifests.read(folder / patch["path"])]
+            for item in manifests.resources(folder) + changes:
+                wanted = manifests.texts_with_namespace(item)
+                found += len(wanted)
+                with self.subTest(component=folder.name, item=manifests.name_of(item)):
+                    self.assertLessEqual(wanted, manifests.replaced_texts(item))
+        self.assertEqual(found, 4)
+
+
+@needs_yaml
 @needs_kubectl
 class OverlaysTest(unittest.TestCase):
+    def test_overlays_fit_another_namespace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(manifests.KUBERNETES, pathlib.Path(folder) / "kubernetes")
+            for overlay in manifests.overlays():
+                (pathlib.Path(folder) / "kustomization.yaml").write_text(
+                    "namespace: lab\n"
+                    f"resources: [kubernetes/overlays/{overlay.name}]\n"
+                    "replacements: [{path: kubernetes/namespace.yaml}]\n")
+                objects = manifests.yaml.safe_load_all(manifests.build(pathlib.Path(folder)))
+                for item in [one for one in objects if one]:
+                    with self.subTest(overlay=overlay.name, item=manifests.name_of(item)):
+                        self.assertEqual(manifests.texts_with_namespace(item), set())
+                        spaces = {text for path, text in manifests.texts(item)
+                                  if path[-1:] == ("namespace",)}
+                        self.assertLessEqual(spaces, {"lab"})
+
     def test_overlays_are_valid_and_their_flags_exist(self):
         texts = []
         for overlay in manifests.overlays():
@@ -284,6 +329,10 @@ class ChecksTest(unittest.TestCase):
         self.container["livenessProbe"]["httpGet"]["path"] = "/health"
         self.expect("worker has no limits of memory")
         self.expect("livenessProbe asks for /health")
+
+    def test_a_liveness_probe_that_waits_for_a_planned_stop(self):
+        del self.container["livenessProbe"]["terminationGracePeriodSeconds"]
+        self.expect("livenessProbe gives worker, which has hung, None s")
 
     def test_a_path_of_the_host(self):
         self.pod["spec"]["volumes"].append({"name": "host", "hostPath": {"path": "/"}})

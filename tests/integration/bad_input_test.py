@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from harness import BIN, ROOT, Cluster, ClusterCase, alive, run, training_data
@@ -235,6 +236,38 @@ class BadJobs(ClusterCase):
         # No cluster is another matter.
         code, _, err = run("list", "--data-dir", lacking)
         self.assertEqual(code, 3, err)
+
+
+class Texts(unittest.TestCase):
+    def test_a_path_that_is_not_utf8_is_refused_before_anything_starts(self):
+        home = tempfile.mkdtemp(prefix="troupe-test-")
+        self.addCleanup(shutil.rmtree, home)
+        folder = os.fsdecode(os.fsencode(home) + b"/caf\xe9")
+        fault = "is not UTF-8: its byte"
+        daemon = ["--data-dir", folder]
+        for command in (["troupe", "up", *daemon], ["troupe", "down", *daemon],
+                        ["troupe", "data", "prepare", "--output", f"{home}/out", folder],
+                        ["troupe-coordinator", "--listen", "127.0.0.1:0", *daemon],
+                        ["troupe-worker", "--coordinator", "127.0.0.1:1", "--name", "w",
+                         "--devices", "cpu:1", *daemon]):
+            self.refuse(fault, command)
+        self.refuse(fault, ["troupe", "list"], env={**os.environ, "TROUPE_TLS_DIR": folder,
+                                                    "TROUPE_COORDINATOR": "127.0.0.1:1"})
+        self.refuse("has the control character U+001B", ["troupe", "list", "\x1b[2J"])
+        self.assertEqual(os.listdir(home), [])
+        # The folder is a part of a relative path.
+        os.mkdir(folder)
+        self.refuse(fault, ["troupe", "up", "--data-dir", "c"], cwd=folder)
+        self.refuse(fault, ["troupe-worker", "--coordinator", "127.0.0.1:1", "--name", "w",
+                            "--devices", "cpu:1", "--data-dir", "c"], cwd=folder)
+        self.assertEqual(os.listdir(folder), [])
+
+    def refuse(self, fault, command, **options):
+        done = subprocess.run([BIN / command[0], *command[1:]], capture_output=True, text=True,
+                              timeout=30, check=False, **options)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(fault, done.stderr)
+        self.assertTrue(done.stderr.isascii() and "\x1b" not in done.stderr, done.stderr)
 
 
 _RANDOM = random.Random(3)

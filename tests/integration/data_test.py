@@ -1,10 +1,11 @@
 """Blends, llm.c's token files and tokenizers, as used by a job."""
 
 import json
+import os
 import struct
 import unittest
 
-from harness import ROOT, Cluster, ClusterCase, run, training_data
+from harness import ROOT, Cluster, ClusterCase, kill, run, training_data, wait_until
 
 TOKENIZER = ROOT / "data/testdata/gpt2_tokenizer.json"  # 1,457 tokens
 
@@ -14,6 +15,16 @@ def write_llmc(path):
     tokens = [(7 * i + i * i % 13) % 500 for i in range(12_000)]
     header = struct.pack("<3i", 20240520, 1, len(tokens)) + bytes(4 * 253)
     path.write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
+
+
+def link(source, prefix):
+    for end in (".idx", ".bin"):
+        os.symlink(f"{source}{end}", f"{prefix}{end}")
+
+
+def unlink(prefix):
+    for end in (".idx", ".bin"):
+        os.unlink(f"{prefix}{end}")
 
 
 class Data(ClusterCase):
@@ -75,6 +86,44 @@ class Data(ClusterCase):
                                           "--set=model.vocab_size=1456")
             self.assertEqual(code, 2)
             self.assertIn("model.vocab_size is 1456, which is below the 1457", err)
+
+    def test_data_that_are_away_are_waited_for_and_other_data_end_the_job(self):
+        slow = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
+        with Cluster(workers=2, environment=slow) as cluster:
+            link(training_data(), cluster.home / "set")
+            code, _, err = run("data", "prepare", "--output", cluster.home / "other", "--tokenizer",
+                               "bytes", ROOT / "proto")
+            self.assertEqual(code, 0, err)
+            path = cluster.write_job("kept", steps=40)
+            path.write_text(path.read_text().replace(f"train: {training_data()}", "train: set"))
+            job = cluster.json("submit", path)["name"]
+            wait_until(lambda: cluster.checkpoints(job), "a first commit")
+
+            unlink(cluster.home / "set")
+            kill(cluster.describe(job)["ranks"][1]["pid"])
+            described = wait_until(
+                lambda: [d for d in [cluster.describe(job)] if d["restarts"] >= 3],
+                "two starts without data")[0]
+            self.assertIn(described["state"], ("RECOVERING", "STARTING"), described)
+            self.assertEqual(described["last_failure"]["cause"], "STORAGE", described)
+            self.assertIn("data.train cannot be read", described["last_failure"]["message"])
+            link(training_data(), cluster.home / "set")
+            cluster.wait_for_state(job, "SUCCEEDED")
+
+            unlink(cluster.home / "set")
+            link(cluster.home / "other", cluster.home / "set")
+            cluster.json("resume", job, "--set=training.steps=44")
+            failed = wait_until(
+                lambda: [d for d in [cluster.describe(job)] if d["state"] == "FAILED"],
+                "the refusal of other data")[0]
+            self.assertEqual(failed["failure"]["cause"], "DATA")
+            self.assertRegex(failed["failure"]["message"],
+                             r"data.train .*/set is not the same data: the job began with 8 "
+                             r"documents, \d+ tokens, .*; host \S+ has \d+ documents, \d+ tokens, ")
+            unlink(cluster.home / "set")
+            link(training_data(), cluster.home / "set")
+            cluster.json("resume", job)
+            self.assertEqual(cluster.wait_for_state(job, "SUCCEEDED")["step"], 44)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,9 @@ class Lifecycle(TroupeJobCase):
         self.assertEqual(set(self.jobs()), {"short"})
         self.assertEqual(self.audited("CreateJob"), [("submitters/kubernetes", "jobs/short"),
                                                      ("submitters/kubernetes", "jobs/long")])
+        self.api.delete("short")
+        self.assertIsNone(self.api.get("short"))  # it had ended, so nothing held it
+        wait_until(lambda: not self.jobs(), "the ended job leaves the catalog")
         reasons = {event["reason"] for event in self.api.events}
         self.assertLessEqual({"Running", "Succeeded", "Suspended"}, reasons)
 

@@ -10,6 +10,7 @@ import unittest
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests"))
 import clang_tidy
+import sanitized
 
 
 class RunScript(unittest.TestCase):
@@ -97,6 +98,32 @@ class RunScript(unittest.TestCase):
             ["base/status.h", "base/status.cc", "README.md", "base/gone.cc"], entries)
         self.assertEqual(wanted, {"base/status.cc": ["base/status.h", "base/status.cc"]})
         self.assertEqual(unknown, ["base/gone.cc"])
+
+    TARGETS = {
+        "base": ({"base"}, set()),
+        "actor": ({"actor", "actor/sim"}, {"base"}),
+        "data": ({"data"}, {"base"}),
+        "actor_test": ({"actor"}, {"actor"}),
+        "data_test": ({"data"}, {"data"}),
+        "base_test": ({"base"}, {"base"}),
+        "tidy_test": ({"tests"}, set()),
+    }
+    NAMES = ["actor_test", "base_test", "data_test", "tidy_test"]
+
+    def choose(self, *paths, count=0):
+        return sanitized.choose(self.NAMES, self.TARGETS, paths, count)
+
+    def test_sanitizers_run_what_a_change_reaches(self):
+        self.assertEqual(self.choose("actor/sim/system.cc")[0], ["actor_test"])
+        self.assertEqual(self.choose("base/log.h")[0], ["actor_test", "base_test", "data_test"])
+        self.assertEqual(self.choose("data/golden/new/a.def")[0], ["data_test"])
+        self.assertEqual(self.choose("data/CMakeLists.txt")[0], ["data_test"])
+        self.assertEqual(self.choose("CMakeLists.txt")[0], self.NAMES)
+        self.assertEqual(self.choose("README.md", "docs/data.md", "run", "python/a.py")[0], [])
+
+    def test_three_commits_in_a_row_run_every_binary_under_the_sanitizers(self):
+        thirds = [self.choose("data/a.cc", count=count)[1] for count in (7, 8, 9)]
+        self.assertEqual(sorted(sum(thirds, [])), ["actor_test", "base_test", "tidy_test"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Tests AdamW beyond its formula, under every layout: which steps bias correction counts, and which
-// tensors have weight decay.
+// Tests AdamW beyond its formula, under every layout: which steps bias correction counts, which
+// tensors have weight decay, and steps without a target.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -250,6 +250,56 @@ TEST_P(NoWeightDecay, LeavesOutWhatItsGlobsNameAndNothingElse) {
     EXPECT_NE(kept, decayed) << name;
   }
   EXPECT_EQ(exempt, 4);
+}
+
+// Steps without a target, which have no loss and a gradient of zero.
+TEST(FewTargets, GiveAStepAGradientOfZeroUnderEveryLayout) {
+  const auto job = [](const Layout& layout) {
+    v1::JobSpec spec = WithFewTargets(SmallJob(layout, SmallDataPrefix(), kFewTargetsSteps));
+    spec.mutable_training()->set_norms_interval(1);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kFewTargetsSteps});
+  ExpectStepsWithoutATarget(expected);
+  for (const StepResult& step : expected) {
+    for (const v1::BlockNorm& norm : step.event.norms())
+      EXPECT_EQ(norm.gradient() > 0, step.event.tokens() > 0) << step.step << " " << norm.block();
+  }
+  for (const Layout& layout : std::vector<Layout>{{.data = 2},
+                                                  {.tensor = 2},
+                                                  {.pipe = 2},
+                                                  {.pipe = 2, .schedule = "ZBV"},
+                                                  {.shard = 2, .zero_stage = 3},
+                                                  {.context = 2}}) {
+    const auto steps = RunOrDie(job(layout), {.steps = kFewTargetsSteps});
+    ExpectStepsWithoutATarget(steps);
+    ExpectClose(steps, expected);
+  }
+}
+
+TEST(FewTargets, GiveAStepAGradientOfZeroInAMixture) {
+  const auto job = [](const Spread& spread) {
+    v1::JobSpec spec = WithFewTargets(Mixture(spread));
+    spec.mutable_model()->set_router_bias_update_rate(1e-3);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = kFewTargetsSteps});
+  ExpectStepsWithoutATarget(expected);
+  ExpectClose(RunOrDie(job({.expert = 2}), {.steps = kFewTargetsSteps}), expected);
+}
+
+// The device decides by itself whether to halt, and a step is in flight when the host learns of it.
+TEST(FewTargets, GiveAStepAGradientOfZeroOnDevices) {
+  TrainOptions options{.steps = kFewTargetsSteps};
+  const v1::JobSpec single = WithFewTargets(SmallJob({}, SmallDataPrefix(), kFewTargetsSteps));
+  const std::vector<StepResult> expected = RunOrDie(single, options);
+  OnDevice(&options);
+  for (const Layout& layout : std::vector<Layout>{{}, {.data = 2}}) {
+    const auto steps =
+        RunOrDie(WithFewTargets(SmallJob(layout, SmallDataPrefix(), kFewTargetsSteps)), options);
+    ExpectStepsWithoutATarget(steps);
+    ExpectClose(steps, expected);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NoWeightDecay, testing::Bool(),

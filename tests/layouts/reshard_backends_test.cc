@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "base/instrumented.h"
 #include "base/temporary_directory.h"
+#include "base/test_extent.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "tests/layouts/expect_steps.h"

@@ -1,14 +1,15 @@
 // Resumes from every layout under every layout: the steps are those without an interruption. Each
-// case is one source, which trains and saves once; every target resumes from its checkpoint. In an
-// instrumented build every eighth target does, and others for the next source.
+// case is one source, which trains and saves once; every target resumes from its checkpoint in
+// `./run test full`. Else every fourth does, or every eighth in an instrumented build, and others
+// for the next source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <iterator>
 #include <tuple>
 
-#include "base/instrumented.h"
 #include "base/temporary_directory.h"
+#include "base/test_extent.h"
 #include "tests/layouts/expect_steps.h"
 
 namespace troupe {
@@ -70,9 +71,9 @@ TEST_P(ReshardTable, GoesOnUnderEveryLayout) {
   uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + kStepsBefore);
   ASSERT_NE(uninterrupted[0].event.loss(), uninterrupted[1].event.loss());
   const auto is_source = [&](const Layout& layout) { return NameOf(layout) == NameOf(source); };
-  constexpr int kEvery = kInstrumented ? 8 : 1;
+  const int every = RunsWholeTables() ? 1 : kInstrumented ? 8 : 4;
   const auto first = std::ranges::find_if(kLayouts, is_source) - std::begin(kLayouts);
-  for (size_t i = first % kEvery; i < std::size(kLayouts); i += kEvery) {
+  for (size_t i = first % every; i < std::size(kLayouts); i += every) {
     const Layout& target = kLayouts[i];
     SCOPED_TRACE(NameOf(target));
     const std::vector<StepResult> resumed =

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/instrumented.h"
 #include "base/status.h"
+#include "base/test_extent.h"
 #include "collective/statistics.h"
 #include "kernels/backend/backend.h"
 #include "troupe/v1/job.pb.h"

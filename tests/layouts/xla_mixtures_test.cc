@@ -22,12 +22,13 @@ TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OneRank, XlaMixtures, testing::Values(Spread{}), kName);
-INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtures, InFull(MixturesOfOneAxis(), {{.expert = 2}}), kName);
-INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtures, InFull(MixturesOfTwoAxes()), kName);
-INSTANTIATE_TEST_SUITE_P(EightRanks, XlaMixtures, InFull(MixturesOfEightRanks()), kName);
-INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtures, InFull(MixturesThatGather()), kName);
-INSTANTIATE_TEST_SUITE_P(Schedules, XlaMixtures, InFull(MixturesBySchedule()), kName);
-INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtures, InFull(MixturesOnRings()), kName);
+INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtures, RowsOf(MixturesOfOneAxis(), 2, {{.expert = 2}}),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtures, RowsOf(MixturesOfTwoAxes(), 5), kName);
+INSTANTIATE_TEST_SUITE_P(EightRanks, XlaMixtures, RowsOf(MixturesOfEightRanks(), 5), kName);
+INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtures, RowsOf(MixturesThatGather(), 4), kName);
+INSTANTIATE_TEST_SUITE_P(Schedules, XlaMixtures, RowsOf(MixturesBySchedule(), 4), kName);
+INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtures, RowsOf(MixturesOnRings(), 4), kName);
 
 using XlaMixtureRuns = WithXla<>;
 

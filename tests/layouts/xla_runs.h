@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/instrumented.h"
+#include "base/test_extent.h"
 #include "kernels/xla/runtime/joined_pieces.h"
 #include "tests/layouts/training.h"
 
@@ -43,10 +43,11 @@ auto Prepared(const Train& train, const v1::JobSpec& job, TrainOptions options) 
 // the time: without a pipeline, both models have one block of each kind.
 void ExpectLossesOfOneRank(const TrainOptions& options, v1::JobSpec job, v1::JobSpec alone);
 
-// The rows of a table. A sanitizer makes compilation several times slower: there, `few` are run.
+// The rows of a table that are run: every `nth`, and all of them in `./run test full`, because
+// compilation takes seconds a row. A sanitizer makes it several times slower: there, `few` are run.
 template <typename Row>
-auto InFull(std::vector<Row> table, std::vector<Row> few = {}) {
-  return testing::ValuesIn(kInstrumented ? std::move(few) : std::move(table));
+auto RowsOf(const std::vector<Row>& table, size_t nth, const std::vector<Row>& few = {}) {
+  return testing::ValuesIn(kInstrumented ? few : Share(table, nth));
 }
 
 }  // namespace troupe

@@ -69,9 +69,9 @@ TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
 }
 
 // The plugin has four devices.
-INSTANTIATE_TEST_SUITE_P(Alone, XlaSlices, InFull(RowsOfSlices(AxesAlone())), kName);
+INSTANTIATE_TEST_SUITE_P(Alone, XlaSlices, RowsOf(RowsOfSlices(AxesAlone()), 2), kName);
 INSTANTIATE_TEST_SUITE_P(Pairs, XlaSlices,
-                         InFull(RowsOfSlices(PairsOfAxes()),
+                         RowsOf(RowsOfSlices(PairsOfAxes()), 6,
                                 {{{"Zero3", 2}, {"Tensor", 2}}, {{"Tensor", 2}, {"Pipe", 2}}}),
                          kName);
 
@@ -152,12 +152,12 @@ std::vector<Spread> OnFourDevices(std::vector<Spread> table) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtureSlices,
-                         InFull(OnFourDevices(MixturesOfOneAxis()), {{.expert = 2}}), kName);
-INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtureSlices, InFull(OnFourDevices(MixturesOfTwoAxes())),
+                         RowsOf(OnFourDevices(MixturesOfOneAxis()), 2, {{.expert = 2}}), kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtureSlices, RowsOf(OnFourDevices(MixturesOfTwoAxes()), 5),
                          kName);
-INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtureSlices, InFull(OnFourDevices(MixturesThatGather())),
-                         kName);
-INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtureSlices, InFull(OnFourDevices(MixturesOnRings())),
+INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtureSlices,
+                         RowsOf(OnFourDevices(MixturesThatGather()), 4), kName);
+INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtureSlices, RowsOf(OnFourDevices(MixturesOnRings()), 4),
                          kName);
 
 using XlaSliceRuns = WithXla<>;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actor/sim/system.h"
-#include "base/instrumented.h"
+#include "base/test_extent.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/cluster.h"
 
@@ -18,8 +18,9 @@ namespace {
 
 // Under a sanitizer only a few seeds run, because any seed runs through most of the code. They must
 // break no invariant; events that only many seeds show are expected only in builds that run many.
+// `./run test full` runs five times as many.
 constexpr bool kManySeeds = !kInstrumented;
-constexpr uint64_t kSeedsPerShard = kManySeeds ? 40 : 2;
+const uint64_t kSeedsPerShard = RunsWholeTables() ? 100 : kManySeeds ? 20 : 2;
 constexpr uint64_t kTraitSeeds = kManySeeds ? 12 : 2;
 constexpr uint64_t kRareTraitSeeds = kManySeeds ? 40 : 2;
 constexpr uint64_t kShards = 10;

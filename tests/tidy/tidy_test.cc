@@ -339,6 +339,19 @@ TEST(Tidy, EveryOperationHasATestOfItsKernels) {
     ADD_FAILURE() << "no kernels/testing/*_kernels_test.cc runs k" << name;
 }
 
+// PrintOutput and PrintMessage show what a terminal would obey (base/program/program.h).
+TEST(Tidy, ProgramsPrintThroughTheirFrame) {
+  const std::regex prints("fmt::print\\(|\\b(std::)?f?printf\\(|std::(cout|cerr)\\b");
+  const std::set<std::string> folders = {"base", "cli", "coordinator", "worker"};
+  for (const SourceFile& file : Sources()) {
+    // A failed check reports a bug of Troupe, and ends the process.
+    if (!folders.contains(TopFolder(file.path)) || IsTest(file.path) ||
+        file.path == "base/check.cc")
+      continue;
+    for (const std::string& found : MatchingStatements(file, prints)) ADD_FAILURE() << found;
+  }
+}
+
 TEST(Tidy, TestsNeverWaitBySleeping) {
   for (const SourceFile& file : Sources()) {
     if (!IsTest(file.path) || file.path.starts_with("tests/tidy/")) continue;

@@ -37,6 +37,8 @@ StatusOr<CertificateFacts> RenewCertificate(const std::string& address, const Tl
                                             grpc::ClientContext* context) {
   const std::string directory = ParentDirectory(tls.certificate);
   TROUPE_RETURN_IF_ERROR(CheckWritable(directory));
+  // It can be renewed only over a connection with it.
+  TROUPE_RETURN_IF_ERROR(ReadUsableTls(tls, Now()).status());
   TROUPE_ASSIGN_OR_RETURN(const SigningRequest made, MakeSigningRequest());
   const auto channel = grpc::CreateCustomChannel(address, TlsChannelCredentialsOf(tls),
                                                  CoordinatorChannelArguments());

@@ -23,7 +23,7 @@ namespace troupe {
 // Asks the coordinator at `address` for a new certificate of the holder of `tls`, for a new key,
 // and replaces the two in the directory of the files. Returns the facts of the new certificate.
 // FAILED_PRECONDITION if the coordinator signs none or the directory cannot be written; the errors
-// of the call and of StoreTlsDirectory. REQUIRES: `context` is new.
+// of ReadUsableTls, of the call and of StoreTlsDirectory. REQUIRES: `context` is new.
 StatusOr<CertificateFacts> RenewCertificate(const std::string& address, const TlsFiles& tls,
                                             grpc::ClientContext* context);
 

@@ -5,10 +5,14 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -121,7 +125,8 @@ class CertificateRenewalTest : public ::testing::Test {
   }
   ~CertificateRenewalTest() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
-  // The TLS directory of a certificate that was signed now, or `age` seconds ago.
+  // The TLS directory of a certificate that was signed now, or `age` seconds ago; if that is
+  // negative, while the clock was ahead.
   TlsFiles Issue(Role role, const std::string& name, int64_t life, int64_t age = 0) const {
     const int64_t signed_at = std::time(nullptr) - age;
     const Identity identity{"lab", role, name};
@@ -131,7 +136,7 @@ class CertificateRenewalTest : public ::testing::Test {
                                                    .not_after = signed_at + life});
     const auto stored = StoreTlsDirectory(directory_.Child(name), identity,
                                           {authority_.certificate, made->certificate, made->key},
-                                          std::time(nullptr));
+                                          std::max<int64_t>(std::time(nullptr), signed_at));
     EXPECT_TRUE(stored.ok()) << ToString(stored.status());
     return *CheckTlsDirectory(directory_.Child(name), std::time(nullptr));
   }
@@ -171,6 +176,18 @@ TEST_F(CertificateRenewalTest, ACertificateThatIsDueIsReplaced) {
   EXPECT_EQ(files->identity, worker.identity);
 }
 
+// It replaced the former pair while the clock was ahead, and locks the worker out by itself.
+TEST_F(CertificateRenewalTest, ACertificateOfTheFutureIsRenewedAnewWithTheFormerPair) {
+  Issue(Role::kWorker, "worker-0", kLife);
+  const TlsFiles worker = Issue(Role::kWorker, "worker-0", kLife, -kLife * 3 / 4);
+  const std::string serial = SerialIn(worker);
+  const auto renewal = Start(worker);
+  ASSERT_EQ(renewed_.get_future().wait_for(kRenewedLimit), std::future_status::ready);
+  EXPECT_NE(SerialIn(worker), serial);
+  const auto facts = ReadCertificate(*ReadTextFile(worker.certificate));
+  EXPECT_TRUE(CheckValidAt(*facts, std::time(nullptr)).ok());
+}
+
 TEST_F(CertificateRenewalTest, AFailureIsRepeatedAndLeavesTheFiles) {
   signer_.Answer(grpc::Status(grpc::StatusCode::UNAVAILABLE, "not now"));
   const TlsFiles worker = Issue(Role::kWorker, "worker-0", kLife, kLife * 3 / 4);
@@ -202,6 +219,34 @@ TEST_F(CertificateRenewalTest, ACertificateOfAnotherHolderIsNotStored) {
   EXPECT_FALSE(refused.ok());
   EXPECT_THAT(ToString(refused.status()), HasSubstr("spiffe://lab/worker/worker-0"));
   EXPECT_EQ(SerialIn(worker), serial);
+}
+
+size_t ThreadsOfThisProcess() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                           std::filesystem::directory_iterator()));
+}
+
+// Each dial and each try to renew once made two threads that stayed.
+TEST_F(CertificateRenewalTest, FilesThatAreNotUsableMakeNoConnectionsAndNoThreads) {
+  const TlsFiles worker = Issue(Role::kWorker, "worker-0", kLife);
+  CoordinatorDialer dialer(address(), worker);
+  std::ofstream(worker.certificate, std::ios::trunc) << "";
+  const auto dial = [&] {
+    dialer
+        .Dial({.on_message = [](v1::CoordinatorMessage,
+                                const std::shared_ptr<void>&) { return OkStatus(); },
+               .on_closed = [](const StreamEnd&) {}})
+        .reset();
+  };
+  dial();
+  const size_t before = ThreadsOfThisProcess();
+  for (int i = 0; i < 20; ++i) {
+    dial();
+    grpc::ClientContext context;
+    const auto refused = RenewCertificate(address(), worker, &context);
+    EXPECT_THAT(ToString(refused.status()), HasSubstr("cert.pem: the file is empty"));
+  }
+  EXPECT_LE(ThreadsOfThisProcess(), before + 10);
 }
 
 TEST_F(CertificateRenewalTest, AStreamThatIsDialledAfterARefusalHasTheCertificateOfTheFiles) {

@@ -13,6 +13,7 @@
 #include "base/security/channel_arguments.h"
 #include "base/security/credentials.h"
 #include "troupe/v1/service.grpc.pb.h"
+#include "worker/rank/utf8_texts.h"
 
 namespace troupe {
 namespace {
@@ -163,7 +164,10 @@ class Stream final : public CoordinatorStream {
     if (!reactor_->has_ended()) is_stale_->store(true);
     reactor_->Cancel();
   }
-  void Send(v1::WorkerMessage message) override { reactor_->Send(std::move(message)); }
+  void Send(v1::WorkerMessage message) override {
+    MakeTextsUtf8(&message);
+    reactor_->Send(std::move(message));
+  }
 
  private:
   const std::shared_ptr<Reactor> reactor_;
@@ -200,6 +204,15 @@ std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::Connect() const {
   return made;
 }
 
+// A channel whose credentials never had a usable certificate is not released by gRPC, with two
+// threads (measured).
+std::unique_ptr<CoordinatorDialer::Channel> CoordinatorDialer::ConnectIfStale() const {
+  if (!is_stale_->exchange(false)) return nullptr;
+  if (!tls_ || ReadUsableTls(*tls_, WallSeconds(SystemClock())).ok()) return Connect();
+  is_stale_->store(true);
+  return nullptr;
+}
+
 // gRPC joins its threads when its last channel is destroyed, and one of these threads cannot join
 // itself (measured: a double free). So a channel must not be released last by a stream's end.
 CoordinatorDialer::~CoordinatorDialer() {
@@ -212,7 +225,7 @@ CoordinatorDialer::~CoordinatorDialer() {
 }
 
 std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
-  std::unique_ptr<Channel> fresh = is_stale_->exchange(false) ? Connect() : nullptr;
+  std::unique_ptr<Channel> fresh = ConnectIfStale();
   const std::lock_guard lock(mutex_);
   if (fresh) Replace(std::move(fresh));
   auto reactor = std::make_shared<Reactor>(std::move(callbacks), most_unwritten_,

@@ -43,7 +43,8 @@ struct StreamCallbacks {
 class CoordinatorStream {
  public:
   virtual ~CoordinatorStream() = default;
-  // Queues a message; drops it once the stream has ended or is cancelled.
+  // Queues a message, with texts made UTF-8 (MakeTextsUtf8); drops it once the stream has ended or
+  // is cancelled.
   virtual void Send(v1::WorkerMessage message) = 0;
 };
 
@@ -64,7 +65,8 @@ class CoordinatorDialer {
   // for which the TLS files may be read, in two cases. If the last stream was destroyed before its
   // end, because nothing came over it for the length of a lease, its name may not have existed, or
   // have another address by now. If the coordinator refused the last stream's access, the files may
-  // have another certificate by now. REQUIRES: this is none of gRPC's threads.
+  // have another certificate by now. While the files are not usable (ReadUsableTls) it stays the
+  // former one. REQUIRES: this is none of gRPC's threads.
   std::unique_ptr<CoordinatorStream> Dial(StreamCallbacks callbacks);
 
   // Makes the connection of later streams anew, with the certificate that the TLS files have now,
@@ -77,6 +79,8 @@ class CoordinatorDialer {
   struct Channel;
 
   std::unique_ptr<Channel> Connect() const;
+  // The same if the connection is stale and the files are usable; else null.
+  std::unique_ptr<Channel> ConnectIfStale() const;
   // Later streams use `made`. REQUIRES: mutex_ is held.
   void Replace(std::unique_ptr<Channel> made);
 

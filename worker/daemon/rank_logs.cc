@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log_rotation.h"
+#include "base/text/utf8.h"
 #include "worker/session/rank_log_path.h"
 
 namespace troupe {
@@ -84,11 +85,9 @@ LogTail TailOfAll(FileSystem& files, const std::string& path) {
 }
 
 // Makes a line valid UTF-8, as protobuf's strings require; a log may contain any bytes.
-std::string Printable(std::string_view line) {
+std::string Utf8Line(std::string_view line) {
   std::string text(line);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  }
+  ReplaceIllFormed(text);
   return text;
 }
 
@@ -123,7 +122,7 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
         bytes = 0;
       }
       messages.back().mutable_log_lines()->add_lines(
-          Printable(std::string_view(text).substr(begin, std::min(end - begin, kMessageBytes))));
+          Utf8Line(std::string_view(text).substr(begin, std::min(end - begin, kMessageBytes))));
       bytes += end - begin + 8;
       begin = end + 1;
     }

@@ -74,7 +74,8 @@ TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
   Write("rank-0.worker-0.log",
         "a\xff"
         "b\n");
-  EXPECT_EQ(Read(0), (std::vector<std::string>{"a?b"}));
+  EXPECT_EQ(Read(0), (std::vector<std::string>{"a\xEF\xBF\xBD"
+                                               "b"}));
 }
 
 TEST_F(RankLogsTest, OfAJobThatIsGoneGoWithAllThatIsNextToThem) {

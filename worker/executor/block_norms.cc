@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "worker/executor/host_values.h"
+#include "worker/executor/step_result.h"
 
 namespace troupe {
 namespace {
@@ -64,7 +65,7 @@ StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& pro
   std::vector<v1::BlockNorm> norms(entries);
   for (size_t i = 0; i < entries; ++i) {
     norms[i].set_block(BlockName(static_cast<int>(i), letters));
-    norms[i].set_gradient(std::sqrt(sums[i]) / weight);
+    norms[i].set_gradient(MeanGradientNorm(sums[i], weight));
     norms[i].set_parameter(std::sqrt(sums[entries + i]));
   }
   return norms;

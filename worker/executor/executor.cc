@@ -425,7 +425,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
     TROUPE_RETURN_IF_ERROR(
         all->AllReduce(totals.data(), totals.size(), SumFloat64(), Purpose::kControl));
   }
-  return std::optional<double>(totals[0] / totals[1]);
+  return std::optional<double>(MeanLoss(totals[0], totals[1]));
 }
 
 }  // namespace troupe

@@ -28,6 +28,9 @@ Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const mode
     for (const model::ParameterSlice& slice : slices) {
       if (slice.value != entry.value) continue;
       const Box box{.offset = slice.offset, .shape = slice.local_shape};
+      // Together the ranks compare the whole table, as the client that submits a job does.
+      if (spec.model().tie_word_embeddings() && slice.name == kEmbeddingTensor)
+        TROUPE_RETURN_IF_ERROR(Annotate(weights->CheckTiedHead(box), "model.from"));
       const size_t elements = static_cast<size_t>(*Elements(slice.local_shape));
       TROUPE_RETURN_IF_ERROR(
           Annotate(weights->Read(slice.name, slice.global_shape, box,

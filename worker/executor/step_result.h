@@ -16,8 +16,8 @@ namespace troupe {
 
 struct StepResult {
   int64_t step = 0;
-  // Equal on all ranks. loss: Σ weight·nll / Σ weight over the global batch; grad_norm: before
-  // clipping; tokens: targets with weight > 0 in the global batch.
+  // Equal on all ranks. loss: Σ weight·nll / Σ weight over the global batch, NaN without a target;
+  // grad_norm: before clipping; tokens: targets with weight > 0 in the global batch.
   v1::StepEvent event;
   v1::StepFigures figures;  // measured on this rank
   // Query-key pairs seen, as a fraction of those of samples with one document each: below 1 if a
@@ -41,6 +41,13 @@ struct StepResult {
   int64_t request_attempt = 0;
   bool intent_known = false;
 };
+
+// Σ weight·nll / Σ weight. Without a target (Σ weight 0) there is no loss, and it is the NaN
+// without a sign: the quotient's sign would depend on the machine.
+double MeanLoss(double sum, double weight);
+
+// The norm of the gradient / Σ weight, which is 0 without a target unless a gradient is not finite.
+double MeanGradientNorm(double sum_of_squares, double weight);
 
 // Fills in the fields that the reduced control word contains (model/program/control_word.h).
 void ReadControlWord(std::span<const double> control, const BatchGeometry& batch,

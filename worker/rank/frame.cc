@@ -1,17 +1,25 @@
 #include "worker/rank/frame.h"
 
-#include <google/protobuf/message_lite.h>
+#include <google/protobuf/message.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 
 #include "base/check.h"
+#include "worker/rank/utf8_texts.h"
 
 namespace troupe {
 
-std::string EncodeFrame(const google::protobuf::MessageLite& message) {
+std::string EncodeFrame(const google::protobuf::Message& message) {
+  if (!HasUtf8Texts(message)) {
+    const std::unique_ptr<google::protobuf::Message> copy(message.New());
+    copy->CopyFrom(message);
+    MakeTextsUtf8(copy.get());
+    return EncodeFrame(*copy);
+  }
   std::string frame(4, '\0');
   TROUPE_CHECK(message.AppendToString(&frame), "a message cannot be serialized");
   const size_t length = frame.size() - 4;
@@ -41,7 +49,7 @@ StatusOr<std::optional<std::string>> FrameDecoder::Next() {
 
 FrameSocket::~FrameSocket() { close(descriptor_); }
 
-Status FrameSocket::Send(const google::protobuf::MessageLite& message) {
+Status FrameSocket::Send(const google::protobuf::Message& message) {
   const std::string frame = EncodeFrame(message);
   std::lock_guard lock(send_mutex_);
   size_t sent = 0;

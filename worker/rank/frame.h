@@ -12,7 +12,7 @@
 #include "base/status.h"
 
 namespace google::protobuf {
-class MessageLite;
+class Message;
 }
 
 namespace troupe {
@@ -20,8 +20,9 @@ namespace troupe {
 // Longer frames are refused; a plan of thousands of ranks is much smaller.
 inline constexpr uint32_t kFrameBytesMax = 64u << 20;
 
-// Encodes one frame. REQUIRES: the message has at most kFrameBytesMax bytes.
-std::string EncodeFrame(const google::protobuf::MessageLite& message);
+// Encodes one frame, with texts made UTF-8 (MakeTextsUtf8). REQUIRES: the message has at most
+// kFrameBytesMax bytes.
+std::string EncodeFrame(const google::protobuf::Message& message);
 
 // Splits a stream of bytes into frames.
 class FrameDecoder {
@@ -46,7 +47,7 @@ class FrameSocket {
   FrameSocket& operator=(const FrameSocket&) = delete;
 
   // Returns UNAVAILABLE if the other end is gone.
-  Status Send(const google::protobuf::MessageLite& message);
+  Status Send(const google::protobuf::Message& message);
   // Returns the next frame, or nothing if none came within `limit_ms` milliseconds (-1: no limit;
   // the wait then ends at the latest when the other end dies). UNAVAILABLE at end of file.
   StatusOr<std::optional<std::string>> Receive(int limit_ms);

@@ -33,6 +33,24 @@ TEST(Frame, ComesOutWholeHoweverItsBytesArrive) {
   EXPECT_EQ(ranks, (std::vector<int>{7, 8}));
 }
 
+// protobuf parses no message with a text that is not UTF-8.
+TEST(Frame, ATextThatIsNotUtf8ArrivesWithReplacements) {
+  v1::RankReport failed, traced, plain;
+  failed.mutable_worker()->mutable_rank_failed()->set_message("open /data/caf\xe9: no such file");
+  traced.mutable_worker()->mutable_rank_trace()->add_names("\xff");
+  plain.mutable_worker()->mutable_rank_failed()->set_message("größe");
+  FrameDecoder decoder;
+  for (const v1::RankReport* const each : {&failed, &traced, &plain})
+    decoder.Append(EncodeFrame(*each));
+  v1::RankReport arrived;
+  ASSERT_TRUE(arrived.ParseFromString(**decoder.Next()));
+  EXPECT_EQ(arrived.worker().rank_failed().message(), "open /data/caf\xEF\xBF\xBD: no such file");
+  ASSERT_TRUE(arrived.ParseFromString(**decoder.Next()));
+  EXPECT_EQ(arrived.worker().rank_trace().names(0), "\xEF\xBF\xBD");
+  ASSERT_TRUE(arrived.ParseFromString(**decoder.Next()));
+  EXPECT_EQ(arrived.worker().rank_failed().message(), "größe");
+}
+
 TEST(Frame, AnEmptyMessageIsAFrameToo) {
   FrameDecoder decoder;
   decoder.Append(EncodeFrame(v1::RankCommand()));

@@ -12,7 +12,6 @@
 #include "base/failure_cause.h"
 #include "base/log.h"
 #include "collective/flight_text.h"
-#include "data/job_data.h"
 #include "plan/job/job_choices.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
@@ -204,13 +203,12 @@ StatusOr<Duration> RankRun::Build(int threads, int cores_on_host) {
   }
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
 
-  TROUPE_ASSIGN_OR_RETURN(dataset_,
-                          Dataset::Open(job_files_.data(), MakeDatasetOptions(start.spec())));
+  TROUPE_ASSIGN_OR_RETURN(data_, OpenRankData(job_files_.data(), start, begin_.rank()));
   TROUPE_ASSIGN_OR_RETURN(backend_, MakeBackend(threads));
   begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(
       executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
-                                *backend_, *network_, *dataset_, around_.progress));
+                                *backend_, *network_, data_->dataset, around_.progress));
   built += around_.clock->Now() - begin;
   environment_.set_build_seconds(ToSeconds(built));
   executor_->set_trace(&traces_.steps());
@@ -237,6 +235,7 @@ StatusOr<v1::WorkerMessage> RankRun::MakeAddress() {
   address.set_rank(begin_.rank());
   address.set_pid(getpid());
   address.set_address(network_->address());
+  if (begin_.rank() == 0) *address.mutable_data() = data_->identity;
   return message;
 }
 
@@ -247,6 +246,7 @@ Status RankRun::MeetOthers(v1::WorkerMessage address, Duration hang_limit) {
   meets_others_ = true;
   around_.progress->Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::RankAddress> ranks, directives_.WaitForAddresses());
+  TROUPE_RETURN_IF_ERROR(CheckDataOfRank0(data_->identity, ranks, begin_.start(), begin_.rank()));
   TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
   std::vector<std::string> addresses;
   for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
@@ -419,6 +419,8 @@ void RankRun::ReportFailure(const Status& status) {
   failed.set_blamed_worker(folder_proof_.blamed_worker());
   // A rank reads neither data nor a checkpoint through another rank.
   const std::string attached = AttachedCause(status);
+  // The checkpoint folder is first used once the data are open.
+  failed.set_of_data(attached == cause::kStorage && !data_);
   // A rank whose wait for others ends before all are ready is not the late one.
   const bool waited = meets_others_ && !ready_ && status.code() == StatusCode::kDeadlineExceeded;
   const bool follows = attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));

@@ -36,6 +36,7 @@
 #include "worker/rank/directives.h"
 #include "worker/rank/folder_proof.h"
 #include "worker/rank/rank_backend.h"
+#include "worker/rank/rank_data.h"
 #include "worker/rank/shared_memory.h"
 #include "worker/rank/step_report.h"
 #include "worker/rank/trace_requests.h"
@@ -186,7 +187,7 @@ class RankRun {
   SerialExecutor manifest_writer_{kManifestsWaitingMax};
   // Used by the step thread.
   std::optional<RankProgram> built_;
-  std::optional<Dataset> dataset_;
+  std::optional<RankData> data_;
   std::unique_ptr<kernels::Backend> backend_;
   std::unique_ptr<Executor> executor_;
   std::thread thread_;

@@ -173,10 +173,8 @@ TEST_F(CudaUpdate, AJobThatHasHaltedIsChangedByNoLaterStep) {
   Launch(ControlHalt(control_.data(), &halted));
   EXPECT_EQ(control_, finite);
   // Each of these alone halts a job; the next step, although finite, is not applied.
-  for (const auto& [lane, number] :
-       std::vector<std::pair<int, double>>{{model::kLaneNonfinite, 2},
-                                           {model::kLaneSumOfSquares, INFINITY},
-                                           {model::kLaneWeight, 0}}) {
+  for (const auto& [lane, number] : std::vector<std::pair<int, double>>{
+           {model::kLaneNonfinite, 2}, {model::kLaneSumOfSquares, INFINITY}}) {
     halted = 0;
     control_ = finite;
     control_[static_cast<size_t>(lane)] = number;

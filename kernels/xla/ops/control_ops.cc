@@ -138,7 +138,7 @@ Status ControlHalt(const Lowering& lowering) {
       "and",
       text.Binary("and", text.Compare("EQ", Lane(text, control, model::kLaneNonfinite), 0),
                   text.Unary("is_finite", squares)),
-      text.Compare("GT", Lane(text, control, model::kLaneWeight), 0));
+      text.Compare("GE", Lane(text, control, model::kLaneWeight), 0));
   const Tensor before = Lane(text, lowering.In(1), 0);
   const Tensor halted = text.Select(good, before, text.Constant(Element::kF64, {}, 1));
   lowering.Store(lowering.op.inputs[1], halted);

@@ -9,7 +9,7 @@ import random
 import time
 import types
 import uuid
-from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar,
+from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple, Type, TypeVar,
                     Union)
 
 import grpc
@@ -158,23 +158,16 @@ class Client:
     def list(self, page_size: int = 100) -> Iterator[Job]:
         """Yields all jobs, without spec and plan, and reads them page by page."""
         request = service_pb2.ListJobsRequest(page_size=page_size)
-        while True:
-            page = self._call(lambda c: c.jobs.ListJobs, request)
+        for page in self._pages(lambda c: c.jobs.ListJobs, request):
             for job in page.jobs:
                 yield to_dataclass(job, Job)
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
 
     def workers(self) -> Tuple[WorkerStatus, ...]:
         request = service_pb2.ListWorkersRequest(page_size=100)
         found: List[WorkerStatus] = []
-        while True:
-            page = self._call(lambda c: c.cluster.ListWorkers, request)
+        for page in self._pages(lambda c: c.cluster.ListWorkers, request):
             found += [to_dataclass(worker, WorkerStatus) for worker in page.workers]
-            if not page.next_page_token:
-                return tuple(found)
-            request.page_token = page.next_page_token
+        return tuple(found)
 
     def cancel(self, job: str, *, checkpoint: bool = False) -> Job:
         """Stops a job; with `checkpoint` at a step, after a commit, for which the call waits."""
@@ -303,6 +296,24 @@ class Client:
             raise self._error(error, connection) from error
         finally:
             call.cancel()
+
+    def _pages(self, method: _Method[T], request: Any) -> Iterator[T]:
+        """Yields the pages of a list. The coordinator chooses their tokens, so a list whose token
+        comes again would have no end."""
+        earlier: Set[str] = set()
+        while True:
+            page: Any = self._call(method, request)
+            yield page
+            token = page.next_page_token
+            if not token:
+                return
+            if token in earlier:
+                endless = errors.TroupeError(
+                    f"the coordinator repeats the page token {token!r}, so that its list has no end")
+                endless.code = "INTERNAL"
+                raise endless
+            earlier.add(token)
+            request.page_token = token
 
     def _call(self, method: _Method[T], request: Any,
               limit: Optional[float] = None,

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import grpc
 
@@ -236,6 +236,7 @@ class Connection:
         self.metadata: Tuple[Tuple[str, str], ...] = (
             () if token is None else (("authorization", f"Bearer {token}"),))
         self._address = address
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._warned = False
         self.jobs = service_pb2_grpc.JobServiceStub(channel)
@@ -254,8 +255,16 @@ class Connection:
         warnings.warn(f"the coordinator at {self._address} runs with --insecure: whoever reaches "
                       "it has every role", InsecureWarning, _callers_level())
 
+    def close(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Ends the channel and the calls on it, unless the threads that close() of the channel waits
+        for do not run any more: in an interpreter that is about to end, and in the child of a fork.
+        There the sockets are closed with the process."""
+        # The names of this module may be gone already, so the function is a default.
+        if not is_finalizing() and os.getpid() == self._process:
+            self.channel.close()
+
     def __del__(self) -> None:
-        self.channel.close()
+        self.close()
 
 
 class Connections:
@@ -324,5 +333,5 @@ class Connections:
     def close(self) -> None:
         with self._lock:
             if self._current is not None:
-                self._current.channel.close()
+                self._current.close()
             self._current = None

@@ -67,6 +67,15 @@ _Field = Any
 _Node = Union[_Scalar, _Empty, _List, _Map]
 
 
+def _is_utf8(text: str) -> bool:
+    """Python has the other bytes of a path as surrogates, which no message can have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _from_yaml(node: Optional[yaml.Node], source: str) -> _Node:
     if node is None:
         return _Empty("")
@@ -197,7 +206,10 @@ class _Reader:
             return None
         text = node.text
         if is_text:
-            return text
+            if _is_utf8(text):
+                return text
+            self.add(path, f"is {text[:80]!a}, not UTF-8", node.where)
+            return None
         if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL and text in ("true", "false"):
             return text == "true"
         if _NOT_FINITE.fullmatch(text):
@@ -259,6 +271,8 @@ def _paths(message: Message, prefix: str, visit: Callable[[str, str], str]) -> N
 
 
 def _resolve(spec: job_pb2.JobSpec, folder: str) -> None:
+    if not _is_utf8(folder):
+        raise invalid_job((Violation("job", f"has the folder {folder!a}, which is not UTF-8"),))
     _paths(spec, "", lambda _, path: os.path.normpath(os.path.join(folder, path))
            if path and not os.path.isabs(path) else path)
 

@@ -1,6 +1,6 @@
 // Well-formed UTF-8 (Unicode 16, table 3-7).
-#ifndef TROUPE_DATA_UTF8_H_
-#define TROUPE_DATA_UTF8_H_
+#ifndef TROUPE_BASE_TEXT_UTF8_H_
+#define TROUPE_BASE_TEXT_UTF8_H_
 
 #include <cstdint>
 #include <string>
@@ -24,4 +24,4 @@ int64_t ReplaceIllFormed(std::string& text);
 
 }  // namespace troupe
 
-#endif  // TROUPE_DATA_UTF8_H_
+#endif  // TROUPE_BASE_TEXT_UTF8_H_

@@ -1,0 +1,30 @@
+// A line on standard error that is drawn again and again, if that is a terminal. Not thread-safe.
+#ifndef TROUPE_CLI_OUTPUT_TERMINAL_LINE_H_
+#define TROUPE_CLI_OUTPUT_TERMINAL_LINE_H_
+
+#include <string>
+
+namespace troupe {
+
+class TerminalLine {
+ public:
+  // Draws only if stderr is a terminal that can redraw; uses colour unless NO_COLOR is set.
+  TerminalLine();
+  // Ends the line, so that what follows is below it.
+  ~TerminalLine();
+
+  bool draws() const { return draws_; }
+  // Replaces the line by `text`, cut to the width of the terminal. Nothing if it does not draw.
+  void Draw(std::string text);
+  // Removes the line.
+  void Clear();
+
+ private:
+  bool draws_ = false;
+  bool colours_ = false;
+  bool is_drawn_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_CLI_OUTPUT_TERMINAL_LINE_H_

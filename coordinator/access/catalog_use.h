@@ -1,0 +1,19 @@
+// What is known of a catalog before it is read.
+#ifndef TROUPE_COORDINATOR_ACCESS_CATALOG_USE_H_
+#define TROUPE_COORDINATOR_ACCESS_CATALOG_USE_H_
+
+#include "base/status.h"
+#include "base/store/store.h"
+
+namespace troupe {
+
+struct CatalogUse {
+  bool is_used = false;  // an earlier coordinator has written to it
+  bool has_jobs = false;
+};
+
+StatusOr<CatalogUse> ReadCatalogUse(const Store& store);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_ACCESS_CATALOG_USE_H_

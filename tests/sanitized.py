@@ -1,0 +1,100 @@
+"""Chooses the test binaries that a sanitizer runs in CI: those that the change can reach, and a
+third of the others, so that three commits in a row run all of them.
+
+    python3 tests/sanitized.py BUILD [NAME …]
+
+BUILD is a configured build folder whose model of targets CMake was asked for
+(.cmake/api/v1/query/codemodel-v2). NAME: the binaries to choose from, by default those that
+troupe_unit_tests builds. A change reaches a binary if the binary, or a library that it is linked
+with, has sources in a folder of a changed file (changes.py). The third follows from the number of
+commits, so that a run can be repeated. Prints the chosen names, one a line, and the reasons on
+stderr.
+"""
+
+import json
+import pathlib
+import sys
+
+import changes
+
+# Files of these kinds change no binary.
+NO_SOURCE = (".md", ".svg", ".png", ".py", ".txt", ".yaml", ".yml", ".sh", ".json")
+# Files that change the flags of every binary.
+ALL_BINARIES = ("CMakeLists.txt", "CMakePresets.json")
+
+
+def targets_of(build):
+    """Returns {name: (folders of its sources, names of the targets that it depends on)}."""
+    reply = build / ".cmake/api/v1/reply"
+    index = json.loads(max(reply.glob("index-*.json")).read_text())
+    model = json.loads((reply / index["reply"]["codemodel-v2"]["jsonFile"]).read_text())
+    names, targets = {}, {}
+    for entry in model["configurations"][0]["targets"]:
+        names[entry["id"]] = entry["name"]
+    for entry in model["configurations"][0]["targets"]:
+        target = json.loads((reply / entry["jsonFile"]).read_text())
+        folders = {pathlib.PurePosixPath(source["path"]).parent.as_posix()
+                   for source in target.get("sources", ())
+                   if not pathlib.PurePosixPath(source["path"]).is_absolute()}
+        folders = {folder for folder in folders if not folder.startswith("build/")}
+        folders.add(target["paths"]["source"])
+        targets[entry["name"]] = (
+            folders, {names[needed["id"]] for needed in target.get("dependencies", ())})
+    return targets
+
+
+def with_dependencies(name, targets):
+    """Returns the names of the targets that `name` is made of."""
+    found, open_names = set(), [name]
+    while open_names:
+        current = open_names.pop()
+        if current not in found:
+            found.add(current)
+            open_names += targets[current][1]
+    return found
+
+
+def folders_of(paths, known):
+    """Returns the folders of `known` that have the paths, or the nearest above them. A path that
+    changes every binary gives the folder "."."""
+    folders = set()
+    for path in map(pathlib.PurePosixPath, paths):
+        if path.as_posix() in ALL_BINARIES:
+            folders.add(".")
+        elif path.suffix not in NO_SOURCE or path.name in ALL_BINARIES:
+            folder = next((parent.as_posix() for parent in path.parents
+                           if parent.as_posix() in known), ".")
+            if folder != ".":
+                folders.add(folder)
+    return folders
+
+
+def choose(names, targets, paths, count):
+    """Returns (the names that the changed paths reach, the chosen third of the others), sorted."""
+    known = set().union(*(folders for folders, _ in targets.values())) - {"."}
+    touched = folders_of(paths, known)
+    reached = set()
+    for name in names:
+        parts = with_dependencies(name, targets)
+        if "." in touched or any(touched & targets[part][0] for part in parts):
+            reached.add(name)
+    others = sorted(set(names) - reached)
+    return sorted(reached), others[count % 3::3]
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    targets = targets_of(build)
+    names = sys.argv[2:] or sorted(targets["troupe_unit_tests"][1])
+    base, count = changes.base_commit(), changes.commit_count()
+    reached, third = names, []
+    if base is not None:
+        reached, third = choose(names, targets, changes.changed_files(base), count)
+    print(f"sanitizer: the change since {str(base)[:12]} reaches {len(reached)} of {len(names)} "
+          f"binaries; commit {count} adds {len(third)} of the others: {' '.join(third)}",
+          file=sys.stderr)
+    print(*reached, *third, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
