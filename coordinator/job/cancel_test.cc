@@ -127,7 +127,7 @@ TEST(Cancel, WhoseCommitFailsEndsWithoutItAndNamesTheStepsThatAreLost) {
     }
     FailToWrite(cluster, cluster.job("a").record.stop_attempt());
     EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_CANCELLED) << restarts;
-    if (!restarts) EXPECT_TRUE(IsAnsweredWithJob(cluster, call));
+    EXPECT_EQ(IsAnsweredWithJob(cluster, call), !restarts) << "a new leader knows no caller";
     EXPECT_EQ(NewestMessage(cluster),
               "cancelled without a commit: rank 1: Input/output error; steps 11 to 13 are in no "
               "commit");
