@@ -29,7 +29,7 @@ bool LooksLikeJsonLines(std::string_view head, std::string_view key);
 class JsonLines {
  public:
   // The largest line, which bounds the memory of a file that decompresses to one endless line.
-  static constexpr int64_t kLineBytesMax = int64_t{128} << 20;
+  static constexpr int64_t kLineBytesMax = int64_t{64} << 20;
 
   // Reads `file`, named `path` in errors, which must outlive the object.
   JsonLines(DecompressedFile& file, std::string path, std::string key,
