@@ -72,7 +72,7 @@ TEST(DecompressedFileTest, WhatEndsEarlyIsRefusedWhereverItEnds) {
 
 TEST(DecompressedFileTest, WhatIsDamagedIsRefused) {
   std::string damaged = Gzip("the text of a document");
-  damaged[damaged.size() - 8] ^= 1;  // of the checksum
+  damaged[damaged.size() - 8] ^= 1;  // a byte of the checksum
   EXPECT_THAT(Message(Decompress(damaged).status()),
               AllOf(HasSubstr("x: its gzip data"), HasSubstr("incorrect data check")));
   EXPECT_THAT(Message(Decompress(Gzip("one") + "rest").status()),

@@ -55,7 +55,7 @@ class JsonLines {
   const std::string path_;
   const std::string key_;
   const int64_t bytes_max_;
-  std::string_view rest_;  // of the part of the file that was read last
+  std::string_view rest_;  // the rest of the part that was read last
   std::string line_;
   int64_t line_number_ = 0;
   int64_t replaced_ = 0;

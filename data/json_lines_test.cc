@@ -44,12 +44,12 @@ std::string ErrorOf(const std::string& content, const std::string& key = "text")
 }
 
 TEST(JsonLinesTest, EachLineIsADocument) {
-  const std::string lines =
-      R"({"text": "one"})"
-      "\n"
-      R"({"id": 7, "meta": {"text": "inner", "x": [1, {"text": 2}]}, "text": "a\nb \u00e9\ud83d\ude00"})"
-      "\n"
-      R"({"text": ""})";
+  const std::string lines = R"({"text": "one"})"
+                            "\n"
+                            R"({"id": 7, "meta": {"text": "inner", "x": [1, {"text": 2}]}, )"
+                            R"("text": "a\nb \u00e9\ud83d\ude00"})"
+                            "\n"
+                            R"({"text": ""})";
   const std::vector<std::string> expected = {"one", "a\nb \xC3\xA9\xF0\x9F\x98\x80", ""};
   EXPECT_EQ(TextsOf(lines), expected);
   EXPECT_EQ(TextsOf(lines + "\n"), expected);

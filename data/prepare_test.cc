@@ -190,7 +190,7 @@ TEST_F(PrepareTest, GivesJsonLinesTheTokensOfTheSameTexts) {
   }
 }
 
-TEST_F(PrepareTest, RefusesWhatLooksLikeJsonLinesUnlessItIsToldWhatTheyAre) {
+TEST_F(PrepareTest, RefusesWhatLooksLikeJsonLinesUnlessAFlagStatesWhatTheyAre) {
   PrepareOptions options = Options();
   for (const auto& [name, content] : {std::pair("in/a.json", std::string(kLines)),
                                       {"in/a.json.gz", Gzip(kLines)},
