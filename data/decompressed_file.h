@@ -28,8 +28,9 @@ class DecompressedFile {
   bool is_compressed() const { return zlib_ != nullptr || zstd_ != nullptr; }
 
   // Returns the next bytes, at most 1 MiB, which are valid until the next call, and none at the
-  // end. DATA_LOSS names the file and the place if its compressed data are damaged, end early or
-  // need a larger window; also the errors of ReadableFile::ReadAt. REQUIRES: no call has failed.
+  // end. INVALID_ARGUMENT names the file and the place if its compressed data are damaged, end
+  // early or need a larger window; also the errors of ReadableFile::ReadAt. REQUIRES: no call has
+  // failed.
   StatusOr<std::string_view> Next();
 
   // Returns how many bytes of the file have been read, as it is stored.

@@ -183,8 +183,8 @@ StatusOr<bool> JsonLines::NextLine() {
     const size_t end = rest_.find('\n');
     const std::string_view part = rest_.substr(0, end);
     if (static_cast<int64_t>(line_.size() + part.size()) > bytes_max_) {
-      return ResourceExhausted("{}: the line has more than {} bytes; each line is one document",
-                               place(), bytes_max_);
+      return InvalidArgument("{}: the line has more than {} bytes; each line is one document",
+                             place(), bytes_max_);
     }
     line_ += part;
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);

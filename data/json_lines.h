@@ -37,9 +37,9 @@ class JsonLines {
       : file_(file), path_(std::move(path)), key_(std::move(key)), bytes_max_(line_bytes_max) {}
 
   // Sets `text` to the next document; false after the last one. INVALID_ARGUMENT names file, line
-  // and value if the line is not one JSON object, if the object lacks the key or has it twice, or
-  // if its value is not a string. RESOURCE_EXHAUSTED for a line above the limit. Also returns the
-  // errors of DecompressedFile::Next. REQUIRES: no call has failed.
+  // and value if the line is not one JSON object or is longer than the limit, if the object lacks
+  // the key or has it twice, or if its value is not a string. Also returns the errors of
+  // DecompressedFile::Next. REQUIRES: no call has failed.
   StatusOr<bool> Next(std::string& text);
 
   // Returns "PATH:LINE" of the document.

@@ -239,7 +239,7 @@ TEST_F(PrepareTest, ALineThatIsNoDocumentFailsWithItsPlaceAndLeavesNothing) {
               ::testing::HasSubstr(folder_.Child("in/a.jsonl:2: the line has no key \"text\"")));
   EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
   Write("in/a.jsonl", Gzip(kLines).substr(0, 40));
-  EXPECT_EQ(PrepareDataset(files_, Options()).status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(PrepareDataset(files_, Options()).status().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
   Write("in/a.jsonl", "{\"text\": \"\"}\n");
   EXPECT_THAT(std::string(Message(PrepareDataset(files_, Options()).status())),
