@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cli/client.h"
+#include "cli/output/duration_text.h"
 #include "cli/progress_line.h"
 #include "google/rpc/status.pb.h"
 #include "plan/job/violation.h"

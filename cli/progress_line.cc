@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/program/program.h"
+#include "cli/output/duration_text.h"
 
 namespace troupe {
 namespace {
@@ -13,13 +14,6 @@ namespace {
 constexpr double kNewestWeight = 0.1;
 
 }  // namespace
-
-std::string DurationText(double seconds) {
-  const int64_t whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e12) + 0.5);
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
 
 std::string ProgressLine::Text(const v1::StepEvent& step, int64_t steps, double seconds_per_step) {
   std::string text = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s", step.step(), steps,

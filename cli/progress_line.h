@@ -10,9 +10,6 @@
 
 namespace troupe {
 
-// Returns "1:02:03", "2:03" or "3 s".
-std::string DurationText(double seconds);
-
 class ProgressLine {
  public:
   explicit ProgressLine(int64_t steps) : steps_(steps) {}

@@ -18,7 +18,7 @@ struct DatasetDescription {
   int64_t vocab_size = 0;       // above every id
   int64_t end_of_document = 0;  // id of the end-of-document token
   int64_t tokens = 0;           // tokens in the .bin file
-  int64_t text_bytes = 0;       // of the text that the tokens stand for, without ends of documents
+  int64_t text_bytes = 0;       // the text that the tokens stand for, without ends of documents
 };
 
 std::string DescriptionPath(const std::string& prefix);

@@ -119,9 +119,9 @@ StatusOr<size_t> DecompressedFile::DecompressZstd(std::span<char> out) {
 }
 
 Status DecompressedFile::Damaged(std::string_view why) const {
-  return DataLoss("{}: its {} data cannot be decompressed beyond byte {} of {}: {}", path_,
-                  zlib_ != nullptr ? "gzip" : "zstd",
-                  bytes_read_ - static_cast<int64_t>(input_.size()), file_.size(), why);
+  return InvalidArgument("{}: its {} data cannot be decompressed beyond byte {} of {}: {}", path_,
+                         zlib_ != nullptr ? "gzip" : "zstd",
+                         bytes_read_ - static_cast<int64_t>(input_.size()), file_.size(), why);
 }
 
 }  // namespace troupe

@@ -28,8 +28,9 @@ class DecompressedFile {
   bool is_compressed() const { return zlib_ != nullptr || zstd_ != nullptr; }
 
   // Returns the next bytes, at most 1 MiB, which are valid until the next call, and none at the
-  // end. DATA_LOSS names the file and the place if its compressed data are damaged, end early or
-  // need a larger window; also the errors of ReadableFile::ReadAt. REQUIRES: no call has failed.
+  // end. INVALID_ARGUMENT names the file and the place if its compressed data are damaged, end
+  // early or need a larger window; also the errors of ReadableFile::ReadAt. REQUIRES: no call has
+  // failed.
   StatusOr<std::string_view> Next();
 
   // Returns how many bytes of the file have been read, as it is stored.
@@ -54,9 +55,9 @@ class DecompressedFile {
 
   const ReadableFile& file_;
   const std::string path_;
-  std::unique_ptr<z_stream_s, ZlibEnd> zlib_;   // of a gzip file
-  std::unique_ptr<ZSTD_DCtx_s, ZstdEnd> zstd_;  // of a zstd file
-  bool is_inside_ = false;                      // of a member or a frame that has not ended
+  std::unique_ptr<z_stream_s, ZlibEnd> zlib_;   // null unless the file is gzip's
+  std::unique_ptr<ZSTD_DCtx_s, ZstdEnd> zstd_;  // null unless the file is zstd's
+  bool is_inside_ = false;                      // a member or a frame has not ended
   bool had_member_ = false;
   std::string buffer_;      // the bytes of the file that were read last
   std::string_view input_;  // the rest of them

@@ -28,7 +28,7 @@ StatusOr<std::string> Decompress(const std::string& content) {
 std::string LongIncompressibleText() {
   std::string text;
   uint32_t state = 1;
-  while (text.size() < 3'000'000) {
+  while (text.size() < 1'500'000) {
     state = state * 1664525 + 1013904223;
     text += static_cast<char>(state >> 24);
   }
@@ -60,19 +60,19 @@ TEST(DecompressedFileTest, WhatEndsEarlyIsRefusedWhereverItEnds) {
     const std::string whole = compress("the text of a document");
     for (size_t bytes = 4; bytes < whole.size(); ++bytes) {
       const auto read = Decompress(whole.substr(0, bytes));
-      EXPECT_EQ(read.status().code(), StatusCode::kDataLoss) << bytes;
+      EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument) << bytes;
       EXPECT_THAT(Message(read.status()),
                   AllOf(HasSubstr(fmt::format("beyond byte {0} of {0}", bytes)),
                         HasSubstr("they end early")));
     }
-    EXPECT_FALSE(Decompress(compress(LongIncompressibleText()).substr(0, 2'000'000)).ok());
+    EXPECT_FALSE(Decompress(compress(LongIncompressibleText()).substr(0, 1'200'000)).ok());
     EXPECT_FALSE(Decompress(compress("one") + whole.substr(0, 7)).ok());
   }
 }
 
 TEST(DecompressedFileTest, WhatIsDamagedIsRefused) {
   std::string damaged = Gzip("the text of a document");
-  damaged[damaged.size() - 8] ^= 1;  // of the checksum
+  damaged[damaged.size() - 8] ^= 1;  // a byte of the checksum
   EXPECT_THAT(Message(Decompress(damaged).status()),
               AllOf(HasSubstr("x: its gzip data"), HasSubstr("incorrect data check")));
   EXPECT_THAT(Message(Decompress(Gzip("one") + "rest").status()),

@@ -14,8 +14,8 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kSpaceAndLineEnds = " \t\r\n";
-constexpr size_t kShownKeysMax = 8;    // in a message
-constexpr size_t kShownBytesMax = 40;  // of a text in a message
+constexpr size_t kShownKeysMax = 8;    // a message has no more of them
+constexpr size_t kShownBytesMax = 40;  // a text in a message is cut there
 constexpr int kOutOfRange = 406;       // the parser's code of a number that float64 cannot hold
 
 // Returns a part of an untrusted text in quotes, in ASCII and with control characters escaped.
@@ -32,7 +32,8 @@ class LineHandler final : public nlohmann::json_sax<Json> {
   // If `text` is null, it finds out only whether there is the key.
   LineHandler(std::string_view key, std::string* text) : key_(key), text_(text) {}
 
-  // What is wrong, if the parse has failed, and the bytes of the line that were read before.
+  // If the parse has failed: the text of the error, and the bytes of the line that were read
+  // before.
   const std::string& error() const { return error_; }
   size_t error_position() const { return error_position_; }
   bool has_key() const { return has_key_; }
@@ -182,8 +183,8 @@ StatusOr<bool> JsonLines::NextLine() {
     const size_t end = rest_.find('\n');
     const std::string_view part = rest_.substr(0, end);
     if (static_cast<int64_t>(line_.size() + part.size()) > bytes_max_) {
-      return ResourceExhausted("{}: the line has more than {} bytes; each line is one document",
-                               place(), bytes_max_);
+      return InvalidArgument("{}: the line has more than {} bytes; each line is one document",
+                             place(), bytes_max_);
     }
     line_ += part;
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);

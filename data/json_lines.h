@@ -29,7 +29,7 @@ bool LooksLikeJsonLines(std::string_view head, std::string_view key);
 class JsonLines {
  public:
   // The largest line, which bounds the memory of a file that decompresses to one endless line.
-  static constexpr int64_t kLineBytesMax = int64_t{128} << 20;
+  static constexpr int64_t kLineBytesMax = int64_t{64} << 20;
 
   // Reads `file`, named `path` in errors, which must outlive the object.
   JsonLines(DecompressedFile& file, std::string path, std::string key,
@@ -37,9 +37,9 @@ class JsonLines {
       : file_(file), path_(std::move(path)), key_(std::move(key)), bytes_max_(line_bytes_max) {}
 
   // Sets `text` to the next document; false after the last one. INVALID_ARGUMENT names file, line
-  // and value if the line is not one JSON object, if the object lacks the key or has it twice, or
-  // if its value is not a string. RESOURCE_EXHAUSTED for a line above the limit. Also returns the
-  // errors of DecompressedFile::Next. REQUIRES: no call has failed.
+  // and value if the line is not one JSON object or is longer than the limit, if the object lacks
+  // the key or has it twice, or if its value is not a string. Also returns the errors of
+  // DecompressedFile::Next. REQUIRES: no call has failed.
   StatusOr<bool> Next(std::string& text);
 
   // Returns "PATH:LINE" of the document.
@@ -55,7 +55,7 @@ class JsonLines {
   const std::string path_;
   const std::string key_;
   const int64_t bytes_max_;
-  std::string_view rest_;  // of the part of the file that was read last
+  std::string_view rest_;  // the rest of the part that was read last
   std::string line_;
   int64_t line_number_ = 0;
   int64_t replaced_ = 0;

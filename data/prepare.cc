@@ -206,7 +206,7 @@ class Walk {
   IndexedDatasetWriter& writer_;
   PrepareResult& result_;
   PrepareProgress progress_;
-  int64_t bytes_before_ = 0;  // of the files that were read to their end
+  int64_t bytes_before_ = 0;  // the sizes of the files that were read to their end
   std::string part_;
   std::vector<int32_t> ids_;
 };

@@ -14,8 +14,8 @@
 namespace troupe {
 
 struct PrepareProgress {
-  int64_t bytes_read = 0;   // of the files, as they are stored
-  int64_t bytes_total = 0;  // of all files before the first was read
+  int64_t bytes_read = 0;   // compressed, if the files are
+  int64_t bytes_total = 0;  // all files, before the first was read
   int64_t documents = 0;
   int64_t tokens = 0;
 };
@@ -36,7 +36,7 @@ struct PrepareOptions {
 struct PrepareResult {
   int64_t documents = 0;
   int64_t tokens = 0;
-  int64_t text_bytes = 0;          // that the tokens stand for, without ends of documents
+  int64_t text_bytes = 0;          // the text that the tokens stand for, without ends of documents
   std::vector<std::string> files;  // PREFIX.bin, PREFIX.idx
   int64_t vocab_size = 0;          // above every id
   int32_t end_of_document = 0;

@@ -171,7 +171,7 @@ TEST_F(PrepareTest, MakesEachLineOfJsonLinesADocument) {
 
 TEST_F(PrepareTest, GivesJsonLinesTheTokensOfTheSameTexts) {
   const std::string tokenizer_path = "data/testdata/gpt2_tokenizer.json";
-  const std::string large(2'500'000, 'q');
+  const std::string large(1'100'000, 'q');  // more than a part of the file
   for (const std::string& tokenizer : {std::string("bytes"), tokenizer_path}) {
     Write("in/a", "hello  world\n");
     Write("in/b", large);
@@ -184,13 +184,13 @@ TEST_F(PrepareTest, GivesJsonLinesTheTokensOfTheSameTexts) {
     options.paths = {folder_.Child("lines")};
     const auto result = PrepareDataset(files_, options);
     ASSERT_TRUE(result.ok()) << ToString(result.status());
-    EXPECT_EQ(result->text_bytes, 13 + 2'500'000);
+    EXPECT_EQ(result->text_bytes, 13 + 1'100'000);
     EXPECT_EQ(*ReadFile(files_, folder_.Child("out/data.bin"), 1 << 24, SymbolicLinks::kRefuse),
               expected);
   }
 }
 
-TEST_F(PrepareTest, RefusesWhatLooksLikeJsonLinesUnlessItIsToldWhatTheyAre) {
+TEST_F(PrepareTest, RefusesWhatLooksLikeJsonLinesUnlessAFlagStatesWhatTheyAre) {
   PrepareOptions options = Options();
   for (const auto& [name, content] : {std::pair("in/a.json", std::string(kLines)),
                                       {"in/a.json.gz", Gzip(kLines)},
@@ -239,7 +239,7 @@ TEST_F(PrepareTest, ALineThatIsNoDocumentFailsWithItsPlaceAndLeavesNothing) {
               ::testing::HasSubstr(folder_.Child("in/a.jsonl:2: the line has no key \"text\"")));
   EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
   Write("in/a.jsonl", Gzip(kLines).substr(0, 40));
-  EXPECT_EQ(PrepareDataset(files_, Options()).status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(PrepareDataset(files_, Options()).status().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
   Write("in/a.jsonl", "{\"text\": \"\"}\n");
   EXPECT_THAT(std::string(Message(PrepareDataset(files_, Options()).status())),
@@ -269,19 +269,19 @@ TEST_F(PrepareTest, DescribesTheBytesOfTheText) {
 }
 
 TEST_F(PrepareTest, ReportsItsProgressUpToAllBytes) {
-  const std::string large = "{\"text\": \"" + std::string(2'500'000, 'q') + "\"}\n";
+  const std::string large = "{\"text\": \"" + std::string(1'100'000, 'q') + "\"}\n";
   Write("in/a/a.jsonl", large + large);
-  Write("in/b", std::string(2'500'000, 'q'));
+  Write("in/b", std::string(1'100'000, 'q'));
   PrepareOptions options = Options();
   std::vector<PrepareProgress> seen;
   options.progress = [&](const PrepareProgress& progress) { seen.push_back(progress); };
   ASSERT_TRUE(PrepareDataset(files_, options).ok());
-  ASSERT_GT(seen.size(), 5);
+  ASSERT_GE(seen.size(), 5);
   for (size_t i = 1; i < seen.size(); ++i) {
     EXPECT_GE(seen[i].bytes_read, seen[i - 1].bytes_read);
     EXPECT_GE(seen[i].tokens, seen[i - 1].tokens);
   }
-  EXPECT_EQ(seen.front().bytes_total, static_cast<int64_t>(2 * large.size()) + 2'500'000);
+  EXPECT_EQ(seen.front().bytes_total, static_cast<int64_t>(2 * large.size()) + 1'100'000);
   EXPECT_EQ(seen.back().bytes_read, seen.back().bytes_total);
   EXPECT_EQ(seen.back().documents, 3);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/progress_line.h"
+#include "cli/output/duration_text.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,10 @@
-"""Blends, llm.c's token files and tokenizers, as used by a job."""
+"""JSON lines that are prepared; blends, llm.c's token files and tokenizers, as used by a job."""
 
 import json
 import os
+import pathlib
 import struct
+import tempfile
 import unittest
 
 from harness import ROOT, Cluster, ClusterCase, kill, run, training_data, wait_until
@@ -25,6 +27,32 @@ def link(source, prefix):
 def unlink(prefix):
     for end in (".idx", ".bin"):
         os.unlink(f"{prefix}{end}")
+
+
+class Prepare(unittest.TestCase):
+    def test_json_lines_are_documents_and_are_refused_under_another_name(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+            (folder / "a.json").write_text('{"body": "one"}\n{"body": "two"}\n')
+            prepare = ("data", "prepare", "--output", folder / "out", "-o", "json")
+            code, out, err = run(*prepare, folder / "a.jsonl")
+            self.assertEqual((code, err), (0, ""))
+            result = json.loads(out)
+            self.assertEqual((result["documents"], result["tokens"], result["text_bytes"]),
+                             (2, 8, 6))
+            self.assertGreater(result["seconds"], 0)
+            self.assertGreater(result["tokens_per_second"], 0)
+            for arguments, error in (
+                    ([], f"{folder / 'a.json'} looks like JSON lines"),
+                    (["--json-key", "text"], f'{folder / "a.json"}:1: the line has no key "text"'),
+                    (["--json-key", "body", "--json-as-text"], "contradict each other")):
+                code, _, err = run(*prepare, folder / "a.json", *arguments)
+                self.assertEqual(code, 2)
+                self.assertIn(error, err)
+            for arguments, documents in ((["--json-key", "body"], 2), (["--json-as-text"], 1)):
+                code, out, err = run(*prepare, folder / "a.json", *arguments)
+                self.assertEqual((code, json.loads(out)["documents"]), (0, documents), err)
 
 
 class Data(ClusterCase):

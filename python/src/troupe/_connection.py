@@ -256,9 +256,9 @@ class Connection:
                       "it has every role", InsecureWarning, _callers_level())
 
     def close(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Ends the channel and the calls on it, unless the threads that close() of the channel waits
-        for do not run any more: in an interpreter that is about to end, and in the child of a fork.
-        There the sockets are closed with the process."""
+        """Ends the channel and the calls on it, unless the threads that close() of the channel
+        waits for do not run any more: in an interpreter that is about to end, and in the child of
+        a fork. There the sockets are closed with the process."""
         # The names of this module may be gone already, so the function is a default.
         if not is_finalizing() and os.getpid() == self._process:
             self.channel.close()
