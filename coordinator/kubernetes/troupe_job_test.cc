@@ -102,7 +102,7 @@ TEST(TroupeJobTest, KeysThatTheServerDroppedAreFoundInWhatKubectlApplied) {
               IsEmpty());
   EXPECT_THAT(dropped(R"({"spec": {"suspendd": true, "job": {"trainig": {"steps": 9},
                           "training": {"stepz": 9}, "list": [{"b": 1}, {"c": 1}]}}})"),
-              ElementsAre("spec.job.list[0].b", "spec.job.trainig", "spec.job.training.stepz",
+              ElementsAre("spec.job.trainig", "spec.job.training.stepz", "spec.job.list[0].b",
                           "spec.suspendd"));
   for (const char* const text : {"", "{", "[]", "7", R"({"spec": 1})", R"({"spec": {"job": []}})"})
     EXPECT_THAT(dropped(text), IsEmpty()) << text;
