@@ -67,7 +67,7 @@ void FailToWrite(TestCluster& cluster, int64_t attempt) {
 
 v1::JobState StateOfA(const TestCluster& cluster) { return cluster.job("a").record.state(); }
 
-void PassSeconds(TestCluster& cluster, int seconds) {
+void PassWhileGrouped(TestCluster& cluster, int seconds) {
   for (int second = 0; second < seconds && cluster.job("a").group; ++second) {
     cluster.Heartbeat();
     cluster.Pass(std::chrono::seconds(1));
@@ -152,7 +152,7 @@ TEST(Cancel, WhoseRanksNeverAnswerEndsWithinTheLimits) {
   TrainPastACommit(cluster);
   CancelIn(CancelMode::kIfTraining, cluster);
   cluster.Vote("a", cluster.job("a").record.stop_attempt(), 14, 0);
-  PassSeconds(cluster, 700);
+  PassWhileGrouped(cluster, 700);
   EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_CANCELLED);
   EXPECT_THAT(NewestMessage(cluster), HasSubstr("no message came from rank 1 on worker-1"));
 }

@@ -5,6 +5,7 @@
 
 #include "coordinator/job/deletion.h"
 #include "coordinator/job/job_record.h"
+#include "coordinator/job/kept_checkpoints.h"
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/path_roots.h"
 #include "coordinator/state/quota.h"

@@ -12,12 +12,11 @@ namespace troupe {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // Calls `on_text(field, index)` for each text of `message` itself, where the index is -1 for a
 // field that is not repeated, and `on_message(field, index)` for each message within it.
-void ForEachField(const Message& message, auto on_text, auto on_message) {
+void ForEachField(const google::protobuf::Message& message, auto on_text, auto on_message) {
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* const field : fields) {
@@ -38,7 +37,7 @@ void ForEachField(const Message& message, auto on_text, auto on_message) {
 
 }  // namespace
 
-void MakeTextsUtf8(Message* message) {
+void MakeTextsUtf8(google::protobuf::Message* message) {
   const Reflection& reflection = *message->GetReflection();
   const auto on_text = [&](const FieldDescriptor* field, int i) {
     std::string text = i < 0 ? reflection.GetString(*message, field)
@@ -56,7 +55,7 @@ void MakeTextsUtf8(Message* message) {
   });
 }
 
-bool HasUtf8Texts(const Message& message) {
+bool HasUtf8Texts(const google::protobuf::Message& message) {
   const Reflection& reflection = *message.GetReflection();
   bool all = true;
   std::string scratch;
