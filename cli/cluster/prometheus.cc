@@ -28,7 +28,7 @@ using std::chrono::steady_clock;
 // The oldest version with which the boards and rules are tested.
 constexpr std::pair<int, int> kOldestVersion = {2, 42};
 constexpr std::chrono::seconds kVersionLimit{10};
-constexpr milliseconds kPoll{5};
+constexpr milliseconds kVersionPoll{5};
 
 std::string FolderOf(const std::string& folder) { return JoinPath(folder, "prometheus"); }
 
@@ -113,7 +113,7 @@ Status CheckPrometheus(const std::string& folder, const std::string& binary) {
       return FailedPrecondition("{} --version did not end within {} s", binary,
                                 kVersionLimit.count());
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kVersionPoll);
   }
   if (process.ok()) waitpid(process->pid, nullptr, 0);
   TROUPE_ASSIGN_OR_RETURN(const std::string output, ReadTextFile(log));
