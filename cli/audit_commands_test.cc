@@ -51,7 +51,7 @@ TEST(AuditCommands, VerifyAcceptsAWholeLogAndFindsARemovedLine) {
   EXPECT_THAT(json.at("error").get<std::string>(), HasSubstr("line 2: "));
 }
 
-TEST(AuditCommands, VerifySaysThatALogIsEmpty) {
+TEST(AuditCommands, VerifyStatesThatALogIsEmpty) {
   const TemporaryDirectory directory;
   const std::string path = directory.Child("audit.log");
   std::ofstream(path) << "";

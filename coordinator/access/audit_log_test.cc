@@ -276,7 +276,7 @@ TEST_F(AuditLogTest, AStrangerCannotHideTheRefusalsOfAUser) {
   EXPECT_EQ(records.back().at("identity"), "token:1 ann");
 }
 
-TEST_F(AuditLogTest, ALogThatIsMissingBesideAnOlderCatalogSaysSo) {
+TEST_F(AuditLogTest, ALogThatIsMissingWithAnOlderCatalogStatesThat) {
   MemoryStore fresh, used, with_jobs;
   ASSERT_TRUE(AdvanceLeaderEpoch(&used).ok());
   CatalogBatch job;
