@@ -1,8 +1,8 @@
 // The frame of every program: its standard streams are open, its messages are printed, and output
 // that cannot be written is reported and changes the exit code.
 //
-// What a program prints may have texts that others chose, and a terminal obeys some. PrintMessage
-// and PrintOutput show them as PrintableLine does, so that none moves the cursor or begins a line.
+// A program prints texts that others chose, and a terminal obeys some. PrintMessage and PrintOutput
+// show them as PrintableLine does, so that none moves the cursor or begins a line.
 #ifndef TROUPE_BASE_PROGRAM_PROGRAM_H_
 #define TROUPE_BASE_PROGRAM_PROGRAM_H_
 

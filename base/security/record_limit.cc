@@ -4,8 +4,8 @@ namespace troupe {
 
 std::optional<int64_t> RecordLimit::Admit(const std::string& file, int line, MonotonicTime now) {
   Place& place = places_[{file, line}];
-  if (now - place.begin >= kWindow) {
-    place.begin = now;
+  if (now - place.window_begin >= kWindow) {
+    place.window_begin = now;
     place.admitted = 0;
   }
   if (place.admitted == kMostInWindow) {

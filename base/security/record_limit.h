@@ -25,7 +25,7 @@ class RecordLimit {
 
  private:
   struct Place {
-    MonotonicTime begin;  // of its window
+    MonotonicTime window_begin;
     int admitted = 0;     // in the window
     int64_t dropped = 0;  // since the last record that was admitted
   };

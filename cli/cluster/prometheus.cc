@@ -70,7 +70,7 @@ StatusOr<std::string> FindPrometheus(std::string_view path) {
         std::filesystem::absolute(JoinPath(folder.empty() ? "." : folder, "prometheus"), error)
             .lexically_normal()
             .string();
-    // What starts it has its path in a file of JSON.
+    // The settings of the cluster, which are JSON, have its path.
     if (!error && IsProgram(found) && TextFault(found).empty()) return found;
   }
   return FailedPrecondition(

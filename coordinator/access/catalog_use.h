@@ -1,4 +1,4 @@
-// What is known of a catalog before it is read.
+// Finds out whether a catalog was used before, without reading all of it.
 #ifndef TROUPE_COORDINATOR_ACCESS_CATALOG_USE_H_
 #define TROUPE_COORDINATOR_ACCESS_CATALOG_USE_H_
 
