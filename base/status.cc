@@ -2,9 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
-
-#include "base/status_errno.h"
 
 namespace troupe {
 
@@ -44,10 +41,7 @@ Status ErrnoStatus(int error_number, std::string_view what) {
       break;
   }
   char text[128];
-  Status status =
-      MakeStatus(code, fmt::format("{}: {}", what, strerror_r(error_number, text, sizeof text)));
-  status.SetPayload(kErrnoUrl, absl::Cord(std::to_string(error_number)));
-  return status;
+  return MakeStatus(code, fmt::format("{}: {}", what, strerror_r(error_number, text, sizeof text)));
 }
 
 }  // namespace troupe

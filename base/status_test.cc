@@ -4,8 +4,6 @@
 
 #include <cerrno>
 
-#include "base/status_errno.h"
-
 namespace troupe {
 namespace {
 
@@ -18,8 +16,6 @@ TEST(Status, AnnotatePutsThePrefixBeforeTheMessageAndKeepsTheCode) {
 TEST(Status, AFullDiskIsResourceExhausted) {
   EXPECT_EQ(ErrnoStatus(ENOSPC, "write").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(Message(ErrnoStatus(ENOENT, "open x")), "open x: No such file or directory");
-  EXPECT_EQ(ErrnoOf(Annotate(ErrnoStatus(EROFS, "open x"), "save")), EROFS);
-  EXPECT_EQ(ErrnoOf(PermissionDenied("open x")), 0);
 }
 
 Status ReturnsEarly(const StatusOr<int>& input, int& seen) {

@@ -36,8 +36,8 @@ StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt, const Wat
 // least 1.
 std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step);
 
-// Returns why `job` ended, as the newest event of its state says. Empty if the coordinator does not
-// return it within two seconds. REQUIRES: the job has ended.
+// Returns why `job` ended, as the newest event of its state states. Empty if the coordinator does
+// not return it within two seconds. REQUIRES: the job has ended.
 std::string ReadEndMessage(Client* client, const v1::Job& job);
 
 // The steps and events of a job that are kept.

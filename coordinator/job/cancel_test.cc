@@ -108,7 +108,7 @@ TEST(Cancel, WhereNothingTrainsEndsAtOnce) {
   }
   v1::JobSpec without_folder = TestSpec("c", 1, 10);
   without_folder.mutable_checkpoint()->clear_folder();
-  cluster.StopRanks("a", 1, {"worker-0"});
+  cluster.Connect("worker-1");
   cluster.Submit(without_folder);
   cluster.StartRanks("c");
   cluster.Report("c", 1);

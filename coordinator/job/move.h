@@ -22,8 +22,8 @@ namespace troupe {
 // no effect.
 [[nodiscard]] Transition ConsiderMove(Job& job, Turn& turn);
 
-// Why the running job does not leave workers of it that drain, such as "it has no
-// checkpoint.folder"; empty if it can.
+// Returns the reason for which the running job does not leave workers of it that drain, such as "it
+// has no checkpoint.folder"; empty if it can.
 std::string WhyStays(const Job& job, const Fleet& fleet);
 
 // For example "leaves worker-1, which is draining (SIGTERM)".

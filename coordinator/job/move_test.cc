@@ -461,7 +461,7 @@ TEST(Move, WhereNothingPressesAJobThatCannotSaveDoesNotStopUntilItCan) {
   EXPECT_GT(MoveAttempt(cluster), 0);
 }
 
-TEST(Move, AJobThatDoesNotLeaveAWorkerThatDrainsSaysWhy) {
+TEST(Move, AJobThatDoesNotLeaveAWorkerThatDrainsStatesWhy) {
   TestCluster cluster;
   cluster.Connect("worker-0");
   cluster.Connect("worker-1");
@@ -472,7 +472,7 @@ TEST(Move, AJobThatDoesNotLeaveAWorkerThatDrainsSaysWhy) {
   const std::string worker = cluster.job("a").last_group.ranks(0).worker();
   const Reply drained = DrainByOperator(cluster, worker, "a new kernel");
   const auto& drain = std::get<v1::WorkerStatus>(drained.value).drain();
-  ASSERT_EQ(drain.staying_jobs_size(), 1) << "the reply says so";
+  ASSERT_EQ(drain.staying_jobs_size(), 1) << "the reply states it";
   EXPECT_EQ(drain.staying_jobs(0).name(), "jobs/a");
   EXPECT_THAT(drain.staying_jobs(0).reason(), HasSubstr("it has no checkpoint.folder"));
   LetSecondsPass(cluster, 3);
@@ -487,7 +487,7 @@ TEST(Move, AJobThatDoesNotLeaveAWorkerThatDrainsSaysWhy) {
   EXPECT_EQ(std::ranges::count(cluster.Events("a"), "NOT_MOVING"), 2) << "for another reason";
 }
 
-TEST(Move, AJobWhoseTimeIsTooShortSaysThatItStays) {
+TEST(Move, AJobWhoseTimeIsTooShortStatesThatItStays) {
   TestCluster cluster;
   RunJob(cluster, 1, 2);
   ReportUpTo(cluster, 1, 5);

@@ -101,7 +101,7 @@ const std::vector<Exemption> kExemptions = {
     {"coordinator/job/attempts.cc",
      {"kFirstSaveAgain", "kSaveAgainLimit"},
      "A full disk needs pauses between the attempts to save."},
-    {"coordinator/job/deletion.h",
+    {"coordinator/job/kept_checkpoints.h",
      {"kDeleteAgainInterval"},
      "Requests to delete files are repeated at this interval."},
     {"coordinator/job/progress.cc",

@@ -1,4 +1,4 @@
-#include "cli/cancel.h"
+// Tests `troupe cancel` with a job service that the test plays.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "troupe/v1/service.grpc.pb.h"
@@ -72,66 +73,67 @@ class TrainingJob final : public v1::JobService::Service {
 
 class CancelTest : public testing::Test {
  protected:
-  StatusOr<std::optional<v1::Job>> Cancel(const v1::CancelJobRequest& request) {
+  CancelTest() {
+    // The threads of the server inherit the mask; the command waits for the signal.
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupts, nullptr);
+  }
+
+  // Runs `troupe cancel a FLAGS`.
+  StatusOr<ExitCode> Cancel(std::vector<std::string> flags = {}) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&jobs_);
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    Client client = Client::At(fmt::format("127.0.0.1:{}", port));
-    testing::internal::CaptureStderr();
-    auto cancelled = CancelJob(&client, &interrupt_, request);
-    err_ = testing::internal::GetCapturedStderr();
-    return cancelled;
+    std::vector<std::string> words = {"a", "--coordinator", fmt::format("127.0.0.1:{}", port)};
+    words.insert(words.end(), flags.begin(), flags.end());
+    for (const Command& command : JobCommands()) {
+      if (command.name != "cancel") continue;
+      TROUPE_ASSIGN_OR_RETURN(const CommandLine line, command.Parse(words));
+      testing::internal::CaptureStdout();
+      testing::internal::CaptureStderr();
+      auto code = command.run(line);
+      out_ = testing::internal::GetCapturedStdout();
+      err_ = testing::internal::GetCapturedStderr();
+      return code;
+    }
+    return NotFound("cancel");
   }
 
-  InterruptWatch interrupt_;
   TrainingJob jobs_;
-  std::string err_;
+  std::string out_, err_;
 };
 
-v1::CancelJobRequest CancelRequest(bool if_training) {
-  v1::CancelJobRequest request;
-  request.set_name("jobs/a");
-  request.set_checkpoint_if_training(if_training);
-  return request;
-}
-
-TEST_F(CancelTest, AnnouncesTheCheckpointAndSaysWhyStepsAreLost) {
-  const auto cancelled = Cancel(CancelRequest(true));
-  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
-  EXPECT_EQ((*cancelled)->state(), v1::JOB_STATE_CANCELLED);
+TEST_F(CancelTest, AnnouncesTheCheckpointAndReportsWhyStepsAreLost) {
+  EXPECT_EQ(Cancel().value_or(ExitCode::kUsage), ExitCode::kDone);
   EXPECT_TRUE(jobs_.asked.checkpoint_if_training());
+  EXPECT_FALSE(jobs_.asked.checkpoint());
+  EXPECT_EQ(out_, "jobs/a CANCELLED\n");
   EXPECT_THAT(err_, HasSubstr("jobs/a commits a checkpoint first; Ctrl-C detaches"));
   EXPECT_THAT(err_, HasSubstr("jobs/a: cancelled without a commit: no space\n"));
 }
 
 TEST_F(CancelTest, AtOnceAnnouncesNothingAndNamesTheLossToo) {
-  const auto cancelled = Cancel(CancelRequest(false));
-  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(Cancel({"--now"}).value_or(ExitCode::kUsage), ExitCode::kDone);
   EXPECT_FALSE(jobs_.asked.checkpoint_if_training());
   EXPECT_EQ(err_, "jobs/a: cancelled without a commit: no space\n");
 }
 
 TEST_F(CancelTest, CtrlCDetachesAndLeavesTheJobToItsCheckpoint) {
   jobs_.ends = false;
-  const auto cancelled = Cancel(CancelRequest(true));
-  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
-  EXPECT_FALSE(cancelled->has_value());
+  EXPECT_EQ(Cancel().value_or(ExitCode::kUsage), ExitCode::kInterrupted);
   EXPECT_THAT(err_, HasSubstr("detached; jobs/a ends after its checkpoint. To end it at once: "
                               "troupe cancel --now a\n"));
   EXPECT_TRUE(jobs_.abandoned);
 }
 
-TEST(CancelCommand, RefusesNowBesideCheckpoint) {
-  for (const Command& command : JobCommands()) {
-    if (command.name != "cancel") continue;
-    const auto line = command.Parse({"a", "--now", "--checkpoint"});
-    ASSERT_TRUE(line.ok()) << line.status();
-    const Status refused = command.run(*line).status();
-    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-    EXPECT_EQ(Message(refused), "--now excludes --checkpoint");
-  }
+TEST_F(CancelTest, RefusesNowWithCheckpoint) {
+  const auto refused = Cancel({"--now", "--checkpoint"});
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(refused.status()), "--now excludes --checkpoint");
 }
 
 }  // namespace
