@@ -12,10 +12,10 @@
 #include "cli/cancel.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/describe_text.h"
 #include "cli/interrupt.h"
 #include "cli/job_input.h"
-#include "cli/json_text.h"
+#include "cli/output/describe_text.h"
+#include "cli/output/json_text.h"
 #include "cli/tensorboard/event_file.h"
 #include "cli/watch.h"
 #include "cli/worker_text.h"
@@ -131,8 +131,8 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
       if (line.wants_json()) {
         jobs.push_back(JobSummaryToJson(job));
       } else {
-        PrintOutput("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job), job.step(),
-                    job.steps(), job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
+        PrintOutput("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job), job.step(), job.steps(),
+                    job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
       }
     }
     TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
