@@ -5,7 +5,7 @@
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 namespace troupe {
 namespace {

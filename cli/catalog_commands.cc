@@ -15,7 +15,7 @@
 #include "cli/checkpoint_folder.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {

@@ -12,7 +12,7 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/issued_certificate.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 namespace troupe {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/temporary_directory.h"
 #include "base/text_file.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 namespace troupe {
 namespace {

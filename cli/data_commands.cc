@@ -9,7 +9,7 @@
 #include "base/program/program.h"
 #include "cli/commands.h"
 #include "cli/job_input.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "cli/output/prepare_line.h"
 #include "data/prepare.h"
 #include "plan/job/job_defaults.h"
@@ -52,14 +52,14 @@ void PrintResult(const CommandLine& line, const PrepareResult& result, double se
   }
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump({{"documents", result.documents},
-                             {"tokens", result.tokens},
-                             {"files", result.files},
-                             {"text_bytes", result.text_bytes},
-                             {"seconds", seconds},
-                             {"tokens_per_second", rate},
-                             {"vocab_size", result.vocab_size},
-                             {"end_of_document", result.end_of_document},
-                             {"replaced", result.replaced_parts}}));
+                              {"tokens", result.tokens},
+                              {"files", result.files},
+                              {"text_bytes", result.text_bytes},
+                              {"seconds", seconds},
+                              {"tokens_per_second", rate},
+                              {"vocab_size", result.vocab_size},
+                              {"end_of_document", result.end_of_document},
+                              {"replaced", result.replaced_parts}}));
   } else {
     PrintOutput(
         "{} documents, {} tokens of {} bytes of text, {:.1f} s, {:.0f} tokens/s; token ids are "

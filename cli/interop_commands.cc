@@ -5,7 +5,7 @@
 #include "base/program/program.h"
 #include "cli/checkpoint_folder.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "interop/export.h"
 #include "interop/import.h"
 #include "interop/number_format.h"

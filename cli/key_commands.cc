@@ -3,7 +3,7 @@
 
 #include "base/program/program.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "plan/job/job_resource.h"
 #include "plan/job/key_table.h"
 

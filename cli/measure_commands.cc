@@ -7,7 +7,7 @@
 #include "base/program/program.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "cli/output/output_file.h"
 #include "cli/receipt_text.h"
 #include "cli/report/report_html.h"

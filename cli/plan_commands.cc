@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/compile/compile_plan.h"
 #include "cli/job_input.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "cli/output/output_file.h"
 #include "cli/report/report_html.h"
 #include "plan/cost/fault_cost.h"

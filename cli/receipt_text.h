@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 #include "troupe/v1/receipt.pb.h"
 
 namespace troupe {

@@ -11,7 +11,7 @@
 #include "base/security/certificate.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 namespace troupe {
 namespace {

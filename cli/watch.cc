@@ -12,8 +12,8 @@
 #include <tuple>
 
 #include "base/program/program.h"
-#include "cli/json_text.h"
-#include "cli/progress_line.h"
+#include "cli/output/json_text.h"
+#include "cli/output/progress_line.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 namespace troupe {
 namespace {

@@ -12,7 +12,7 @@ def git(*words):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-# On main itself, the commits of so many hours before the newest one count as one change.
+# On main itself, the commits of the last hours before the newest one count as one change.
 HOURS_OF_A_CHANGE = 4
 
 
@@ -34,7 +34,7 @@ def base_commit():
 
 
 def changed_files(base):
-    """Returns the paths of files that differ from the commit `base` or are new, deleted ones too."""
+    """Returns the paths of files that differ from the commit `base`, are new, or were deleted."""
     differing = git("diff", "--name-only", base) or ""
     new = git("ls-files", "--others", "--exclude-standard") or ""
     return sorted(set(differing.splitlines()) | set(new.splitlines()))

@@ -6,8 +6,8 @@ namespace troupe {
 
 // From now on, gRPC's records go to this process's log, as far as GRPC_VERBOSITY lets them pass.
 //
-// One place in gRPC's code gets three records a minute, with the number of those that were left out:
-// a client with a certificate that has expired tries five times a second.
+// One place in gRPC's code gets three records a minute, with the number of those that were left
+// out: a client with a certificate that has expired tries five times a second.
 //
 // One kind is dropped: "No match found for server name". gRPC's clients send the host that they
 // dial as the server's name in the handshake, even an IP address, and its servers report an error

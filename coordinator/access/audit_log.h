@@ -86,8 +86,8 @@ class AuditLog {
   SerialExecutor syncs_{1};
 };
 
-// Opens the log as AuditLog::Open does. If it is new although the catalog was used before, or has no
-// record although there are jobs, which all began with one, its first record and a warning state
+// Opens the log as AuditLog::Open does. If it is new although the catalog was used before, or has
+// no record although there are jobs, which all began with one, its first record and a warning state
 // that earlier ones are missing.
 StatusOr<std::unique_ptr<AuditLog>> OpenAuditLogOf(const Store& catalog, const std::string& path,
                                                    const Clock& clock);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "kernels/testing/float8_kernel_test.h"
 
 namespace troupe::kernels {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "model/program/program.h"
 #include "plan/cost/stage_cost.h"
 #include "plan/job/job_defaults.h"

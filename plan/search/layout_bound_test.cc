@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "plan/cost/step_time.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"

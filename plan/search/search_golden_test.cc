@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "plan/device/device_profile.h"
 #include "plan/job/job_file.h"
 #include "plan/search/search.h"

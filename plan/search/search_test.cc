@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/layout/mesh.h"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "plan/make_plan.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"

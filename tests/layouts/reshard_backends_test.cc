@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/temporary_directory.h"
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "tests/layouts/expect_steps.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/temporary_directory.h"
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "tests/layouts/expect_steps.h"
 
 namespace troupe {

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "collective/statistics.h"
 #include "kernels/backend/backend.h"
 #include "troupe/v1/job.pb.h"

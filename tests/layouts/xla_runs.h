@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "kernels/xla/runtime/joined_pieces.h"
 #include "tests/layouts/training.h"
 

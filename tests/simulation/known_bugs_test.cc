@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "tests/simulation/cluster.h"
 
 namespace troupe::simulation {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actor/sim/system.h"
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/cluster.h"
 

@@ -127,8 +127,8 @@ std::string LayerOf(const std::string& path) {
 const std::map<std::string, std::vector<std::string>> kLayers = {
     {"actor", {"actor", "actor/sim"}},
     {"base",
-     {"base/golden", "base/text", "base/program", "base", "base/audit", "base/confined",
-      "base/security", "base/http", "base/metrics", "base/store"}},
+     {"base/golden", "base/testing", "base/text", "base/program", "base", "base/audit",
+      "base/confined", "base/security", "base/http", "base/metrics", "base/store"}},
     {"bench", {"bench", "bench/gpu"}},
     {"checkpoint", {"checkpoint/format", "checkpoint/write", "checkpoint/read", "checkpoint"}},
     {"cli", {"cli/compile", "cli/cluster", "cli/output", "cli/report", "cli/tensorboard", "cli"}},

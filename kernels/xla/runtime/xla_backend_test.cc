@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/test_extent.h"
+#include "base/testing/test_extent.h"
 #include "kernels/backend/plain_program.h"
 #include "kernels/testing/collective_test.h"
 #include "kernels/testing/kernel_test.h"

@@ -1,6 +1,6 @@
 // The summary that `troupe describe` prints above the details of a job. Pure.
-#ifndef TROUPE_CLI_DESCRIBE_TEXT_H_
-#define TROUPE_CLI_DESCRIBE_TEXT_H_
+#ifndef TROUPE_CLI_OUTPUT_DESCRIBE_TEXT_H_
+#define TROUPE_CLI_OUTPUT_DESCRIBE_TEXT_H_
 
 #include <optional>
 #include <string>
@@ -16,4 +16,4 @@ std::string DescribeText(const v1::Job& job, const std::optional<v1::StepEvent>&
 
 }  // namespace troupe
 
-#endif  // TROUPE_CLI_DESCRIBE_TEXT_H_
+#endif  // TROUPE_CLI_OUTPUT_DESCRIBE_TEXT_H_

@@ -1,4 +1,4 @@
-#include "cli/describe_text.h"
+#include "cli/output/describe_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text/printable.h"
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 namespace troupe {
 namespace {

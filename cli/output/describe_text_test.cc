@@ -1,4 +1,4 @@
-#include "cli/describe_text.h"
+#include "cli/output/describe_text.h"
 
 #include <gtest/gtest.h>
 

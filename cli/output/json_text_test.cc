@@ -1,4 +1,4 @@
-#include "cli/json_text.h"
+#include "cli/output/json_text.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "cli/client.h"
 #include "cli/output/duration_text.h"
-#include "cli/progress_line.h"
+#include "cli/output/progress_line.h"
 #include "google/rpc/status.pb.h"
 #include "plan/job/violation.h"
 

@@ -1,7 +1,7 @@
 // The line that `watch` and `submit --wait` redraw on a terminal: step, loss, tokens/s, MFU, time
 // left. It goes to stderr, so that data on stdout remain intact. Not thread-safe.
-#ifndef TROUPE_CLI_PROGRESS_LINE_H_
-#define TROUPE_CLI_PROGRESS_LINE_H_
+#ifndef TROUPE_CLI_OUTPUT_PROGRESS_LINE_H_
+#define TROUPE_CLI_OUTPUT_PROGRESS_LINE_H_
 
 #include <string>
 
@@ -30,4 +30,4 @@ class ProgressLine {
 
 }  // namespace troupe
 
-#endif  // TROUPE_CLI_PROGRESS_LINE_H_
+#endif  // TROUPE_CLI_OUTPUT_PROGRESS_LINE_H_

@@ -1,6 +1,6 @@
-// How much of its tables a test runs: less under a sanitizer, all in `./run test full`.
-#ifndef TROUPE_BASE_TEST_EXTENT_H_
-#define TROUPE_BASE_TEST_EXTENT_H_
+// The share of its tables that a test runs: less under a sanitizer, all in `./run test full`.
+#ifndef TROUPE_BASE_TESTING_TEST_EXTENT_H_
+#define TROUPE_BASE_TESTING_TEST_EXTENT_H_
 
 #include <cstddef>
 #include <cstdlib>
@@ -35,4 +35,4 @@ std::vector<Row> Share(const std::vector<Row>& table, size_t nth) {
 
 }  // namespace troupe
 
-#endif  // TROUPE_BASE_TEST_EXTENT_H_
+#endif  // TROUPE_BASE_TESTING_TEST_EXTENT_H_

@@ -1,7 +1,7 @@
 // Converts messages of the API to the JSON that `-o json` prints. Names and shapes are a contract.
 // Pure.
-#ifndef TROUPE_CLI_JSON_TEXT_H_
-#define TROUPE_CLI_JSON_TEXT_H_
+#ifndef TROUPE_CLI_OUTPUT_JSON_TEXT_H_
+#define TROUPE_CLI_OUTPUT_JSON_TEXT_H_
 
 #include <string>
 
@@ -38,4 +38,4 @@ std::string Dump(const Json& json);
 
 }  // namespace troupe
 
-#endif  // TROUPE_CLI_JSON_TEXT_H_
+#endif  // TROUPE_CLI_OUTPUT_JSON_TEXT_H_
