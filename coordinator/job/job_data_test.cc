@@ -40,10 +40,17 @@ class JobDataTest : public ::testing::Test {
     cluster_.StartRanks("a");
     ASSERT_EQ(cluster_.job("a").record.state(), v1::JOB_STATE_RUNNING);
   }
+  void Stop(uint64_t epoch, int32_t rank) {
+    v1::WorkerMessage message;
+    message.mutable_rank_stopped()->set_job("a");
+    message.mutable_rank_stopped()->set_group_epoch(epoch);
+    message.mutable_rank_stopped()->set_rank(rank);
+    cluster_.SendFrom(fmt::format("worker-{}", rank), message);
+  }
   void FailAndStop() {
     const uint64_t epoch = cluster_.job("a").record.group_epoch();
     cluster_.Crash("a", 0);
-    cluster_.StopRanks("a", epoch, {"worker-1"});
+    Stop(epoch, 1);
     ASSERT_EQ(cluster_.job("a").record.state(), v1::JOB_STATE_STARTING);
   }
   // The tokens of the data that the newest StartRanks requires; 0: of none.
@@ -114,7 +121,7 @@ TEST_F(JobDataTest, AJobOfAnOlderVersionGetsItsIdentityAtItsNextStart) {
   EXPECT_EQ(Kept(), 50);
 }
 
-TEST_F(JobDataTest, OtherDataEndTheJobWithBothSidesInItsFailureAndAResumeIsRefusedAlike) {
+TEST_F(JobDataTest, OtherDataEndTheJobWithBothSidesInItsFailureAndSoDoTheyAfterAResume) {
   Begin(50);
   const auto refuse = [&] {
     v1::WorkerMessage message;
@@ -131,7 +138,7 @@ TEST_F(JobDataTest, OtherDataEndTheJobWithBothSidesInItsFailureAndAResumeIsRefus
     EXPECT_EQ(record.failure().cause(), "DATA");
     EXPECT_EQ(record.failure().message(), failed.message());
     EXPECT_TRUE(cluster_.state().fleet.blame.empty()) << "it is not the host's fault";
-    cluster_.StopRanks("a", record.group_epoch(), {"worker-0", "worker-1"});
+    for (const int32_t rank : {0, 1}) Stop(record.group_epoch(), rank);
   };
   FailAndStop();
   refuse();

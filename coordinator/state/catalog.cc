@@ -302,40 +302,37 @@ StatusOr<WriteBatch> CatalogBatch::ForStore(const Store& store) const {
   return writes;
 }
 
+namespace {
+
+// Reads each row "KIND/ID" into `member` of its job.
+template <typename Message, typename Member>
+Status ReadJobRow(const Store& store, const std::string& prefix, Member CatalogJob::*member,
+                  std::map<std::string, CatalogJob>* jobs) {
+  return ReadKind<Message>(store, prefix, false, [&](const KeyParts& key, Message value) {
+    (*jobs)[key.id].*member = std::move(value);
+  });
+}
+
+// Reads the rows of which a job has one.
+Status ReadJobRows(const Store& store, std::map<std::string, CatalogJob>* jobs) {
+  using Row = CatalogJob;
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::JobRecord>(store, "job/", &Row::record, jobs));
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::JobSpec>(store, "spec/", &Row::spec, jobs));
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::Plan>(store, "plan/", &Row::plan, jobs));
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::SmallerLayout>(store, "smaller/", &Row::smaller, jobs));
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::GroupRecord>(store, "group/", &Row::group, jobs));
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::ReceiptTally>(store, "receipt/", &Row::tally, jobs));
+  TROUPE_RETURN_IF_ERROR(ReadJobRow<v1::DataIdentity>(store, "data/", &Row::data, jobs));
+  return ReadJobRow<v1::JobImages>(store, "images/", &Row::images, jobs);
+}
+
+}  // namespace
+
 StatusOr<CatalogImage> ReadCatalog(const Store& store) {
   CatalogImage image;
   TROUPE_ASSIGN_OR_RETURN(image.leader_epoch, ReadEpoch(store, kLeaderEpoch));
   TROUPE_ASSIGN_OR_RETURN(image.epoch_floor, ReadEpoch(store, kEpochFloor));
-  TROUPE_RETURN_IF_ERROR(
-      ReadKind<v1::JobRecord>(store, "job/", false, [&](const KeyParts& key, v1::JobRecord value) {
-        image.jobs[key.id].record = std::move(value);
-      }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::JobSpec>(
-      store, "spec/", false,
-      [&](const KeyParts& key, v1::JobSpec value) { image.jobs[key.id].spec = std::move(value); }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::Plan>(
-      store, "plan/", false,
-      [&](const KeyParts& key, v1::Plan value) { image.jobs[key.id].plan = std::move(value); }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::SmallerLayout>(
-      store, "smaller/", false, [&](const KeyParts& key, v1::SmallerLayout value) {
-        image.jobs[key.id].smaller = std::move(value);
-      }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::GroupRecord>(store, "group/", false,
-                                                   [&](const KeyParts& key, v1::GroupRecord value) {
-                                                     image.jobs[key.id].group = std::move(value);
-                                                   }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::ReceiptTally>(
-      store, "receipt/", false, [&](const KeyParts& key, v1::ReceiptTally value) {
-        image.jobs[key.id].tally = std::move(value);
-      }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::DataIdentity>(
-      store, "data/", false, [&](const KeyParts& key, v1::DataIdentity value) {
-        image.jobs[key.id].data = std::move(value);
-      }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::JobImages>(store, "images/", false,
-                                                 [&](const KeyParts& key, v1::JobImages value) {
-                                                   image.jobs[key.id].images = std::move(value);
-                                                 }));
+  TROUPE_RETURN_IF_ERROR(ReadJobRows(store, &image.jobs));
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::CheckpointRecord>(
       store, "checkpoint/", true, [&](const KeyParts& key, v1::CheckpointRecord value) {
         image.jobs[key.id].checkpoints[static_cast<int64_t>(key.number)] = std::move(value);
