@@ -370,7 +370,7 @@ bool Controller::Perform(Tracked& tracked, const Decision& decision, const JobFa
 
 bool Controller::Accept(Tracked& tracked) {
   const TroupeJob& object = tracked.object;
-  if (leaving_.contains(tracked.job_name)) return false;  // of an object that had the same name
+  if (leaving_.contains(tracked.job_name)) return false;  // another object had it
   Status status = JobOf(object).status();
   if (status.ok() && !object.dropped.empty()) {
     status = InvalidArgument(

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/kubernetes/controller.h"
-#include "coordinator/kubernetes/controller_fixture.h"
+#include "coordinator/kubernetes/controller_test.h"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "coordinator/kubernetes/controller_fixture.h"
+#include "coordinator/kubernetes/controller_test.h"
 
 namespace troupe {
 namespace {

@@ -57,7 +57,7 @@ void SetDeleted(TroupeJob& object) { object.is_deleted = true; }
 void SetDeletedAndAborts(TroupeJob& object) { object.is_deleted = object.aborts = true; }
 void DropFinalizer(TroupeJob& object) { object.finalizers.clear(); }
 
-std::vector<ActRow> ActRows() {
+std::vector<ActRow> RowsOfWish() {
   const JobFacts running = RunningFacts();
   const JobFacts cancelled = FactsIn(v1::JOB_STATE_CANCELLED);
   JobFacts stopping = RunningFacts();
@@ -113,6 +113,18 @@ std::vector<ActRow> ActRows() {
       {"resumed without the finalizer", released(resumed), cancelled, Act::kAddFinalizer,
        "SUSPENDED"},
       {"resumed by hand", resumed, running, Act::kNone, "RUNNING"},
+  };
+}
+
+std::vector<ActRow> RowsOfDeletion() {
+  const JobFacts running = RunningFacts();
+  const JobFacts cancelled = FactsIn(v1::JOB_STATE_CANCELLED);
+  JobFacts stopping = RunningFacts();
+  stopping.is_stopping = true;
+  JobFacts no_folder = RunningFacts();
+  no_folder.has_folder = false;
+  const TroupeJob recorded = RecordedObject(NewObject(), &running);
+  return {
       {"deleted", Changed(recorded, SetDeleted), running, Act::kCancel, "RUNNING", true},
       {"deleted and aborted", Changed(recorded, SetDeletedAndAborts), running, Act::kCancel,
        "RUNNING"},
@@ -131,14 +143,20 @@ std::vector<ActRow> ActRows() {
        {},
        Act::kRemoveFinalizer,
        "PENDING"},
-      {"deleted after its end, without the finalizer", released(Changed(recorded, SetDeleted)),
-       cancelled, Act::kDelete, "CANCELLED"},
+      {"deleted after its end, without the finalizer",
+       Changed(Changed(recorded, SetDeleted), DropFinalizer), cancelled, Act::kDelete, "CANCELLED"},
       {"deleted without the finalizer",
        Changed(Changed(NewObject(), SetDeleted), DropFinalizer),
        {},
        Act::kNone,
        "PENDING"},
   };
+}
+
+std::vector<ActRow> ActRows() {
+  std::vector<ActRow> rows = RowsOfWish();
+  for (const ActRow& row : RowsOfDeletion()) rows.push_back(row);
+  return rows;
 }
 
 TEST(Reconcile, EveryStateHasItsAct) {

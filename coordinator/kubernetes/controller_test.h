@@ -1,6 +1,6 @@
 // A controller whose API server and jobs are those of a test.
-#ifndef TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_FIXTURE_H_
-#define TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_FIXTURE_H_
+#ifndef TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_TEST_H_
+#define TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_TEST_H_
 
 #include <gtest/gtest.h>
 
@@ -177,4 +177,4 @@ class ControllerTest : public ::testing::Test {
 
 }  // namespace troupe
 
-#endif  // TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_FIXTURE_H_
+#endif  // TROUPE_COORDINATOR_KUBERNETES_CONTROLLER_TEST_H_
