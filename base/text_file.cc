@@ -35,4 +35,9 @@ Status WriteText(int descriptor, std::string_view text, std::string_view name) {
   return OkStatus();
 }
 
+Status GitLfsPointerFault() {
+  return InvalidArgument(
+      "is a Git LFS pointer and not the file that it stands for, which git lfs pull fetches");
+}
+
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Reads a whole small file, also one of /proc, whose size is not known before it is read, and
-// writes small texts.
+// Reads a whole small file, also one of /proc, whose size is not known before it is read, writes
+// small texts, and recognizes the text that Git LFS leaves in place of a file.
 #ifndef TROUPE_BASE_TEXT_FILE_H_
 #define TROUPE_BASE_TEXT_FILE_H_
 
@@ -17,6 +17,14 @@ StatusOr<std::string> ReadTextFile(const std::string& path);
 // Writes all of `text` at the position of the open file `descriptor`; `name` names the file in the
 // error. After an error a part may be written. Thread-safe.
 Status WriteText(int descriptor, std::string_view text, std::string_view name);
+
+// Whether a file that begins with `text` is a pointer of Git LFS. A clone without Git LFS has such
+// texts instead of weights.
+inline constexpr std::string_view kGitLfsPointerBegin = "version https://git-lfs.github.com/spec/";
+inline bool IsGitLfsPointer(std::string_view text) { return text.starts_with(kGitLfsPointerBegin); }
+
+// The error for such a file, whose path the caller adds.
+Status GitLfsPointerFault();
 
 }  // namespace troupe
 

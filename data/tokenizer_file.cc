@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/git_lfs_pointer.h"
+#include "base/text_file.h"
 #include "data/byte_pair_tokenizer.h"
 
 namespace troupe {

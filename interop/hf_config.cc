@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/git_lfs_pointer.h"
+#include "base/text_file.h"
 #include "interop/llama_tensors.h"
 
 namespace troupe {

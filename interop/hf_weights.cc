@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/git_lfs_pointer.h"
+#include "base/text_file.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/reshard.h"
 

@@ -19,7 +19,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const Box kTable = {{0, 0}, {11, 8}};  // of the embedding
+// The whole table of the embedding.
+const Box kTable = {{0, 0}, {11, 8}};
 
 class HfWeightsTest : public ::testing::Test {
  protected:
@@ -166,7 +167,7 @@ TEST_F(HfWeightsTest, ASeparateHeadOfATiedModelMustHaveTheNumbersOfTheTable) {
           .ok())
       << "the numbers are equal in another format";
   std::string other = tied[0].bytes;
-  other.back() ^= 1;  // of the last number
+  other.back() ^= 1;  // the last number changes
   const HfWeights weights = with_head({"lm_head.weight", "F32", {11, 8}, other});
   EXPECT_THAT(std::string(Message(weights.CheckTiedHead(kTable))),
               AllOf(HasSubstr("model.safetensors: lm_head.weight has other numbers than "

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/git_lfs_pointer.h"
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {

@@ -129,7 +129,7 @@ TEST(ResumeTest, WhatFollowedFromOtherKeysFollowsThemAgain) {
       StatedRecord::kKnown);
 }
 
-// A record of an older version does not tell: a decay over all steps is taken for the default.
+// In a record of an older version a decay over all steps counts as the default.
 TEST(ResumeTest, WithoutARecordOfWhatWasStatedADecayOverAllStepsFollowsThem) {
   ExpectKeys(
       {{{kCosine, "lr_schedule.decay_steps=10"}, {kMoreSteps}, "lr_schedule.decay_steps", "20"},

@@ -1,6 +1,6 @@
-// Tells the keys that a user stated from those that got defaults. A completed spec has both, and
-// when a job is resumed with other keys, a stated value stays, while a default that follows from
-// other keys follows them again. Pure.
+// Distinguishes the keys that a user stated from those that got defaults. A completed spec has
+// both, and when a job is resumed with other keys, a stated value stays, while a default that
+// follows from other keys follows them again. Pure.
 #ifndef TROUPE_PLAN_JOB_STATED_KEYS_H_
 #define TROUPE_PLAN_JOB_STATED_KEYS_H_
 
