@@ -168,7 +168,7 @@ class Drain(ClusterCase):
                 (["--spot-notice", "aws", "--metadata-url", "http://h:99999"],
                  '--metadata-url is "http://h:99999", its port must be a number from 1 to 65535'),
                 (["--spot-notice", "aws", "--metadata-url", "http://h/\r\nX: y"],
-                 "such as http://HOST:PORT"),
+                 "has the control character U+000D"),
                 (["--spot-notice", "aws", "--metadata-url", "http://user:hidden@h"],
                  "--metadata-url has an @, must be a URL without a user"),
                 (["--drain-seconds", "-1"], "--drain-seconds")):
