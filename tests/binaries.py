@@ -26,9 +26,10 @@ import xml.etree.ElementTree as ElementTree
 BINARY_LIMIT_SECONDS = 900
 # The binaries that take longest, those first: they start first, so that no core waits at the end.
 SLOWEST = (
-    "xla_mixtures_test", "xla_layouts_test", "xla_slices_test", "reshard_table_test",
-    "kernels_cpu_test", "known_bugs_test", "plan_test", "layouts_test", "experts_test", "axes_test",
-    "shard_runs_test", "simulation_test", "tidy_test")
+    "kernels_xla_test", "xla_slices_test", "xla_mixtures_test", "cpu_losses_test",
+    "xla_layouts_test", "simulation_test", "kernels_cuda_test", "cuda_layouts_test", "float8_test",
+    "cuda_lane_test", "coordinator_service_test", "float8_gradients_test", "experts_test",
+    "kernels_cpu_test", "run_ahead_test", "layouts_test", "axes_test")
 
 
 def cases_of_binaries(build, labels, pattern):
