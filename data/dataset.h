@@ -91,7 +91,7 @@ class Dataset {
 
   // A dataset that is read for training or validation.
   struct Opened {
-    std::string key;  // of the job: "data.train", "data.blend[3].path", "data.validation"
+    std::string key;  // the job's: "data.train", "data.blend[3].path", "data.validation"
     std::string path;
     TokenDataset data;
   };

@@ -31,7 +31,7 @@ class TokenDataset {
 
   // A file that samples are read from.
   struct File {
-    std::string name;  // what follows the path of the dataset: ".idx"; empty: the path itself
+    std::string name;  // the end of the path after the dataset's: ".idx"; may be empty
     bool is_index = false;
     std::span<const std::byte> bytes;  // valid as long as a copy of the dataset lives
   };
