@@ -194,14 +194,22 @@ WorkerReported TwinOfWorker0(const std::string& host) {
   return twin;
 }
 
+TEST(Machine, AHostWithAControlCharacterIsRefusedAndNotedInOneLine) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  EXPECT_THAT(cluster.Do(TwinOfWorker0("elsewhere\nforged")).notes,
+              ElementsAre(AllOf(HasSubstr("worker-0"), HasSubstr("elsewhere?forged"),
+                                HasSubstr("has the control character U+000A"))));
+}
+
 TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
-  WorkerReported twin = TwinOfWorker0("elsewhere\nforged");
+  WorkerReported twin = TwinOfWorker0("elsewhere");
   v1::Hello* const hello = twin.message.mutable_hello();
   EXPECT_THAT(cluster.Do(twin).notes,
-              ElementsAre(AllOf(HasSubstr("worker-0"), HasSubstr("elsewhere?forged"),
-                                HasSubstr("99"), HasSubstr("still alive as incarnation 1"))));
+              ElementsAre(AllOf(HasSubstr("worker-0"), HasSubstr("elsewhere"), HasSubstr("99"),
+                                HasSubstr("still alive as incarnation 1"))));
   hello->set_protocol_version(7);
   EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("protocol_version is 7")));
   hello->set_protocol_version(2);

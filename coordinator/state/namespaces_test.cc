@@ -124,7 +124,7 @@ TEST(NamespacesTest, EachErrorOfAFileNamesFieldValueAndRelation) {
       {head + "members: []}]",
        "namespaces[0].members is an empty list; leave the key out (n.yaml:"},
       {"namespaces: [{name: \"a\\0b\"}]",
-       "namespaces[0].name is \"a\\x00b\", which does not match"},
+       "namespaces[0].name is \"a\\u0000b\", which does not match"},
       {head + "members: [viewer/]}]", "namespaces[0].members[0] is \"viewer/\""},
       {head + "members: [viewer/a/b]}]", "namespaces[0].members[0] is \"viewer/a/b\""},
       {head + "members: [viewer/a*]}]", "namespaces[0].members[0] is \"viewer/a*\""},
