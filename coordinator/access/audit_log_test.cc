@@ -144,7 +144,7 @@ TEST_F(AuditLogTest, ACrashBetweenTwoFilesDoesNotBreakTheChain) {
   ASSERT_TRUE(Open()->Append(Record("jobs/b")).ok());  // the new file was not created
   EXPECT_EQ(Checked().head.sequence, 2);
   ASSERT_TRUE(files_.Rename(path_, path_ + ".2").ok());
-  std::ofstream{path_};
+  { const std::ofstream truncated(path_); }
   ASSERT_TRUE(Open()->Append(Record("jobs/c")).ok());  // it was empty
   EXPECT_EQ(Checked().head.sequence, 3);
   ASSERT_TRUE(files_.Rename(path_, path_ + ".3").ok());
