@@ -1,26 +1,27 @@
 """Chooses the test binaries that a sanitizer runs in CI: those that the change can reach, and a
-third of the others, so that three commits in a row run all of them.
+third of the others.
 
     python3 tests/sanitized.py BUILD [NAME …]
 
 BUILD is a configured build folder whose model of targets CMake was asked for
 (.cmake/api/v1/query/codemodel-v2). NAME: the binaries to choose from, by default those that
 troupe_unit_tests builds. A change reaches a binary if the binary, or a library that it is linked
-with, has sources in a folder of a changed file (changes.py). The third follows from the number of
-commits, so that a run can be repeated. Prints the chosen names, one a line, and the reasons on
-stderr.
+with, has sources in a folder of a changed file (changes.py). The third follows from the names and
+the number of commits: three commits in a row run every binary, and a run can be repeated. Prints
+the chosen names, one a line, and the reasons on stderr.
 """
 
 import json
 import pathlib
 import sys
+import zlib
 
 import changes
 
-# Files of these kinds change no binary.
-NO_SOURCE = (".md", ".svg", ".png", ".py", ".txt", ".yaml", ".yml", ".sh", ".json")
-# Files that change the flags of every binary.
-ALL_BINARIES = ("CMakeLists.txt", "CMakePresets.json")
+# Files of these kinds change no binary. The others are sources, or tests read them.
+NO_SOURCE = (".md", ".svg", ".png", ".py", ".sh")
+# Files that change how every binary is built or run.
+ALL_BINARIES = ("CMakeLists.txt", "CMakePresets.json", "tests/tsan.supp")
 
 
 def targets_of(build):
@@ -61,7 +62,7 @@ def folders_of(paths, known):
     for path in map(pathlib.PurePosixPath, paths):
         if path.as_posix() in ALL_BINARIES:
             folders.add(".")
-        elif path.suffix not in NO_SOURCE or path.name in ALL_BINARIES:
+        elif path.suffix not in NO_SOURCE:
             folder = next((parent.as_posix() for parent in path.parents
                            if parent.as_posix() in known), ".")
             if folder != ".":
@@ -78,8 +79,8 @@ def choose(names, targets, paths, count):
         parts = with_dependencies(name, targets)
         if "." in touched or any(touched & targets[part][0] for part in parts):
             reached.add(name)
-    others = sorted(set(names) - reached)
-    return sorted(reached), others[count % 3::3]
+    third = {name for name in names if zlib.crc32(name.encode()) % 3 == count % 3}
+    return sorted(reached), sorted(third - reached)
 
 
 def main():
