@@ -45,7 +45,12 @@ case "$1 $2" in
 n2
 }" ;;
   "show node") echo "NodeName=$3 NodeAddr=127.0.0.1 NodeHostName=host" ;;
-  "show job") printf 'JobId=%s JobName=troupe\n   JobState=%s Reason=None\n' "$3" "$STATE" ;;
+  "--oneliner show")
+    # The last task of an array has the array's number: Slurm shows all tasks under it.
+    for task in "$4 $STATE" ${SIBLING:+"$(($4 + 1)) $SIBLING"}; do
+      printf 'JobId=%s ArrayJobId=%s JobName=troupe JobState=%s Reason=None\n' \
+        "${task% *}" "$4" "${task#* }"
+    done | sort -r ;;
   requeue*) echo "$2" >>"$REQUEUED" ;;
 esac
 """
@@ -120,6 +125,48 @@ class StandInTest(unittest.TestCase):
         self.last_step_when_stopped(job_file(self.folder, ENDLESS), 5, code=1)
         self.assertIn("cancelled after its commit of step", self.log.read_text())
         self.assertFalse(self.requeued.exists())
+
+    def test_a_task_of_an_array_is_told_apart_from_the_others(self):
+        number = self.environment["SLURM_JOB_ID"]
+        self.environment |= {"STATE": "COMPLETING", "SIBLING": "RUNNING",
+                             "SLURM_ARRAY_JOB_ID": number, "SLURM_ARRAY_TASK_ID": "3"}
+        job = job_file(self.folder, ENDLESS)
+        before = self.last_step_when_stopped(job, 5, code=1)
+        self.assertFalse(self.requeued.exists())
+        self.log.rename(self.folder / "first.log")
+        self.environment |= {"STATE": "RUNNING", "SIBLING": "PENDING"}
+        self.last_step_when_stopped(job, before + 5)
+        self.assertEqual(self.requeued.read_text().split(), [f"{number}_3"])
+
+    def test_a_component_of_a_heterogeneous_job_is_refused(self):
+        self.environment["SLURM_HET_SIZE"] = "2"
+        process = self.start(job_file(self.folder, SHORT))
+        self.assertEqual(process.wait(timeout=60), 1)
+        self.assertIn("SLURM_HET_SIZE is 2", self.log.read_text())
+
+    def test_a_run_whose_job_ends_as_it_is_warned_is_not_queued_again(self):
+        self.wrap_troupe('if [[ $1 == cancel ]]; then troupe watch "$2" >/dev/null; fi')
+        run = self.start(job_file(self.folder, SHORT * 20))
+        harness.wait_until(lambda: self.log.exists() and 5 in printed_steps(self.log), "step 5")
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=120), 0, self.end_of_log())
+        self.assertEqual(printed_steps(self.log)[-1], SHORT * 20)
+        self.assertFalse(self.requeued.exists())
+
+    def test_a_run_whose_cancel_fails_is_queued_again(self):
+        self.wrap_troupe('if [[ $1 == cancel ]]; then exit 3; fi')
+        run = self.start(job_file(self.folder, ENDLESS))
+        harness.wait_until(lambda: self.log.exists() and 5 in printed_steps(self.log), "step 5")
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=120), 0, self.end_of_log())
+        self.assertIn("no checkpoint was made", self.log.read_text())
+        self.assertTrue(self.requeued.exists())
+
+    def wrap_troupe(self, line):
+        """Runs `line` before each `troupe`."""
+        wrapper = self.folder / "bin/troupe"
+        wrapper.write_text(f'#!/bin/bash\nPATH={harness.BIN}:$PATH\n{line}\nexec troupe "$@"\n')
+        wrapper.chmod(0o755)
 
     def last_step_when_stopped(self, job, step, code=0):
         """Runs the script until `step` is printed, sends the signal, and returns the last step."""
