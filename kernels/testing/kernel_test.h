@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/test_extent.h"
 #include "kernels/reference/reference_backend.h"
 #include "kernels/testing/testing.h"
 
@@ -28,6 +29,9 @@ struct KernelSetting {
   // Whether operations have the same bits alone and as a part of another; not where a compiler may
   // combine a product and a sum into one rounding in the one and not in the other.
   bool keeps_bits_in_company = true;
+  // Whether each shape is compiled, which takes longer than to run it: of long tables of shapes,
+  // tests then run a share.
+  bool compiles_shapes = false;
 
   friend void PrintTo(const KernelSetting& setting, std::ostream* out) { *out << setting.name; }
 };
@@ -41,6 +45,11 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
   using DType = model::DType;
 
   DType compute() const { return GetParam().compute; }
+  // The shapes that the test runs: every `nth` of them if each is compiled.
+  template <typename Shape>
+  std::vector<Shape> ShareOf(const std::vector<Shape>& shapes, size_t nth) const {
+    return GetParam().compiles_shapes ? Share(shapes, nth) : shapes;
+  }
   TestValue Compute(std::vector<int64_t> extents, double scale = 1.0) {
     return Random(compute(), std::move(extents), scale);
   }

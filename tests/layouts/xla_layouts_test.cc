@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Alone, XlaLayouts,
                          RowsOf(AxesAlone(), 2,
                                 {{{"TensorRows", 2}}, {{"Zero3", 2}}, {{"Ring", 2}}}),
                          kName);
-INSTANTIATE_TEST_SUITE_P(Pairs, XlaLayouts, RowsOf(PairsOfAxes(), 8), kName);
+INSTANTIATE_TEST_SUITE_P(Pairs, XlaLayouts, RowsOf(PairsOfAxes(), 12), kName);
 INSTANTIATE_TEST_SUITE_P(EightRanks, XlaLayouts, RowsOf(MixesOfEight(), 4), kName);
 
 struct Pipeline {

@@ -22,10 +22,10 @@ TEST_P(XlaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OneRank, XlaMixtures, testing::Values(Spread{}), kName);
-INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtures, RowsOf(MixturesOfOneAxis(), 2, {{.expert = 2}}),
+INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtures, RowsOf(MixturesOfOneAxis(), 4, {{.expert = 2}}),
                          kName);
-INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtures, RowsOf(MixturesOfTwoAxes(), 5), kName);
-INSTANTIATE_TEST_SUITE_P(EightRanks, XlaMixtures, RowsOf(MixturesOfEightRanks(), 5), kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtures, RowsOf(MixturesOfTwoAxes(), 8), kName);
+INSTANTIATE_TEST_SUITE_P(EightRanks, XlaMixtures, RowsOf(MixturesOfEightRanks(), 9), kName);
 INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtures, RowsOf(MixturesThatGather(), 4), kName);
 INSTANTIATE_TEST_SUITE_P(Schedules, XlaMixtures, RowsOf(MixturesBySchedule(), 4), kName);
 INSTANTIATE_TEST_SUITE_P(RingContext, XlaMixtures, RowsOf(MixturesOnRings(), 4), kName);

@@ -69,9 +69,9 @@ TEST_P(XlaSlices, HaveTheLossesOfOneRankOnTheCpu) {
 }
 
 // The plugin has four devices.
-INSTANTIATE_TEST_SUITE_P(Alone, XlaSlices, RowsOf(RowsOfSlices(AxesAlone()), 2), kName);
+INSTANTIATE_TEST_SUITE_P(Alone, XlaSlices, RowsOf(RowsOfSlices(AxesAlone()), 3), kName);
 INSTANTIATE_TEST_SUITE_P(Pairs, XlaSlices,
-                         RowsOf(RowsOfSlices(PairsOfAxes()), 6,
+                         RowsOf(RowsOfSlices(PairsOfAxes()), 11,
                                 {{{"Zero3", 2}, {"Tensor", 2}}, {{"Tensor", 2}, {"Pipe", 2}}}),
                          kName);
 
@@ -152,8 +152,8 @@ std::vector<Spread> OnFourDevices(std::vector<Spread> table) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OneAxis, XlaMixtureSlices,
-                         RowsOf(OnFourDevices(MixturesOfOneAxis()), 2, {{.expert = 2}}), kName);
-INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtureSlices, RowsOf(OnFourDevices(MixturesOfTwoAxes()), 5),
+                         RowsOf(OnFourDevices(MixturesOfOneAxis()), 4, {{.expert = 2}}), kName);
+INSTANTIATE_TEST_SUITE_P(TwoAxes, XlaMixtureSlices, RowsOf(OnFourDevices(MixturesOfTwoAxes()), 8),
                          kName);
 INSTANTIATE_TEST_SUITE_P(AllGather, XlaMixtureSlices,
                          RowsOf(OnFourDevices(MixturesThatGather()), 4), kName);

@@ -65,7 +65,8 @@ KernelSetting Setting(model::DType compute) {
             if (!Gate().ok()) return *std::move(backend);
             return std::make_unique<GatedBackend>(*std::move(backend), **Gate());
           },
-          .keeps_bits_in_company = false};
+          .keeps_bits_in_company = false,
+          .compiles_shapes = true};
 }
 
 // None without a plugin, and none with a sanitizer, which makes compilation several times slower:
