@@ -22,7 +22,7 @@ constexpr TextFlag kCompareFlag{
     "--compare", "OTHER", "ranks both jobs by tokens per second, if their conditions are equal"};
 constexpr TextFlag kStepsFlag{"--steps", "FIRST:LAST",
                               "steps of the newest group epoch; FIRST alone is one step", true};
-constexpr TextFlag kOutputFlag{"--output", "FILE", "file for the JSON", true};
+constexpr TextFlag kProfileOutputFlag{"--output", "FILE", "file for the JSON", true};
 constexpr TextFlag kPageFlag{"--output", "FILE", "file for the page", true};
 constexpr NumberFlag<int64_t> kTraceStepFlag{
     {"--trace-step", "STEP",
@@ -134,7 +134,7 @@ StatusOr<v1::TraceJobResponse> FetchTrace(Client* client, const v1::TraceJobRequ
 }
 
 StatusOr<ExitCode> Trace(const CommandLine& line) {
-  const std::string& output = *line.Get(kOutputFlag);
+  const std::string& output = *line.Get(kProfileOutputFlag);
   TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*line.Get(kStepsFlag)));
   request.set_name(JobName(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
@@ -209,7 +209,7 @@ std::vector<Command> MeasureCommands() {
        .most_positionals = 1,
        .summary = "Writes a timeline of each rank for Chrome's tracing or Perfetto; waits for "
                   "future steps.",
-       .flags = {&kStepsFlag, &kOutputFlag},
+       .flags = {&kStepsFlag, &kProfileOutputFlag},
        .run = Trace},
       {.name = "report",
        .positionals = "JOB",

@@ -29,7 +29,7 @@
 namespace troupe {
 namespace {
 
-constexpr NumberFlag<int> kWorkersFlag{
+constexpr NumberFlag<int> kPlannedWorkersFlag{
     {"--workers", "N",
      "expected number of ranks; a job whose degrees multiply to another number is refused"},
     {1, 1 << 20}};
@@ -68,7 +68,7 @@ StatusOr<v1::DeviceProfile> LoadProfile(const std::string& path) {
 
 StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, LoadJob(line));
-  const std::optional<int> workers = line.Get(kWorkersFlag);
+  const std::optional<int> workers = line.Get(kPlannedWorkersFlag);
   const std::string path = line.Get(kProfileFlag).value_or("");
   if (!workers || path.empty()) {
     return InvalidArgument("--search needs --workers N and --profile FILE");
@@ -76,9 +76,9 @@ StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
   if (line.Get(kCompileFlag) || line.Get(kHtmlFlag))
     return InvalidArgument("--search proposes layouts: state one of them, and then {}",
                            line.Get(kCompileFlag) ? kCompileFlag.name : kHtmlFlag.name);
-  TROUPE_ASSIGN_OR_RETURN(
-      const int devices,
-      ParseNumber<int>(kWorkersFlag.name, fmt::to_string(*workers), {1, kMostDevicesOfSearch}));
+  TROUPE_ASSIGN_OR_RETURN(const int devices,
+                          ParseNumber<int>(kPlannedWorkersFlag.name, fmt::to_string(*workers),
+                                           {1, kMostDevicesOfSearch}));
   TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
   TROUPE_ASSIGN_OR_RETURN(const SearchResult result,
                           SearchLayouts(spec, profile, {.devices = devices}));
@@ -96,7 +96,7 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan,
                           MakeUnplacedPlan(spec, profile.has_value() ? &*profile : nullptr));
   const int ranks = plan.ranks_size();
-  if (const auto& workers = line.Get(kWorkersFlag); workers && *workers != ranks) {
+  if (const auto& workers = line.Get(kPlannedWorkersFlag); workers && *workers != ranks) {
     Violations violations;
     violations.Add("parallelism",
                    "has degrees whose product is pipe {} × data_replicate {} × data_shard {} × "
@@ -168,17 +168,17 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
 }  // namespace
 
 std::vector<Command> PlanCommands() {
-  return {
-      {.name = "plan",
-       .positionals = "JOB.yaml",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary =
-           "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
-           "Needs no cluster.",
-       .flags = {&kSetFlag, &kWorkersFlag, &kSearchFlag, &kProfileFlag, &kCompileFlag, &kHtmlFlag},
-       .cluster = ClusterUse::kNone,
-       .run = PlanCommand}};
+  return {{.name = "plan",
+           .positionals = "JOB.yaml",
+           .least_positionals = 1,
+           .most_positionals = 1,
+           .summary =
+               "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
+               "Needs no cluster.",
+           .flags = {&kSetFlag, &kPlannedWorkersFlag, &kSearchFlag, &kProfileFlag, &kCompileFlag,
+                     &kHtmlFlag},
+           .cluster = ClusterUse::kNone,
+           .run = PlanCommand}};
 }
 
 }  // namespace troupe

@@ -1,9 +1,7 @@
-// The keys that each query of a block attends to, and the resulting mask. For the files of
-// kernels/cpu that are compiled once per level (level_target.h).
+// The keys that each query of a block attends to, and the resulting mask. Included after
+// level_target.h.
 #ifndef TROUPE_KERNELS_CPU_KEY_RANGE_H_
 #define TROUPE_KERNELS_CPU_KEY_RANGE_H_
-
-#include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/backend/update_decision.h"
 #include "kernels/reference/operation.h"
 
@@ -78,7 +79,7 @@ std::vector<double> Made(const Operation& operation, model::QuantizeSource sourc
   Operation maker = operation;
   maker.inputs.resize(inputs);
   maker.outputs = {made.data()};
-  source == model::QuantizeSource::kSwiGlu ? SwiGlu(maker) : SwiGluGrad(maker);
+  TROUPE_CHECK_OK(source == model::QuantizeSource::kSwiGlu ? SwiGlu(maker) : SwiGluGrad(maker));
   return made;
 }
 

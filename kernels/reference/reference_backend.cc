@@ -28,7 +28,7 @@ class ReferenceExecutable : public ImmediateExecutable {
  public:
   ReferenceExecutable(const model::Program& program, const model::MemoryPlan& plan,
                       FindCommunicator find_communicator)
-      : program_(program), plan_(plan), find_communicator_(std::move(find_communicator)) {
+      : program_(program), find_communicator_(std::move(find_communicator)) {
     storage_.resize(program.values.size());
     for (const model::Value& value : program.values) {
       if (value.view_of != model::kNoValue) continue;
@@ -125,7 +125,6 @@ class ReferenceExecutable : public ImmediateExecutable {
   }
 
   const model::Program& program_;
-  const model::MemoryPlan& plan_;
   const FindCommunicator find_communicator_;
   std::vector<std::vector<std::vector<double>>> storage_;  // [root value][buffer][element]
   std::atomic<const char*> current_ = "";

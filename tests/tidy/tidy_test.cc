@@ -80,8 +80,10 @@ TEST(Tidy, CoordinatorAndWorkerNeverSeeEachOtherEvenInTests) {
 }
 
 TEST(Tidy, HeadersAreGuardedByTheirPath) {
+  // Each file of kernels/cpu/levels begins and ends a part with them, and one batch has several.
+  const std::set<std::string> kRepeated = {"kernels/cpu/level_end.h", "kernels/cpu/level_target.h"};
   for (const SourceFile& file : Sources()) {
-    if (!file.path.ends_with(".h")) continue;
+    if (!file.path.ends_with(".h") || kRepeated.contains(file.path)) continue;
     std::string guard = "TROUPE_" + file.path + "_";
     for (char& c : guard)
       c = std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::toupper(c)) : '_';

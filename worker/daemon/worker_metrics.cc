@@ -23,21 +23,21 @@ constexpr int kProcessSeries = 11;
 constexpr int kFixedSeries = kProcessSeries + static_cast<int>(kMostFallbacks) + 1 +
                              kCollectiveSeries + kDeviceCollectiveSeries;
 
-int WatchedDevices(const v1::Hello& identity) {
+int CountWatched(const v1::Hello& identity) {
   return static_cast<int>(std::ranges::count_if(
       identity.devices(), [](const v1::Device& device) { return !device.id().empty(); }));
 }
 
 int SeriesForCollectives(const v1::Hello& identity) {
   return std::max(WorkerMetrics::kMostSeries - kFixedSeries -
-                      WatchedDevices(identity) * DeviceMetrics::kMostSeries,
+                      CountWatched(identity) * DeviceMetrics::kMostSeries,
                   2 * kCollectiveSeries);
 }
 
 // The number of collectives by the host that have series. With GPUs, half of the room is for the
 // device-side ones.
 int HostCollectives(const v1::Hello& identity) {
-  const int share = WatchedDevices(identity) > 0 ? 2 : 1;
+  const int share = CountWatched(identity) > 0 ? 2 : 1;
   return SeriesForCollectives(identity) / share / kCollectiveSeries;
 }
 

@@ -46,3 +46,5 @@ void SumOfSquares(const SumOfSquaresArgs& args, int thread, int threads) {
 }
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

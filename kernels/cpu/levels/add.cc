@@ -58,3 +58,5 @@ template void Add<float>(const AddArgs&, int, int);
 template void Add<BFloat16>(const AddArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

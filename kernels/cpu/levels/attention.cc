@@ -14,8 +14,9 @@
 // Each query attends to the keys at positions from the start of its document to its own position,
 // which are one range of the local keys. Blocks of keys outside the ranges of a block of queries
 // are skipped. A query that attends to no local key keeps its merged result.
-#include "kernels/cpu/key_range.h"
 #include "kernels/cpu/level_target.h"
+
+#include "kernels/cpu/key_range.h"
 #include "kernels/cpu/tile.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -476,3 +477,5 @@ template void AttentionGrad<float>(const AttentionGradArgs&, int, int);
 template void AttentionGrad<BFloat16>(const AttentionGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

@@ -33,3 +33,5 @@ void CrossEntropyGrad(const CrossEntropyGradArgs& args, int thread, int threads)
 }
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

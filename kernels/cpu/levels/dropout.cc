@@ -95,3 +95,5 @@ template void Dropout<float>(const DropoutArgs&, int, int);
 template void Dropout<BFloat16>(const DropoutArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

@@ -48,3 +48,5 @@ template void EmbeddingGrad<float>(const EmbeddingGradArgs&, int, int);
 template void EmbeddingGrad<BFloat16>(const EmbeddingGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

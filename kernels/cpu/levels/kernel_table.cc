@@ -46,3 +46,5 @@ const KernelTable& Kernels() {
 }
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

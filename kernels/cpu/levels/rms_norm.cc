@@ -86,3 +86,5 @@ template void RmsNormGrad<float>(const RmsNormGradArgs&, int, int);
 template void RmsNormGrad<BFloat16>(const RmsNormGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

@@ -60,3 +60,5 @@ template void Rope<float>(const RopeArgs&, int, int);
 template void Rope<BFloat16>(const RopeArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

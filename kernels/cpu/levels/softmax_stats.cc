@@ -141,3 +141,5 @@ template void SoftmaxStatsAndGrad<float>(const SoftmaxStatsAndGradArgs&, int, in
 template void SoftmaxStatsAndGrad<BFloat16>(const SoftmaxStatsAndGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

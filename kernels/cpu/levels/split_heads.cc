@@ -20,3 +20,5 @@ void SplitHeads(const SplitHeadsArgs& args, int thread, int threads) {
 }
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

@@ -58,3 +58,5 @@ template void SwiGluGrad<float>(const SwiGluGradArgs&, int, int);
 template void SwiGluGrad<BFloat16>(const SwiGluGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

@@ -14,9 +14,9 @@ constexpr int kHeldThreads = 1024, kHeldGradThreads = 512;  // maximum for a blo
 // Two blocks of the gradient fit on a multiprocessor; compiled for Blackwell they would spill
 // registers, so there one must suffice.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int kHeldGradBlocks = 1;
+[[maybe_unused]] constexpr int kHeldGradBlocks = 1;
 #else
-constexpr int kHeldGradBlocks = 2;
+[[maybe_unused]] constexpr int kHeldGradBlocks = 2;
 #endif
 constexpr int kFinishRows = 32;  // warps per block of the second kernel
 

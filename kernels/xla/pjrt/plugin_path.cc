@@ -1,8 +1,10 @@
 #include "kernels/xla/pjrt/plugin_path.h"
 
-#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+
+#include "base/flag_parser.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -14,12 +16,6 @@ StatusOr<std::string> ThisProgram() {
   return program.string();
 }
 
-// The value of `variable` in the environment; empty if it has none.
-std::string FromEnvironment(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value == nullptr ? "" : value;
-}
-
 // `file` of the folder build/, if `program` is in build/PRESET/bin.
 std::filesystem::path InBuild(const std::string& program, const char* file) {
   return (std::filesystem::path(program).parent_path() / "../.." / file).lexically_normal();
@@ -29,7 +25,9 @@ std::filesystem::path InBuild(const std::string& program, const char* file) {
 
 StatusOr<std::string> FindPlugin(const std::string& stated, const std::string& program) {
   if (!stated.empty()) return stated;
-  if (std::string path = FromEnvironment("TROUPE_XLA_PLUGIN"); !path.empty()) return path;
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> set,
+                          TextFromEnvironment("TROUPE_XLA_PLUGIN"));
+  if (set) return *set;
   std::error_code error;
   const std::filesystem::path installed = InBuild(program, "xla-plugin/xla_cpu_pjrt.so");
   if (std::filesystem::exists(installed, error)) return installed.string();
@@ -48,9 +46,11 @@ StatusOr<std::string> FindLibtpu(const std::string& program) {
   constexpr const char* kHowToGetIt =
       "pip download --no-deps libtpu gets it, under Google's terms, and unzip unpacks it";
   std::error_code error;
-  if (std::string path = FromEnvironment("TROUPE_LIBTPU"); !path.empty()) {
-    if (std::filesystem::is_regular_file(path, error)) return path;
-    return NotFound("TROUPE_LIBTPU is {}, which is no file; {}", path, kHowToGetIt);
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> set,
+                          TextFromEnvironment("TROUPE_LIBTPU"));
+  if (set) {
+    if (std::filesystem::is_regular_file(*set, error)) return *set;
+    return NotFound("TROUPE_LIBTPU is {}, which is no file; {}", *set, kHowToGetIt);
   }
   const std::filesystem::path installed = InBuild(program, "libtpu/libtpu.so");
   if (std::filesystem::is_regular_file(installed, error)) return installed.string();

@@ -103,5 +103,15 @@ TEST_F(PluginPath, OfAMissingLibtpuStatesHowToGetIt) {
                      "--no-deps libtpu gets it, under Google's terms, and unzip unpacks it"));
 }
 
+TEST_F(PluginPath, OfTheEnvironmentIsATextThatMayBeAPath) {
+  setenv(kVariable, "/opt/\x1b[2J.so", 1);
+  EXPECT_EQ(FindPlugin("", program_).status(),
+            InvalidArgument("TROUPE_XLA_PLUGIN: \"/opt/\\u001b[2J.so\" has the control character "
+                            "U+001B at its byte 6"));
+  setenv(kLibtpuVariable, "/caf\xe9", 1);
+  EXPECT_EQ(FindLibtpu(program_).status(),
+            InvalidArgument("TROUPE_LIBTPU: \"/caf\\xe9\" is not UTF-8: its byte 5 is \\xe9"));
+}
+
 }  // namespace
 }  // namespace troupe::kernels::xla

@@ -49,3 +49,5 @@ template void CombineGrad<float>(const CombineGradArgs&, int, int);
 template void CombineGrad<BFloat16>(const CombineGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

@@ -18,3 +18,5 @@ template void Permute<float>(const PermuteArgs&, int, int);
 template void Permute<BFloat16>(const PermuteArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"

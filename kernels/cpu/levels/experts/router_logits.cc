@@ -64,3 +64,5 @@ template void RouterLogitsGradWeight<float>(const RouterLogitsGradWeightArgs&, i
 template void RouterLogitsGradWeight<BFloat16>(const RouterLogitsGradWeightArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#include "kernels/cpu/level_end.h"
