@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file_system.h"
+#include "base/security/former_pairs.h"
 #include "base/security/join_token.h"
 #include "base/text_file.h"
 
@@ -167,26 +168,6 @@ Status CheckWritable(std::string directory) {
   return OkStatus();
 }
 
-// Returns what former.pem is to hold once the pair of the directory is replaced; nothing if it
-// stays as it is.
-std::optional<std::string> NextFormer(const TlsFiles& files, const Identity& identity,
-                                      int64_t now_seconds) {
-  const StatusOr<TlsContents> current = ReadTlsContents(files);
-  if (!current.ok()) return std::nullopt;
-  const StatusOr<TlsContents> held = ReadFormerContents(files, *current);
-  if (held.ok()) {
-    const StatusOr<CertificateFacts> facts = ReadCertificate(held->certificate);
-    if (facts.ok() && facts->identity == identity && CheckValidAt(*facts, now_seconds).ok())
-      return std::nullopt;
-  }
-  // A crash in a replacement leaves two halves.
-  const bool is_pair = CheckKey(current->key).ok() &&
-                       CheckCertificates(current->certificate).ok() &&
-                       CheckKeyBelongs(current->key, current->certificate).ok();
-  if (!is_pair) return std::nullopt;
-  return current->certificate + "\n" + current->key;
-}
-
 // Stores the checked contents as StoreTlsDirectory describes.
 Status StoreOnce(const std::string& directory, const Identity& identity,
                  const TlsContents& contents, int64_t now_seconds) {
@@ -196,8 +177,8 @@ Status StoreOnce(const std::string& directory, const Identity& identity,
   const TlsFiles files = TlsFilesIn(directory);
   if (renews) {
     std::vector<NewFile> replaced;
-    if (std::optional<std::string> former = NextFormer(files, identity, now_seconds))
-      replaced.push_back({FormerPathOf(files), *std::move(former), kSecret});
+    std::string former = NextFormerText(files, identity, contents.authority, now_seconds);
+    if (!former.empty()) replaced.push_back({FormerPathOf(files), std::move(former), kSecret});
     replaced.push_back({files.key, contents.key, kSecret});
     replaced.push_back({files.certificate, contents.certificate, kPublic});
     replaced.push_back({files.authority, contents.authority, kPublic});

@@ -62,8 +62,9 @@ StatusOr<CertificateFacts> IssueTlsDirectory(const std::string& authority_direct
 // INVALID_ARGUMENT, with nothing written, unless `contents` pass the check of those who will use
 // them (CheckTlsContents); ALREADY_EXISTS if `output` holds anything else.
 //
-// If it replaces files, the pair that is replaced stays in former.pem, unless that has one that is
-// valid yet: if the clock is ahead now, such a pair is what remains once it is set right.
+// If it replaces files, the pair that is replaced goes to former.pem, by the rule of
+// base/security/former_pairs.h: if the clock is ahead now, a pair there is what remains once it is
+// set right.
 //
 // If it replaces files, each is replaced atomically, the key first. Between two of these renames
 // the pair does not match; a process that reads it then keeps its former pair (TlsWatch) and reads

@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <string_view>
+#include <utility>
+
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/security/certificate.h"
@@ -67,13 +70,29 @@ std::string FormerPathOf(const TlsFiles& files) {
   return JoinPath(ParentDirectory(files.certificate), "former.pem");
 }
 
-StatusOr<TlsContents> ReadFormerContents(const TlsFiles& files, const TlsContents& current) {
-  const std::string path = FormerPathOf(files);
-  TROUPE_ASSIGN_OR_RETURN(const std::string pair, ReadTlsFile(path));
-  const size_t key = pair.rfind("-----BEGIN", pair.find("PRIVATE KEY-----"));
-  if (key == std::string::npos || key == 0)
-    return InvalidArgument("{}: is not a certificate with its key", path);
-  return TlsContents{current.authority, pair.substr(0, key), pair.substr(key)};
+std::vector<TlsContents> ReadFormerPairs(const TlsFiles& files, const std::string& authorities) {
+  constexpr std::string_view kBegin = "-----BEGIN ", kCertificate = "-----BEGIN CERTIFICATE-----",
+                             kKeyLabel = "PRIVATE KEY-----";
+  const std::string text = ReadTlsFile(FormerPathOf(files)).value_or("");
+  std::vector<TlsContents> pairs;
+  size_t begin = text.find(kBegin);
+  while (begin != std::string::npos) {
+    size_t key = begin;  // the first block that is no certificate; a key may have parameters
+    while (text.compare(key, kCertificate.size(), kCertificate) == 0) {
+      key = text.find(kBegin, key + 1);
+      if (key == std::string::npos) return pairs;
+    }
+    const size_t first_line = text.find(kKeyLabel, key);
+    if (first_line == std::string::npos) return pairs;
+    const size_t last_line = text.find(kKeyLabel, first_line + 1);
+    if (last_line == std::string::npos) return pairs;
+    const size_t end = last_line + kKeyLabel.size();
+    std::string certificate = text.substr(begin, key - begin);
+    certificate.erase(certificate.find_last_not_of('\n') + 1);
+    pairs.push_back({authorities, certificate + "\n", text.substr(key, end - key) + "\n"});
+    begin = text.find(kBegin, end);
+  }
+  return pairs;
 }
 
 StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds) {
@@ -83,11 +102,12 @@ StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds) {
   if (!files.has_certificate()) return identity.status();
   const StatusOr<CertificateFacts> facts = ReadCertificate(contents.certificate);
   if (!facts.ok() || CheckValidAt(*facts, now_seconds).ok()) return identity.status();
-  StatusOr<TlsContents> former = ReadFormerContents(files, contents);
-  if (!former.ok()) return identity.status();
-  const StatusOr<Identity> holder = CheckTlsContents(files, *former, now_seconds);
-  if (!holder.ok() || *holder != facts->identity) return identity.status();
-  return UsableTls{*std::move(former), *holder, identity.status()};
+  for (TlsContents& former : ReadFormerPairs(files, contents.authority)) {
+    const StatusOr<Identity> holder = CheckTlsContents(files, former, now_seconds);
+    if (holder.ok() && *holder == facts->identity)
+      return UsableTls{std::move(former), *holder, identity.status()};
+  }
+  return identity.status();
 }
 
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds) {

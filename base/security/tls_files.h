@@ -1,14 +1,15 @@
 // The directory that --tls-dir names: ca.pem (one or more authorities), cert.pem (the certificate,
 // then the intermediate ones, if any) and key.pem. Thread-safe.
 //
-// former.pem, if it is there, has the pair that these two replaced, the certificate first. It is
-// used while it is valid and they are not: a pair that was signed while a clock was ahead is not
-// valid once the clock is right again.
+// former.pem, if it is there, has pairs that these two replaced (base/security/former_pairs.h): of
+// each the certificate, then its key. One that is valid is used while they are not: a pair that was
+// signed while a clock was ahead is not valid once the clock is right again.
 #ifndef TROUPE_BASE_SECURITY_TLS_FILES_H_
 #define TROUPE_BASE_SECURITY_TLS_FILES_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/security/identity.h"
 #include "base/status.h"
@@ -39,7 +40,7 @@ struct TlsContents {
 // Returns the paths in `directory`, without an identity. Opens no file.
 TlsFiles TlsFilesIn(const std::string& directory);
 
-// Returns the path of the former pair of the files.
+// Returns the path of the former pairs of the files.
 std::string FormerPathOf(const TlsFiles& files);
 
 // INVALID_ARGUMENT names the file that is absent, unreadable or empty.
@@ -51,9 +52,9 @@ StatusOr<TlsContents> ReadTlsContents(const TlsFiles& files);
 StatusOr<Identity> CheckTlsContents(const TlsFiles& files, const TlsContents& contents,
                                     int64_t now_seconds);
 
-// The pair in former.pem, under the authorities of `current`. INVALID_ARGUMENT as ReadTlsContents,
-// or if the file has no key.
-StatusOr<TlsContents> ReadFormerContents(const TlsFiles& files, const TlsContents& current);
+// Returns the pairs in former.pem in the order of the file, each under `authorities`; none if the
+// file is absent or unreadable, and no pair without a key. They are not checked.
+std::vector<TlsContents> ReadFormerPairs(const TlsFiles& files, const std::string& authorities);
 
 // Contents that a process may use.
 struct UsableTls {
@@ -62,8 +63,9 @@ struct UsableTls {
   Status fault;  // the error of the files for which these are the former contents; or OK
 };
 
-// Returns the contents of the files or, if their certificate is not valid now and the former one
-// is, the former contents. INVALID_ARGUMENT of the two functions above for the files.
+// Returns the contents of the files or, if their certificate is not valid now, the first former
+// ones of the same identity that pass CheckTlsContents. INVALID_ARGUMENT of ReadTlsContents and
+// CheckTlsContents for the files.
 StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds);
 
 // Logs a warning if all users may read the private key in the file.
