@@ -25,7 +25,10 @@ StatusOr<ExitCode> VerifyAudit(const CommandLine& line) {
   const bool intact = audited.error.ok();
   const int64_t records = audited.head.sequence - audited.before.sequence;
   if (line.wants_json()) {
-    Json json = {{"ok", intact}, {"records", records}, {"hash", audited.head.hash}};
+    Json json = {{"ok", intact},
+                 {"records", records},
+                 {"empty", audited.is_empty},
+                 {"hash", audited.head.hash}};
     if (alone) {
       json["first"] = audited.before.sequence + 1;
       json["previous"] = audited.before.hash;
@@ -40,6 +43,8 @@ StatusOr<ExitCode> VerifyAudit(const CommandLine& line) {
                                     audited.before.sequence + 1, audited.before.hash)
                       : "",
                 audited.head.hash);
+    if (audited.is_empty)
+      PrintOutput("{} has no record, so later ones may have been removed\n", path);
   } else {
     PrintOutput("damaged after {} records: {}\n", records, Message(audited.error));
   }

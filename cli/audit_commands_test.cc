@@ -61,7 +61,24 @@ TEST(AuditCommands, VerifyStatesThatALogIsEmpty) {
     EXPECT_EQ(empty.code, ExitCode::kDone);
     EXPECT_EQ(empty.output, path + " is empty: it has no record, so it proves nothing\n");
   }
-  EXPECT_EQ(nlohmann::json::parse(VerifyAuditLog({path, "-o", "json"}).output).at("records"), 0);
+  const auto json = [&] {
+    return nlohmann::json::parse(VerifyAuditLog({path, "-o", "json"}).output);
+  };
+  EXPECT_EQ(json().at("records"), 0);
+  EXPECT_EQ(json().at("empty"), true);
+  AuditHead head;
+  std::ofstream(path) << AuditLine({.target = "a"}, &head);
+  EXPECT_EQ(json().at("empty"), false);
+  // Behind a full file it is absent, then empty.
+  const std::string missing = path + " has no record, so later ones may have been removed\n";
+  std::filesystem::rename(path, path + ".1");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(json().at("records"), 1);
+    EXPECT_EQ(json().at("empty"), true);
+    EXPECT_EQ(VerifyAuditLog({path}).output,
+              "1 records, intact; the hash of the last one is " + head.hash + "\n" + missing);
+    std::ofstream(path) << "";
+  }
 }
 
 TEST(AuditCommands, VerifyChecksAllFilesOfALogOrOneAlone) {

@@ -78,6 +78,7 @@ StatusOr<AuditedFile> FollowLog(FileSystem& files, const std::string& path, cons
     TROUPE_RETURN_IF_ERROR(FollowFile(files, file, &audited));
     if (!audited.error.ok()) break;
   }
+  audited.is_empty = extent.bytes.value_or(0) == 0;
   return audited;
 }
 
@@ -110,6 +111,7 @@ StatusOr<AuditedFile> CheckAuditFile(FileSystem& files, const std::string& path)
   TROUPE_ASSIGN_OR_RETURN(audited.before, HeadBeforeFile(files, path));
   audited.head = audited.before;
   TROUPE_RETURN_IF_ERROR(FollowFile(files, path, &audited));
+  audited.is_empty = audited.error.ok() && audited.head == audited.before;
   return audited;
 }
 

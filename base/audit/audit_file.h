@@ -25,6 +25,8 @@ struct AuditedFile {
   AuditHead before;  // the head that its first record follows
   AuditHead head;    // the last record before the error
   Status error;      // DATA_LOSS with file and line, or OK
+  // Whether the file itself has no record. That of a log may be absent behind its full files.
+  bool is_empty = false;
 };
 
 // Checks one file, which may begin with any record. An error is one of reading.

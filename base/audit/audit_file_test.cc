@@ -54,6 +54,8 @@ TEST_F(AuditFileTest, AnEmptyLogIsAccepted) {
   const AuditedFile audited = Check({});
   EXPECT_TRUE(audited.error.ok());
   EXPECT_EQ(audited.head, AuditHead());
+  EXPECT_TRUE(audited.is_empty);
+  EXPECT_FALSE(Check(LinesOfLog(1)).is_empty);
 }
 
 TEST_F(AuditFileTest, ARemovedLineIsFoundAndNamed) {
@@ -110,9 +112,11 @@ TEST_F(AuditLogFilesTest, TheChainGoesThroughAllFilesInTheOrderOfTheirNumbers) {
   AuditedFile audited = CheckLog();
   EXPECT_TRUE(audited.error.ok()) << "without a file to append to: " << ToString(audited.error);
   EXPECT_EQ(audited.head.sequence, 9);
+  EXPECT_TRUE(audited.is_empty);
   Write(path_, "");
   audited = CheckLog();
   EXPECT_TRUE(audited.error.ok()) << ToString(audited.error);
+  EXPECT_TRUE(audited.is_empty);
   EXPECT_EQ(audited.before, AuditHead());
   EXPECT_EQ(audited.head.sequence, 9);
 }
@@ -127,6 +131,7 @@ TEST_F(AuditLogFilesTest, ARemovedFileIsFound) {
     Write(file, texts_[file]);
   }
   EXPECT_TRUE(CheckLog().error.ok());
+  EXPECT_FALSE(CheckLog().is_empty);
 }
 
 TEST_F(AuditLogFilesTest, ARemovedLineOfAnyFileIsFoundAlsoTheLastOfAFullOne) {

@@ -72,8 +72,8 @@ StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, cons
                                                    int64_t most_file_bytes) {
   PosixFileSystem files;
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> full, FullAuditFiles(files, path));
-  const bool is_new = full.empty() && files.Stat(path, SymbolicLinks::kRefuse).status().code() ==
-                                          StatusCode::kNotFound;
+  const bool is_absent =
+      files.Stat(path, SymbolicLinks::kRefuse).status().code() == StatusCode::kNotFound;
   FileDescriptor file(open(path.c_str(), kOpenFlags, kOwnerOnly));
   if (file.get() < 0) {
     const bool no_file = errno == EISDIR || errno == ELOOP || errno == ENXIO;
@@ -81,8 +81,8 @@ StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, cons
                    : ErrnoStatus(errno, fmt::format("open {}", path));
   }
   std::unique_ptr<AuditLog> log(
-      new AuditLog(path, std::move(file), clock, most_file_bytes, is_new));
-  TROUPE_RETURN_IF_ERROR(log->Recover());
+      new AuditLog(path, std::move(file), clock, most_file_bytes, is_absent && full.empty()));
+  TROUPE_RETURN_IF_ERROR(log->Recover(is_absent));
   return log;
 }
 
@@ -118,28 +118,40 @@ StatusOr<AuditHead> AuditLog::HeadOfFullFiles() const {
   return *end.last;
 }
 
-Status AuditLog::Recover() {
+Status AuditLog::Recover(bool was_absent) {
   const std::lock_guard lock(mutex_);
   TROUPE_ASSIGN_OR_RETURN(const EndOfFile end, ReadEnd(file_->get(), path_));
   size_ = end.lines_bytes;
+  std::vector<std::string> repairs;
   if (end.last) {
     head_ = *end.last;
   } else {
     TROUPE_ASSIGN_OR_RETURN(head_, HeadOfFullFiles());
+    // A full file is followed by the record for which there was no room in it.
+    if (head_ != AuditHead()) {
+      repairs.push_back(fmt::format(
+          "records after {} may be missing: the full files end there, and the next file "
+          "{}, as after a change to a new file that was cut short",
+          head_.sequence, was_absent ? "was not there" : "had no record"));
+    }
   }
   LogInfo("coordinator", "the audit log continues after record {} with the hash {}", head_.sequence,
           head_.hash);
-  if (end.torn_bytes == 0) return OkStatus();
-  if (ftruncate(file_->get(), size_) != 0)
-    return ErrnoStatus(errno, fmt::format("truncate {}", path_));
-  return AppendLocked(
-      {.outcome = AuditOutcome::kRepaired,
-       .reason =
-           fmt::format("{} bytes of an incomplete record were cut off the end", end.torn_bytes)});
+  if (end.torn_bytes > 0) {
+    if (ftruncate(file_->get(), size_) != 0)
+      return ErrnoStatus(errno, fmt::format("truncate {}", path_));
+    repairs.push_back(
+        fmt::format("{} bytes of an incomplete record were cut off the end", end.torn_bytes));
+  }
+  if (repairs.empty()) return OkStatus();
+  const std::string reason = fmt::format("{}", fmt::join(repairs, "; "));
+  LogWarning("coordinator", "{}: {}", path_, reason);
+  return AppendLocked({.outcome = AuditOutcome::kRepaired, .reason = reason});
 }
 
 // After a crash at any point of it, Recover finds the last record in `path_` or, if that is absent
-// or empty, in the newest full file.
+// or empty, in the newest full file; it cannot
+// distinguish the latter from a file that somebody removed.
 Status AuditLog::RotateLocked() {
   // The new file may be durable before the end of this one is.
   if (fdatasync(file_->get()) != 0) return ErrnoStatus(errno, fmt::format("sync {}", path_));
@@ -231,11 +243,12 @@ StatusOr<std::unique_ptr<AuditLog>> OpenAuditLogOf(const Store& catalog, const s
                                                    const Clock& clock) {
   TROUPE_ASSIGN_OR_RETURN(const CatalogUse use, ReadCatalogUse(catalog));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<AuditLog> log, AuditLog::Open(path, clock));
-  const bool is_missing = (log->is_new() && use.is_used) || (log->is_empty() && use.has_jobs);
+  const bool is_missing = (log->is_new() && use.is_used) || (log->is_empty() && use.has_calls);
   if (!is_missing) return log;
-  const std::string reason = fmt::format(
-      "earlier records are missing: the catalog {}, and the audit log {}",
-      use.has_jobs ? "has jobs" : "was used before", log->is_new() ? "was not there" : "was empty");
+  const std::string reason =
+      fmt::format("earlier records are missing: the catalog {}, and the audit log {}",
+                  use.has_calls ? "has what calls changed" : "was used before",
+                  log->is_new() ? "was not there" : "was empty");
   LogWarning("coordinator", "{}: {}", path, reason);
   TROUPE_RETURN_IF_ERROR(log->Append({.outcome = AuditOutcome::kRepaired, .reason = reason}));
   return log;

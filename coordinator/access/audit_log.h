@@ -37,8 +37,10 @@ class AuditLog {
   static constexpr int64_t kMostFileBytes = int64_t{64} << 20;
 
   // Continues the log in `path`, or creates it, readable by its owner only. An incomplete last line
-  // is cut, with a record of that. DATA_LOSS if the last complete line is damaged,
-  // FAILED_PRECONDITION if `path` is a link or another thing than a file. `clock` outlives the log.
+  // is cut, with a record and a warning of that. There is such a record too if full files are there
+  // and `path` is absent or has no record: the newest records may then be missing. DATA_LOSS if the
+  // last complete line is damaged, FAILED_PRECONDITION if `path` is a link or another thing than a
+  // file. `clock` outlives the log.
   static StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path, const Clock& clock,
                                                   int64_t most_file_bytes = kMostFileBytes);
   ~AuditLog();
@@ -60,7 +62,9 @@ class AuditLog {
  private:
   AuditLog(std::string path, FileDescriptor file, const Clock& clock, int64_t most_file_bytes,
            bool is_new);
-  Status Recover();
+  // Finds the last record, and appends one of what was repaired. `was_absent`: Open has created the
+  // file.
+  Status Recover(bool was_absent);
   // Returns the last record of the newest full file; the default if there is none.
   StatusOr<AuditHead> HeadOfFullFiles() const;
   Status AppendLocked(AuditRecord record);
@@ -87,8 +91,8 @@ class AuditLog {
 };
 
 // Opens the log as AuditLog::Open does. If it is new although the catalog was used before, or has
-// no record although there are jobs, which all began with one, its first record and a warning state
-// that earlier ones are missing.
+// no record although the catalog has what calls changed, which all began with one, its first record
+// and a warning state that earlier ones are missing.
 StatusOr<std::unique_ptr<AuditLog>> OpenAuditLogOf(const Store& catalog, const std::string& path,
                                                    const Clock& clock);
 

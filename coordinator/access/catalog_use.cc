@@ -4,13 +4,11 @@ namespace troupe {
 
 StatusOr<CatalogUse> ReadCatalogUse(const Store& store) {
   CatalogUse use;
-  TROUPE_RETURN_IF_ERROR(store.Scan("", "", [&](std::string_view, std::string_view) {
+  TROUPE_RETURN_IF_ERROR(store.Scan("", "", [&](std::string_view key, std::string_view) {
     use.is_used = true;
-    return false;
-  }));
-  TROUPE_RETURN_IF_ERROR(ScanPrefix(store, "job/", [&](std::string_view, std::string_view) {
-    use.has_jobs = true;
-    return false;
+    // A coordinator writes this row at its start; all others belong to what a call began.
+    use.has_calls = key != "leader_epoch";
+    return !use.has_calls;
   }));
   return use;
 }

@@ -8,8 +8,8 @@
 namespace troupe {
 
 struct CatalogUse {
-  bool is_used = false;  // an earlier coordinator has written to it
-  bool has_jobs = false;
+  bool is_used = false;    // an earlier coordinator has written to it
+  bool has_calls = false;  // it has jobs, tokens, drains or other rows that only calls lead to
 };
 
 StatusOr<CatalogUse> ReadCatalogUse(const Store& store);
