@@ -1,11 +1,15 @@
 """Programs that use the client and do not close it end."""
 
+import pathlib
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
-from fake import FakeCoordinator, end, silence, step
+from fake import Authority, FakeCoordinator, end, silence, step
 
 SECONDS = 120  # for all programs of a test, of which each takes one on an idle machine
 
@@ -43,24 +47,35 @@ WATCHING = """
 import threading, time
 threading.Thread(target=lambda: list(c.watch('j')), daemon=True).start()
 print(c.get('j').state)"""
+# A thread makes a connection until the interpreter ends, in which a destructor closes the client.
+CONNECTING = """
+import sys, threading
+class Trainer:
+    def __del__(self): c.close()
+trainer = Trainer()
+threading.Thread(target=c.get, args=('j',), daemon=True).start()
+sys.stdin.readline()"""
+TOKEN = f"troupe~lab~{'0a' * 8}~{'1b' * 32}"
 
 
 class ExitTest(unittest.TestCase):
     def setUp(self):
         self.limit = time.monotonic() + SECONDS
 
-    def start(self, server, program):
+    def start(self, program, *arguments):
+        """Starts a program whose client has these arguments."""
+        made = f"import troupe\nc = troupe.Client(*{arguments})\n"
         started = subprocess.Popen(
-            [sys.executable, "-c", f"import troupe\nc = troupe.Client('{server.address}')\n"
-             + program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            [sys.executable, "-c", made + program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
         self.addCleanup(started.wait)
         self.addCleanup(started.kill)
         return started
 
     def ended(self, program):
-        """Returns the exit code, and what the program printed."""
+        """Gives the program a line, and returns its exit code and what it printed."""
         try:
-            out, err = program.communicate(timeout=max(0.1, self.limit - time.monotonic()))
+            out, err = program.communicate("\n", max(0.1, self.limit - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.fail(f"it has not ended within {SECONDS} s")
         self.assertNotIn("Traceback", err)
@@ -68,14 +83,27 @@ class ExitTest(unittest.TestCase):
 
     def test_a_program_that_does_not_close_its_client_ends(self):
         with FakeCoordinator(len(PROGRAMS) * [[step(1), end()]]) as server:
-            programs = {name: self.start(server, text) for name, (text, _, _) in PROGRAMS.items()}
+            programs = {name: self.start(text, server.address)
+                        for name, (text, _, _) in PROGRAMS.items()}
             for name, (_, code, output) in PROGRAMS.items():
                 with self.subTest(name):
                     self.assertEqual(self.ended(programs[name]), (code, output))
 
     def test_a_program_ends_while_one_of_its_threads_watches(self):
         with FakeCoordinator([silence]) as server:
-            self.assertEqual(self.ended(self.start(server, WATCHING)), (0, "RUNNING"))
+            program = self.start(WATCHING, server.address)
+            self.assertEqual(self.ended(program), (0, "RUNNING"))
+
+    def test_a_destructor_closes_the_client_while_a_thread_makes_a_connection(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-exit-"))
+        self.addCleanup(shutil.rmtree, home)
+        Authority(home / "tls")
+        with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts, and never answers
+            server.settimeout(SECONDS)
+            program = self.start(CONNECTING, f"127.0.0.1:{server.getsockname()[1]}",
+                                 str(home / "tls"), TOKEN)
+            with server.accept()[0]:
+                self.assertEqual(self.ended(program), (0, ""))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from troupe import errors
 from troupe._connection import HANDSHAKE_SECONDS, Connection, Connections
 from troupe._convert import state_of, to_dataclass
 from troupe._job_file import JobInput, read_job, read_overrides
+from troupe._printable import printable
 from troupe._receipt import receipt_dict
 from troupe.messages import Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
 from troupe.v1 import service_pb2
@@ -142,7 +143,7 @@ class Client:
                                                request_id=request_id or uuid.uuid4().hex)
         created = self._call(lambda c: c.jobs.CreateJob, request, invalid=errors.InvalidJob)
         for warning in created.job.plan.warnings:
-            _log.warning("%s: %s", created.job.name, warning)
+            _log.warning("%s", printable(f"{created.job.name}: {warning}"))
         return created.job.name
 
     def plan(self, job: JobInput, *, overrides: Optional[Mapping[str, Any]] = None) -> Plan:
@@ -209,7 +210,7 @@ class Client:
                 connection.warn_if_insecure(call)
                 yield from response.lines
         except grpc.RpcError as error:
-            raise self._error(error) from error
+            raise self._error(error) from None
         finally:
             call.cancel()
 
@@ -250,7 +251,8 @@ class Client:
                 limit = _ROTATION_SECONDS if untrusted else _AWAY_SECONDS
                 if not heard and time.monotonic() - away_since > limit:
                     raise
-                _log.info("the watch of %s waits for the coordinator: %s", name, error)
+                _log.info("%s", printable(
+                    f"the watch of {name} waits for the coordinator: {error}"))
             except errors.ResourceExhausted:
                 # This watcher read too slowly, or it may not watch.
                 if not heard:
@@ -293,7 +295,7 @@ class Client:
                 elif kind == "end":
                     yield End(state_of(response.end))
         except grpc.RpcError as error:
-            raise self._error(error, connection) from error
+            raise self._error(error, connection) from None
         finally:
             call.cancel()
 
@@ -354,7 +356,7 @@ class Client:
                 request, timeout=max(_LEAST_SECONDS, end - time.monotonic()),
                 metadata=connection.metadata)
         except grpc.RpcError as error:
-            raise self._error(error, connection, invalid) from error
+            raise self._error(error, connection, invalid) from None
         connection.warn_if_insecure(call)
         return response
 
@@ -386,6 +388,8 @@ class Client:
     def _error(self, error: grpc.RpcError, connection: Optional[Connection] = None,
                invalid: Type[errors.InvalidArgument] = errors.InvalidArgument
                ) -> errors.TroupeError:
+        """Converts the error of a call. It is raised `from None`: a traceback would show the text
+        of gRPC's error with its control characters."""
         converted = errors.from_rpc(error, self._connections.address, invalid)
         if connection is not None and isinstance(error, grpc.Call):
             connection.warn_if_insecure(error)

@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 import grpc
 
 from troupe._plain_file import read_plain_file
+from troupe._printable import printable
 from troupe.errors import InsecureWarning, Unavailable, Untrusted
 from troupe.v1 import service_pb2_grpc
 
@@ -152,8 +153,8 @@ def _check_identity(certificate: Dict[str, Any], cluster: str) -> None:
     identity = _IDENTITY.fullmatch(uris[0]) if len(uris) == 1 else None
     if identity is None or identity[2] != "coordinator" or cluster != identity[1]:
         wanted = f"spiffe://{cluster}/coordinator/NAME"
-        raise ssl.SSLError(f"the server is {', '.join(uris) or 'without an identity'}, "
-                           f"not {wanted}")
+        found = printable(", ".join(uris)) or "without an identity"
+        raise ssl.SSLError(f"the server is {found}, not {wanted}")
 
 
 def _name_in(certificate: Dict[str, Any]) -> str:
@@ -284,7 +285,7 @@ class Connections:
         self._token = token
         self._token_file = token_file
         self._files = None if tls_folder is None else TlsFiles(tls_folder, cluster)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while a connection is made
         self._current: Optional[Connection] = None
         self._state: _State = ()
 
@@ -303,16 +304,17 @@ class Connections:
 
     def _get(self, end: float) -> Connection:
         """REQUIRES: the lock is held."""
+        current = self._current  # close() and lost() do not wait for the lock
         if self._files is None:
-            if self._current is None:
+            if current is None:
                 channel = grpc.insecure_channel(self.address, _OPTIONS)
-                self._current = Connection(channel, self.address)
-            return self._current
+                self._current = current = Connection(channel, self.address)
+            return current
         state = self._files.state() + _state_of((self._token_file,))
-        if self._current is None or state != self._state:
-            self._current = self._connect(self._files, end)
+        if current is None or state != self._state:
+            self._current = current = self._connect(self._files, end)
             self._state = state
-        return self._current
+        return current
 
     def _connect(self, files: TlsFiles, end: float) -> Connection:
         if self._token_file is not None:
@@ -326,12 +328,13 @@ class Connections:
 
     def lost(self, connection: Connection) -> None:
         """The coordinator was not reached: with TLS it may return with another certificate."""
-        with self._lock:
-            if self._files is not None and self._current is connection:
-                self._current = None
+        if self._files is not None and self._current is connection:
+            self._current = None
 
     def close(self) -> None:
-        with self._lock:
-            if self._current is not None:
-                self._current.close()
-            self._current = None
+        """Ends the current connection. It waits for no thread that makes one: in an interpreter
+        that is about to end, and in the child of a fork, such a thread does not run any more. A
+        connection that is made meanwhile stays, as if it was made later."""
+        current, self._current = self._current, None
+        if current is not None:
+            current.close()

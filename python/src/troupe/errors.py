@@ -8,6 +8,8 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from troupe._printable import printable
+
 
 class Violation(NamedTuple):
     """A field that is wrong, and why: "training.steps", "is 0, below 1"."""
@@ -16,13 +18,15 @@ class Violation(NamedTuple):
     description: str
 
     def __str__(self) -> str:
-        return f"{self.field} {self.description}"
+        return printable(f"{self.field} {self.description}")
 
 
 class TroupeError(Exception):
     """The coordinator refused a call, or could not be reached.
 
     `code` is the name of the status, such as "NOT_FOUND"; `violations` has the fields at fault.
+    `message` is the text as it came, with any characters; str() of an exception shows its control
+    characters as \\uNNNN.
     """
 
     code = "UNKNOWN"
@@ -31,6 +35,10 @@ class TroupeError(Exception):
         super().__init__(message)
         self.message = message
         self.violations = violations
+
+    def __str__(self) -> str:
+        # Each violation has a line.
+        return printable(self.message, keeps_newlines=bool(self.violations))
 
 
 class InsecureWarning(UserWarning):
@@ -118,7 +126,8 @@ def _violations(call: grpc.Call) -> Tuple[Violation, ...]:
 
 
 def invalid_job(violations: Tuple[Violation, ...]) -> InvalidJob:
-    return InvalidJob("\n".join(map(str, violations)), violations)
+    message = "\n".join(f"{each.field} {each.description}" for each in violations)
+    return InvalidJob(message, violations)
 
 
 def from_rpc(error: grpc.RpcError, address: str,
