@@ -185,12 +185,12 @@ Client Client::At(std::string address, const std::optional<TlsFiles>& tls,
   return client;
 }
 
-StatusOr<v1::Job> Client::GetJob(const std::string& name) {
+StatusOr<v1::Job> Client::GetJob(const std::string& name, std::chrono::seconds limit) {
   v1::GetJobRequest request;
   request.set_name(name);
   TROUPE_ASSIGN_OR_RETURN(
       v1::GetJobResponse found,
-      Call<v1::GetJobResponse>(Repeat::kSafe, kCallLimit, [&](auto* context, auto* response) {
+      Call<v1::GetJobResponse>(Repeat::kSafe, limit, [&](auto* context, auto* response) {
         return jobs_->GetJob(context, request, response);
       }));
   return std::move(*found.mutable_job());

@@ -88,8 +88,8 @@ class Client {
   v1::EnrollmentService::Stub& enrollment() { return *enrollment_; }
   v1::AccessService::Stub& access() { return *access_; }
 
-  // Returns the job named "jobs/x"; NOT_FOUND if there is none.
-  StatusOr<v1::Job> GetJob(const std::string& name);
+  // Returns the job named "jobs/x"; NOT_FOUND if there is none. `limit` is that of Call.
+  StatusOr<v1::Job> GetJob(const std::string& name, std::chrono::seconds limit = kCallLimit);
 
   // Prints a warning on stderr, once, if the coordinator runs with --insecure. Call does that by
   // itself. REQUIRES: the call of `context` has ended, or has returned a message.

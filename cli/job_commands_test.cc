@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,29 +21,37 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A job of 20 steps that trains, with a commit of step 10. `ends`: the cancel is answered at once;
-// otherwise it waits until the caller has gone.
+// A job of 20 steps that trains, with a commit of step 10.
 class TrainingJob final : public v1::JobService::Service {
  public:
-  bool ends = true;
+  // When the user presses Ctrl-C; the call is not answered before its caller has gone.
+  enum class CtrlC { kNever, kDuringLook, kDuringCancel };
+  CtrlC ctrl_c = CtrlC::kNever;
+  // The code with which the cancel fails, and the later look at the job too if `is_gone`.
+  grpc::StatusCode refusal = grpc::OK;
+  bool is_gone = false;
+  v1::JobState before = v1::JOB_STATE_RUNNING;       // its state until the cancel
+  v1::JobState after = v1::JOB_STATE_CHECKPOINTING;  // its state from then on
   v1::CancelJobRequest asked;
+  std::atomic<int> cancels{0};
   std::atomic<bool> abandoned{false};
 
-  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*,
+  grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest*,
                       v1::GetJobResponse* response) override {
-    *response->mutable_job() = JobIn(v1::JOB_STATE_RUNNING);
+    if (ctrl_c == CtrlC::kDuringLook) return Interrupt(context);
+    if (cancels > 0 && is_gone) return {grpc::NOT_FOUND, "there is no such job"};
+    *response->mutable_job() = JobIn(cancels > 0 ? after : before);
     return grpc::Status::OK;
   }
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override {
     asked = *request;
-    if (!ends) {
-      kill(getpid(), SIGINT);
-      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
-      abandoned = context->IsCancelled();
-      return grpc::Status::CANCELLED;
+    ++cancels;
+    if (refusal != grpc::OK) {
+      if (ctrl_c == CtrlC::kDuringCancel) kill(getpid(), SIGINT);
+      return {refusal, "refused"};
     }
+    if (ctrl_c == CtrlC::kDuringCancel) return Interrupt(context);
     *response->mutable_job() = JobIn(v1::JOB_STATE_CANCELLED);
     return grpc::Status::OK;
   }
@@ -58,6 +67,14 @@ class TrainingJob final : public v1::JobService::Service {
   }
 
  private:
+  grpc::Status Interrupt(grpc::ServerContext* context) {
+    kill(getpid(), SIGINT);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
+    abandoned = context->IsCancelled();
+    return grpc::Status::CANCELLED;
+  }
+
   static v1::Job JobIn(v1::JobState state) {
     v1::Job job;
     job.set_name("jobs/a");
@@ -75,19 +92,25 @@ class CancelTest : public testing::Test {
  protected:
   CancelTest() {
     // The threads of the server inherit the mask; the command waits for the signal.
-    sigset_t interrupts;
-    sigemptyset(&interrupts);
-    sigaddset(&interrupts, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &interrupts, nullptr);
+    sigemptyset(&interrupts_);
+    sigaddset(&interrupts_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupts_, nullptr);
+  }
+  ~CancelTest() override {
+    // A command that has ended before the signal came leaves it to the next one.
+    const timespec now{};
+    while (sigtimedwait(&interrupts_, nullptr, &now) > 0) {
+    }
   }
 
-  // Runs `troupe cancel a FLAGS`.
+  // Runs `troupe cancel a FLAGS`; without a coordinator unless `is_up_`.
   StatusOr<ExitCode> Cancel(std::vector<std::string> flags = {}) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&jobs_);
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+    if (!is_up_) server->Shutdown();
     std::vector<std::string> words = {"a", "--coordinator", fmt::format("127.0.0.1:{}", port)};
     words.insert(words.end(), flags.begin(), flags.end());
     for (const Command& command : JobCommands()) {
@@ -103,7 +126,9 @@ class CancelTest : public testing::Test {
     return NotFound("cancel");
   }
 
+  sigset_t interrupts_;
   TrainingJob jobs_;
+  bool is_up_ = true;
   std::string out_, err_;
 };
 
@@ -123,11 +148,92 @@ TEST_F(CancelTest, AtOnceAnnouncesNothingAndNamesTheLossToo) {
 }
 
 TEST_F(CancelTest, CtrlCDetachesAndLeavesTheJobToItsCheckpoint) {
-  jobs_.ends = false;
+  jobs_.ctrl_c = TrainingJob::CtrlC::kDuringCancel;
   EXPECT_EQ(Cancel().value_or(ExitCode::kUsage), ExitCode::kInterrupted);
-  EXPECT_THAT(err_, HasSubstr("detached; jobs/a ends after its checkpoint. To end it at once: "
+  EXPECT_THAT(err_, HasSubstr("interrupted; jobs/a ends after its checkpoint. To end it at once: "
                               "troupe cancel --now a\n"));
   EXPECT_TRUE(jobs_.abandoned);
+}
+
+TEST_F(CancelTest, CtrlCOfAStrictCancelPromisesNoEndIfNothingCanBeCommitted) {
+  jobs_.ctrl_c = TrainingJob::CtrlC::kDuringCancel;
+  EXPECT_EQ(Cancel({"--checkpoint"}).value_or(ExitCode::kUsage), ExitCode::kInterrupted);
+  EXPECT_THAT(err_, HasSubstr("interrupted; jobs/a ends after its checkpoint, if that can be "
+                              "committed. To end it at once: troupe cancel --now a\n"));
+}
+
+TEST_F(CancelTest, CtrlCStatesThatTheJobMayNotBeCancelledWhereItDoesNotShow) {
+  struct Case {
+    std::vector<std::string> flags;
+    v1::JobState before, after;
+    std::string expected;
+  };
+  const std::string maybe = "jobs/a may not have been cancelled: it is ";
+  const std::string look = ". To look again: troupe describe a\n";
+  const Case cases[] = {
+      {{}, v1::JOB_STATE_RUNNING, v1::JOB_STATE_RUNNING, maybe + "RUNNING" + look},
+      {{},
+       v1::JOB_STATE_CHECKPOINTING,
+       v1::JOB_STATE_CHECKPOINTING,
+       maybe + "CHECKPOINTING" + look},
+      {{"--now"},
+       v1::JOB_STATE_RUNNING,
+       v1::JOB_STATE_CHECKPOINTING,
+       maybe + "CHECKPOINTING" + look},
+      {{}, v1::JOB_STATE_RUNNING, v1::JOB_STATE_CANCELLED, "jobs/a is CANCELLED\n"},
+  };
+  jobs_.ctrl_c = TrainingJob::CtrlC::kDuringCancel;
+  for (const Case& shown : cases) {
+    jobs_.before = shown.before;
+    jobs_.after = shown.after;
+    jobs_.cancels = 0;
+    EXPECT_EQ(Cancel(shown.flags).value_or(ExitCode::kUsage), ExitCode::kInterrupted);
+    EXPECT_THAT(err_, HasSubstr("interrupted; " + shown.expected));
+  }
+}
+
+TEST_F(CancelTest, CtrlCBeforeTheCallIsSentCancelsNothing) {
+  for (const bool is_up : {true, false}) {
+    is_up_ = is_up;
+    if (is_up) {
+      jobs_.ctrl_c = TrainingJob::CtrlC::kDuringLook;
+    } else {
+      kill(getpid(), SIGINT);
+    }
+    EXPECT_EQ(Cancel().value_or(ExitCode::kUsage), ExitCode::kInterrupted);
+    EXPECT_EQ(err_, "interrupted; jobs/a is not cancelled\n");
+    EXPECT_EQ(jobs_.cancels.load(), 0);
+  }
+  EXPECT_TRUE(jobs_.abandoned) << "the look at the job ends too";
+}
+
+TEST_F(CancelTest, CtrlCHidesNoError) {
+  jobs_.ctrl_c = TrainingJob::CtrlC::kDuringCancel;
+  jobs_.refusal = grpc::NOT_FOUND;
+  jobs_.is_gone = true;
+  const StatusOr<ExitCode> code = Cancel();
+  EXPECT_EQ(err_.find("ends after its checkpoint"), std::string::npos);
+  // The error and the signal arrive at the same time.
+  if (code.ok()) {
+    EXPECT_THAT(err_, HasSubstr("jobs/a may not have been cancelled: NOT_FOUND: there is no such"));
+  } else {
+    EXPECT_EQ(code.status().code(), StatusCode::kNotFound);
+  }
+}
+
+TEST_F(CancelTest, ThatTheCheckpointOutlastsStatesThatTheJobStillEndsAfterIt) {
+  for (const bool is_strict : {false, true}) {
+    jobs_.refusal = grpc::DEADLINE_EXCEEDED;
+    jobs_.before = v1::JOB_STATE_CHECKPOINTING;
+    jobs_.cancels = 0;
+    const StatusOr<ExitCode> code =
+        Cancel(is_strict ? std::vector<std::string>{"--checkpoint"} : std::vector<std::string>{});
+    EXPECT_EQ(code.status().code(), StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(Message(code.status()),
+              fmt::format("refused; jobs/a ends after its checkpoint{}. To end it at once: troupe "
+                          "cancel --now a",
+                          is_strict ? ", if that can be committed" : ""));
+  }
 }
 
 TEST_F(CancelTest, RefusesNowWithCheckpoint) {

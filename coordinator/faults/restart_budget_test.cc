@@ -121,7 +121,7 @@ TEST(RestartBudget, LostHostsBetweenTheJobsOwnFaultsDoNotSaveIt) {
   EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from its own faults"));
 }
 
-// The folder of checkpoints, or one of data.
+// The folder of checkpoints, or another one that the job reads.
 class AbsentFolder : public testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(RestartBudget, AbsentFolder, testing::Bool());

@@ -198,7 +198,9 @@ TEST(Cancel, OfAJobThatHasAppliedItsLastStepWaitsForItsLastCheckpoint) {
   for (int64_t step = 14; step <= 30; ++step) {
     for (const int rank : {0, 1}) cluster.Report("a", step, rank);
   }
+  ASSERT_FALSE(IsBeingCancelled(cluster.job("a")));
   const CallId call = CancelIn(CancelMode::kIfTraining, cluster);
+  EXPECT_TRUE(IsBeingCancelled(cluster.job("a")));
   cluster.Commit("a", AttemptOf(cluster, 30), 30);
   EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_SUCCEEDED);
   EXPECT_TRUE(IsAnsweredWithJob(cluster, call));

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "coordinator/job/kept_checkpoints.h"
 #include "coordinator/test_cluster.h"
 
@@ -324,6 +329,74 @@ TEST(Deletions, OfManyAttemptsAreAskedForInPartsAndNotForEachRankThatStops) {
     cluster.Deleted("a", cluster.job("a").deletions.begin()->first);
   EXPECT_THAT(cluster.job("a").checkpoints, IsEmpty());
   EXPECT_LT(cluster.Count("worker-0", kDelete), 270) << "hardly any was asked for twice";
+}
+
+constexpr int64_t kNewestAttempt = 2000;
+
+// Job `a` is cancelled, with many aborted attempts that worker-0 cannot remove, and kNewestAttempt.
+void CancelledJobWithManyLeftFiles(TestCluster& cluster) {
+  RunJob(cluster, 1, 1);
+  Job& job = cluster.state().jobs.at("a");
+  std::vector<int64_t> attempts = {kNewestAttempt};
+  for (int64_t attempt = 1001; attempt <= 1240; ++attempt) attempts.push_back(attempt);
+  for (const int64_t attempt : attempts) {
+    v1::CheckpointRecord& record = job.checkpoints[attempt];
+    record.set_job("a");
+    record.set_attempt(attempt);
+    record.set_path(fmt::format("/none/a/step-00000001-epoch-1-attempt-{}-at-1", attempt));
+    record.set_state(v1::CHECKPOINT_STATE_ABORTED);
+  }
+  Cancel(cluster);
+  cluster.StopRanks("a", 1, {"worker-0"});
+}
+
+// Returns how often worker-0 was asked to remove each attempt.
+std::map<int64_t, int> RemovalsAsked(TestCluster& cluster) {
+  std::map<int64_t, int> asked;
+  for (const v1::CoordinatorMessage& message : cluster.worker("worker-0").inbox) {
+    if (message.has_delete_checkpoint()) ++asked[message.delete_checkpoint().attempt()];
+  }
+  return asked;
+}
+
+TEST(Deletions, ThatAreNeverAnsweredDoNotHoldUpOthers) {
+  TestCluster cluster;
+  CancelledJobWithManyLeftFiles(cluster);
+  EXPECT_EQ(std::ssize(RemovalsAsked(cluster)), kMostDeletionsAsked);
+  EXPECT_FALSE(RemovalsAsked(cluster).contains(kNewestAttempt));
+  PassSeconds(cluster, 120);
+  EXPECT_TRUE(RemovalsAsked(cluster).contains(kNewestAttempt));
+  cluster.Deleted("a", kNewestAttempt);
+  EXPECT_FALSE(cluster.job("a").checkpoints.contains(kNewestAttempt));
+}
+
+TEST(Deletions, OfAnEndedJobCostNoDeadlineOnceAllWereAskedFor) {
+  TestCluster cluster;
+  CancelledJobWithManyLeftFiles(cluster);
+  EXPECT_TRUE(cluster.job("a").delete_again_time.has_value());
+  PassSeconds(cluster, 600);
+  EXPECT_EQ(RemovalsAsked(cluster).size(), cluster.job("a").checkpoints.size());
+  EXPECT_LE(cluster.Count("worker-0", v1::CoordinatorMessage::kDeleteCheckpoint),
+            2 * kMostDeletionsAsked);
+  EXPECT_FALSE(cluster.job("a").delete_again_time.has_value());
+  EXPECT_FALSE(cluster.state().active.contains("a"));
+}
+
+TEST(Deletions, GoOnOnANewStreamWithThoseThatWereNotAskedForYet) {
+  TestCluster cluster;
+  CancelledJobWithManyLeftFiles(cluster);
+  const std::map<int64_t, int> before = RemovalsAsked(cluster);
+  PassSeconds(cluster, 1);
+  cluster.Disconnect("worker-0");
+  cluster.worker("worker-0").inbox.clear();
+  cluster.Reconnect("worker-0");
+  const std::map<int64_t, int> after = RemovalsAsked(cluster);
+  EXPECT_EQ(std::ssize(after), kMostDeletionsAsked);
+  EXPECT_TRUE(after.contains(kNewestAttempt));
+  EXPECT_TRUE(after.contains(before.begin()->first)) << "the oldest request is the next";
+  EXPECT_FALSE(after.contains(before.rbegin()->first));
+  PassSeconds(cluster, 180);
+  EXPECT_TRUE(RemovalsAsked(cluster).contains(before.rbegin()->first));
 }
 
 TEST(KeepEnded, DoesNotKeepAJobWhoseLeftFilesAreNeverRemoved) {

@@ -21,7 +21,9 @@ std::string_view ForgetPurposeOfStop(Job& job) {
 }
 
 bool IsBeingCancelled(const Job& job) {
-  return job.record.stop_attempt() != 0 && !job.record.grows() && !job.record.leaves_workers();
+  const bool stops_for_another_purpose = job.record.grows() || job.record.leaves_workers();
+  return job.record.cancels_anyway() ||
+         (job.record.stop_attempt() != 0 && !stops_for_another_purpose);
 }
 
 void AcknowledgeReports(const Job& job, Turn& turn) {

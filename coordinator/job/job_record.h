@@ -27,7 +27,8 @@ void SaveRecord(Job& job, Turn& turn);
 // that it does not do it. The caller saves the record.
 std::string_view ForgetPurposeOfStop(Job& job);
 
-// Whether the job is cancelled as soon as the checkpoint of stop_attempt is committed.
+// Whether a user has cancelled the job, which ends with its next checkpoint: that of stop_attempt,
+// or, after its last step, the final one, with which it has succeeded.
 bool IsBeingCancelled(const Job& job);
 
 // Acknowledges the durable reports to the worker of rank 0. REQUIRES: the job has a group.

@@ -1,6 +1,7 @@
 #include "coordinator/job/kept_checkpoints.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/read/retention.h"
@@ -127,16 +128,38 @@ void SendDeletions(Job& job, Turn& turn) {
            turn.now < entry.second.time + kDeleteAgainInterval;
   };
   int64_t asked = std::ranges::count_if(job.deletions, is_asked);
-  for (const auto& [number, record] : job.checkpoints) {
-    if (asked >= kMostDeletionsAsked) return;
-    const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
-    if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) continue;
-    const auto requests = job.deletions.find(number);
-    if (requests != job.deletions.end() && is_asked(*requests)) continue;
-    if (aborted && MayBeWritten(job, record, turn.fleet)) continue;
+  bool is_full = false;  // one that was not requested on this stream has to wait
+  const auto ask = [&](const v1::CheckpointRecord& record) {
+    if (record.state() == v1::CHECKPOINT_STATE_ABORTED && MayBeWritten(job, record, turn.fleet))
+      return;
+    is_full = asked >= kMostDeletionsAsked;
+    if (is_full) return;
     SendDeletion(job, record, turn);
     ++asked;
+  };
+  // Removals that are never answered must not hold up the others, so those that were never
+  // requested go first, and then those whose request is the oldest.
+  std::vector<std::pair<MonotonicTime, int64_t>> again;
+  for (const auto& [number, record] : job.checkpoints) {
+    if (is_full) break;
+    if (record.state() != v1::CHECKPOINT_STATE_DELETING &&
+        record.state() != v1::CHECKPOINT_STATE_ABORTED) {
+      continue;
+    }
+    const auto requests = job.deletions.find(number);
+    if (requests == job.deletions.end() || requests->second.session == 0) {
+      ask(record);
+    } else if (!is_asked(*requests)) {
+      again.emplace_back(requests->second.time, number);
+    }
   }
+  std::ranges::sort(again);
+  for (const auto& [time, number] : again) {
+    if (is_full) break;
+    const bool was_asked = job.deletions.at(number).session == worker->session;
+    if (asked < kMostDeletionsAsked || !was_asked) ask(job.checkpoints.at(number));
+  }
+  if (is_full && !job.delete_again_time) job.delete_again_time = turn.now + kDeleteAgainInterval;
 }
 
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn) {

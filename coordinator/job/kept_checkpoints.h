@@ -32,13 +32,17 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
 // Interval after which the removal of files is requested again on the same stream. A worker that
 // lacks the folder, or cannot write to it, does not answer.
 inline constexpr auto kDeleteAgainInterval = std::chrono::minutes(1);
-// The most removals of a job that a worker is asked for at a time. Its mailbox holds more.
+// The most removals of a job that a worker is asked for within that interval without an answer. Its
+// mailbox holds 1024 removals, so those of several jobs; it drops what finds the mailbox full,
+// which then counts as not answered.
 inline constexpr int64_t kMostDeletionsAsked = 128;
 
 // Asks the worker where rank 0 runs or ran to delete the directory of `record`.
 void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn);
 // Asks the worker where rank 0 runs or ran to delete the checkpoints that are to be deleted and
-// that no rank may still write to: those that it was not asked for lately, and not too many.
+// that no rank may still write to, except those that it was asked for lately: first those that were
+// never asked for, then those whose request is the oldest, up to kMostDeletionsAsked. If that
+// leaves some that were not asked for on this stream, sets delete_again_time.
 void SendDeletions(Job& job, Turn& turn);
 
 // Removes the record and asks for further deletions. No effect if ranks could still write when the

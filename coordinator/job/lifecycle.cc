@@ -175,7 +175,8 @@ void OnJobTime(Job& job, Turn& turn) {
   if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
   AdvanceDoubts(job, turn);
   if (job.delete_again_time && turn.now >= *job.delete_again_time) {
-    job.delete_again_time = turn.now + kDeleteAgainInterval;
+    job.delete_again_time.reset();
+    if (job.record.deleting()) job.delete_again_time = turn.now + kDeleteAgainInterval;
     SendDeletions(job, turn);
   }
   if (job.place_not_before && turn.now >= *job.place_not_before) {

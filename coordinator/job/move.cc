@@ -73,6 +73,8 @@ std::string WhyStays(const Job& job, const Fleet& fleet) {
   });
   if (!presses && job.failed_writes.any())
     return "its last checkpoint failed; it moves after a commit";
+  if (presses && job.group->lacks_time_to_move)
+    return "two steps and a commit do not fit into the time that is left";
   return "";
 }
 
@@ -95,16 +97,12 @@ Transition ConsiderMove(Job& job, Turn& turn) {
     case GroupPhase::kRunning:
       break;
   }
+  const MonotonicTime stopped = turn.now + TimeToStop(job);
+  job.group->lacks_time_to_move = std::any_of(
+      draining.begin(), draining.end(),
+      [&](const auto& entry) { return entry.second->drain && stopped > entry.second->drain->end; });
   if (const std::string why = WhyStays(job, turn.fleet); !why.empty()) {
     RecordStay(job, why, turn);
-    return {};
-  }
-  const MonotonicTime stopped = turn.now + TimeToStop(job);
-  const bool is_late = std::any_of(draining.begin(), draining.end(), [&](const auto& entry) {
-    return entry.second->drain && stopped > entry.second->drain->end;
-  });
-  if (is_late) {
-    RecordStay(job, "two steps and a commit do not fit into the time that is left", turn);
     return {};
   }
   job.record.set_stop_attempt(job.record.last_attempt() + 1);

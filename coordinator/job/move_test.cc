@@ -493,9 +493,20 @@ TEST(Move, AJobWhoseTimeIsTooShortStatesThatItStays) {
   ReportUpTo(cluster, 1, 5);
   Job& job = cluster.state().jobs.at("a");
   job.step_seconds.assign(5, 60);
-  AnnounceEnd(cluster, cluster.job("a").last_group.ranks(0).worker(), 30);
+  const std::string worker = cluster.job("a").last_group.ranks(0).worker();
+  AnnounceEnd(cluster, worker, 30);
   EXPECT_EQ(MoveAttempt(cluster), 0);
   EXPECT_THAT(job.group->stay, HasSubstr("do not fit into the time that is left"));
+  const v1::WorkerStatus staying = StatusOfWorker(cluster, worker);
+  ASSERT_EQ(staying.drain().staying_jobs_size(), 1);
+  EXPECT_EQ(staying.drain().staying_jobs(0).name(), "jobs/a");
+  EXPECT_EQ(staying.drain().staying_jobs(0).reason(),
+            "two steps and a commit do not fit into the time that is left");
+  // Its steps are shorter than it seemed.
+  job.step_seconds.assign(5, 1);
+  cluster.Connect("worker-2");
+  EXPECT_GT(MoveAttempt(cluster), 0);
+  EXPECT_EQ(StatusOfWorker(cluster, worker).drain().staying_jobs_size(), 0);
 }
 
 TEST(Move, TheOrderOfAnOperatorOutlivesTheWorkerAndTheCoordinator) {

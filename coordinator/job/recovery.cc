@@ -68,8 +68,9 @@ bool IsOfTheJob(int code) {
   }
 }
 
-// Whether a rank's first start failed because its host lacks the job's checkpoint.folder, its data
-// or enough shared memory. The host is blamed while there is another host to try.
+// Whether a rank's first start failed because its host lacks the job's checkpoint.folder, another
+// folder that the job reads, or enough shared memory. The host is blamed while there is another
+// host to try.
 bool IsOfHost(const v1::RankFailed& message) {
   return (message.cause() == cause::kStorage || message.cause() == cause::kSharedMemory) &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
@@ -273,7 +274,7 @@ namespace {
 bool IsOfFolder(const Breakdown& breakdown) {
   const std::string& cause = breakdown.failure.cause();
   return cause == cause::kCheckpointFailed || cause == cause::kFolderFull ||
-         (cause == cause::kStorage && !breakdown.of_data);
+         (cause == cause::kStorage && !breakdown.of_other_folder);
 }
 
 v1::Failure WithAdvice(const Job& job, const Breakdown& breakdown) {
@@ -392,7 +393,7 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   breakdown.failure = MakeFailure(StatedCause(message.cause(), cause::kRankFailed),
                                   message.message(), message.rank(), worker);
   breakdown.secondary = message.secondary();
-  breakdown.of_data = message.of_data();
+  breakdown.of_other_folder = message.of_data();
   if (HasRankOn(job, message.blamed_worker()))
     breakdown.failure.set_worker(message.blamed_worker());
   if (message.secondary()) {

@@ -23,7 +23,8 @@ Status CheckReason(const std::string& reason) {
   }
   const std::string fault = TextFault(reason);
   if (fault.empty()) return OkStatus();
-  return RefuseField(StatusCode::kInvalidArgument, "reason", "{}, must be one line of text", fault);
+  return RefuseField(StatusCode::kInvalidArgument, "reason",
+                     "is \"{}\", which {}, must be one line of text", reason, fault);
 }
 
 // A worker that the coordinator has forgotten is known while an operator drains it.

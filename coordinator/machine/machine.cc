@@ -148,6 +148,7 @@ class Stepper {
     if (job == nullptr) return;
     const Status status = PinCheckpoint(*job, event.request, event.call, turn_);
     if (!status.ok()) ReplyWithError(event.call, status, turn_);
+    Touch(job->id());
   }
 
   void operator()(const LiftQuarantineCall& event) {
@@ -382,11 +383,12 @@ class Stepper {
     Job* const job = FindJob(stopped.job());
     if (job != nullptr && IsCurrent(*job, stopped.group_epoch(), stopped.rank(), worker, turn_)) {
       OnRankStopped(*job, stopped, worker, turn_);
-      Touch(job->id());
     }
     AskAgainAfterEnd(stopped, worker, state_.traces, turn_);
+    if (job == nullptr) return;
     // It may have been the last rank that could write to attempts of its epoch.
-    if (job != nullptr) SendDeletions(*job, turn_);
+    SendDeletions(*job, turn_);
+    Touch(job->id());
   }
 
   // Passes a message to the job that it names, and applies the transition that the handler returns.
@@ -459,7 +461,10 @@ class Stepper {
     DropNeedlessImages(hello, &state_.jobs, turn_);
     AskForBurnInAnew(hello.name(), turn_);
     // Resends requests made while it was away, or before its ranks had ended.
-    for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
+    for (auto& [id, job] : state_.jobs) {
+      SendFileWorkAgain(job, hello.name(), turn_);
+      if (job.delete_again_time) Touch(id);
+    }
     turn_.reschedule = true;
   }
 

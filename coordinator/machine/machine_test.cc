@@ -202,6 +202,17 @@ TEST(Machine, AHostWithAControlCharacterIsRefusedAndNotedInOneLine) {
                                 HasSubstr("has the control character U+000A"))));
 }
 
+TEST(Machine, AReasonToDrainThatIsNotOneLineIsRefusedWithItsValue) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  DrainWorkerCall call{cluster.next_call++, {}};
+  call.request.set_name("worker-0");
+  call.request.set_reason("a\x1b[2J");
+  EXPECT_EQ(Message(cluster.Do(call).replies.at(0).status),
+            "reason is \"a\\u001b[2J\", which has the control character U+001B at its byte 2, must "
+            "be one line of text");
+}
+
 TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);

@@ -15,10 +15,12 @@ struct Breakdown {
   v1::Failure failure;
   bool secondary = false;  // follows from another failure that may still be reported
   bool fatal = false;      // would fail again in the same way: the job is not recovered
-  // The host lacks what the job needs of it, checkpoint.folder, data or shared memory: it is set
-  // aside and others are tried; without others the failure is fatal.
+  // The host lacks what the job needs of it, checkpoint.folder, another folder that the job reads,
+  // or shared memory: it is set aside and others are tried; without others the failure is fatal.
   bool of_host = false;
-  bool of_data = false;  // STORAGE: the data cannot be read; checkpoint.folder is not concerned
+  // STORAGE: the data, model.from or checkpoint.initial_load cannot be read; checkpoint.folder is
+  // not concerned.
+  bool of_other_folder = false;
   std::set<std::string> link_suspects;  // secondary: workers whose broken link may be its cause
 };
 

@@ -95,6 +95,8 @@ struct Group {
   std::optional<ImageTaking> image_taking;
   // Images of an abandoned try, as path → worker; no job is restored from them.
   std::map<std::string, std::string> left_images;
+  // When the job last considered to leave workers that drain, one of them ended too soon for that.
+  bool lacks_time_to_move = false;
   std::string stay;     // the newest event about why it does not leave workers that drain
   v1::Failure failure;  // kDraining: the secondary failure
   std::set<std::string> link_suspects;  // kDraining: workers whose broken link may be its cause
@@ -190,7 +192,8 @@ struct Job {
   std::optional<MonotonicTime>
       grow_time;  // when the job grows, once the submitted layout's devices suffice
   std::vector<CancelCaller> cancel_callers;
-  // While the job is being deleted: when the deletion of its remaining files is requested again.
+  // When the removal of files is requested again: while the job is being deleted, and while some
+  // could not be requested yet (SendDeletions).
   std::optional<MonotonicTime> delete_again_time;
   std::optional<MonotonicTime> skip_event_time;  // time of the last event about a skipped step
   int64_t skipped_since = 0;                     // steps skipped since then

@@ -49,6 +49,7 @@ const std::vector<Exemption> kExemptions = {
      {"checkpoint_attempt", "keepalive", "keepalive_answer", "logs", "process_start",
       "restart_backoff_limit", "start", "startup_allowance", "ticket_window"},
      "The time follows --detection-seconds, and this is the least that it may be."},
+    {"cli/cancel_call.cc", {"kLookLimit"}, "The limit bounds how long a person waits."},
     {"cli/client.h",
      {"kCallLimit", "kCheckpointLimit", "kReconnectLimit", "kTraceLimit"},
      "The limits bound how long a person waits for a call."},
