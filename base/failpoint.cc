@@ -7,12 +7,13 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/check.h"
+#include "base/flag_parser.h"
 
 namespace troupe {
 namespace {
@@ -183,15 +184,17 @@ Status ArmFailpoints(std::string_view text, std::string once_directory) {
 }
 
 Status ArmFailpointsFromEnvironment(bool allowed) {
-  const char* text = std::getenv("TROUPE_FAILPOINTS");
-  if (text != nullptr && *text != '\0' && !allowed) {
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> text,
+                          TextFromEnvironment("TROUPE_FAILPOINTS"));
+  if (text && !allowed) {
     return InvalidArgument(
         "TROUPE_FAILPOINTS is set to \"{}\", which makes this process die, fail or wait on "
         "purpose: remove it from the environment, or permit it with {}",
-        text, kAllowFailpointsFlag);
+        *text, kAllowFailpointsFlag);
   }
-  const char* once = std::getenv("TROUPE_FAILPOINTS_ONCE_DIR");
-  return ArmFailpoints(text == nullptr ? "" : text, once == nullptr ? "" : once);
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> once,
+                          TextFromEnvironment("TROUPE_FAILPOINTS_ONCE_DIR"));
+  return ArmFailpoints(text.value_or(""), once.value_or(""));
 }
 
 }  // namespace troupe

@@ -47,7 +47,8 @@ inline constexpr char kAllowFailpointsHelp[] =
     "wait";
 
 // Arms the failpoints that the environment lists. INVALID_ARGUMENT if there are any and the flag is
-// not given (`allowed`). Every process that has failpoints, or starts one that has, calls it.
+// not given (`allowed`), and of TextFromEnvironment. Every process that has failpoints, or starts
+// one that has, calls it.
 Status ArmFailpointsFromEnvironment(bool allowed);
 
 namespace internal {

@@ -79,6 +79,19 @@ TEST_F(Failpoint, OfTheEnvironmentAreRefusedUnlessTheFlagPermitsThem) {
   unsetenv("TROUPE_FAILPOINTS");
 }
 
+TEST_F(Failpoint, OfTheEnvironmentAreTextsThatMayBeNamesAndPaths) {
+  ASSERT_EQ(setenv("TROUPE_FAILPOINTS", "step.begin=error;\x1b[2J", 1), 0);
+  EXPECT_THAT(std::string(Message(ArmFailpointsFromEnvironment(/*allowed=*/false))),
+              HasSubstr("TROUPE_FAILPOINTS: \"step.begin=error;\\u001b[2J\" has the control"));
+  ASSERT_EQ(setenv("TROUPE_FAILPOINTS", "step.begin=error", 1), 0);
+  ASSERT_EQ(setenv("TROUPE_FAILPOINTS_ONCE_DIR", "/caf\xe9", 1), 0);
+  EXPECT_THAT(std::string(Message(ArmFailpointsFromEnvironment(/*allowed=*/true))),
+              HasSubstr("TROUPE_FAILPOINTS_ONCE_DIR: \"/caf\\xe9\" is not UTF-8"));
+  EXPECT_FALSE(AnyFailpointArmed());
+  unsetenv("TROUPE_FAILPOINTS");
+  unsetenv("TROUPE_FAILPOINTS_ONCE_DIR");
+}
+
 TEST_F(Failpoint, RefusesUnknownNamesAndActionsAndArmsNothing) {
   EXPECT_THAT(std::string(Message(ArmFailpoints("step.bgin=kill"))),
               HasSubstr("unknown name \"step.bgin\"; there are: checkpoint.snapshot"));

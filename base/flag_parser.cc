@@ -56,13 +56,21 @@ Flag WithDefault(Flag flag, const std::string& value) {
   return flag;
 }
 
-// Checks the arguments of a command line, each under the name of the flag before it, if any.
+// Checks the arguments of a command line, a value under the name of its flag.
 Status CheckTexts(const std::vector<std::string>& arguments) {
+  std::string flag;  // the argument before, if the next one may be its value
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const bool follows_flag = i > 0 && arguments[i - 1].starts_with("--");
-    const std::string what = follows_flag ? arguments[i - 1].substr(0, arguments[i - 1].find('='))
-                                          : fmt::format("argument {}", i + 1);
-    TROUPE_RETURN_IF_ERROR(CheckText(what, arguments[i]));
+    const std::string& argument = arguments[i];
+    const bool is_flag = argument.size() > 2 && argument.starts_with("--");
+    const size_t equals = is_flag ? argument.find('=') : std::string::npos;
+    const std::string name = argument.substr(0, equals);
+    if (equals != std::string::npos && TextFault(name).empty()) {
+      TROUPE_RETURN_IF_ERROR(CheckText(name, argument.substr(equals + 1)));
+    } else {
+      const std::string what = flag.empty() ? fmt::format("argument {}", i + 1) : flag;
+      TROUPE_RETURN_IF_ERROR(CheckText(what, argument));
+    }
+    flag = is_flag && equals == std::string::npos ? argument : "";
   }
   return OkStatus();
 }
@@ -312,15 +320,20 @@ std::optional<int> FlagParser::ParseMain(int argc, char** argv,
                                          const std::function<Status()>& check) {
   bool wants_version = false;
   AddSwitch({"--version", "", "print the version"}, &wants_version);
-  Status status = Parse({argv + 1, argv + argc});
+  const Status parsed = Parse({argv + 1, argv + argc});
   if (wants_help_ || wants_version) {
     PrintOutput("{}",
                 Lines{wants_help_ ? Help() : fmt::format("{} {}\n", program_.name, kVersion)});
     return 0;
   }
-  if (status.ok() && check) status = check();
-  if (status.ok()) return std::nullopt;
-  PrintMessage("{}: {}\n", program_.name, Lines{Message(status)});
+  if (!parsed.ok()) {
+    // A usage may have several lines, and arguments have none.
+    PrintMessage("{}: {}\n", program_.name, Lines{Message(parsed)});
+    return kUsageError;
+  }
+  const Status checked = check ? check() : OkStatus();
+  if (checked.ok()) return std::nullopt;
+  PrintMessage("{}: {}\n", program_.name, Message(checked));
   return kUsageError;
 }
 

@@ -164,6 +164,9 @@ TEST(FlagParserTest, MainEndsWith0AfterHelpAndWith2AfterAnError) {
   EXPECT_EQ(main({"paint", "a", "--version"}, InvalidArgument("not called")), 0);
   EXPECT_EQ(main({"paint", "--nothing"}, OkStatus()), 2);
   EXPECT_EQ(main({"paint", "a"}, InvalidArgument("--wall is required")), 2);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(main({"paint", "a"}, InvalidArgument("the file has \"x\npaint: done\"")), 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "paint: the file has \"x\\npaint: done\"\n");
 }
 
 // A path that is not UTF-8 once reached the supervisor of a cluster, and killed it.
@@ -171,7 +174,12 @@ TEST(FlagParserTest, AnArgumentThatCannotBeInAMessageIsRefused) {
   EXPECT_EQ(Refusal({"a", "--wall", "/tmp/caf\xe9"}),
             "--wall: \"/tmp/caf\\xe9\" is not UTF-8: its byte 9 is \\xe9");
   EXPECT_EQ(Refusal({"a", "--wall=caf\xe9"}),
-            "argument 2: \"--wall=caf\\xe9\" is not UTF-8: its byte 11 is \\xe9");
+            "--wall: \"caf\\xe9\" is not UTF-8: its byte 4 is \\xe9");
+  EXPECT_EQ(Refusal({"a", "--w\xe9=east"}),
+            "argument 2: \"--w\\xe9=east\" is not UTF-8: its byte 4 is \\xe9");
+  EXPECT_EQ(Refusal({"a", "--wall=east", "\xe9"}),
+            "argument 3: \"\\xe9\" is not UTF-8: its byte 1 is \\xe9");
+  EXPECT_EQ(Refusal({"--", "\xe9=a"}), "argument 2: \"\\xe9=a\" is not UTF-8: its byte 1 is \\xe9");
   EXPECT_EQ(Refusal({"\xe9"}), "argument 1: \"\\xe9\" is not UTF-8: its byte 1 is \\xe9");
   EXPECT_EQ(Refusal({"a", "--wall", "x\n\x1b"}),
             "--wall: \"x\\n\\u001b\" has the control character U+000A at its byte 2");

@@ -7,6 +7,7 @@
 #include "base/program/program.h"
 #include "base/security/grpc_log.h"
 #include "cli/commands.h"
+#include "cli/output/error_lines.h"
 
 namespace troupe {
 namespace {
@@ -60,8 +61,7 @@ std::string CommandsWith(const std::string& word, const std::vector<Command>& co
 }
 
 ExitCode Fail(const Status& status) {
-  // Each violation of a request has a line.
-  PrintMessage("troupe: {}\n", Lines{Message(status)});
+  PrintMessage("troupe: {}\n", Lines{ErrorLines(status)});
   return ExitCodeOf(status);
 }
 

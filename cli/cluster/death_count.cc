@@ -38,7 +38,7 @@ Status DeathCount::Look(const std::string& name, const ProcessId& process, size_
     if (last.size() > most_lines) last.pop_front();
   }
   return Internal("{} ends each time it is started; the last {} of {}: {}", name,
-                  most_lines == 1 ? "line" : "lines", log, fmt::join(last, "\n  "));
+                  most_lines == 1 ? "line" : "lines", log, fmt::join(last, "; "));
 }
 
 }  // namespace troupe

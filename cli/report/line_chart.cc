@@ -182,9 +182,10 @@ std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points, size_t li
 void Draw(const LineChart& chart, Markup* page) {
   page->Open("figure", {});
   page->Element("figcaption", {}, chart.title);
-  size_t drawn = 0, gaps = 0;
+  size_t drawn = 0, absent = 0, gaps = 0;
   for (const ChartSeries& series : chart.series) {
-    for (const ChartPoint& point : series.points) ++(IsDrawn(point.y) ? drawn : gaps);
+    for (const ChartPoint& point : series.points)
+      ++(IsDrawn(point.y) ? drawn : point.is_absent ? absent : gaps);
   }
   if (drawn > 0) {
     const Frame frame = FrameOf(chart);
@@ -196,8 +197,13 @@ void Draw(const LineChart& chart, Markup* page) {
     for (size_t i = 0; i < chart.series.size(); ++i) DrawSeries(chart.series[i], i, frame, page);
     page->Close();
     DrawLegend(chart, page);
-  } else if (gaps == 0) {
+  } else if (absent + gaps == 0) {
     page->Element("p", {{"class", "note"}}, "not measured");
+  }
+  if (absent > 0) {
+    page->Element(
+        "p", {{"class", "note"}},
+        fmt::format("{} {} no {}", absent, absent == 1 ? "step has" : "steps have", chart.value));
   }
   if (gaps > 0) {
     page->Element("p", {{"class", "note"}},

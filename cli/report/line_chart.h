@@ -11,7 +11,8 @@ namespace troupe {
 
 struct ChartPoint {
   double x = 0;
-  double y = 0;  // if it is not finite, the line has a gap
+  double y = 0;            // if it is not finite, the line has a gap
+  bool is_absent = false;  // y is not finite because the step has no such value
 };
 
 struct ChartSeries {
@@ -29,13 +30,14 @@ struct ChartMark {
 struct LineChart {
   enum class Axis { kStep, kSeconds };
   std::string title;
+  std::string value = "value";  // named in the note about absent points, such as "loss"
   Axis axis = Axis::kStep;
   std::vector<ChartSeries> series;
   std::vector<ChartMark> marks;
 };
 
-// Long series are thinned so that every extreme remains. A chart without a finite value states
-// that.
+// Long series are thinned so that every extreme remains. A chart states how many values are absent
+// and how many others are not finite, or that it has none.
 void Draw(const LineChart& chart, Markup* page);
 
 // Returns at most `limit` points: of each run of neighbours the lowest, the highest, and one that

@@ -56,6 +56,17 @@ TEST(LineChartTest, ALineHasAGapWhereAValueIsNotFinite) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
+TEST(LineChartTest, AnAbsentValueIsAGapAndNoValueThatIsNotFinite) {
+  const std::string svg = Drawn({{1, 0}, {2, 1}, {3, kNan, true}, {4, 1}});
+  EXPECT_THAT(svg, HasSubstr("d=\"M58 180h0L174.7 10M408 10h0\""));
+  EXPECT_THAT(svg, HasSubstr("1 step has no value"));
+  EXPECT_THAT(svg, Not(HasSubstr("not finite")));
+  const std::string both = Drawn({{1, kNan, true}, {2, kNan}, {3, kNan, true}});
+  EXPECT_THAT(both, HasSubstr("2 steps have no value"));
+  EXPECT_THAT(both, HasSubstr("1 value is not finite"));
+  EXPECT_THAT(Drawn({{1, kNan, true}}), Not(HasSubstr("not measured")));
+}
+
 TEST(LineChartTest, ExtremeValuesAreDrawnInsideTheFrame) {
   const double largest = std::numeric_limits<double>::max();
   const std::string svg = Drawn({{1, largest}, {2, -largest}, {3, 1e299}, {4, -1e299}});

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/text/printable.h"
 
 namespace troupe {
 namespace {
 
 std::string Escaped(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
+  // HTML has no way to write most control characters.
+  for (const char c : PrintableLines(text)) {
     switch (c) {
       case '&':
         escaped += "&amp;";
@@ -26,13 +28,8 @@ std::string Escaped(std::string_view text) {
       case '\'':
         escaped += "&#39;";
         break;
-      case '\n':
-      case '\t':
-        escaped += c;
-        break;
       default:
-        // HTML has no way to write the other control characters.
-        escaped += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+        escaped += c;
     }
   }
   return escaped;

@@ -1,5 +1,6 @@
 // Builds HTML and SVG. Everything but constants of the program is escaped, so that no text of a job
-// can become an element or an attribute.
+// can become an element or an attribute, and its control characters are shown as PrintableLines
+// does.
 #ifndef TROUPE_CLI_REPORT_MARKUP_H_
 #define TROUPE_CLI_REPORT_MARKUP_H_
 

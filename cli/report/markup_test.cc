@@ -10,10 +10,12 @@ TEST(MarkupTest, TextAndAttributesAreEscaped) {
   page.Open("p", {{"title", "\"><script>alert('1')</script>"}});
   page.Text("a & b < c\n");
   page.Text(std::string("\0\x1b[31m", 6));
+  page.Text("\r\t\u009b31m\u2028\u202e\u2066ö\xe9");
   page.Close();
   EXPECT_EQ(page.text(),
             "<p title=\"&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;\">"
-            "a &amp; b &lt; c\n??[31m</p>\n");
+            "a &amp; b &lt; c\n\\u0000\\u001b[31m"
+            "\\r\t\\u009b31m\\u2028\\u202e\\u2066ö\\xe9</p>\n");
 }
 
 TEST(MarkupTest, ElementsEndInTheOrderThatTheyBegan) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <functional>
 #include <limits>
 
 #include "cli/report/bar_chart.h"
@@ -33,14 +32,20 @@ struct StepFigure {
   const char* name;  // in the legend
   double (*value)(const v1::StepEvent&);
   bool is_optional = false;  // kNotMeasured: not measured in this step, which is no gap
+  bool (*is_absent)(const v1::StepEvent&) = nullptr;  // whether the step has no such value
 };
 
-double ValidationLoss(const v1::StepEvent& step) {
-  return step.has_validation_loss() ? step.validation_loss() : kNotMeasured;
-}
+// A step without a target has no loss.
+bool HasNoLoss(const v1::StepEvent& step) { return step.tokens() == 0 && std::isnan(step.loss()); }
 
-constexpr StepFigure kLoss = {"Loss", "training",
-                              [](const v1::StepEvent& step) { return step.loss(); }};
+constexpr StepFigure kLoss = {
+    "Loss", "training", [](const v1::StepEvent& step) { return step.loss(); }, false, HasNoLoss};
+constexpr StepFigure kValidationLoss = {"", "validation",
+                                        [](const v1::StepEvent& step) {
+                                          return step.has_validation_loss() ? step.validation_loss()
+                                                                            : kNotMeasured;
+                                        },
+                                        true};
 constexpr StepFigure kFigures[] = {
     {"Gradient norm", "", [](const v1::StepEvent& step) { return step.grad_norm(); }},
     {"Learning rate", "", [](const v1::StepEvent& step) { return step.learning_rate(); }},
@@ -69,9 +74,10 @@ class Charts {
     page->Open("div",
                {{"class", axis_ == LineChart::Axis::kStep ? "charts by-step" : "charts by-time"}});
     LineChart loss = ChartOf(kLoss);
+    loss.value = "loss";
     if (std::ranges::any_of(report_.steps, &v1::StepEvent::has_validation_loss)) {
       loss.title = "Loss, training and validation";
-      loss.series.push_back({"validation", PointsOf(ValidationLoss, /*is_optional=*/true)});
+      loss.series.push_back({kValidationLoss.name, PointsOf(kValidationLoss)});
     }
     Draw(loss, page);
     for (const StepFigure& figure : kFigures) Draw(ChartOf(figure), page);
@@ -83,16 +89,15 @@ class Charts {
     return static_cast<double>(wall_time_ns - report_.job.create_wall_time_ns()) * 1e-9;
   }
 
-  std::vector<ChartPoint> PointsOf(const std::function<double(const v1::StepEvent&)>& value,
-                                   bool is_optional) const {
+  std::vector<ChartPoint> PointsOf(const StepFigure& figure) const {
     std::vector<ChartPoint> points;
     for (const v1::StepEvent& step : report_.steps) {
       if (axis_ == LineChart::Axis::kSeconds && !step.has_wall_time_ns()) continue;
-      const double y = value(step);
-      if (is_optional && std::isnan(y)) continue;
+      const double y = figure.value(step);
+      if (figure.is_optional && std::isnan(y)) continue;
       points.push_back({axis_ == LineChart::Axis::kStep ? static_cast<double>(step.step())
                                                         : SecondsOf(step.wall_time_ns()),
-                        y});
+                        y, figure.is_absent != nullptr && figure.is_absent(step)});
     }
     return points;
   }
@@ -101,7 +106,7 @@ class Charts {
     LineChart chart;
     chart.title = figure.title;
     chart.axis = axis_;
-    chart.series = {{figure.name, PointsOf(figure.value, figure.is_optional)}};
+    chart.series = {{figure.name, PointsOf(figure)}};
     chart.marks = marks_;
     return chart;
   }
@@ -191,7 +196,10 @@ TextRows FactsOf(const JobReport& report) {
   const v1::Job& job = report.job;
   TextRows facts = {{"state", EnumText(*v1::JobState_descriptor(), job.state())},
                     {"step", fmt::format("{} of {}", job.step(), job.steps())}};
-  if (!report.steps.empty()) facts.emplace_back("loss", Figure(report.steps.back().loss()));
+  if (!report.steps.empty()) {
+    const v1::StepEvent& last = report.steps.back();
+    facts.emplace_back("loss", HasNoLoss(last) ? "none, without a target" : Figure(last.loss()));
+  }
   if (report.receipt && report.receipt->steady().has_tokens_per_second()) {
     const v1::Receipt::Steady& steady = report.receipt->steady();
     facts.emplace_back("tokens/s, steady", Figure(steady.tokens_per_second()));

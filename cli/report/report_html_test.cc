@@ -91,6 +91,7 @@ JobReport Report() {
     step.set_step(number);
     step.set_loss(number == 3 ? std::numeric_limits<double>::quiet_NaN() : 5.0 / number);
     step.set_grad_norm(1.0 / number);
+    step.set_tokens(1024);
     step.set_learning_rate(0.001 * number);
     step.set_tokens_per_second(2000 + number);
     if (number % 2 == 0) step.set_validation_loss(5.5 / number);
@@ -167,6 +168,17 @@ TEST(ReportHtmlTest, ATraceIsDrawnOnTheClockThatTheRanksShare) {
   JobReport without = Report();
   without.trace.Clear();
   EXPECT_THAT(ReportHtml(without), Not(HasSubstr("as it ran")));
+}
+
+TEST(ReportHtmlTest, AStepWithoutATargetHasNoLoss) {
+  JobReport report = Report();
+  report.steps[3].set_loss(std::numeric_limits<double>::quiet_NaN());
+  report.steps[3].set_tokens(0);
+  const std::string html = ReportHtml(report);
+  EXPECT_EQ(Count(html, "<p class=\"note\">1 step has no loss</p>"), 2u) << "on each axis";
+  EXPECT_EQ(Count(html, "1 value is not finite"), 2u) << "step 3, which has targets";
+  report.steps.resize(4);
+  EXPECT_THAT(ReportHtml(report), HasSubstr("none, without a target"));
 }
 
 TEST(ReportHtmlTest, AJobThatHasNotStartedHasAReport) {

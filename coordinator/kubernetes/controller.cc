@@ -43,6 +43,20 @@ bool IsFinal(const Status& status) {
 
 bool IsOfFinalizer(Act act) { return act == Act::kAddFinalizer || act == Act::kRemoveFinalizer; }
 
+// Returns the error of an act in one line. A newline separates two violations: what others chose of
+// a Status has none (ToGrpcStatus, Violations).
+std::string RefusalText(const Status& status) {
+  std::string text;
+  for (const char c : Message(status)) {
+    if (c == '\n') {
+      text += "; ";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 // Takes over the times of conditions whose status has not changed.
 void SetTimes(const TroupeJobStatus& former, const std::string& now, TroupeJobStatus* status) {
   for (Condition& condition : status->conditions) {
@@ -233,7 +247,7 @@ void Controller::ReadOutcomes() {
       continue;
     }
     const bool is_final = IsFinal(outcome.status);
-    tracked.refusal = Refusal{std::string(Message(outcome.status)), is_final};
+    tracked.refusal = Refusal{RefusalText(outcome.status), is_final};
     const bool is_exhausted = outcome.status.code() == StatusCode::kResourceExhausted;
     tracked.acts.Fail(clock_.Now(), is_final       ? kRejectedWait
                                     : is_exhausted ? kExhaustedWait
@@ -379,7 +393,7 @@ bool Controller::Accept(Tracked& tracked) {
         DroppedText(object));
   }
   if (status.ok()) return true;
-  tracked.refusal = Refusal{.message = std::string(Message(status)), .is_final = true};
+  tracked.refusal = Refusal{.message = RefusalText(status), .is_final = true};
   tracked.acts.Fail(clock_.Now(), kRejectedWait);
   has_news_ = true;
   return false;

@@ -262,6 +262,15 @@ TEST_F(ControllerTest, AnInvalidJobIsRejectedOnce) {
   EXPECT_EQ(server_.Writes().size(), writes);
 }
 
+TEST_F(ControllerTest, TheErrorsOfAJobAreOneLineOfItsCondition) {
+  server_.object["spec"]["job"] = {{"trainig", 1}, {"training", {{"stepz\nforged", 2}}}};
+  Turns(6);
+  const auto message = server_.object["status"]["conditions"][0]["message"].get<std::string>();
+  EXPECT_THAT(message, HasSubstr("trainig is an unknown key"));
+  EXPECT_THAT(message, HasSubstr("; training.stepz\\nforged is an unknown key"));
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
 TEST_F(ControllerTest, ARefusedJobIsTriedAgainAfterFiveMinutes) {
   Turns(4);
   jobs_.outcomes = {{"u", InvalidArgument("no such data")}};

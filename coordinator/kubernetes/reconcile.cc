@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/printable.h"
 #include "coordinator/state/job_state.h"
 
 namespace troupe {
@@ -53,19 +54,17 @@ std::string StateOf(const TroupeJob& object, const JobFacts* job, const Refusal*
 
 Condition MakeCondition(std::string_view type, std::string_view status, std::string_view reason,
                         std::string_view message) {
-  return {std::string(type), std::string(status), std::string(reason),
-          Shorten(message, kMostMessageBytes), ""};
+  return {std::string(type), std::string(status), std::string(reason), std::string(message), ""};
 }
 
 Condition AcceptedOf(const TroupeJob& object, const JobFacts* job, const Refusal* refusal) {
   const auto make = [](std::string_view status, std::string_view reason, std::string_view message) {
     return MakeCondition(kAcceptedCondition, status, reason, message);
   };
-  if (job != nullptr) {
-    const std::string dropped = DroppedText(object);
-    return make("True", "Created",
-                fmt::format("the job is {}{}", job->name, dropped.empty() ? "" : "; " + dropped));
-  }
+  const std::string dropped = DroppedText(object);
+  const std::string end = dropped.empty() ? "" : "; " + dropped;
+  if (job != nullptr)
+    return make("True", "Created", fmt::format("the job is {}{}", job->name, end));
   if (HasLostJob(object, job)) {
     return make("True", "Created",
                 fmt::format("the job was {}, and the catalog has it no more: apply the object "
@@ -74,7 +73,14 @@ Condition AcceptedOf(const TroupeJob& object, const JobFacts* job, const Refusal
   }
   if (refusal != nullptr)
     return make("False", refusal->is_final ? "Rejected" : "Refused", refusal->message);
-  return make("Unknown", object.suspend ? "Suspended" : "Pending", "no job was created yet");
+  return make("Unknown", object.suspend ? "Suspended" : "Pending", "no job was created yet" + end);
+}
+
+// With keys that were dropped the job would not be the one that the user stated.
+std::string NotCreatedText(const TroupeJob& object) {
+  const std::string dropped = DroppedText(object);
+  if (dropped.empty()) return "the job is created when it is resumed";
+  return "the job is rejected when it is resumed: " + dropped;
 }
 
 Condition SuspendedOf(const TroupeJob& object, const JobFacts* job, const Refusal* refusal) {
@@ -85,7 +91,7 @@ Condition SuspendedOf(const TroupeJob& object, const JobFacts* job, const Refusa
   const bool was = object.status.Holds(kSuspendedCondition);
   if (object.suspend) {
     if (HasLostJob(object, job)) return make("True", "Deleted", "the catalog has the job no more");
-    if (job == nullptr) return make("True", "NotCreated", "the job is created when it is resumed");
+    if (job == nullptr) return make("True", "NotCreated", NotCreatedText(object));
     if (job->state == v1::JOB_STATE_CANCELLED) return make("True", "Stopped", "the job is stopped");
     if (HasEnded(job->state)) return make(was ? "True" : "False", "Ended", "the job has ended");
     return make("True", "Stopping", error.empty() ? "the job is being stopped" : error);
@@ -136,6 +142,13 @@ void AddFigures(const TroupeJobStatus& former, const JobFacts& job, TroupeJobSta
   status->last_checkpoint = job.last_checkpoint;
 }
 
+// Shows the texts that others chose, which kubectl prints as they are and a terminal obeys.
+void ShowTexts(TroupeJobStatus* status) {
+  for (Condition& condition : status->conditions)
+    condition.message = Shorten(PrintableLine(condition.message), kMostMessageBytes);
+  status->last_checkpoint = PrintableLine(status->last_checkpoint);
+}
+
 TroupeJobStatus DesiredStatus(const TroupeJob& object, const JobFacts* job,
                               const Refusal* refusal) {
   TroupeJobStatus status;
@@ -150,6 +163,7 @@ TroupeJobStatus DesiredStatus(const TroupeJob& object, const JobFacts* job,
     status.state = StateOf(object, job, refusal);
   }
   status.observed_generation = object.generation;
+  ShowTexts(&status);
   return status;
 }
 

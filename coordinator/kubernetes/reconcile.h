@@ -27,7 +27,7 @@ struct JobFacts {
   bool is_removed = false;  // the catalog has it no more, and only the name is set
   bool has_ranks = false;
   bool has_folder = false;   // it can make checkpoints
-  bool is_stopping = false;  // it is cancelled as soon as its checkpoint is written
+  bool is_stopping = false;  // cancelled: it ends as soon as its checkpoint is written
   int64_t step = 0;
   int64_t steps = 0;
   int64_t restarts = 0;
@@ -55,7 +55,9 @@ struct Decision {
   Act act = Act::kNone;
   bool checkpoint = false;    // kCancel: after a checkpoint
   bool record_first = false;  // the act requires that `status` is written
-  TroupeJobStatus status;     // as it should be, without the times of its conditions
+  // As it should be, without the times of its conditions; texts of others are shown as
+  // PrintableLine does.
+  TroupeJobStatus status;
 };
 
 // `job` is null if the catalog has none for the object's uid, `refusal` if there was no error.

@@ -234,6 +234,51 @@ TEST(Reconcile, KeysThatWereDroppedAreNamedAlsoOfAnObjectWithAJob) {
             "not have");
 }
 
+TEST(Reconcile, KeysThatWereDroppedAreNamedBeforeASuspendedObjectIsResumed) {
+  TroupeJob object = Changed(NewObject(), SetSuspend);
+  EXPECT_EQ(Reconcile(object, nullptr, nullptr).status.Find(kSuspendedCondition)->message,
+            "the job is created when it is resumed");
+  object.dropped = {"spec.job.trainig"};
+  const TroupeJobStatus status = Reconcile(object, nullptr, nullptr).status;
+  const Condition* const accepted = status.Find(kAcceptedCondition);
+  EXPECT_EQ(accepted->status, "Unknown");
+  EXPECT_EQ(accepted->message,
+            "no job was created yet; the API server has dropped spec.job.trainig, which its "
+            "definition does not have");
+  EXPECT_EQ(status.Find(kSuspendedCondition)->message,
+            "the job is rejected when it is resumed: the API server has dropped spec.job.trainig, "
+            "which its definition does not have");
+}
+
+// An older `kubectl describe` prints them as they are.
+TEST(Reconcile, TextsThatOthersChoseAreShownInOneLine) {
+  const std::string hostile = "red\x1b[31m\nforged\u202e";
+  const std::string shown = "red\\u001b[31m\\nforged\\u202e";
+  JobFacts failed = FactsIn(v1::JOB_STATE_FAILED);
+  failed.failure = "RANK_FAILED on worker-0: " + hostile;
+  failed.last_checkpoint = "/c/" + hostile;
+  const TroupeJob recorded = RecordedObject(NewObject(), &failed);
+  EXPECT_EQ(recorded.status.Find(kFinishedCondition)->message, "RANK_FAILED on worker-0: " + shown);
+  EXPECT_EQ(recorded.status.last_checkpoint, "/c/" + shown);
+  EXPECT_FALSE(Differs(Reconcile(recorded, &failed, nullptr).status, recorded.status));
+
+  JobFacts moving = RunningFacts();
+  moving.is_moving = true;
+  moving.move_reason = hostile;
+  moving.waiting_for = hostile;
+  EXPECT_EQ(Reconcile(NewObject(), &moving, nullptr).status.Find(kFinishedCondition)->message,
+            shown + "; waits for " + shown);
+
+  const Refusal refusal{hostile, true};
+  EXPECT_EQ(Reconcile(NewObject(), nullptr, &refusal).status.Find(kAcceptedCondition)->message,
+            shown);
+
+  // The status of an older coordinator, whose ended job has left the catalog.
+  TroupeJob ended = recorded;
+  ended.status.conditions[2].message = hostile;
+  EXPECT_EQ(Reconcile(ended, nullptr, nullptr).status.Find(kFinishedCondition)->message, shown);
+}
+
 TEST(Reconcile, SuspensionAndCreationAreRecordedBeforeTheyHappen) {
   const JobFacts running = RunningFacts();
   const TroupeJob recorded = RecordedObject(NewObject(), &running);

@@ -7,6 +7,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/text/printable.h"
+
 namespace troupe {
 namespace {
 
@@ -108,7 +110,7 @@ ApiRequest EventRequest(const TroupeJob& object, const ObjectEvent& event,
                      {"type", event.is_warning ? "Warning" : "Normal"},
                      {"reason", event.reason},
                      {"action", "Reconcile"},
-                     {"note", Shorten(event.note, kMostNoteBytes)},
+                     {"note", Shorten(PrintableLine(event.note), kMostNoteBytes)},
                      {"reportingController", kController},
                      {"reportingInstance", Shorten(instance, kMostInstanceBytes)},
                      {"regarding",

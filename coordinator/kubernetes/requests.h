@@ -30,7 +30,8 @@ struct ObjectEvent {
   std::string note;
 };
 
-// Records an event that `kubectl describe` shows. `instance` names this coordinator.
+// Records an event that `kubectl describe` shows, its note as PrintableLine does. `instance` names
+// this coordinator.
 ApiRequest EventRequest(const TroupeJob& object, const ObjectEvent& event,
                         const std::string& instance, int64_t wall_ns);
 

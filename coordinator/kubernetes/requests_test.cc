@@ -52,6 +52,16 @@ TEST(RequestsTest, AnEventKeepsTheLimitsOfTheServer) {
   EXPECT_EQ(body["regarding"]["uid"], "u");
 }
 
+TEST(RequestsTest, ANoteIsOneLineWithoutControlCharacters) {
+  const auto note = [](const std::string& text) {
+    const ApiRequest request =
+        EventRequest(NamedObject(), {.reason = "Moving", .note = text}, "pod-0", 1);
+    return Json::parse(request.body)["note"].get<std::string>();
+  };
+  EXPECT_EQ(note("leaves \x1b[2Jworker-1\nforged\xe9"), "leaves \\u001b[2Jworker-1\\nforged\\xe9");
+  EXPECT_EQ(note(std::string(1000, '\n')).size(), 1024u);
+}
+
 TEST(RequestsTest, AnErrorIsTheMessageOfTheServer) {
   EXPECT_EQ(ErrorText({.code = 403, .body = R"({"message": "forbidden"})"}), "HTTP 403: forbidden");
   EXPECT_EQ(ErrorText({.code = 502, .body = "<html>"}), "HTTP 502: <html>");

@@ -3,8 +3,10 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "base/text/printable.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "plan/job/violation.h"
 
 namespace troupe {
 namespace {
@@ -62,7 +64,10 @@ grpc::Status ToGrpcStatus(const Status& status) {
     const bool fits = detail->value().size() <= kMostDetailBytes || FitBadRequest(detail);
     if (!fits) details.mutable_details()->RemoveLast();
   });
-  const std::string message = Cut(std::string(Message(status)), kMostMessageBytes);
+  const bool has_violations = !ViolationsOf(status).empty();
+  const std::string message =
+      Cut(has_violations ? PrintableLines(Message(status)) : PrintableLine(Message(status)),
+          kMostMessageBytes);
   if (details.details().empty()) return grpc::Status(code, message);
   details.set_code(static_cast<int>(status.code()));
   details.set_message(Cut(message, kMostRepeatedBytes));

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// Returns the same code and message. Payloads (BadRequest with the bad fields) go into a
+// Returns the same code, and the message as PrintableLine shows it; that of violations, which are
+// shown already, keeps a line for each. Payloads (BadRequest with the bad fields) go into a
 // google.rpc.Status in grpc-status-details-bin. A status that exceeds what HTTP/2 peers accept in
 // trailers is truncated and states how much is missing.
 grpc::Status ToGrpcStatus(const Status& status);

@@ -239,6 +239,16 @@ class Reader {
     violations_->Add(field, "{}", description);
   }
 
+  // Whether the scalar is UTF-8; if it is not, adds a violation.
+  bool IsText(const YAML::Node& node, const std::string& path) {
+    const std::string& text = node.Scalar();
+    const size_t at = WellFormedPrefix(text);
+    if (at == text.size()) return true;
+    Add(node, path, "is \"{}\", which is not UTF-8: its byte {} is \\x{:02x}", text.substr(0, 80),
+        at + 1, static_cast<unsigned char>(text[at]));
+    return false;
+  }
+
   void ReadScalar(const YAML::Node& node, const std::string& path, const FieldDescriptor* field,
                   ProtoMessage* message) {
     const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
@@ -257,8 +267,7 @@ class Reader {
     bool good = false;
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
-        if (WellFormedPrefix(text) < text.size()) return Add(node, path, "is not UTF-8");
-        put(&Reflection::SetString, &Reflection::AddString, text);
+        if (IsText(node, path)) put(&Reflection::SetString, &Reflection::AddString, text);
         return;
       case FieldDescriptor::CPPTYPE_BOOL:
         good = text == "true" || text == "false";

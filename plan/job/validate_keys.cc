@@ -106,7 +106,7 @@ class KeyValidator {
         violations_->Add(path, "is {}, not an absolute path", text);
       }
       if (const std::string fault = TextFault(text); !fault.empty())
-        violations_->Add(path, "{}", fault);
+        violations_->Add(path, "is \"{}\", which {}", text, fault);
     }
   }
 

@@ -1,7 +1,7 @@
 // Reports the errors in a request: each violation names the field, its value and the relation that
-// failed. A value may contain any byte, so they are shown as PrintableLines does. A Status made
-// from violations carries them as a google.rpc.BadRequest payload, so that they cross gRPC
-// unchanged.
+// failed. A value may contain any byte, so each violation is shown as PrintableLine does: in a
+// message, newlines separate violations only. A Status made from violations carries them as a
+// google.rpc.BadRequest payload, so that they cross gRPC unchanged.
 #ifndef TROUPE_PLAN_JOB_VIOLATION_H_
 #define TROUPE_PLAN_JOB_VIOLATION_H_
 
@@ -31,7 +31,7 @@ class Violations {
   template <typename... Args>
   void Add(std::string field, fmt::format_string<Args...> format, Args&&... args) {
     list_.push_back(
-        {PrintableLine(field), PrintableLines(fmt::format(format, std::forward<Args>(args)...))});
+        {PrintableLine(field), PrintableLine(fmt::format(format, std::forward<Args>(args)...))});
   }
 
   // The next functions write the texts of the kinds of violations that several fields share. The

@@ -34,7 +34,19 @@ TEST(Violations, EachKindHasOneText) {
 TEST(Violations, ControlCharactersAreVisible) {
   Violations violations;
   violations.Add(std::string("a\x1b"), "is {}", std::string("ä\0\x7f\t\n", 6));
-  EXPECT_EQ(Message(violations.ToStatus()), "a\\u001b is ä\\u0000\\u007f\t\n");
+  EXPECT_EQ(Message(violations.ToStatus()), "a\\u001b is ä\\u0000\\u007f\t\\n");
+}
+
+TEST(Violations, AValueMakesNoOtherViolation) {
+  Violations violations;
+  violations.AddUnknownWord("optimizer.name", "x\ntraining.steps is 5, above 3", "adamw");
+  violations.Add("a\nb", "is required");
+  const Status status = violations.ToStatus();
+  EXPECT_EQ(Message(status),
+            "optimizer.name is \"x\\ntraining.steps is 5, above 3\", not one of adamw\n"
+            "a\\nb is required");
+  EXPECT_EQ(ViolationsOf(status)[0].description,
+            "is \"x\\ntraining.steps is 5, above 3\", not one of adamw");
 }
 
 TEST(RefuseData, StatesAFieldAndItsValueOnce) {

@@ -1,0 +1,27 @@
+#include "cli/output/error_lines.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/job/violation.h"
+
+namespace troupe {
+namespace {
+
+TEST(ErrorLines, AReasonOfOthersBeginsNoLine) {
+  EXPECT_EQ(ErrorLines(Aborted("checkpoint attempt 3 of job a was aborted: {}",
+                               "no space\ntroupe: job b is deleted\x1b[2J")),
+            "checkpoint attempt 3 of job a was aborted: no space\\ntroupe: job b is "
+            "deleted\\u001b[2J");
+}
+
+TEST(ErrorLines, EachViolationHasALine) {
+  Violations violations;
+  violations.Add("optimizer.name", "is {}", "x\ntraining.steps is 5, above 3");
+  violations.Add("training.seed", "is required");
+  EXPECT_EQ(ErrorLines(Annotate(violations.ToStatus(), "job.yaml")),
+            "job.yaml: optimizer.name is x\\ntraining.steps is 5, above 3\n"
+            "training.seed is required");
+}
+
+}  // namespace
+}  // namespace troupe
