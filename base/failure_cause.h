@@ -29,8 +29,8 @@ inline constexpr std::string_view kCollective = "COLLECTIVE";
 inline constexpr std::string_view kDeviceFault = "DEVICE_FAULT";
 // No message of the coordinator arrived within the lifetime of the rank's ticket.
 inline constexpr std::string_view kTicketExpired = "TICKET_EXPIRED";
-// The job's checkpoint folder or its data do not exist on this host or cannot be read, or hosts do
-// not see each other's files.
+// The job's checkpoint folder, its data, model.from or checkpoint.initial_load do not exist on this
+// host or cannot be read, or hosts do not see each other's files.
 inline constexpr std::string_view kStorage = "STORAGE";
 // The job's checkpoint folder is full, for whichever host writes there.
 inline constexpr std::string_view kFolderFull = "FOLDER_FULL";

@@ -49,6 +49,14 @@ StatusOr<bool> IsThere(FileSystem& files, const std::string& path) {
 
 }  // namespace
 
+bool SaysFolderIsFull(const Status& status) {
+  const auto has_failed_with = [&](int error_number) {
+    return Message(status).ends_with(Message(ErrnoStatus(error_number, "")));
+  };
+  return status.code() == StatusCode::kResourceExhausted &&
+         (has_failed_with(ENOSPC) || has_failed_with(EDQUOT));
+}
+
 std::string FolderOfAttempt(const std::string& attempt_path) {
   return ParentDirectory(ParentDirectory(attempt_path));
 }

@@ -17,6 +17,10 @@
 
 namespace troupe {
 
+// Whether a call to write there has failed with ENOSPC or EDQUOT. Memory that cannot be allocated
+// has the same code.
+bool SaysFolderIsFull(const Status& status);
+
 // Returns FOLDER for "FOLDER/JOB/ATTEMPT".
 std::string FolderOfAttempt(const std::string& attempt_path);
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
@@ -90,6 +93,14 @@ TEST_F(FolderTest, TokensAreSeenAndThoseOfTheListAndTheJobRemoved) {
   TROUPE_CHECK_OK(
       RemoveFolderTokens(files_, path_, "a", {absent, token, of_another_job, token + "/../x"}));
   EXPECT_THAT(Names(), testing::ElementsAre(of_another_cluster, of_another_job));
+}
+
+TEST(SaysFolderIsFull, OfADiskOrAQuotaWithoutRoomAndNotOfMemory) {
+  for (const int error_number : {ENOSPC, EDQUOT})
+    EXPECT_TRUE(SaysFolderIsFull(Annotate(ErrnoStatus(error_number, "write /ck/x"), "manifest")));
+  EXPECT_FALSE(SaysFolderIsFull(AlignedMemory::Make(int64_t{1} << 60).status()));
+  EXPECT_FALSE(SaysFolderIsFull(ErrnoStatus(EIO, "write /ck/x")));
+  EXPECT_FALSE(SaysFolderIsFull(OkStatus()));
 }
 
 TEST(FolderOfAttempt, IsTwoAbove) {

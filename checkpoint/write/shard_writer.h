@@ -43,9 +43,10 @@ struct ShardWriteOptions {
 // directory. Returns the description with which the rank votes; the file is then durable.
 //
 // ALREADY_EXISTS if the file exists (an attempt is never written twice), RESOURCE_EXHAUSTED if the
-// disk is full, or any other error of the file system. After an error the attempt has failed:
-// nothing is retried, and DeleteAttempt removes the directory with its contents. REQUIRES: each
-// tensor's `data` has the bytes of its slice, or it has `read`. Failpoints checkpoint.shard.*.
+// disk is full or memory cannot be allocated, or any other error of the file system. After an error
+// the attempt has failed: nothing is retried, and DeleteAttempt removes the directory with its
+// contents. REQUIRES: each tensor's `data` has the bytes of its slice, or it has `read`. Failpoints
+// checkpoint.shard.*.
 StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
                                    const std::vector<ShardTensor>& tensors,
                                    const ShardWriteOptions& options = {});

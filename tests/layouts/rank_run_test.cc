@@ -21,6 +21,7 @@
 #include "base/failpoint.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
+#include "checkpoint/format/attempt.h"
 #include "checkpoint/format/manifest.h"
 #include "collective/loopback/loopback_transport.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
@@ -563,6 +564,89 @@ TEST_F(RankRunTest, DataThatAreAwayAreStorageAndOtherDataThanTheJobsAreFinal) {
   EXPECT_THAT(refused.message(), HasSubstr("the job began with 40 documents, 10000 tokens"));
 }
 
+TEST_F(RankRunTest, AModelDirectoryThatIsAwayIsStorageAndOneThatIsThereIsFinal) {
+  const std::string directory = folder_.Child("model");
+  FaultyFileSystem faulty(files_);
+  around_.files = &faulty;
+  const auto fail = [&](const std::string& from) {
+    v1::BeginRank begin = Begin(1);
+    begin.mutable_start()->mutable_spec()->mutable_model()->set_from(from);
+    RankRun run(begin, around_);
+    return EndFailed(run, 1);
+  };
+  const auto expect_away = [](const v1::RankFailed& failed, StatusCode code) {
+    EXPECT_EQ(failed.cause(), "STORAGE") << failed.message();
+    EXPECT_EQ(failed.code(), static_cast<int>(code)) << failed.message();
+    EXPECT_TRUE(failed.of_data()) << "it is not checkpoint.folder";
+    EXPECT_FALSE(failed.secondary());
+    EXPECT_THAT(failed.message(), HasSubstr("model.from cannot be read: "));
+  };
+  expect_away(fail(directory), StatusCode::kFailedPrecondition);
+  expect_away(fail(folder_.Child("data.bin")), StatusCode::kUnavailable);  // ENOTDIR
+  TROUPE_CHECK_OK(files_.MakeDirectory(directory));
+  expect_away(fail(directory), StatusCode::kFailedPrecondition);  // the mount point alone
+  TROUPE_CHECK_OK(WriteFileDurably(files_, directory + "/config.json", AsBytes("{}")));
+  const v1::RankFailed lacks = fail(directory);
+  EXPECT_EQ(lacks.cause(), "");
+  EXPECT_EQ(lacks.code(), static_cast<int>(StatusCode::kNotFound));
+  EXPECT_THAT(lacks.message(), HasSubstr("model.from: " + directory + ": has neither"));
+  TROUPE_CHECK_OK(WriteFileDurably(files_, directory + "/model.safetensors", AsBytes("12345678")));
+  const v1::RankFailed damaged = fail(directory);
+  EXPECT_EQ(damaged.cause(), "");
+  EXPECT_EQ(damaged.code(), static_cast<int>(StatusCode::kInvalidArgument));
+  faulty.Add({FileOperation::kRead, "model.safetensors", 1, 1, EIO});
+  expect_away(fail(directory), StatusCode::kUnavailable);
+  faulty.Add({FileOperation::kOpen, "model.safetensors", 1, 1, EACCES});
+  expect_away(fail(directory), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RankRunTest, AnInitialCheckpointThatIsAwayIsStorageAndADamagedOneIsBad) {
+  around_.folder_limit = std::chrono::milliseconds(1);
+  std::vector<double> losses;
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  (void)CommitAtStep4(intent, &losses);
+  FaultyFileSystem faulty(files_);
+  around_.files = &faulty;
+  const auto fail = [&](const std::string& path) {
+    spec_.mutable_checkpoint()->set_initial_load(path);
+    return FailToRestore(2, path, "");
+  };
+  const auto expect_away = [](const v1::RankFailed& failed, StatusCode code) {
+    EXPECT_EQ(failed.cause(), "STORAGE") << failed.message();
+    EXPECT_EQ(failed.code(), static_cast<int>(code)) << failed.message();
+    EXPECT_TRUE(failed.of_data()) << "it is not checkpoint.folder";
+    EXPECT_EQ(failed.bad_checkpoint_path(), "");
+    EXPECT_FALSE(failed.secondary());
+    EXPECT_THAT(failed.message(), HasSubstr("checkpoint.initial_load cannot be read: "));
+  };
+  // A disk that is mounted above the checkpoint, at its parent, or at the checkpoint itself.
+  TROUPE_CHECK_OK(files_.MakeDirectory(folder_.Child("mount")));
+  for (const std::string name : {"mount/former/step-4", "mount/step-4", "mount"})
+    expect_away(fail(folder_.Child(name)), StatusCode::kFailedPrecondition);
+  const std::string shard = ShardFileName(0);
+  faulty.Add({FileOperation::kRead, shard, 1, 100, EIO});
+  expect_away(fail(intent.path()), StatusCode::kUnavailable);
+  faulty.Add({FileOperation::kOpen, kManifestFileName, 1, 1, EACCES});
+  expect_away(fail(intent.path()), StatusCode::kFailedPrecondition);
+  around_.files = &files_;
+  {
+    v1::BeginRank begin = Begin(3);
+    begin.mutable_start()->set_restore_path(intent.path());
+    RankRun run(begin, around_);
+    EXPECT_EQ(StartUp(run, 3).step(), 4) << "it is back";
+    run.Handle(Stop(3, false));
+    ExpectStoppedAndIdle();
+  }
+  for (const std::string& lost : {shard, std::string(kManifestFileName)}) {
+    // Another file keeps the directory from looking like a mount point.
+    TROUPE_CHECK_OK(WriteFileDurably(files_, intent.path() + "/note", AsBytes("x")));
+    TROUPE_CHECK_OK(files_.Remove(JoinPath(intent.path(), lost)));
+    const v1::RankFailed failed = fail(intent.path());
+    EXPECT_EQ(failed.bad_checkpoint_path(), intent.path());
+    EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kDataLoss)) << failed.message();
+  }
+}
+
 TEST_F(RankRunTest, APathThatLeavesItsRootEndsTheRankWithACauseThatIsFinal) {
   const std::string root = folder_.Child("root");
   TROUPE_CHECK_OK(files_.MakeDirectory(root));
@@ -782,6 +866,9 @@ TEST_F(RankRunTest, AFolderThatThisWorkerDoesNotSeeProvesNothingAboutTheCheckpoi
   const v1::RankFailed failed =
       FailToRestore(1, folder_.Child("not-mounted/small/step-00000004-epoch-1-attempt-7"), "");
   EXPECT_EQ(failed.bad_checkpoint_path(), "");
+  EXPECT_EQ(failed.cause(), "STORAGE");
+  EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kFailedPrecondition));
+  EXPECT_FALSE(failed.of_data());
   EXPECT_FALSE(failed.secondary());
 }
 
@@ -814,7 +901,8 @@ TEST_F(RankRunTest, ACheckpointThatCannotBeReadIsNotBadAndItsReadingIsTriedTwice
   const v1::RankFailed failed = FailToRestore(3, intent.path(), digest);
   EXPECT_EQ(failed.bad_checkpoint_path(), "") << "another host may read it";
   EXPECT_EQ(failed.cause(), "STORAGE");
-  EXPECT_THAT(failed.message(), HasSubstr(intent.path() + " cannot be read on this host"));
+  EXPECT_FALSE(failed.of_data()) << "it is in the job's checkpoint folder";
+  EXPECT_THAT(failed.message(), HasSubstr(intent.path() + " cannot be read: "));
   EXPECT_FALSE(failed.secondary());
 }
 

@@ -6,19 +6,33 @@
 #include "interop/hf_weights.h"
 #include "interop/llama_tensors.h"
 #include "model/parameter_slices.h"
+#include "worker/executor/folder_fault.h"
 #include "worker/executor/host_values.h"
 #include "worker/executor/shards.h"
 
 namespace troupe {
+namespace {
+
+// Returns an error of the directory as one of model.from.
+Status OfDirectory(FileSystem& files, const std::string& directory, const Status& status) {
+  constexpr std::string_view kKey = "model.from";
+  const bool lacks_file = status.code() == StatusCode::kNotFound && !FolderIsAway(files, directory);
+  const Status away = lacks_file ? OkStatus() : FolderFault(status, kKey);
+  return away.ok() ? Annotate(status, kKey) : away;
+}
+
+}  // namespace
+
 Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const model::Program& program,
                           kernels::ValueMemory& values) {
   if (!spec.model().has_from()) {
     return InitializeState(program, spec.training().seed(), values);
   }
-  const auto weights = HfWeights::Open(files, spec.model().from());
-  if (!weights.ok()) return Annotate(weights.status(), "model.from");
+  const std::string& directory = spec.model().from();
+  const auto weights = HfWeights::Open(files, directory);
+  if (!weights.ok()) return OfDirectory(files, directory, weights.status());
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, LlamaTensors(spec.model()));
-  TROUPE_RETURN_IF_ERROR(Annotate(weights->Check(tensors), "model.from"));
+  TROUPE_RETURN_IF_ERROR(OfDirectory(files, directory, weights->Check(tensors)));
   const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
   TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, program.applied_steps));
   for (const model::ParameterEntry& entry : program.parameters) {
@@ -30,12 +44,12 @@ Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const mode
       const Box box{.offset = slice.offset, .shape = slice.local_shape};
       // Together the ranks compare the whole table, as the client that submits a job does.
       if (spec.model().tie_word_embeddings() && slice.name == kEmbeddingTensor)
-        TROUPE_RETURN_IF_ERROR(Annotate(weights->CheckTiedHead(box), "model.from"));
+        TROUPE_RETURN_IF_ERROR(OfDirectory(files, directory, weights->CheckTiedHead(box)));
       const size_t elements = static_cast<size_t>(*Elements(slice.local_shape));
       TROUPE_RETURN_IF_ERROR(
-          Annotate(weights->Read(slice.name, slice.global_shape, box,
-                                 {fill.As<float>() + slice.element_offset, elements}),
-                   "model.from"));
+          OfDirectory(files, directory,
+                      weights->Read(slice.name, slice.global_shape, box,
+                                    {fill.As<float>() + slice.element_offset, elements})));
     }
     TROUPE_RETURN_IF_ERROR(fill.Store());
   }

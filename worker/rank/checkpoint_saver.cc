@@ -37,9 +37,8 @@ void LowerPriority() {
 }  // namespace
 
 std::string CauseOfFailedWrite(const Status& status) {
-  const bool is_full = status.code() == StatusCode::kResourceExhausted;
   const std::string attached = AttachedCause(status);
-  return attached.empty() && is_full ? std::string(cause::kFolderFull) : attached;
+  return attached.empty() && SaysFolderIsFull(status) ? std::string(cause::kFolderFull) : attached;
 }
 
 StatusOr<std::unique_ptr<CheckpointSaver>> CheckpointSaver::Make(CheckpointSaverOptions options,

@@ -31,7 +31,9 @@
 
 namespace troupe {
 
-// The cause that ShardFailed states of a write that failed; empty: any other cause.
+// The cause that ShardFailed states of a write that failed; empty: any other cause. Only a write
+// that found no room on the disk is FOLDER_FULL: memory that cannot be allocated is a fault of this
+// host.
 std::string CauseOfFailedWrite(const Status& status);
 
 struct CheckpointSaverOptions {

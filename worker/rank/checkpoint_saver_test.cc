@@ -7,6 +7,7 @@
 #include <numeric>
 #include <semaphore>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
@@ -84,9 +85,9 @@ class CheckpointSaverTest : public ::testing::Test {
       std::lock_guard lock(mutex_);
       sent_.push_back(std::move(message));
     };
-    auto saver = CheckpointSaver::Make(
-        std::move(options),
-        {{{"w", "F32", {100'000}, {{0}, {100'000}}}, std::as_bytes(std::span(weights_))}});
+    ShardTensor tensor{{"w", "F32", {100'000}, {{0}, {100'000}}}, {}, copy_};
+    if (!copy_) tensor.data = std::as_bytes(std::span(weights_));
+    auto saver = CheckpointSaver::Make(std::move(options), {std::move(tensor)});
     TROUPE_CHECK_OK(saver.status());
     return *std::move(saver);
   }
@@ -110,6 +111,7 @@ class CheckpointSaverTest : public ::testing::Test {
   }
 
   size_t vote_bytes_max_ = kCheckpointMessageBytesMax;
+  std::function<Status(int64_t, std::span<std::byte>)> copy_;  // empty: weights_ are read in place
   std::vector<float> weights_;
   TemporaryDirectory folder_;
   PosixFileSystem files_;
@@ -192,7 +194,7 @@ TEST_F(CheckpointSaverTest, AnotherSaveWaitsForTheOneInFlightAndItsStallIsCounte
 
 TEST_F(CheckpointSaverTest, AFaultInTheBackgroundIsReportedAndTheNextSaveSucceeds) {
   int64_t attempt = 0;
-  for (const int error : {EIO, ENOSPC}) {
+  for (const int error : {EIO, ENOSPC, EDQUOT}) {
     for (const FileOperation operation :
          {FileOperation::kMakeDirectory, FileOperation::kCreate, FileOperation::kWrite,
           FileOperation::kSync, FileOperation::kRename}) {
@@ -206,11 +208,27 @@ TEST_F(CheckpointSaverTest, AFaultInTheBackgroundIsReportedAndTheNextSaveSucceed
       EXPECT_EQ(sent().back().shard_failed().attempt(), attempt);
       EXPECT_EQ(sent().back().shard_failed().group_epoch(), 7u);
       EXPECT_THAT(sent().back().shard_failed().reason(), HasSubstr("injected fault"));
-      EXPECT_EQ(sent().back().shard_failed().cause(), error == ENOSPC ? "FOLDER_FULL" : "");
+      EXPECT_EQ(sent().back().shard_failed().cause(), error == EIO ? "" : "FOLDER_FULL");
       saver->StartSave(Intent(++attempt), 2);
       ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
       EXPECT_EQ(sent().back().shard_done().attempt(), attempt);
     }
+  }
+}
+
+TEST_F(CheckpointSaverTest, MemoryThatCannotBeAllocatedIsNoFullFolder) {
+  copy_ = [](int64_t, std::span<std::byte>) {
+    return AlignedMemory::Make(int64_t{1} << 60).status();  // more than any address space has
+  };
+  for (const bool async : {false, true}) {
+    const auto saver = MakeSaver(files_, async);
+    saver->StartSave(Intent(async ? 2 : 1), 1);
+    saver->WaitForCopy();
+    ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
+    ASSERT_TRUE(sent().back().has_shard_failed());
+    EXPECT_THAT(sent().back().shard_failed().reason(),
+                ContainsRegex("RESOURCE_EXHAUSTED: .*cannot allocate [0-9]+ bytes of memory"));
+    EXPECT_EQ(sent().back().shard_failed().cause(), "") << "it counts against the host";
   }
 }
 

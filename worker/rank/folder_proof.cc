@@ -48,7 +48,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
   const Status put = Put(address);
   // No host could write it, so none is to blame.
   if (LeavesRoot(put)) return put;
-  const bool is_full = put.code() == StatusCode::kResourceExhausted;
+  const bool is_full = SaysFolderIsFull(put);
   if (is_full && rank_ == 0 && address->folder_id().empty()) {
     return WithCause(
         Unavailable("{}: checkpoint.folder is {}, which is full and has no identity file yet; "

@@ -5,6 +5,7 @@
 
 #include "base/failure_cause.h"
 #include "data/job_data.h"
+#include "worker/executor/folder_fault.h"
 
 namespace troupe {
 namespace {
@@ -15,19 +16,8 @@ std::string NamedHost(const v1::StartRanks& start, int rank) {
 
 Status WithCauseOfData(const Status& status, const std::string& host) {
   if (!AttachedCause(status).empty()) return status;
-  switch (status.code()) {
-    case StatusCode::kNotFound:
-    case StatusCode::kPermissionDenied:
-      return WithCause(FailedPrecondition("{}: {} cannot be read: {}", host, KeyToBlame(status),
-                                          Message(status)),
-                       cause::kStorage);
-    case StatusCode::kUnavailable:
-      return WithCause(
-          Annotate(status, fmt::format("{}: {} cannot be read", host, KeyToBlame(status))),
-          cause::kStorage);
-    default:
-      return WithCause(Annotate(status, host), cause::kData);
-  }
+  const Status away = FolderFault(status, KeyToBlame(status));
+  return away.ok() ? WithCause(Annotate(status, host), cause::kData) : Annotate(away, host);
 }
 
 Status Refuse(const Status& differ, std::string_view advice) {

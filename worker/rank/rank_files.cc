@@ -10,6 +10,7 @@
 #include "checkpoint/write/rank_image.h"
 #include "plan/job/kept_keys.h"
 #include "plan/job/violation.h"
+#include "worker/executor/folder_fault.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/rank_run.h"
@@ -22,6 +23,21 @@ namespace {
 bool SaysCheckpointIsBad(StatusCode code) {
   return code == StatusCode::kDataLoss || code == StatusCode::kInvalidArgument ||
          code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
+}
+
+bool RestoresInitialLoad(const v1::StartRanks& start) {
+  return start.restore_path() == start.spec().checkpoint().initial_load();
+}
+
+// Whether this host sees where the checkpoint is, so that a file that it lacks is missing.
+bool SeesCheckpoint(FileSystem& files, const v1::StartRanks& start) {
+  const std::string& path = start.restore_path();
+  // A checkpoint that another job owns may be on any disk, and no identity of its folder is known.
+  if (RestoresInitialLoad(start)) return !FolderIsAway(files, path);
+  // If the folder has no known identity and the job's own directory does not exist either, this
+  // host does not see the folder, which proves nothing about the checkpoint.
+  return !start.restore_folder_id().empty() ||
+         files.Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();
 }
 
 // The pause between two attempts to read is this fraction of the time for which a rank waits for a
@@ -51,9 +67,10 @@ StatusOr<int64_t> RankRun::Load() {
   if (start.restore_path().empty()) {
     const Status filled = LoadInitialWeights(job_files_.imports(), start.spec(),
                                              executor_->program(), executor_->executable());
-    load_failed_ = !filled.ok();
-    TROUPE_RETURN_IF_ERROR(filled);
-    return 0;
+    if (filled.ok()) return 0;
+    load_failed_ = true;
+    of_other_folder_ = true;
+    return Annotate(filled, "host " + start.plan().ranks(begin_.rank()).host());
   }
   // If the folder is not mounted here, nothing is known about its contents.
   const Status folder = CheckFolderId(
@@ -73,45 +90,36 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
     // A server or the kernel may refuse a read only temporarily.
     if (directives_.Pause(around_.folder_limit / kPausesOfLimit)) restored = Restore();
   }
-  if (!restored.ok()) {
-    load_failed_ = true;
-    if (restored.status().code() == StatusCode::kUnavailable) {
-      return WithCause(Annotate(restored.status(), fmt::format("{} cannot be read on this host",
-                                                               begin_.start().restore_path())),
-                       cause::kStorage);
-    }
-    // Where a field of the job, this build, or a root is to blame, nothing is wrong with the
-    // checkpoint.
-    if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty() &&
-        AttachedCause(restored.status()).empty()) {
-      bad_checkpoint_path_ = begin_.start().restore_path();
-    }
+  if (restored.ok()) return restored;
+  load_failed_ = true;
+  const v1::StartRanks& start = begin_.start();
+  of_other_folder_ = RestoresInitialLoad(start);
+  const std::string what = of_other_folder_ ? "checkpoint.initial_load" : start.restore_path();
+  if (const Status away = FolderFault(restored.status(), what); !away.ok())
+    return Annotate(away, "host " + start.plan().ranks(begin_.rank()).host());
+  // Where a field of the job, this build, or a root is to blame, nothing is wrong with the
+  // checkpoint.
+  if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty() &&
+      AttachedCause(restored.status()).empty()) {
+    bad_checkpoint_path_ = start.restore_path();
   }
   return restored;
 }
 
 StatusOr<int64_t> RankRun::Restore() {
-  const std::string& path = begin_.start().restore_path();
+  const v1::StartRanks& start = begin_.start();
+  FileSystem& files = job_files_.checkpoints();
+  const auto judge = [&](const Status& status) {
+    const bool is_lost = status.code() == StatusCode::kNotFound && SeesCheckpoint(files, start);
+    return is_lost ? DataLoss("{}", Message(status)) : status;
+  };
   const StatusOr<v1::CheckpointManifest> manifest =
-      ReadManifest(job_files_.checkpoints(), path, begin_.start().restore_digest());
-  if (manifest.status().code() == StatusCode::kNotFound) {
-    // If the folder has no known identity and the job's own directory does not exist either, this
-    // worker does not see the folder, which proves nothing about the checkpoint.
-    const bool sees_folder =
-        !begin_.start().restore_folder_id().empty() ||
-        job_files_.checkpoints().Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();
-    if (sees_folder) return DataLoss("{}", Message(manifest.status()));
-  }
-  TROUPE_RETURN_IF_ERROR(manifest.status());
+      ReadManifest(files, start.restore_path(), start.restore_digest());
+  TROUPE_RETURN_IF_ERROR(judge(manifest.status()));
   // A checkpoint of another job may be one that this job cannot continue.
-  const v1::JobSpec& spec = begin_.start().spec();
-  if (path == spec.checkpoint().initial_load()) {
-    TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));
-  }
-  const Status loaded = LoadState(job_files_.checkpoints(), path, *manifest, executor_->program(),
-                                  executor_->executable());
-  if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
-  TROUPE_RETURN_IF_ERROR(loaded);
+  if (RestoresInitialLoad(start)) TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, start.spec()));
+  TROUPE_RETURN_IF_ERROR(judge(LoadState(files, start.restore_path(), *manifest,
+                                         executor_->program(), executor_->executable())));
   return manifest->state().step();
 }
 

@@ -420,7 +420,7 @@ void RankRun::ReportFailure(const Status& status) {
   // A rank reads neither data nor a checkpoint through another rank.
   const std::string attached = AttachedCause(status);
   // The checkpoint folder is first used once the data are open.
-  failed.set_of_data(attached == cause::kStorage && !data_);
+  failed.set_of_data(attached == cause::kStorage && (!data_ || of_other_folder_));
   // A rank whose wait for others ends before all are ready is not the late one.
   const bool waited = meets_others_ && !ready_ && status.code() == StatusCode::kDeadlineExceeded;
   const bool follows = attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));

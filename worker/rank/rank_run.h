@@ -104,8 +104,8 @@ class RankRun {
   // not visible.
   StatusOr<int64_t> Restore();
   // Calls Restore, a second time after a pause if the checkpoint could not be read, and records a
-  // bad checkpoint. Two failed reads prove nothing about the checkpoint: the result is then
-  // UNAVAILABLE with cause STORAGE.
+  // bad checkpoint. A folder that is not visible and two failed reads prove nothing about the
+  // checkpoint: the result then has cause STORAGE (worker/executor/folder_fault.h).
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
   void DescribeEnvironment(int threads, int cores_on_host);
@@ -162,6 +162,7 @@ class RankRun {
   FolderProof folder_proof_;
   std::string bad_checkpoint_path_;  // set if the checkpoint's contents made restoring fail
   bool load_failed_ = false;
+  bool of_other_folder_ = false;  // it is of model.from or checkpoint.initial_load
   bool meets_others_ = false;  // its own part is ready; from now on it waits only for other ranks
   std::atomic<bool> ready_ = false;  // all is loaded and the ranks agree on every collective
   std::vector<OwnedRows> owned_;     // rows that this rank writes in every checkpoint
