@@ -3,6 +3,8 @@
 #ifndef TROUPE_BASE_TEXT_FILE_H_
 #define TROUPE_BASE_TEXT_FILE_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,9 +21,13 @@ StatusOr<std::string> ReadTextFile(const std::string& path);
 Status WriteText(int descriptor, std::string_view text, std::string_view name);
 
 // Whether a file that begins with `text` is a pointer of Git LFS. A clone without Git LFS has such
-// texts instead of weights.
+// texts instead of weights or data.
 inline constexpr std::string_view kGitLfsPointerBegin = "version https://git-lfs.github.com/spec/";
 inline bool IsGitLfsPointer(std::string_view text) { return text.starts_with(kGitLfsPointerBegin); }
+inline bool IsGitLfsPointer(std::span<const std::byte> bytes) {
+  return IsGitLfsPointer(
+      std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
 
 // The error for such a file, whose path the caller adds.
 Status GitLfsPointerFault();

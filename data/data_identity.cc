@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "data/dataset_description.h"
 
 namespace troupe {
 namespace {
@@ -20,6 +21,12 @@ struct FreeState {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
+std::string NameOfDescription() { return DescriptionPath(""); }
+
+bool StatesDescription(const v1::DatasetIdentity& identity) {
+  return !identity.files().empty() && identity.files().rbegin()->name() == NameOfDescription();
+}
+
 v1::DatasetIdentity IdentityOfSet(const Dataset::Opened& opened, int64_t blocks) {
   v1::DatasetIdentity identity;
   identity.set_key(opened.key);
@@ -32,17 +39,26 @@ v1::DatasetIdentity IdentityOfSet(const Dataset::Opened& opened, int64_t blocks)
     own.set_bytes(std::ssize(file.bytes));
     own.set_digest(SampledDigest(file.bytes, file.is_index ? kWholeIndexBytesMax : 0, blocks));
   }
+  v1::DataFileIdentity& description = *identity.add_files();
+  description.set_name(NameOfDescription());
+  if (!opened.description) return identity;
+  const std::span<const std::byte> text = AsBytes(*opened.description);
+  description.set_bytes(std::ssize(text));
+  description.set_digest(SampledDigest(text, std::ssize(text), blocks));
   return identity;
 }
 
-// For example "3 documents, 90 tokens, .idx of 94 bytes (xxh128:…), .bin of 180 bytes (…)".
+// For example "3 documents, 90 tokens, .idx of 94 bytes (xxh128:…), .bin of 180 bytes (…), no
+// .troupe.json".
 std::string Text(const v1::DatasetIdentity& identity) {
   std::string text;
   if (identity.has_documents()) text += fmt::format("{} documents, ", identity.documents());
   text += fmt::format("{} tokens", identity.tokens());
   for (const v1::DataFileIdentity& file : identity.files()) {
-    text += fmt::format(", {} of {} bytes ({})", file.name().empty() ? "a file" : file.name(),
-                        file.bytes(), file.digest());
+    const std::string name = file.name().empty() ? "a file" : file.name();
+    text += file.digest().empty()
+                ? fmt::format(", no {}", name)
+                : fmt::format(", {} of {} bytes ({})", name, file.bytes(), file.digest());
   }
   return text;
 }
@@ -51,6 +67,8 @@ bool AreSame(v1::DatasetIdentity a, v1::DatasetIdentity b) {
   // The spec states the paths; here they are for messages only.
   a.clear_path();
   b.clear_path();
+  if (StatesDescription(a) != StatesDescription(b))
+    (StatesDescription(a) ? a : b).mutable_files()->RemoveLast();
   return a.SerializeAsString() == b.SerializeAsString();
 }
 

@@ -2,10 +2,12 @@
 // have not.
 //
 // It has the numbers of documents and tokens, and the size and a digest of every file that samples
-// are read from. The time to take it is limited: a file of tokens is digested by a sample of
-// blocks of 4 KiB that are spread evenly over it, first and last included, and so is an index above
-// 64 MiB. There are 256 blocks for a file, and fewer for each where a job has more than four data
-// sets, but at least 16. A change between two blocks that keeps every number is not noticed.
+// are read from and, as the last one, of the description (data/dataset_description.h). A
+// description that does not exist has no digest. The time to take the identity is limited: a file
+// of tokens is digested by a sample of blocks of 4 KiB that are spread evenly over it, first and
+// last included, and so is an index above 64 MiB. There are 256 blocks for a file, and fewer for
+// each where a job has more than four data sets, but at least 16. A change between two blocks that
+// keeps every number is not noticed.
 //
 // Pure functions.
 #ifndef TROUPE_DATA_DATA_IDENTITY_H_
@@ -35,7 +37,8 @@ struct DataSide {
   std::string who;  // "the job began with", "host a has"
 };
 
-// FAILED_PRECONDITION names the first data set that differs, and what it is on both sides.
+// FAILED_PRECONDITION names the first data set that differs, and what it is on both sides. Where
+// one of them is of an older version, which had no description, the other's counts for nothing.
 Status CheckSameData(const DataSide& wanted, const DataSide& found);
 
 }  // namespace troupe

@@ -10,12 +10,14 @@
 
 #include "base/check.h"
 #include "base/temporary_directory.h"
+#include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
 
 namespace troupe {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -88,6 +90,50 @@ TEST_F(DataIdentityTest, DataThatGrewShrankOrWereRebuiltDifferAndBothSidesAreNam
   EXPECT_TRUE(CheckSameData({before, ""}, {Identity(), ""}).ok());
 }
 
+TEST_F(DataIdentityTest, TheDescriptionCountsAndSoDoesItsAbsence) {
+  const std::string prefix = Write("d", {30, 20});
+  const auto describe = [&](const std::string& tokenizer) {
+    TROUPE_CHECK_OK(WriteDescription(files_, prefix,
+                                     {.tokenizer = tokenizer,
+                                      .vocab_size = 900,
+                                      .end_of_document = 1,
+                                      .tokens = 50,
+                                      .text_bytes = 70}));
+  };
+  const v1::DataIdentity bare = Identity();
+  describe("/t/a.json");
+  const v1::DataIdentity before = Identity();
+  EXPECT_THAT(Refusal(bare), AllOf(HasSubstr(", no .troupe.json; host h has 2 documents"),
+                                   HasSubstr(", .troupe.json of ")));
+  describe("/t/b.json");
+  EXPECT_THAT(Refusal(before), AllOf(HasSubstr("the job began with 2 documents, 50 tokens, .idx"),
+                                     HasSubstr("host h has 2 documents, 50 tokens, .idx of ")))
+      << "another tokenizer of the same tokens";
+  TROUPE_CHECK_OK(files_.Remove(DescriptionPath(prefix)));
+  EXPECT_THAT(Refusal(before), EndsWith(", no .troupe.json")) << "it was removed";
+  describe("/t/a.json");
+  EXPECT_TRUE(CheckSameData({before, ""}, {Identity(), ""}).ok());
+}
+
+TEST_F(DataIdentityTest, OneOfAnOlderVersionKnowsNoDescription) {
+  const std::string prefix = Write("d", {30, 20});
+  v1::DataIdentity older = Identity();
+  older.mutable_datasets(0)->mutable_files()->RemoveLast();
+  ASSERT_EQ(older.datasets(0).files_size(), 2);
+  for (const bool is_described : {false, true}) {
+    if (is_described) {
+      TROUPE_CHECK_OK(WriteDescription(
+          files_, prefix,
+          {.tokenizer = "x", .vocab_size = 900, .end_of_document = 1, .tokens = 50}));
+    }
+    const v1::DataIdentity now = Identity();
+    EXPECT_TRUE(CheckSameData({older, ""}, {now, ""}).ok());
+    EXPECT_TRUE(CheckSameData({now, ""}, {older, ""}).ok());
+  }
+  Write("d", {20, 30});
+  EXPECT_THAT(Refusal(older), HasSubstr("host h has 2 documents, 50 tokens"));
+}
+
 TEST_F(DataIdentityTest, EveryDataSetOfABlendAndTheSeparateOneForValidationCount) {
   options_.train.clear();
   options_.blend = {{Write("a", {40})}, {Write("b", {40})}};
@@ -117,7 +163,7 @@ TEST_F(DataIdentityTest, AFileOfLlmcHasNoIndexAndItsDocumentsAreNotCounted) {
   write(7);
   const v1::DataIdentity before = Identity();
   EXPECT_FALSE(before.datasets(0).has_documents());
-  ASSERT_EQ(before.datasets(0).files_size(), 1);
+  ASSERT_EQ(before.datasets(0).files_size(), 2) << "with the description, which is absent";
   EXPECT_EQ(before.datasets(0).files(0).bytes(), 1104);
   write(8);
   EXPECT_THAT(Refusal(before), HasSubstr("the job began with 40 tokens, a file of 1104 bytes"));

@@ -139,13 +139,15 @@ Status Dataset::AddOpened(FileSystem& files, std::string key, const std::string&
   StatusOr<TokenDataset> opened = TokenDataset::Open(files, path);
   if (!opened.ok()) return Blame(opened.status(), key);
   const int64_t tokens = opened->tokens().tokens();
-  if (const Status described = CheckDescription(files, path, tokens, options_.vocab_size);
-      !described.ok()) {
+  StatusOr<std::optional<std::string>> text = ReadDescription(files, path);
+  if (!text.ok()) return Blame(text.status(), key);
+  if (*text) {
+    const Status described = CheckDescription(**text, path, tokens, options_.vocab_size);
     constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-    const bool is_of_vocabulary = CheckDescription(files, path, tokens, kAny).ok();
-    return Blame(described, is_of_vocabulary ? "model.vocab_size" : key);
+    const bool is_of_vocabulary = CheckDescription(**text, path, tokens, kAny).ok();
+    if (!described.ok()) return Blame(described, is_of_vocabulary ? "model.vocab_size" : key);
   }
-  opened_.push_back({std::move(key), path, *std::move(opened)});
+  opened_.push_back({std::move(key), path, *std::move(opened), *std::move(text)});
   return OkStatus();
 }
 

@@ -94,6 +94,7 @@ class Dataset {
     std::string key;  // the job's: "data.train", "data.blend[3].path", "data.validation"
     std::string path;
     TokenDataset data;
+    std::optional<std::string> description;  // the text of its file (data/dataset_description.h)
   };
   // Returns those of the blend in its order, then the separate one for validation.
   const std::vector<Opened>& opened() const { return opened_; }

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
+
 namespace troupe {
 namespace {
 
@@ -25,13 +27,19 @@ Status WriteDescription(FileSystem& files, const std::string& prefix,
       AsBytes(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));
 }
 
-Status CheckDescription(FileSystem& files, const std::string& prefix, int64_t tokens,
+StatusOr<std::optional<std::string>> ReadDescription(FileSystem& files, const std::string& prefix) {
+  StatusOr<std::string> text =
+      ReadFile(files, DescriptionPath(prefix), kDescriptionBytesMax, SymbolicLinks::kFollow);
+  if (text.status().code() == StatusCode::kNotFound) return std::nullopt;
+  TROUPE_RETURN_IF_ERROR(text.status());
+  return std::optional(*std::move(text));
+}
+
+Status CheckDescription(std::string_view text, const std::string& prefix, int64_t tokens,
                         int64_t vocab_size) {
   const std::string path = DescriptionPath(prefix);
-  const auto text = ReadFile(files, path, kDescriptionBytesMax, SymbolicLinks::kFollow);
-  if (text.status().code() == StatusCode::kNotFound) return OkStatus();
-  if (!text.ok()) return text.status();
-  const OrderedJson json = OrderedJson::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (IsGitLfsPointer(text)) return Annotate(GitLfsPointerFault(), path);
+  const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* key) -> int64_t {
     if (!json.is_object()) return -1;
     const auto found = json.find(key);

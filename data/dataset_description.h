@@ -6,7 +6,9 @@
 #define TROUPE_DATA_DATASET_DESCRIPTION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/file_system.h"
 #include "base/status.h"
@@ -27,10 +29,14 @@ std::string DescriptionPath(const std::string& prefix);
 Status WriteDescription(FileSystem& files, const std::string& prefix,
                         const DatasetDescription& description);
 
-// OK if there is no description. INVALID_ARGUMENT names file, value and relation if it describes a
+// Returns the text of the description; none if there is no such file. RESOURCE_EXHAUSTED if it is
+// longer than 1 MiB.
+StatusOr<std::optional<std::string>> ReadDescription(FileSystem& files, const std::string& prefix);
+
+// INVALID_ARGUMENT names file, value and relation if `text`, the description of `prefix`, is of a
 // dataset with a number of tokens other than `tokens`, or if its vocabulary is larger than
 // `vocab_size`.
-Status CheckDescription(FileSystem& files, const std::string& prefix, int64_t tokens,
+Status CheckDescription(std::string_view text, const std::string& prefix, int64_t tokens,
                         int64_t vocab_size);
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {
@@ -27,8 +28,14 @@ StatusOr<IndexedDataset> IndexedDataset::Open(FileSystem& files, const std::stri
   TROUPE_ASSIGN_OR_RETURN(dataset.index_, files.Map(prefix + ".idx", SymbolicLinks::kFollow));
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> data,
                           files.Map(prefix + ".bin", SymbolicLinks::kFollow));
+  if (IsGitLfsPointer(dataset.index_->bytes()))
+    return Annotate(GitLfsPointerFault(), prefix + ".idx");
   TROUPE_RETURN_IF_ERROR(dataset.ReadHeader());
-  TROUPE_RETURN_IF_ERROR(dataset.ValidateArrays(std::move(data)));
+  const Status valid = dataset.ValidateArrays(data);
+  // Tokens of one byte may look like a pointer, so only a file that does not fit its index is one.
+  if (!valid.ok() && IsGitLfsPointer(data->bytes()))
+    return Annotate(GitLfsPointerFault(), prefix + ".bin");
+  TROUPE_RETURN_IF_ERROR(valid);
   return dataset;
 }
 

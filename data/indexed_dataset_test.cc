@@ -163,6 +163,39 @@ TEST_F(IndexedDatasetTest, RefusesTruncatedAndLyingFilesNamingTheField) {
   EXPECT_EQ(IndexedDataset::Open(files_, prefix()).status().code(), StatusCode::kNotFound);
 }
 
+TEST_F(IndexedDatasetTest, NamesAPointerOfGitLfsInPlaceOfEitherFile) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 8\n";
+  const auto refusal = [&] {
+    const Status status = IndexedDataset::Open(files_, prefix()).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return std::string(Message(status));
+  };
+  Write(pointer, pointer);
+  EXPECT_THAT(refusal(), HasSubstr(prefix() + ".idx: is a Git LFS pointer"));
+  Write(GoldenIndex(), pointer);
+  EXPECT_THAT(refusal(), HasSubstr(prefix() + ".bin: is a Git LFS pointer"));
+}
+
+TEST_F(IndexedDatasetTest, TokensOfOneByteMayBeThoseOfAPointer) {
+  const std::string tokens = "version https://git-lfs.github.com/spec/v1\n";
+  const auto length = static_cast<int32_t>(tokens.size());
+  Write(Bytes()
+            .Text(std::string_view("MMIDIDX\0\0", 9))
+            .Add<uint64_t>(1)
+            .Add<uint8_t>(1)
+            .Add<uint64_t>(1)
+            .Add<uint64_t>(2)
+            .Add<int32_t>(length)
+            .Add<int64_t>(0)
+            .Add<int64_t>(0)
+            .Add<int64_t>(1)
+            .text(),
+        tokens);
+  const auto dataset = IndexedDataset::Open(files_, prefix());
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(dataset->tokens(), length);
+}
+
 TEST_F(IndexedDatasetTest, LinksAreFollowedAndOtherKindsOfFileRefused) {
   Write(GoldenIndex(), GoldenData());
   for (const char* suffix : {".idx", ".bin"}) {

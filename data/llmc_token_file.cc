@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/text_file.h"
 
 namespace troupe {
 namespace {
@@ -28,6 +29,7 @@ StatusOr<LlmcTokenFile> LlmcTokenFile::Open(FileSystem& files, const std::string
   // Users link datasets into place, so symbolic links are followed here.
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
                           files.Map(path, SymbolicLinks::kFollow));
+  if (IsGitLfsPointer(file->bytes())) return Annotate(GitLfsPointerFault(), path);
   const int64_t size = static_cast<int64_t>(file->bytes().size());
   if (size < kHeaderBytes) {
     return InvalidArgument("{}: size {} is below the {} bytes of llm.c's header", path, size,

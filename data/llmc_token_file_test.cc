@@ -95,6 +95,12 @@ TEST_F(LlmcTokenFileTest, RefusesAHeaderThatDisagreesWithTheFile) {
             StatusCode::kNotFound);
 }
 
+TEST_F(LlmcTokenFileTest, NamesAPointerOfGitLfs) {
+  const std::string path = folder_.Child("pointer.bin");
+  std::ofstream(path) << "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n";
+  EXPECT_THAT(Refusal(path), HasSubstr(path + ": is a Git LFS pointer"));
+}
+
 TEST_F(LlmcTokenFileTest, LinksAreFollowedAndOtherKindsOfFileRefused) {
   const std::string path = Write(20240520, 1, 2, std::vector<uint16_t>{1, 2});
   ASSERT_EQ(symlink(path.c_str(), folder_.Child("link.bin").c_str()), 0);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text/utf8.h"
+#include "base/text_file.h"
 #include "data/byte_tokenizer.h"
 #include "data/dataset_description.h"
 #include "data/decompressed_file.h"
@@ -91,6 +92,7 @@ class Walk {
       ++result_.skipped_empty;
       return OkStatus();
     }
+    TROUPE_RETURN_IF_ERROR(CheckNoPointer(**file, path));
     TROUPE_RETURN_IF_ERROR(options_.json_as_text ? Text(**file, path) : LinesOrText(**file, path));
     bytes_before_ += (*file)->size();
     Report(0);
@@ -98,6 +100,16 @@ class Walk {
   }
 
  private:
+  // Refuses the text that Git LFS leaves in place of a file: it would be trained on instead.
+  static Status CheckNoPointer(const ReadableFile& file, const std::string& path) {
+    std::string head(kGitLfsPointerBegin.size(), '\0');
+    if (file.size() < std::ssize(head)) return OkStatus();
+    const Status read = file.ReadAt(0, std::as_writable_bytes(std::span(head)));
+    // A file that cannot be read is skipped later.
+    if (!read.ok() || !IsGitLfsPointer(head)) return OkStatus();
+    return Annotate(GitLfsPointerFault(), path);
+  }
+
   Status LinesOrText(const ReadableFile& file, const std::string& path) {
     const std::string key = options_.json_key.value_or("text");
     if (!IsJsonLinesName(path)) {
@@ -125,9 +137,12 @@ class Walk {
   }
 
   Status Lines(const DecompressedFile& file, JsonLines lines) {
-    for (;;) {
+    for (bool is_empty = true;; is_empty = false) {
       TROUPE_ASSIGN_OR_RETURN(const bool is_there, lines.Next(part_));
-      if (!is_there) return OkStatus();
+      if (!is_there) {
+        if (is_empty) ++result_.skipped_empty;
+        return OkStatus();
+      }
       CountReplaced(lines.replaced());
       if (part_.empty()) {
         ++result_.skipped_empty;

@@ -46,7 +46,7 @@ struct PrepareResult {
   // Counts of what was skipped.
   int64_t skipped_binary = 0;      // a zero byte among the first 8,192, or compressed
   int64_t skipped_unreadable = 0;  // no permission, or removed meanwhile
-  int64_t skipped_empty = 0;       // files and documents without text
+  int64_t skipped_empty = 0;       // files and documents without text, JSON lines without a line
   int64_t skipped_links = 0;       // symbolic links, which could repeat a file or form a cycle
   int64_t skipped_special = 0;     // FIFOs, sockets, devices
 };
@@ -60,9 +60,10 @@ struct PrepareResult {
 //
 // NOT_FOUND for a path that does not exist. INVALID_ARGUMENT for an unknown or unsupported
 // tokenizer, for a prefix that ends in .bin (data/token_dataset.h), for a file that looks like JSON
-// lines without being named like them, or if no document is found. RESOURCE_EXHAUSTED for a text of
-// more than 1 GiB with a tokenizer.json. Also returns the errors of JsonLines::Next. After an error
-// no file is left behind, unless writing the last file, the description, failed.
+// lines without being named like them, for a pointer of Git LFS in place of a file, or if no
+// document is found. RESOURCE_EXHAUSTED for a text of more than 1 GiB with a tokenizer.json. Also
+// returns the errors of JsonLines::Next. After an error no file is left behind, unless writing the
+// last file, the description, failed.
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options);
 
 }  // namespace troupe

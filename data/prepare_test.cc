@@ -129,9 +129,14 @@ TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndDescribesTheVocabulary) {
   // The dataset has its description.
   const int64_t count = dataset->tokens();
   const std::string prefix = folder_.Child("out/data");
-  EXPECT_TRUE(CheckDescription(files_, prefix, count, result->vocab_size).ok());
-  EXPECT_FALSE(CheckDescription(files_, prefix, count, result->vocab_size - 1).ok());
-  EXPECT_FALSE(CheckDescription(files_, prefix, count + 1, result->vocab_size).ok());
+  const auto describes = [&](int64_t tokens, int64_t vocab_size) {
+    const auto text = ReadDescription(files_, prefix);
+    TROUPE_CHECK(text.ok() && *text, "{}", prefix);
+    return CheckDescription(**text, prefix, tokens, vocab_size).ok();
+  };
+  EXPECT_TRUE(describes(count, result->vocab_size));
+  EXPECT_FALSE(describes(count, result->vocab_size - 1));
+  EXPECT_FALSE(describes(count + 1, result->vocab_size));
 
   options.end_of_document = 5;
   EXPECT_EQ(PrepareDataset(files_, options)->end_of_document, 5);
@@ -141,7 +146,7 @@ TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndDescribesTheVocabulary) {
   // Another tokenizer on the same prefix replaces the old description.
   options.end_of_document.reset();
   ASSERT_TRUE(PrepareDataset(files_, options).ok());
-  EXPECT_TRUE(CheckDescription(files_, prefix, 19 + 1 + 11 + 1, 257).ok());
+  EXPECT_TRUE(describes(19 + 1 + 11 + 1, 257));
 }
 
 constexpr std::string_view kLines =
@@ -244,6 +249,39 @@ TEST_F(PrepareTest, ALineThatIsNoDocumentFailsWithItsPlaceAndLeavesNothing) {
   Write("in/a.jsonl", "{\"text\": \"\"}\n");
   EXPECT_THAT(std::string(Message(PrepareDataset(files_, Options()).status())),
               ::testing::HasSubstr("no document found"));
+}
+
+TEST_F(PrepareTest, CountsJsonLinesWithoutALineAsEmpty) {
+  Write("in/a.jsonl", "{\"text\": \"one\"}\n");
+  Write("in/b.jsonl", "\n \r\n\n");
+  Write("in/c.jsonl", "\xEF\xBB\xBF");
+  Write("in/d.jsonl.gz", Gzip(""));
+  Write("in/e.jsonl.zst", Zstd("\n"));
+  const auto result = PrepareDataset(files_, Options());
+  ASSERT_TRUE(result.ok()) << ToString(result.status());
+  EXPECT_EQ(Text(), "one|");
+  EXPECT_EQ(result->skipped_empty, 4);
+  TROUPE_CHECK_OK(files_.Remove(folder_.Child("in/a.jsonl")));
+  EXPECT_THAT(std::string(Message(PrepareDataset(files_, Options()).status())),
+              ::testing::HasSubstr("4 empty files"));
+}
+
+TEST_F(PrepareTest, RefusesAPointerOfGitLfsByItsName) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n";
+  for (const char* name : {"in/a.txt", "in/b.jsonl", "in/c.jsonl.gz", "in/d.json"}) {
+    Write(name, pointer);
+    for (const bool as_text : {false, true}) {
+      PrepareOptions options = Options();
+      options.json_as_text = as_text;
+      const Status refused = PrepareDataset(files_, options).status();
+      EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(Message(refused)),
+                  ::testing::HasSubstr(folder_.Child(name) + ": is a Git LFS pointer"));
+      EXPECT_THAT(std::string(Message(refused)), ::testing::HasSubstr("git lfs pull"));
+    }
+    EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
+    TROUPE_CHECK_OK(files_.Remove(folder_.Child(name)));
+  }
 }
 
 TEST_F(PrepareTest, CountsWhatOfJsonLinesIsNoUnicode) {
