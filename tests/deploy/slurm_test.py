@@ -126,7 +126,7 @@ class StandInTest(unittest.TestCase):
         self.assertIn("cancelled after its commit of step", self.log.read_text())
         self.assertFalse(self.requeued.exists())
 
-    def test_a_task_of_an_array_is_told_apart_from_the_others(self):
+    def test_a_task_of_an_array_is_not_taken_for_another(self):
         number = self.environment["SLURM_JOB_ID"]
         self.environment |= {"STATE": "COMPLETING", "SIBLING": "RUNNING",
                              "SLURM_ARRAY_JOB_ID": number, "SLURM_ARRAY_TASK_ID": "3"}

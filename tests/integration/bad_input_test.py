@@ -262,6 +262,18 @@ class Texts(unittest.TestCase):
                             "--devices", "cpu:1", "--data-dir", "c"], cwd=folder)
         self.assertEqual(os.listdir(folder), [])
 
+    def test_no_value_begins_a_line_of_an_error(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        self.addCleanup(shutil.rmtree, home)
+        (home / "good.yaml").write_text(GOOD.format(train=training_data()))
+        # In double quotes, YAML reads \n as a newline.
+        code, _, err = run("plan", home / "good.yaml", "--set", "training.on_nonfinite=ignore",
+                           "--set", r'optimizer.name="sgd\ntraining.steps is 5, above 3"')
+        self.assertEqual(code, 2, err)
+        self.assertIn(r'is "sgd\ntraining.steps is 5, above 3"', err)
+        fields = [line.split()[0] for line in err.removeprefix("troupe: ").splitlines()]
+        self.assertEqual(sorted(fields), ["optimizer.name", "training.on_nonfinite"], err)
+
     def refuse(self, fault, command, **options):
         done = subprocess.run([BIN / command[0], *command[1:]], capture_output=True, text=True,
                               timeout=30, check=False, **options)
