@@ -40,15 +40,21 @@ Status CheckDescription(std::string_view text, const std::string& prefix, int64_
   const std::string path = DescriptionPath(prefix);
   if (IsGitLfsPointer(text)) return Annotate(GitLfsPointerFault(), path);
   const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return InvalidArgument(
+        "{}: is no JSON object, as `troupe data prepare` writes it; put the former file back, or "
+        "prepare the data again",
+        path);
+  }
   const auto number = [&](const char* key) -> int64_t {
-    if (!json.is_object()) return -1;
     const auto found = json.find(key);
     return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : -1;
   };
   if (number("tokens") != tokens) {
     return InvalidArgument(
-        "{}: tokens is {}, but {}.bin has {}: it describes another dataset; remove it", path,
-        number("tokens"), prefix, tokens);
+        "{}: tokens is {}, but {}.bin has {}: it describes another dataset; put the former files "
+        "back, or prepare the data again",
+        path, number("tokens"), prefix, tokens);
   }
   if (number("vocab_size") < 1) return InvalidArgument("{}: has no vocab_size", path);
   if (number("vocab_size") > vocab_size) {

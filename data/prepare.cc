@@ -10,6 +10,7 @@
 #include "data/decompressed_file.h"
 #include "data/indexed_dataset_writer.h"
 #include "data/json_lines.h"
+#include "data/prefix_lock.h"
 #include "data/tokenizer_file.h"
 
 namespace troupe {
@@ -264,6 +265,7 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
     bytes_total += info.kind == FileKind::kDirectory ? BytesBeneath(files, path) : info.size_bytes;
   }
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, ParentDirectory(options.output_prefix)));
+  TROUPE_ASSIGN_OR_RETURN(const PrefixLock lock, PrefixLock::Acquire(options.output_prefix));
   PrepareResult result{.vocab_size = tokenizer->vocab_size(),
                        .end_of_document = tokenizer->end_of_document()};
   TROUPE_ASSIGN_OR_RETURN(

@@ -61,9 +61,9 @@ struct PrepareResult {
 // NOT_FOUND for a path that does not exist. INVALID_ARGUMENT for an unknown or unsupported
 // tokenizer, for a prefix that ends in .bin (data/token_dataset.h), for a file that looks like JSON
 // lines without being named like them, for a pointer of Git LFS in place of a file, or if no
-// document is found. RESOURCE_EXHAUSTED for a text of more than 1 GiB with a tokenizer.json. Also
-// returns the errors of JsonLines::Next. After an error no file is left behind, unless writing the
-// last file, the description, failed.
+// document is found. FAILED_PRECONDITION if another process writes the prefix. RESOURCE_EXHAUSTED
+// for a text of more than 1 GiB with a tokenizer.json. Also returns the errors of JsonLines::Next.
+// After an error no file is left behind, unless writing the last file, the description, failed.
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options);
 
 }  // namespace troupe

@@ -8,9 +8,11 @@
 #include "base/check.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
+#include "base/text_file.h"
 #include "data/byte_tokenizer.h"
 #include "data/dataset_description.h"
 #include "data/indexed_dataset.h"
+#include "data/prefix_lock.h"
 #include "data/test_files.h"
 #include "data/tokenizer_file.h"
 
@@ -322,6 +324,28 @@ TEST_F(PrepareTest, ReportsItsProgressUpToAllBytes) {
   EXPECT_EQ(seen.front().bytes_total, static_cast<int64_t>(2 * large.size()) + 1'100'000);
   EXPECT_EQ(seen.back().bytes_read, seen.back().bytes_total);
   EXPECT_EQ(seen.back().documents, 3);
+}
+
+TEST_F(PrepareTest, APrefixThatAnotherProcessWritesIsRefusedAndItsFilesStay) {
+  Write("in/a.txt", "one");
+  TROUPE_CHECK_OK(PrepareDataset(files_, Options()).status());
+  Write("in/a.txt", "other");
+  {
+    const auto other = PrefixLock::Acquire(folder_.Child("out/data"));
+    ASSERT_TRUE(other.ok()) << ToString(other.status());
+    Write("out/data.bin.tmp", "its tokens");
+    const auto refused = PrepareDataset(files_, Options());
+    EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_THAT(ToString(refused.status()),
+                ::testing::HasSubstr("out/data: another process writes this dataset"));
+    EXPECT_EQ(*ReadTextFile(folder_.Child("out/data.bin.tmp")), "its tokens");
+    EXPECT_EQ(Text(), "one|");
+  }
+  // A process that was killed leaves the file.
+  Write("out/data.lock", "");
+  TROUPE_CHECK_OK(PrepareDataset(files_, Options()).status());
+  EXPECT_EQ(Text(), "other|");
+  EXPECT_FALSE(files_.Stat(folder_.Child("out/data.lock"), SymbolicLinks::kRefuse).ok());
 }
 
 TEST_F(PrepareTest, TheOutputMayNotLookLikeAFileOfLlmC) {

@@ -87,8 +87,9 @@ std::string AuditLine(const AuditRecord& record, AuditHead* head) {
                                        {"target", FirstBytes(record.target, kMostTargetBytes)},
                                        {"reason", FirstBytes(record.reason, kMostReasonBytes)},
                                        {"previous", head->hash}};
-  // Bytes that are not UTF-8 are replaced.
-  std::string line = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  // Bytes that are not UTF-8 are replaced, and all but ASCII is escaped: a terminal that shows the
+  // line obeys nothing in it.
+  std::string line = json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   line.pop_back();  // the closing brace
   head->hash = HexSha256(line);
   ++head->sequence;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -54,6 +55,16 @@ TEST(AuditChain, ALineIsAnObjectWithTheFieldsOfItsRecord) {
   EXPECT_EQ(json.at("previous"), std::string(64, '0'));
   EXPECT_EQ(json.at("hash"), head.hash);
   EXPECT_EQ(json.size(), 9u);
+}
+
+TEST(AuditChain, ALineIsAsciiWithoutControlCharacters) {
+  const std::string target = "jobs/\u202e\u2028\u009b\x7f\x1b\nf\u00fcr";
+  AuditHead head;
+  const std::string line = AuditLine(Record(target), &head);
+  EXPECT_TRUE(std::ranges::all_of(line.substr(0, line.size() - 1), [](char c) {
+    return c >= ' ' && c < 0x7f;
+  })) << line;
+  EXPECT_EQ(nlohmann::json::parse(line).at("target"), target);
 }
 
 TEST(AuditChain, AWholeChainIsAccepted) {

@@ -43,7 +43,7 @@ class RankRunTest : public ::testing::Test {
     around_.files = &files_;
     around_.clock = &clock_;
     around_.progress = &progress_;
-    around_.make_transport = [this]() -> StatusOr<std::unique_ptr<Transport>> {
+    around_.make_transport = []() -> StatusOr<std::unique_ptr<Transport>> {
       return std::make_unique<LoopbackFabric>(1)->MakeTransport(0);
     };
     around_.send = [this](const v1::RankReport& report) {

@@ -70,7 +70,8 @@ TEST_P(ReshardTable, GoesOnUnderEveryLayout) {
   RunOrDie(job(source), {.steps = kStepsBefore, .save_path = attempt});
   uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + kStepsBefore);
   ASSERT_NE(uninterrupted[0].event.loss(), uninterrupted[1].event.loss());
-  const auto is_source = [&](const Layout& layout) { return NameOf(layout) == NameOf(source); };
+  const std::string source_name = NameOf(source);
+  const auto is_source = [&](const Layout& layout) { return NameOf(layout) == source_name; };
   const int every = RunsWholeTables() ? 1 : kInstrumented ? 8 : 4;
   const auto first = std::ranges::find_if(kLayouts, is_source) - std::begin(kLayouts);
   for (size_t i = first % every; i < std::size(kLayouts); i += every) {

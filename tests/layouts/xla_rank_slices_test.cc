@@ -54,8 +54,8 @@ class ProcessClient : public ForwardingClient {
       facts.addressable = static_cast<int>(i) == own;
     }
     // A plugin lists devices in an order of its own.
-    std::ranges::rotate(devices_, devices_.begin() + own);
-    std::ranges::rotate(facts_, facts_.begin() + own);
+    std::rotate(devices_.begin(), devices_.begin() + own, devices_.end());
+    std::rotate(facts_.begin(), facts_.begin() + own, facts_.end());
   }
 
   const std::vector<DeviceFacts>& devices() const override { return facts_; }
