@@ -78,7 +78,8 @@ void DescriptorWatch::Wait(Duration limit) {
     LogError("worker", "{}", ToString(ErrnoStatus(errno, "epoll_wait")));
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = ready[static_cast<size_t>(i)];
-    if (event.data.u64 == kWakeToken) {
+    const uint64_t token = event.data.u64;  // a copy: the structure is packed
+    if (token == kWakeToken) {
       eventfd_t value = 0;
       eventfd_read(wake_, &value);
       continue;
@@ -86,7 +87,7 @@ void DescriptorWatch::Wait(Duration limit) {
     unsigned events = 0;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = entries_.find(event.data.u64);
+      const auto found = entries_.find(token);
       if (found == entries_.end()) continue;
       Entry& entry = found->second;
       // An end or an error is reported as whatever is armed: reading or writing will show it.
@@ -95,9 +96,9 @@ void DescriptorWatch::Wait(Duration limit) {
       if (event.events & EPOLLOUT) events |= kWritable;
       events &= entry.armed;
       entry.armed &= ~events;
-      if (entry.armed != 0) Apply(event.data.u64, entry, EPOLL_CTL_MOD);
+      if (entry.armed != 0) Apply(token, entry, EPOLL_CTL_MOD);
     }
-    if (events != 0) ReportTo(event.data.u64, events);
+    if (events != 0) ReportTo(token, events);
   }
 }
 
