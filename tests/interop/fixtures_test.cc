@@ -208,7 +208,7 @@ TEST(Fixtures, ARankNamesWhatItCannotRead) {
   v1::JobSpec spec = FixtureJob("untied-older-keys");
   spec.mutable_model()->set_from(folder.Child("gone"));
   TrainResult result = Train(spec, {});
-  EXPECT_EQ(result.statuses[0].code(), StatusCode::kNotFound);
+  EXPECT_EQ(result.statuses[0].code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(result.statuses[0]).find("model.from"), std::string_view::npos);
   EXPECT_TRUE(result.steps[0].empty());
   // Another model is at this path now.
