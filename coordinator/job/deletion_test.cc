@@ -310,18 +310,21 @@ TEST(DeleteJob, WithItsCheckpointsReportsThatAnotherCallHasLeftThem) {
   EXPECT_THAT(cluster.state().jobs, IsEmpty());
 }
 
+void AddAttempt(Job& job, int64_t attempt, v1::CheckpointState state) {
+  v1::CheckpointRecord& record = job.checkpoints[attempt];
+  record.set_job("a");
+  record.set_attempt(attempt);
+  record.set_path(fmt::format("/none/a/step-00000001-epoch-1-attempt-{}-at-1", attempt));
+  record.set_state(state);
+}
+
 TEST(Deletions, OfManyAttemptsAreAskedForInPartsAndNotForEachRankThatStops) {
   constexpr auto kDelete = v1::CoordinatorMessage::kDeleteCheckpoint;
   TestCluster cluster;
   RunJob(cluster, 4, 4);
   Job& job = cluster.state().jobs.at("a");
-  for (int64_t attempt = 1001; attempt <= 1250; ++attempt) {
-    v1::CheckpointRecord& record = job.checkpoints[attempt];
-    record.set_job("a");
-    record.set_attempt(attempt);
-    record.set_path(fmt::format("/none/a/step-00000001-epoch-1-attempt-{}-at-1", attempt));
-    record.set_state(v1::CHECKPOINT_STATE_DELETING);
-  }
+  for (int64_t attempt = 1001; attempt <= 1250; ++attempt)
+    AddAttempt(job, attempt, v1::CHECKPOINT_STATE_DELETING);
   Cancel(cluster);
   cluster.StopRanks("a", 1, {"worker-0", "worker-1", "worker-2", "worker-3"});
   EXPECT_EQ(cluster.Count("worker-0", kDelete), kMostDeletionsAsked);
@@ -339,13 +342,7 @@ void CancelledJobWithManyLeftFiles(TestCluster& cluster) {
   Job& job = cluster.state().jobs.at("a");
   std::vector<int64_t> attempts = {kNewestAttempt};
   for (int64_t attempt = 1001; attempt <= 1240; ++attempt) attempts.push_back(attempt);
-  for (const int64_t attempt : attempts) {
-    v1::CheckpointRecord& record = job.checkpoints[attempt];
-    record.set_job("a");
-    record.set_attempt(attempt);
-    record.set_path(fmt::format("/none/a/step-00000001-epoch-1-attempt-{}-at-1", attempt));
-    record.set_state(v1::CHECKPOINT_STATE_ABORTED);
-  }
+  for (const int64_t attempt : attempts) AddAttempt(job, attempt, v1::CHECKPOINT_STATE_ABORTED);
   Cancel(cluster);
   cluster.StopRanks("a", 1, {"worker-0"});
 }
