@@ -57,8 +57,9 @@ StatusOr<v1::Job> LookBeforeCancel(Client* client, InterruptWatch* interrupt,
   v1::Job job = std::move(*found.mutable_job());
   const bool commits = IsTraining(job) && !job.spec().checkpoint().folder().empty();
   if (commits && request.checkpoint_if_training()) {
-    PrintMessage("{} commits a checkpoint first; Ctrl-C detaches, --now does not wait for it\n",
-                 request.name());
+    PrintMessage(
+        "{} is to commit a checkpoint first; Ctrl-C detaches, --now does not wait for it\n",
+        request.name());
   }
   return job;
 }

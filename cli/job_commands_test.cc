@@ -137,7 +137,7 @@ TEST_F(CancelTest, AnnouncesTheCheckpointAndReportsWhyStepsAreLost) {
   EXPECT_TRUE(jobs_.asked.checkpoint_if_training());
   EXPECT_FALSE(jobs_.asked.checkpoint());
   EXPECT_EQ(out_, "jobs/a CANCELLED\n");
-  EXPECT_THAT(err_, HasSubstr("jobs/a commits a checkpoint first; Ctrl-C detaches"));
+  EXPECT_THAT(err_, HasSubstr("jobs/a is to commit a checkpoint first; Ctrl-C detaches"));
   EXPECT_THAT(err_, HasSubstr("jobs/a: cancelled without a commit: no space\n"));
 }
 

@@ -7,10 +7,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
@@ -243,6 +246,27 @@ Status CheckRoot(const std::string& root) {
   return CheckRootIsWritable(files, root);
 }
 
+// Returns a message that has a line for each violation as the one line of a program that ends.
+std::string OnOneLine(std::string text) {
+  size_t at = 0;
+  while ((at = text.find('\n', at)) != std::string::npos) text.replace(at, 1, "; ");
+  return text;
+}
+
+Status CheckDataDirectory(const std::string& path) {
+  if (path.empty()) return InvalidArgument("--data-dir is empty");
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  if (error) return InvalidArgument("--data-dir {}: {}", path, error.message());
+  // The working directory is a part of the paths of checkpoints.
+  TROUPE_RETURN_IF_ERROR(CheckText("--data-dir", absolute.lexically_normal().string()));
+  PosixFileSystem files;
+  if (const auto info = files.Stat(path, SymbolicLinks::kFollow);
+      info.ok() && info->kind != FileKind::kDirectory)
+    return InvalidArgument("--data-dir {} is not a directory", path);
+  return OkStatus();
+}
+
 Status CheckUserLimits(Flags* flags) {
   for (const UserLimitFlag& flag : flags->user_limits) {
     if (!flag.given) continue;
@@ -256,11 +280,7 @@ Status CheckUserLimits(Flags* flags) {
 
 Status CheckFlags(Flags* flags) {
   ServerOptions& options = flags->server;
-  if (options.data_directory.empty()) return InvalidArgument("--data-dir is empty");
-  PosixFileSystem files;
-  if (const auto info = files.Stat(options.data_directory, SymbolicLinks::kFollow);
-      info.ok() && info->kind != FileKind::kDirectory)
-    return InvalidArgument("--data-dir {} is not a directory", options.data_directory);
+  TROUPE_RETURN_IF_ERROR(CheckDataDirectory(options.data_directory));
   TROUPE_RETURN_IF_ERROR(CheckRoot(options.checkpoint_root));
   TROUPE_RETURN_IF_ERROR(CheckHostPort("--listen", options.listen, 0));
   if (!options.metrics_listen.empty())
@@ -276,7 +296,9 @@ Status CheckFlags(Flags* flags) {
   TROUPE_RETURN_IF_ERROR(CheckAuthorityFlag(flags));
   TROUPE_RETURN_IF_ERROR(CheckKubernetesFlags(flags));
   if (!flags->namespaces.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(options.namespaces, ReadNamespacesFile(flags->namespaces));
+    StatusOr<NamespacesFile> file = ReadNamespacesFile(flags->namespaces);
+    if (!file.ok()) return InvalidArgument("{}", OnOneLine(std::string(Message(file.status()))));
+    options.namespaces = *std::move(file);
   }
   return ArmFailpointsFromEnvironment(flags->allow_failpoints);
 }

@@ -15,16 +15,13 @@ constexpr int64_t kDescriptionBytesMax = 1 << 20;
 
 std::string DescriptionPath(const std::string& prefix) { return prefix + ".troupe.json"; }
 
-Status WriteDescription(FileSystem& files, const std::string& prefix,
-                        const DatasetDescription& description) {
+std::string DescriptionText(const DatasetDescription& description) {
   const OrderedJson json = {{"tokenizer", description.tokenizer},
                             {"vocab_size", description.vocab_size},
                             {"end_of_document", description.end_of_document},
                             {"tokens", description.tokens},
                             {"text_bytes", description.text_bytes}};
-  return WriteFileDurably(
-      files, DescriptionPath(prefix),
-      AsBytes(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 StatusOr<std::optional<std::string>> ReadDescription(FileSystem& files, const std::string& prefix) {

@@ -25,9 +25,8 @@ struct DatasetDescription {
 
 std::string DescriptionPath(const std::string& prefix);
 
-// Writes the description. Durable on return.
-Status WriteDescription(FileSystem& files, const std::string& prefix,
-                        const DatasetDescription& description);
+// Returns the text of the file.
+std::string DescriptionText(const DatasetDescription& description);
 
 // Returns the text of the description; none if there is no such file. RESOURCE_EXHAUSTED if it is
 // longer than 1 MiB.

@@ -17,6 +17,7 @@
 #include "base/temporary_directory.h"
 #include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
+#include "data/test_files.h"
 
 namespace troupe {
 namespace {

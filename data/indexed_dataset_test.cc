@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -16,6 +17,7 @@
 #include "base/check.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
+#include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
 
 namespace troupe {
@@ -363,10 +365,16 @@ TEST_F(IndexedDatasetTest, AFailedWriteLeavesAnOlderDatasetOrNoneButNeverAMixtur
   for (const auto& [operation, call] : {std::pair{FileOperation::kWrite, 1},
                                         {FileOperation::kWrite, 2},
                                         {FileOperation::kSync, 1},
+                                        {FileOperation::kWrite, 3},
                                         {FileOperation::kSync, 2},
+                                        {FileOperation::kSync, 3},
+                                        {FileOperation::kRemove, 1},
+                                        {FileOperation::kSyncDirectory, 1},
                                         {FileOperation::kRename, 1},
-                                        {FileOperation::kRename, 2}}) {
+                                        {FileOperation::kRename, 2},
+                                        {FileOperation::kRename, 3}}) {
     Write(GoldenIndex(), GoldenData());
+    ASSERT_TRUE(WriteFileDurably(files_, DescriptionPath(prefix()), AsBytes("older")).ok());
     FaultyFileSystem faulty(files_);
     faulty.Add({.operation = operation, .first_call = call, .error_number = ENOSPC});
     {
@@ -374,11 +382,18 @@ TEST_F(IndexedDatasetTest, AFailedWriteLeavesAnOlderDatasetOrNoneButNeverAMixtur
       ASSERT_TRUE(writer.ok());
       ASSERT_TRUE((*writer)->Append(std::array{1, 2, 3, 4}).ok());
       ASSERT_TRUE((*writer)->EndDocument().ok());
-      EXPECT_EQ((*writer)->Finish().code(), StatusCode::kResourceExhausted);
+      EXPECT_EQ((*writer)->Finish("newer").code(), StatusCode::kResourceExhausted);
     }
+    for (const char* ending : {".bin.tmp", ".idx.tmp", ".troupe.json.tmp"})
+      EXPECT_FALSE(std::filesystem::exists(prefix() + ending)) << ending;
     const auto dataset = IndexedDataset::Open(files_, prefix());
+    // The older index is gone before the first rename.
+    const bool is_older =
+        operation != FileOperation::kRename && operation != FileOperation::kSyncDirectory;
+    EXPECT_EQ(dataset.ok(), is_older) << call;
     if (dataset.ok()) {
       EXPECT_EQ(dataset->sequences(), 2);
+      EXPECT_EQ(ReadDescription(files_, prefix()).value_or("").value_or(""), "older");
     } else {
       EXPECT_EQ(dataset.status().code(), StatusCode::kNotFound);
     }

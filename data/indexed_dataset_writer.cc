@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "data/dataset_description.h"
 
 namespace troupe {
 namespace {
@@ -55,8 +56,10 @@ IndexedDatasetWriter::~IndexedDatasetWriter() {
   if (finished_) return;
   data_.reset();
   // The next writer of this prefix overwrites a file that cannot be removed.
-  files_.Remove(options_.prefix + ".bin.tmp").IgnoreError();
-  files_.Remove(options_.prefix + ".idx.tmp").IgnoreError();
+  for (const std::string& path :
+       {options_.prefix + ".bin", options_.prefix + ".idx", DescriptionPath(options_.prefix)}) {
+    files_.Remove(path + ".tmp").IgnoreError();
+  }
 }
 
 Status IndexedDatasetWriter::Append(std::span<const int32_t> tokens) {
@@ -113,24 +116,37 @@ Status IndexedDatasetWriter::WriteIndex() {
   }
   for (const int64_t document : document_indices_) Put(index, document);
 
+  return WriteTemporary(options_.prefix + ".idx", index);
+}
+
+Status IndexedDatasetWriter::WriteTemporary(const std::string& path,
+                                            std::span<const std::byte> bytes) {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
-                          files_.Create(options_.prefix + ".idx.tmp", CreateMode::kTruncate));
-  TROUPE_RETURN_IF_ERROR(file->Append(index));
+                          files_.Create(path + ".tmp", CreateMode::kTruncate));
+  TROUPE_RETURN_IF_ERROR(file->Append(bytes));
   TROUPE_RETURN_IF_ERROR(file->Sync());
   return file->Close();
 }
 
-Status IndexedDatasetWriter::Finish() {
+Status IndexedDatasetWriter::RemoveOlder(const std::string& path) {
+  const Status removed = files_.Remove(path);
+  return removed.code() == StatusCode::kNotFound ? OkStatus() : removed;
+}
+
+Status IndexedDatasetWriter::Finish(std::string_view description) {
   TROUPE_CHECK(open_sequence_tokens_ == 0, "the last document has no end");
   const std::string& prefix = options_.prefix;
+  const std::string described = DescriptionPath(prefix);
   TROUPE_RETURN_IF_ERROR(Flush());
   TROUPE_RETURN_IF_ERROR(data_->Sync());
   TROUPE_RETURN_IF_ERROR(data_->Close());
   TROUPE_RETURN_IF_ERROR(WriteIndex());
-  const Status removed = files_.Remove(prefix + ".idx");
-  if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
-  if (removed.ok()) TROUPE_RETURN_IF_ERROR(files_.SyncDirectory(ParentDirectory(prefix)));
+  if (!description.empty()) TROUPE_RETURN_IF_ERROR(WriteTemporary(described, AsBytes(description)));
+  TROUPE_RETURN_IF_ERROR(RemoveOlder(prefix + ".idx"));
+  TROUPE_RETURN_IF_ERROR(files_.SyncDirectory(ParentDirectory(prefix)));
   TROUPE_RETURN_IF_ERROR(files_.Rename(prefix + ".bin.tmp", prefix + ".bin"));
+  TROUPE_RETURN_IF_ERROR(description.empty() ? RemoveOlder(described)
+                                             : files_.Rename(described + ".tmp", described));
   TROUPE_RETURN_IF_ERROR(files_.Rename(prefix + ".idx.tmp", prefix + ".idx"));
   TROUPE_RETURN_IF_ERROR(files_.SyncDirectory(ParentDirectory(prefix)));
   finished_ = true;

@@ -1,16 +1,18 @@
 // Writer of Megatron-LM's indexed datasets, the counterpart of data/indexed_dataset.h.
 //
-// Tokens go to PREFIX.bin.tmp. Finish writes PREFIX.idx.tmp, syncs both, removes an older index,
-// and renames the tokens before the index. After a crash PREFIX.idx is therefore either absent or
-// complete and consistent with the .bin file next to it. Not thread-safe.
+// Tokens go to PREFIX.bin.tmp. Finish writes PREFIX.idx.tmp and PREFIX.troupe.json.tmp, syncs all,
+// removes an older index, and renames the index last. After a crash PREFIX.idx is therefore either
+// absent or complete and consistent with the files next to it. Not thread-safe.
 #ifndef TROUPE_DATA_INDEXED_DATASET_WRITER_H_
 #define TROUPE_DATA_INDEXED_DATASET_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file_system.h"
@@ -41,9 +43,10 @@ class IndexedDatasetWriter {
   // Ends the open document; an empty one is a document without sequences.
   Status EndDocument();
 
-  // Completes the dataset. Durable on return. REQUIRES: the last document is ended; nothing is
-  // called afterwards.
-  Status Finish();
+  // Completes the dataset. `description`: the text of its description file
+  // (data/dataset_description.h); without one, it has no such file. Durable on return. REQUIRES:
+  // the last document is ended; nothing is called afterwards.
+  Status Finish(std::string_view description = "");
 
   int64_t documents() const { return static_cast<int64_t>(document_indices_.size()) - 1; }
   int64_t tokens() const { return tokens_; }
@@ -52,6 +55,10 @@ class IndexedDatasetWriter {
   IndexedDatasetWriter(FileSystem& files, Options options) : files_(files), options_(options) {}
   Status Flush();
   Status WriteIndex();
+  // Writes `path`.tmp.
+  Status WriteTemporary(const std::string& path, std::span<const std::byte> bytes);
+  // Removes the file if there is one.
+  Status RemoveOlder(const std::string& path);
 
   FileSystem& files_;
   const Options options_;

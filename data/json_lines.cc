@@ -153,23 +153,28 @@ bool IsJsonLinesName(std::string_view path) {
   return path.ends_with(".jsonl");
 }
 
-bool LooksLikeJsonLines(std::string_view head, std::string_view key) {
+bool LooksLikeJsonLines(std::string_view head, bool is_whole,
+                        const std::optional<std::string>& stated_key) {
   if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   const size_t begin = head.find_first_not_of(kSpaceAndLineEnds);
   if (begin == std::string_view::npos || head[begin] != '{') return false;
   head.remove_prefix(begin);
   const size_t end = head.find('\n');
   std::string line(head.substr(0, end));
+  const size_t first = line.find_first_not_of(kSpaceAndLineEnds, 1);
+  const bool begins_well = first < line.size() && (line[first] == '"' || line[first] == '}');
+  if (end == std::string_view::npos && !is_whole) return begins_well;
   ReplaceIllFormed(line);
   ReplaceHalfPairs(line);
+  const std::string key = stated_key.value_or(kDefaultJsonKey);
   LineHandler handler(key, nullptr);
   Json::sax_parse(line.begin(), line.end(), &handler);
-  if (end == std::string_view::npos) return handler.has_key();
-  const size_t first = line.find_first_not_of(kSpaceAndLineEnds, 1);
-  if (line[line.find_last_not_of(kSpaceAndLineEnds)] != '}') return false;
-  if (line[first] != '"' && line[first] != '}') return false;
+  if (end == std::string_view::npos && handler.has_key()) return true;
+  if (!begins_well || line[line.find_last_not_of(kSpaceAndLineEnds)] != '}') return false;
+  if (handler.has_key()) return true;
   const size_t next = head.find_first_not_of(kSpaceAndLineEnds, end);
-  return handler.has_key() || (next != std::string_view::npos && head[next] == '{');
+  if (next < head.size()) return head[next] == '{';
+  return !is_whole || stated_key.has_value();
 }
 
 StatusOr<bool> JsonLines::NextLine() {

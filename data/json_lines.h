@@ -19,11 +19,17 @@ namespace troupe {
 // Returns whether the name is one of JSON lines: *.jsonl, *.jsonl.gz or *.jsonl.zst.
 bool IsJsonLinesName(std::string_view path);
 
-// Returns whether a text looks like JSON lines by its first bytes, `head`: its first line looks
-// like a whole object, and either it has `key` or the second line begins like an object too. Of a
-// line that is longer than `head`, the part must have `key`. A JSON document on many lines, or
-// alone on one, does not look like them.
-bool LooksLikeJsonLines(std::string_view head, std::string_view key);
+// The key of the text where none is stated.
+inline constexpr const char* kDefaultJsonKey = "text";
+
+// Returns whether a text looks like JSON lines by its first bytes, `head`, which are all of it if
+// `is_whole`: its first line looks like a whole object, and it has the key, or the second line
+// begins like an object too, or there is no second line and the key is stated. If the rest of the
+// first line, or the second line, is not in `head`, it is taken for one of JSON lines; so is a text
+// of a line without an end that is cut but has the key. A JSON document on many lines does not look
+// like them, nor does one alone on a line that lacks the key `text` if none is stated.
+bool LooksLikeJsonLines(std::string_view head, bool is_whole,
+                        const std::optional<std::string>& stated_key);
 
 // Not thread-safe.
 class JsonLines {

@@ -169,14 +169,38 @@ TEST(JsonLinesTest, ATextLooksLikeThemByItsFirstLines) {
         "\xEF\xBB\xBF{\"text\": \"x\"}", "\n {\"text\": \"x\"}\n", "{\"a\": 1, \"text\": \"cut he",
         "{\"text\": \"\\ud83d \xFF\"}\n", "{\"text\": null}\n", "{\"text\": 1, \"text\": 2}\n",
         "{ \"text\": \"x\", \"score\": NaN} \n", "{\"score\": NaN}\n{\"score\": NaN}\n"}) {
-    EXPECT_TRUE(LooksLikeJsonLines(text, "text")) << text;
+    for (const auto& key : {std::optional<std::string>(), std::optional<std::string>("text")}) {
+      EXPECT_TRUE(LooksLikeJsonLines(text, /*is_whole=*/true, key)) << text;
+      EXPECT_TRUE(LooksLikeJsonLines(text, /*is_whole=*/false, key)) << text;
+    }
   }
-  for (const char* text : {"", "\n", "{", "{\n", "{\n{", "{\n  \"text\": \"x\"\n}\n", "{\"a\": 1}",
-                           "{\"a\": 1}\n", "{\"a\": 1}\ntext", "{a: 1}\n{a: 2}\n", "[1]\n[2]\n",
-                           "text", "{\"a\": {\"text\": \"x\"}}\n", "{\"a\": \"cut he",
+  for (const char* text : {"", "\n", "{", "{\n", "{\n{", "{\n  \"text\": \"x\"\n}\n",
+                           "{\"a\": 1}\ntext", "{a: 1}\n{a: 2}\n", "[1]\n[2]\n", "text",
                            "{ return x; }\n{ return y; }\n", "{\"text\": \"x\",\n\"b\": 1}\n"}) {
-    EXPECT_FALSE(LooksLikeJsonLines(text, "text")) << text;
+    for (const auto& key : {std::optional<std::string>(), std::optional<std::string>("text")}) {
+      EXPECT_FALSE(LooksLikeJsonLines(text, /*is_whole=*/true, key)) << text;
+      EXPECT_FALSE(LooksLikeJsonLines(text, /*is_whole=*/false, key)) << text;
+    }
   }
+}
+
+TEST(JsonLinesTest, ALongKeyIsFound) {
+  const std::string key(100, 'k');
+  EXPECT_TRUE(LooksLikeJsonLines("{\"" + key + "\": \"x\"}\ntext", /*is_whole=*/true, key));
+}
+
+TEST(JsonLinesTest, AnObjectAloneLooksLikeThemIfTheKeyIsStated) {
+  for (const char* text : {"{\"a\": 1}", "{\"a\": 1}\n", "{\"a\": {\"text\": \"x\"}}\n\n"}) {
+    EXPECT_FALSE(LooksLikeJsonLines(text, /*is_whole=*/true, std::nullopt)) << text;
+    EXPECT_TRUE(LooksLikeJsonLines(text, /*is_whole=*/true, "text")) << text;
+  }
+  EXPECT_FALSE(LooksLikeJsonLines("{\"a\": \"cut he", /*is_whole=*/true, "text"));
+}
+
+TEST(JsonLinesTest, ALineLongerThanTheHeadLooksLikeThemByItsBeginning) {
+  EXPECT_TRUE(LooksLikeJsonLines("{\"a\": \"cut he", /*is_whole=*/false, std::nullopt));
+  EXPECT_TRUE(LooksLikeJsonLines("{\"a\": 1}\n", /*is_whole=*/false, std::nullopt));
+  EXPECT_FALSE(LooksLikeJsonLines("{a, cut he", /*is_whole=*/false, std::nullopt));
 }
 
 }  // namespace

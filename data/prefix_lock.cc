@@ -10,6 +10,8 @@
 namespace troupe {
 namespace {
 
+constexpr int kMostTries = 100;
+
 // Whether the path still leads to the open file: whoever held the lock before has removed it.
 bool IsAt(const std::string& path, int descriptor) {
   struct stat here, there;
@@ -21,7 +23,7 @@ bool IsAt(const std::string& path, int descriptor) {
 
 StatusOr<PrefixLock> PrefixLock::Acquire(const std::string& prefix) {
   const std::string path = prefix + ".lock";
-  while (true) {
+  for (int i = 0; i < kMostTries; ++i) {
     PrefixLock lock("", open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (lock.descriptor_ < 0) return ErrnoStatus(errno, "open " + path);
     if (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -32,6 +34,8 @@ StatusOr<PrefixLock> PrefixLock::Acquire(const std::string& prefix) {
     lock.path_ = path;
     return lock;
   }
+  return FailedPrecondition("{}: {} was removed each of the {} times that it was made", prefix,
+                            path, kMostTries);
 }
 
 PrefixLock::~PrefixLock() {

@@ -111,12 +111,22 @@ class Walk {
     return Annotate(GitLfsPointerFault(), path);
   }
 
+  // Whether the file looks like JSON lines; reads its first bytes.
+  StatusOr<bool> LooksLikeLines(DecompressedFile& file) {
+    TROUPE_ASSIGN_OR_RETURN(const std::string_view part, file.Next());
+    const std::string head(part);
+    // Whoever reads the lines reports damage that comes later.
+    const StatusOr<std::string_view> more = file.Next();
+    const bool is_whole = more.ok() && more->empty();
+    return LooksLikeJsonLines(head, is_whole, options_.json_key);
+  }
+
   Status LinesOrText(const ReadableFile& file, const std::string& path) {
-    const std::string key = options_.json_key.value_or("text");
+    const std::string key = options_.json_key.value_or(kDefaultJsonKey);
     if (!IsJsonLinesName(path)) {
       const auto start = DecompressedFile::Open(file, path);
-      const auto head = start.ok() ? (*start)->Next() : start.status();
-      if (!head.ok() || !LooksLikeJsonLines(*head, key)) {
+      const auto looks = start.ok() ? LooksLikeLines(**start) : start.status();
+      if (!looks.ok() || !*looks) {
         if (!start.ok() || !(*start)->is_compressed()) return Text(file, path);
         ++result_.skipped_binary;
         return OkStatus();
@@ -284,21 +294,14 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
         options.paths.size(), result.skipped_binary, result.skipped_unreadable,
         result.skipped_empty, result.skipped_links);
   }
-  // An older description is removed before its data are replaced, and the new one is written after
-  // the new data.
-  const std::string& prefix = options.output_prefix;
-  const Status removed = files.Remove(DescriptionPath(prefix));
-  if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
-  TROUPE_RETURN_IF_ERROR(writer->Finish());
   result.documents = writer->documents();
   result.tokens = writer->tokens();
-  result.files = {prefix + ".bin", prefix + ".idx"};
-  TROUPE_RETURN_IF_ERROR(WriteDescription(files, prefix,
-                                          {.tokenizer = options.tokenizer,
-                                           .vocab_size = result.vocab_size,
-                                           .end_of_document = result.end_of_document,
-                                           .tokens = result.tokens,
-                                           .text_bytes = result.text_bytes}));
+  TROUPE_RETURN_IF_ERROR(writer->Finish(DescriptionText({.tokenizer = options.tokenizer,
+                                                         .vocab_size = result.vocab_size,
+                                                         .end_of_document = result.end_of_document,
+                                                         .tokens = result.tokens,
+                                                         .text_bytes = result.text_bytes})));
+  result.files = {options.output_prefix + ".bin", options.output_prefix + ".idx"};
   return result;
 }
 

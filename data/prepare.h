@@ -63,7 +63,8 @@ struct PrepareResult {
 // lines without being named like them, for a pointer of Git LFS in place of a file, or if no
 // document is found. FAILED_PRECONDITION if another process writes the prefix. RESOURCE_EXHAUSTED
 // for a text of more than 1 GiB with a tokenizer.json. Also returns the errors of JsonLines::Next.
-// After an error no file is left behind, unless writing the last file, the description, failed.
+// After an error the files are those that were there before, unless one of the last renames failed:
+// there is no index then, and so no dataset.
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options);
 
 }  // namespace troupe

@@ -222,21 +222,58 @@ TEST_F(PrepareTest, RefusesWhatLooksLikeJsonLinesUnlessAFlagStatesWhatTheyAre) {
   EXPECT_EQ(Text(), std::string(kLines) + "|" + std::string(kLines) + "|");
 }
 
+TEST_F(PrepareTest, RefusesALongLineThatBeginsLikeAnObject) {
+  const std::string lines = "{\"a\": \"" + std::string(3 << 20, 'x') + "\", \"text\": \"one\"}\n";
+  PrepareOptions options = Options();
+  for (const std::string& content : {lines, Gzip(lines)}) {
+    Write("in/a.json", content);
+    options.json_key.reset();
+    EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
+                ::testing::HasSubstr("looks like JSON lines"));
+    options.json_key = "text";
+    ASSERT_TRUE(PrepareDataset(files_, options).ok());
+    EXPECT_EQ(Text(), "one|");
+  }
+}
+
+TEST_F(PrepareTest, NamesTheDamageOfCompressedJsonLinesOfAnotherName) {
+  const std::string line = "{\"text\": \"" + std::string(1 << 19, 'x') + "\"}\n";
+  std::string damaged = Gzip(line + line + line + line);
+  damaged.resize(damaged.size() - 20);
+  Write("in/a.json.gz", damaged);
+  Write("in/b.txt", "text");
+  PrepareOptions options = Options();
+  options.json_key = "text";
+  EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
+              ::testing::HasSubstr("in/a.json.gz"));
+}
+
+TEST_F(PrepareTest, RefusesAnObjectAloneWithoutTheStatedKey) {
+  Write("in/a.json", "{\"a\": 1}\n");
+  PrepareOptions options = Options();
+  options.json_key = "b";
+  EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
+              ::testing::HasSubstr("in/a.json:1: the line has no key \"b\"; its keys are [\"a\"]"));
+}
+
 TEST_F(PrepareTest, LeavesJsonDocumentsTextsAndCompressedTextsAsTheyWere) {
   const std::string document = "{\n  \"text\": \"x\"\n}\n";
   Write("in/a.json", document);
-  Write("in/b.json", "{\"a\": 1}\n");
   Write("in/c.txt.gz", Gzip("text"));
   Write("in/d.txt.zst", Zstd("text"));
   Write("in/e", "{ x }\n{ y }\n");
+  PrepareOptions options = Options();
   for (const auto& key : {std::optional<std::string>(), std::optional<std::string>("text")}) {
-    PrepareOptions options = Options();
     options.json_key = key;
     const auto result = PrepareDataset(files_, options);
     ASSERT_TRUE(result.ok()) << ToString(result.status());
-    EXPECT_EQ(Text(), document + "|{\"a\": 1}\n|{ x }\n{ y }\n|");
+    EXPECT_EQ(Text(), document + "|{ x }\n{ y }\n|");
     EXPECT_EQ(result->skipped_binary, 2);
   }
+  Write("in/b.json", "{\"a\": 1}\n");
+  options.json_key.reset();
+  ASSERT_TRUE(PrepareDataset(files_, options).ok());
+  EXPECT_EQ(Text(), document + "|{\"a\": 1}\n|{ x }\n{ y }\n|");
 }
 
 TEST_F(PrepareTest, ALineThatIsNoDocumentFailsWithItsPlaceAndLeavesNothing) {

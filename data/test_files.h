@@ -1,4 +1,4 @@
-// Files of tests that are read: in memory, and compressed.
+// Files that tests read: in memory, compressed, and the description of a dataset.
 #ifndef TROUPE_DATA_TEST_FILES_H_
 #define TROUPE_DATA_TEST_FILES_H_
 
@@ -11,8 +11,14 @@
 
 #include "base/check.h"
 #include "base/file_system.h"
+#include "data/dataset_description.h"
 
 namespace troupe {
+
+inline Status WriteDescription(FileSystem& files, const std::string& prefix,
+                               const DatasetDescription& description) {
+  return WriteFileDurably(files, DescriptionPath(prefix), AsBytes(DescriptionText(description)));
+}
 
 class MemoryFile final : public ReadableFile {
  public:

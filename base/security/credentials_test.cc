@@ -2,6 +2,7 @@
 #include "base/security/credentials.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/wrappers.pb.h>
 #include <grpc/support/log.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -11,6 +12,7 @@
 #include <grpcpp/security/tls_credentials_options.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -224,6 +226,17 @@ TEST_F(CredentialsTest, AConnectionByAnyHostLeavesNoRecordOfAServerName) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, Not(HasSubstr("No match found")));
   EXPECT_THAT(log, HasSubstr("grpc another record"));
+}
+
+TEST(GrpcLogTest, HasWhatProtocolBuffersReportsUpToALimit) {
+  LogGrpcRecords();
+  testing::internal::CaptureStderr();
+  google::protobuf::StringValue parsed;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(parsed.ParseFromString("\x0a\x01\xe9"));
+  DropGrpcRecords();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("protobuf String field 'google.protobuf.StringValue.value'"));
+  EXPECT_EQ(std::ranges::count(log, '\n'), 3) << log;
 }
 
 TEST_F(CredentialsTest, AClientWithoutACertificateIsConnectedWithoutAnIdentity) {

@@ -17,7 +17,10 @@
 namespace troupe {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 // A TLS directory whose certificates are valid for a day. Times are hours after the beginning of
@@ -113,6 +116,20 @@ TEST_F(FormerPairsTest, APairWithoutAnAuthorityThatVouchesForItMakesRoom) {
   IssueBy(other_authority_, 19);
   EXPECT_EQ(Used(2), first);
   EXPECT_THAT(Held(), SizeIs(1));
+}
+
+TEST_F(FormerPairsTest, AnErrorSaysWhyNoFormerPairIsUsed) {
+  Issue(0);
+  EXPECT_THAT(Used(30), Not(HasSubstr("former.pem")));
+  WriteTextFile(FormerPathOf(files_), "damaged");
+  EXPECT_THAT(Used(30), AllOf(HasSubstr("cert.pem: "), HasSubstr("no former pair can be used"),
+                              HasSubstr("former.pem: holds no certificate with its key")));
+  WriteTextFile(FormerPathOf(files_), "");
+  EXPECT_THAT(Used(30), HasSubstr("former.pem: the file is empty"));
+  std::filesystem::remove(FormerPathOf(files_));
+  Issue(18);
+  EXPECT_THAT(Used(80), HasSubstr("used instead: " + FormerPathOf(files_) + ": "));
+  EXPECT_EQ(Used(18), ReadCertificate(*ReadTextFile(files_.certificate))->serial);
 }
 
 TEST_F(FormerPairsTest, WhatIsNoPairIsNotRead) {

@@ -1,6 +1,7 @@
 #include "base/security/tls_files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string_view>
 #include <utility>
@@ -102,12 +103,24 @@ StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds) {
   if (!files.has_certificate()) return identity.status();
   const StatusOr<CertificateFacts> facts = ReadCertificate(contents.certificate);
   if (!facts.ok() || CheckValidAt(*facts, now_seconds).ok()) return identity.status();
+  const std::string former_path = FormerPathOf(files);
+  TlsFiles former_files = files;
+  former_files.certificate = former_files.key = former_path;
+  Status why = ReadTlsFile(former_path).status();
+  if (why.ok()) why = InvalidArgument("{}: holds no certificate with its key", former_path);
+  bool is_first = true;
   for (TlsContents& former : ReadFormerPairs(files, contents.authority)) {
-    const StatusOr<Identity> holder = CheckTlsContents(files, former, now_seconds);
+    const StatusOr<Identity> holder = CheckTlsContents(former_files, former, now_seconds);
     if (holder.ok() && *holder == facts->identity)
       return UsableTls{std::move(former), *holder, identity.status()};
+    if (!std::exchange(is_first, false)) continue;
+    why = holder.ok()
+              ? InvalidArgument("{}: is of another identity, {}", former_path, ToUri(*holder))
+              : holder.status();
   }
-  return identity.status();
+  if (access(former_path.c_str(), F_OK) != 0) return identity.status();
+  return InvalidArgument("{}; no former pair can be used instead: {}", Message(identity.status()),
+                         Message(why));
 }
 
 StatusOr<TlsFiles> CheckTlsDirectory(const std::string& directory, int64_t now_seconds) {

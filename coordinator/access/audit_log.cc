@@ -149,9 +149,9 @@ Status AuditLog::Recover(bool was_absent) {
   return AppendLocked({.outcome = AuditOutcome::kRepaired, .reason = reason});
 }
 
-// After a crash at any point of it, Recover finds the last record in `path_` or, if that is absent
-// or empty, in the newest full file; it cannot
-// distinguish the latter from a file that somebody removed.
+// After a crash at any point of it, Recover finds the last record in `path_` or, if that file is
+// absent or empty, in the newest full file. It cannot tell a file that the crash left absent from
+// one that somebody removed.
 Status AuditLog::RotateLocked() {
   // The new file may be durable before the end of this one is.
   if (fdatasync(file_->get()) != 0) return ErrnoStatus(errno, fmt::format("sync {}", path_));

@@ -106,6 +106,18 @@ TEST_F(OpenCallsTest, ACallThatGetsOnlyHalfOfItsRequestEndsWithItsConnection) {
   EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE) << end.error_message();
 }
 
+TEST_F(OpenCallsTest, ARequestThatIsNotUtf8OrNoMessageIsRefusedWithAText) {
+  StartWith({});
+  for (const char* rpc : {"/troupe.v1.JobService/GetJob", "/troupe.v1.JobService/WatchJob"}) {
+    for (const char* request : {"\x0a\x01\xe9", "\x0a\x7f"}) {
+      const Outcome outcome = CallAny(ChannelOf(Role::kSubmitter), rpc, request);
+      EXPECT_EQ(outcome.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << rpc;
+      EXPECT_THAT(outcome.status.error_message(),
+                  ::testing::HasSubstr("not a message of this call"));
+    }
+  }
+}
+
 TEST_F(OpenCallsTest, AStreamOfAnOldConnectionEndsAndLaterCallsAreServed) {
   StartWith({.age = std::chrono::milliseconds(300), .grace = std::chrono::seconds(3)});
   const auto ann = ChannelOf(Role::kSubmitter);

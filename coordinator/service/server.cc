@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/detection_seconds.h"
 #include "base/file_system.h"
-#include "base/flag_parser.h"
 #include "base/http/health_pages.h"
 #include "base/http/http_server.h"
 #include "base/log.h"
@@ -56,6 +55,7 @@
 #include "coordinator/service/self_call.h"
 #include "coordinator/service/service_pools.h"
 #include "coordinator/service/session_service.h"
+#include "coordinator/service/unreadable_requests.h"
 
 namespace troupe {
 namespace {
@@ -89,9 +89,7 @@ StatusOr<std::string> CheckpointFolder(const ServerOptions& options) {
   std::error_code unknown;
   const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
   if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
-  std::string folder = (catalog / "checkpoints").lexically_normal().string();
-  TROUPE_RETURN_IF_ERROR(CheckText("--data-dir", folder));
-  return folder;
+  return (catalog / "checkpoints").lexically_normal().string();
 }
 
 // Returns the identity of --checkpoint-root, which it is given if it has none. Without such a root,
@@ -171,6 +169,7 @@ void SetLimits(const TimeLimits& limits, const ServerOptions& options,
 // A builder has one list of interceptors.
 void SetInterceptors(const ServerOptions& options, Metrics& metrics, grpc::ServerBuilder* builder) {
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(ExplainUnreadableRequests());
   interceptors.push_back(MeasureCalls(metrics));
   if (options.insecure) interceptors.push_back(MarkAnswersInsecure());
   builder->experimental().SetInterceptorCreators(std::move(interceptors));

@@ -208,9 +208,14 @@ class Reader {
       Add(node, path, "is {}, not a list", NodeText(node));
       return;
     }
-    if (node.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    // An empty list of a job is not told apart from an absent key, by a resume either. An override
+    // may clear the list of a file.
+    const bool has_texts = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    const bool clears = !has_texts && reflection->FieldSize(*message, field) > 0;
+    const bool is_job = root_ == v1::JobSpec::descriptor();
+    if (node.size() == 0 && (has_texts || (is_job && !clears))) {
       const std::string& absent = KeyOptionsOf(*field).absent();
-      const bool has_default = !absent.empty() && absent != kNoValue;
+      const bool has_default = has_texts && !absent.empty() && absent != kNoValue;
       Add(node, path, "is an empty list{}",
           has_default ? ", which means its default; for a list that names nothing, state [\"\"]"
                       : "; leave the key out");

@@ -75,6 +75,8 @@ TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
            {"data: {train: /d\xff}",
             "data.train is \"/d\\xff\", which is not UTF-8: its byte 3 is \\xff (job.yaml:1)"},
            {"xla: {options: []}", "xla.options is an empty list; leave the key out"},
+           {"data: {blend: []}", "data.blend is an empty list; leave the key out (job.yaml:1)"},
+           {"parallelism: {pipeline_parallel_split_points: []}", "split_points is an empty list"},
            {"optimizer: {lr: fast}", "optimizer.lr is fast, not a number"},
            {"model: {tie_word_embeddings: yes}", "is yes, not true or false"},
            {"parallelism: {pipeline_parallel_split_points: 3}", "is 3, not a list"},
@@ -128,6 +130,15 @@ TEST(OverrideTest, SetsAnyKeyParsedAsYaml) {
   EXPECT_EQ(spec.parallelism().pipeline_parallel_split_points_size(), 1);
   EXPECT_EQ(spec.checkpoint().interval(), 5);
   EXPECT_EQ(spec.model().pattern(), "(AD)x2");
+}
+
+TEST(OverrideTest, AnEmptyListClearsOneOfTheFileAlone) {
+  v1::JobSpec spec;
+  spec.mutable_data()->add_blend()->set_path("x");
+  EXPECT_TRUE(ApplyOverride("data.blend=[]", &spec).ok());
+  EXPECT_EQ(spec.data().blend_size(), 0);
+  EXPECT_THAT(std::string(Message(ApplyOverride("data.blend=[]", &spec))),
+              HasSubstr("data.blend is an empty list; leave the key out"));
 }
 
 TEST(OverrideTest, RefusesWhatItCannotSet) {

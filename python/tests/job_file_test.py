@@ -96,6 +96,19 @@ devices:
             ("model.tie_word_embeddings", "is yes, not true or false (job.yaml:9)"),
             ("devices", "is empty, not text (job.yaml:10)")])
 
+    def test_an_empty_list_is_refused(self):
+        leave_out = "is an empty list; leave the key out"
+        self.assertEqual(self.violations("name: a", {
+            "data.blend": [], "parallelism.pipeline_parallel_split_points": [], "xla.options": [],
+            "optimizer.no_weight_decay": []}), [
+                ("data.blend", leave_out),
+                ("parallelism.pipeline_parallel_split_points", leave_out),
+                ("xla.options", leave_out),
+                ("optimizer.no_weight_decay", "is an empty list, which means its default; for a "
+                 'list that names nothing, state [""]')])
+        spec = self.read("data: {blend: [{path: a}]}", {"data.blend": [], "data.train": "b"})
+        self.assertEqual(len(spec.data.blend), 0)
+
     def test_a_file_that_is_no_job_is_refused(self):
         for text in ("{", "a: b: c", "--- {}\n--- {}", "&a [*a]", "\0"):
             self.assertEqual(self.violations(text)[0][0], "job", text)

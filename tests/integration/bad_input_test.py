@@ -184,6 +184,8 @@ class BadJobs(ClusterCase):
                              "quota.devices is 0; it must be at least 1; leave the key out"),
                             (head + "members: [admin/ann]}]", '"admin/ann"'),
                             (head + "roots: {data: data}}]", "not an absolute path"),
+                            ("namespaces: [{name: a, x: 1}, {name: b, y: 1}]",
+                             f"unknown key ({path}:1); namespaces[1].y is an unknown key"),
                             (head, f"{path}:1")):
             with self.subTest(text):
                 path.unlink(missing_ok=True)
@@ -260,6 +262,8 @@ class Texts(unittest.TestCase):
         self.refuse(fault, ["troupe", "up", "--data-dir", "c"], cwd=folder)
         self.refuse(fault, ["troupe-worker", "--coordinator", "127.0.0.1:1", "--name", "w",
                             "--devices", "cpu:1", "--data-dir", "c"], cwd=folder)
+        self.refuse(fault, ["troupe-coordinator", "--listen", "127.0.0.1:0", "--insecure",
+                            "--data-dir", "c"], cwd=folder)
         self.assertEqual(os.listdir(folder), [])
 
     def test_no_value_begins_a_line_of_an_error(self):

@@ -244,7 +244,8 @@ class PortsWithTls(ClusterCase):
         self.assertEqual(probe.bad, [])
         self.assertGreaterEqual(probe.reads, len(probe.pages))
         cluster.wait_for_step(job, before + 20)
-        self.assertEqual(cluster.troupe("cancel", job, "--checkpoint")[0], 0)
+        code, _, err = cluster.troupe("cancel", job, "--checkpoint")
+        self.assertEqual(code, 0, err + cluster.logs())
         done = cluster.wait_for_state(job, "CANCELLED")
         self.assertEqual((done["restarts"], done["group_epoch"]), (0, 1), cluster.logs())
         steps = [line["step"] for line in cluster.watched(job) if line["type"] == "step"]

@@ -183,9 +183,14 @@ class _Reader:
         if not isinstance(node, _List):
             self.add(path, f"is {_node_text(node)}, not a list", node.where)
             return
-        if not node.items and field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
-            self.add(path, "is an empty list, which means its default; for a list that names "
-                           'nothing, state [""]', node.where)
+        is_text = field.cpp_type == FieldDescriptor.CPPTYPE_STRING
+        # An override may clear the list of a file.
+        if not node.items and (is_text or not len(getattr(message, field.name))):
+            absent = field.GetOptions().Extensions[key_pb2.key].absent
+            has_default = is_text and absent not in ("", "none")
+            self.add(path, "is an empty list" + (
+                ', which means its default; for a list that names nothing, state [""]'
+                if has_default else "; leave the key out"), node.where)
             return
         message.ClearField(field.name)
         target = getattr(message, field.name)
