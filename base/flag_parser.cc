@@ -11,7 +11,9 @@
 #include <cstdlib>
 
 #include "base/program/program.h"
+#include "base/text/manual_page.h"
 #include "base/text/printable.h"
+#include "base/text/wrapped.h"
 
 namespace troupe {
 namespace {
@@ -19,25 +21,6 @@ namespace {
 constexpr size_t kNameColumns = 32;
 constexpr size_t kLineColumns = 100;
 constexpr int kUsageError = 2;
-
-// Breaks `text` into lines of at most `width` columns.
-std::string Wrapped(const std::string& text, size_t width) {
-  std::string lines;
-  size_t columns = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    const size_t word = end - at;
-    if (columns > 0) {
-      const bool fits = columns + 1 + word <= width;
-      lines += fits ? ' ' : '\n';
-      columns = fits ? columns + 1 : 0;
-    }
-    lines.append(text, at, word);
-    columns += word;
-    at = end + 1;
-  }
-  return lines;
-}
 
 template <typename Number>
 std::string ToText(NumberRange<Number> range) {
@@ -233,7 +216,7 @@ void FlagParser::AddParsed(const Flag& flag,
     for (const std::string& value : values) TROUPE_RETURN_IF_ERROR(parse(value));
     return OkStatus();
   };
-  if (flag.required) required_.push_back(flag);
+  flags_.push_back(flag);
   CLI::Option* const option =
       library_->Add(flag.name, flag.required ? flag.help + "; required" : flag.help, set);
   if (flag.help.empty()) option->group("");
@@ -253,14 +236,15 @@ void FlagParser::AddText(const Flag& flag, std::string* text) {
 
 void FlagParser::AddWord(const Flag& flag, const std::vector<std::string>& words,
                          std::string* word) {
-  AddParsed(WithDefault(flag, *word),
-            [name = flag.name, words, word](const std::string& value) -> Status {
-              if (std::ranges::find(words, value) == words.end()) {
-                return InvalidArgument("{} {}: not {}", name, value, fmt::join(words, " or "));
-              }
-              *word = value;
-              return OkStatus();
-            });
+  Flag complete = WithDefault(flag, *word);
+  complete.words = words;
+  AddParsed(complete, [name = flag.name, words, word](const std::string& value) -> Status {
+    if (std::ranges::find(words, value) == words.end()) {
+      return InvalidArgument("{} {}: not {}", name, value, fmt::join(words, " or "));
+    }
+    *word = value;
+    return OkStatus();
+  });
 }
 
 template <typename Number>
@@ -308,8 +292,8 @@ Status FlagParser::Parse(const std::vector<std::string>& arguments) {
   if (count < least_arguments_ || count > most_arguments_) {
     return InvalidArgument("usage: {}", program_.usage);
   }
-  for (const Flag& flag : required_) {
-    if (!library_->IsGiven(flag.name))
+  for (const Flag& flag : flags_) {
+    if (flag.required && !library_->IsGiven(flag.name))
       return InvalidArgument("{} {} is required", flag.name, flag.value);
   }
   if (arguments_ != nullptr) *arguments_ = std::move(others);
@@ -318,12 +302,14 @@ Status FlagParser::Parse(const std::vector<std::string>& arguments) {
 
 std::optional<int> FlagParser::ParseMain(int argc, char** argv,
                                          const std::function<Status()>& check) {
-  bool wants_version = false;
+  bool wants_version = false, wants_manual = false;
   AddSwitch({"--version", "", "print the version"}, &wants_version);
+  AddSwitch({"--manual", "", "print the manual page, in roff"}, &wants_manual);
   const Status parsed = Parse({argv + 1, argv + argc});
-  if (wants_help_ || wants_version) {
-    PrintOutput("{}",
-                Lines{wants_help_ ? Help() : fmt::format("{} {}\n", program_.name, kVersion)});
+  if (wants_help_ || wants_manual || wants_version) {
+    PrintOutput("{}", Lines{wants_help_    ? Help()
+                            : wants_manual ? Manual()
+                                           : fmt::format("{} {}\n", program_.name, kVersion)});
     return 0;
   }
   if (!parsed.ok()) {
@@ -338,6 +324,23 @@ std::optional<int> FlagParser::ParseMain(int argc, char** argv,
 }
 
 std::string FlagParser::Help() const { return library_->app().help(); }
+
+std::string FlagParser::Manual() const {
+  ManualPage page(program_.name, kVersion, program_.summary);
+  page.AddSection("SYNOPSIS");
+  page.AddLines(program_.usage);
+  page.AddSection("DESCRIPTION");
+  page.AddText(program_.summary);
+  page.AddSection("OPTIONS");
+  for (const Flag& flag : flags_) {
+    if (!flag.help.empty())
+      page.AddEntry(flag.name, flag.value, flag.required ? flag.help + "; required" : flag.help);
+  }
+  if (program_.footer.empty()) return page.roff();
+  page.AddSection("NOTES");
+  page.AddText(program_.footer);
+  return page.roff();
+}
 
 template StatusOr<int> ParseNumber<int>(std::string_view, std::string_view, NumberRange<int>);
 template StatusOr<int64_t> ParseNumber<int64_t>(std::string_view, std::string_view,

@@ -1,6 +1,6 @@
 // Parses the flags and arguments of a program, or of one command of a program, and formats its
-// `--help`. Each flag is declared once, with its variable, range and help text. `--flag value` and
-// `--flag=value` are equivalent; `--` ends the flags.
+// `--help` and its manual page. Each flag is declared once, with its variable, range and help text.
+// `--flag value` and `--flag=value` are equivalent; `--` ends the flags.
 #ifndef TROUPE_BASE_FLAG_PARSER_H_
 #define TROUPE_BASE_FLAG_PARSER_H_
 
@@ -22,7 +22,8 @@ struct Flag {
   std::string value;  // name of its value in the help text, "N"; empty: the flag has no value
   std::string help;   // with the unit of the value; empty: the help text leaves the flag out
   bool repeated = false;
-  bool required = false;  // shown in the help text
+  bool required = false;           // shown in the help text
+  std::vector<std::string> words;  // values that a shell completes; empty: any
 };
 
 // The numbers from `least` to `most`.
@@ -95,19 +96,24 @@ class FlagParser {
   Status Parse(const std::vector<std::string>& arguments);
 
   // Parses the arguments of main() and then calls `check`, which tests relations among flags.
-  // Returns the exit code if the program ends here: 0 after it has printed the help text or, for
-  // --version, its name and version; 2 after it has printed an error.
+  // Returns the exit code if the program ends here: 0 after it has printed the help text, for
+  // --manual its manual page or, for --version, its name and version; 2 after it has printed an
+  // error.
   std::optional<int> ParseMain(int argc, char** argv, const std::function<Status()>& check = {});
 
   bool wants_help() const { return wants_help_; }
   std::string Help() const;
+  // Returns the manual page, in roff.
+  std::string Manual() const;
+  // Returns the flags that were declared, in order, with their defaults in `help`.
+  const std::vector<Flag>& flags() const { return flags_; }
 
  private:
   class Library;  // keeps its large headers out of this one
 
   const Program program_;
   const std::unique_ptr<Library> library_;
-  std::vector<Flag> required_;
+  std::vector<Flag> flags_;
   std::vector<std::string>* arguments_ = nullptr;
   int least_arguments_ = 0;
   int most_arguments_ = 0;

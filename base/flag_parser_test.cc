@@ -124,6 +124,30 @@ TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
   }
 }
 
+TEST(FlagParserTest, TheManualPageHasWhatTheHelpTextHas) {
+  const std::string page = Painter().parser.Manual();
+  for (const char* part :
+       {".TH \"PAINT\" 1", "paint \\- Paints rooms\n", "paint [FLAG …] ROOM\n",
+        "\\fB\\-\\-colour\\fR \\fINAME\\fR\ncolour of the walls (default: red)\n",
+        "\\fB\\-\\-wet\\fR\ndoes not wait\n", "\\fB\\-h,\\-\\-help\\fR\n",
+        "Exit codes: 0 done, 2 wrong usage."}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+  EXPECT_THAT(page, Not(HasSubstr("secret")));
+}
+
+TEST(FlagParserTest, ListsTheFlagsInOrderWithTheWordsOfTheirValues) {
+  const Painter painter;
+  const std::vector<Flag>& flags = painter.parser.flags();
+  ASSERT_EQ(flags.size(), 9u);
+  EXPECT_EQ(flags[0].name, "-h,--help");
+  EXPECT_EQ(flags[1].name, "--colour");
+  EXPECT_EQ(flags[1].help, "colour of the walls (default: red)");
+  EXPECT_THAT(flags[1].words, ElementsAre("red", "blue"));
+  EXPECT_TRUE(flags[7].repeated);
+  EXPECT_EQ(flags[8].help, "");
+}
+
 TEST(FlagParserTest, AnAddressHasAHostAndAPort) {
   for (const char* good : {"127.0.0.1:7000", "host.example:65535", "[::1]:1", ":80"}) {
     EXPECT_TRUE(CheckHostPort("--listen", good, 1).ok()) << good;
@@ -162,6 +186,7 @@ TEST(FlagParserTest, MainEndsWith0AfterHelpAndWith2AfterAnError) {
   EXPECT_EQ(main({"paint", "a"}, OkStatus()), std::nullopt);
   EXPECT_EQ(main({"paint", "a", "--help"}, InvalidArgument("not called")), 0);
   EXPECT_EQ(main({"paint", "a", "--version"}, InvalidArgument("not called")), 0);
+  EXPECT_EQ(main({"paint", "--manual"}, InvalidArgument("not called")), 0);
   EXPECT_EQ(main({"paint", "--nothing"}, OkStatus()), 2);
   EXPECT_EQ(main({"paint", "a"}, InvalidArgument("--wall is required")), 2);
   testing::internal::CaptureStderr();

@@ -12,6 +12,7 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kHeaderBytes = 1024;
+constexpr const char* kNamedByPrefix = "a pair PREFIX.bin and PREFIX.idx is named by its PREFIX";
 
 struct Kind {
   int32_t magic;
@@ -32,8 +33,8 @@ StatusOr<LlmcTokenFile> LlmcTokenFile::Open(FileSystem& files, const std::string
   if (IsGitLfsPointer(file->bytes())) return Annotate(GitLfsPointerFault(), path);
   const int64_t size = static_cast<int64_t>(file->bytes().size());
   if (size < kHeaderBytes) {
-    return InvalidArgument("{}: size {} is below the {} bytes of llm.c's header", path, size,
-                           kHeaderBytes);
+    return InvalidArgument("{}: size {} is below the {} bytes of llm.c's header; {}", path, size,
+                           kHeaderBytes, kNamedByPrefix);
   }
   std::array<int32_t, 3> header;
   std::memcpy(header.data(), file->bytes().data(), sizeof header);
@@ -41,8 +42,8 @@ StatusOr<LlmcTokenFile> LlmcTokenFile::Open(FileSystem& files, const std::string
                                  [&](const Kind& known) { return known.magic == header[0]; });
   if (kind == std::end(kKinds)) {
     return InvalidArgument(
-        "{}: magic {} is neither 20240520 nor 20240801; this is not a token file of llm.c", path,
-        header[0]);
+        "{}: magic {} is neither 20240520 nor 20240801; this is not a token file of llm.c; {}",
+        path, header[0], kNamedByPrefix);
   }
   if (header[1] != kind->version) {
     return InvalidArgument("{}: version {} is not {}, the version with magic {}", path, header[1],

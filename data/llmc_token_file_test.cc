@@ -80,6 +80,9 @@ TEST_F(LlmcTokenFileTest, DocumentsAreFoundInALongFile) {
 TEST_F(LlmcTokenFileTest, RefusesAHeaderThatDisagreesWithTheFile) {
   using Gpt2 = std::vector<uint16_t>;
   EXPECT_THAT(Refusal(Write(20240521, 1, 2, Gpt2{1, 2})), HasSubstr("magic 20240521 is neither"));
+  // Half of a dataset in Megatron's format has another name.
+  EXPECT_THAT(Refusal(Write(20240521, 1, 2, Gpt2{1, 2})),
+              HasSubstr("a pair PREFIX.bin and PREFIX.idx is named by its PREFIX"));
   EXPECT_THAT(Refusal(Write(20240520, 7, 2, Gpt2{1, 2})), HasSubstr("version 7 is not 1"));
   EXPECT_THAT(Refusal(Write(20240801, 1, 2, Gpt2{1, 2})), HasSubstr("version 1 is not 7"));
   EXPECT_THAT(Refusal(Write(20240520, 1, 3, Gpt2{1, 2})), HasSubstr("token count 3"));
@@ -90,7 +93,8 @@ TEST_F(LlmcTokenFileTest, RefusesAHeaderThatDisagreesWithTheFile) {
   const std::string path = Write(20240520, 1, 0, Gpt2{});
   EXPECT_TRUE(LlmcTokenFile::Open(files_, path).ok());
   ASSERT_EQ(truncate(path.c_str(), 1023), 0);
-  EXPECT_THAT(Refusal(path), HasSubstr("size 1023 is below"));
+  EXPECT_THAT(Refusal(path), HasSubstr("size 1023 is below the 1024 bytes of llm.c's header; a "
+                                       "pair PREFIX.bin and PREFIX.idx is named by its PREFIX"));
   EXPECT_EQ(LlmcTokenFile::Open(files_, folder_.Child("none.bin")).status().code(),
             StatusCode::kNotFound);
 }

@@ -23,13 +23,14 @@ class ExampleTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(ExampleTest, IsValidWithoutAWarningAndFitsItsDevices) {
   const auto path = std::filesystem::absolute("examples/" + GetParam() + ".yaml");
-  StatusOr<v1::JobSpec> spec = LoadJobFile(path, {});
-  ASSERT_TRUE(spec.ok()) << spec.status();
-  ApplyDefaults(&*spec);
-  const Status valid = ValidateJobSpec(*spec, JobPurpose::kTrain);
+  const StatusOr<LoadedJob> job = LoadJobFile(path, {});
+  ASSERT_TRUE(job.ok()) << job.status();
+  v1::JobSpec spec = job->spec;
+  ApplyDefaults(&spec);
+  const Status valid = ValidateJobSpec(spec, JobPurpose::kTrain);
   EXPECT_TRUE(valid.ok()) << valid;
-  EXPECT_THAT(KeyWarnings(*spec), testing::IsEmpty());
-  const StatusOr<v1::Plan> plan = MakeUnplacedPlan(*spec);
+  EXPECT_THAT(KeyWarnings(spec), testing::IsEmpty());
+  const StatusOr<v1::Plan> plan = MakeUnplacedPlan(spec);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->warnings(), testing::IsEmpty());
   for (const auto& memory : plan->memory()) EXPECT_LT(memory.total_bytes(), kGpuBytes);

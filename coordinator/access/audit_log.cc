@@ -150,8 +150,8 @@ Status AuditLog::Recover(bool was_absent) {
 }
 
 // After a crash at any point of it, Recover finds the last record in `path_` or, if that file is
-// absent or empty, in the newest full file. It cannot tell a file that the crash left absent from
-// one that somebody removed.
+// absent or empty, in the newest full file. It cannot distinguish a file that the crash left absent
+// from one that somebody removed.
 Status AuditLog::RotateLocked() {
   // The new file may be durable before the end of this one is.
   if (fdatasync(file_->get()) != 0) return ErrnoStatus(errno, fmt::format("sync {}", path_));

@@ -106,7 +106,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
     } else {
       v1::CheckpointRecord& aborted = job.checkpoints[number] = checkpoint;
       aborted.set_state(v1::CHECKPOINT_STATE_ABORTED);
-      aborted.set_reason("the coordinator restarted when its group epoch had ended");
+      aborted.set_reason("the coordinator restarted after the ranks had stopped");
     }
   }
   if (record.deleting()) job.delete_again_time = now + kDeleteAgainInterval;

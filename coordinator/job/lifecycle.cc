@@ -31,7 +31,7 @@ namespace {
 // Ends the group without a failure and queues the job.
 void EndGroup(Job& job, const std::string& reason, Turn& turn) {
   FlushReports(job, turn);
-  DropAttempts(job, "its group epoch ended: it " + reason, turn);
+  DropAttempts(job, "the ranks stopped: the job " + reason, turn);
   v1::CoordinatorMessage stop;
   stop.mutable_stop_ranks()->set_job(job.id());
   stop.mutable_stop_ranks()->set_group_epoch(job.group->epoch);

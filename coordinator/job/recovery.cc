@@ -319,7 +319,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   const int64_t fault_step = FaultStep(job);
   *job.record.mutable_last_failure() = failure;
   SaveRecord(job, turn);
-  DropAttempts(job, "its group epoch ended: " + text, turn);
+  DropAttempts(job, "the ranks stopped: " + text, turn);
   // The ranks were asked to stop before; their devices are free once their end is confirmed.
   DropLeftImages(job, turn);
   const std::set<std::string> link_suspects = std::move(job.group->link_suspects);

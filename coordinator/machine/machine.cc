@@ -540,7 +540,9 @@ class Stepper {
     const std::string& name = event.request.job().name();
     if (state_.jobs.contains(name)) {
       return RefuseField(StatusCode::kInvalidArgument, "name",
-                         "is {}, which another job already has", name);
+                         "is {}, which another job already has: give this one another name "
+                         "(--name), or delete that one once it has ended (`troupe delete {}`)",
+                         name, name);
     }
     TROUPE_RETURN_IF_ERROR(CheckAdmission(state_, name, event.creator, turn_.now));
     std::shared_ptr<const PreparedJob> prepared = event.prepared;

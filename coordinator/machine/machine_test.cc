@@ -126,6 +126,9 @@ TEST(Machine, ARepeatedRequestIdReturnsTheFirstJobAlsoAfterARestart) {
   EXPECT_EQ(taken.code(), StatusCode::kInvalidArgument);
   ASSERT_EQ(ViolationsOf(taken).size(), 1u) << taken;
   EXPECT_EQ(ViolationsOf(taken)[0].field, "name");
+  EXPECT_EQ(ViolationsOf(taken)[0].description,
+            "is a, which another job already has: give this one another name (--name), or delete "
+            "that one once it has ended (`troupe delete a`)");
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
 }
 

@@ -59,8 +59,11 @@ Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool mus
   if (path.empty() || (!must_be_here && !FolderIsHere(files, path))) return OkStatus();
   const auto manifest = ReadManifest(files, path, "");
   if (!manifest.ok()) {
-    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load", "is {}: {}", path,
-                       Message(manifest.status()));
+    const bool is_missing = manifest.status().code() == StatusCode::kNotFound;
+    return RefuseField(
+        StatusCode::kInvalidArgument, "checkpoint.initial_load", "is {}: {}{}", path,
+        Message(manifest.status()),
+        is_missing ? "; `troupe checkpoints list JOB` lists the paths of a job's checkpoints" : "");
   }
   if (const Status known = CheckSampleChannels(manifest->samples(), CurrentSampleSchema());
       !known.ok()) {

@@ -309,6 +309,16 @@ TEST_F(ServiceTest, DataThatCannotBeTrainedOnIsRefusedByTheKeyToBlame) {
   EXPECT_TRUE(Create(Spec("b", 3), "", &response).ok());
 }
 
+TEST_F(ServiceTest, ACheckpointThatDoesNotExistIsRefusedWithTheCommandThatListsThem) {
+  v1::JobSpec spec = Spec("a", 3);
+  spec.mutable_checkpoint()->set_initial_load(directory_.path() + "/b");
+  v1::CreateJobResponse response;
+  const grpc::Status status = Create(spec, "", &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BlamedField(status), "checkpoint.initial_load");
+  EXPECT_THAT(status.error_message(), HasSubstr("; `troupe checkpoints list JOB` lists the paths"));
+}
+
 TEST_F(ServiceTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByTheChannelsName) {
   PosixFileSystem files;
   const std::string folder = directory_.path() + "/later";

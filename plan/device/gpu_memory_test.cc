@@ -13,7 +13,7 @@
 #include "plan/make_plan.h"
 #include "plan/search/layout_estimate.h"
 #include "plan/search/search.h"
-#include "plan/text/plan_text.h"
+#include "plan/text/plan_json.h"
 
 namespace troupe {
 namespace {
@@ -110,7 +110,6 @@ TEST(GpuMemoryTest, OfAProcessorHasNeitherReserveNorPinnedMemory) {
   EXPECT_EQ(memory.total_bytes(),
             OfValues(memory) + memory.scratch_bytes() + memory.snapshot_bytes());
   EXPECT_THAT(PlanToJson(plan), Not(HasSubstr("reserve_bytes")));
-  EXPECT_THAT(PlanToText(plan), Not(HasSubstr("reserve")));
 }
 
 TEST(GpuMemoryTest, IsShownApartFromTheHosts) {
@@ -120,9 +119,6 @@ TEST(GpuMemoryTest, IsShownApartFromTheHosts) {
   EXPECT_EQ(memory["reserve_bytes"], kGibibyte);
   EXPECT_EQ(memory["host_bytes"], plan.memory(0).snapshot_bytes());
   EXPECT_EQ(memory["total_bytes"], plan.memory(0).total_bytes());
-  EXPECT_THAT(
-      PlanToText(plan),
-      HasSubstr(", scratch 33.6 MB, reserve 1.07 GB; pinned on the host: snapshot 37 MB\n"));
 }
 
 v1::DeviceProfile ProfileWith(int64_t memory_bytes) {

@@ -1,6 +1,5 @@
 #include "plan/job/job_file.h"
 
-#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -16,71 +14,23 @@
 #include "base/flag_parser.h"
 #include "base/text/utf8.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/unknown_key.h"
 #include "plan/job/violation.h"
+#include "plan/job/yaml_document.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::string_view kNoValue = "none";  // KeyOptions.absent: the key has no default
+constexpr std::string_view kMergeKey = "<<";
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// The number of one-letter insertions, deletions and substitutions, and swaps of neighbours, from
-// `a` to `b`.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  std::vector<size_t> before;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    const std::vector<size_t> above = row;
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, substituted});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before = above;
-  }
-  return row.back();
-}
-
 std::string Join(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
-}
-
-// Collects every key of the schema below `descriptor` as a dotted path.
-void CollectKeys(const Descriptor* descriptor, const std::string& prefix,
-                 std::vector<std::string>* keys) {
-  for (int i = 0; i < descriptor->field_count(); ++i) {
-    const FieldDescriptor* field = descriptor->field(i);
-    const std::string path = Join(prefix, field->name());
-    keys->push_back(path);
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      CollectKeys(field->message_type(), path, keys);
-    }
-  }
-}
-
-// Returns "; the nearest known key is KEY" with the key of `root` nearest to `path`: first by the
-// last word, so that a key in the wrong section is found too, then by the whole path. Returns "" if
-// more than a third of the letters of that word differ.
-std::string NearestKeyText(const Descriptor* root, std::string_view path) {
-  std::vector<std::string> keys;
-  CollectKeys(root, "", &keys);
-  const auto last_word = [](std::string_view dotted) {
-    return dotted.substr(dotted.rfind('.') + 1);
-  };
-  const auto rank = [&](std::string_view key) {
-    return std::pair(EditDistance(last_word(path), last_word(key)), EditDistance(path, key));
-  };
-  const std::string& nearest = *std::min_element(
-      keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  if (rank(nearest).first * 3 > last_word(path).size()) return "";
-  return "; the nearest known key is " + nearest;
 }
 
 std::string_view TypeWord(const FieldDescriptor* field) {
@@ -158,9 +108,11 @@ bool LooksNonFinite(std::string text) {
 // Converts YAML nodes to messages; adds errors to `violations`.
 class Reader {
  public:
-  // `root`: the message type in which the nearest known key is searched.
-  Reader(const Descriptor* root, std::string_view source, Violations* violations)
-      : root_(root), source_(source), violations_(violations) {}
+  // `root`: the message type in which a key for an unknown one is searched. The places of the keys
+  // that are read replace earlier ones in `places`.
+  Reader(const Descriptor* root, const YamlSource& source, KeyPlaces* places,
+         Violations* violations)
+      : root_(root), source_(source), places_(places), violations_(violations) {}
 
   // `prefix` is the dotted path of `message`.
   void ReadMapping(const YAML::Node& node, const std::string& prefix, ProtoMessage* message) {
@@ -177,17 +129,21 @@ class Reader {
     std::set<std::string> seen;
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) {
-        Add(entry.first, prefix, "has a key that is not a text");
+        AddAt(PlaceIn(source_, entry.first.Mark()), prefix, "has a key that is not a text");
         continue;
       }
       const std::string& key = entry.first.Scalar();
       const std::string path = Join(prefix, key);
+      const std::string place = PlaceIn(source_, entry.first.Mark());
       const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key);
-      if (field == nullptr) {
-        Add(entry.first, path, "is an unknown key{}", NearestKeyText(root_, path));
+      if (key == kMergeKey) {
+        AddAt(place, path, "is a merge key of YAML, which is not read: state the keys themselves");
+      } else if (field == nullptr) {
+        AddAt(place, path, "is an unknown key" + UnknownKeyText(*root_, path));
       } else if (!seen.insert(key).second) {
-        Add(entry.first, path, "is a duplicate key");
+        AddAt(place, path, "is a duplicate key");
       } else {
+        places_->insert_or_assign(path, place);
         ReadField(entry.second, path, field, message);
       }
     }
@@ -208,8 +164,8 @@ class Reader {
       Add(node, path, "is {}, not a list", NodeText(node));
       return;
     }
-    // An empty list of a job is not told apart from an absent key, by a resume either. An override
-    // may clear the list of a file.
+    // An empty list of a job is not distinguished from an absent key, by a resume either. An
+    // override may clear the list of a file.
     const bool has_texts = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
     const bool clears = !has_texts && reflection->FieldSize(*message, field) > 0;
     const bool is_job = root_ == v1::JobSpec::descriptor();
@@ -222,6 +178,7 @@ class Reader {
       return;
     }
     reflection->ClearField(message, field);
+    ForgetEntries(path);
     for (size_t i = 0; i < node.size(); ++i) {
       const std::string element = fmt::format("{}[{}]", path, i);
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -233,15 +190,23 @@ class Reader {
   }
 
  private:
+  // Adds a violation at the place of the key `field`, or of `node` if that is no key.
   template <typename... Args>
   void Add(const YAML::Node& node, const std::string& field, fmt::format_string<Args...> format,
            Args&&... args) {
-    std::string description = fmt::format(format, std::forward<Args>(args)...);
-    const YAML::Mark mark = node.Mark();
-    if (!source_.empty() && !mark.is_null()) {
-      description += fmt::format(" ({}:{})", source_, mark.line + 1);
-    }
-    violations_->Add(field, "{}", description);
+    const auto key = places_->find(field);
+    AddAt(key != places_->end() ? key->second : PlaceIn(source_, node.Mark()), field,
+          fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void AddAt(const std::string& place, const std::string& field, std::string_view description) {
+    violations_->Add(field, "{} ({})", description, place);
+  }
+
+  // Removes the places of the keys in the entries of the list `path`.
+  void ForgetEntries(const std::string& path) {
+    const std::string begin = path + '[', end = path + char('[' + 1);
+    places_->erase(places_->lower_bound(begin), places_->lower_bound(end));
   }
 
   // Whether the scalar is UTF-8; if it is not, adds a violation.
@@ -324,46 +289,67 @@ class Reader {
     }
   }
 
-  const Descriptor* root_;
-  std::string source_;
-  Violations* violations_;
+  const Descriptor* const root_;
+  const YamlSource source_;
+  KeyPlaces* const places_;
+  Violations* const violations_;
 };
 
-// The words of yaml-cpp, or plainer ones for a bracket that is not closed.
-std::string PlainYamlError(const std::string& text) {
-  if (text == YAML::ErrorMsg::END_OF_MAP_FLOW) return "a { is not closed";
-  if (text == YAML::ErrorMsg::END_OF_SEQ_FLOW) return "a [ is not closed";
-  return text;
-}
-
 // Converts the exceptions of yaml-cpp to a Status; our code does not throw.
-StatusOr<YAML::Node> LoadYaml(std::string_view text, std::string_view source) {
-  try {
-    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      return InvalidArgument("{}: has {} YAML documents, not one", source, documents.size());
-    }
-    return documents.empty() ? YAML::Node() : documents[0];
-  } catch (const YAML::DeepRecursion& error) {
-    return InvalidArgument("{}:{}: is nested more than {} levels deep", source,
-                           error.mark.is_null() ? 1 : error.mark.line + 1, error.depth() - 1);
-  } catch (const YAML::Exception& error) {
-    const auto lines = static_cast<int>(std::ranges::count(text, '\n')) + !text.ends_with('\n');
-    // An error found at the end of the text has the line after its last.
-    const int line = error.mark.is_null() ? 1 : std::min(error.mark.line + 1, std::max(lines, 1));
-    return InvalidArgument("{}:{}: {}", source, line, PlainYamlError(error.msg));
-  } catch (const std::exception& error) {
-    return InvalidArgument("{}: {}", source, error.what());
-  }
-}
-
-Status Guarded(std::string_view source, const auto& read) {
+Status Guarded(const YamlSource& source, const auto& read) {
   try {
     read();
   } catch (const std::exception& error) {
-    return InvalidArgument("{}: {}", source, error.what());
+    return InvalidArgument("{}: {}", source.name, error.what());
   }
   return OkStatus();
+}
+
+StatusOr<YAML::Node> LoadKeys(std::string_view text, const YamlSource& source) {
+  if (text.size() > kMaxJobFileBytes) {
+    return InvalidArgument("{}: has {} bytes; a file of keys has at most {}", source.name,
+                           text.size(), kMaxJobFileBytes);
+  }
+  return LoadYaml(text, source);
+}
+
+Status ReadRoot(const YAML::Node& root, const YamlSource& source, ProtoMessage* message,
+                KeyPlaces* places) {
+  Violations violations;
+  TROUPE_RETURN_IF_ERROR(Guarded(source, [&] {
+    Reader(message->GetDescriptor(), source, places, &violations).ReadMapping(root, "", message);
+  }));
+  return violations.ToStatus();
+}
+
+// The field of a job at a dotted path, and the message that has it; null if there is none, or if
+// the path leads through a list.
+struct FieldOfJob {
+  const FieldDescriptor* field = nullptr;
+  ProtoMessage* message = nullptr;
+};
+
+// Whether `path` has the form of a job's resource name, and not that of a file in a folder `jobs`.
+bool LooksLikeJobName(std::string_view path) {
+  if (!path.starts_with("jobs/")) return false;
+  return !path.ends_with(".yaml") && !path.ends_with(".yml") && !path.ends_with(".json");
+}
+
+// Makes the messages along the path.
+FieldOfJob FindField(const std::string& path, v1::JobSpec* spec) {
+  FieldOfJob found{.message = spec};
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    if (const FieldDescriptor* const section = found.field; section != nullptr) {
+      if (section->is_repeated() || section->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
+        return {};
+      found.message = found.message->GetReflection()->MutableMessage(found.message, section);
+    }
+    found.field = found.message->GetDescriptor()->FindFieldByName(path.substr(begin, end - begin));
+    if (found.field == nullptr) return {};
+    begin = end + 1;
+  }
+  return found;
 }
 
 }  // namespace
@@ -376,55 +362,46 @@ StatusOr<std::string> ReadKeys(const std::string& path) {
 }
 
 Status ParseKeys(std::string_view text, std::string_view file_name, ProtoMessage* message) {
-  if (text.size() > kMaxJobFileBytes) {
-    return InvalidArgument("{}: has {} bytes; a file of keys has at most {}", file_name,
-                           text.size(), kMaxJobFileBytes);
-  }
-  TROUPE_ASSIGN_OR_RETURN(YAML::Node root, LoadYaml(text, file_name));
-  Violations violations;
-  TROUPE_RETURN_IF_ERROR(Guarded(file_name, [&] {
-    Reader(message->GetDescriptor(), file_name, &violations).ReadMapping(root, "", message);
-  }));
-  return violations.ToStatus();
+  const YamlSource source{.name = std::string(file_name)};
+  TROUPE_ASSIGN_OR_RETURN(const YAML::Node root, LoadKeys(text, source));
+  KeyPlaces places;
+  return ReadRoot(root, source, message, &places);
 }
 
-StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_name) {
+StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_name,
+                                   KeyPlaces* places) {
+  const YamlSource source{.name = std::string(file_name)};
+  TROUPE_ASSIGN_OR_RETURN(const YAML::Node root, LoadKeys(text, source));
+  if (root.IsNull()) {
+    return InvalidArgument("{}: has no keys; `troupe keys` lists those of a job file", file_name);
+  }
   v1::JobSpec spec;
-  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &spec));
+  KeyPlaces unused;
+  TROUPE_RETURN_IF_ERROR(ReadRoot(root, source, &spec, places != nullptr ? places : &unused));
   return spec;
 }
 
-Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec) {
+Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec, KeyPlaces* places) {
   const size_t equals = key_and_value.find('=');
   if (equals == std::string_view::npos || equals == 0) {
     return InvalidArgument("--set {}: must have the form key=value", key_and_value);
   }
   const std::string path(key_and_value.substr(0, equals));
-  const std::string source = fmt::format("--set {}", path);
+  const YamlSource source{.name = fmt::format("--set {}", path), .has_lines = false};
+  const FieldOfJob found = FindField(path, spec);
+  if (found.field == nullptr) {
+    return RefuseField(StatusCode::kInvalidArgument, path, "is an unknown key{} ({})",
+                       UnknownKeyText(*v1::JobSpec::descriptor(), path), source.name);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const YAML::Node node,
+                          LoadYaml(key_and_value.substr(equals + 1), source));
+  KeyPlaces unused;
+  KeyPlaces* const stated = places != nullptr ? places : &unused;
+  stated->insert_or_assign(path, source.name);
   Violations violations;
-  ProtoMessage* message = spec;
-  const FieldDescriptor* field = nullptr;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    if (field != nullptr) {
-      if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
-        field = nullptr;
-        break;
-      }
-      message = message->GetReflection()->MutableMessage(message, field);
-    }
-    field = message->GetDescriptor()->FindFieldByName(path.substr(begin, end - begin));
-    if (field == nullptr) break;
-    begin = end + 1;
-  }
-  if (field == nullptr) {
-    violations.Add(path, "is an unknown key{} (--set)",
-                   NearestKeyText(v1::JobSpec::descriptor(), path));
-    return violations.ToStatus();
-  }
-  TROUPE_ASSIGN_OR_RETURN(YAML::Node node, LoadYaml(key_and_value.substr(equals + 1), source));
   TROUPE_RETURN_IF_ERROR(Guarded(source, [&] {
-    Reader(spec->GetDescriptor(), "", &violations).ReadField(node, path, field, message);
+    Reader(spec->GetDescriptor(), source, stated, &violations)
+        .ReadField(node, path, found.field, found.message);
   }));
   return violations.ToStatus();
 }
@@ -450,23 +427,36 @@ void ResolvePaths(std::string_view folder, ProtoMessage* message) {
   }
 }
 
-StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
-                                  const std::vector<std::string>& overrides) {
+StatusOr<LoadedJob> ReadJob(const JobText& file, const std::vector<std::string>& overrides) {
+  LoadedJob job{.folder = file.folder};
+  TROUPE_ASSIGN_OR_RETURN(job.spec, ParseJobFile(file.text, file.name, &job.places));
+  for (const std::string& override : overrides) {
+    TROUPE_RETURN_IF_ERROR(ApplyOverride(override, &job.spec, &job.places));
+  }
+  TROUPE_RETURN_IF_ERROR(CheckText("folder of the job file", job.folder));
+  if (!job.spec.checkpoint().has_folder()) {
+    job.spec.mutable_checkpoint()->set_folder("checkpoints");
+  }
+  ResolvePaths(job.folder, &job.spec);
+  return job;
+}
+
+StatusOr<LoadedJob> LoadJobFile(const std::string& path,
+                                const std::vector<std::string>& overrides) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);
   if (error) return ErrnoStatus(error.value(), fmt::format("open {}", path));
   if (std::filesystem::is_directory(absolute, error)) {
     return InvalidArgument("{}: is a folder, not a job file", path);
   }
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadKeys(path));
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, ParseJobFile(text, path));
-  for (const std::string& override : overrides) {
-    TROUPE_RETURN_IF_ERROR(ApplyOverride(override, &spec));
+  if (LooksLikeJobName(path) && !std::filesystem::exists(absolute, error)) {
+    return InvalidArgument(
+        "{}: there is no such file; `troupe describe {}` shows the job, and this command needs a "
+        "job file",
+        path, path);
   }
-  TROUPE_RETURN_IF_ERROR(CheckText("folder of the job file", absolute.parent_path().string()));
-  if (!spec.checkpoint().has_folder()) spec.mutable_checkpoint()->set_folder("checkpoints");
-  ResolvePaths(absolute.parent_path().string(), &spec);
-  return spec;
+  TROUPE_ASSIGN_OR_RETURN(std::string text, ReadKeys(path));
+  return ReadJob({std::move(text), path, absolute.parent_path().string()}, overrides);
 }
 
 }  // namespace troupe

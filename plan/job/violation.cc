@@ -1,6 +1,7 @@
 #include "plan/job/violation.h"
 
 #include "google/rpc/error_details.pb.h"
+#include "plan/job/path_hints.h"
 
 namespace troupe {
 namespace {
@@ -29,16 +30,12 @@ void Violations::AddNotDivisor(std::string field, int64_t value, std::string_vie
 Status Violations::ToStatus(StatusCode code) const {
   if (list_.empty()) return OkStatus();
   std::string message;
-  google::rpc::BadRequest details;
   for (const Violation& violation : list_) {
     if (!message.empty()) message += '\n';
     message += fmt::format("{} {}", violation.field, violation.description);
-    auto* entry = details.add_field_violations();
-    entry->set_field(violation.field);
-    entry->set_description(violation.description);
   }
   Status status = MakeStatus(code, message);
-  status.SetPayload(kBadRequestTypeUrl, absl::Cord(details.SerializeAsString()));
+  SetViolations(list_, &status);
   return status;
 }
 
@@ -53,8 +50,11 @@ Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Statu
   }
   std::string_view reason = Message(why);
   const std::string repeated = fmt::format("{} {} ", field, value);
-  if (!reason.starts_with(repeated))
-    return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}", value, reason);
+  if (!reason.starts_with(repeated)) {
+    const bool is_missing = why.code() == StatusCode::kNotFound && field.starts_with("data.");
+    return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}{}", value, reason,
+                       is_missing ? DatasetHint(value) : "");
+  }
   reason.remove_prefix(repeated.size());
   return RefuseField(StatusCode::kInvalidArgument, field, "is {}, which {}", value, reason);
 }
@@ -68,6 +68,16 @@ std::vector<Violation> ViolationsOf(const Status& status) {
     violations.push_back({entry.field(), entry.description()});
   }
   return violations;
+}
+
+void SetViolations(const std::vector<Violation>& violations, Status* status) {
+  google::rpc::BadRequest details;
+  for (const Violation& violation : violations) {
+    auto* const entry = details.add_field_violations();
+    entry->set_field(violation.field);
+    entry->set_description(violation.description);
+  }
+  status->SetPayload(kBadRequestTypeUrl, absl::Cord(details.SerializeAsString()));
 }
 
 }  // namespace troupe

@@ -103,6 +103,10 @@ class Violations {
 // The violations in the BadRequest payload of `status`; empty if it has none.
 std::vector<Violation> ViolationsOf(const Status& status);
 
+// Replaces the BadRequest payload of `status` by one with `violations`; the message stays.
+// REQUIRES: `status` is an error.
+void SetViolations(const std::vector<Violation>& violations, Status* status);
+
 // A Status with a single violation.
 template <typename... Args>
 Status RefuseField(StatusCode code, std::string field, fmt::format_string<Args...> format,

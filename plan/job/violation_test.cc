@@ -56,8 +56,25 @@ TEST(RefuseData, StatesAFieldAndItsValueOnce) {
   EXPECT_EQ(Message(RefuseData(spec, "model.vocab_size",
                                InvalidArgument("model.vocab_size 100 is below the 500 of d"))),
             "model.vocab_size is 100, which is below the 500 of d");
+  EXPECT_EQ(Message(RefuseData(spec, "data.train", InvalidArgument("no tokens"))),
+            "data.train is /d/x: no tokens");
+}
+
+TEST(RefuseData, ADatasetThatDoesNotExistGetsAHint) {
+  v1::JobSpec spec;
+  spec.mutable_data()->set_train("/d/x.idx");
   EXPECT_EQ(Message(RefuseData(spec, "data.train", NotFound("no such file"))),
-            "data.train is /d/x: no such file");
+            "data.train is /d/x.idx: no such file; state the prefix without the ending, /d/x");
+}
+
+TEST(SetViolations, ReplacesThemAndNotTheMessage) {
+  Violations violations;
+  violations.Add("a", "is 1");
+  Status status = violations.ToStatus();
+  SetViolations({{"b", "is 2"}}, &status);
+  EXPECT_EQ(Message(status), "a is 1");
+  ASSERT_EQ(ViolationsOf(status).size(), 1u);
+  EXPECT_EQ(ViolationsOf(status)[0].field, "b");
 }
 
 }  // namespace

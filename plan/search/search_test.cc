@@ -109,6 +109,27 @@ TEST(SearchLayouts, WhatItFindsIsSetByItsKeys) {
   }
 }
 
+TEST(SearchToText, ShowsTheKeysOfALayoutBelowItsFiguresInLinesOfEightyColumns) {
+  SearchResult result;
+  FoundLayout& found = result.best.emplace_back();
+  found.keys = {"parallelism.data_parallel_shard_degree=8", "parallelism.zero_stage=1",
+                "training.micro_batch_size=16"};
+  found.time.seconds = 1.25;
+  found.time.mfu = 0.5;
+  found.memory_bytes = 95'010'000'000;
+  result.rejected.resize(2);
+  for (RejectedLayout& rejected : result.rejected) rejected.keys = {"parallelism.zero_stage=1"};
+  result.rejected[0].reason = "needs 3 GB of memory; a device has 2 GB";
+  result.rejected[1].reason = "needs 4 GB of memory; a device has 2 GB";
+  EXPECT_EQ(SearchToText(result),
+            "1.25 s per step, MFU 50.0%, 95 GB per rank:\n"
+            "  parallelism.data_parallel_shard_degree=8 parallelism.zero_stage=1\n"
+            "    training.micro_batch_size=16\n"
+            "2 rejected:\n"
+            "  2 layouts such as parallelism.zero_stage=1: needs 3 GB of memory; a device has\n"
+            "    2 GB\n");
+}
+
 TEST(SearchLayouts, RejectsByNameAndNumbers) {
   v1::DeviceProfile profile = Profile();
   profile.set_memory_bytes(20 << 20);

@@ -5,12 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/wrapped.h"
 #include "plan/text/scaled.h"
 
 namespace troupe {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kLineColumns = 80;
 
 std::string Joined(const std::vector<std::string>& keys) {
   std::string text;
@@ -32,14 +35,20 @@ std::string WithoutNumbers(const std::string& reason) {
   return text;
 }
 
+// An indented paragraph.
+std::string Inner(const std::string& text) {
+  return "  " + Wrapped(text, kLineColumns - 2, "    ") + "\n";
+}
+
 }  // namespace
 
 std::string SearchToText(const SearchResult& result) {
   std::string text;
   if (result.best.empty()) text += "no layout fits\n";
   for (const FoundLayout& found : result.best) {
-    text += fmt::format("{:.4g} s per step, MFU {:.1f}%, {} per rank: {}\n", found.time.seconds,
-                        100 * found.time.mfu, Gigabytes(found.memory_bytes), Joined(found.keys));
+    text += fmt::format("{:.4g} s per step, MFU {:.1f}%, {} per rank:\n", found.time.seconds,
+                        100 * found.time.mfu, Scaled(static_cast<double>(found.memory_bytes), "B"));
+    text += Inner(Joined(found.keys));
   }
   struct Like {
     int count = 0;
@@ -56,8 +65,8 @@ std::string SearchToText(const SearchResult& result) {
                    [](const Like& a, const Like& b) { return a.count > b.count; });
   text += fmt::format("{} rejected:\n", result.rejected.size());
   for (const Like& like : order) {
-    text += fmt::format("  {} layouts such as {}: {}\n", like.count, Joined(like.first->keys),
-                        like.first->reason);
+    text += Inner(fmt::format("{} layout{} such as {}: {}", like.count, like.count == 1 ? "" : "s",
+                              Joined(like.first->keys), like.first->reason));
   }
   return text;
 }

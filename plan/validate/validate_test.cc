@@ -80,7 +80,11 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
   std::string many = "[";
   for (int i = 0; i < 257; ++i) many += fmt::format("{{path: /x{}}},", i);
   EXPECT_THAT(refusals(many + "]"), ElementsAre(HasSubstr("data.blend has 257 entries, above")));
-  EXPECT_THAT(refusals("[]"), ElementsAre(HasSubstr("data.train is required if")));
+  v1::JobSpec without = GoodJob();
+  without.mutable_data()->clear_train();
+  ApplyDefaults(&without);
+  EXPECT_THAT(std::string(Message(ValidateJobSpec(without, JobPurpose::kTrain))),
+              HasSubstr("data.train is required if"));
 }
 
 TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
