@@ -209,7 +209,9 @@ StatusOr<std::unique_ptr<StreamingFile>> PosixFileSystem::CreateStreaming(
     const std::string& path, const StreamingOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(FileDescriptor file,
                           OpenPath("create", path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW));
-  return MakeStreamingFile(path, file.Release(), options);
+  auto made = MakeStreamingFile(path, file.Release(), options);
+  if (!made.ok()) (void)Remove(path);
+  return made;
 }
 
 StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::Open(const std::string& path,

@@ -90,7 +90,7 @@ class FileSystem {
   virtual StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                          CreateMode mode) = 0;
   // Creates a file for large sequential data; see StreamingFile. ALREADY_EXISTS if the name exists,
-  // RESOURCE_EXHAUSTED if the disk has no room for the file.
+  // RESOURCE_EXHAUSTED if the disk has no room for the file, of which then nothing is left.
   virtual StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
       const std::string& path, const StreamingOptions& options) = 0;
   // NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular file, or if it

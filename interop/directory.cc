@@ -12,13 +12,4 @@ Status MakeEmptyDirectory(FileSystem& files, const std::string& path) {
   return AlreadyExists("{}: already exists and contains {}", path, entries[0].name);
 }
 
-void RemoveDirectoryWithFiles(FileSystem& files, const std::string& path) {
-  const auto entries = files.List(path);
-  if (!entries.ok()) return;
-  for (const DirectoryEntry& entry : *entries) {
-    (void)files.Remove(JoinPath(path, entry.name));
-  }
-  (void)files.RemoveDirectory(path);
-}
-
 }  // namespace troupe

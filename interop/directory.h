@@ -1,4 +1,4 @@
-// Creates the directories that import and export write, and removes them after an error.
+// Creates the directories that import and export fill.
 #ifndef TROUPE_INTEROP_DIRECTORY_H_
 #define TROUPE_INTEROP_DIRECTORY_H_
 
@@ -12,10 +12,6 @@ namespace troupe {
 // Creates `path` and its missing parents. OK if it is already an empty directory, ALREADY_EXISTS if
 // it is anything else.
 Status MakeEmptyDirectory(FileSystem& files, const std::string& path);
-
-// Removes the directory and the files in it as far as possible; errors are ignored because the
-// caller already reports another one. REQUIRES: MakeEmptyDirectory created it.
-void RemoveDirectoryWithFiles(FileSystem& files, const std::string& path);
 
 }  // namespace troupe
 

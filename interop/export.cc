@@ -16,6 +16,7 @@
 #include "interop/hf_config.h"
 #include "interop/hf_weights.h"
 #include "interop/llama_tensors.h"
+#include "interop/recording_file_system.h"
 
 namespace troupe {
 namespace {
@@ -39,6 +40,32 @@ StatusOr<v1::ModelSpec> ModelOf(const v1::CheckpointManifest& manifest) {
         std::max<int64_t>(1, spec.training().sequence_length()));
   }
   return spec.model();
+}
+
+// Returns the files of the tokenizer that the user asked for, else those of model.from. If these
+// cannot be found or not be copied, `reason` states why.
+StatusOr<TokenizerFiles> ChooseTokenizer(FileSystem& files, const v1::ModelSpec& model,
+                                         const ExportOptions& options, std::string* reason) {
+  const bool asked = options.tokenizer_directory.has_value();
+  if (!asked && !model.has_from()) {
+    *reason = "the checkpoint states no model.from";
+    return TokenizerFiles();
+  }
+  const std::string& directory = asked ? *options.tokenizer_directory : model.from();
+  if (const auto info = files.Stat(directory, SymbolicLinks::kFollow); !asked && !info.ok()) {
+    *reason = fmt::format("model.from cannot be read on this host: {}", Message(info.status()));
+    return TokenizerFiles();
+  }
+  auto found = FindTokenizerFiles(files, directory);
+  if (!found.ok() && !asked) {
+    *reason =
+        fmt::format("the tokenizer of model.from cannot be copied: {}", Message(found.status()));
+    return TokenizerFiles();
+  }
+  if (!found.ok() || found->has_tokenizer) return found;
+  *reason = fmt::format("{} has none of {}", directory, TokenizerFileNames());
+  if (asked) return InvalidArgument("{}", *reason);
+  return found;
 }
 
 // Rows [first_row, first_row + rows) of a tensor.
@@ -213,13 +240,18 @@ StatusOr<ExportResult> ExportHfModel(FileSystem& files, const std::string& path,
     result.bytes += *Elements(tensor.shape) * BytesOf(result.format);
   }
   TROUPE_ASSIGN_OR_RETURN(const std::string config, HfConfigText(*model, result.format));
+  TROUPE_ASSIGN_OR_RETURN(result.tokenizer,
+                          ChooseTokenizer(files, *model, options, &result.no_tokenizer));
   const auto tensors_of_file = CutIntoFiles(*tensors, result.format, options.file_bytes_max);
   result.files = static_cast<int64_t>(tensors_of_file.size());
-  TROUPE_RETURN_IF_ERROR(MakeEmptyDirectory(files, directory));
-  Exporter exporter(files, path, directory, manifest, options, result.format);
-  const Status written = WriteModel(files, directory, exporter, tensors_of_file, config, result);
+  RecordingFileSystem recording(files);
+  Exporter exporter(recording, path, directory, manifest, options, result.format);
+  Status written = MakeEmptyDirectory(recording, directory);
+  if (written.ok()) written = CopyTokenizerFiles(recording, result.tokenizer, directory);
+  if (written.ok())
+    written = WriteModel(recording, directory, exporter, tensors_of_file, config, result);
   if (!written.ok()) {
-    RemoveDirectoryWithFiles(files, directory);
+    recording.RemoveCreated();
     return written;
   }
   return result;

@@ -3,10 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
+#include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
+#include "base/text_file.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/verify.h"
 #include "interop/hf_config.h"
@@ -17,7 +24,11 @@
 namespace troupe {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 class ExportTest : public ::testing::Test {
  protected:
@@ -127,6 +138,219 @@ TEST_F(ExportTest, NothingIsWrittenOverAndErrorsLeaveNothing) {
   EXPECT_EQ(ImportHfModel(files_, Child("nowhere"), Child("out")).status().code(),
             StatusCode::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(Child("out")));
+}
+
+// Makes the checkpoint state where its model came from, as a job's checkpoints do.
+void StateModelFrom(FileSystem& files, const std::string& checkpoint, const std::string& from) {
+  auto manifest = ReadManifest(files, checkpoint, "");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  auto spec = nlohmann::json::parse(manifest->job_spec_json());
+  spec["model"]["from"] = from;
+  manifest->set_job_spec_json(spec.dump());
+  std::filesystem::remove(checkpoint + "/" + kManifestFileName);
+  const auto written = WriteManifest(files, checkpoint, *manifest);
+  ASSERT_TRUE(written.ok()) << written.status();
+}
+
+TEST_F(ExportTest, TheTokenizerOfModelFromOrOfTheStatedDirectoryIsCopied) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  StateModelFrom(files_, Child("checkpoint"), Child("hf"));
+  WriteText(Child("hf/tokenizer.json"), "{}");
+  WriteText(Child("hf/generation_config.json"), "{\"top_k\": 5}");
+  const auto own = ExportHfModel(files_, Child("checkpoint"), Child("own"));
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->no_tokenizer, "");
+  EXPECT_EQ(own->tokenizer.directory, Child("hf"));
+  EXPECT_THAT(own->tokenizer.names, ElementsAre("tokenizer.json", "generation_config.json"));
+  EXPECT_EQ(ReadText(Child("own/tokenizer.json")), "{}");
+  EXPECT_EQ(ReadText(Child("own/generation_config.json")), "{\"top_k\": 5}");
+  EXPECT_EQ(ReadText(Child("own/model.safetensors")), ReadText(Child("hf/model.safetensors")));
+
+  // All files are those of the stated directory.
+  std::filesystem::create_directory(Child("other"));
+  WriteText(Child("other/tokenizer.model"), "sentences");
+  const auto other = ExportHfModel(files_, Child("checkpoint"), Child("stated"),
+                                   {.tokenizer_directory = Child("other")});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_THAT(other->tokenizer.names, ElementsAre("tokenizer.model"));
+  EXPECT_FALSE(std::filesystem::exists(Child("stated/generation_config.json")));
+}
+
+TEST_F(ExportTest, WithoutATokenizerAnExportStatesWhyUnlessOneWasAskedFor) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  int count = 0;
+  const auto reason = [&] {
+    const auto exported =
+        ExportHfModel(files_, Child("checkpoint"), Child(fmt::format("without-{}", ++count)));
+    EXPECT_TRUE(exported.ok()) << exported.status();
+    return exported.ok() ? exported->no_tokenizer : "";
+  };
+  EXPECT_EQ(reason(), "the checkpoint states no model.from");
+  StateModelFrom(files_, Child("checkpoint"), Child("away"));
+  EXPECT_EQ(reason(), "model.from cannot be read on this host: stat " + Child("away") +
+                          ": No such file or directory");
+  StateModelFrom(files_, Child("checkpoint"), Child("hf"));
+  WriteText(Child("hf/generation_config.json"), "{}");
+  EXPECT_THAT(reason(), HasSubstr(Child("hf") + " has none of tokenizer.json, "));
+  EXPECT_TRUE(std::filesystem::exists(Child("without-3/generation_config.json")));
+
+  for (const std::string asked : {"away", "hf"}) {
+    const auto refused = ExportHfModel(files_, Child("checkpoint"), Child("refused"),
+                                       {.tokenizer_directory = Child(asked)});
+    EXPECT_THAT(std::string(Message(refused.status())), HasSubstr(Child(asked)));
+    EXPECT_FALSE(std::filesystem::exists(Child("refused")));
+  }
+}
+
+TEST_F(ExportTest, ATokenizerThatCannotBeCopiedIsStatedUnlessItWasAskedFor) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  StateModelFrom(files_, Child("checkpoint"), Child("hf"));
+  const std::string tokenizer = Child("hf/tokenizer.json");
+  int count = 0;
+  const auto expect_fault = [&](FileSystem& files, const std::string& fault) {
+    SCOPED_TRACE(fault);
+    const std::string directory = Child(fmt::format("without-{}", ++count));
+    const auto exported = ExportHfModel(files, Child("checkpoint"), directory);
+    ASSERT_TRUE(exported.ok()) << exported.status();
+    EXPECT_THAT(exported->no_tokenizer,
+                AllOf(StartsWith("the tokenizer of model.from cannot be copied: "),
+                      HasSubstr(tokenizer + fault)));
+    EXPECT_THAT(exported->tokenizer.names, IsEmpty());
+    EXPECT_THAT(NamesIn(directory), ElementsAre("config.json", "model.safetensors"));
+    const auto refused = ExportHfModel(files, Child("checkpoint"), Child("refused"),
+                                       {.tokenizer_directory = Child("hf")});
+    EXPECT_THAT(std::string(Message(refused.status())), HasSubstr(tokenizer + fault));
+    EXPECT_FALSE(std::filesystem::exists(Child("refused")));
+  };
+  std::filesystem::create_symlink("nothing", tokenizer);
+  expect_fault(files_, " is a symbolic link to a file that does not exist");
+  std::filesystem::remove(tokenizer);
+  WriteText(tokenizer, std::string(kGitLfsPointerBegin) + "v1\noid sha256:0\n");
+  expect_fault(files_, ": is a Git LFS pointer");
+  WriteText(tokenizer, "{}");
+  FaultyFileSystem unreadable(files_);
+  unreadable.Add({.operation = FileOperation::kOpen,
+                  .path_contains = tokenizer,
+                  .calls = 2,
+                  .error_number = EACCES});
+  expect_fault(unreadable, ": Permission denied");
+}
+
+TEST_F(ExportTest, ACopyThatFailsInTheMiddleEndsTheExportAndLeavesNothing) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  StateModelFrom(files_, Child("checkpoint"), Child("hf"));
+  WriteText(Child("hf/tokenizer.json"), "{}");
+  std::filesystem::create_directory(Child("hf/additional_chat_templates"));
+  WriteText(Child("hf/additional_chat_templates/rag.jinja"), "{{ messages }}");
+  // In the first file, in the template after it, and after the tokenizer was copied.
+  for (const char* name : {"out/tokenizer.json", "rag.jinja", "out/model.safetensors"}) {
+    for (const bool asked : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, asked));
+      FaultyFileSystem full(files_);
+      full.Add({.operation = FileOperation::kWrite, .path_contains = name, .error_number = ENOSPC});
+      ExportOptions options;
+      if (asked) options.tokenizer_directory = Child("hf");
+      EXPECT_EQ(ExportHfModel(full, Child("checkpoint"), Child("out"), options).status().code(),
+                StatusCode::kResourceExhausted);
+      EXPECT_FALSE(std::filesystem::exists(Child("out")));
+    }
+  }
+}
+
+// Files in which another process acts just before a file with the name `name` is created.
+class IntrudedFileSystem final : public PosixFileSystem {
+ public:
+  IntrudedFileSystem(std::string name, std::function<void()> intrude)
+      : name_(std::move(name)), intrude_(std::move(intrude)) {}
+
+  StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
+                                                 CreateMode mode) override {
+    if (path.ends_with("/" + name_)) intrude_();
+    return PosixFileSystem::Create(path, mode);
+  }
+  StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
+      const std::string& path, const StreamingOptions& options) override {
+    if (path.ends_with("/" + name_)) intrude_();
+    return PosixFileSystem::CreateStreaming(path, options);
+  }
+
+ private:
+  const std::string name_;
+  const std::function<void()> intrude_;
+};
+
+TEST_F(ExportTest, AFailedExportOrImportRemovesOnlyWhatItWrote) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  const auto intrude = [&] {
+    std::filesystem::create_directory(Child("out/papers"));
+    WriteText(Child("out/papers/thesis.tex"), "years of work");
+    WriteText(Child("out/notes.txt"), "");
+  };
+  const auto expect_intact = [&] {
+    EXPECT_THAT(NamesIn(Child("out")), ElementsAre("notes.txt", "papers"));
+    EXPECT_EQ(ReadText(Child("out/papers/thesis.tex")), "years of work");
+    std::filesystem::remove_all(Child("out"));
+  };
+  for (const bool exists : {false, true}) {
+    SCOPED_TRACE(exists);
+    if (exists) std::filesystem::create_directory(Child("out"));
+    IntrudedFileSystem exported("model.safetensors", intrude);
+    FaultyFileSystem full(exported);
+    full.Add({.operation = FileOperation::kWrite,
+              .path_contains = "out/model.safetensors",
+              .error_number = ENOSPC});
+    EXPECT_EQ(ExportHfModel(full, Child("checkpoint"), Child("out")).status().code(),
+              StatusCode::kResourceExhausted);
+    expect_intact();
+
+    if (exists) std::filesystem::create_directory(Child("out"));
+    IntrudedFileSystem imported("rank-00000.safetensors.tmp", intrude);
+    FaultyFileSystem full_too(imported);
+    full_too.Add(
+        {.operation = FileOperation::kWrite, .path_contains = "out/rank", .error_number = ENOSPC});
+    EXPECT_EQ(ImportHfModel(full_too, Child("hf"), Child("out")).status().code(),
+              StatusCode::kResourceExhausted);
+    expect_intact();
+  }
+}
+
+TEST_F(ExportTest, AnEmptyDirectoryOfTheUserStaysAfterAnError) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  std::filesystem::create_directory(Child("out"));
+  FaultyFileSystem full(files_);
+  full.Add({.operation = FileOperation::kWrite,
+            .path_contains = "out/config.json",
+            .error_number = ENOSPC});
+  EXPECT_EQ(ExportHfModel(full, Child("checkpoint"), Child("out")).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_THAT(NamesIn(Child("out")), IsEmpty());
+}
+
+TEST_F(ExportTest, AnExportThatAnotherOneOvertakesLeavesTheFilesOfThatOne) {
+  WriteSmallLlama(Child("hf"), true, NumberFormat::kFloat32);
+  ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
+  IntrudedFileSystem overtaken("model.safetensors", [&] {
+    const auto exported = ExportHfModel(files_, Child("checkpoint"), Child("out"));
+    EXPECT_TRUE(exported.ok()) << exported.status();
+  });
+  EXPECT_EQ(ExportHfModel(overtaken, Child("checkpoint"), Child("out")).status().code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_THAT(NamesIn(Child("out")), ElementsAre("config.json", "model.safetensors"));
+  EXPECT_EQ(ReadText(Child("out/model.safetensors")), ReadText(Child("hf/model.safetensors")));
+
+  // A file that would be replaced by the last step of a durable write.
+  IntrudedFileSystem late("config.json.tmp",
+                          [&] { WriteText(Child("late/config.json"), "the user's"); });
+  EXPECT_EQ(ExportHfModel(late, Child("checkpoint"), Child("late")).status().code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_THAT(NamesIn(Child("late")), ElementsAre("config.json"));
+  EXPECT_EQ(ReadText(Child("late/config.json")), "the user's");
 }
 
 TEST_F(ExportTest, InliningFillsTheModelAndRefusesContradictions) {

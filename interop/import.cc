@@ -10,6 +10,7 @@
 #include "checkpoint/write/shard_writer.h"
 #include "interop/directory.h"
 #include "interop/hf_config.h"
+#include "interop/recording_file_system.h"
 
 namespace troupe {
 namespace {
@@ -69,6 +70,7 @@ StatusOr<std::string> SpecJson(const v1::ModelSpec& model) {
 
 StatusOr<ImportResult> WriteImport(FileSystem& files, const HfModel& source,
                                    const std::string& path, const ImportOptions& options) {
+  TROUPE_RETURN_IF_ERROR(MakeEmptyDirectory(files, path));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, LlamaTensors(source.model));
   v1::CheckpointManifest manifest;
   manifest.set_format_version(kManifestFormatVersion);
@@ -138,9 +140,9 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
 StatusOr<ImportResult> ImportHfModel(FileSystem& files, const std::string& directory,
                                      const std::string& path, const ImportOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const HfModel source, OpenHfModel(files, directory));
-  TROUPE_RETURN_IF_ERROR(MakeEmptyDirectory(files, path));
-  StatusOr<ImportResult> result = WriteImport(files, source, path, options);
-  if (!result.ok()) RemoveDirectoryWithFiles(files, path);
+  RecordingFileSystem recording(files);
+  StatusOr<ImportResult> result = WriteImport(recording, source, path, options);
+  if (!result.ok()) recording.RemoveCreated();
   return result;
 }
 

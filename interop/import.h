@@ -22,7 +22,8 @@ struct HfModel {
 StatusOr<HfModel> OpenHfModel(FileSystem& files, const std::string& directory);
 
 // Writes the configuration of model.from into the other keys of `model`; no effect if `from` is not
-// set. INVALID_ARGUMENT names a key that is set to a different value. Other errors: as OpenHfModel.
+// set. INVALID_ARGUMENT names a key that is set to a different value, or states the error of
+// OpenHfModel; its message begins with the key, "model.hidden_size" or "model.from".
 Status InlineHfModel(FileSystem& files, v1::ModelSpec* model);
 
 struct ImportOptions {
@@ -38,10 +39,11 @@ struct ImportResult {
   std::string digest;  // digest of the manifest
 };
 
-// Writes the weights of `directory` to the new directory `path` as float32, which represents every
-// supported format exactly, with a weights_only manifest that records the original format. Durable
-// on return; the manifest is written last, and after an error the directory is removed.
-// ALREADY_EXISTS if `path` exists and is not empty.
+// Writes the weights of `directory` to the new or empty directory `path` as float32, which
+// represents every supported format exactly, with a weights_only manifest that records the original
+// format. Durable on return; the manifest is written last. After an error the files and directories
+// that the call created are removed, unless others have put something into such a directory.
+// ALREADY_EXISTS if `path` exists and is not empty, or gets a file of the same name meanwhile.
 StatusOr<ImportResult> ImportHfModel(FileSystem& files, const std::string& directory,
                                      const std::string& path, const ImportOptions& options = {});
 

@@ -96,4 +96,13 @@ std::string ReadText(const std::string& path) {
   return *text;
 }
 
+std::vector<std::string> NamesIn(const std::string& directory) {
+  PosixFileSystem files;
+  const auto entries = files.List(directory);
+  TROUPE_CHECK_OK(entries.status());
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : *entries) names.push_back(entry.name);
+  return names;
+}
+
 }  // namespace troupe

@@ -33,6 +33,8 @@ void WriteSmallLlama(const std::string& directory, bool tied, NumberFormat forma
 
 void WriteText(const std::string& path, const std::string& text);
 std::string ReadText(const std::string& path);
+// Returns the names of the entries of a directory, sorted.
+std::vector<std::string> NamesIn(const std::string& directory);
 
 }  // namespace troupe
 
