@@ -1,4 +1,5 @@
-// Structured logs on stderr, one line per record: `time level area key=value … message`. No text of
+// Structured logs on stderr, one line per record: `time level area key=value … message`. The time
+// is UTC, "2031-05-04T12:00:00.000Z", so that records of several hosts can be sorted. No text of
 // others begins another record, because control characters are shown as PrintableLine does.
 // Thread-safe. The process-wide context (role, job, rank, epoch) is set once by main and on epoch
 // changes.

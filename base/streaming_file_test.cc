@@ -108,6 +108,8 @@ TEST_P(StreamingFileTest, ASizeThatNoFileCanHaveIsRefusedAtOnce) {
   const auto file = files_.CreateStreaming(
       folder_.Child("f"), {.size_bytes = int64_t{1} << 62, .best_method = GetParam()});
   EXPECT_FALSE(file.ok());
+  EXPECT_EQ(files_.Stat(folder_.Child("f"), SymbolicLinks::kRefuse).status().code(),
+            StatusCode::kNotFound);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, StreamingFileTest,

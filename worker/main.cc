@@ -45,6 +45,7 @@
 #include "worker/devices/device_probe.h"
 #include "worker/devices/measure_profile.h"
 #include "worker/devices/nvml.h"
+#include "worker/devices/others_load.h"
 #include "worker/rank/affinity.h"
 #include "worker/rank/rank_backend.h"
 #include "worker/rank/rank_process.h"
@@ -56,7 +57,7 @@ namespace {
 // `{0}`: the forms of --devices.
 constexpr char kUsage[] =
     R"(troupe-worker --coordinator HOST:PORT --name NAME --devices {0} [FLAG …]
-       troupe-worker --measure-peak --data-dir DIR [--devices {0}]
+       troupe-worker --measure-peak --data-dir DIR [--devices {0}] [--even-if-busy]
        troupe-worker --burn-in SECONDS --devices {0}
        troupe-worker --list-failpoints)";
 constexpr char kFooter[] =
@@ -85,6 +86,7 @@ struct Flags {
   std::string nvml = kNvmlLibrary;
   DrainFlags drain;
   bool measure_peak = false;
+  bool even_if_busy = false;
   std::optional<int> burn_in_seconds;
   bool list_failpoints = false;
   bool allow_failpoints = false;
@@ -124,7 +126,7 @@ void AddDaemonFlags(FlagParser& parser, Flags* flags) {
                  &flags->host);
   parser.AddText({"--data-dir", "DIR",
                   "directory of the measured peak of this host, of the worker's incarnation "
-                  "number, and of the images of ranks whose last checkpoint cannot be written"},
+                  "number, and of the state of ranks whose last checkpoint cannot be written"},
                  &flags->data_directory);
   parser.AddText({"--peak-dir", "DIR",
                   "second directory in which the worker looks for the measured peak, so that "
@@ -170,6 +172,11 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
                     "--profile`) into profile.yaml there, and exits; for GPUs, whose peak is "
                     "known, it writes only device_profile.yaml"},
                    &flags->measure_peak);
+  parser.AddSwitch({"--even-if-busy", "",
+                    "with --measure-peak of processors: writes the rates, with a note, even if "
+                    "other programs used more than a twentieth of the cores meanwhile; without it "
+                    "nothing is written then, and the exit code is 1"},
+                   &flags->even_if_busy);
   parser.AddOptionalNumber(
       {"--burn-in", "SECONDS",
        "for this time, from 0 (one round) to 604800, computes matmuls and copies with known "
@@ -222,6 +229,10 @@ Status CompleteFlags(Flags* flags) {
   if (flags->log_directory.empty()) flags->log_directory = JoinPath(flags->data_directory, "logs");
   TROUPE_RETURN_IF_ERROR(CheckText("--data-dir", Absolute(flags->data_directory)));
   TROUPE_RETURN_IF_ERROR(CheckText("--log-dir", Absolute(flags->log_directory)));
+  if (flags->even_if_busy && !flags->measure_peak)
+    return InvalidArgument("--even-if-busy needs --measure-peak");
+  if (flags->even_if_busy && !DeviceTraitsOf(flags->devices.kind).shares_host_cores)
+    return InvalidArgument("--even-if-busy is for processors, not for {}", flags->devices.kind);
   if (flags->measure_peak) return OkStatus();
   if (flags->burn_in_seconds && flags->devices.count > 0) return OkStatus();
   if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
@@ -372,17 +383,26 @@ int RunBurnIn(const Flags& flags) {
 
 int MeasureAndWrite(const Flags& flags) {
   PosixFileSystem files;
+  const OthersLoad load;
   const StatusOr<HostPeak> peak = MeasurePeak();
-  const auto write = [&]() -> Status {
+  std::optional<double> others;
+  const auto measure = [&]() -> Status {
     TROUPE_RETURN_IF_ERROR(peak.status());
-    TROUPE_RETURN_IF_ERROR(WriteMeasuredPeak(files, flags.data_directory, *peak));
     TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile,
                             MeasureProfile(*peak, std::max(1, flags.devices.count)));
+    others = load.Cores();
+    TROUPE_ASSIGN_OR_RETURN(
+        const std::string note,
+        NoteOnLoad(others, static_cast<int>(AllowedCores().size()), flags.even_if_busy));
+    if (!note.empty()) PrintMessage("warning: {}\n", note);
+    TROUPE_RETURN_IF_ERROR(WriteMeasuredPeak(files, flags.data_directory, *peak));
     return WriteFileDurably(files, JoinPath(flags.data_directory, kProfileFile),
-                            AsBytes(ToYaml(profile)));
+                            AsBytes((note.empty() ? "" : "# " + note + "\n") + ToYaml(profile)));
   };
-  if (const Status written = write(); !written.ok()) return Fail(written);
-  PrintJson({{"float32", peak->float32}, {"bfloat16", peak->bfloat16}});
+  if (const Status measured = measure(); !measured.ok()) return Fail(measured);
+  PrintJson({{"float32", peak->float32},
+             {"bfloat16", peak->bfloat16},
+             {"cores_of_others", others ? nlohmann::ordered_json(*others) : nullptr}});
   return 0;
 }
 
@@ -395,36 +415,6 @@ sigset_t BlockEndSignals() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
-}
-
-// Waits until the coordinator's name has an address, as in a cluster whose parts start in any
-// order. CANCELLED if one of `signals`, which are blocked, comes first.
-StatusOr<std::string> AwaitOwnAddress(const std::string& coordinator, const sigset_t& signals) {
-  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 500'000'000};
-  constexpr int kTriesPerNote = 120;
-  for (int tries = 0;; ++tries) {
-    StatusOr<std::string> own = OwnAddressTowards(coordinator);
-    if (own.ok()) return own;
-    if (tries % kTriesPerNote == 0) {
-      LogWarning("worker", "{}; it tries again, because the default of --host depends on it",
-                 Message(own.status()));
-    }
-    const int signal_number = sigtimedwait(&signals, nullptr, &kInterval);
-    if (signal_number > 0)
-      return Cancelled("ends after signal {}, before {} had an address", signal_number,
-                       coordinator);
-  }
-}
-
-// Makes the ranks listen on --host, or else on the interface that leads to the coordinator: never
-// on all of them, because their transports have no protection of their own. Returns the address.
-StatusOr<std::string> BindRanks(const Flags& flags, const sigset_t& signals) {
-  std::string host = flags.host;
-  if (host.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(host, AwaitOwnAddress(flags.coordinator, signals));
-  }
-  TROUPE_RETURN_IF_ERROR(BindRanksTo(host));
-  return host;
 }
 
 int Main(int argc, char** argv) {
@@ -450,7 +440,7 @@ int Main(int argc, char** argv) {
     return DeviceTraitsOf(flags.devices.kind).shares_host_cores ? MeasureAndWrite(flags)
                                                                 : MeasureDevicesAndWrite(flags);
   }
-  const StatusOr<std::string> host = BindRanks(flags, BlockEndSignals());
+  const StatusOr<std::string> host = BindRanks(flags.host, flags.coordinator, BlockEndSignals());
   if (host.status().code() == StatusCode::kCancelled) {
     LogInfo("worker", "{}", Message(host.status()));
     return 0;

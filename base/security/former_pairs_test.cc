@@ -118,7 +118,7 @@ TEST_F(FormerPairsTest, APairWithoutAnAuthorityThatVouchesForItMakesRoom) {
   EXPECT_THAT(Held(), SizeIs(1));
 }
 
-TEST_F(FormerPairsTest, AnErrorSaysWhyNoFormerPairIsUsed) {
+TEST_F(FormerPairsTest, AnErrorStatesWhyNoFormerPairIsUsed) {
   Issue(0);
   EXPECT_THAT(Used(30), Not(HasSubstr("former.pem")));
   WriteTextFile(FormerPathOf(files_), "damaged");

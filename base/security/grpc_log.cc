@@ -43,7 +43,7 @@ void LogRecord(gpr_log_func_args* record) {
   WriteAdmitted(record->file, record->line, level, "grpc", message);
 }
 
-// Protocol Buffers tells of a message that a peer sent damaged.
+// Protocol Buffers reports a message that a peer sent damaged.
 void LogProtobufRecord(google::protobuf::LogLevel severity, const char* file, int line,
                        const std::string& message) {
   const LogLevel level =

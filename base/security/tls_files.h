@@ -65,7 +65,7 @@ struct UsableTls {
 
 // Returns the contents of the files or, if their certificate is not valid now, the first former
 // ones of the same identity that pass CheckTlsContents. INVALID_ARGUMENT of ReadTlsContents and
-// CheckTlsContents for the files; it also says why the newest pair of former.pem cannot be used.
+// CheckTlsContents for the files; it also states why the newest pair of former.pem cannot be used.
 StatusOr<UsableTls> ReadUsableTls(const TlsFiles& files, int64_t now_seconds);
 
 // Logs a warning if all users may read the private key in the file.

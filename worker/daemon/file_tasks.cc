@@ -42,6 +42,7 @@ constexpr int kReadBackNiceness = 10;
 struct ReadLogsTask {
   static constexpr std::string_view kMessageName = "files.read_logs";
   v1::ReadLogs request;
+  std::set<int> running;
   AnswerCoordinator answer;
 };
 struct ReadTraceTask {
@@ -97,7 +98,8 @@ class FileReader final : public Actor {
     const session::Config& config = shared_->options.config;
     PosixFileSystem files;
     if (const auto* logs = message.As<ReadLogsTask>()) {
-      NoteAnswer(logs->answer(ReadRankLogs(files, config, logs->request)), logs->request.job());
+      NoteAnswer(logs->answer(ReadRankLogs(files, config, logs->request, logs->running)),
+                 logs->request.job());
     } else if (const auto* trace = message.As<ReadTraceTask>()) {
       std::vector<v1::WorkerMessage> answer;
       answer.push_back(ReadLeftTrace(files, config, trace->request, trace->rank));
@@ -237,9 +239,10 @@ FileTasks::FileTasks(FileTasksOptions options)
 
 FileTasks::~FileTasks() { shared_->stop = true; }
 
-void FileTasks::ReadLogs(v1::ReadLogs request, AnswerCoordinator answer) {
+void FileTasks::ReadLogs(v1::ReadLogs request, std::set<int> running, AnswerCoordinator answer) {
   const std::string job = request.job();
-  const Status sent = reader_.Send(AnyMessage(ReadLogsTask{std::move(request), std::move(answer)}));
+  const Status sent = reader_.Send(
+      AnyMessage(ReadLogsTask{std::move(request), std::move(running), std::move(answer)}));
   if (!sent.ok()) LogWarning("worker", "logs of {} are not read: {}", job, Message(sent));
 }
 

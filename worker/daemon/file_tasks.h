@@ -42,7 +42,7 @@ class FileTasks final : public SessionFiles {
   FileTasks(const FileTasks&) = delete;
   FileTasks& operator=(const FileTasks&) = delete;
 
-  void ReadLogs(v1::ReadLogs request, AnswerCoordinator answer) override;
+  void ReadLogs(v1::ReadLogs request, std::set<int> running, AnswerCoordinator answer) override;
   void ReadTrace(v1::TraceRequest request, int rank, AnswerCoordinator answer) override;
   void Remove(v1::DeleteCheckpoint request) override;
   void RemoveImages(v1::DeleteImages request) override;

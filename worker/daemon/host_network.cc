@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/log.h"
 #include "base/security/listen_policy.h"
 
 namespace troupe {
@@ -65,6 +66,24 @@ std::vector<std::string> EntriesOf(const std::filesystem::path& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// Waits until the coordinator's name has an address. CANCELLED if one of `signals` comes first.
+StatusOr<std::string> AwaitOwnAddress(const std::string& coordinator, const sigset_t& signals) {
+  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 500'000'000};
+  constexpr int kTriesPerNote = 120;
+  for (int tries = 0;; ++tries) {
+    StatusOr<std::string> own = OwnAddressTowards(coordinator);
+    if (own.ok()) return own;
+    if (tries % kTriesPerNote == 0) {
+      LogWarning("worker", "{}; it tries again, because the default of --host depends on it",
+                 Message(own.status()));
+    }
+    const int signal_number = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal_number > 0)
+      return Cancelled("ends after signal {}, before {} had an address", signal_number,
+                       coordinator);
+  }
 }
 
 }  // namespace
@@ -147,6 +166,15 @@ Status BindRanksTo(const std::string& host) {
   // "=" selects exactly this name instead of all that begin with it.
   setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
   return OkStatus();
+}
+
+StatusOr<std::string> BindRanks(std::string host, const std::string& coordinator,
+                                const sigset_t& signals) {
+  if (host.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(host, AwaitOwnAddress(coordinator, signals));
+  }
+  TROUPE_RETURN_IF_ERROR(BindRanksTo(host));
+  return host;
 }
 
 }  // namespace troupe

@@ -2,6 +2,8 @@
 #ifndef TROUPE_WORKER_DAEMON_HOST_NETWORK_H_
 #define TROUPE_WORKER_DAEMON_HOST_NETWORK_H_
 
+#include <signal.h>
+
 #include <string>
 
 #include "base/status.h"
@@ -27,6 +29,15 @@ std::string RdmaPortsOf(const std::string& root, const std::string& interface);
 // reaches such a port can end the rank. A variable that is already set stays. REQUIRES: this
 // process has one thread.
 Status BindRanksTo(const std::string& host);
+
+// Makes the ranks listen on `host`, the value of --host, or else (empty) on the interface that
+// leads to `coordinator`, HOST:PORT: never on all of them, because their transports have no
+// protection of their own. Returns the address. Without `host`, waits until the coordinator's name
+// has an address, as in a cluster whose parts start in any order; CANCELLED if one of `signals`,
+// which are blocked, comes first. Else the errors of BindRanksTo. REQUIRES: this process has one
+// thread.
+StatusOr<std::string> BindRanks(std::string host, const std::string& coordinator,
+                                const sigset_t& signals);
 
 }  // namespace troupe
 

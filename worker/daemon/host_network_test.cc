@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -53,6 +55,18 @@ TEST(HostNetworkTest, TheOwnAddressIsTheOneThatLeadsToThePeer) {
   const Status refused = OwnAddressTowards("no such name:7").status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("no such name:7"));
+}
+
+TEST(HostNetworkTest, ASignalEndsTheWaitForTheAddressOfTheCoordinator) {
+  sigset_t signals, before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &signals, &before), 0);
+  ASSERT_EQ(raise(SIGUSR1), 0);
+  const Status status = BindRanks("", "no such name:7", signals).status();
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+  EXPECT_EQ(status.code(), StatusCode::kCancelled) << status;
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("before no such name:7 had an address"));
 }
 
 TEST(HostNetworkTest, OnTheLoopbackRanksUseNoTcpUnlessTheUserChoosesIt) {

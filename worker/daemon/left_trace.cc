@@ -14,7 +14,7 @@ StatusOr<v1::RankTrace> Read(FileSystem& files, const std::string& path,
   v1::RankTrace trace;
   const bool parsed = bytes.ok() && trace.ParseFromString(*bytes);
   if (!parsed || trace.rank() != rank || trace.group_epoch() != request.group_epoch()) {
-    return FailedPrecondition("rank {} has ended and left no trace of group epoch {}", rank,
+    return FailedPrecondition("rank {} has ended and left no trace of start {} of the ranks", rank,
                               request.group_epoch());
   }
   TROUPE_RETURN_IF_ERROR(CheckHeld(trace, request.first_step(), request.last_step()));

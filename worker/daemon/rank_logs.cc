@@ -91,26 +91,50 @@ std::string Utf8Line(std::string_view line) {
   return text;
 }
 
+// Returns how many bytes of `line` to keep, at most kMessageBytes, without a part of a character.
+size_t KeptBytes(std::string_view line) {
+  constexpr size_t kMostContinuations = 3;
+  if (line.size() <= kMessageBytes) return line.size();
+  size_t end = kMessageBytes;
+  while (end > kMessageBytes - kMostContinuations &&
+         (static_cast<unsigned char>(line[end]) & 0xC0u) == 0x80u) {
+    --end;
+  }
+  return end;
+}
+
+void AddLine(std::string_view line, v1::LogLines* lines) {
+  const size_t kept = KeptBytes(line);
+  lines->add_lines(Utf8Line(line.substr(0, kept)));
+  if (kept < line.size())
+    lines->add_lines(fmt::format("… the line above has {} more bytes", line.size() - kept));
+}
+
+// Returns the ranks to read, ascending.
+std::vector<int> RanksOf(FileSystem& files, const session::Config& config,
+                         const v1::ReadLogs& request) {
+  if (request.rank() >= 0) return {request.rank()};
+  std::vector<int> ranks;
+  const auto entries = files.List(ParentDirectory(session::RankLogPath(config, request.job(), 0)));
+  if (!entries.ok()) return ranks;
+  for (const DirectoryEntry& entry : *entries) {
+    if (const int rank = RankOfLog(entry.name, config.identity.name()); rank >= 0)
+      ranks.push_back(rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 }  // namespace
 
 std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
-                                            const v1::ReadLogs& request) {
-  const std::string folder = ParentDirectory(session::RankLogPath(config, request.job(), 0));
-  std::vector<int> ranks;
-  if (request.rank() >= 0) {
-    ranks.push_back(request.rank());
-  } else if (const auto entries = files.List(folder); entries.ok()) {
-    for (const DirectoryEntry& entry : *entries) {
-      if (const int rank = RankOfLog(entry.name, config.identity.name()); rank >= 0)
-        ranks.push_back(rank);
-    }
-    std::sort(ranks.begin(), ranks.end());
-  }
+                                            const v1::ReadLogs& request,
+                                            const std::set<int>& running) {
   std::vector<v1::WorkerMessage> messages(1);
   size_t bytes = 0;
-  for (int rank : ranks) {
-    const auto [text, left_out] =
-        TailOfAll(files, session::RankLogPath(config, request.job(), rank));
+  for (int rank : RanksOf(files, config, request)) {
+    auto [text, left_out] = TailOfAll(files, session::RankLogPath(config, request.job(), rank));
+    if (running.contains(rank)) text.erase(text.rfind('\n') + 1);
     if (left_out > 0) {
       messages.back().mutable_log_lines()->add_lines(
           fmt::format("… {} bytes are missing here", left_out));
@@ -121,8 +145,8 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
         messages.emplace_back();
         bytes = 0;
       }
-      messages.back().mutable_log_lines()->add_lines(
-          Utf8Line(std::string_view(text).substr(begin, std::min(end - begin, kMessageBytes))));
+      AddLine(std::string_view(text).substr(begin, end - begin),
+              messages.back().mutable_log_lines());
       bytes += end - begin + 8;
       begin = end + 1;
     }

@@ -17,13 +17,13 @@ class RankLogsTest : public ::testing::Test {
   void Write(const std::string& name, std::string_view text) {
     EXPECT_TRUE(WriteFileDurably(files_, folder_.Child("a/" + name), AsBytes(text)).ok());
   }
-  std::vector<std::string> Read(int rank) {
+  std::vector<std::string> Read(int rank, const std::set<int>& running = {}) {
     v1::ReadLogs request;
     request.set_request(7);
     request.set_job("jobs/a");
     request.set_rank(rank);
     std::vector<std::string> lines;
-    const auto messages = ReadRankLogs(files_, config_, request);
+    const auto messages = ReadRankLogs(files_, config_, request, running);
     for (size_t i = 0; i < messages.size(); ++i) {
       EXPECT_EQ(messages[i].log_lines().request(), 7u);
       EXPECT_EQ(messages[i].log_lines().last(), i + 1 == messages.size());
@@ -76,6 +76,21 @@ TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
         "b\n");
   EXPECT_EQ(Read(0), (std::vector<std::string>{"a\xEF\xBF\xBD"
                                                "b"}));
+}
+
+TEST_F(RankLogsTest, ALineThatIsTooLongIsCutBetweenCharacters) {
+  const std::string begin((256 << 10) - 1, 'a');
+  Write("rank-0.worker-0.log", begin + "éb\nnext\n");
+  EXPECT_EQ(Read(0),
+            (std::vector<std::string>{begin, "… the line above has 3 more bytes", "next"}));
+}
+
+TEST_F(RankLogsTest, ALastLineWithoutItsEndIsSentOnceItsRankHasEnded) {
+  Write("rank-0.worker-0.log", "whole\nhalf of");
+  Write("rank-1.worker-0.log", "half of");
+  EXPECT_EQ(Read(-1, {0, 1}), (std::vector<std::string>{"whole"}));
+  EXPECT_EQ(Read(-1, {1}), (std::vector<std::string>{"whole", "half of"}));
+  EXPECT_EQ(Read(1), (std::vector<std::string>{"half of"}));
 }
 
 TEST_F(RankLogsTest, OfAJobThatIsGoneGoWithAllThatIsNextToThem) {

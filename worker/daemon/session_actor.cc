@@ -263,7 +263,7 @@ class SessionShell final : public SessionActor {
   }
 
   void Perform(session::ReadRankLogs& read, Context&) {
-    files_->ReadLogs(std::move(read.request), Answer());
+    files_->ReadLogs(std::move(read.request), std::move(read.running), Answer());
   }
   void Perform(session::ReadRankTrace& read, Context&) {
     files_->ReadTrace(std::move(read.request), read.rank, Answer());

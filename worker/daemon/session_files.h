@@ -4,6 +4,7 @@
 #define TROUPE_WORKER_DAEMON_SESSION_FILES_H_
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "base/status.h"
@@ -20,7 +21,8 @@ class SessionFiles {
  public:
   virtual ~SessionFiles() = default;
 
-  virtual void ReadLogs(v1::ReadLogs request, AnswerCoordinator answer) = 0;
+  // `running`: the ranks of the job that have not ended here.
+  virtual void ReadLogs(v1::ReadLogs request, std::set<int> running, AnswerCoordinator answer) = 0;
   // Answers with the trace of a rank that has ended.
   virtual void ReadTrace(v1::TraceRequest request, int rank, AnswerCoordinator answer) = 0;
   // Reports CheckpointGone once the removal is durable. A failure (a different folder is mounted

@@ -153,15 +153,16 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
 
 Status CheckHeld(const v1::RankTrace& trace, int64_t first_step, int64_t last_step) {
   if (trace.first_held_step() > trace.last_held_step()) {
-    return FailedPrecondition("rank {} has no record of steps of group epoch {}", trace.rank(),
-                              trace.group_epoch());
+    return FailedPrecondition("rank {} has no record of steps of start {} of the ranks",
+                              trace.rank(), trace.group_epoch());
   }
   if (first_step >= trace.first_held_step() && last_step <= trace.last_held_step()) {
     return OkStatus();
   }
   return FailedPrecondition(
-      "rank {} has a record of steps {} to {} of group epoch {}, not of {} to {}", trace.rank(),
-      trace.first_held_step(), trace.last_held_step(), trace.group_epoch(), first_step, last_step);
+      "rank {} has a record of steps {} to {} of start {} of the ranks, not of {} to {}",
+      trace.rank(), trace.first_held_step(), trace.last_held_step(), trace.group_epoch(),
+      first_step, last_step);
 }
 
 v1::RankTrace OnlySteps(const v1::RankTrace& trace, int64_t first_step, int64_t last_step) {

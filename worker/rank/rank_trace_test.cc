@@ -63,7 +63,7 @@ TEST(RankTraceTest, AStepWhoseCollectivesAreForgottenIsNotHeld) {
   const Status status = CheckHeld(made, 1, 3);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(status)),
-              HasSubstr("has a record of steps 3 to 3 of group epoch 0, not of 1 to 3"));
+              HasSubstr("has a record of steps 3 to 3 of start 0 of the ranks, not of 1 to 3"));
   EXPECT_EQ(OnlySteps(made, 4, 9).events_size(), 0);
 }
 

@@ -71,7 +71,7 @@ TEST_F(TraceRequestsTest, WhoWaitsForAStepThatIsNeverMadeIsRefusedWithTheRangeTh
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].code(), static_cast<int>(StatusCode::kFailedPrecondition));
   EXPECT_THAT(sent_[0].message(),
-              HasSubstr("has a record of steps 1 to 1 of group epoch 2, not of 5 to 9"));
+              HasSubstr("has a record of steps 1 to 1 of start 2 of the ranks, not of 5 to 9"));
   Ask(6, 7);
   EXPECT_EQ(sent_.size(), 2u);
 }

@@ -6,6 +6,7 @@
 #define TROUPE_WORKER_SESSION_EFFECT_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,7 @@ struct SendToRank {
 };
 struct ReadRankLogs {
   v1::ReadLogs request;
+  std::set<int> running;  // ranks of the job that have not ended here
 };
 // Asks for the trace that a rank which ended here left behind; answered also if there is none.
 struct ReadRankTrace {

@@ -106,6 +106,14 @@ void OnTraceRequest(State& state, const CoordinatorMessage& message, Effects& ef
   }
 }
 
+void OnReadLogs(const State& state, const v1::ReadLogs& request, Effects& effects) {
+  ReadRankLogs read{request, {}};
+  for (const Device& device : state.devices) {
+    if (device.job == request.job()) read.running.insert(device.rank);
+  }
+  effects.push_back(std::move(read));
+}
+
 bool HasRankOf(const State& state, const std::string& job) {
   return state.groups.contains(job) ||
          std::any_of(state.devices.begin(), state.devices.end(), [&](const Device& device) {
@@ -173,8 +181,7 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       effects.push_back(ReadCheckpointBack{message.verify_checkpoint()});
       return;
     case CoordinatorMessage::kReadLogs:
-      effects.push_back(ReadRankLogs{message.read_logs()});
-      return;
+      return OnReadLogs(state, message.read_logs(), effects);
     case CoordinatorMessage::kTraceRequest:
       return OnTraceRequest(state, message, effects);
     case CoordinatorMessage::kHeartbeatAck:

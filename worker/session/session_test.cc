@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::session {
 namespace {
@@ -297,6 +298,22 @@ TEST_F(SessionTest, ARepeatedOrOlderStartHasNoEffect) {
   Received(Start(2));
   EXPECT_TRUE(Received(Start(2)).empty());
   EXPECT_TRUE(Received(Start(1)).empty());
+}
+
+TEST_F(SessionTest, AReadOfLogsNamesTheRanksThatHaveNotEnded) {
+  ConnectIdle();
+  CoordinatorMessage message;
+  message.mutable_read_logs()->set_job("jobs/a");
+  message.mutable_read_logs()->set_rank(-1);
+  const auto running = [&] { return All<ReadRankLogs>(Received(message)).at(0).running; };
+  EXPECT_TRUE(running().empty());
+  Received(Start(1));
+  EXPECT_EQ(running(), (std::set<int>{0, 1}));
+  Received(Stop(1));
+  FromRank(0, Stopped(1, 0));
+  EXPECT_EQ(running(), (std::set<int>{1}));
+  message.mutable_read_logs()->set_job("jobs/b");
+  EXPECT_TRUE(running().empty()) << "another job";
 }
 
 TEST_F(SessionTest, AForgottenJobLosesItsLogsAndItsGroupEpochs) {
