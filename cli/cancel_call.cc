@@ -28,11 +28,6 @@ bool IsSaving(const v1::Job& job) {
   return job.state() == v1::JOB_STATE_CHECKPOINTING && job.moving().empty();
 }
 
-bool HasEnded(const v1::Job& job) {
-  return job.state() == v1::JOB_STATE_SUCCEEDED || job.state() == v1::JOB_STATE_FAILED ||
-         job.state() == v1::JOB_STATE_CANCELLED;
-}
-
 bool LosesSteps(const v1::Job& job) {
   int64_t kept = 0;
   for (const v1::CheckpointRecord& record : job.checkpoints()) {
@@ -70,7 +65,7 @@ std::string TextAfterCancel(Client* client, const v1::CancelJobRequest& request,
                             bool may_be_other) {
   const std::string& name = request.name();
   const StatusOr<v1::Job> job = client->GetJob(name, kLookLimit);
-  if (job.ok() && HasEnded(*job)) return fmt::format("{} is {}", name, StateText(*job));
+  if (job.ok() && IsEndState(job->state())) return fmt::format("{} is {}", name, StateText(*job));
   if (job.ok() && IsSaving(*job) && !may_be_other) {
     return fmt::format("{} ends after its checkpoint{}. To end it at once: troupe cancel --now {}",
                        name, request.checkpoint() ? ", if that can be committed" : "", JobId(name));

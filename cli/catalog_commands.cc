@@ -11,9 +11,9 @@
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/diff.h"
 #include "checkpoint/read/survey.h"
-#include "cli/absolute_path.h"
 #include "cli/checkpoint_folder.h"
 #include "cli/client.h"
+#include "cli/cluster/absolute_path.h"
 #include "cli/commands.h"
 #include "cli/output/json_text.h"
 #include "plan/job/job_name.h"
@@ -29,9 +29,9 @@ Json NumberToJson(double value) {
 
 StatusOr<ExitCode> Diff(const CommandLine& line) {
   PosixFileSystem files;
-  const std::string& a = line.positional()[0];
-  const std::string& b = line.positional()[1];
-  for (const std::string& path : {a, b}) TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
+  CheckpointFinder finder(files, line);
+  TROUPE_ASSIGN_OR_RETURN(const std::string a, finder.Find(line.positional()[0]));
+  TROUPE_ASSIGN_OR_RETURN(const std::string b, finder.Find(line.positional()[1]));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest_a, ReadManifest(files, a, ""));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest_b, ReadManifest(files, b, ""));
   TROUPE_ASSIGN_OR_RETURN(const CheckpointDifference difference,
@@ -202,12 +202,11 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
 std::vector<Command> CatalogCommands() {
   return {
       {.name = "checkpoints diff",
-       .positionals = "PATH PATH",
+       .positionals = "PATH|JOB[@STEP] PATH|JOB[@STEP]",
        .least_positionals = 2,
        .most_positionals = 2,
        .summary = "Lists the tensors in which two checkpoints differ, and by how much. The exit "
                   "code is 1 if there are any.",
-       .cluster = ClusterUse::kNone,
        .run = Diff},
       {.name = "checkpoints pin",
        .positionals = "JOB STEP-or-PATH",

@@ -23,7 +23,7 @@ constexpr TextFlag kClusterFlag{"--cluster", "NAME",
                                 "the cluster's name in all identities (default: default)"};
 constexpr TextFlag kHolderRoleFlag{
     "--role", "ROLE", "what the holder may do: viewer, submitter, operator, worker or coordinator",
-    true};
+    true, "viewer submitter operator worker coordinator"};
 constexpr TextFlag kHolderNameFlag{"--name", "NAME", "who it is; a worker's --name", true};
 constexpr TextFlag kTlsOutputFlag{
     "--output", "DIR", "the TLS directory: new, or with an older certificate of the same identity",

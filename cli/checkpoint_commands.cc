@@ -3,12 +3,11 @@
 
 #include "base/file_system.h"
 #include "base/program/program.h"
-#include "checkpoint/format/digest.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/verify.h"
-#include "cli/absolute_path.h"
 #include "cli/checkpoint_folder.h"
 #include "cli/client.h"
+#include "cli/cluster/absolute_path.h"
 #include "cli/commands.h"
 #include "cli/output/json_text.h"
 #include "plan/job/job_name.h"
@@ -16,12 +15,11 @@
 namespace troupe {
 namespace {
 
-constexpr int kPageSize = 100;
-constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
-
 constexpr SwitchFlag kAllFlag{"--all", "", "also lists quarantined checkpoints, with the reason"};
-constexpr TextFlag kDigestFlag{"--digest", "DIGEST",
-                               "expected digest of the manifest, from `checkpoints list`"};
+constexpr TextFlag kDigestFlag{
+    "--digest", "DIGEST",
+    "expected digest of the manifest, from `checkpoints list`, which is the "
+    "default for JOB[@STEP]"};
 constexpr SwitchFlag kLiftFlag{
     "--lift", "",
     "ends the quarantine of an intact checkpoint, or the doubt about it, so that its job may be "
@@ -37,27 +35,16 @@ void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
 
 StatusOr<ExitCode> ListCheckpoints(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::CheckpointRecord> records,
+                          ReadCheckpoints(&client, JobName(line.positional()[0])));
   Json checkpoints = Json::array();
-  v1::ListCheckpointsRequest request;
-  request.set_job(JobName(line.positional()[0]));
-  request.set_page_size(kPageSize);
-  PageTokens tokens;
-  for (bool more = true; more;) {
-    TROUPE_ASSIGN_OR_RETURN(
-        const v1::ListCheckpointsResponse page,
-        client.Call<v1::ListCheckpointsResponse>(
-            Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
-              return client.checkpoints().ListCheckpoints(context, request, response);
-            }));
-    for (const auto& checkpoint : page.checkpoints()) {
-      if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED && !line.Get(kAllFlag)) continue;
-      if (line.wants_json()) {
-        checkpoints.push_back(CheckpointToJson(checkpoint));
-      } else {
-        PrintCheckpoint(checkpoint);
-      }
+  for (const v1::CheckpointRecord& checkpoint : records) {
+    if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED && !line.Get(kAllFlag)) continue;
+    if (line.wants_json()) {
+      checkpoints.push_back(CheckpointToJson(checkpoint));
+    } else {
+      PrintCheckpoint(checkpoint);
     }
-    TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
   }
   if (line.wants_json()) PrintOutput("{}\n", Dump({{"checkpoints", std::move(checkpoints)}}));
   return ExitCode::kDone;
@@ -85,16 +72,17 @@ StatusOr<ExitCode> Create(const CommandLine& line) {
 
 StatusOr<ExitCode> ShowCheckpoint(const CommandLine& line) {
   PosixFileSystem files;
-  const std::string& path = line.positional()[0];
-  TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
+  TROUPE_ASSIGN_OR_RETURN(const std::string path,
+                          CheckpointFinder(files, line).Find(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ReadManifest(files, path, ""));
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump(ManifestToSummaryJson(manifest, path)));
     return ExitCode::kDone;
   }
-  PrintOutput("job {}, step {}, {} samples consumed, attempt {}, group epoch {}\n", manifest.job(),
-              manifest.state().step(), manifest.state().consumed_samples(), manifest.attempt(),
-              manifest.group_epoch());
+  PrintOutput(
+      "job {}, step {}, {} samples consumed; attempt {} to write one, in start {} of the ranks\n",
+      manifest.job(), manifest.state().step(), manifest.state().consumed_samples(),
+      manifest.attempt(), manifest.group_epoch());
   for (const auto& shard : manifest.shards()) {
     PrintOutput("{}: rank {}, {} bytes, {}\n", shard.name(), shard.rank(), shard.bytes(),
                 shard.digest());
@@ -126,23 +114,22 @@ Status Lift(const CommandLine& line, const std::string& path, const std::string&
   return OkStatus();
 }
 
-// Returns the requested digest, or with --lift and no request the current one, so that exactly the
-// verified checkpoint is lifted.
-StatusOr<std::string> DigestOfManifest(FileSystem& files, const CommandLine& line,
-                                       const std::string& path) {
-  if (const auto& asked = line.Get(kDigestFlag); asked || !line.Get(kLiftFlag))
-    return asked.value_or("");
-  TROUPE_ASSIGN_OR_RETURN(const std::string text,
-                          ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax,
-                                   SymbolicLinks::kRefuse));
-  return Sha256Of(AsBytes(text));
+// Returns the digest that the manifest must have: the requested one, or that of the coordinator;
+// with --lift and a path, the current one, so that exactly the verified checkpoint is lifted. Empty
+// if any will do.
+StatusOr<std::string> ExpectedDigest(FileSystem& files, const CommandLine& line,
+                                     const NamedCheckpoint& named) {
+  if (const auto& asked = line.Get(kDigestFlag)) return *asked;
+  if (!named.digest.empty() || !line.Get(kLiftFlag)) return named.digest;
+  return DigestOfManifest(files, named.path);
 }
 
 StatusOr<ExitCode> Verify(const CommandLine& line) {
   PosixFileSystem files;
-  const std::string& path = line.positional()[0];
-  TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, path));
-  TROUPE_ASSIGN_OR_RETURN(const std::string digest, DigestOfManifest(files, line, path));
+  TROUPE_ASSIGN_OR_RETURN(const NamedCheckpoint named,
+                          CheckpointFinder(files, line).Locate(line.positional()[0]));
+  const std::string& path = named.path;
+  TROUPE_ASSIGN_OR_RETURN(const std::string digest, ExpectedDigest(files, line, named));
   const VerifyReport report = VerifyCheckpoint(files, path, digest);
   Json failures = Json::array();
   for (const VerifyFailure& failure : report.failures) {
@@ -182,12 +169,11 @@ std::vector<Command> CheckpointCommands() {
           ListCheckpoints),
       one("checkpoints create", "JOB",
           "Takes a checkpoint at the next step; returns when it is committed.", Create),
-      one("checkpoints show", "PATH", "Lists the files and tensors of a checkpoint.",
+      one("checkpoints show", "PATH|JOB[@STEP]", "Lists the files and tensors of a checkpoint.",
           ShowCheckpoint),
-      one("checkpoints verify", "PATH",
+      one("checkpoints verify", "PATH|JOB[@STEP]",
           "Reads every byte of a checkpoint; names the file and tensor that fail.", Verify),
   };
-  commands[2].cluster = ClusterUse::kNone;
   commands.front().flags = {&kAllFlag};
   commands.back().flags = {&kDigestFlag, &kLiftFlag};
   return commands;

@@ -200,13 +200,13 @@ Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
   if (channel_->WaitForConnected(std::chrono::system_clock::now() + limit)) return OkStatus();
   if (!tls_) {
     return OfCoordinator(
-        Unavailable("cannot reach the coordinator at {}, or it accepts only connections with TLS "
-                    "(--tls-dir)",
+        Unavailable("cannot reach the coordinator at {}; if it is running, it may accept only "
+                    "connections with TLS (--tls-dir)",
                     address_));
   }
   return OfCoordinator(
-      Unavailable("cannot reach the coordinator at {}, or its certificate or this command's is not "
-                  "accepted{}",
+      Unavailable("cannot reach the coordinator at {}; if it is running, its certificate or this "
+                  "command's is not accepted{}",
                   address_, ValidityHint(*tls_)));
 }
 

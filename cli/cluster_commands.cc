@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
+#include <optional>
 #include <set>
-#include <thread>
 
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
@@ -19,15 +18,20 @@
 #include "base/program/program.h"
 #include "base/worker_state.h"
 #include "cli/client.h"
+#include "cli/cluster/absolute_path.h"
 #include "cli/cluster/cluster_file.h"
+#include "cli/cluster/cluster_index.h"
 #include "cli/cluster/cluster_ready.h"
 #include "cli/cluster/cluster_settings.h"
+#include "cli/cluster/cluster_stop.h"
 #include "cli/cluster/folder_lock.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/prometheus.h"
+#include "cli/cluster/running_clusters.h"
 #include "cli/cluster/supervisor.h"
 #include "cli/cluster/supervisor_lock.h"
 #include "cli/commands.h"
+#include "cli/output/json_text.h"
 #include "plan/device/device_traits.h"
 #include "plan/device/worker_devices.h"
 
@@ -36,15 +40,19 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 
 constexpr seconds kUpLimit{60};
-constexpr seconds kDownLimit{20};
 constexpr seconds kListLimit{5};  // one page of the list of workers
-constexpr seconds kStopLimit{5};  // from SIGTERM to the end of a process
-constexpr seconds kKillLimit{5};  // from SIGKILL to the end of a process
-constexpr milliseconds kPoll{20};
 constexpr int kMostWorkers = 256;
+
+constexpr TextFlag kUpFolderFlag{
+    "--data-dir", "DIR",
+    "folder of the local cluster (default: that of the last `troupe up`, else "
+    "~/.local/state/troupe/default)"};
+constexpr TextFlag kDownFolderFlag{
+    "--data-dir", "DIR",
+    "folder of the local cluster (default: that of the newest one that is running)"};
+constexpr TextFlag kSupervisedFolderFlag{"--data-dir", "DIR", "folder of the local cluster", true};
 
 constexpr NumberFlag<int> kWorkersFlag{
     {"--workers", "N",
@@ -86,31 +94,67 @@ const TextFlag& DevicesFlag() {
   return kFlag;
 }
 
-StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
-  const std::string& folder = *line.Get(kDataDirFlag);
-  if (folder.empty()) return InvalidArgument("{} is empty", kDataDirFlag.name);
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(folder, error);
-  if (error) return ErrnoStatus(error.value(), folder);
-  std::string text = absolute.lexically_normal().string();
-  TROUPE_RETURN_IF_ERROR(CheckText(kDataDirFlag.name, text));
-  return text;
+// Returns the absolute path of a folder that --data-dir names.
+StatusOr<std::string> AbsoluteFolder(const std::string& folder) {
+  if (folder.empty()) return InvalidArgument("{} is empty", kUpFolderFlag.name);
+  const StatusOr<std::string> path = AbsolutePath(folder);
+  if (!path.ok()) return Annotate(path.status(), kUpFolderFlag.name);
+  return *path;
 }
 
-// Returns cluster.json. A new supervisor writes it shortly after its start: if one is alive, waits
-// until the file names it. NOT_FOUND if no cluster is running.
-StatusOr<ClusterFile> ReadCurrentFile(const std::string& folder) {
-  const auto end = steady_clock::now() + kDownLimit;
-  while (true) {
-    StatusOr<ClusterFile> cluster = ReadClusterFile(folder);
-    const bool awaited = cluster.ok() ? !IsAlive(cluster->supervisor)
-                                      : cluster.status().code() == StatusCode::kNotFound;
-    if (!awaited || !SupervisorLives(folder)) return cluster;
-    if (steady_clock::now() > end) {
-      return Internal("a supervisor holds {}, but within {} s it did not write cluster.json",
-                      SupervisorLockPath(folder), kDownLimit.count());
-    }
-    std::this_thread::sleep_for(kPoll);
+// Returns the folder of `up`.
+StatusOr<std::string> FolderToStart(FileSystem& files, const CommandLine& line) {
+  if (const auto& folder = line.Get(kUpFolderFlag)) return AbsoluteFolder(*folder);
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> state, StateFolder());
+  if (state) return NewestFolder(files, *state);
+  return InvalidArgument(
+      "give {} DIR: its default is in the home directory, and neither HOME nor XDG_STATE_HOME is "
+      "an absolute path",
+      kUpFolderFlag.name);
+}
+
+// Returns the folder among `running` whose coordinator has the address, as `up` has printed it.
+StatusOr<std::string> FolderOfCoordinator(const std::vector<std::string>& running,
+                                          const std::string& address) {
+  for (const std::string& folder : running) {
+    const StatusOr<ClusterFile> cluster = ReadClusterFile(folder);
+    if (cluster.ok() && cluster->coordinator_address == address) return folder;
+  }
+  return InvalidArgument(
+      "TROUPE_COORDINATOR is {}, which is the coordinator of no local cluster of this user: give "
+      "{} DIR, or unset the variable",
+      address, kDownFolderFlag.name);
+}
+
+// Returns the folder of `down`; absent if none is given and no cluster is running. Like other
+// commands, it obeys TROUPE_COORDINATOR.
+StatusOr<std::optional<std::string>> FolderToStop(const CommandLine& line) {
+  if (const auto& given = line.Get(kDownFolderFlag)) {
+    TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteFolder(*given));
+    if (access(folder.c_str(), F_OK) == 0) return folder;
+    return NotFound("{} {}: there is no such folder", kDownFolderFlag.name, folder);
+  }
+  const std::vector<std::string> running = RunningClusters();
+  if (running.empty()) return std::nullopt;
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> address,
+                          TextFromEnvironment("TROUPE_COORDINATOR"));
+  if (address) return FolderOfCoordinator(running, *address);
+  if (running.size() > 1) {
+    PrintMessage("{} local clusters are running; this command stops the newest, in {}\n",
+                 running.size(), running.front());
+  }
+  return running.front();
+}
+
+// Makes the folder the default of the next `up`. The cluster runs also if that fails.
+void NoteFolder(FileSystem& files, const std::string& folder) {
+  const auto state = StateFolder();
+  const Status noted = !state.ok()          ? state.status()
+                       : state->has_value() ? AddToIndex(files, **state, folder)
+                                            : OkStatus();
+  if (!noted.ok()) {
+    PrintMessage("`troupe up` will not find {} by itself, only by {}: {}\n", folder,
+                 kUpFolderFlag.name, Message(noted));
   }
 }
 
@@ -299,8 +343,8 @@ Status StartSupervisor(const std::string& folder, const std::string& binaries) {
                                 binaries);
     }
   }
-  std::vector<std::string> command = {JoinPath(binaries, "troupe"), "supervise", kDataDirFlag.name,
-                                      folder};
+  std::vector<std::string> command = {JoinPath(binaries, "troupe"), "supervise",
+                                      kSupervisedFolderFlag.name, folder};
   if (AnyFailpointArmed()) command.emplace_back(kAllowFailpointsFlag);
   return StartDetached(command, JoinPath(JoinPath(folder, "logs"), "supervisor.log")).status();
 }
@@ -327,70 +371,12 @@ StatusOr<std::set<std::string>> ConnectedWorkers(const std::string& address) {
   return connected;
 }
 
-// Waits until none of `processes` is alive. Returns false if the limit passes first.
-bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
-  const auto end = steady_clock::now() + limit;
-  while (std::any_of(processes.begin(), processes.end(), IsAlive)) {
-    if (steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(kPoll);
-  }
-  return true;
-}
-
-// Stops a cluster whose cluster.json cannot be read, because of `damage`: its supervisor, which the
-// lock file states, stops its processes and removes the file.
-Status StopBySupervisor(const std::string& folder, const Status& damage) {
-  const StatusOr<ProcessId> supervisor = FindSupervisor(folder);
-  if (!supervisor.ok()) return Annotate(damage, Message(supervisor.status()));
-  SignalProcess(*supervisor, SIGTERM);
-  SignalProcess(*supervisor, SIGCONT);
-  // A supervisor that is killed would leave processes behind that nobody knows.
-  if (!WaitUntilGone({*supervisor}, kDownLimit)) {
-    return Internal("the supervisor of {}, process {}, did not end within {} s of SIGTERM", folder,
-                    supervisor->pid, kDownLimit.count());
-  }
-  const Status left = ReadClusterFile(folder).status();
-  return left.code() == StatusCode::kNotFound ? OkStatus() : left;
-}
-
-// Stops every process of the cluster in `folder`. NOT_FOUND if none is running.
-Status StopCluster(const std::string& folder) {
-  auto cluster = ReadCurrentFile(folder);
-  if (cluster.status().code() == StatusCode::kInvalidArgument ||
-      cluster.status().code() == StatusCode::kResourceExhausted) {
-    return StopBySupervisor(folder, cluster.status());
-  }
-  TROUPE_RETURN_IF_ERROR(cluster.status());
-  // A supervisor suspended by SIGSTOP handles SIGTERM only after SIGCONT.
-  SignalProcess(cluster->supervisor, SIGTERM);
-  SignalProcess(cluster->supervisor, SIGCONT);
-  if (!WaitUntilGone({cluster->supervisor}, kDownLimit)) {
-    SignalProcess(cluster->supervisor, SIGKILL);
-    WaitUntilGone({cluster->supervisor}, kKillLimit);
-  }
-  // Stops the processes that a killed supervisor left behind; it may have started some since the
-  // file was read.
-  if (auto newest = ReadClusterFile(folder); newest.ok()) cluster = std::move(newest);
-  const std::vector<ProcessId> left = ProcessesOf(*cluster);
-  for (const auto& process : left) {
-    SignalGroup(process, SIGTERM);
-    SignalGroup(process, SIGCONT);
-  }
-  if (!WaitUntilGone(left, kStopLimit)) {
-    for (const auto& process : left) SignalGroup(process, SIGKILL);
-    if (!WaitUntilGone(left, kKillLimit)) {
-      return Internal("some processes of the cluster in {} survived SIGKILL", folder);
-    }
-  }
-  const Status removed = RemoveClusterFile(folder);
-  return removed.code() == StatusCode::kNotFound ? OkStatus() : removed;
-}
-
-void PrintCluster(const CommandLine& line, const ClusterFile& cluster) {
+void PrintCluster(const CommandLine& line, const std::string& folder, const ClusterFile& cluster) {
   if (line.wants_json()) {
     PrintOutput("{}", Lines{ToJsonText(cluster)});
     return;
   }
+  PrintOutput("folder {}\n", folder);
   PrintOutput("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
   for (const auto& worker : cluster.workers) {
     PrintOutput("{} (pid {})\n", worker.name, worker.process.pid);
@@ -404,17 +390,21 @@ void PrintCluster(const CommandLine& line, const ClusterFile& cluster) {
 
 StatusOr<ExitCode> Up(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(line.Get(kAllowFailpoints)));
-  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   PosixFileSystem files;
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, FolderToStart(files, line));
   for (const char* name : {"logs", "workers"}) {
     const Status made = MakeDirectories(files, JoinPath(folder, name));
-    if (!made.ok()) return Annotate(made, fmt::format("{} {}", kDataDirFlag.name, folder));
+    if (!made.ok()) return Annotate(made, fmt::format("{} {}", kUpFolderFlag.name, folder));
   }
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
   const Status former = ReadClusterFile(folder).status();
   if (former.code() == StatusCode::kFailedPrecondition) return former;
   const bool runs = SupervisorLives(folder);
+  std::optional<ClusterFile> running;  // nothing is written before it is known to be of this host
+  if (runs) {
+    TROUPE_ASSIGN_OR_RETURN(running, ReadCurrentFile(folder));
+  }
   const bool fresh = !runs && !AnySurvivor(folder);
   TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, !fresh));
   const bool was_monitored = !settings.prometheus.empty();
@@ -422,9 +412,8 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   const bool adds_monitoring = !was_monitored && !settings.prometheus.empty();
   if (!runs) TROUPE_RETURN_IF_ERROR(LeaveTakenPorts(line, folder, &settings));
   TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
-  if (runs) {
-    TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadCurrentFile(folder));
-    SignalProcess(cluster.supervisor, SIGHUP);
+  if (running) {
+    SignalProcess(running->supervisor, SIGHUP);
   } else {
     TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
   }
@@ -438,33 +427,35 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
     if (!undone.ok()) PrintMessage("{}\n", Message(undone));
     return ready.status();
   }
-  PrintCluster(line, *ready);
-  return ExitCode::kDone;
-}
-
-// A stopped cluster has nothing to report.
-ExitCode Stopped(const CommandLine& line) {
-  if (line.wants_json()) PrintOutput("{{}}\n");
+  NoteFolder(files, folder);
+  PrintCluster(line, folder, *ready);
   return ExitCode::kDone;
 }
 
 StatusOr<ExitCode> Down(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (access(folder.c_str(), F_OK) != 0)
-    return NotFound("{} {}: there is no such folder", kDataDirFlag.name, folder);
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder, kUpLimit));
-  const Status stopped = StopCluster(folder);
-  if (stopped.code() == StatusCode::kNotFound) {
-    PrintMessage("no cluster is running in {}\n", folder);
-  } else if (!stopped.ok()) {
-    return stopped;
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<std::string> folder, FolderToStop(line));
+  Status stopped = NotFound("no local cluster is running");
+  if (folder) {
+    TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(*folder, kUpLimit));
+    stopped = StopCluster(*folder);
+    if (stopped.code() == StatusCode::kNotFound)
+      stopped = NotFound("no cluster is running in {}", *folder);
   }
-  return Stopped(line);
+  if (!stopped.ok() && stopped.code() != StatusCode::kNotFound) return stopped;
+  if (!stopped.ok()) PrintMessage("{}\n", Message(stopped));
+  if (line.wants_json()) {
+    PrintOutput("{}\n", Dump({{"folder", folder ? Json(*folder) : Json(nullptr)},
+                              {"stopped", stopped.ok()}}));
+  } else if (stopped.ok()) {
+    PrintOutput("stopped the cluster in {}\n", *folder);
+  }
+  return ExitCode::kDone;
 }
 
 StatusOr<ExitCode> Supervise(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment(line.Get(kAllowFailpoints)));
-  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder,
+                          AbsoluteFolder(*line.Get(kSupervisedFolderFlag)));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
   TROUPE_RETURN_IF_ERROR(Supervisor(folder, binaries).Run());
   return ExitCode::kDone;
@@ -475,21 +466,22 @@ StatusOr<ExitCode> Supervise(const CommandLine& line) {
 std::vector<Command> ClusterCommands() {
   return {
       {.name = "up",
-       .summary = "Starts a local cluster in --data-dir, or its missing processes; returns when "
-                  "all workers are ready.",
-       .flags = {&kWorkersFlag, &DevicesFlag(), &kDevicesPerWorkerFlag, &kPortFlag,
+       .summary = "Starts a local cluster, or its missing processes; returns when all workers are "
+                  "ready.",
+       .flags = {&kUpFolderFlag, &kWorkersFlag, &DevicesFlag(), &kDevicesPerWorkerFlag, &kPortFlag,
                  &kDetectionSecondsFlag, &kKeepEndedFlag, &kLogBytesFlag, &kLogFilesFlag,
                  &kMonitoringFlag, &kAllowFailpoints},
        .cluster = ClusterUse::kFolder,
        .run = Up},
       {.name = "down",
-       .summary = "Stops the local cluster in --data-dir.",
+       .summary = "Stops a local cluster.",
+       .flags = {&kDownFolderFlag},
        .cluster = ClusterUse::kFolder,
        .run = Down},
       {.name = "supervise",
        .summary = "Runs the supervisor of the cluster in --data-dir in the foreground (`up` starts "
                   "it in the background).",
-       .flags = {&kAllowFailpoints},
+       .flags = {&kSupervisedFolderFlag, &kAllowFailpoints},
        .cluster = ClusterUse::kFolder,
        .run = Supervise},
   };

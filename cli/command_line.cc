@@ -3,28 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <type_traits>
 #include <variant>
 
 namespace troupe {
 namespace {
 
-std::vector<AnyFlag> ClusterFlags(ClusterUse use) {
-  switch (use) {
-    case ClusterUse::kCoordinator:
-      return {&kCoordinatorFlag, &kLocalClusterFlag, &kTlsDirFlag, &kTokenFileFlag};
-    case ClusterUse::kFolder:
-      return {&kDataDirFlag};
-    case ClusterUse::kNone:
-      return {};
-  }
-  return {};
+std::vector<std::string> WordsOf(std::string text) {
+  std::ranges::replace(text, ',', ' ');
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 template <typename Value>
 Flag ToFlag(const CommandFlag<Value>& flag) {
   constexpr bool kRepeated = std::is_same_v<CommandFlag<Value>, RepeatedFlag>;
-  return {flag.name, flag.value, flag.help, kRepeated, flag.required};
+  return {flag.name, flag.value, flag.help, kRepeated, flag.required, WordsOf(flag.words)};
+}
+
+Flag ToFlag(const AnyFlag& any) {
+  return std::visit([](const auto* listed) { return ToFlag(*listed); }, any);
 }
 
 // Each of these declares a flag that sets `value`.
@@ -51,11 +51,18 @@ void Declare(const NumberFlag<Number>& flag, std::optional<Number>* value, FlagP
   parser->AddOptionalNumber(ToFlag(flag), flag.range, value);
 }
 
+std::vector<AnyFlag> ListedFlags(const Command& command) {
+  std::vector<AnyFlag> listed = command.flags;
+  if (command.cluster != ClusterUse::kCoordinator) return listed;
+  for (const AnyFlag& flag : CoordinatorFlags()) listed.push_back(flag);
+  return listed;
+}
+
 // The required flags come first.
-std::string Usage(const Command& command, const std::vector<AnyFlag>& flags) {
+std::string Usage(const Command& command) {
   std::string required, optional;
-  for (const AnyFlag& any : flags) {
-    const Flag flag = std::visit([](const auto* listed) { return ToFlag(*listed); }, any);
+  for (const AnyFlag& any : ListedFlags(command)) {
+    const Flag flag = ToFlag(any);
     const std::string text =
         fmt::format("{}{}{}", flag.name, flag.value.empty() ? "" : " ", flag.value);
     if (flag.required) {
@@ -68,22 +75,60 @@ std::string Usage(const Command& command, const std::vector<AnyFlag>& flags) {
          (command.positionals.empty() ? "" : " " + command.positionals);
 }
 
+FlagParser::Program ProgramOf(const Command& command) {
+  return {.name = "troupe " + command.name, .usage = Usage(command), .summary = command.summary};
+}
+
+bool Lists(const Command& command, const Flag& flag) {
+  return std::ranges::any_of(command.flags,
+                             [&](const AnyFlag& any) { return ToFlag(any).name == flag.name; });
+}
+
 }  // namespace
+
+std::vector<AnyFlag> CoordinatorFlags() {
+  return {&kCoordinatorFlag, &kLocalClusterFlag, &kTlsDirFlag, &kTokenFileFlag};
+}
+
+void Command::Declare(FlagParser* parser, CommandLine* line) const {
+  for (const AnyFlag& any : ListedFlags(*this)) {
+    std::visit([&](const auto* flag) { troupe::Declare(*flag, line->Add(*flag), parser); }, any);
+  }
+  parser->AddWord({"-o", "FORMAT", "format of the output, json or text"}, {"json", "text"},
+                  &line->format_);
+  parser->AddArguments(least_positionals, most_positionals, &line->positional_);
+  if (cluster != ClusterUse::kNone) return;
+  for (const AnyFlag& any : CoordinatorFlags()) {
+    Flag ignored = ToFlag(any);
+    ignored.help.clear();
+    if (!Lists(*this, ignored))
+      parser->AddParsed(ignored, [](const std::string&) { return OkStatus(); });
+  }
+}
 
 StatusOr<CommandLine> Command::Parse(const std::vector<std::string>& arguments) const {
   CommandLine line;
-  std::vector<AnyFlag> all = flags;
-  for (const AnyFlag& flag : ClusterFlags(cluster)) all.push_back(flag);
-  FlagParser parser({.name = "troupe " + name, .usage = Usage(*this, all), .summary = summary});
-  for (const AnyFlag& any : all) {
-    std::visit([&](const auto* flag) { Declare(*flag, line.Add(*flag), &parser); }, any);
-  }
-  parser.AddWord({"-o", "FORMAT", "format of the output, json or text"}, {"json", "text"},
-                 &line.format_);
-  parser.AddArguments(least_positionals, most_positionals, &line.positional_);
+  FlagParser parser(ProgramOf(*this));
+  Declare(&parser, &line);
   TROUPE_RETURN_IF_ERROR(parser.Parse(arguments));
   if (parser.wants_help()) line.help_ = parser.Help();
   return line;
+}
+
+std::vector<Flag> Command::ShownFlags() const {
+  CommandLine line;
+  FlagParser parser(ProgramOf(*this));
+  Declare(&parser, &line);
+  std::vector<Flag> shown = parser.flags();
+  std::erase_if(shown, [](const Flag& flag) { return flag.help.empty(); });
+  return shown;
+}
+
+std::string Command::Manual() const {
+  CommandLine line;
+  FlagParser parser(ProgramOf(*this));
+  Declare(&parser, &line);
+  return parser.Manual();
 }
 
 std::string CommandTable(const std::vector<Command>& commands) {

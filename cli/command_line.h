@@ -26,6 +26,7 @@ struct CommandFlag {
   const char* value;  // name of its value in the help text, "N"; empty for a switch
   const char* help;
   bool required = false;
+  const char* words = "";  // values that a shell completes, between spaces or commas; empty: any
 };
 
 using SwitchFlag = CommandFlag<bool>;  // true if it is given
@@ -72,12 +73,13 @@ class CommandLine {
   std::optional<std::string> help_;
 };
 
-// The part of a cluster that a command needs, which adds flags to its list.
+// The part of a cluster that a command needs.
 enum class ClusterUse {
-  // It calls the coordinator: kCoordinatorFlag, kLocalClusterFlag, kTlsDirFlag, kTokenFileFlag.
+  // It calls the coordinator: kCoordinatorFlag, kLocalClusterFlag, kTlsDirFlag and kTokenFileFlag
+  // are in its list too.
   kCoordinator,
-  kFolder,  // it works on a local cluster: kDataDirFlag
-  kNone,
+  kFolder,  // it works on a local cluster, whose folder it takes by a flag of its own
+  kNone,    // it accepts the flags of kCoordinator that it does not list, and ignores them
 };
 
 inline constexpr TextFlag kCoordinatorFlag{
@@ -93,7 +95,6 @@ inline constexpr TextFlag kTokenFileFlag{
     "--token-file", "FILE",
     "file with a user's token, used instead of cert.pem and key.pem; only its owner may be able to "
     "read it (default: TROUPE_TOKEN_FILE, unless the coordinator is that of a local cluster)"};
-inline constexpr TextFlag kDataDirFlag{"--data-dir", "DIR", "folder of the local cluster", true};
 
 struct Command {
   std::string name;         // "checkpoints list"
@@ -107,7 +108,17 @@ struct Command {
 
   // Returns the errors of FlagParser::Parse.
   StatusOr<CommandLine> Parse(const std::vector<std::string>& arguments) const;
+  // Returns the flags that the help text has, with --help and -o.
+  std::vector<Flag> ShownFlags() const;
+  // Returns the manual page, in roff.
+  std::string Manual() const;
+
+ private:
+  void Declare(FlagParser* parser, CommandLine* line) const;
 };
+
+// The flags of ClusterUse::kCoordinator.
+std::vector<AnyFlag> CoordinatorFlags();
 
 // Returns a line of help for each command: the names, padded to the longest one, and the summaries.
 std::string CommandTable(const std::vector<Command>& commands);

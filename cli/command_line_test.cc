@@ -4,18 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
 
 namespace troupe {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr TextFlag kColourFlag{"--colour", "NAME", "its colour"};
 constexpr SwitchFlag kWetFlag{"--wet", "", "do not wait"};
-constexpr RepeatedFlag kSetFlag{"--set", "KEY=VALUE", "anything"};
+constexpr RepeatedFlag kAnySetFlag{"--set", "KEY=VALUE", "anything"};
 constexpr NumberFlag<int64_t> kCoatsFlag{{"--coats", "N", "coats"}, {0, 9}};
 constexpr NumberFlag<double> kLitresFlag{{"--litres", "LITRES", "paint"}, {.least = kAboveZero}};
 constexpr TextFlag kToFlag{"--to", "PATH", "where", true};
@@ -25,7 +29,7 @@ Command TestCommand() {
           .positionals = "WALL",
           .least_positionals = 1,
           .most_positionals = 2,
-          .flags = {&kColourFlag, &kWetFlag, &kSetFlag, &kCoatsFlag, &kLitresFlag}};
+          .flags = {&kColourFlag, &kWetFlag, &kAnySetFlag, &kCoatsFlag, &kLitresFlag}};
 }
 
 TEST(CommandLineTest, ReadsFlagsBeforeBetweenAndAfterArguments) {
@@ -35,7 +39,7 @@ TEST(CommandLineTest, ReadsFlagsBeforeBetweenAndAfterArguments) {
   EXPECT_EQ(line->positional(), (std::vector<std::string>{"north", "south"}));
   EXPECT_EQ(line->Get(kColourFlag), "red");
   EXPECT_TRUE(line->Get(kWetFlag));
-  EXPECT_EQ(line->Get(kSetFlag), (std::vector<std::string>{"a=1", "b=2"}));
+  EXPECT_EQ(line->Get(kAnySetFlag), (std::vector<std::string>{"a=1", "b=2"}));
   EXPECT_TRUE(line->wants_json());
   EXPECT_EQ(TestCommand().Parse({"--", "--wet"})->positional()[0], "--wet");
 }
@@ -45,7 +49,7 @@ TEST(CommandLineTest, AFlagThatIsNotGivenIsEmpty) {
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->Get(kColourFlag), std::nullopt);
   EXPECT_FALSE(line->Get(kWetFlag));
-  EXPECT_TRUE(line->Get(kSetFlag).empty());
+  EXPECT_TRUE(line->Get(kAnySetFlag).empty());
   EXPECT_EQ(line->Get(kCoatsFlag), std::nullopt);
   EXPECT_EQ(line->Get(kCoordinatorFlag), std::nullopt);
   EXPECT_FALSE(line->wants_json());
@@ -54,7 +58,11 @@ TEST(CommandLineTest, AFlagThatIsNotGivenIsEmpty) {
 TEST(CommandLineDeathTest, AFlagThatTheCommandDoesNotListIsNotRead) {
   const auto line = TestCommand().Parse({"north"});
   EXPECT_DEATH(line->Get(kToFlag), "the command does not list --to");
-  EXPECT_DEATH(line->Get(kDataDirFlag), "the command does not list --data-dir");
+  Command command = TestCommand();
+  command.cluster = ClusterUse::kNone;
+  const auto ignored = command.Parse({"north", "--data-dir", "x"});
+  ASSERT_TRUE(ignored.ok()) << ignored.status();
+  EXPECT_DEATH(ignored->Get(kLocalClusterFlag), "the command does not list --data-dir");
 }
 
 TEST(CommandLineTest, RefusesWhatItDoesNotKnow) {
@@ -94,18 +102,60 @@ TEST(CommandLineTest, HelpNamesEveryFlag) {
 
 TEST(CommandLineTest, UsageShowsWhatIsRequiredAndHelpHidesFlagsWithoutUse) {
   Command command = TestCommand();
-  command.flags = {&kColourFlag, &kToFlag, &kWetFlag, &kSetFlag};
+  command.flags = {&kColourFlag, &kToFlag, &kWetFlag, &kAnySetFlag};
   command.cluster = ClusterUse::kNone;
   const std::string help = command.Parse({"--help"})->help().value();
   EXPECT_THAT(help, HasSubstr("usage: troupe paint --to PATH [--colour NAME] [--wet] "
                               "[--set KEY=VALUE]… WALL\n"));
   EXPECT_THAT(help, Not(HasSubstr("--coordinator")));
   EXPECT_THAT(help, Not(HasSubstr("--data-dir")));
+  EXPECT_THAT(std::string(Message(command.Parse({"a"}).status())),
+              HasSubstr("--to PATH is required"));
+}
+
+TEST(CommandLineTest, ACommandThatNeedsNoClusterAcceptsTheFlagsOfOne) {
+  Command command = TestCommand();
+  command.cluster = ClusterUse::kNone;
+  for (const char* flag : {"--coordinator", "--data-dir", "--tls-dir", "--token-file"}) {
+    const auto line = command.Parse({"north", flag, "x", "south"});
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->positional(), (std::vector<std::string>{"north", "south"})) << flag;
+  }
+  // One of its own is not ignored.
+  static constexpr TextFlag kOwnFlag{"--coordinator", "NAME", "who paints", true};
+  command.flags.push_back(&kOwnFlag);
+  EXPECT_EQ(command.Parse({"north", "--coordinator", "ann"})->Get(kOwnFlag), "ann");
+  EXPECT_THAT(std::string(Message(command.Parse({"north", "--data-dir", "x"}).status())),
+              HasSubstr("--coordinator NAME is required"));
   command.cluster = ClusterUse::kFolder;
-  EXPECT_THAT(command.Parse({"--help"})->help().value(),
-              HasSubstr("usage: troupe paint --to PATH --data-dir DIR ["));
-  EXPECT_THAT(std::string(Message(command.Parse({"a", "--to", "b"}).status())),
-              HasSubstr("--data-dir DIR is required"));
+  EXPECT_THAT(std::string(Message(command.Parse({"north", "--tls-dir", "x"}).status())),
+              HasSubstr("--tls-dir: unknown flag"));
+}
+
+TEST(CommandLineTest, ShownFlagsAreThoseOfTheHelpTextWithTheirWords) {
+  static constexpr TextFlag kRoleFlag{"--role", "ROLE", "who it is", false,
+                                      "painter, plumber tiler"};
+  Command command = TestCommand();
+  command.flags = {&kRoleFlag, &kAnySetFlag};
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const Flag& flag : command.ShownFlags()) found.push_back(flag.name);
+    return found;
+  };
+  EXPECT_THAT(names(), ElementsAre("-h,--help", "--role", "--set", "--coordinator", "--data-dir",
+                                   "--tls-dir", "--token-file", "-o"));
+  command.cluster = ClusterUse::kNone;
+  EXPECT_THAT(names(), ElementsAre("-h,--help", "--role", "--set", "-o"));
+  EXPECT_THAT(command.ShownFlags()[1].words, ElementsAre("painter", "plumber", "tiler"));
+  EXPECT_TRUE(command.ShownFlags()[2].repeated);
+  EXPECT_THAT(command.ShownFlags()[3].words, ElementsAre("json", "text"));
+}
+
+TEST(CommandLineTest, TheManualPageIsThatOfTheCommand) {
+  const std::string page = TestCommand().Manual();
+  EXPECT_THAT(page, HasSubstr(".TH \"TROUPE\\-PAINT\" 1"));
+  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-colour\\fR \\fINAME\\fR\nits colour\n"));
+  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-coordinator\\fR"));
 }
 
 TEST(CommandLineTest, SummariesBeginInOneColumnBehindTheLongestName) {
@@ -137,12 +187,13 @@ TEST(ExitCodeTest, FollowsTheContract) {
 }
 
 TEST(CommandsTest, EveryCommandHasASummaryAndRuns) {
-  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands,
-                    DataCommands, CheckpointCommands, CatalogCommands, InteropCommands}) {
-    for (const Command& command : list()) {
-      EXPECT_FALSE(command.summary.empty()) << command.name;
-      EXPECT_NE(command.run, nullptr) << command.name;
-    }
+  const std::vector<Command> commands = AllCommands();
+  EXPECT_GT(commands.size(), 40u);
+  std::set<std::string> names;
+  for (const Command& command : commands) {
+    EXPECT_FALSE(command.summary.empty()) << command.name;
+    EXPECT_NE(command.run, nullptr) << command.name;
+    EXPECT_TRUE(names.insert(command.name).second) << command.name;
   }
 }
 

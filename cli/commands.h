@@ -22,6 +22,10 @@ std::vector<Command> AuditCommands();       // audit verify
 std::vector<Command> CertsCommands();       // certs init issue revoke revoked
 std::vector<Command> JoinCommands();        // certs token, certs join
 std::vector<Command> TokensCommands();      // tokens create list revoke
+std::vector<Command> HelpCommands();        // completion man
+
+// All of these, in the order of the help text.
+std::vector<Command> AllCommands();
 
 }  // namespace troupe
 

@@ -94,8 +94,7 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-StatusOr<ExitCode> ShowData(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
+StatusOr<ExitCode> ShowDataOf(const CommandLine& line, v1::JobSpec spec) {
   const int64_t step = *line.Get(kStepFlag);
   // The name does not affect the samples, so any name will do.
   if (!spec.has_name()) spec.set_name("data");
@@ -135,6 +134,11 @@ StatusOr<ExitCode> ShowData(const CommandLine& line) {
   if (line.wants_json())
     PrintOutput("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
   return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> ShowData(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(LoadedJob job, LoadJob(line));
+  return WithPlaces(ShowDataOf(line, std::move(job.spec)), job.places);
 }
 
 }  // namespace

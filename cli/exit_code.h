@@ -2,6 +2,8 @@
 #ifndef TROUPE_CLI_EXIT_CODE_H_
 #define TROUPE_CLI_EXIT_CODE_H_
 
+#include <utility>
+
 #include "base/status.h"
 
 namespace troupe {
@@ -14,6 +16,15 @@ enum class ExitCode : int {
   kNotFound = 4,     // the coordinator knows no such job, checkpoint, …
   kInterrupted = 130,
 };
+
+// The meanings of the exit codes, for help texts.
+inline constexpr std::pair<ExitCode, const char*> kExitCodeMeanings[] = {
+    {ExitCode::kDone, "done"},
+    {ExitCode::kFailed, "the job or check failed, it cannot be done now, or its output is lost"},
+    {ExitCode::kUsage, "usage or bad input, also a file that is missing or cannot be used"},
+    {ExitCode::kUnreachable, "no coordinator, or it accepts neither certificate nor token"},
+    {ExitCode::kNotFound, "there is no such job, worker or checkpoint"},
+    {ExitCode::kInterrupted, "interrupted"}};
 
 // Marks an error as one of the coordinator: it is not reached, or it has refused the call. Without
 // the mark, an error that something is unavailable or not found is about this machine's files.

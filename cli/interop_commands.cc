@@ -22,12 +22,18 @@ constexpr NumberFlag<int64_t> kMaxShardBytesFlag{
      "(default: 5 GiB)"},
     {1, int64_t{1} << 60}};
 
+constexpr TextFlag kTokenizerDirFlag{
+    "--tokenizer", "DIR",
+    "a Hugging Face directory whose tokenizer, chat template and generation_config.json are copied "
+    "(default: the job's model.from, if this host has it)"};
+
 // The help text names the formats that an export can write.
 const TextFlag& DtypeFlag() {
   static const std::string& help =
       *new std::string(fmt::format("{} (default: the imported dtype, else {})", FormatNames(" or "),
                                    NameOf(ExportResult().format)));
-  static const TextFlag kFlag{"--dtype", "DTYPE", help.c_str()};
+  static const std::string& words = *new std::string(FormatNames(" "));
+  static const TextFlag kFlag{"--dtype", "DTYPE", help.c_str(), false, words.c_str()};
   return kFlag;
 }
 
@@ -49,6 +55,34 @@ StatusOr<ExitCode> Import(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+void PrintExport(const CommandLine& line, const std::string& directory,
+                 const ExportResult& result) {
+  const std::string dtype(NameOf(result.format));
+  const TokenizerFiles& copied = result.tokenizer;
+  if (line.wants_json()) {
+    const Json from = copied.names.empty() ? Json(nullptr) : Json(copied.directory);
+    PrintOutput("{}\n", Dump({{"path", directory},
+                              {"tensors", result.tensors},
+                              {"dtype", dtype},
+                              {"files", result.files},
+                              {"bytes", result.bytes},
+                              {"tokenizer_files", copied.names},
+                              {"tokenizer_from", from}}));
+  } else {
+    PrintOutput("{}: {} tensors of {} in {} file{}, {} bytes\n", directory, result.tensors, dtype,
+                result.files, result.files == 1 ? "" : "s", result.bytes);
+    if (!copied.names.empty()) {
+      PrintOutput("copied from {}: {}\n", copied.directory,
+                  fmt::to_string(fmt::join(copied.names, ", ")));
+    }
+  }
+  FlushOutput();
+  if (!result.no_tokenizer.empty()) {
+    PrintMessage("{} has no tokenizer: {}; --tokenizer DIR copies one\n", directory,
+                 result.no_tokenizer);
+  }
+}
+
 StatusOr<ExitCode> Export(const CommandLine& line) {
   const std::string& directory = *line.Get(kExportToFlag);
   ExportOptions options;
@@ -58,21 +92,13 @@ StatusOr<ExitCode> Export(const CommandLine& line) {
     options.format = *format;
   }
   options.file_bytes_max = line.Get(kMaxShardBytesFlag).value_or(options.file_bytes_max);
+  options.tokenizer_directory = line.Get(kTokenizerDirFlag);
   PosixFileSystem files;
-  TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files, line.positional()[0]));
+  TROUPE_ASSIGN_OR_RETURN(const std::string path,
+                          CheckpointFinder(files, line).Find(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(const ExportResult result,
-                          ExportHfModel(files, line.positional()[0], directory, options));
-  const std::string dtype(NameOf(result.format));
-  if (line.wants_json()) {
-    PrintOutput("{}\n", Dump({{"path", directory},
-                              {"tensors", result.tensors},
-                              {"dtype", dtype},
-                              {"files", result.files},
-                              {"bytes", result.bytes}}));
-  } else {
-    PrintOutput("{}: {} tensors of {} in {} file{}, {} bytes\n", directory, result.tensors, dtype,
-                result.files, result.files == 1 ? "" : "s", result.bytes);
-  }
+                          ExportHfModel(files, path, directory, options));
+  PrintExport(line, directory, result);
   return ExitCode::kDone;
 }
 
@@ -89,12 +115,11 @@ std::vector<Command> InteropCommands() {
        .cluster = ClusterUse::kNone,
        .run = Import},
       {.name = "checkpoints export",
-       .positionals = "PATH",
+       .positionals = "PATH|JOB[@STEP]",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "Writes a checkpoint's weights as a Hugging Face directory.",
-       .flags = {&kExportToFlag, &DtypeFlag(), &kMaxShardBytesFlag},
-       .cluster = ClusterUse::kNone,
+       .summary = "Writes a checkpoint's weights as a Hugging Face directory, with the tokenizer.",
+       .flags = {&kExportToFlag, &DtypeFlag(), &kMaxShardBytesFlag, &kTokenizerDirFlag},
        .run = Export},
   };
 }

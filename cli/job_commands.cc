@@ -3,11 +3,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "cli/cancel_call.h"
@@ -15,11 +17,16 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/job_input.h"
+#include "cli/job_logs.h"
+#include "cli/output/colour.h"
 #include "cli/output/describe_text.h"
+#include "cli/output/duration_text.h"
+#include "cli/output/job_table.h"
 #include "cli/output/json_text.h"
+#include "cli/output/list_filter.h"
+#include "cli/output/worker_table.h"
 #include "cli/tensorboard/event_file.h"
 #include "cli/watch.h"
-#include "cli/worker_text.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/job/job_file.h"
 #include "plan/job/job_name.h"
@@ -50,13 +57,31 @@ constexpr SwitchFlag kCheckpointsFlag{"--checkpoints", "",
                                       "also removes the directories of its checkpoints"};
 constexpr SwitchFlag kDiscardImagesFlag{
     "--discard-images", "",
-    "continues from the newest commit, even if the ranks' images are newer"};
+    "continues from the newest commit, even if the images, which are the state that ranks saved on "
+    "their workers, are newer"};
 constexpr TextFlag kDrainReasonFlag{"--reason", "TEXT",
                                     "why, for those who list the workers (default: none)"};
+constexpr RepeatedFlag kStateFlag{
+    "--state", "STATE", "only jobs in this state; given several times: in any of these states",
+    false, "QUEUED STARTING RUNNING CHECKPOINTING RECOVERING MOVING SUCCEEDED FAILED CANCELLED"};
+constexpr TextFlag kNamespaceFlag{
+    "--namespace", "NAME",
+    "only jobs in this namespace: default, or the part of their names before a dot"};
 constexpr NumberFlag<int32_t> kRankFlag{{"--rank", "R", "only this rank"}, {0, 1 << 20}};
+constexpr SwitchFlag kFollowFlag{
+    "-f", "", "also prints what is logged from now on, until the job ends; Ctrl-C ends it"};
+constexpr NumberFlag<int64_t> kTailFlag{{"--tail", "N", "only the last N lines"},
+                                        {0, int64_t{1} << 40}};
+constexpr TextFlag kSinceFlag{
+    "--since", "TIME",
+    "only lines of the last TIME, such as 15m (s, m, h or d), by the clocks of the hosts"};
 
 // Small enough for gRPC's message limit.
 constexpr int kJobsOfPage = 100;
+
+// Limits of the reads of losses, one for each job, in addition to kStepLimit for all together.
+constexpr size_t kMostLosses = 100;
+constexpr std::chrono::milliseconds kLossLimit{200};
 
 // Returns an id that no other submission has: 128 random bits.
 StatusOr<std::string> MakeRequestId() {
@@ -74,14 +99,15 @@ void PrintNameAndState(const CommandLine& line, const v1::Job& job) {
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump({{"name", job.name()}, {"state", StateText(job.state())}}));
   } else {
-    PrintOutput("{} {}\n", job.name(), StateText(job.state()));
+    const bool colours = ShowsColours(STDOUT_FILENO);
+    WriteOutput(fmt::format(
+        "{} {}\n", PrintableLine(job.name()),
+        InColour(colours ? ColourOf(job.state()) : Colour::kNone, StateText(job.state()))));
   }
 }
 
-StatusOr<ExitCode> Submit(const CommandLine& line) {
+StatusOr<ExitCode> SubmitSpec(const CommandLine& line, const v1::JobSpec& spec) {
   InterruptWatch interrupt;
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
-  if (const auto& name = line.Get(kNameFlag)) spec.set_name(*name);
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteAndCheck(spec));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   // With a remote coordinator, the ranks check the data at start.
@@ -115,45 +141,96 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
                   {.job = name, .json = line.wants_json(), .lines = !line.wants_json()});
 }
 
-StatusOr<ExitCode> ListJobs(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  Json jobs = Json::array();
+// Until the job is read, Ctrl-C ends the command, which may wait for standard input.
+StatusOr<ExitCode> Submit(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(LoadedJob job, LoadJob(line));
+  if (const auto& name = line.Get(kNameFlag)) {
+    job.spec.set_name(*name);
+    job.places["name"] = kNameFlag.name;
+  }
+  return WithPlaces(SubmitSpec(line, job.spec), job.places);
+}
+
+// Returns all jobs that the caller may see, in the order of their creation.
+StatusOr<std::vector<v1::Job>> ReadJobs(Client* client) {
+  std::vector<v1::Job> jobs;
   v1::ListJobsRequest request;
   request.set_page_size(kJobsOfPage);
   PageTokens tokens;
   for (bool more = true; more;) {
     TROUPE_ASSIGN_OR_RETURN(
-        const v1::ListJobsResponse page,
-        client.Call<v1::ListJobsResponse>(
+        v1::ListJobsResponse page,
+        client->Call<v1::ListJobsResponse>(
             Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
-              return client.jobs().ListJobs(context, request, response);
+              return client->jobs().ListJobs(context, request, response);
             }));
-    for (const auto& job : page.jobs()) {
-      if (line.wants_json()) {
-        jobs.push_back(JobSummaryToJson(job));
-      } else {
-        PrintOutput("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job), job.step(), job.steps(),
-                    job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
-      }
-    }
+    for (v1::Job& job : *page.mutable_jobs()) jobs.push_back(std::move(job));
     TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
   }
-  if (line.wants_json()) PrintOutput("{}\n", Dump({{"jobs", std::move(jobs)}}));
+  return jobs;
+}
+
+// Adds the losses of the jobs' last steps, as many as the limits permit, in the order of
+// OrderOfInterest.
+std::vector<ListedJob> WithLosses(Client* client, std::vector<v1::Job> jobs) {
+  using std::chrono::ceil, std::chrono::milliseconds, std::chrono::steady_clock;
+  std::vector<ListedJob> listed;
+  for (v1::Job& job : jobs) listed.push_back({std::move(job), std::nullopt});
+  const auto end = steady_clock::now() + kStepLimit;
+  size_t reads = 0;
+  int unread = 0;
+  for (const size_t index : OrderOfInterest(listed)) {
+    ListedJob& entry = listed[index];
+    if (entry.job.step() == 0) continue;
+    const auto began = steady_clock::now();
+    const auto limit = std::min(ceil<milliseconds>(end - began), kLossLimit);
+    if (reads == kMostLosses || limit.count() <= 0) {
+      ++unread;
+      continue;
+    }
+    ++reads;
+    const auto step = ReadStep(client, entry.job.name(), entry.job.step(), limit);
+    if (step) entry.loss = step->loss();
+    if (!step && steady_clock::now() - began >= limit) ++unread;
+  }
+  if (unread > 0) {
+    PrintMessage("the losses of {} jobs were not read: at most {} are, within {} s\n", unread,
+                 kMostLosses, kStepLimit.count());
+  }
+  return listed;
+}
+
+StatusOr<ExitCode> ListJobs(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const ListFilter filter,
+                          ListFilter::Make(line.Get(kStateFlag), line.Get(kNamespaceFlag)));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<v1::Job> jobs, ReadJobs(&client));
+  const size_t all = jobs.size();
+  std::erase_if(jobs, [&filter](const v1::Job& job) { return !filter.Accepts(job); });
+  if (line.wants_json()) {
+    Json entries = Json::array();
+    for (const v1::Job& job : jobs) entries.push_back(JobSummaryToJson(job));
+    PrintOutput("{}\n", Dump({{"jobs", std::move(entries)}}));
+  } else if (jobs.empty()) {
+    PrintMessage("{}\n", filter.NoneText(all));
+  } else {
+    const std::vector<ListedJob> listed = WithLosses(&client, std::move(jobs));
+    WriteOutput(JobTableText(listed, SystemClock().WallNanoseconds(), ShowsColours(STDOUT_FILENO)));
+  }
   return ExitCode::kDone;
 }
 
 StatusOr<ExitCode> Describe(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(JobName(line.positional()[0])));
-  const Json json = JobToJson(job);
   if (line.wants_json()) {
-    PrintOutput("{}\n", Dump(json));
+    PrintOutput("{}\n", Dump(JobToJson(job)));
     return ExitCode::kDone;
   }
-  std::optional<v1::StepEvent> last_step;
-  if (job.step() > 0) last_step = ReadStep(&client, job.name(), job.step());
-  PrintOutput("{}\n{}\n", Lines{DescribeText(job, last_step)},
-              Lines{json.dump(2, ' ', false, Json::error_handler_t::replace)});
+  DescribeOptions options = {.now_ns = SystemClock().WallNanoseconds(),
+                             .colours = ShowsColours(STDOUT_FILENO)};
+  if (job.step() > 0) options.last_step = ReadStep(&client, job.name(), job.step());
+  WriteOutput(DescribeText(job, options));
   return ExitCode::kDone;
 }
 
@@ -232,8 +309,9 @@ StatusOr<ExitCode> Delete(const CommandLine& line) {
 StatusOr<ExitCode> Resume(const CommandLine& line) {
   v1::ResumeJobRequest request;
   request.set_name(JobName(line.positional()[0]));
+  KeyPlaces places;
   for (const std::string& setting : line.Get(kSetFlag)) {
-    TROUPE_RETURN_IF_ERROR(ApplyOverride(setting, request.mutable_overrides()));
+    TROUPE_RETURN_IF_ERROR(ApplyOverride(setting, request.mutable_overrides(), &places));
   }
   request.set_discard_images(line.Get(kDiscardImagesFlag));
   // There is no job file here: relative paths are relative to the shell's directory.
@@ -241,69 +319,69 @@ StatusOr<ExitCode> Resume(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(
       const v1::ResumeJobResponse resumed,
-      client.Call<v1::ResumeJobResponse>(
-          Client::Repeat::kNever, Client::kCallLimit, [&](auto* context, auto* response) {
-            return client.jobs().ResumeJob(context, request, response);
-          }));
+      WithPlaces(client.Call<v1::ResumeJobResponse>(Client::Repeat::kNever, Client::kCallLimit,
+                                                    [&](auto* context, auto* response) {
+                                                      return client.jobs().ResumeJob(
+                                                          context, request, response);
+                                                    }),
+                 places));
   PrintNameAndState(line, resumed.job());
   return ExitCode::kDone;
 }
 
 StatusOr<ExitCode> Logs(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  TROUPE_RETURN_IF_ERROR(client.WaitUntilConnected(Client::kReconnectLimit));
-  v1::ReadJobLogsRequest request;
-  request.set_name(JobName(line.positional()[0]));
-  if (const auto& rank = line.Get(kRankFlag)) request.set_rank(*rank);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + Client::kCallLimit);
-  auto reader = client.jobs().ReadJobLogs(&context, request);
-  v1::ReadJobLogsResponse response;
-  Json lines = Json::array();
-  while (reader->Read(&response)) {
-    for (const auto& text : response.lines()) {
-      if (line.wants_json()) {
-        lines.push_back(text);
-      } else {
-        PrintOutput("{}\n", text);
-      }
-    }
+  LogOptions options = {.job = JobName(line.positional()[0]),
+                        .rank = line.Get(kRankFlag),
+                        .selection = {.tail = line.Get(kTailFlag)},
+                        .json = line.wants_json()};
+  if (const auto& since = line.Get(kSinceFlag)) {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t seconds, ParseDuration(kSinceFlag.name, *since));
+    options.selection.since_ms = SystemClock().WallNanoseconds() / 1'000'000 - seconds * 1000;
   }
-  const Status read = FromGrpcStatus(reader->Finish());
-  client.WarnIfInsecure(context);
-  TROUPE_RETURN_IF_ERROR(read);
-  if (line.wants_json()) PrintOutput("{}\n", Dump({{"lines", std::move(lines)}}));
-  return ExitCode::kDone;
+  if (!line.Get(kFollowFlag)) {
+    TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+    return PrintLogs(&client, options);
+  }
+  if (options.json) return InvalidArgument("{} excludes -o json", kFollowFlag.name);
+  InterruptWatch interrupt;
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  return FollowLogs(&client, &interrupt, options);
 }
 
 StatusOr<ExitCode> Workers(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  Json workers = Json::array();
+  std::vector<v1::WorkerStatus> workers;
   v1::ListWorkersRequest request;
   request.set_page_size(kJobsOfPage);
   PageTokens tokens;
   for (bool more = true; more;) {
     TROUPE_ASSIGN_OR_RETURN(
-        const v1::ListWorkersResponse page,
+        v1::ListWorkersResponse page,
         client.Call<v1::ListWorkersResponse>(
             Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
               return client.cluster().ListWorkers(context, request, response);
             }));
-    for (const auto& worker : page.workers()) {
-      if (line.wants_json()) {
-        workers.push_back(WorkerToJson(worker));
-      } else {
-        PrintOutput("{}\n", WorkerText(worker));
-      }
-    }
+    for (v1::WorkerStatus& worker : *page.mutable_workers()) workers.push_back(std::move(worker));
     TROUPE_ASSIGN_OR_RETURN(more, tokens.Next(page, &request));
   }
-  if (line.wants_json()) PrintOutput("{}\n", Dump({{"workers", std::move(workers)}}));
+  if (line.wants_json()) {
+    Json entries = Json::array();
+    for (const v1::WorkerStatus& worker : workers) entries.push_back(WorkerToJson(worker));
+    PrintOutput("{}\n", Dump({{"workers", std::move(entries)}}));
+  } else if (workers.empty()) {
+    PrintMessage("there are no workers\n");
+  } else {
+    WriteOutput(WorkerTableText(workers, ShowsColours(STDOUT_FILENO)));
+  }
   return ExitCode::kDone;
 }
 
 void PrintWorker(const CommandLine& line, const v1::WorkerStatus& worker) {
-  PrintOutput("{}\n", line.wants_json() ? Dump(WorkerToJson(worker)) : WorkerText(worker));
+  if (line.wants_json()) {
+    PrintOutput("{}\n", Dump(WorkerToJson(worker)));
+  } else {
+    WriteOutput(WorkerTableText({worker}, ShowsColours(STDOUT_FILENO)));
+  }
 }
 
 StatusOr<ExitCode> DrainWorker(const CommandLine& line) {
@@ -335,6 +413,13 @@ StatusOr<ExitCode> UndrainWorker(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+// Adds the argument JOB.
+Command WithJob(Command command) {
+  command.positionals = "JOB";
+  command.least_positionals = command.most_positionals = 1;
+  return command;
+}
+
 }  // namespace
 
 std::vector<Command> JobCommands() {
@@ -343,53 +428,40 @@ std::vector<Command> JobCommands() {
        .positionals = "JOB.yaml",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "Submits a job; returns when it is durable, with --wait when it has ended.",
+       .summary = "Submits a job, which is read from standard input for -; returns when it is "
+                  "durable, with --wait when it has ended.",
        .flags = {&kNameFlag, &kRequestIdFlag, &kSetFlag, &kWaitFlag},
        .run = Submit},
-      {.name = "list", .summary = "Lists all jobs.", .run = ListJobs},
-      {.name = "describe",
-       .positionals = "JOB",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary = "Prints a job's state, ranks, checkpoints and failure.",
-       .run = Describe},
-      {.name = "watch",
-       .positionals = "JOB",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary = "Follows a job's steps and events to its end.",
-       .flags = {&kFromStepFlag, &kTensorboardFlag},
-       .run = WatchJob},
-      {.name = "cancel",
-       .positionals = "JOB",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary = "Stops a job; one that trains commits a checkpoint first.",
-       .flags = {&kNowFlag, &kCheckpointFlag},
-       .run = Cancel},
-      {.name = "delete",
-       .positionals = "JOB",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary =
-           "Removes a job that has ended from the catalog, with its history, events and metrics.",
-       .flags = {&kCheckpointsFlag},
-       .run = Delete},
-      {.name = "resume",
-       .positionals = "JOB",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary =
-           "Queues a cancelled or failed job again; it continues from its newest checkpoint.",
-       .flags = {&kSetFlag, &kDiscardImagesFlag},
-       .run = Resume},
-      {.name = "logs",
-       .positionals = "JOB",
-       .least_positionals = 1,
-       .most_positionals = 1,
-       .summary = "Prints the logs of a job's ranks.",
-       .flags = {&kRankFlag},
-       .run = Logs},
+      {.name = "list",
+       .summary = "Lists jobs: state, progress, loss, age.",
+       .flags = {&kStateFlag, &kNamespaceFlag},
+       .run = ListJobs},
+      WithJob({.name = "describe",
+               .summary = "Prints a job's state, ranks, checkpoints and failure.",
+               .run = Describe}),
+      WithJob({.name = "watch",
+               .summary = "Follows a job's steps and events to its end.",
+               .flags = {&kFromStepFlag, &kTensorboardFlag},
+               .run = WatchJob}),
+      WithJob({.name = "cancel",
+               .summary = "Stops a job; one that trains commits a checkpoint first.",
+               .flags = {&kNowFlag, &kCheckpointFlag},
+               .run = Cancel}),
+      WithJob({.name = "delete",
+               .summary = "Removes a job that has ended from the catalog, with its history, events "
+                          "and metrics.",
+               .flags = {&kCheckpointsFlag},
+               .run = Delete}),
+      WithJob(
+          {.name = "resume",
+           .summary =
+               "Queues a cancelled or failed job again; it continues from its newest checkpoint.",
+           .flags = {&kSetFlag, &kDiscardImagesFlag},
+           .run = Resume}),
+      WithJob({.name = "logs",
+               .summary = "Prints the logs of a job's ranks, in the order of time.",
+               .flags = {&kRankFlag, &kFollowFlag, &kTailFlag, &kSinceFlag},
+               .run = Logs}),
       {.name = "workers", .summary = "Lists the cluster's workers.", .run = Workers},
       {.name = "workers drain",
        .positionals = "NAME",

@@ -1,4 +1,4 @@
-// Tests `troupe cancel` with a job service that the test plays.
+// Tests `troupe cancel` and `troupe list` with a job service that the test plays.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -6,14 +6,17 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/output/list_filter.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -240,6 +243,166 @@ TEST_F(CancelTest, RefusesNowWithCheckpoint) {
   const auto refused = Cancel({"--now", "--checkpoint"});
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(refused.status()), "--now excludes --checkpoint");
+}
+
+v1::Job JobAt(const std::string& name, v1::JobState state, int64_t step) {
+  v1::Job job;
+  job.set_name(name);
+  job.set_state(state);
+  job.set_step(step);
+  job.set_steps(20);
+  return job;
+}
+
+// Two pages of jobs, of which the first one has one job. All losses are 2.5; that of jobs/silent
+// does not come.
+class PagedJobs final : public v1::JobService::Service {
+ public:
+  std::vector<v1::Job> jobs = {JobAt("jobs/a", v1::JOB_STATE_RUNNING, 7),
+                               JobAt("jobs/lab.b", v1::JOB_STATE_QUEUED, 0)};
+
+  std::vector<std::string> watched() {
+    const std::lock_guard lock(mutex_);
+    return watched_;
+  }
+
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    const bool is_first = request->page_token().empty();
+    for (size_t i = is_first ? 0 : 1; i < (is_first ? 1 : jobs.size()); ++i)
+      *response->add_jobs() = jobs[i];
+    if (is_first) response->set_next_page_token("1");
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
+    {
+      const std::lock_guard lock(mutex_);
+      watched_.push_back(request->name());
+    }
+    if (request->name() != "jobs/silent") {
+      v1::WatchJobResponse response;
+      response.mutable_step()->set_step(request->from_step());
+      response.mutable_step()->set_loss(2.5);
+      writer->Write(response);
+    }
+    const auto job = std::ranges::find(jobs, request->name(), &v1::Job::name);
+    if (job->state() != v1::JOB_STATE_RUNNING) return grpc::Status::OK;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
+    return grpc::Status::CANCELLED;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> watched_;
+};
+
+const Command& ListCommand() {
+  static const std::vector<Command> commands = JobCommands();
+  return *std::ranges::find(commands, "list", &Command::name);
+}
+
+class ListTest : public testing::Test {
+ protected:
+  ListTest() {
+    // The threads of the server inherit the mask: tests of other commands send this process SIGINT.
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupts, nullptr);
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&jobs_);
+    server_ = builder.BuildAndStart();
+  }
+
+  StatusOr<ExitCode> List(std::vector<std::string> words) {
+    words.push_back("--coordinator");
+    words.push_back(fmt::format("127.0.0.1:{}", port_));
+    TROUPE_ASSIGN_OR_RETURN(const CommandLine line, ListCommand().Parse(words));
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    auto code = ListCommand().run(line);
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  PagedJobs jobs_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::string out_, err_;
+};
+
+TEST_F(ListTest, HasTheLossesOfTheJobsThatTrain) {
+  EXPECT_EQ(*List({}), ExitCode::kDone);
+  EXPECT_EQ(out_,
+            "NAME        STATE    STEP  DONE    LOSS\n"
+            "jobs/a      RUNNING  7/20   35%  2.5000\n"
+            "jobs/lab.b  QUEUED   0/20    0%       -\n");
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(ListTest, ReadsTheLossesOfRunningJobsFirstAndNoneForLong) {
+  jobs_.jobs.clear();
+  for (int i = 0; i < 120; ++i)
+    jobs_.jobs.push_back(JobAt(fmt::format("jobs/e{}", i), v1::JOB_STATE_SUCCEEDED, 20));
+  jobs_.jobs.push_back(JobAt("jobs/r", v1::JOB_STATE_RUNNING, 7));
+  jobs_.jobs.push_back(JobAt("jobs/silent", v1::JOB_STATE_RUNNING, 7));
+  EXPECT_EQ(*List({}), ExitCode::kDone);
+  const std::vector<std::string> watched = jobs_.watched();
+  ASSERT_GT(watched.size(), 3u);
+  EXPECT_LE(watched.size(), 100u);
+  EXPECT_THAT(std::vector(watched.begin(), watched.begin() + 3),
+              testing::ElementsAre("jobs/silent", "jobs/r", "jobs/e119"));
+  EXPECT_THAT(out_, HasSubstr("jobs/r       RUNNING     7/20   35%  2.5000\n"));
+  EXPECT_THAT(out_, HasSubstr("jobs/silent  RUNNING     7/20   35%       -\n"));
+  EXPECT_THAT(out_, HasSubstr("jobs/e0      SUCCEEDED  20/20  100%       -\n"));
+  EXPECT_THAT(err_, HasSubstr(" jobs were not read: at most 100 are, within 2 s\n"));
+}
+
+TEST_F(ListTest, FiltersTextAndJson) {
+  EXPECT_EQ(*List({"--state", "queued"}), ExitCode::kDone);
+  EXPECT_THAT(out_, HasSubstr("\njobs/lab.b "));
+  EXPECT_EQ(out_.find("jobs/a "), std::string::npos) << out_;
+  EXPECT_EQ(*List({"--namespace", "default", "-o", "json"}), ExitCode::kDone);
+  EXPECT_EQ(out_,
+            R"({"jobs":[{"name":"jobs/a","state":"RUNNING","step":7,"steps":20,"group_epoch":0,)"
+            R"("restarts":0}]})"
+            "\n");
+  EXPECT_EQ(List({"--state", "done"}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(ListTest, AnEmptyListIsAMessage) {
+  EXPECT_EQ(*List({"--state", "FAILED", "--state", "CANCELLED"}), ExitCode::kDone);
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(err_, "none of 2 jobs is FAILED or CANCELLED\n");
+  EXPECT_EQ(*List({"--state", "FAILED", "-o", "json"}), ExitCode::kDone);
+  EXPECT_EQ(out_, "{\"jobs\":[]}\n");
+  EXPECT_EQ(err_, "");
+}
+
+TEST(ListCommandTest, CompletesTheStatesThatItAccepts) {
+  const std::vector<Flag> flags = ListCommand().ShownFlags();
+  const auto state = std::ranges::find(flags, "--state", &Flag::name);
+  ASSERT_NE(state, flags.end());
+  EXPECT_EQ(std::ssize(state->words), v1::JobState_descriptor()->value_count())
+      << "every state but UNSPECIFIED, and MOVING";
+  for (const std::string& word : state->words)
+    EXPECT_TRUE(ListFilter::Make({word}, std::nullopt).ok()) << word;
+}
+
+TEST(LogsCommandTest, RefusesWhatItCannotPrint) {
+  const std::vector<Command> commands = JobCommands();
+  const Command& logs = *std::ranges::find(commands, "logs", &Command::name);
+  const auto refusal = [&logs](const std::vector<std::string>& words) {
+    const auto line = logs.Parse(words);
+    return line.ok() ? std::string(Message(logs.run(*line).status())) : ToString(line.status());
+  };
+  EXPECT_EQ(refusal({"a", "-f", "-o", "json"}), "-f excludes -o json");
+  EXPECT_EQ(refusal({"a", "--since", "5"}),
+            "--since is \"5\", must be a time such as 30d (s, m, h or d)");
 }
 
 }  // namespace

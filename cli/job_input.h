@@ -1,11 +1,12 @@
-// Prepares a job file before it is submitted or planned: completes it, validates it and opens its
-// data.
+// Prepares a job before it is submitted or planned: reads its file or standard input, completes it,
+// validates it and opens its data.
 #ifndef TROUPE_CLI_JOB_INPUT_H_
 #define TROUPE_CLI_JOB_INPUT_H_
 
 #include "base/status.h"
 #include "cli/command_line.h"
 #include "data/dataset.h"
+#include "plan/job/job_file.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
@@ -14,9 +15,11 @@ namespace troupe {
 inline constexpr RepeatedFlag kSetFlag{"--set", "KEY=VALUE",
                                        "sets any key of the job file; the value is YAML"};
 
-// Loads the command's job file with its kSetFlag values (LoadJobFile) and inlines the configuration
-// of model.from.
-StatusOr<v1::JobSpec> LoadJob(const CommandLine& line);
+// Loads the command's job with its kSetFlag values (ReadJob) and copies the configuration of
+// model.from into it. The job is that of the file which the command's first argument names, or for
+// "-" of standard input, relative to the working directory. Errors name the places of their keys;
+// callers add them to later errors (WithPlaces).
+StatusOr<LoadedJob> LoadJob(const CommandLine& line);
 
 // Returns `spec` with its defaults, or an error with every relation that failed.
 StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec);

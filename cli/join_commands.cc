@@ -109,8 +109,8 @@ class NewCoordinator {
     if (status.ok()) return response;
     const bool is_connected = channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
     if (status.code() == StatusCode::kUnavailable && !is_connected)
-      return OfCoordinator(
-          Unavailable("cannot reach the coordinator at {}, or {}", address_, refusal_));
+      return OfCoordinator(Unavailable("cannot reach the coordinator at {}; if it is running, {}",
+                                       address_, refusal_));
     return Annotate(status, address_);
   }
 

@@ -150,8 +150,8 @@ TEST_F(JoinCommandsTest, AnImpostorWithTheCertificateOfAnAuthorityGetsNoToken) {
   EXPECT_EQ(refused.code(), ExitCode::kUnreachable) << ToString(refused.status);
   EXPECT_EQ(
       Message(refused.status),
-      fmt::format("cannot reach the coordinator at {}, or its certificate is not valid or not "
-                  "signed by the authority of the token",
+      fmt::format("cannot reach the coordinator at {}; if it is running, its certificate is not "
+                  "valid or not signed by the authority of the token",
                   (*impostor)->address()));
   EXPECT_FALSE(std::filesystem::exists(Directory("tls")));
 }
@@ -175,7 +175,8 @@ TEST_F(JoinCommandsTest, BadInputIsNamed) {
   const JoinOutcome nobody = Join("127.0.0.1:1", token);
   expect(nobody, ExitCode::kUnreachable, "");
   EXPECT_EQ(Message(nobody.status),
-            "cannot reach the coordinator at 127.0.0.1:1, or it accepts no connections with TLS");
+            "cannot reach the coordinator at 127.0.0.1:1; if it is running, it accepts no "
+            "connections with TLS");
   expect(RunJoin("join", {"--coordinator", address}), ExitCode::kUsage, "--token-file");
   const JoinOutcome minutes = RunJoin("token", {"--minutes", "1441"});
   expect(minutes, ExitCode::kUsage, "--minutes");

@@ -5,6 +5,8 @@
 
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/printable.h"
+#include "base/text/wrapped.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/output/json_text.h"
@@ -18,10 +20,13 @@
 namespace troupe {
 namespace {
 
+constexpr size_t kLineColumns = 80;
+
 constexpr TextFlag kCompareFlag{
     "--compare", "OTHER", "ranks both jobs by tokens per second, if their conditions are equal"};
 constexpr TextFlag kStepsFlag{"--steps", "FIRST:LAST",
-                              "steps of the newest group epoch; FIRST alone is one step", true};
+                              "steps since the ranks were last started; FIRST alone is one step",
+                              true};
 constexpr TextFlag kProfileOutputFlag{"--output", "FILE", "file for the JSON", true};
 constexpr TextFlag kPageFlag{"--output", "FILE", "file for the page", true};
 constexpr NumberFlag<int64_t> kTraceStepFlag{
@@ -85,11 +90,12 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
     return ExitCode::kDone;
   }
   for (const Json& entry : ranking) {
-    PrintOutput("{:<40} {:>12.1f} tokens/s  {:.3f} of the fastest\n",
+    PrintOutput("{:<36} {:>12.1f} tokens/s  {:.3f} of the fastest\n",
                 entry["job"].get<std::string>(), entry["tokens_per_second"].get<double>(),
                 entry["of_fastest"].get<double>());
     for (const Json& reason : entry["suspect"]) {
-      PrintOutput("  suspect: {}\n", reason.get<std::string>());
+      const std::string line = "suspect: " + PrintableLine(reason.get<std::string>());
+      PrintOutput("  {}\n", Lines{Wrapped(line, kLineColumns - 2, "    ")});
     }
   }
   return ExitCode::kDone;

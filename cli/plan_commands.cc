@@ -1,7 +1,10 @@
 // The command plan.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/file_system.h"
 #include "base/program/program.h"
@@ -10,6 +13,7 @@
 #include "cli/job_input.h"
 #include "cli/output/json_text.h"
 #include "cli/output/output_file.h"
+#include "cli/output/plan_text.h"
 #include "cli/report/report_html.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/cost/memory_fit.h"
@@ -22,7 +26,7 @@
 #include "plan/make_plan.h"
 #include "plan/search/search.h"
 #include "plan/search/search_text.h"
-#include "plan/text/plan_text.h"
+#include "plan/text/plan_json.h"
 #include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
 
@@ -51,6 +55,11 @@ constexpr TextFlag kHtmlFlag{
     "--html", "FILE",
     "also draws layout, stages, memory and schedule into FILE, a page that needs no network"};
 
+constexpr SwitchFlag kVerboseFlag{
+    "--verbose", "",
+    "also prints all actions and ranks, the values at the peak of memory, owners, what each axis "
+    "replicates, the channels of samples and the options of a compiler"};
+
 constexpr int kMostDevicesOfSearch = 1 << 16;
 
 struct Planned {
@@ -67,32 +76,32 @@ StatusOr<v1::DeviceProfile> LoadProfile(const std::string& path) {
 }
 
 StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, LoadJob(line));
+  TROUPE_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(line));
   const std::optional<int> workers = line.Get(kPlannedWorkersFlag);
   const std::string path = line.Get(kProfileFlag).value_or("");
   if (!workers || path.empty()) {
     return InvalidArgument("--search needs --workers N and --profile FILE");
   }
-  if (line.Get(kCompileFlag) || line.Get(kHtmlFlag))
+  if (line.Get(kCompileFlag) || line.Get(kHtmlFlag) || line.Get(kVerboseFlag)) {
     return InvalidArgument("--search proposes layouts: state one of them, and then {}",
-                           line.Get(kCompileFlag) ? kCompileFlag.name : kHtmlFlag.name);
+                           line.Get(kCompileFlag) ? kCompileFlag.name
+                           : line.Get(kHtmlFlag)  ? kHtmlFlag.name
+                                                  : kVerboseFlag.name);
+  }
   TROUPE_ASSIGN_OR_RETURN(const int devices,
                           ParseNumber<int>(kPlannedWorkersFlag.name, fmt::to_string(*workers),
                                            {1, kMostDevicesOfSearch}));
   TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
-  TROUPE_ASSIGN_OR_RETURN(const SearchResult result,
-                          SearchLayouts(spec, profile, {.devices = devices}));
+  TROUPE_ASSIGN_OR_RETURN(
+      const SearchResult result,
+      WithPlaces(SearchLayouts(job.spec, profile, {.devices = devices}), job.places));
   PrintOutput("{}", Lines{line.wants_json() ? SearchToJson(result) + "\n" : SearchToText(result)});
   return result.best.empty() ? ExitCode::kFailed : ExitCode::kDone;
 }
 
-StatusOr<Planned> PlanOf(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
+StatusOr<Planned> PlanOf(const CommandLine& line, v1::JobSpec spec,
+                         const std::optional<v1::DeviceProfile>& profile) {
   ApplyDefaults(&spec);
-  std::optional<v1::DeviceProfile> profile;
-  if (const std::string path = line.Get(kProfileFlag).value_or(""); !path.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(profile, LoadProfile(path));
-  }
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan,
                           MakeUnplacedPlan(spec, profile.has_value() ? &*profile : nullptr));
   const int ranks = plan.ranks_size();
@@ -127,6 +136,15 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   return planned;
 }
 
+StatusOr<Planned> PlanOf(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(LoadedJob job, LoadJob(line));
+  std::optional<v1::DeviceProfile> profile;
+  if (const std::string path = line.Get(kProfileFlag).value_or(""); !path.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(profile, LoadProfile(path));
+  }
+  return WithPlaces(PlanOf(line, std::move(job.spec), profile), job.places);
+}
+
 Json CheckpointsToJson(const v1::JobSpec& spec) {
   const int64_t steps = spec.checkpoint().interval();
   const int64_t seconds = SecondsBetweenCheckpoints(spec);
@@ -150,7 +168,13 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
       json["checkpoints"] = CheckpointsToJson(plan->spec);
       PrintOutput("{}\n", Dump(json));
     } else {
-      PrintOutput("{}", Lines{PlanToText(plan->plan, time, FaultCost(plan->spec))});
+      std::error_code error;  // without the working directory, paths are shown whole
+      const PlanTextOptions options = {
+          .time = time,
+          .fault_cost = FaultCost(plan->spec),
+          .working_directory = std::filesystem::current_path(error).string(),
+          .verbose = line.Get(kVerboseFlag)};
+      PrintOutput("{}", Lines{PlanToText(plan->plan, options)});
     }
     return ExitCode::kDone;
   }
@@ -176,7 +200,7 @@ std::vector<Command> PlanCommands() {
                "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
                "Needs no cluster.",
            .flags = {&kSetFlag, &kPlannedWorkersFlag, &kSearchFlag, &kProfileFlag, &kCompileFlag,
-                     &kHtmlFlag},
+                     &kHtmlFlag, &kVerboseFlag},
            .cluster = ClusterUse::kNone,
            .run = PlanCommand}};
 }

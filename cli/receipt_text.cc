@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/text/printable.h"
+#include "base/text/wrapped.h"
+#include "cli/output/text_columns.h"
 
 namespace troupe {
 namespace {
@@ -12,6 +14,9 @@ constexpr const char* kHeader[] = {"environment",     "topology", "model_mix", "
 
 // The fields of the whole job, which the receipt of one of its other plans lacks.
 constexpr const char* kOfJob[] = {"job", "state", "compile", "write_method", "other_plans"};
+
+constexpr const char* kSuspect = "suspect";
+constexpr size_t kReceiptColumns = 80;
 
 Json OrNull(bool has, const Json& value) { return has ? value : Json(nullptr); }
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -142,9 +147,10 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
 
 ReceiptRows ReceiptToRows(const Json& receipt) {
   ReceiptRows rows;
-  Json newest = receipt;
-  newest.erase("other_plans");
-  AddRows("", newest, &rows);
+  if (receipt.contains(kSuspect)) AddRows(kSuspect, receipt[kSuspect], &rows);
+  Json rest = receipt;
+  for (const char* field : {kSuspect, "other_plans"}) rest.erase(field);
+  AddRows("", rest, &rows);
   for (const Json& other : receipt.value("other_plans", Json::array())) {
     AddRows("other_plans", OtherPlanLine(other), &rows);
   }
@@ -154,7 +160,12 @@ ReceiptRows ReceiptToRows(const Json& receipt) {
 std::string ReceiptToText(const Json& receipt) {
   std::string text;
   for (const auto& [path, shown] : ReceiptToRows(receipt)) {
-    text += fmt::format("{:<46} {}\n", PrintableLine(path), PrintableLine(shown));
+    const std::string value = PrintableLine(shown);
+    const std::string line = fmt::format("{:<46} {}", PrintableLine(path), value);
+    text += ColumnsOf(line) <= kReceiptColumns
+                ? line + "\n"
+                : fmt::format("{}\n    {}\n", PrintableLine(path),
+                              Wrapped(value, kReceiptColumns - 4, "    "));
   }
   return text;
 }

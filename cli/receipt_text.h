@@ -17,12 +17,13 @@ Json ReceiptToJson(const v1::Receipt& receipt);
 // Each field of a receipt, "steady.mfu", with its value as text.
 using ReceiptRows = std::vector<std::pair<std::string, std::string>>;
 
-// Returns the fields of `receipt`, the result of ReceiptToJson, in its order. A list has a row for
-// each entry, and each other plan has one row.
+// Returns the fields of `receipt`, the result of ReceiptToJson: first why its figures may mislead
+// ("suspect"), then the others in its order. A list has a row for each entry, and each other plan
+// has one row.
 ReceiptRows ReceiptToRows(const Json& receipt);
 
-// Formats `receipt`, the result of ReceiptToJson, as several lines, each with a newline. Each other
-// plan has one line.
+// Formats the rows of `receipt`, the result of ReceiptToJson, as lines of at most 80 columns, apart
+// from longer words. A value that does not fit next to its field is below it.
 std::string ReceiptToText(const Json& receipt);
 
 // Formats one of a receipt's `other_plans` as a line, "sha256:…: 12 steady steps, 1000 tokens/s,

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+
 namespace troupe {
 namespace {
 
@@ -10,6 +13,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 v1::Receipt Measured() {
   v1::Receipt receipt;
@@ -119,6 +123,28 @@ TEST(ReceiptTextTest, TheWorkOfACompilerIsShownWhereThereIsOne) {
   EXPECT_THAT(text, HasSubstr("xla_allow_excess_precision=false"));
   // Options are what one compares.
   EXPECT_THAT(UnlikeFields(json, ReceiptToJson(Measured())), IsEmpty());
+}
+
+TEST(ReceiptTextTest, TextBeginsWithWhyTheFiguresMayMislead) {
+  v1::Receipt receipt = Measured();
+  EXPECT_THAT(ReceiptToText(ReceiptToJson(receipt)), StartsWith("suspect    "));
+  receipt.add_suspect("few steps");
+  receipt.add_suspect("the slowest steady step took 2.5 times as long as the fastest one");
+  const Json json = ReceiptToJson(receipt);
+  EXPECT_THAT(ReceiptToText(json),
+              StartsWith("suspect                                        few steps\n"
+                         "suspect\n"
+                         "    the slowest steady step took 2.5 times as long as the fastest one\n"
+                         "job    "));
+  EXPECT_THAT(ReceiptToRows(json), Contains(testing::Pair("suspect", "few steps")).Times(1));
+}
+
+TEST(ReceiptTextTest, LinesFitEightyColumns) {
+  v1::Receipt receipt = Measured();
+  receipt.set_plan_digest("sha256:" + std::string(64, 'f'));
+  receipt.add_suspect("a reason of many words " + std::string(60, 'a') + " that goes on and on");
+  std::istringstream text(ReceiptToText(ReceiptToJson(receipt)));
+  for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST(ReceiptTextTest, TextHasALineForEachField) {

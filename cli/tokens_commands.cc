@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,6 +10,7 @@
 #include "base/security/certificate.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/output/duration_text.h"
 #include "cli/output/json_text.h"
 
 namespace troupe {
@@ -18,27 +18,12 @@ namespace {
 
 constexpr TextFlag kTokenNameFlag{"--name", "NAME", "who holds the token", true};
 constexpr TextFlag kTokenRoleFlag{"--role", "ROLE",
-                                  "what the holder may do: viewer, submitter or operator", true};
+                                  "what the holder may do: viewer, submitter or operator", true,
+                                  "viewer submitter operator"};
 constexpr TextFlag kLifetimeFlag{"--for", "TIME",
                                  "time until the token expires, such as 30d (s, m, h or d)", true};
 
 constexpr size_t kShownIdDigits = 4;
-
-StatusOr<int64_t> ParseLifetime(const std::string& text) {
-  constexpr int64_t kMostNumber = int64_t{1} << 32;
-  int64_t number = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number);
-  const std::string_view unit(end, static_cast<size_t>(last - end));
-  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
-      {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
-  for (const auto& [name, seconds] : kUnits) {
-    if (error == std::errc() && unit == name && number > 0 && number <= kMostNumber)
-      return number * seconds;
-  }
-  return InvalidArgument("{} is \"{}\", must be a time such as 30d (s, m, h or d)",
-                         kLifetimeFlag.name, text);
-}
 
 Json TokenToJson(const v1::UserToken& token) {
   Json json = {{"id", token.id()},           {"name", token.name()},
@@ -66,7 +51,8 @@ StatusOr<ExitCode> CreateToken(const CommandLine& line) {
   v1::CreateUserTokenRequest request;
   request.set_name(*line.Get(kTokenNameFlag));
   request.set_role(*line.Get(kTokenRoleFlag));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t lifetime, ParseLifetime(*line.Get(kLifetimeFlag)));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t lifetime,
+                          ParseDuration(kLifetimeFlag.name, *line.Get(kLifetimeFlag)));
   request.set_lifetime_seconds(lifetime);
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(

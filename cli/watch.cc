@@ -12,8 +12,10 @@
 #include <tuple>
 
 #include "base/program/program.h"
+#include "cli/output/colour.h"
 #include "cli/output/json_text.h"
 #include "cli/output/progress_line.h"
+#include "cli/output/step_history.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {
@@ -24,17 +26,19 @@ using std::chrono::steady_clock;
 // A watch ends if the coordinator is unreachable for longer than this.
 constexpr std::chrono::seconds kAwayLimit{60};
 constexpr std::chrono::milliseconds kPauseBetweenTries{200};
-constexpr std::chrono::seconds kStepLimit{2};
 constexpr std::chrono::seconds kHistoryLimit{60};
 
 class Watch {
  public:
-  Watch(Client* client, InterruptWatch* interrupt, const WatchOptions& options, int64_t steps)
+  Watch(Client* client, InterruptWatch* interrupt, const WatchOptions& options, const v1::Job& job)
       : client_(client),
         interrupt_(interrupt),
         options_(options),
-        progress_(steps),
-        from_step_(options.from_step) {
+        steps_(job.steps()),
+        progress_(job.steps(), IsEndState(job.state())),
+        history_(job.steps(), progress_.shows_colours()),
+        from_step_(options.from_step),
+        reached_step_(job.step()) {
     lines_ = options.lines && (options.json || !progress_.draws() || isatty(STDOUT_FILENO) == 0);
   }
 
@@ -111,6 +115,7 @@ class Watch {
       if (epoch != 0 && epoch >= step.group_epoch()) return;
       epoch = step.group_epoch();
       last_step_ = step.step();
+      reached_step_ = std::max(reached_step_, last_step_);
       if (options_.record && recorded_.ok()) recorded_ = options_.record(step);
       ShowStep(step);
     } else if (response.has_event()) {
@@ -119,15 +124,29 @@ class Watch {
       ShowEvent(event);
     } else if (response.update_case() == v1::WatchJobResponse::kEnd) {
       end_ = response.end();
-      if (lines_) {
-        Line(options_.json ? EndToJsonLine(end_) : StateText(end_));
-      } else {
-        progress_.PrintLine(StateText(end_));
-      }
+      ShowEnd();
+    }
+  }
+
+  bool scrolls() const { return !lines_ && progress_.draws(); }
+
+  void ShowEnd() {
+    if (lines_) {
+      Line(options_.json ? EndToJsonLine(end_) : StateText(end_));
+    } else if (scrolls()) {
+      const Colour colour = progress_.shows_colours() ? ColourOf(end_) : Colour::kNone;
+      progress_.PrintShown(fmt::format("{}: {}, step {} of {}\n", PrintableLine(options_.job),
+                                       InColour(colour, StateText(end_)), reached_step_, steps_));
+    } else {
+      progress_.PrintLine(StateText(end_));
     }
   }
 
   void ShowStep(const v1::StepEvent& step) {
+    if (scrolls()) {
+      const std::string row = history_.StepText(step, steady_clock::now());
+      if (!row.empty()) progress_.PrintShown(row);
+    }
     progress_.Show(step);
     if (!lines_) return;
     if (options_.json) {
@@ -144,15 +163,11 @@ class Watch {
   }
 
   void ShowEvent(const v1::JobEvent& event) {
-    if (lines_ && options_.json) {
-      Line(EventToJsonLine(event));
-      return;
-    }
-    const std::string text = fmt::format("{} {}", event.event(), event.message());
     if (lines_) {
-      Line(text);
-    } else if (progress_.draws()) {
-      progress_.PrintLine(text);
+      Line(options_.json ? EventToJsonLine(event)
+                         : fmt::format("{} {}", event.event(), event.message()));
+    } else if (scrolls()) {
+      progress_.PrintShown(history_.EventText(event));
     }
   }
 
@@ -164,10 +179,13 @@ class Watch {
   Client* client_;
   InterruptWatch* interrupt_;
   const WatchOptions options_;
+  const int64_t steps_;
   ProgressLine progress_;
+  StepHistory history_;
   bool lines_ = false;
   int64_t from_step_ = 0;                      // the next stream begins with its history
   int64_t last_step_ = 0;                      // the last step shown
+  int64_t reached_step_ = 0;                   // the highest step that is known
   std::map<int64_t, uint64_t> epoch_of_step_;  // highest printed epoch
   std::set<std::tuple<int64_t, std::string, std::string>> events_;
   v1::JobState end_ = v1::JOB_STATE_UNSPECIFIED;
@@ -180,12 +198,18 @@ class Watch {
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt,
                             const WatchOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client->GetJob(options.job));
-  return Watch(client, interrupt, options, job.steps()).Run();
+  return Watch(client, interrupt, options, job).Run();
 }
 
-std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step) {
+bool IsEndState(v1::JobState state) {
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+         state == v1::JOB_STATE_CANCELLED;
+}
+
+std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step,
+                                      std::chrono::milliseconds limit) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kStepLimit);
+  context.set_deadline(std::chrono::system_clock::now() + limit);
   v1::WatchJobRequest request;
   request.set_name(job);
   request.set_from_step(step);
@@ -231,7 +255,7 @@ Status ReadPart(Client* client, const std::string& job, const HistoryPart& part,
       is_complete = true;
     }
   }
-  context.TryCancel();  // the stream goes on to the end of the job
+  if (is_complete) context.TryCancel();  // the stream goes on to the end of the job
   const Status status = FromGrpcStatus(reader->Finish());
   return is_complete ? OkStatus() : status;
 }

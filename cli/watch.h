@@ -2,6 +2,7 @@
 #ifndef TROUPE_CLI_WATCH_H_
 #define TROUPE_CLI_WATCH_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,7 +21,8 @@ struct WatchOptions {
   std::string job;  // "jobs/x"
   int64_t from_step = 0;
   bool json = false;
-  // If true, stdout gets a line for every update; otherwise only the progress line is shown.
+  // If true, stdout gets a line for every update, as JSON, or as text unless both stdout is a
+  // terminal and stderr one that shows the history. If stderr is redirected, a terminal gets lines.
   bool lines = true;
   // If set, called with every step, before it is shown. An error ends the watch.
   std::function<Status(const v1::StepEvent&)> record;
@@ -28,13 +30,20 @@ struct WatchOptions {
 
 // Prints until the job ends (kDone if it SUCCEEDED, else kFailed), until Ctrl-C (kInterrupted; the
 // job continues), until the coordinator has been unreachable for too long (UNAVAILABLE), or until
-// the first error of options.record.
+// the first error of options.record. Where stderr is a terminal and stdout gets no lines, stderr
+// gets a scrolling history (cli/output/step_history.h).
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt, const WatchOptions& options);
 
+// Whether a job in this state has ended.
+bool IsEndState(v1::JobState state);
+
+// The limit of a look at a part of a job's history.
+inline constexpr std::chrono::seconds kStepLimit{2};
+
 // Returns the figures of a step in the history of `job`, "jobs/x", or of the next one there.
-// Nothing if the coordinator does not return them within two seconds. REQUIRES: `step` is at
-// least 1.
-std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step);
+// Nothing if the coordinator does not return them within `limit`. REQUIRES: `step` is at least 1.
+std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step,
+                                      std::chrono::milliseconds limit = kStepLimit);
 
 // Returns why `job` ended, as the newest event of its state states. Empty if the coordinator does
 // not return it within two seconds. REQUIRES: the job has ended.

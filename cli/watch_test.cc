@@ -1,15 +1,20 @@
 #include "cli/watch.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "troupe/v1/service.grpc.pb.h"
@@ -17,7 +22,9 @@
 namespace troupe {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The job service of a fake coordinator: the n-th WatchJob runs `streams[n]`.
 class PretendedJobs final : public v1::JobService::Service {
@@ -27,12 +34,14 @@ class PretendedJobs final : public v1::JobService::Service {
   std::vector<Stream> streams;
   std::atomic<size_t> watched{0};
   std::atomic<int64_t> from_step{-1};  // from the newest WatchJob
+  v1::JobState state = v1::JOB_STATE_RUNNING;
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
                       v1::GetJobResponse* response) override {
     if (request->name() != "jobs/a") return {grpc::StatusCode::NOT_FOUND, request->name()};
     response->mutable_job()->set_name(request->name());
     response->mutable_job()->set_steps(5);
+    response->mutable_job()->set_state(state);
     return grpc::Status::OK;
   }
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
@@ -56,6 +65,66 @@ void WriteEnd(grpc::ServerWriter<v1::WatchJobResponse>* writer, v1::JobState sta
   writer->Write(response);
 }
 
+// A terminal that is standard output and standard error until Restore.
+class Terminal {
+ public:
+  // Whether this machine has pseudo-terminals.
+  static bool IsAvailable() {
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    const bool is_available = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 &&
+                              access(ptsname(master), R_OK | W_OK) == 0;
+    if (master >= 0) close(master);
+    return is_available;
+  }
+
+  explicit Terminal(unsigned short columns) {
+    master_ = posix_openpt(O_RDWR | O_NOCTTY);
+    EXPECT_EQ(grantpt(master_) | unlockpt(master_), 0);
+    const int terminal = open(ptsname(master_), O_RDWR | O_NOCTTY);
+    EXPECT_GE(terminal, 0);
+    winsize window{};
+    window.ws_col = columns;
+    EXPECT_EQ(ioctl(terminal, TIOCSWINSZ, &window), 0);
+    Flush();
+    former_ = {dup(STDOUT_FILENO), dup(STDERR_FILENO)};
+    dup2(terminal, STDOUT_FILENO);
+    dup2(terminal, STDERR_FILENO);
+    close(terminal);
+    reader_ = std::thread([this] {
+      char bytes[4096];
+      for (ssize_t count = 1; count > 0;) {
+        count = read(master_, bytes, sizeof bytes);
+        if (count > 0) text_.append(bytes, static_cast<size_t>(count));
+      }
+    });
+  }
+
+  // Returns what was shown, with the terminal's ends of lines as "\n".
+  std::string Restore() {
+    Flush();
+    dup2(former_.first, STDOUT_FILENO);
+    dup2(former_.second, STDERR_FILENO);
+    close(former_.first);
+    close(former_.second);
+    reader_.join();  // nobody can write any more
+    close(master_);
+    for (size_t at = text_.find("\r\n"); at != text_.npos; at = text_.find("\r\n", at))
+      text_.erase(at, 1);
+    return text_;
+  }
+
+ private:
+  static void Flush() {
+    std::fflush(stdout);
+    std::fflush(stderr);
+  }
+
+  int master_ = -1;
+  std::pair<int, int> former_;
+  std::string text_;
+  std::thread reader_;
+};
+
 class WatchTest : public testing::Test {
  protected:
   void Serve() {
@@ -73,6 +142,18 @@ class WatchTest : public testing::Test {
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
     return code;
+  }
+  // Returns what a person sees of a watch on a terminal of 50 columns.
+  std::string Seen(const char* no_color) {
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", no_color, 1);
+    Client client = MakeClient();
+    Terminal terminal(50);
+    const auto code = WatchJob(&client, &interrupt_, {.job = "jobs/a"});
+    std::string text = terminal.Restore();
+    unsetenv("NO_COLOR");
+    EXPECT_TRUE(code.ok()) << code.status();
+    return text;
   }
   // Returns "1@1 2@1 …": step and group epoch of each line.
   std::string Steps() const {
@@ -115,7 +196,7 @@ TEST_F(WatchTest, GoesOnAfterALostStreamWithoutRepeatingOrLosingSteps) {
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, ExitCode::kDone);
   EXPECT_EQ(Steps(), "1@1 2@1 3@1 3@2 4@2 5@2");
-  EXPECT_THAT(out_, testing::EndsWith("{\"type\":\"end\",\"state\":\"SUCCEEDED\"}\n"));
+  EXPECT_THAT(out_, EndsWith("{\"type\":\"end\",\"state\":\"SUCCEEDED\"}\n"));
   EXPECT_THAT(err_, HasSubstr("the coordinator cannot be reached"));
 }
 
@@ -270,6 +351,52 @@ TEST_F(WatchTest, TheHistoryOfAnEndedJobEndsWithIt) {
   EXPECT_EQ(history->steps.size(), 1u);
   jobs_.streams.clear();
   EXPECT_EQ(ReadHistory(&client, job).status().code(), StatusCode::kCancelled);
+}
+
+// Writes five steps of 3 s, the third with a validation loss and a checkpoint, and the end.
+grpc::Status WriteFiveSteps(grpc::ServerContext*,
+                            grpc::ServerWriter<v1::WatchJobResponse>* writer) {
+  for (int64_t number = 1; number <= 5; ++number) {
+    v1::WatchJobResponse response;
+    v1::StepEvent& step = *response.mutable_step();
+    step.set_step(number);
+    step.set_group_epoch(1);
+    step.set_step_seconds(3);
+    step.set_loss(2.5);
+    if (number == 3) step.set_validation_loss(2.75);
+    writer->Write(response);
+    if (number != 3) continue;
+    response.mutable_event()->set_event("CHECKPOINT_COMMITTED");
+    response.mutable_event()->set_message("step 3, attempt 1: /c");
+    response.mutable_event()->set_step(3);
+    writer->Write(response);
+  }
+  WriteEnd(writer, v1::JOB_STATE_SUCCEEDED);
+  return grpc::Status::OK;
+}
+
+TEST_F(WatchTest, ATerminalKeepsAHistoryAboveTheLine) {
+  if (!Terminal::IsAvailable()) GTEST_SKIP() << "this machine has no pseudo-terminals";
+  jobs_.streams = {WriteFiveSteps, WriteFiveSteps};
+  Serve();
+  const std::string text = Seen("1");
+  EXPECT_THAT(text, HasSubstr(" step       loss  validation  grad norm  learning rate  tokens/s"));
+  EXPECT_THAT(text, HasSubstr("\033[K    3     2.5000      2.7500     0.0000"));
+  EXPECT_THAT(text, HasSubstr("\033[K    3  CHECKPOINT_COMMITTED step 3, attempt 1: /c\n"));
+  EXPECT_THAT(text, HasSubstr("\033[Kstep 3/5  loss  2.5000      6 s left"));
+  EXPECT_THAT(text, EndsWith("\033[Kjobs/a: SUCCEEDED, step 5 of 5\n"));
+  EXPECT_THAT(text.substr(text.rfind("step 5/5")), Not(HasSubstr("left")));
+  EXPECT_THAT(Seen(""), EndsWith("jobs/a: \033[32mSUCCEEDED\033[0m, step 5 of 5\n"));
+}
+
+TEST_F(WatchTest, AJobThatHasEndedHasNoTimeLeft) {
+  if (!Terminal::IsAvailable()) GTEST_SKIP() << "this machine has no pseudo-terminals";
+  jobs_.streams = {WriteFiveSteps};
+  jobs_.state = v1::JOB_STATE_SUCCEEDED;
+  Serve();
+  const std::string text = Seen("1");
+  EXPECT_THAT(text, HasSubstr("\033[Kstep 3/5  loss  2.5000"));
+  EXPECT_THAT(text, Not(HasSubstr("left")));
 }
 
 TEST_F(WatchTest, CtrlCDetachesFromAStreamThatIsSilent) {

@@ -60,6 +60,13 @@ Status ReadProcess(const Json& object, const std::string& path, ProcessId* proce
   return ReadMember(object, path, "start_ticks", &process->start_ticks);
 }
 
+// Files of earlier versions state no host.
+Status ReadHost(const Json& object, const std::string& path, HostId* host) {
+  if (!object.contains("host")) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(ReadMember(object, path, "host", &host->name));
+  return ReadMember(object, path, "boot_id", &host->boot_id);
+}
+
 bool IsSameFolder(const std::string& one, const std::string& other) {
   std::error_code error;
   return one == other || std::filesystem::equivalent(one, other, error);
@@ -90,16 +97,18 @@ std::string ToJsonText(const ClusterFile& cluster) {
                        {"metrics", worker.metrics},
                        {"start_ticks", worker.process.start_ticks}});
   }
-  Json json = {
-      {"folder", cluster.folder},
-      {"coordinator",
-       {{"address", cluster.coordinator_address},
-        {"pid", cluster.coordinator.pid},
-        {"metrics", cluster.coordinator_metrics},
-        {"start_ticks", cluster.coordinator.start_ticks}}},
-      {"workers", std::move(workers)},
-      {"supervisor",
-       {{"pid", cluster.supervisor.pid}, {"start_ticks", cluster.supervisor.start_ticks}}}};
+  Json json = {{"folder", cluster.folder},
+               {"coordinator",
+                {{"address", cluster.coordinator_address},
+                 {"pid", cluster.coordinator.pid},
+                 {"metrics", cluster.coordinator_metrics},
+                 {"start_ticks", cluster.coordinator.start_ticks}}},
+               {"workers", std::move(workers)},
+               {"supervisor",
+                {{"pid", cluster.supervisor.pid},
+                 {"start_ticks", cluster.supervisor.start_ticks},
+                 {"host", cluster.host.name},
+                 {"boot_id", cluster.host.boot_id}}}};
   if (cluster.prometheus) {
     json["prometheus"] = {{"pid", cluster.prometheus->process.pid},
                           {"url", cluster.prometheus->url},
@@ -132,6 +141,7 @@ StatusOr<ClusterFile> ParseClusterFile(const std::string& text) {
       ReadMember(coordinator, "coordinator", "metrics", &cluster.coordinator_metrics));
   TROUPE_RETURN_IF_ERROR(ReadProcess(coordinator, "coordinator", &cluster.coordinator));
   TROUPE_RETURN_IF_ERROR(ReadProcess(supervisor, "supervisor", &cluster.supervisor));
+  TROUPE_RETURN_IF_ERROR(ReadHost(supervisor, "supervisor", &cluster.host));
   if (json.contains("prometheus")) {
     ClusterFile::Prometheus& stated = cluster.prometheus.emplace();
     TROUPE_RETURN_IF_ERROR(ReadMember(json["prometheus"], "prometheus", "url", &stated.url));
@@ -159,6 +169,13 @@ StatusOr<ClusterFile> ReadClusterFile(const std::string& folder) {
         "the cluster's supervisor is running; if it is not, remove the file",
         PathOf(folder), Message(cluster.status()), folder);
   }
+  if (const HostId self = ThisHost(); IsElsewhere(cluster->host, self)) {
+    return FailedPrecondition(
+        "{} is that of a cluster of the host {}, and this host is {}: use the cluster there, or "
+        "give another --data-dir DIR; if the cluster has ended without `troupe down`, or the file "
+        "is a copy, remove the file",
+        PathOf(folder), cluster->host.name, self.name);
+  }
   if (cluster->folder.empty() || IsSameFolder(cluster->folder, folder)) return cluster;
   if (const std::optional<ProcessId> alive = AnyAlive(*cluster)) {
     return FailedPrecondition(
@@ -173,6 +190,7 @@ Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster) {
   PosixFileSystem files;
   ClusterFile stated = cluster;
   stated.folder = folder;
+  stated.host = ThisHost();
   TROUPE_RETURN_IF_ERROR(
       WriteFileDurably(files, TargetsPathOf(folder), AsBytes(ToTargetsText(cluster))));
   return WriteFileDurably(files, PathOf(folder), AsBytes(ToJsonText(stated)));

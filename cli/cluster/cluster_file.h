@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/cluster/host_id.h"
 #include "cli/cluster/process_id.h"
 
 namespace troupe {
@@ -24,6 +25,7 @@ struct ClusterFile {
     std::string url;
   };
   std::string folder;  // that the processes run in; empty in files of earlier versions
+  HostId host;         // that the processes run on; empty in files of earlier versions
   std::string coordinator_address;
   std::string coordinator_metrics;
   ProcessId coordinator;
@@ -42,9 +44,10 @@ std::string ToTargetsText(const ClusterFile& cluster);
 StatusOr<ClusterFile> ParseClusterFile(const std::string& text);
 
 // NOT_FOUND if no cluster is running in `folder`; INVALID_ARGUMENT with file, key and remedy if the
-// file is damaged.
+// file is damaged; FAILED_PRECONDITION if the file is that of another host, or a copy of that of a
+// cluster that is running, so that nothing may be done in `folder`.
 StatusOr<ClusterFile> ReadClusterFile(const std::string& folder);
-// Writes both files, and states `folder` in the first.
+// Writes both files, and states `folder` and this host in the first.
 Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster);
 // Removes both files.
 Status RemoveClusterFile(const std::string& folder);

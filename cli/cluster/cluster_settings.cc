@@ -10,14 +10,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string SettingsPath(const std::string& folder) { return JoinPath(folder, "settings.json"); }
-
 }  // namespace
+
+std::string ClusterSettingsPath(const std::string& folder) {
+  return JoinPath(folder, "settings.json");
+}
 
 StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
   PosixFileSystem files;
-  TROUPE_ASSIGN_OR_RETURN(const std::string text,
-                          ReadFile(files, SettingsPath(folder), 1 << 20, SymbolicLinks::kRefuse));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, ClusterSettingsPath(folder),
+                                                           1 << 20, SymbolicLinks::kRefuse));
   // nlohmann throws on a wrong type or an absent key.
   try {
     const Json json = Json::parse(text);
@@ -35,7 +37,7 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
         .prometheus = json.value("prometheus", ClusterSettings{}.prometheus),
         .prometheus_port = json.value("prometheus_port", 0)};
   } catch (const std::exception& error) {
-    return InvalidArgument("{}: {}", SettingsPath(folder), error.what());
+    return InvalidArgument("{}: {}", ClusterSettingsPath(folder), error.what());
   }
 }
 
@@ -52,7 +54,7 @@ Status WriteClusterSettings(const std::string& folder, const ClusterSettings& se
                      {"prometheus", settings.prometheus},
                      {"prometheus_port", settings.prometheus_port}};
   PosixFileSystem files;
-  return WriteFileDurably(files, SettingsPath(folder), AsBytes(json.dump(2) + "\n"));
+  return WriteFileDurably(files, ClusterSettingsPath(folder), AsBytes(json.dump(2) + "\n"));
 }
 
 }  // namespace troupe

@@ -28,6 +28,8 @@ struct ClusterSettings {
   static std::string WorkerName(int index) { return fmt::format("worker-{}", index); }
 };
 
+// Returns the path of the file, which a folder without a cluster so far lacks.
+std::string ClusterSettingsPath(const std::string& folder);
 // NOT_FOUND if `folder` has never had a cluster.
 StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder);
 Status WriteClusterSettings(const std::string& folder, const ClusterSettings& settings);

@@ -17,6 +17,7 @@
 #include "base/temporary_directory.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
+#include "cli/cluster/host_id.h"
 #include "cli/cluster/process.h"
 #include "cli/cluster/supervisor.h"
 
@@ -24,7 +25,8 @@ namespace troupe {
 namespace {
 
 TEST(ClusterFileTest, TextAndParsingAreInverse) {
-  ClusterFile cluster{.coordinator_address = "127.0.0.1:7",
+  ClusterFile cluster{.host = {"node-a", "run"},
+                      .coordinator_address = "127.0.0.1:7",
                       .coordinator_metrics = "http://127.0.0.1:8/metrics",
                       .coordinator = {1, 2},
                       .supervisor = {3, 4},
@@ -33,6 +35,8 @@ TEST(ClusterFileTest, TextAndParsingAreInverse) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(ToJsonText(*parsed), ToJsonText(cluster));
   EXPECT_EQ(parsed->workers[0].process, (ProcessId{5, 6}));
+  EXPECT_EQ(parsed->host.name, "node-a");
+  EXPECT_EQ(parsed->host.boot_id, "run");
   EXPECT_FALSE(parsed->prometheus);
   cluster.prometheus = {{7, 8}, "http://127.0.0.1:10"};
   const auto monitored = ParseClusterFile(ToJsonText(cluster));
@@ -78,6 +82,7 @@ TEST(ClusterFileTest, BadFilesAreErrors) {
            {changed("/supervisor", nlohmann::json::object()), "supervisor.pid is missing"},
            {changed("/supervisor/pid", -1), "supervisor.pid is not a whole number"},
            {changed("/supervisor/pid", 1L << 40), "supervisor.pid is not a whole number"},
+           {changed("/supervisor/host", 5), "supervisor.host is not a text"},
            {changed("/folder", 5), "folder is not a text"},
            {changed("/workers", 5), "workers is not a list"},
            {changed("/prometheus", 5), "prometheus is not an object"},
@@ -114,6 +119,40 @@ TEST(ClusterFileTest, ACopyIsRefusedWhileTheOriginalsProcessesLive) {
   std::filesystem::copy(one.Child("cluster.json"), copy.path(),
                         std::filesystem::copy_options::overwrite_existing);
   EXPECT_TRUE(ReadClusterFile(copy.path()).ok());
+}
+
+TEST(ClusterFileTest, TheFileOfAnotherHostIsRefusedWithItsName) {
+  const TemporaryDirectory folder;
+  const HostId self = ThisHost();
+  const auto state = [&](const HostId& host) {
+    std::ofstream(folder.Child("cluster.json"))
+        << ToJsonText({.folder = folder.path(), .host = host});
+    return ReadClusterFile(folder.path()).status();
+  };
+  const Status refused = state({"node-a", "another run"});
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+  EXPECT_EQ(Message(refused).find(
+                fmt::format("{} is that of a cluster of the host node-a, and this host is {}: ",
+                            folder.Child("cluster.json"), self.name)),
+            0u)
+      << refused;
+  for (const HostId& here : {self, HostId{self.name, "another run"}, HostId{}})
+    EXPECT_TRUE(state(here).ok()) << here.name << " " << here.boot_id;
+  // The file that is written names this host.
+  ASSERT_TRUE(WriteClusterFile(folder.path(), {.host = {"node-a", "another run"}}).ok());
+  const auto own = ReadClusterFile(folder.path());
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->host.name, self.name);
+  EXPECT_EQ(own->host.boot_id, self.boot_id);
+}
+
+TEST(ClusterFileTest, AFileOfAnEarlierVersionHasNoHost) {
+  nlohmann::json json = nlohmann::json::parse(ToJsonText({.host = {"node-a", "run"}}));
+  json["supervisor"].erase("host");
+  json["supervisor"].erase("boot_id");
+  const auto parsed = ParseClusterFile(json.dump());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->host.name, "");
 }
 
 TEST(ClusterSettingsTest, AreKept) {

@@ -3,14 +3,19 @@
 #define TROUPE_CLI_CLUSTER_PRETENDED_PROCESS_TEST_H_
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include "cli/cluster/process_id.h"
+#include "cli/cluster/supervisor_lock.h"
 
 namespace troupe {
 
@@ -54,6 +59,27 @@ class PretendedSupervisor : public PretendedProcess {
  public:
   explicit PretendedSupervisor(const std::string& folder)
       : PretendedProcess(folder, {"/pretended/troupe", "supervise", "--data-dir", folder}) {}
+};
+
+inline std::string LockTextOf(const ProcessId& process) {
+  return fmt::format("{} {}\n", process.pid, process.start_ticks);
+}
+
+// Holds the lock of the supervisor of a folder, whose file states what the test writes.
+class HeldLock {
+ public:
+  explicit HeldLock(const std::string& folder) : path_(SupervisorLockPath(folder)) {
+    State("");
+    descriptor_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_EQ(flock(descriptor_, LOCK_EX | LOCK_NB), 0);
+  }
+  ~HeldLock() { close(descriptor_); }
+
+  void State(const std::string& text) { std::ofstream(path_) << text; }
+
+ private:
+  const std::string path_;
+  int descriptor_ = -1;
 };
 
 }  // namespace troupe

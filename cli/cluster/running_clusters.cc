@@ -1,6 +1,5 @@
 #include "cli/cluster/running_clusters.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,12 +7,15 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
-#include "base/failpoint.h"
 #include "base/text_file.h"
+#include "cli/cluster/absolute_path.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/process.h"
+#include "cli/cluster/process_folder.h"
+#include "cli/cluster/supervisor_lock.h"
 
 namespace troupe {
 namespace {
@@ -23,16 +25,13 @@ bool IsOfThisUser(const std::string& process_folder) {
   return stat(process_folder.c_str(), &status) == 0 && status.st_uid == geteuid();
 }
 
-std::vector<std::string_view> ArgumentsOf(std::string_view command_line) {
-  std::vector<std::string_view> arguments;
-  for (size_t end; (end = command_line.find('\0')) != std::string_view::npos;) {
-    arguments.push_back(command_line.substr(0, end));
-    command_line.remove_prefix(end + 1);
-  }
-  return arguments;
+// Returns the absolute path of a folder that a process names, which may be relative to its working
+// directory.
+std::string AbsoluteFolderOf(const std::string& process_folder, const std::string& folder) {
+  std::error_code error;
+  const auto directory = std::filesystem::read_symlink(process_folder + "/cwd", error);
+  return NormalPath(directory / folder);
 }
-
-std::string_view BinaryOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Another coordinator may have a data directory of that name too.
 bool IsCoordinatorOf(const std::string& folder, const ProcessId& process) {
@@ -42,31 +41,9 @@ bool IsCoordinatorOf(const std::string& folder, const ProcessId& process) {
 
 }  // namespace
 
-std::optional<std::string> SupervisedFolder(std::string_view command_line) {
-  const std::vector<std::string_view> arguments = ArgumentsOf(command_line);
-  const bool complete =
-      arguments.size() == 4 || (arguments.size() == 5 && arguments[4] == kAllowFailpointsFlag);
-  if (!complete || BinaryOf(arguments[0]) != "troupe" || arguments[1] != "supervise" ||
-      arguments[2] != "--data-dir") {
-    return std::nullopt;
-  }
-  return std::string(arguments[3]);
-}
-
-std::optional<std::string> CoordinatedFolder(std::string_view command_line) {
-  constexpr std::string_view kFolder = "/coordinator";
-  const std::vector<std::string_view> arguments = ArgumentsOf(command_line);
-  if (arguments.empty() || BinaryOf(arguments[0]) != "troupe-coordinator") return std::nullopt;
-  const auto flag = std::find(arguments.begin(), arguments.end(), "--data-dir");
-  if (flag == arguments.end() || flag + 1 == arguments.end()) return std::nullopt;
-  std::string_view folder = *(flag + 1);
-  if (!folder.ends_with(kFolder)) return std::nullopt;
-  folder.remove_suffix(kFolder.size());
-  return std::string(folder);
-}
-
 std::vector<std::string> RunningClusters() {
-  std::vector<std::pair<uint64_t, std::string>> found;  // start in ticks since boot, folder
+  // Start of a process in ticks since boot, and folder of its cluster.
+  std::vector<std::pair<uint64_t, std::string>> found, coordinators;
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
@@ -82,14 +59,22 @@ std::vector<std::string> RunningClusters() {
     const std::optional<ProcessId> process = FindProcess(pid);
     if (!process) continue;
     if (const auto supervised = SupervisedFolder(*command_line)) {
-      found.emplace_back(process->start_ticks, *supervised);
-    } else if (const auto folder = CoordinatedFolder(*command_line);
-               folder && IsCoordinatorOf(*folder, *process)) {
-      found.emplace_back(process->start_ticks, *folder);
+      std::string folder = AbsoluteFolderOf(process_folder, *supervised);
+      if (IsSupervisorOf(folder, *process))
+        found.emplace_back(process->start_ticks, std::move(folder));
+    } else if (const auto coordinated = CoordinatedFolder(*command_line)) {
+      std::string folder = AbsoluteFolderOf(process_folder, *coordinated);
+      if (IsCoordinatorOf(folder, *process))
+        coordinators.emplace_back(process->start_ticks, std::move(folder));
     }
   }
+  // A cluster is as new as its supervisor: a coordinator that was started again does not count.
+  for (auto& coordinator : coordinators) {
+    const bool is_supervised = std::ranges::any_of(
+        found, [&](const auto& other) { return other.second == coordinator.second; });
+    if (!is_supervised) found.push_back(std::move(coordinator));
+  }
   std::sort(found.rbegin(), found.rend());
-  // A cluster is as new as its newest process.
   std::vector<std::string> folders;
   for (auto& [start_ticks, folder] : found) {
     if (std::find(folders.begin(), folders.end(), folder) == folders.end())

@@ -2,23 +2,15 @@
 #ifndef TROUPE_CLI_CLUSTER_RUNNING_CLUSTERS_H_
 #define TROUPE_CLI_CLUSTER_RUNNING_CLUSTERS_H_
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace troupe {
 
-// Returns DIR if `command_line`, arguments that each end with NUL, is `troupe supervise --data-dir
-// DIR`, as `troupe up` starts it, or that with --allow-failpoints; absent otherwise.
-std::optional<std::string> SupervisedFolder(std::string_view command_line);
-
-// Returns DIR if `command_line` is that of a coordinator with --data-dir DIR/coordinator, as the
-// supervisor of DIR starts it; absent otherwise.
-std::optional<std::string> CoordinatedFolder(std::string_view command_line);
-
-// Returns the data directories of the clusters that this user runs, newest first: those that have a
-// supervisor, and those whose coordinator has outlived it.
+// Returns the absolute paths, as NormalPath makes them, of the data directories of the clusters
+// that this user runs, newest first: those whose supervisor holds the lock of its folder, and those
+// whose coordinator has outlived it. A cluster whose folder is not seen here is none: it has been
+// removed, or is that of a container.
 std::vector<std::string> RunningClusters();
 
 }  // namespace troupe

@@ -13,7 +13,7 @@
 #include "base/file_system.h"
 #include "base/text_file.h"
 #include "cli/cluster/process.h"
-#include "cli/cluster/running_clusters.h"
+#include "cli/cluster/process_folder.h"
 
 namespace troupe {
 namespace {
@@ -92,6 +92,12 @@ StatusOr<ProcessId> FindSupervisor(const std::string& folder) {
                               stated->pid, folder);
   }
   return *stated;
+}
+
+bool IsSupervisorOf(const std::string& folder, const ProcessId& process) {
+  if (ReadStatedProcess(folder) != process) return false;
+  const StatusOr<ProcessId> found = FindSupervisor(folder);
+  return found.ok() && *found == process;
 }
 
 }  // namespace troupe

@@ -38,6 +38,10 @@ bool SupervisorLives(const std::string& folder);
 // lock; FAILED_PRECONDITION, with what does not fit, if the process cannot be relied on.
 StatusOr<ProcessId> FindSupervisor(const std::string& folder);
 
+// Returns whether FindSupervisor returns `process`. Does not try the lock, and so never keeps a
+// supervisor that starts from it, unless the file states this process.
+bool IsSupervisorOf(const std::string& folder, const ProcessId& process);
+
 }  // namespace troupe
 
 #endif  // TROUPE_CLI_CLUSTER_SUPERVISOR_LOCK_H_

@@ -1,9 +1,7 @@
 #include "cli/cluster/supervisor_lock.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -17,27 +15,6 @@
 
 namespace troupe {
 namespace {
-
-std::string LockTextOf(const ProcessId& process) {
-  return fmt::format("{} {}\n", process.pid, process.start_ticks);
-}
-
-// Holds the lock of a folder whose file states what the test writes.
-class HeldLock {
- public:
-  explicit HeldLock(const std::string& folder) : path_(SupervisorLockPath(folder)) {
-    State("");
-    descriptor_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
-    EXPECT_EQ(flock(descriptor_, LOCK_EX | LOCK_NB), 0);
-  }
-  ~HeldLock() { close(descriptor_); }
-
-  void State(const std::string& text) { std::ofstream(path_) << text; }
-
- private:
-  const std::string path_;
-  int descriptor_ = -1;
-};
 
 // Waits until the supervisor is found: until its shell runs under its arguments.
 StatusOr<ProcessId> AwaitSupervisor(const std::string& folder) {
@@ -80,6 +57,7 @@ TEST(SupervisorLockTest, TheSupervisorIsFoundByTheLockOfItsFolder) {
   const auto found = AwaitSupervisor(folder.path());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, *process);
+  EXPECT_TRUE(IsSupervisorOf(folder.path(), *process));
   // Nobody holds the lock of a copy of the folder.
   std::filesystem::copy(SupervisorLockPath(folder.path()), SupervisorLockPath(copy.path()));
   EXPECT_EQ(FindSupervisor(copy.path()).status().code(), StatusCode::kNotFound);
@@ -107,6 +85,8 @@ TEST(SupervisorLockTest, AProcessThatIsNoSupervisorIsNotFound) {
     lock.State(text);
     EXPECT_EQ(FindSupervisor(folder.path()).status().code(), StatusCode::kFailedPrecondition)
         << text;
+    for (const ProcessId& process : {self, recycled, *FindProcess(supervisor.pid())})
+      EXPECT_FALSE(IsSupervisorOf(folder.path(), process)) << text;
   }
 }
 

@@ -1,7 +1,8 @@
-// The summary that `troupe describe` prints above the details of a job. Pure.
+// The page of a job that `troupe describe` prints. Pure.
 #ifndef TROUPE_CLI_OUTPUT_DESCRIBE_TEXT_H_
 #define TROUPE_CLI_OUTPUT_DESCRIBE_TEXT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -9,10 +10,17 @@
 
 namespace troupe {
 
-// Returns some lines, each with a newline: state and progress, layout, speed and loss, last
-// checkpoint, restarts, and what the job waits for or failed of. A line is left out if nothing is
-// known of its subject. `last_step`: the figures of the job's last step, if they are known.
-std::string DescribeText(const v1::Job& job, const std::optional<v1::StepEvent>& last_step);
+struct DescribeOptions {
+  std::optional<v1::StepEvent> last_step;  // the figures of the job's last step, if they are known
+  int64_t now_ns = 0;                      // the present, in nanoseconds since the Unix epoch
+  bool colours = false;
+};
+
+// Returns lines, each with a newline: state and progress, what the job waits for or failed of,
+// data, layout, speed and loss, last checkpoint, restarts; then a table of its ranks and one of its
+// checkpoints. It leaves out what is not known, and prints a cause once, where the failure of the
+// job quotes the last failure of its ranks.
+std::string DescribeText(const v1::Job& job, const DescribeOptions& options);
 
 }  // namespace troupe
 

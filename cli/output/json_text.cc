@@ -28,7 +28,7 @@ Json FailureToJson(bool has, const v1::Failure& failure) {
 std::string StateText(v1::JobState state) { return EnumText(*v1::JobState_descriptor(), state); }
 
 std::string StateText(const v1::Job& job) {
-  return job.moving().empty() ? StateText(job.state()) : "MOVING";
+  return job.moving().empty() ? StateText(job.state()) : kMovingState;
 }
 
 Json JobSummaryToJson(const v1::Job& job) {

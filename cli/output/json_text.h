@@ -12,7 +12,8 @@ namespace troupe {
 
 // Returns a text such as "RUNNING".
 std::string StateText(v1::JobState state);
-// The state for people: "MOVING" while the job leaves workers that are draining.
+// The state for people: kMovingState while the job leaves workers that are draining.
+inline constexpr char kMovingState[] = "MOVING";
 std::string StateText(const v1::Job& job);
 
 Json JobSummaryToJson(const v1::Job& job);  // one entry of `list`

@@ -6,8 +6,6 @@
 #include <limits>
 
 #include "cli/client.h"
-#include "cli/output/duration_text.h"
-#include "cli/output/progress_line.h"
 #include "google/rpc/status.pb.h"
 #include "plan/job/violation.h"
 
@@ -107,19 +105,6 @@ TEST(ClientTest, ViolationsCrossGrpcUnchanged) {
 TEST(ClientTest, AnErrorWithoutAMessageHasText) {
   EXPECT_EQ(Message(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, ""))),
             "INTERNAL, without a reason");
-}
-
-TEST(ProgressLineTest, ShowsStepLossRateAndTimeLeft) {
-  v1::StepEvent step;
-  step.set_step(100);
-  step.set_loss(2.5);
-  step.set_tokens_per_second(1234.4);
-  EXPECT_EQ(ProgressLine::Text(step, 300, 0.5),
-            "step 100/300  loss 2.5000  1234 tokens/s  1:40 left");
-  step.set_mfu(0.421);
-  EXPECT_EQ(ProgressLine::Text(step, 100, 0.5),
-            "step 100/100  loss 2.5000  1234 tokens/s  MFU 42.1%  0 s left");
-  EXPECT_EQ(DurationText(3723), "1:02:03");
 }
 
 TEST(JsonTextTest, ShowsOfAWorkerWhatIsSetAsideWhyAndUntilWhen) {

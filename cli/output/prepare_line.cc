@@ -6,6 +6,8 @@
 #include <chrono>
 
 #include "cli/output/duration_text.h"
+#include "cli/output/text_columns.h"
+#include "plan/text/scaled.h"
 
 namespace troupe {
 namespace {
@@ -14,21 +16,25 @@ constexpr Duration kLeastPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-std::string PrepareLine::Text(const PrepareProgress& progress, double seconds) {
+// The numbers have fixed widths, so that the line does not move.
+std::string PrepareLine::Text(const PrepareProgress& progress, double seconds, size_t columns) {
   // Files may have grown since their bytes were counted.
   const double total = static_cast<double>(std::max<int64_t>(progress.bytes_total, 1));
   const double read = std::clamp(static_cast<double>(progress.bytes_read), 1.0, total);
-  return fmt::format("{:.0f}% of {:.1f} MB  {} documents  {} tokens  {:.0f} tokens/s  {} left",
-                     100 * read / total, total / 1e6, progress.documents, progress.tokens,
-                     static_cast<double>(progress.tokens) / std::max(seconds, 1e-3),
-                     DurationText(seconds * (total - read) / read));
+  const double rate = static_cast<double>(progress.tokens) / std::max(seconds, 1e-3);
+  return FittingLine({{fmt::format("{:3.0f}% of {}", 100 * read / total, Scaled(total, "B")), 4},
+                      {fmt::format("{:5} documents", progress.documents), 1},
+                      {fmt::format("{:8} tokens", progress.tokens), 2},
+                      {fmt::format("{:7.0f} tokens/s", rate), 3},
+                      {fmt::format("{} left", DurationText(seconds * (total - read) / read)), 4}},
+                     columns);
 }
 
 void PrepareLine::Show(const PrepareProgress& progress) {
   const MonotonicTime now = clock_.Now();
   if (now - std::max(drawn_, began_) < kLeastPause) return;
   drawn_ = now;
-  line_.Draw(Text(progress, ToSeconds(now - began_)));
+  line_.Draw(Text(progress, ToSeconds(now - began_), line_.columns()));
 }
 
 }  // namespace troupe

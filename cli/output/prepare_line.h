@@ -3,6 +3,7 @@
 #ifndef TROUPE_CLI_OUTPUT_PREPARE_LINE_H_
 #define TROUPE_CLI_OUTPUT_PREPARE_LINE_H_
 
+#include <cstddef>
 #include <string>
 
 #include "base/clock.h"
@@ -21,9 +22,10 @@ class PrepareLine {
   void Show(const PrepareProgress& progress);
   void Clear() { line_.Clear(); }
 
-  // Returns the line `seconds` after the start. The time left is that of the bytes which are not
-  // read yet at the rate so far. Pure.
-  static std::string Text(const PrepareProgress& progress, double seconds);
+  // Returns the line `seconds` after the start, of at most `columns` characters; where that is not
+  // enough, documents, tokens and tokens/s are left out in this order. The time left is that of the
+  // bytes which are not read yet at the rate so far. Pure.
+  static std::string Text(const PrepareProgress& progress, double seconds, size_t columns);
 
  private:
   TerminalLine line_;

@@ -4,34 +4,39 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "base/program/program.h"
 #include "base/text/printable.h"
+#include "cli/output/colour.h"
+#include "cli/output/text_columns.h"
 
 namespace troupe {
+namespace {
 
-TerminalLine::TerminalLine() {
-  const char* terminal = std::getenv("TERM");
-  draws_ = isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
-  const char* no_colour = std::getenv("NO_COLOR");
-  colours_ = no_colour == nullptr || *no_colour == '\0';
-}
+constexpr size_t kUnknownColumns = 80;
+
+}  // namespace
+
+TerminalLine::TerminalLine()
+    : draws_(IsCapableTerminal(STDERR_FILENO)), shows_colours_(ShowsColours(STDERR_FILENO)) {}
 
 TerminalLine::~TerminalLine() {
   if (is_drawn_) std::fputs("\n", stderr);
 }
 
-void TerminalLine::Draw(std::string text) {
-  if (!draws_) return;
-  text = PrintableLine(text);
+size_t TerminalLine::columns() const {
   winsize window{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1) {
-    text = text.substr(0, window.ws_col - 1);
-  }
-  if (colours_) text = "\033[1m" + text + "\033[0m";
-  WriteMessage("\r\033[K" + text);
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+  // In the last column some terminals begin a new line.
+  return (is_known ? window.ws_col : kUnknownColumns) - 1;
+}
+
+void TerminalLine::Draw(const std::string& text) {
+  if (!draws_) return;
+  const std::string printable = PrintableLine(text);
+  std::string shown(FirstColumns(printable, columns()));
+  if (shows_colours_) shown = "\033[1m" + shown + "\033[0m";
+  WriteMessage("\r\033[K" + shown);
   std::fflush(stderr);
   is_drawn_ = true;
 }

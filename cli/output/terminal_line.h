@@ -2,6 +2,7 @@
 #ifndef TROUPE_CLI_OUTPUT_TERMINAL_LINE_H_
 #define TROUPE_CLI_OUTPUT_TERMINAL_LINE_H_
 
+#include <cstddef>
 #include <string>
 
 namespace troupe {
@@ -14,14 +15,17 @@ class TerminalLine {
   ~TerminalLine();
 
   bool draws() const { return draws_; }
-  // Replaces the line by `text`, cut to the width of the terminal. Nothing if it does not draw.
-  void Draw(std::string text);
+  bool shows_colours() const { return shows_colours_; }
+  // The number of characters that a line may have now, of a terminal of unknown width 79.
+  size_t columns() const;
+  // Replaces the line by `text`, cut to columns(). Nothing if it does not draw.
+  void Draw(const std::string& text);
   // Removes the line.
   void Clear();
 
  private:
   bool draws_ = false;
-  bool colours_ = false;
+  bool shows_colours_ = false;
   bool is_drawn_ = false;
 };
 

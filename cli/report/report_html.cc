@@ -213,6 +213,12 @@ TextRows FactsOf(const JobReport& report) {
   return facts;
 }
 
+// Draws the reasons for which the figures may mislead.
+void DrawSuspicions(const v1::Receipt& receipt, Markup* page) {
+  for (const std::string& reason : receipt.suspect())
+    page->Element("p", {{"class", "suspect"}}, "suspect: " + reason);
+}
+
 void DrawPlanned(const v1::Plan& plan, Markup* page) {
   OpenSection("Layout", page);
   DrawLayout(plan, page);
@@ -233,6 +239,7 @@ std::string ReportHtml(const JobReport& report) {
   std::string subtitle = "submitted " + TimeText(job.create_wall_time_ns());
   if (!job.creator().empty()) subtitle += " by " + job.creator();
   OpenPage(job.name(), subtitle, &page);
+  if (report.receipt) DrawSuspicions(*report.receipt, &page);
   DrawFacts(FactsOf(report), &page);
   if (!job.waiting_for().empty()) page.Element("p", {}, "waits for " + job.waiting_for());
   if (job.has_failure()) {

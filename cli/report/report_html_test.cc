@@ -170,6 +170,15 @@ TEST(ReportHtmlTest, ATraceIsDrawnOnTheClockThatTheRanksShare) {
   EXPECT_THAT(ReportHtml(without), Not(HasSubstr("as it ran")));
 }
 
+TEST(ReportHtmlTest, WhyTheFiguresMayMisleadIsAboveThem) {
+  JobReport report = Report();
+  report.receipt->add_suspect("4 <steady> steps");
+  const std::string html = ReportHtml(report);
+  const size_t suspicion = html.find("<p class=\"suspect\">suspect: 4 &lt;steady&gt; steps</p>");
+  ASSERT_NE(suspicion, std::string::npos);
+  EXPECT_LT(suspicion, html.find("tokens/s, steady"));
+}
+
 TEST(ReportHtmlTest, AStepWithoutATargetHasNoLoss) {
   JobReport report = Report();
   report.steps[3].set_loss(std::numeric_limits<double>::quiet_NaN());
