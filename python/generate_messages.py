@@ -33,6 +33,8 @@ import dataclasses
 import enum
 from typing import Any, Dict, Optional, Tuple, Type
 
+from troupe._shown import Shown
+
 '''
 
 
@@ -121,7 +123,8 @@ def enum_source(name, enum):
 
 def message_source(schema, name):
     lines = comment_lines(schema.comments[name], "")
-    lines += ["@dataclasses.dataclass(frozen=True)", f"class {class_name(name)}:"]
+    lines += ["@dataclasses.dataclass(frozen=True, repr=False)",
+              f"class {class_name(name)}(Shown):"]
     for field in schema.messages[name].field:
         lines += comment_lines(schema.comments[f"{name}.{field.name}"], "    ")
         kind, default = annotation(schema, field)

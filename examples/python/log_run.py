@@ -12,15 +12,18 @@ from __future__ import annotations
 import argparse
 import base64
 import dataclasses
+import importlib
 import json
 import math
 import os
+import queue
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Iterator, Protocol
+from typing import Any, Iterator, NamedTuple, Protocol
 
 import troupe
 
@@ -32,18 +35,29 @@ LONGEST_VALUE = 6000
 FIGURES = ("loss", "validation_loss", "grad_norm", "learning_rate", "tokens_per_second", "mfu")
 ENDS = {"SUCCEEDED": "FINISHED", "FAILED": "FAILED", "CANCELLED": "KILLED"}
 FLUSH_SECONDS = 1.0
+FIRST_ANSWER_SECONDS = 4.0  # a server that has not answered by then is not there
 RETRY_SECONDS = 60.0
+CALL_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 5.0
 
 
+class Step(NamedTuple):
+    event: troupe.StepEvent
+    time_ns: int  # of the job, since the Unix epoch
+
+
 class Log(Protocol):
-    """Where the steps go."""
+    """Where the steps go. Times are those of the job, also where its history is copied later."""
 
     last_step: int  # that the run has already
 
-    def add(self, steps: list[troupe.StepEvent]) -> None: ...
+    def add(self, steps: list[Step]) -> None: ...
 
-    def end(self, state: str) -> None: ...
+    def end(self, state: str, time_ns: int) -> None: ...
+
+
+class LogError(Exception):
+    """The service cannot be used; the text is a sentence."""
 
 
 def figures(step: troupe.StepEvent) -> dict[str, float]:
@@ -61,10 +75,6 @@ def parameters(message: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield key, str(value)
 
 
-def milliseconds(step: troupe.StepEvent) -> int:
-    return (step.wall_time_ns or time.time_ns()) // 1_000_000
-
-
 def number(value: float) -> float | str:
     """Returns a number as MLflow reads it: JSON has no word for those that are not finite."""
     if math.isnan(value):
@@ -72,7 +82,7 @@ def number(value: float) -> float | str:
     return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-class MlflowError(Exception):
+class MlflowError(LogError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
@@ -83,6 +93,7 @@ class Mlflow:
 
     def __init__(self, url: str, experiment: str, job: troupe.Job) -> None:
         self._api = url.rstrip("/") + "/api/2.0/mlflow/"
+        self._has_answered = False
         self.last_step = 0
         tags = {"troupe.job": job.name, "troupe.created": str(job.create_wall_time_ns)}
         experiment_id = self._experiment(experiment)
@@ -109,19 +120,19 @@ class Mlflow:
             self._call("runs/log-batch", {"run_id": self.run_id,
                                           "params": entries[first:first + MOST_PARAMETERS]})
 
-    def add(self, steps: list[troupe.StepEvent]) -> None:
+    def add(self, steps: list[Step]) -> None:
         # A step is in one batch as a whole: the run has all figures of its last step, or none.
         most_steps = MOST_ENTRIES // len(FIGURES)
         for first in range(0, len(steps), most_steps):
-            entries = [{"key": key, "value": number(value), "step": step.step,
-                        "timestamp": milliseconds(step)}
+            entries = [{"key": key, "value": number(value), "step": step.event.step,
+                        "timestamp": step.time_ns // 1_000_000}
                        for step in steps[first:first + most_steps]
-                       for key, value in figures(step).items()]
+                       for key, value in figures(step.event).items()]
             self._call("runs/log-batch", {"run_id": self.run_id, "metrics": entries})
 
-    def end(self, state: str) -> None:
+    def end(self, state: str, time_ns: int) -> None:
         self._call("runs/update", {"run_id": self.run_id, "status": ENDS.get(state, "FAILED"),
-                                   "end_time": time.time_ns() // 1_000_000})
+                                   "end_time": time_ns // 1_000_000})
 
     def _experiment(self, name: str) -> str:
         try:
@@ -139,21 +150,50 @@ class Mlflow:
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         request = urllib.request.Request(self._api + method, data,
                                          {"Content-Type": "application/json", **authorization()})
-        give_up, pause = time.monotonic() + RETRY_SECONDS, 0.1
+        limit = RETRY_SECONDS if self._has_answered else FIRST_ANSWER_SECONDS
+        give_up, pause = time.monotonic() + limit, 0.1
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=30) as answer:
-                    parsed: dict[str, Any] = json.load(answer)
-                    return parsed
+                answered = answer(request, min(CALL_SECONDS, give_up - time.monotonic()))
+                self._has_answered = True
+                parsed: dict[str, Any] = json.loads(answered)
+                return parsed
             except urllib.error.HTTPError as error:
+                self._has_answered = True
                 text = error.read().decode(errors="replace")
-                if error.code != 429 and error.code < 500 or time.monotonic() > give_up:
+                if error.code != 429 and error.code < 500 or time.monotonic() + pause > give_up:
                     raise mlflow_error(error.code, text) from None
             except OSError as error:  # among them URLError
-                if time.monotonic() > give_up:
-                    raise MlflowError("UNAVAILABLE", f"{self._api}: {error}") from None
+                if time.monotonic() + pause > give_up:
+                    raise MlflowError("UNAVAILABLE", f"MLflow cannot be reached at {self._api}: "
+                                      f"{getattr(error, 'reason', error)}") from None
+            except ValueError:
+                raise MlflowError("INTERNAL", f"{self._api}{method} answers with what is no JSON: "
+                                  "is it the address of MLflow?") from None
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+def answer(request: urllib.request.Request, seconds: float) -> bytes:
+    """Returns the body of the answer, within `seconds`: a look-up of a name and a slow server have
+    no limit of their own. Raises OSError."""
+    results: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+
+    def call() -> None:
+        try:
+            with urllib.request.urlopen(request, timeout=seconds) as response:
+                results.put(response.read())
+        except Exception as error:
+            results.put(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        result = results.get(timeout=max(0.1, seconds))
+    except queue.Empty:
+        raise TimeoutError(f"it has not answered within {seconds:.0f} s") from None
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def mlflow_error(status: int, text: str) -> MlflowError:
@@ -161,7 +201,7 @@ def mlflow_error(status: int, text: str) -> MlflowError:
         answer = json.loads(text)
         return MlflowError(answer["error_code"], answer.get("message", ""))
     except (ValueError, KeyError, TypeError):
-        return MlflowError(f"HTTP {status}", text[:200])
+        return MlflowError(f"HTTP {status}", text[:200] or "is this the address of MLflow?")
 
 
 def authorization() -> dict[str, str]:
@@ -177,37 +217,51 @@ def authorization() -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
 
 
+def load_wandb() -> Any:
+    try:
+        return importlib.import_module("wandb")
+    except ImportError as error:
+        raise LogError(f"--wandb needs the package wandb ({error}): pip install wandb") from None
+
+
 class Wandb:
     """A run of Weights & Biases, whose id is that of the job."""
 
     def __init__(self, project: str, job: troupe.Job) -> None:
-        wandb: Any = __import__("wandb")
+        wandb = load_wandb()
         name = job.name.removeprefix("jobs/")
-        self._run = wandb.init(
-            project=project, name=name, id=f"{name}-{job.create_wall_time_ns}".replace(".", "-"),
-            resume="allow", config=dict(parameters(job.spec)) if job.spec is not None else {})
+        try:
+            self._run = wandb.init(
+                project=project, name=name,
+                id=f"{name}-{job.create_wall_time_ns}".replace(".", "-"), resume="allow",
+                config=dict(parameters(job.spec)) if job.spec is not None else {})
+        except wandb.Error as error:  # no login, no connection
+            raise LogError(f"Weights & Biases cannot be used: {error}") from None
         # The step that a resumed run would log next.
         self.last_step = max(0, int(self._run.step) - 1)
 
-    def add(self, steps: list[troupe.StepEvent]) -> None:
+    def add(self, steps: list[Step]) -> None:
         for step in steps:
-            self._run.log(figures(step), step=step.step)
+            self._run.log({**figures(step.event), "_timestamp": step.time_ns / 1e9},
+                          step=step.event.step)
 
-    def end(self, state: str) -> None:
+    def end(self, state: str, time_ns: int) -> None:
         self._run.finish(exit_code=0 if state == "SUCCEEDED" else 1)
 
 
-def follow(client: troupe.Client, job: str, log: Log) -> str:
+def follow(client: troupe.Client, job: troupe.Job, log: Log) -> str:
     """Logs the steps of a job until it ends, and returns its final state.
 
     Each step is logged once, in order: steps that a recovery repeats are left out, because both
     services only append. Steps of the last second are logged together.
     """
-    waiting: list[troupe.StepEvent] = []
-    last, flushed = log.last_step, 0.0
-    for update in client.watch(job, last + 1):
+    waiting: list[Step] = []
+    last, flushed, time_ns = log.last_step, 0.0, job.create_wall_time_ns
+    for update in client.watch(job.name, last + 1):
+        if not isinstance(update, troupe.End):
+            time_ns = max(time_ns, update.wall_time_ns or 0)
         if isinstance(update, troupe.StepEvent) and update.step > last:
-            waiting.append(update)
+            waiting.append(Step(update, time_ns))
             last = update.step
         ended = isinstance(update, troupe.End)
         if waiting and (ended or time.monotonic() - flushed >= FLUSH_SECONDS or
@@ -215,9 +269,28 @@ def follow(client: troupe.Client, job: str, log: Log) -> str:
             log.add(waiting)
             waiting, flushed = [], time.monotonic()
         if isinstance(update, troupe.End):
-            log.end(str(update.state))
+            log.end(str(update.state), time_ns)
             return str(update.state)
     raise AssertionError("a watch ends with End")
+
+
+def connect() -> troupe.Client:
+    try:
+        return troupe.Client()
+    except (OSError, ValueError) as error:  # no address, or TLS files that cannot be used
+        raise LogError(str(error)) from None
+
+
+def copy(arguments: argparse.Namespace) -> int:
+    if arguments.wandb:
+        load_wandb()  # before anything else is waited for
+    with connect() as client:
+        job = client.get(arguments.job)
+        log: Log = (Mlflow(arguments.mlflow, arguments.experiment, job) if arguments.mlflow
+                    else Wandb(arguments.wandb, job))
+        state = follow(client, job, log)
+    print(f"{job.name} {state}, logged up to its end")
+    return 0 if state == "SUCCEEDED" else 1
 
 
 def main() -> int:
@@ -229,13 +302,15 @@ def main() -> int:
     service.add_argument("--wandb", metavar="PROJECT", help="project of Weights & Biases")
     parser.add_argument("--experiment", default="troupe", help="experiment of MLflow")
     arguments = parser.parse_args()
-    with troupe.Client() as client:
-        job = client.get(arguments.job)
-        log: Log = (Mlflow(arguments.mlflow, arguments.experiment, job) if arguments.mlflow
-                    else Wandb(arguments.wandb, job))
-        state = follow(client, arguments.job, log)
-    print(f"{job.name} {state}, logged up to its end")
-    return 0 if state == "SUCCEEDED" else 1
+    try:
+        return copy(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except (LogError, troupe.TroupeError) as error:
+        # A server chose parts of the text.
+        text = "".join(each if each.isprintable() else " " for each in str(error))
+        print(f"log_run: {text}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import grpc
 
 import troupe
 from fake import Authority, FakeCoordinator, end, event, silence, step
+from troupe.v1 import checkpoint_pb2
 
 
 TOKEN = f"troupe~lab~{'0a' * 8}~{'1b' * 32}"
@@ -101,6 +102,43 @@ class CallTest(unittest.TestCase):
         for address in ("10.0.0.1:7000", "127.0.0.1:7000"):
             with self.assertRaisesRegex(ValueError, "plaintext"):
                 troupe.Client(address, token=TOKEN)
+
+
+class CheckpointTest(unittest.TestCase):
+    def setUp(self):
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.server = stack.enter_context(FakeCoordinator())
+        self.client = stack.enter_context(troupe.Client(self.server.address))
+        self.server.checkpoints = [
+            checkpoint_pb2.CheckpointRecord(step=step, state=state, reason=f"reason {step}")
+            for step, state in ((1, checkpoint_pb2.CHECKPOINT_STATE_COMMITTED),
+                                (2, checkpoint_pb2.CHECKPOINT_STATE_QUARANTINED),
+                                (3, checkpoint_pb2.CHECKPOINT_STATE_COMMITTED),
+                                (4, checkpoint_pb2.CHECKPOINT_STATE_ABORTED))]
+
+    def test_the_committed_ones_of_all_pages_are_listed(self):
+        self.assertEqual([each.step for each in self.client.checkpoints("a")], [1, 3])
+        self.assertEqual(len(self.server.requests), 4)
+        self.assertEqual(self.server.requests[0].job, "jobs/a")
+        self.assertEqual([(each.step, each.state, each.reason)
+                          for each in self.client.checkpoints("a", quarantined=True)][1],
+                         (2, "QUARANTINED", "reason 2"))
+
+    def test_one_that_is_not_committed_is_an_error(self):
+        with self.assertRaisesRegex(troupe.TroupeError, "not committed: reason 4") as raised:
+            self.client.create_checkpoint("a")
+        self.assertEqual(raised.exception.code, "ABORTED")
+        del self.server.checkpoints[-1]
+        self.assertEqual(self.client.create_checkpoint("a").step, 3)
+
+    def test_one_is_pinned_by_its_step_path_or_record(self):
+        self.assertTrue(self.client.pin_checkpoint("a", 3).pinned)
+        self.client.pin_checkpoint("a", "/k/3")
+        record = troupe.CheckpointRecord(path="/k/4")
+        self.assertFalse(self.client.pin_checkpoint("a", record, pinned=False).pinned)
+        self.assertEqual([(each.job, each.step, each.path) for each in self.server.requests],
+                         [("jobs/a", 3, ""), ("jobs/a", 0, "/k/3"), ("jobs/a", 0, "/k/4")])
 
 
 class InsecureTest(unittest.TestCase):

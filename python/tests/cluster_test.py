@@ -2,8 +2,10 @@
 killed in the middle of a watch, the examples, and TLS."""
 
 import contextlib
+import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import troupe
 from harness import BIN, TROUPE, Cluster, kill, run, training_data, wait_until
@@ -18,6 +21,7 @@ from tls_test import OpenCluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/python"
+FIXTURES = ROOT / "tests/interop/fixtures"
 LIMIT_SECONDS = 60
 ONE_RANK = ""
 ENDLESS = 1_000_000
@@ -147,6 +151,50 @@ class ClusterTest(unittest.TestCase):
         kill(self.cluster.info()["coordinator"]["pid"])
         self.assertEqual(self.client.get(name).name, name)
         self.assertEqual(self.client.wait(name, LIMIT_SECONDS), "SUCCEEDED")
+
+    def test_a_model_from_a_directory_is_that_of_the_command(self):
+        folders = sorted(each.parent for each in FIXTURES.glob("*/config.json"))
+        self.assertGreater(len(folders), 2)
+        for folder in folders:
+            name = f"from-{folder.name}"
+            path = self.cluster.write_job(f"{name}-file", parallelism=ONE_RANK)
+            text = path.read_text()
+            path.write_text(re.sub(r"(?s)model: .*?\}", f"model: {{from: {folder}}}", text, 1))
+            code, out, err = self.cluster.troupe("submit", path)
+            self.assertEqual(code, 0, out + err)
+            submitted = self.client.submit(path, overrides={"name": name})
+            model = self.client.get(submitted).spec.model
+            self.assertEqual(model, self.client.get(f"{name}-file").spec.model)
+            self.assertEqual(getattr(model, "from_"), str(folder))
+            self.assertGreater(self.client.plan(path).parameters, 0)
+            for job in (name, f"{name}-file"):
+                self.client.cancel(job)
+
+    def test_checkpoints_exports_reports_and_traces_of_a_job_that_runs(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        # The steps are long enough that a trace still has those for which it waits.
+        job = job_of("measured", ENDLESS, sequence_length=256, global_batch_size=16)
+        name = self.client.submit({**job, "checkpoint": {"folder": str(home / "k")}})
+        for update in self.client.watch(name):
+            if isinstance(update, troupe.StepEvent) and update.step >= 2:
+                break
+        made = self.client.create_checkpoint(name)
+        self.assertTrue(self.client.pin_checkpoint(name, made.step).pinned)
+        self.assertEqual([(each.step, each.pinned) for each in self.client.checkpoints(name)],
+                         [(made.step, True)])
+        step = self.client.get(name).step + 20
+        with unittest.mock.patch.dict(os.environ, TROUPE_BIN=str(BIN)):
+            done = self.client.export(made, home / "export", dtype="bfloat16")
+            page = self.client.report(name, home / "report.html")
+            trace = self.client.trace(name, home / "trace.json", step, step + 1)
+            with self.assertRaises(troupe.NotFound):
+                self.client.report("none", home / "none.html")
+        self.assertEqual(done["dtype"], "bfloat16")
+        self.assertEqual(json.loads((home / "export/config.json").read_text())["hidden_size"], 32)
+        self.assertIn("jobs/measured", pathlib.Path(page).read_text())
+        self.assertIn("traceEvents", json.loads(pathlib.Path(trace).read_text()))
+        self.client.cancel(name)
 
     def run_example(self, name, *arguments):
         done = subprocess.run([sys.executable, "-B", EXAMPLES / name, *map(str, arguments)],

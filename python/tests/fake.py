@@ -7,10 +7,11 @@ import threading
 
 import grpc
 
-from troupe.v1 import service_pb2, service_pb2_grpc
+from troupe.v1 import checkpoint_pb2, service_pb2, service_pb2_grpc
 
 
-class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
+class FakeCoordinator(service_pb2_grpc.JobServiceServicer,
+                      service_pb2_grpc.CheckpointServiceServicer):
     """Serves `streams`, one for each WatchJob call: a list of updates, which ends with `broken`
     unless its last update is an end, or a function of the call's context. `requests` has all
     requests."""
@@ -22,10 +23,12 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
         self.certificates = []  # of the clients, by request; None: without
         self.unavailable = 0  # calls to refuse
         self.repeats_token = False  # whether every page of a list has the same token
+        self.checkpoints = []  # all of them
         self.insecure = False  # whether it shows that it runs with --insecure
         self.broken = grpc.StatusCode.UNAVAILABLE  # of a stream that ends before its job
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         service_pb2_grpc.add_JobServiceServicer_to_server(self, self.server)
+        service_pb2_grpc.add_CheckpointServiceServicer_to_server(self, self.server)
         address = f"127.0.0.1:{port}"
         if tls is None:
             self.port = self.server.add_insecure_port(address)
@@ -80,6 +83,23 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer):
         return service_pb2.ListJobsResponse(
             jobs=[service_pb2.Job(name=f"jobs/{i}") for i in range(first, last)],
             next_page_token="2" if self.repeats_token else str(last) if last < 5 else "")
+
+    def ListCheckpoints(self, request, context):
+        self.record(request, context)
+        first = int(request.page_token or 0)
+        last = first + 1
+        return service_pb2.ListCheckpointsResponse(
+            checkpoints=self.checkpoints[first:last],
+            next_page_token=str(last) if last < len(self.checkpoints) else "")
+
+    def CreateCheckpoint(self, request, context):
+        self.record(request, context)
+        return service_pb2.CreateCheckpointResponse(checkpoint=self.checkpoints[-1])
+
+    def PinCheckpoint(self, request, context):
+        self.record(request, context)
+        return service_pb2.PinCheckpointResponse(checkpoint=checkpoint_pb2.CheckpointRecord(
+            job=request.job, pinned=request.pinned))
 
     def WatchJob(self, request, context):
         self.record(request, context)

@@ -155,10 +155,15 @@ devices:
         with self.assertRaisesRegex(troupe.InvalidJob, "folder .*udce9.*, which is not UTF-8"):
             read_job(job_file, {})
 
-    def test_a_model_whose_configuration_the_command_copies_is_refused(self):
+    def test_the_configuration_of_a_model_from_a_directory_is_copied(self):
+        fixture = ROOT / "tests/interop/fixtures/tied-grouped-llama3"
+        relative = os.path.relpath(fixture, self.folder)
+        model = self.read(f"model: {{from: {relative}}}").model
+        self.assertEqual(getattr(model, "from"), str(fixture))
+        self.assertEqual(model.vocab_size, 259)
         self.assertEqual(self.violations("model: {from: llama}"), [
-            ("model.from", "is llama, a model whose configuration only the command can copy into "
-                           "a job: use `troupe submit`")])
+            ("model.from", "is llama: there is no such directory; a model of the Hugging Face hub "
+                           "is downloaded first: `hf download NAME --local-dir DIR`")])
 
     def test_the_examples_are_read(self):
         jobs = sorted((ROOT / "examples").glob("*.yaml"))

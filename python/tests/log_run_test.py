@@ -2,19 +2,22 @@
 
 import contextlib
 import http.server
+import io
 import json
 import math
 import os
 import pathlib
+import socket
 import sys
 import threading
+import time
 import types
 import unittest
 import unittest.mock
 import urllib.parse
 
 import troupe
-from fake import FakeCoordinator, end, step
+from fake import FakeCoordinator, end, event, step
 from troupe.v1 import job_pb2, service_pb2
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "examples/python"))
@@ -56,7 +59,7 @@ class FakeMlflow(http.server.ThreadingHTTPServer):
             return 200, self.search(body["filter"])
         run = self.runs[body["run_id"]]
         if method == "runs/update":
-            run["info"]["status"] = body["status"]
+            run["info"].update(body)
             return 200, {}
         entries = body.get("metrics", []) + body.get("params", [])
         if len(entries) > 1000 or len(body.get("params", [])) > 100:
@@ -123,7 +126,7 @@ class MlflowTest(unittest.TestCase):
         """Logs what a watch yields, in a new process as it were, and returns the requests."""
         with FakeCoordinator([updates]) as server, troupe.Client(server.address) as client:
             log = log_run.Mlflow(self.mlflow.url, "tests", described())
-            state = log_run.follow(client, "a", log)
+            state = log_run.follow(client, described(), log)
             return state, server.requests
 
     def metrics(self, key="loss"):
@@ -142,6 +145,18 @@ class MlflowTest(unittest.TestCase):
         self.assertEqual(self.metrics(), [(1, 1.0), (2, 0.5)])
         self.assertEqual(self.metrics("mfu"), [(1, 0.5)])
         self.assertEqual(run["metrics"][0]["timestamp"], 1_700_000_000_000)
+
+    def test_all_times_are_those_of_the_job(self):
+        hour = 3_600_000_000_000
+        first, untimed = step(1), step(2)
+        first.step.wall_time_ns = hour
+        self.log([first, untimed, event("SUCCEEDED", 2, time=2 * hour), end()])
+        run, = self.mlflow.runs.values()
+        self.assertEqual([metric["timestamp"] for metric in run["metrics"]
+                          if metric["key"] == "loss"], [3_600_000, 3_600_000])
+        self.assertEqual(run["info"]["end_time"], 7_200_000)
+        created, = [body for method, body in self.mlflow.calls if method == "runs/create"]
+        self.assertEqual(created["start_time"], 7)
 
     def test_it_goes_on_behind_the_last_step_of_the_run(self):
         self.log([step(1), step(2), end(service_pb2.JOB_STATE_CANCELLED)])
@@ -203,12 +218,82 @@ class MlflowTest(unittest.TestCase):
             self.assertEqual(log_run.authorization(), {"Authorization": "Basic YTpi"})
 
 
+class MainTest(unittest.TestCase):
+    """The whole program: what cannot be used is a sentence within five seconds."""
+
+    def main(self, *arguments):
+        """Returns the exit code and the message of a job's copy."""
+        err = io.StringIO()
+        with FakeCoordinator() as server, contextlib.redirect_stderr(err), \
+                unittest.mock.patch.dict(os.environ, TROUPE_COORDINATOR=server.address,
+                                         NO_PROXY="127.0.0.1"), \
+                unittest.mock.patch.object(sys, "argv", ["log_run.py", "a", *arguments]):
+            began = time.monotonic()
+            code = log_run.main()
+            self.assertLess(time.monotonic() - began, 5)
+        return code, err.getvalue()
+
+    def test_a_package_that_is_missing_is_a_sentence(self):
+        with unittest.mock.patch.dict(sys.modules, {"wandb": None}):
+            code, message = self.main("--wandb", "p")
+        self.assertEqual(code, 1)
+        self.assertRegex(message,
+                         r"^log_run: --wandb needs the package wandb .*pip install wandb\n$")
+
+    def test_a_login_that_is_missing_is_a_sentence(self):
+        class Error(Exception):
+            pass
+
+        def init(**_):
+            raise Error("no API key\nconfigured")
+
+        package = types.SimpleNamespace(init=init, Error=Error)
+        with unittest.mock.patch.dict(sys.modules, {"wandb": package}):
+            code, message = self.main("--wandb", "p")
+        self.assertEqual((code, message),
+                         (1, "log_run: Weights & Biases cannot be used: no API key configured\n"))
+
+    def test_a_server_that_is_not_there_is_a_sentence(self):
+        self.assertLess(log_run.FIRST_ANSWER_SECONDS, 4.5)
+        with unittest.mock.patch.object(log_run, "FIRST_ANSWER_SECONDS", 1.0):
+            self.check_a_server_that_is_not_there()
+
+    def check_a_server_that_is_not_there(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and never answers
+            port = silent.getsockname()[1]
+            code, message = self.main("--mlflow", f"http://127.0.0.1:{port}")
+            self.assertEqual(code, 1)
+            self.assertIn(f"MLflow cannot be reached at http://127.0.0.1:{port}/", message)
+            self.assertIn("it has not answered within 1 s", message)
+        code, message = self.main("--mlflow", f"http://127.0.0.1:{port}")
+        self.assertEqual((code, message.count("\n")), (1, 1))
+        self.assertIn("Connection refused", message)
+
+    def test_a_server_of_something_else_is_a_sentence(self):
+        class Page(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"<html>")
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Page) as server:
+            thread = threading.Thread(target=server.handle_request)
+            thread.start()
+            code, message = self.main("--mlflow", f"http://127.0.0.1:{server.server_address[1]}")
+            thread.join()
+        self.assertEqual(code, 1)
+        self.assertIn("answers with what is no JSON", message)
+
+
 class FakeWandbRun:
     def __init__(self, step):
         self.step, self.logged, self.exit_code = step, [], None
 
     def log(self, values, step):
-        self.logged.append((step, values["loss"]))
+        self.logged.append((step, values["loss"], values["_timestamp"]))
 
     def finish(self, exit_code):
         self.exit_code = exit_code
@@ -222,12 +307,13 @@ class WandbTest(unittest.TestCase):
             asked.update(arguments)
             return run
 
-        package = types.SimpleNamespace(init=init)
+        package = types.SimpleNamespace(init=init, Error=Exception)
         with unittest.mock.patch.dict(sys.modules, {"wandb": package}), \
                 FakeCoordinator([[step(2), step(3), step(4), end()]]) as server, \
                 troupe.Client(server.address) as client:
-            log_run.follow(client, "a", log_run.Wandb("project", described("jobs/lab.a")))
-        self.assertEqual(run.logged, [(3, 1 / 3), (4, 1 / 4)])
+            log_run.follow(client, described("jobs/lab.a"),
+                           log_run.Wandb("project", described("jobs/lab.a")))
+        self.assertEqual(run.logged, [(3, 1 / 3, 0.007), (4, 1 / 4, 0.007)])
         self.assertEqual(run.exit_code, 0)
         self.assertEqual(asked["id"], "lab-a-7000000")
         self.assertEqual(asked["resume"], "allow")

@@ -3,7 +3,9 @@ the tests of this folder there. Called by ./run test python.
 
     /usr/bin/python3 python/tests/run.py [TEST …]     such as client_test.WatchTest
 
-The last line of stdout is "PASSED FAILED SKIPPED".
+The packages that python -m troupe.data uses are in a folder of their own, which only the tests of
+that command look into; those that are large are installed by ./run test full. Without them, the
+tests that need them are skipped by name. The last line of stdout is "PASSED FAILED SKIPPED".
 """
 
 import hashlib
@@ -20,6 +22,8 @@ ROOT = HERE.parents[1]
 VENV = ROOT / "build/python-client"
 TOOLS = VENV / "tools"  # an environment that has mypy and stubs too
 PINS = HERE / "requirements.txt"
+LIBRARIES = ROOT / "build/python-libraries"
+IS_FULL = os.environ.get("TROUPE_TEST_FULL") == "1"
 
 
 def sources():
@@ -61,13 +65,35 @@ def make_environments():
     stamp.write_text(digest())
 
 
+def install_libraries():
+    """Installs the packages that `python -m troupe.data` uses, unless they are there."""
+    pins = [HERE / "data-requirements.txt"] + IS_FULL * [HERE / "full-requirements.txt"]
+    wanted = "".join(path.read_text() for path in pins)
+    stamp = LIBRARIES / "packages"
+    if stamp.exists() and stamp.read_text().startswith(wanted):
+        return
+    shutil.rmtree(LIBRARIES, ignore_errors=True)
+    # Those that are always installed import none of the packages that they require.
+    flags = [] if IS_FULL else ["--no-deps"]
+    try:
+        pip(VENV, "install", "--no-compile", *flags, "--target", LIBRARIES,
+            *(word for path in pins for word in ("-r", path)))
+    except subprocess.CalledProcessError:
+        print("the packages of python -m troupe.data cannot be installed: the tests that need them "
+              "are skipped", file=sys.stderr)
+        return
+    stamp.write_text(wanted)
+
+
 def main():
     if sys.prefix != str(VENV):
         make_environments()
+        install_libraries()
         python = VENV / "bin/python"
         os.environ["GRPC_VERBOSITY"] = "NONE"  # refused handshakes are expected
         os.execv(python, [python, "-B", __file__, *sys.argv[1:]])
     sys.path[:0] = [str(HERE), str(ROOT / "tests/integration")]
+    sys.path.append(str(LIBRARIES))
     names = sys.argv[1:] or sorted(path.stem for path in HERE.glob("*_test.py"))
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = unittest.TextTestRunner(verbosity=2).run(suite)

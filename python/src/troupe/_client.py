@@ -19,8 +19,11 @@ from troupe._connection import HANDSHAKE_SECONDS, Connection, Connections
 from troupe._convert import state_of, to_dataclass
 from troupe._job_file import JobInput, read_job, read_overrides
 from troupe._printable import printable
+from troupe._program import run_program
 from troupe._receipt import receipt_dict
-from troupe.messages import Job, JobEvent, JobState, Plan, StepEvent, WorkerStatus
+from troupe._shown import Shown
+from troupe.messages import (CheckpointRecord, CheckpointState, Job, JobEvent, JobState, Plan,
+                             StepEvent, WorkerStatus)
 from troupe.v1 import service_pb2
 
 T = TypeVar("T")
@@ -36,10 +39,14 @@ _CHECKPOINT_SECONDS = 600  # for calls that wait for a commit or for the removal
 _ROTATION_SECONDS = 5.0    # in which certificates that do not fit each other are replaced
 _AWAY_SECONDS = 60.0       # a watch ends if the coordinator is away for longer
 _BEYOND_HISTORY = 1 << 40  # a step that no job reaches
+_PROGRAM_SECONDS = 660     # for a report or a trace, which may wait for a step
+_EXPORT_SECONDS = 3600
+
+_Path = Union[str, "os.PathLike[str]"]
 
 
-@dataclasses.dataclass(frozen=True)
-class End:
+@dataclasses.dataclass(frozen=True, repr=False)
+class End(Shown):
     """The last update of a job."""
 
     state: JobState
@@ -120,6 +127,13 @@ class Client:
         self._connections = Connections(address, folder, token,
                                         path if token is None and path else None)
         self._timeout = timeout
+        self._tls_dir = folder
+        self._token = token
+        self._token_file = path if token is None else None
+
+    def __repr__(self) -> str:
+        folder = "" if self._tls_dir is None else f", tls_dir={self._tls_dir!r}"
+        return f"Client({self._connections.address!r}{folder})"
 
     def __enter__(self) -> Client:
         return self
@@ -199,6 +213,75 @@ class Client:
         request = service_pb2.GetJobReceiptRequest(name=_job_name(job))
         return receipt_dict(self._call(lambda c: c.jobs.GetJobReceipt, request).receipt)
 
+    def checkpoints(self, job: str, *, quarantined: bool = False) -> Tuple[CheckpointRecord, ...]:
+        """Returns the committed checkpoints of a job, newest last; with `quarantined` also those
+        that were found damaged, with the reason."""
+        request = service_pb2.ListCheckpointsRequest(job=_job_name(job), page_size=100)
+        wanted = {CheckpointState.COMMITTED}
+        wanted |= {CheckpointState.QUARANTINED} if quarantined else set()
+        found: List[CheckpointRecord] = []
+        for page in self._pages(lambda c: c.checkpoints.ListCheckpoints, request):
+            found += [to_dataclass(each, CheckpointRecord) for each in page.checkpoints]
+        return tuple(each for each in found if each.state in wanted)
+
+    def create_checkpoint(self, job: str) -> CheckpointRecord:
+        """Takes a checkpoint at the job's next step, and returns it when it is committed."""
+        request = service_pb2.CreateCheckpointRequest(job=_job_name(job))
+        limit = max(self._timeout, _CHECKPOINT_SECONDS)
+        made = self._call_once(lambda c: c.checkpoints.CreateCheckpoint, request, limit)
+        checkpoint = to_dataclass(made.checkpoint, CheckpointRecord)
+        if checkpoint.state != CheckpointState.COMMITTED:
+            aborted = errors.TroupeError(f"{request.job}: the attempt was not committed: "
+                                         f"{checkpoint.reason}")
+            aborted.code = "ABORTED"
+            raise aborted
+        return checkpoint
+
+    def pin_checkpoint(self, job: str, checkpoint: Union[int, str, CheckpointRecord], *,
+                       pinned: bool = True) -> CheckpointRecord:
+        """Keeps a checkpoint, named by its step, path or record, whatever the retention of its job
+        is. With `pinned=False` the retention applies again at once."""
+        request = service_pb2.PinCheckpointRequest(job=_job_name(job), pinned=pinned)
+        if isinstance(checkpoint, int):
+            request.step = checkpoint
+        else:
+            request.path = checkpoint if isinstance(checkpoint, str) else checkpoint.path
+        done = self._call(lambda c: c.checkpoints.PinCheckpoint, request)
+        return to_dataclass(done.checkpoint, CheckpointRecord)
+
+    def export(self, checkpoint: Union[_Path, CheckpointRecord], to: _Path, *,
+               dtype: Optional[str] = None, tokenizer: Optional[_Path] = None,
+               timeout: float = _EXPORT_SECONDS) -> Dict[str, Any]:
+        """Writes the weights of a checkpoint as a Hugging Face directory, as `troupe checkpoints
+        export` does, which has to be installed here. `checkpoint` is a record, or a path or
+        JOB[@STEP] as the command takes them; this host needs its files. Returns what the command
+        prints with -o json. Raises DeadlineExceeded after `timeout` seconds."""
+        source = checkpoint.path if isinstance(checkpoint, CheckpointRecord) else (
+            os.fspath(checkpoint))
+        flags = [] if dtype is None else ["--dtype", dtype]
+        flags += [] if tokenizer is None else ["--tokenizer", os.path.abspath(tokenizer)]
+        return self._run(["checkpoints", "export", source, "--to", os.path.abspath(to), *flags],
+                         timeout)
+
+    def report(self, job: str, output: _Path, *, trace_step: Optional[int] = None,
+               timeout: float = _PROGRAM_SECONDS) -> str:
+        """Draws what a job did into an HTML file, as `troupe report` does, which has to be
+        installed here. Returns the file's path. Raises DeadlineExceeded after `timeout` seconds."""
+        path = os.path.abspath(output)
+        flags = [] if trace_step is None else ["--trace-step", str(trace_step)]
+        self._run(["report", job, "--output", path, *flags], timeout)
+        return path
+
+    def trace(self, job: str, output: _Path, first_step: int, last_step: Optional[int] = None, *,
+              timeout: float = _PROGRAM_SECONDS) -> str:
+        """Writes a timeline of these steps for Perfetto, as `troupe trace` does, which has to be
+        installed here; waits for steps in the future. Returns the file's path. Raises
+        DeadlineExceeded after `timeout` seconds."""
+        path = os.path.abspath(output)
+        steps = f"{first_step}:{first_step if last_step is None else last_step}"
+        self._run(["trace", job, "--steps", steps, "--output", path], timeout)
+        return path
+
     def logs(self, job: str, rank: Optional[int] = None) -> Iterator[str]:
         """Yields the lines of the logs of all ranks, or of one."""
         request = service_pb2.ReadJobLogsRequest(name=_job_name(job), rank=rank)
@@ -275,6 +358,16 @@ class Client:
             if isinstance(update, End):
                 return update.state
         raise AssertionError("a watch ends with End")
+
+    def _run(self, arguments: List[str], timeout: float) -> Dict[str, Any]:
+        """Runs the program `troupe` with this client's coordinator and identity."""
+        if self._token is not None:
+            raise errors.InvalidArgument("the program troupe reads a token from a file only: make "
+                                         "the client with token_file")
+        environment = {"TROUPE_COORDINATOR": self._connections.address,
+                       "TROUPE_TLS_DIR": self._tls_dir, "TROUPE_TOKEN_FILE": self._token_file}
+        return run_program(arguments, {key: value for key, value in environment.items() if value},
+                           timeout)
 
     def _updates(self, name: str, from_step: int, end: Optional[float]) -> Iterator[Update]:
         """Yields the updates of one stream."""

@@ -243,6 +243,7 @@ class Connection:
         self.jobs = service_pb2_grpc.JobServiceStub(channel)
         self.plans = service_pb2_grpc.PlanServiceStub(channel)
         self.cluster = service_pb2_grpc.ClusterServiceStub(channel)
+        self.checkpoints = service_pb2_grpc.CheckpointServiceStub(channel)
 
     def warn_if_insecure(self, call: grpc.Call) -> None:
         """Issues an InsecureWarning, one for the channel, if an answer shows that the coordinator

@@ -19,6 +19,7 @@ import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from troupe._hf_model import inline_model
 from troupe._plain_file import read_plain_file
 from troupe.errors import Violation, invalid_job
 from troupe.v1 import job_pb2, key_pb2
@@ -303,7 +304,8 @@ def read_job(job: JobInput, overrides: Mapping[str, Any]) -> job_pb2.JobSpec:
     """Returns the job with absolute paths, and with `overrides`, {"training.steps": 20}.
 
     Relative paths are relative to the folder of the job file, or for a mapping to the working
-    directory. Raises InvalidJob.
+    directory. The configuration of model.from is copied into the other keys of the model. Raises
+    InvalidJob.
     """
     spec = job_pb2.JobSpec()
     reader = _Reader()
@@ -311,12 +313,6 @@ def read_job(job: JobInput, overrides: Mapping[str, Any]) -> job_pb2.JobSpec:
     reader.mapping(_from_python(job) if isinstance(job, Mapping) else _load(job), "", spec)
     for path, value in overrides.items():
         reader.override(path, value, spec)
-    # The command copies the configuration of model.from into the job; a job without it would train
-    # another model than the one in the folder.
-    if spec.model.HasField("from"):
-        folder = getattr(spec.model, "from")
-        reader.add("model.from", f"is {folder}, a model whose configuration only the command can "
-                                 "copy into a job: use `troupe submit`", "")
     if reader.violations:
         raise invalid_job(tuple(reader.violations))
     folder = os.getcwd()
@@ -325,6 +321,10 @@ def read_job(job: JobInput, overrides: Mapping[str, Any]) -> job_pb2.JobSpec:
         if not spec.checkpoint.HasField("folder"):
             spec.checkpoint.folder = "checkpoints"
     _resolve(spec, folder)
+    if spec.model.HasField("from"):
+        violations = inline_model(spec.model)
+        if violations:
+            raise invalid_job(tuple(violations))
     return spec
 
 

@@ -101,6 +101,12 @@ class DeadlineExceeded(TroupeError, TimeoutError):
     code = "DEADLINE_EXCEEDED"
 
 
+class ProgramNotFound(TroupeError):
+    """The program `troupe`, which does what the method needs, is not installed here."""
+
+    code = "PROGRAM_NOT_FOUND"
+
+
 _CLASSES: Dict[str, Type[TroupeError]] = {
     error.code: error
     for error in (InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, PermissionDenied,
