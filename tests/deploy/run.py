@@ -17,8 +17,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 VENV = ROOT / "build/deploy-tests"
 PINS = HERE / "requirements.txt"
-# It builds an image, and has a word of its own: ./run test image.
-OTHERS = ("image_test",)
+# They build an image and packages, and have words of their own: ./run test image, package.
+OTHERS = ("image_test", "package_test")
 
 
 def make_environment():
