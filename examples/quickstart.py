@@ -23,6 +23,9 @@ TRAINING_LIMIT_SECONDS = 1200
 HELD_OUT_LOSS_BAR = 1.85  # nats per byte
 DRAWS = sys.stdout.isatty()
 
+# `troupe up` notes its folder there, so that a later one of this user does not continue with it.
+os.environ["XDG_STATE_HOME"] = str(HOME / "state")
+
 
 def say(text=""):
     print(text, flush=True)
