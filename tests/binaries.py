@@ -24,8 +24,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 BINARY_LIMIT_SECONDS = 900
-# OpenMP: another binary needs the cores. XLA compiles each program in one piece: a program of a test
-# is so small that making the parts costs more than they save.
+# OpenMP: another binary needs the cores. XLA compiles each program in one piece: a program of a
+# test is so small that making the parts costs more than they save.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "passive",
                "XLA_FLAGS": "--xla_cpu_parallel_codegen_split_count=1"}
 # The binaries that take longest, those first: they start first, so that no core waits at the end.

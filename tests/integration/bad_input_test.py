@@ -85,13 +85,64 @@ class BadJobs(ClusterCase):
         path = self.cluster.home / "typo.yaml"
         path.write_text(self.job.read_text() + "optimiser: {lr: 1.0}\n")
         message = self.refused([], ["optimiser", "optimizer"], path=path)
-        self.assertIn("typo.yaml:6", message)
+        self.assertIn(f"({path}:6:1)", message)
+
+    def test_every_refusal_of_a_key_has_its_place(self):
+        path = self.cluster.home / "placed.yaml"
+        good = self.job.read_text()
+        for text, field, place in (
+                # by itself: a range, a word; by a relation; by the data, which the command opens
+                (good.replace("steps: 4", "steps: -1"), "training.steps is -1",
+                 f"5:{good.splitlines()[4].index('steps') + 1}"),
+                (good + "optimizer: {name: sgd}\n", "optimizer.name is", "6:13"),
+                (good + "parallelism:\n  tensor_parallel_degree: 3\n",
+                 "parallelism.tensor_parallel_degree is 3", "7:3"),
+                (good.replace(training_data(), "/nowhere/x.txt"), "data.train is", "4:8")):
+            with self.subTest(place):
+                path.write_text(text)
+                self.assertIn(f"({path}:{place})", self.refused([], [field], path=path))
+        # The coordinator alone knows the names that are taken.
+        path.write_text(good)
+        for name, place in ((None, f"{path}:2:1"), ("placed", "--name")):
+            flags = [] if name is None else ["--name", name]
+            code, out, err = self.cluster.troupe("submit", path, "--set", "training.steps=1",
+                                                 *flags)
+            self.assertEqual(code, 0, err)
+            err = self.refused(flags, ["name is", "(--name)", "troupe delete"], path=path)
+            self.assertIn(f"({place})", err)
+            self.cluster.wait_for_state(out.strip(), "SUCCEEDED")
+            self.assertEqual(self.cluster.troupe("delete", out.strip())[0], 0)
+        self.assertIn("(--set training.steps)",
+                      self.refused(["--set", "training.steps=0"], ["training.steps is 0"]))
+
+    def test_a_job_on_standard_input(self):
+        home = self.cluster.home / "elsewhere"
+        home.mkdir()
+        os.symlink(training_data() + ".bin", home / "near.bin")
+        os.symlink(training_data() + ".idx", home / "near.idx")
+
+        def submit(text, *arguments):
+            done = subprocess.run([BIN / "troupe", "submit", "-", "--data-dir",
+                                   self.cluster.directory, *arguments], input=text, text=True,
+                                  capture_output=True, timeout=30, cwd=home)
+            return done.returncode, done.stdout, done.stderr
+
+        text = GOOD.format(train="near").replace("good", "piped")
+        code, out, err = submit(text, "--set", "training.steps=1")
+        self.assertEqual((code, out), (0, "jobs/piped\n"), err)
+        self.cluster.wait_for_state("piped", "SUCCEEDED")
+        self.assertTrue(self.cluster.checkpoints("piped")[-1]["path"].startswith(
+            f"{home}/checkpoints/piped/"))
+        code, out, err = submit(text.replace("steps: 4", "stepz: 4"))
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertIn("(standard input:5:", err)
+        self.assertEqual(submit("# nothing\n")[0], 2)
 
     def test_a_duplicate_key_is_refused(self):
         path = self.cluster.home / "twice.yaml"
         path.write_text(self.job.read_text() + "name: other\n")
         message = self.refused([], ["name", "duplicate"], path=path)
-        self.assertIn("twice.yaml:6", message)
+        self.assertIn(f"({path}:6:1)", message)
 
     def test_degrees_of_another_product_than_the_ranks_asked_for(self):
         for workers, settings, product in ((3, [], 1),
@@ -161,6 +212,13 @@ class BadJobs(ClusterCase):
                 for command in commands:
                     self.assertIn(command, err)
                 self.assertNotIn("submit", err)
+        for arguments, meant in ((["sumbit", self.job], "submit"),
+                                 (["checkpoints", "exprot"], "checkpoints export"),
+                                 (["export", "x"], "checkpoints export")):
+            code, out, err = run(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertIn(f"there is no such command; did you mean `troupe {meant}`?", err)
+            self.assertEqual(err.count("\n"), 1, "without the whole usage")
         for address in ("nonsense", "127.0.0.1:x"):
             code, _, err = run("list", "--coordinator", address)
             self.assertEqual(code, 2, err)
@@ -176,6 +234,16 @@ class BadJobs(ClusterCase):
         code, _, err = run("list", "--coordinator", "127.0.0.1:1")
         self.assertEqual(code, 3, err)
 
+    def test_commands_that_need_no_cluster_ignore_its_flags(self):
+        flags = ("--coordinator", "127.0.0.1:1", "--data-dir", "/no/such/place", "--tls-dir",
+                 "/no/such/place", "--token-file", "/no/such/place")
+        for command in (["keys"], ["plan", self.job], ["data", "show", self.job, "--step", 1],
+                        ["man"], ["completion", "bash"]):
+            with self.subTest(command):
+                code, out, err = run(*command, *flags)
+                self.assertEqual(code, 0, err)
+                self.assertEqual(out, run(*command)[1])
+
     def test_a_file_of_namespaces_that_is_missing_or_invalid_prevents_the_start(self):
         path = self.cluster.home / "namespaces.yaml"
         head = "namespaces: [{name: lab, "
@@ -185,7 +253,7 @@ class BadJobs(ClusterCase):
                             (head + "members: [admin/ann]}]", '"admin/ann"'),
                             (head + "roots: {data: data}}]", "not an absolute path"),
                             ("namespaces: [{name: a, x: 1}, {name: b, y: 1}]",
-                             f"unknown key ({path}:1); namespaces[1].y is an unknown key"),
+                             f"unknown key ({path}:1:24); namespaces[1].y is an unknown key"),
                             (head, f"{path}:1")):
             with self.subTest(text):
                 path.unlink(missing_ok=True)

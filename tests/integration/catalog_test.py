@@ -244,6 +244,52 @@ class Catalog(ClusterCase):
             self.assertEqual(len(trained["tensors"]), trained["tensors_compared"])
             self.assertTrue(any(t["max_absolute"] > 1e-4 for t in trained["tensors"]))
 
+    def test_a_job_and_a_step_name_a_checkpoint(self):
+        with Cluster(workers=2) as cluster:
+            _, done = self.train(cluster, "one", 8)
+            first, last = (checkpoint["path"] for checkpoint in done["checkpoints"])
+            for name, path in (("one", last), ("jobs/one", last), ("one@4", first),
+                               ("jobs/one@8", last)):
+                self.assertEqual(cluster.json("checkpoints", "verify", name)["path"], path)
+                self.assertEqual(cluster.troupe("checkpoints", "show", name)[1],
+                                 run("checkpoints", "show", path)[1])
+            code, out, err = cluster.troupe("checkpoints", "diff", "one@4", "one", "-o", "json")
+            self.assertEqual((code, json.loads(out)["steps"]), (1, [4, 8]), err)
+            self.assertIn(f"jobs/one, step 4: {first}\n", err)
+            exported = cluster.home / "exported"
+            code, _, err = cluster.troupe("checkpoints", "export", "one", "--to", exported)
+            self.assertEqual(code, 0, err)
+            self.assertTrue((exported / "model.safetensors").exists())
+            # A directory is a path, unless the name begins with jobs/.
+            for folder in ("one", "jobs/one"):
+                (cluster.home / "here" / folder).mkdir(parents=True)
+            here = {"cwd": cluster.home / "here"}
+            address = ("--data-dir", cluster.directory)
+            code, _, err = run("checkpoints", "show", "one", *address, **here)
+            self.assertEqual(code, 2, err)
+            self.assertIn("one/manifest.json", err)
+            code, out, err = run("checkpoints", "verify", "jobs/one", *address, **here)
+            self.assertEqual(code, 0, err)
+            self.assertIn(last, out)
+            for name, error in (("jobs/none", "none"), ("none", "none is not a directory, so it"),
+                                ("one@5", "its commits are of step 4, 8")):
+                code, _, err = cluster.troupe("checkpoints", "export", name, "--to",
+                                              cluster.home / "nothing")
+                self.assertEqual(code, 4, err)
+                self.assertIn(error, err)
+            pathlib.Path(last).rename(cluster.home / "elsewhere")
+            code, _, err = cluster.troupe("checkpoints", "verify", "one")
+            self.assertEqual(code, 2, err)
+            self.assertIn(f"is {last}, which is not on this host", err)
+            # Another checkpoint in its place, as on a host that has other disks there.
+            shutil.copytree(first, last)
+            code, _, err = cluster.troupe("checkpoints", "show", "one")
+            self.assertEqual(code, 2, err)
+            self.assertIn("the folder on this host is not the checkpoint one", err)
+            code, out, err = cluster.troupe("checkpoints", "verify", "one")
+            self.assertEqual((code, out), (1, ""), err)
+            self.assertIn("the committed one", err)
+
     def test_the_example_reader_puts_tensors_together_and_refuses_damage(self):
         sys.path.insert(0, str(ROOT / "examples" / "python"))
         import read_checkpoint

@@ -21,6 +21,9 @@ BIN = pathlib.Path(os.environ.get("TROUPE_BIN", ROOT / "build/release/bin"))
 TROUPE = str(BIN / "troupe")
 LIMIT_SECONDS = 60
 
+# `troupe up` notes its folder there: the clusters of tests are not those of this user.
+os.environ["XDG_STATE_HOME"] = str(BIN.parent / "state")
+
 JOB = """
 name: {name}
 model: {{pattern: "(AD)x2", hidden_size: 64, num_attention_heads: 4, num_key_value_heads: 2,

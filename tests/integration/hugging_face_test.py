@@ -4,8 +4,10 @@ is refused by name."""
 import json
 import pathlib
 import shutil
+import tempfile
 import unittest
 
+import models
 from harness import ROOT, Cluster, ClusterCase, run
 
 FIXTURES = ROOT / "tests/interop/fixtures"
@@ -90,6 +92,29 @@ class HuggingFace(ClusterCase):
             refused("model.hidden_size", settings=["--set=model.hidden_size=64"])
             refused("model.preset", settings=["--set=model.preset=tiny"])
             self.assertEqual(cluster.json("list")["jobs"], [])
+
+
+class Tokenizer(unittest.TestCase):
+    def test_an_export_copies_the_tokenizer_that_is_asked_for_or_states_that_there_is_none(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        self.addCleanup(shutil.rmtree, home)
+        models.write_model(home / "hf")
+        code, _, err = run("checkpoints", "import", home / "hf", "--to", home / "import")
+        self.assertEqual(code, 0, err)
+        export = ("checkpoints", "export", home / "import", "-o", "json", "--to")
+        code, out, err = run(*export, home / "without")
+        self.assertEqual((code, json.loads(out)["tokenizer_files"]), (0, []), err)
+        self.assertIsNone(json.loads(out)["tokenizer_from"])
+        self.assertIn(f"{home}/without has no tokenizer: ", err)
+        self.assertIn("--tokenizer DIR copies one", err)
+        code, out, err = run(*export, home / "with", "--tokenizer", home / "hf")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(json.loads(out)["tokenizer_files"], list(models.TOKENIZER_FILES))
+        self.assertEqual(json.loads(out)["tokenizer_from"], f"{home}/hf")
+        code, _, err = run(*export, home / "none", "--tokenizer", home / "import")
+        self.assertEqual(code, 2)
+        self.assertIn(f"{home}/import has none of tokenizer.json", err)
+        self.assertFalse((home / "none").exists())
 
 
 if __name__ == "__main__":

@@ -69,12 +69,27 @@ class MainJob(ClusterCase):
             self.assertEqual(done["step"], 40)
             code, out, err = cluster.troupe("describe", job)
             self.assertEqual(code, 0, err)
-            summary, details = out.split("\n\n")
-            self.assertEqual(json.loads(details)["name"], job)
+            summary, ranks, checkpoints = out.split("\n\n")
             self.assertIn(f"{job}: SUCCEEDED, step 40 of 40\n", summary)
             self.assertRegex(summary, r"layout +2 ranks, tensor 2\n")
             self.assertRegex(summary, r"speed +\d+ tokens/s, loss [\d.]+.* at step 40\n")
             self.assertRegex(summary, r"last checkpoint +step 40, /")
+            self.assertRegex(ranks, r"\n +1 +worker-[01] +\d+ +(\d+ +)?tensor 1")
+            self.assertEqual(re.findall(r"^ *(\d+) +COMMITTED ", checkpoints, re.MULTILINE),
+                             ["10", "20", "30", "40"])
+            code, out, err = cluster.troupe("list")
+            self.assertEqual(code, 0, err)
+            self.assertRegex(out, r"^NAME +STATE +STEP +DONE +LOSS +AGE\n"
+                                  rf"{job} +SUCCEEDED +40/40 +100% +\d+\.\d{{4}} +\d+ \w+\n$")
+            self.assertEqual(cluster.troupe("list", "--state", "QUEUED")[1:],
+                             ("", "the only job is not QUEUED\n"))
+            code, out, err = cluster.troupe("logs", job, "--tail", 1)
+            self.assertEqual((code, out.count("\n")), (0, 1), err)
+            code, out, err = cluster.troupe("logs", job, "-f")
+            self.assertEqual(code, 0, err)
+            times = re.findall(r"^(\S+Z) \w rank ", out, re.MULTILINE)
+            self.assertTrue(times)
+            self.assertEqual(times, sorted(times), "two ranks in the order of time")
 
     def test_cancel_with_checkpoint_then_resume_goes_on_from_there(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
@@ -218,8 +233,38 @@ class MainJob(ClusterCase):
             pids = [first["coordinator"]["pid"], first["supervisor"]["pid"],
                     *(w["pid"] for w in first["workers"])]
             code, out, err = run("down", "--data-dir", cluster.directory, "-o", "json")
-            self.assertEqual((code, out), (0, "{}\n"), err)
+            self.assertEqual((code, json.loads(out)),
+                             (0, {"folder": str(cluster.directory), "stopped": True}), err)
             wait_until(lambda: not any(map(alive, pids)), "all processes gone", 15)
+            code, out, err = run("down", "--data-dir", cluster.directory, "-o", "json")
+            self.assertEqual((code, json.loads(out)),
+                             (0, {"folder": str(cluster.directory), "stopped": False}), err)
+            code, out, err = run("down", "--data-dir", cluster.directory)
+            self.assertEqual((code, out), (0, ""), err)
+            self.assertIn(f"no cluster is running in {cluster.directory}", err)
+
+    def test_the_cluster_of_another_host_in_a_shared_folder_is_left_alone(self):
+        with Cluster(workers=1) as cluster:
+            file, settings = (cluster.directory / name
+                              for name in ("cluster.json", "settings.json"))
+            own, former = file.read_text(), settings.read_bytes()
+            there = json.loads(own)
+            there["supervisor"].update(host="node-a", boot_id="another run")
+            file.write_text(json.dumps(there))
+            try:
+                for command in (("up", "--workers", 2), ("up",), ("down",), ("list",)):
+                    with self.subTest(command):
+                        begin = time.monotonic()
+                        code, out, err = run(*command, "--data-dir", cluster.directory)
+                        self.assertEqual((code, out), (1, ""), err)
+                        self.assertIn("is that of a cluster of the host node-a, and this host is",
+                                      err)
+                        self.assertLess(time.monotonic() - begin, 10)
+                        self.assertEqual(settings.read_bytes(), former)
+                        self.assertEqual(json.loads(file.read_text()), there)
+            finally:
+                file.write_text(own)
+            self.assertTrue(alive(there["supervisor"]["pid"]))
 
     def test_ctrl_c_detaches_from_a_watched_job(self):
         with Cluster(workers=1, environment=SLOW) as cluster:

@@ -55,8 +55,8 @@ class RunScript(unittest.TestCase):
                          error)
 
     def test_words_that_a_command_would_ignore_are_refused_by_name(self):
-        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"],
-                      ["help", "now"]):
+        for words in (["deps", "now"], ["test", "asan", "now"], ["package", "now"],
+                      ["quickstart", "now"], ["help", "now"]):
             code, error, targets = self.run_script(*words)
             self.assertEqual((code, targets), (2, []), words)
             self.assertIn(f"'{words[0]}' takes no argument 'now'", error)

@@ -45,16 +45,17 @@ Json Expected(const std::string& variant) {
 
 // Returns the variant's job.yaml with its model inlined, as `troupe submit` does.
 v1::JobSpec FixtureJob(const std::string& variant, const Layout& layout = {}) {
-  auto spec = LoadJobFile(fmt::format("{}/{}/job.yaml", Fixtures(), variant), {});
-  TROUPE_CHECK_OK(spec.status());
+  const auto job = LoadJobFile(fmt::format("{}/{}/job.yaml", Fixtures(), variant), {});
+  TROUPE_CHECK_OK(job.status());
+  v1::JobSpec spec = job->spec;
   PosixFileSystem files;
-  TROUPE_CHECK_OK(InlineHfModel(files, spec->mutable_model()));
-  v1::ParallelismSpec& parallelism = *spec->mutable_parallelism();
+  TROUPE_CHECK_OK(InlineHfModel(files, spec.mutable_model()));
+  v1::ParallelismSpec& parallelism = *spec.mutable_parallelism();
   parallelism.set_data_parallel_replicate_degree(layout.data);
   parallelism.set_tensor_parallel_degree(layout.tensor);
   parallelism.set_pipeline_parallel_degree(layout.pipe);
-  ApplyDefaults(&*spec);
-  return *spec;
+  ApplyDefaults(&spec);
+  return spec;
 }
 
 // Returns the elements of each tensor by name, as float32, and the format of the files.

@@ -3,7 +3,8 @@ with the same logits.
 
 Creates an environment (build/interop-transformers) with the versions of requirements.txt, makes the
 fixtures anew in it, runs fixtures_test on them, and lets transformers load exports: of imports in
-every dtype, and of a job that a cluster trained with tensor 2 × pipe 2. Run by ./run test interop.
+every dtype, of a job that a cluster trained with tensor 2 × pipe 2, and with a tokenizer. Runs the
+page docs/fine-tune.md, with the script that samples. Run by ./run test interop.
 """
 
 import json
@@ -17,6 +18,11 @@ import unittest
 from peer_environment import peer_python
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/integration"))
+import models  # noqa: E402  (the folder above)
+import pages  # noqa: E402
+from harness import Cluster  # noqa: E402
+
 BIN = ROOT / "build/release/bin"
 VENV = ROOT / "build/interop-transformers"
 PINS = ROOT / "tests/interop/requirements.txt"
@@ -56,6 +62,25 @@ with torch.no_grad():
     model.save_pretrained(sys.argv[1])
     logits = model(torch.tensor([tokens])).logits[0].tolist()
     print(json.dumps({"tokens": tokens, "logits": logits}))
+"""
+
+# Prints what the tokenizers of two directories make of a text and of a chat, and the tokens that
+# their models generate.
+TOKENIZERS = """
+import json, sys, torch, transformers
+torch.set_num_threads(1)
+transformers.logging.set_verbosity_error()
+chat = [{"role": "user", "content": "1 + 1?"}]
+for directory in sys.argv[1:]:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory)
+    prompt = tokenizer("gr\u00f6\u00dfe <|user|>", return_tensors="pt")
+    answer = model.generate(**prompt)[0].tolist()
+    print(json.dumps({"ids": prompt["input_ids"][0].tolist(), "answer": answer,
+                      "text": tokenizer.decode(answer), "end": tokenizer.eos_token_id,
+                      "settings": model.generation_config.max_new_tokens,
+                      "chat": tokenizer.apply_chat_template(chat, tokenize=False,
+                                                            add_generation_prompt=True)}))
 """
 
 
@@ -119,6 +144,30 @@ class TransformersTest(unittest.TestCase):
             with self.subTest(what):
                 self.assert_near(got, want, LOGIT_TOLERANCE, what)
 
+    def test_an_export_has_the_tokenizer_of_its_model_and_generates(self):
+        home = pathlib.Path(self.folder.name) / "tokenizer"
+        models.write_model(home / "hf")
+        self.troupe("checkpoints", "import", home / "hf", "--to", home / "import")
+        self.troupe("checkpoints", "export", home / "import", "--to", home / "export",
+                    "--tokenizer", home / "hf")
+        done = subprocess.run([self.python, "-B", "-c", TOKENIZERS, home / "hf", home / "export"],
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        own, exported = (json.loads(line) for line in done.stdout.splitlines())
+        self.assertEqual(exported, own)
+        self.assertEqual(own["ids"], [*"größe ".encode(), 257])
+        self.assertEqual((own["end"], own["settings"]), (256, 8))
+        self.assertEqual(own["chat"], "<|user|>1 + 1?<|assistant|>")
+        self.assertGreater(len(own["answer"]), len(own["ids"]))
+
+    def test_the_page_about_fine_tuning_runs_with_transformers(self):
+        page = pages.Page(self, "docs/fine-tune.md", models.SMALL_FINE_TUNE,
+                          omitted=["hf download", "vllm serve"],
+                          environment={"PATH": f"{VENV}/bin:{BIN}:{os.environ['PATH']}"})
+        models.write_model(page.folder / "Llama-3.2-1B")
+        models.write_notes(page.folder / "notes.jsonl")
+        page.run()
+
     def test_mistral_without_its_window_is_exported_as_the_llama_that_it_is(self):
         home = pathlib.Path(self.folder.name) / "mistral"
         made = subprocess.run([self.python, "-B", "-c", MISTRAL, home / "hf"], capture_output=True,
@@ -133,8 +182,6 @@ class TransformersTest(unittest.TestCase):
 
     def test_a_model_that_was_trained_here_is_the_one_that_pytorch_trained(self):
         variant = "tied-grouped-llama3"
-        sys.path.insert(0, str(ROOT / "tests/integration"))
-        from harness import Cluster
         job_file = self.fixtures / variant / "job.yaml"
         with Cluster(workers=4) as cluster:
             job = cluster.json("submit", job_file, "--name", "trained",

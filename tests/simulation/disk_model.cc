@@ -27,7 +27,7 @@ class DiskFiles final : public SessionFiles {
  public:
   DiskFiles(World& world, Address disk) : world_(world), disk_(disk) {}
 
-  void ReadLogs(v1::ReadLogs, AnswerCoordinator) override {}
+  void ReadLogs(v1::ReadLogs, std::set<int>, AnswerCoordinator) override {}
   void ReadTrace(v1::TraceRequest, int, AnswerCoordinator) override {}
   void RemoveLogs(v1::ForgetJob) override {}
   void Remove(v1::DeleteCheckpoint request) override {
