@@ -181,7 +181,8 @@ def answer(request: urllib.request.Request, seconds: float) -> bytes:
 
     def call() -> None:
         try:
-            with urllib.request.urlopen(request, timeout=seconds) as response:
+            # The wait below ends first, so that its sentence is the error.
+            with urllib.request.urlopen(request, timeout=seconds + 1) as response:
                 results.put(response.read())
         except Exception as error:
             results.put(error)
