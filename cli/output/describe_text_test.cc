@@ -151,7 +151,7 @@ TEST(DescribeTextTest, RanksHaveTheirPlaceInTheMeshAndTheirCores) {
     status.set_rank(rank);
     status.set_worker(rank < 2 ? "worker-0" : "worker-10");
     status.set_device(rank % 2);
-    if (rank != 3) status.set_pid(1000 * (rank + 9));
+    if (rank != 3) status.set_pid(int64_t{1000} * (rank + 9));
     status.mutable_coordinates()->set_pipe(rank / 2);
     status.mutable_coordinates()->set_tensor(rank % 2);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -17,7 +18,7 @@ constexpr int64_t kDay = 24 * kHour;
 }  // namespace
 
 std::string DurationText(double seconds) {
-  const int64_t whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e12) + 0.5);
+  const int64_t whole = std::llround(std::clamp(seconds, 0.0, 1e12));
   if (whole < kMinute) return fmt::format("{} s", whole);
   if (whole < kHour) return fmt::format("{}:{:02}", whole / kMinute, whole % kMinute);
   return fmt::format("{}:{:02}:{:02}", whole / kHour, whole / kMinute % 60, whole % kMinute);

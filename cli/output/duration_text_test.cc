@@ -15,8 +15,8 @@ TEST(DurationTextTest, HasHoursMinutesAndSeconds) {
 TEST(DurationTextTest, AnAgeHasOneUnitAndIsRoundedDown) {
   EXPECT_EQ(AgeText(59), "59 s");
   EXPECT_EQ(AgeText(3599), "59 min");
-  EXPECT_EQ(AgeText(47 * 3600 + 3599), "47 h");
-  EXPECT_EQ(AgeText(49 * 3600), "2 d");
+  EXPECT_EQ(AgeText(int64_t{47} * 3600 + 3599), "47 h");
+  EXPECT_EQ(AgeText(int64_t{49} * 3600), "2 d");
   EXPECT_EQ(AgeText(1'000'000'000, 61'500'000'000), "1 min");
   EXPECT_EQ(AgeText(5'000'000'000, 1'000'000'000), "0 s") << "the clocks of two hosts differ";
   EXPECT_EQ(AgeText(0, 61'000'000'000), "");
