@@ -90,11 +90,11 @@ TEST(PlanText, AnEstimateIsShownWhereThereIsOne) {
 
 TEST(PlanText, PathsBeneathTheWorkingDirectoryAreRelative) {
   const v1::Plan plan =
-      PlanWith({"model.preset=tiny", "data.blend=[{path: /work/a, weight: 3}, {path: /worker/b}]"});
-  const std::string text = PlanToText(plan, {.working_directory = "/work"});
+      PlanWith({"model.preset=tiny", "data.blend=[{path: /home/a, weight: 3}, {path: /homes/b}]"});
+  const std::string text = PlanToText(plan, {.working_directory = "/home"});
   EXPECT_THAT(text, HasSubstr("\ndata: 75% of the samples from a\n"));
-  EXPECT_THAT(text, HasSubstr("\ndata: 25% of the samples from /worker/b\n"));
-  EXPECT_THAT(PlanToText(plan), HasSubstr("\ndata: 75% of the samples from /work/a\n"));
+  EXPECT_THAT(text, HasSubstr("\ndata: 25% of the samples from /homes/b\n"));
+  EXPECT_THAT(PlanToText(plan), HasSubstr("\ndata: 75% of the samples from /home/a\n"));
 }
 
 TEST(PlanText, StagesShareTheirColumns) {
