@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "base/program/program.h"
+#include "base/text/home_path.h"
 #include "base/text/manual_page.h"
 #include "base/text/printable.h"
 #include "base/text/wrapped.h"
@@ -18,8 +19,8 @@
 namespace troupe {
 namespace {
 
-constexpr size_t kNameColumns = 32;
-constexpr size_t kLineColumns = 100;
+constexpr size_t kNameColumns = 28;
+constexpr size_t kLineColumns = 80;
 constexpr int kUsageError = 2;
 
 template <typename Number>
@@ -58,6 +59,44 @@ Status CheckTexts(const std::vector<std::string>& arguments) {
   return OkStatus();
 }
 
+// Returns `usage` with another character in place of the spaces at which no line may end: those
+// within brackets, and that between a flag and its value.
+std::string WithNoBreaks(std::string_view usage, std::string_view no_break) {
+  std::string joined;
+  int brackets = 0;
+  bool is_flag = false;  // the word is that of a flag
+  for (size_t i = 0; i < usage.size(); ++i) {
+    const char c = usage[i];
+    brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (i == 0 || usage[i - 1] == ' ') is_flag = usage.substr(i).starts_with("--");
+    const std::string_view rest = usage.substr(i + 1);
+    const bool has_value = is_flag && !rest.starts_with('-') && !rest.starts_with('[');
+    if (c == ' ' && (brackets > 0 || has_value)) {
+      joined += no_break;
+    } else {
+      joined += c;
+    }
+  }
+  return joined;
+}
+
+// Returns a usage, which may have several lines, for the help text.
+std::string WrappedUsage(std::string_view usage) {
+  constexpr std::string_view kBegin = "usage: ", kNoBreak = "\u00a0";
+  std::string lines;
+  for (size_t at = 0; at <= usage.size();) {
+    const size_t end = std::min(usage.find('\n', at), usage.size());
+    std::string_view form = usage.substr(at, end - at);
+    form.remove_prefix(std::min(form.find_first_not_of(' '), form.size()));
+    const std::string prefix = at == 0 ? std::string(kBegin) : std::string(kBegin.size(), ' ');
+    lines += WrappedBehind(prefix, WithNoBreaks(form, kNoBreak), kLineColumns) + "\n";
+    at = end + 1;
+  }
+  for (size_t at = lines.find(kNoBreak); at != lines.npos; at = lines.find(kNoBreak, at))
+    lines.replace(at, kNoBreak.size(), " ");
+  return lines;
+}
+
 class HelpFormatter : public CLI::Formatter {
  public:
   explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {
@@ -65,7 +104,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_usage(const CLI::App*, std::string) const override {
-    return fmt::format("\nusage: {}\n", usage_);
+    return "\n" + WrappedUsage(usage_);
   }
 
   // The library ends the visible flags with an empty line if hidden ones follow, and begins the
@@ -92,6 +131,7 @@ class FlagParser::Library {
     app_.footer(program.footer);
     app_.set_help_flag();  // ours is a flag like any other
     app_.allow_extras();   // a positional option of the library would split "[a,b]"
+    unknown_flag_hint_ = program.unknown_flag_hint;
   }
 
   // Declares a flag. It is read by a callback, because the numbers that the library itself can read
@@ -140,8 +180,7 @@ class FlagParser::Library {
       if (!flags_ended && left == "--") {
         flags_ended = true;
       } else if (!flags_ended && left.size() > 1 && left.starts_with('-')) {
-        return InvalidArgument("{}: unknown flag (see {} --help)", left.substr(0, left.find('=')),
-                               app_.get_name());
+        return UnknownFlag(left.substr(0, left.find('=')));
       } else {
         others->push_back(left);
       }
@@ -150,7 +189,14 @@ class FlagParser::Library {
   }
 
  private:
+  Status UnknownFlag(const std::string& flag) const {
+    const std::string hint = unknown_flag_hint_ ? unknown_flag_hint_(flag) : "";
+    if (!hint.empty()) return InvalidArgument("{}: unknown flag{}", flag, hint);
+    return InvalidArgument("{}: unknown flag (see {} --help)", flag, app_.get_name());
+  }
+
   CLI::App app_;
+  std::function<std::string(const std::string& flag)> unknown_flag_hint_;
   Status status_;  // the first error of a callback
 };
 
@@ -185,6 +231,12 @@ Status CheckText(std::string_view what, std::string_view text) {
   return InvalidArgument("{}: \"{}\" {}", what, PrintableLine(text), fault);
 }
 
+bool NamesPath(std::string_view value) {
+  constexpr std::string_view kEnds[] = {"DIR",    "FILE",      "PATH",  "PREFIX",
+                                        "FOLDER", "DIRECTORY", ".yaml", ".jsonl"};
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return value.ends_with(end); });
+}
+
 StatusOr<std::optional<std::string>> TextFromEnvironment(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -205,6 +257,7 @@ void FlagParser::AddParsed(const Flag& flag,
                            std::function<Status(const std::string& value)> parse) {
   const bool has_value = !flag.value.empty();
   const auto set = [name = flag.name, repeated = flag.repeated, has_value,
+                    is_path = NamesPath(flag.value),
                     parse = std::move(parse)](const std::vector<std::string>& values) -> Status {
     if (!has_value) {
       const bool plain = std::ranges::all_of(values, [](const auto& v) { return v == "true"; });
@@ -213,7 +266,11 @@ void FlagParser::AddParsed(const Flag& flag,
     if (values.size() > 1 && !repeated) {
       return InvalidArgument("{}: given twice, {} and {}", name, values[0], values[1]);
     }
-    for (const std::string& value : values) TROUPE_RETURN_IF_ERROR(parse(value));
+    for (const std::string& value : values) {
+      const std::string fault = is_path ? HomePathFault(value) : "";
+      if (!fault.empty()) return InvalidArgument("{} {}", name, fault);
+      TROUPE_RETURN_IF_ERROR(parse(value));
+    }
     return OkStatus();
   };
   flags_.push_back(flag);
@@ -291,6 +348,10 @@ Status FlagParser::Parse(const std::vector<std::string>& arguments) {
   }
   if (count < least_arguments_ || count > most_arguments_) {
     return InvalidArgument("usage: {}", program_.usage);
+  }
+  for (int i = 0; i < count; ++i) {
+    const std::string fault = HomePathFault(others[static_cast<size_t>(i)]);
+    if (!fault.empty()) return InvalidArgument("argument {} {}", i + 1, fault);
   }
   for (const Flag& flag : flags_) {
     if (flag.required && !library_->IsGiven(flag.name))

@@ -50,6 +50,9 @@ Status CheckHostPort(std::string_view flag, std::string_view text, int least_por
 // Every argument of a program passes it, before anything is started.
 Status CheckText(std::string_view what, std::string_view text);
 
+// Whether a value with this name in the help text, such as "DIR" or "JOB.yaml", is a path.
+bool NamesPath(std::string_view value);
+
 // The value of a variable of the environment; absent if it is not set or empty. INVALID_ARGUMENT of
 // CheckText.
 StatusOr<std::optional<std::string>> TextFromEnvironment(const char* name);
@@ -65,6 +68,9 @@ class FlagParser {
     std::string usage;    // one line for each form, without "usage:"
     std::string summary;  // first paragraph of the help text
     std::string footer;   // its last paragraph
+    // Returns what to append to the error that a flag is unknown; if this is empty, or returns an
+    // empty text, that names --help.
+    std::function<std::string(const std::string& flag)> unknown_flag_hint;
   };
 
   explicit FlagParser(Program program);
@@ -90,9 +96,9 @@ class FlagParser {
   void AddArguments(int least, int most, std::vector<std::string>* arguments);
 
   // Sets the variables. INVALID_ARGUMENT names an argument that CheckText refuses, an unknown flag,
-  // a flag that lacks its value or is given twice, a value outside its range, or a required flag
-  // that is absent; or it states the usage, if the number of arguments is wrong. REQUIRES: called
-  // once.
+  // a flag that lacks its value or is given twice, a value outside its range, a path or an argument
+  // that HomePathFault refuses, or a required flag that is absent; or it states the usage, if the
+  // number of arguments is wrong. REQUIRES: called once.
   Status Parse(const std::vector<std::string>& arguments);
 
   // Parses the arguments of main() and then calls `check`, which tests relations among flags.

@@ -97,7 +97,7 @@ TEST(FlagParserTest, ErrorsOfValuesNameFlagValueAndRange) {
   EXPECT_EQ(Refusal({"a", "--dry=-1"}), "--dry -1: not a whole number of at least 0");
 }
 
-TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
+TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf80Columns) {
   Painter painter;
   ASSERT_TRUE(painter.parser.Parse({"--help", "--unknown"}).ok() || painter.parser.wants_help());
   EXPECT_TRUE(painter.parser.wants_help());
@@ -119,9 +119,56 @@ TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
   const std::string lines = parser.Help();
   for (size_t at = 0; at < lines.size();) {
     const size_t end = std::min(lines.find('\n', at), lines.size());
-    EXPECT_LE(end - at, 100u);
+    EXPECT_LE(end - at, 80u);
     at = end + 1;
   }
+}
+
+TEST(FlagParserTest, AUsageIsBrokenBetweenFlags) {
+  FlagParser parser({.name = "paint",
+                     .usage = "paint --wall NAME --colour NAME [--coats N] [--litres LITRES] "
+                              "[--tool NAME]… ROOM\n       paint --list"});
+  EXPECT_THAT(parser.Help(),
+              HasSubstr("\nusage: paint --wall NAME --colour NAME [--coats N] [--litres LITRES]\n"
+                        "       [--tool NAME]… ROOM\n"
+                        "       paint --list\n"));
+  FlagParser required({.name = "paint",
+                       .usage = "paint [--a-flag-that-is-long NAME] [--another-one-of-them NAME] "
+                                "--wall NAME --room NAME"});
+  EXPECT_THAT(required.Help(), HasSubstr("--another-one-of-them NAME]\n       --wall NAME --room"))
+      << "no line ends between a flag and its value";
+}
+
+TEST(FlagParserTest, APathBeginsWithNoTilde) {
+  const auto parsed = [](const std::vector<std::string>& arguments) {
+    std::string folder, reason;
+    std::vector<std::string> others;
+    FlagParser parser({.name = "paint"});
+    parser.AddText({"--folder", "DIR", "where"}, &folder);
+    parser.AddText({"--reason", "TEXT", "why"}, &reason);
+    parser.AddArguments(0, 2, &others);
+    return std::string(Message(parser.Parse(arguments)));
+  };
+  const std::string why =
+      ": write the absolute path; ~ is expanded by a shell only at the start of a word";
+  EXPECT_EQ(parsed({"--folder=~/x"}), "--folder is ~/x" + why);
+  EXPECT_EQ(parsed({"--folder", "~"}), "--folder is ~" + why);
+  EXPECT_EQ(parsed({"a", "~/b"}), "argument 2 is ~/b" + why);
+  EXPECT_EQ(parsed({"--reason=~/x", "--folder=/~/x", "~a"}), "");
+  for (const char* name : {"DIR", "HF_DIR", "FILE", "PATH", "PREFIX", "JOB.yaml"})
+    EXPECT_TRUE(NamesPath(name)) << name;
+  for (const char* name : {"N", "NAME", "TEXT", "KEY=VALUE", "HOST:PORT", ""})
+    EXPECT_FALSE(NamesPath(name)) << name;
+}
+
+TEST(FlagParserTest, AnUnknownFlagMayHaveAHint) {
+  FlagParser parser({.name = "paint", .unknown_flag_hint = [](const std::string& flag) {
+                       return flag == "--color" ? "; it is called --colour here" : "";
+                     }});
+  EXPECT_EQ(Message(parser.Parse({"--color=red"})),
+            "--color: unknown flag; it is called --colour here");
+  FlagParser other({.name = "paint", .unknown_flag_hint = [](const std::string&) { return ""; }});
+  EXPECT_EQ(Message(other.Parse({"--x"})), "--x: unknown flag (see paint --help)");
 }
 
 TEST(FlagParserTest, TheManualPageHasWhatTheHelpTextHas) {

@@ -66,7 +66,8 @@ int RunEchoRank(const RankDescriptors& descriptors) {
     step.set_group_epoch(ticket.group_epoch());
     step.set_step(ticket.end_step());
     step.set_step_seconds(arrived);
-    if (!socket.Send(report).ok()) return 0;
+    // As a rank sends the report of a step.
+    if (!socket.Send(report, FrameTexts::kUtf8).ok()) return 0;
   }
 }
 
@@ -141,8 +142,7 @@ class BenchCoordinator final : public v1::WorkerService::Service {
       stream_->Write(trace);
       TROUPE_CHECK(stream_->Read(&answer), "the daemon's stream ended");
     } while (!answer.has_step_report());
-    while (AwaitReport().step() < step_) {
-    }
+    for (int64_t step = answer.step_report().step(); step < step_;) step = AwaitReport().step();
   }
 
   void MeasureOne() {

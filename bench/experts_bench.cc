@@ -102,15 +102,10 @@ model::Program BlockProgram(const Arguments& arguments, int rank) {
 }
 
 void FillParameters(kernels::Executable& executable, const model::Program& program) {
-  for (const model::ParameterEntry& entry : program.parameters) {
-    const model::Value& value = program.value(entry.value);
-    auto* out = static_cast<float*>(executable.Address(entry.value, 0));
-    for (const model::ParameterPart& part : entry.parts) {
-      int64_t count = 1;
-      for (const int64_t extent : part.local_shape) count *= extent;
-      model::FillInitial(1, entry, part, 0,
-                         {out + part.row_begin * value.row_elements(), static_cast<size_t>(count)});
-    }
+  for (const model::State& state : program.states) {
+    auto* out = static_cast<float*>(executable.Address(state.value, 0));
+    model::FillInitial(1, program, state,
+                       {out, static_cast<size_t>(program.value(state.value).elements())});
   }
   TROUPE_CHECK_OK(executable.RunInitialize());
 }

@@ -19,8 +19,12 @@ using kernels::xla::Client;
 class InitialParameters {
  public:
   explicit InitialParameters(const model::Program& program) {
-    for (const model::ParameterEntry& entry : program.parameters) {
-      for (const model::ParameterPart& part : entry.parts) parts_[part.name] = {&entry, &part};
+    for (const model::State& state : program.states) {
+      if (state.kind != model::StateKind::kWeight) continue;
+      for (model::ParameterPart& part : PartsOf(program, state)) {
+        const std::string name = part.name;
+        parts_[name] = {state.initial, std::move(part)};
+      }
     }
   }
 
@@ -30,19 +34,18 @@ class InitialParameters {
     for (const std::string& name : names) {
       const auto found = parts_.find(name);
       if (found == parts_.end()) return InvalidArgument("the model has no parameter {}", name);
-      const auto& [entry, part] = found->second;
+      const auto& [initial, part] = found->second;
       int64_t count = 1;
-      for (const int64_t extent : part->local_shape) count *= extent;
+      for (const int64_t extent : part.local_shape) count *= extent;
       const size_t begin = numbers.size();
       numbers.resize(begin + count);
-      model::FillInitial(1, *entry, *part, 0, std::span(numbers).subspan(begin));
+      model::FillInitial(1, initial, part, 0, std::span(numbers).subspan(begin));
     }
     return numbers;
   }
 
  private:
-  std::map<std::string, std::pair<const model::ParameterEntry*, const model::ParameterPart*>>
-      parts_;
+  std::map<std::string, std::pair<model::InitialValue, model::ParameterPart>> parts_;
 };
 
 std::vector<float> Transposed(const std::vector<float>& numbers, const std::vector<int64_t>& dims) {

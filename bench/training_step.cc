@@ -98,17 +98,10 @@ void TrainingStep::Write(model::ValueId value, const void* data, size_t bytes) {
 
 void TrainingStep::FillParameters() {
   std::vector<float> numbers;
-  for (const model::ParameterEntry& entry : program_.parameters) {
-    const model::Value& value = program_.value(entry.value);
-    numbers.resize(value.elements());
-    for (const model::ParameterPart& part : entry.parts) {
-      int64_t count = 1;
-      for (const int64_t extent : part.local_shape) count *= extent;
-      const int64_t begin = part.row_begin * (value.elements() / value.dims[0].local);
-      model::FillInitial(1, entry, part, 0,
-                         std::span(numbers).subspan(begin, static_cast<size_t>(count)));
-    }
-    Write(entry.value, numbers.data(), numbers.size() * sizeof(float));
+  for (const model::State& state : program_.states) {
+    numbers.resize(static_cast<size_t>(program_.value(state.value).elements()));
+    model::FillInitial(1, program_, state, numbers);
+    Write(state.value, numbers.data(), numbers.size() * sizeof(float));
   }
   TROUPE_CHECK_OK(executable_->RunInitialize());
 }

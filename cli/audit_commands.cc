@@ -4,8 +4,9 @@
 #include "base/audit/audit_file.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/count_text.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -38,7 +39,7 @@ StatusOr<ExitCode> VerifyAudit(const CommandLine& line) {
   } else if (intact && records == 0) {
     PrintOutput("{} is empty: it has no record, so it proves nothing\n", path);
   } else if (intact) {
-    PrintOutput("{} records, intact{}; the hash of the last one is {}\n", records,
+    PrintOutput("{}, intact{}; the hash of the last one is {}\n", CountText(records, "record"),
                 alone ? fmt::format(", from record {}, which follows the hash {}",
                                     audited.before.sequence + 1, audited.before.hash)
                       : "",
@@ -46,7 +47,7 @@ StatusOr<ExitCode> VerifyAudit(const CommandLine& line) {
     if (audited.is_empty)
       PrintOutput("{} has no record, so later ones may have been removed\n", path);
   } else {
-    PrintOutput("damaged after {} records: {}\n", records, Message(audited.error));
+    PrintOutput("damaged after {}: {}\n", CountText(records, "record"), Message(audited.error));
   }
   return intact ? ExitCode::kDone : ExitCode::kFailed;
 }

@@ -76,7 +76,7 @@ TEST(AuditCommands, VerifyStatesThatALogIsEmpty) {
     EXPECT_EQ(json().at("records"), 1);
     EXPECT_EQ(json().at("empty"), true);
     EXPECT_EQ(VerifyAuditLog({path}).output,
-              "1 records, intact; the hash of the last one is " + head.hash + "\n" + missing);
+              "1 record, intact; the hash of the last one is " + head.hash + "\n" + missing);
     std::ofstream(path) << "";
   }
 }

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/program/program.h"
-#include "cli/output/json_text.h"
 #include "cli/watch.h"
 #include "plan/job/job_name.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {

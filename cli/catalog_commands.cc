@@ -1,6 +1,7 @@
 // The commands checkpoints diff, pin, unpin and rebuild-catalog.
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/count_text.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/read/diff.h"
 #include "checkpoint/read/survey.h"
@@ -15,8 +17,10 @@
 #include "cli/client.h"
 #include "cli/cluster/absolute_path.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
+#include "cli/output/checkpoint_text.h"
+#include "cli/output/text_style.h"
 #include "plan/job/job_name.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -56,22 +60,8 @@ StatusOr<ExitCode> Diff(const CommandLine& line) {
                               {"elements_compared", difference.elements},
                               {"tensors", std::move(tensors)}}));
   } else {
-    for (const TensorDifference& tensor : difference.differing) {
-      if (!tensor.reason.empty()) {
-        PrintOutput("{}: {}\n", tensor.name, tensor.reason);
-      } else if (!tensor.numeric) {
-        PrintOutput("{}: {} of {} elements differ\n", tensor.name, tensor.differing,
-                    tensor.elements);
-      } else {
-        PrintOutput("{}: {} of {} elements differ, by at most {:.6g}, relatively {:.3g}\n",
-                    tensor.name, tensor.differing, tensor.elements, tensor.max_absolute,
-                    tensor.max_relative);
-      }
-    }
-    PrintOutput(
-        "steps {} and {}: {} tensors with {} elements compared, {}\n", manifest_a.state().step(),
-        manifest_b.state().step(), difference.tensors, difference.elements,
-        difference.empty() ? "all equal" : fmt::format("{} differ", difference.differing.size()));
+    WriteOutput(DifferenceText(difference, manifest_a.state().step(), manifest_b.state().step(),
+                               TextStyleOf(STDOUT_FILENO)));
   }
   return difference.empty() ? ExitCode::kDone : ExitCode::kFailed;
 }
@@ -86,7 +76,9 @@ StatusOr<ExitCode> SetPinned(const CommandLine& line, bool pinned) {
   if (error == std::errc() && end == which.data() + which.size()) {
     request.set_step(step);
   } else {
-    TROUPE_ASSIGN_OR_RETURN(*request.mutable_path(), AbsolutePath(which));
+    PosixFileSystem files;
+    CheckpointFinder finder(files, line);
+    TROUPE_ASSIGN_OR_RETURN(*request.mutable_path(), finder.PathInCatalog(request.job(), which));
   }
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(
@@ -100,7 +92,7 @@ StatusOr<ExitCode> SetPinned(const CommandLine& line, bool pinned) {
   } else {
     PrintOutput("step {} {}: {}\n", response.checkpoint().step(),
                 pinned ? "is pinned" : "has no pin and is subject to retention",
-                response.checkpoint().path());
+                PathFromHere(response.checkpoint().path()));
   }
   return ExitCode::kDone;
 }
@@ -156,7 +148,7 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
   Json jobs = Json::array();
   Json left_out = Json::array();
   const auto leave_out = [&](const std::string& path, const std::string& reason) {
-    PrintMessage("{}: skipped: {}\n", path, reason);
+    PrintMessage("{}: skipped: {}\n", PathFromHere(path), reason);
     left_out.push_back({{"path", path}, {"reason", reason}});
   };
   for (const LeftOut& one : survey.left_out) leave_out(one.path, one.reason);
@@ -186,8 +178,8 @@ StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
     const v1::Job& job = response->job();
     jobs.push_back(JobToJson(job));
     if (!line.wants_json()) {
-      PrintOutput("{}: {} at step {}, {} checkpoints\n", job.name(), StateText(job.state()),
-                  job.step(), job.checkpoints_size());
+      PrintOutput("{}: {} at step {}, {}\n", job.name(), StateText(job.state()), job.step(),
+                  CountText(job.checkpoints_size(), "checkpoint"));
     }
   }
   if (line.wants_json()) {
@@ -209,13 +201,13 @@ std::vector<Command> CatalogCommands() {
                   "code is 1 if there are any.",
        .run = Diff},
       {.name = "checkpoints pin",
-       .positionals = "JOB STEP-or-PATH",
+       .positionals = "JOB STEP|PATH|JOB[@STEP]",
        .least_positionals = 2,
        .most_positionals = 2,
        .summary = "Pins a checkpoint: the job's retention does not delete it.",
        .run = Pin},
       {.name = "checkpoints unpin",
-       .positionals = "JOB STEP-or-PATH",
+       .positionals = "JOB STEP|PATH|JOB[@STEP]",
        .least_positionals = 2,
        .most_positionals = 2,
        .summary =

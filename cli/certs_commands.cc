@@ -1,10 +1,9 @@
 // The commands certs init and certs issue, a small authority for clusters without one, and certs
 // revoke and certs revoked.
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <ctime>
 
-#include "base/clock.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "base/security/authority_files.h"
@@ -12,7 +11,9 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/issued_certificate.h"
-#include "cli/output/json_text.h"
+#include "cli/output/access_table.h"
+#include "cli/output/text_style.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -47,7 +48,6 @@ constexpr TextFlag kIdentityFlag{
 
 StatusOr<ExitCode> InitAuthority(const CommandLine& line) {
   const std::string& directory = line.positional()[0];
-  if (directory.empty()) return InvalidArgument("the name of the directory is empty");
   const std::string cluster = line.Get(kClusterFlag).value_or("default");
   TROUPE_RETURN_IF_ERROR(WriteNewAuthority(directory, cluster, std::time(nullptr)));
   const std::string key = JoinPath(directory, "authority.key");
@@ -72,7 +72,6 @@ StatusOr<ExitCode> IssueCertificate(const CommandLine& line) {
   if (!role.ok()) return Annotate(role.status(), kHolderRoleFlag.name);
   request.role = *role;
   const std::string& output = *line.Get(kTlsOutputFlag);
-  if (output.empty()) return InvalidArgument("{} is empty", kTlsOutputFlag.name);
   TROUPE_ASSIGN_OR_RETURN(
       const CertificateFacts facts,
       IssueTlsDirectory(line.positional()[0], request, output, std::time(nullptr)));
@@ -86,13 +85,6 @@ Json RevocationToJson(const v1::Revocation& revocation) {
            has_serial ? revocation.serial() : revocation.identity()},
           {"revoked", revocation.revoked()},
           {"revoked_by", revocation.revoked_by()}};
-}
-
-std::string RevocationText(const v1::Revocation& revocation) {
-  const bool has_serial = revocation.which_case() == v1::Revocation::kSerial;
-  return fmt::format("{}  revoked {} by {}",
-                     has_serial ? "serial " + revocation.serial() : revocation.identity(),
-                     UtcText(revocation.revoked()), revocation.revoked_by());
 }
 
 StatusOr<ExitCode> RevokeCertificate(const CommandLine& line) {
@@ -113,7 +105,7 @@ StatusOr<ExitCode> RevokeCertificate(const CommandLine& line) {
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump(RevocationToJson(revoked.revocation())));
   } else {
-    PrintOutput("{}\n", RevocationText(revoked.revocation()));
+    WriteOutput(RevocationTableText({revoked.revocation()}, TextStyleOf(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }
@@ -131,9 +123,11 @@ StatusOr<ExitCode> ListRevoked(const CommandLine& line) {
     for (const auto& revocation : listed.revocations())
       revocations.push_back(RevocationToJson(revocation));
     PrintOutput("{}\n", Dump({{"revocations", std::move(revocations)}}));
+  } else if (listed.revocations().empty()) {
+    PrintMessage("no certificate is revoked\n");
   } else {
-    for (const auto& revocation : listed.revocations())
-      PrintOutput("{}\n", RevocationText(revocation));
+    WriteOutput(RevocationTableText({listed.revocations().begin(), listed.revocations().end()},
+                                    TextStyleOf(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }

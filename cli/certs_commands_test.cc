@@ -12,7 +12,7 @@
 #include "base/temporary_directory.h"
 #include "base/text_file.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -76,7 +76,7 @@ TEST_F(CertsCommandsTest, InitNamesTheFilesAndTheDefaultCluster) {
 TEST_F(CertsCommandsTest, InitRefusesAnExistingAuthorityAndABadName) {
   const Outcome empty = RunCerts({"init", ""});
   EXPECT_EQ(empty.code, ExitCode::kUsage);
-  EXPECT_EQ(empty.error, "the name of the directory is empty");
+  EXPECT_EQ(empty.error, "argument 1, DIR, is empty");
   const std::string key = *ReadTextFile(authority_ + "/authority.key");
   const Outcome again = RunCerts({"init", authority_});
   EXPECT_EQ(again.code, ExitCode::kUsage);
@@ -105,7 +105,7 @@ TEST_F(CertsCommandsTest, IssueFillsADirectoryForEachRole) {
                           {"not_before", facts->not_before},
                           {"not_after", facts->not_after},
                           {"directory", directory}}));
-    EXPECT_NEAR(static_cast<double>(facts->not_after), static_cast<double>(now + 90 * 86400), 60);
+    EXPECT_NEAR(static_cast<double>(facts->not_after), static_cast<double>(now) + 90.0 * 86400, 60);
   }
 }
 

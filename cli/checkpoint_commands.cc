@@ -1,6 +1,7 @@
 // The commands checkpoints list, create, show and verify.
-#include <fmt/format.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "checkpoint/format/manifest.h"
@@ -9,8 +10,11 @@
 #include "cli/client.h"
 #include "cli/cluster/absolute_path.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
+#include "cli/output/checkpoint_table.h"
+#include "cli/output/checkpoint_text.h"
+#include "cli/output/text_style.h"
 #include "plan/job/job_name.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -25,28 +29,31 @@ constexpr SwitchFlag kLiftFlag{
     "ends the quarantine of an intact checkpoint, or the doubt about it, so that its job may be "
     "restored from it"};
 
-void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
-  PrintOutput("step {:<8} {:>14} bytes  {}  {}{}\n", checkpoint.step(), checkpoint.bytes(),
-              checkpoint.path(), checkpoint.digest(), checkpoint.pinned() ? "  pinned" : "");
-  if (checkpoint.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
-    PrintOutput("  quarantined: {}\n", checkpoint.reason());
-  }
+void PrintCheckpoints(const std::vector<v1::CheckpointRecord>& checkpoints) {
+  WriteOutput(CheckpointTableText(checkpoints, {.now_ns = SystemClock().WallNanoseconds(),
+                                                .style = TextStyleOf(STDOUT_FILENO),
+                                                .has_paths_and_digests = true}));
 }
 
 StatusOr<ExitCode> ListCheckpoints(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::CheckpointRecord> records,
-                          ReadCheckpoints(&client, JobName(line.positional()[0])));
-  Json checkpoints = Json::array();
-  for (const v1::CheckpointRecord& checkpoint : records) {
-    if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED && !line.Get(kAllFlag)) continue;
-    if (line.wants_json()) {
-      checkpoints.push_back(CheckpointToJson(checkpoint));
-    } else {
-      PrintCheckpoint(checkpoint);
-    }
+  const std::string job = JobName(line.positional()[0]);
+  TROUPE_ASSIGN_OR_RETURN(std::vector<v1::CheckpointRecord> records, ReadCheckpoints(&client, job));
+  if (!line.Get(kAllFlag)) {
+    std::erase_if(records, [](const v1::CheckpointRecord& record) {
+      return record.state() != v1::CHECKPOINT_STATE_COMMITTED;
+    });
   }
-  if (line.wants_json()) PrintOutput("{}\n", Dump({{"checkpoints", std::move(checkpoints)}}));
+  if (line.wants_json()) {
+    Json checkpoints = Json::array();
+    for (const v1::CheckpointRecord& record : records)
+      checkpoints.push_back(CheckpointToJson(record));
+    PrintOutput("{}\n", Dump({{"checkpoints", std::move(checkpoints)}}));
+  } else if (records.empty()) {
+    PrintMessage("{} has no {}checkpoint\n", job, line.Get(kAllFlag) ? "" : "committed ");
+  } else {
+    PrintCheckpoints(records);
+  }
   return ExitCode::kDone;
 }
 
@@ -60,12 +67,13 @@ StatusOr<ExitCode> Create(const CommandLine& line) {
           Client::Repeat::kNever, Client::kCheckpointLimit, [&](auto* context, auto* response) {
             return client.checkpoints().CreateCheckpoint(context, request, response);
           }));
+  const bool is_committed = created.checkpoint().state() == v1::CHECKPOINT_STATE_COMMITTED;
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump(CheckpointToJson(created.checkpoint())));
-  } else {
-    PrintCheckpoint(created.checkpoint());
+  } else if (is_committed) {
+    PrintCheckpoints({created.checkpoint()});
   }
-  if (created.checkpoint().state() == v1::CHECKPOINT_STATE_COMMITTED) return ExitCode::kDone;
+  if (is_committed) return ExitCode::kDone;
   return Aborted("{}: the attempt was not committed: {}", request.job(),
                  created.checkpoint().reason());
 }
@@ -79,19 +87,7 @@ StatusOr<ExitCode> ShowCheckpoint(const CommandLine& line) {
     PrintOutput("{}\n", Dump(ManifestToSummaryJson(manifest, path)));
     return ExitCode::kDone;
   }
-  PrintOutput(
-      "job {}, step {}, {} samples consumed; attempt {} to write one, in start {} of the ranks\n",
-      manifest.job(), manifest.state().step(), manifest.state().consumed_samples(),
-      manifest.attempt(), manifest.group_epoch());
-  for (const auto& shard : manifest.shards()) {
-    PrintOutput("{}: rank {}, {} bytes, {}\n", shard.name(), shard.rank(), shard.bytes(),
-                shard.digest());
-    for (const auto& tensor : shard.tensors()) {
-      PrintOutput("  {} {} [{}] at [{}] of [{}]\n", tensor.name(), tensor.dtype(),
-                  fmt::join(tensor.shape(), ","), fmt::join(tensor.global_offset(), ","),
-                  fmt::join(tensor.global_shape(), ","));
-    }
-  }
+  WriteOutput(ManifestText(manifest, TextStyleOf(STDOUT_FILENO)));
   return ExitCode::kDone;
 }
 
@@ -144,8 +140,7 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
                               {"bytes", report.bytes},
                               {"failures", std::move(failures)}}));
   } else if (report.failures.empty()) {
-    PrintOutput("{}: step {}, {} files, {} bytes: whole\n", path, report.step, report.files,
-                report.bytes);
+    WriteOutput(VerifiedText(path, report, TextStyleFromHere(STDOUT_FILENO)));
   }
   if (!report.failures.empty()) return ExitCode::kFailed;
   if (line.Get(kLiftFlag)) TROUPE_RETURN_IF_ERROR(Lift(line, path, digest));

@@ -11,6 +11,8 @@
 #include "base/program/program.h"
 #include "checkpoint/format/digest.h"
 #include "checkpoint/format/manifest.h"
+#include "cli/cluster/absolute_path.h"
+#include "cli/output/text_style.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {
@@ -128,6 +130,13 @@ StatusOr<std::vector<v1::CheckpointRecord>> ReadCheckpoints(Client* client,
   return records;
 }
 
+Status CheckHasManifest(FileSystem& files, const std::string& path) {
+  const auto info = files.Stat(JoinPath(path, kManifestFileName), SymbolicLinks::kFollow);
+  if (info.status().code() != StatusCode::kNotFound) return OkStatus();
+  return InvalidArgument("{} has no {}: it is not a checkpoint of Troupe, or its write did not end",
+                         path, kManifestFileName);
+}
+
 StatusOr<std::string> DigestOfManifest(FileSystem& files, const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax,
@@ -137,32 +146,56 @@ StatusOr<std::string> DigestOfManifest(FileSystem& files, const std::string& pat
 
 StatusOr<std::string> CheckpointFinder::Find(const std::string& text) {
   TROUPE_ASSIGN_OR_RETURN(const NamedCheckpoint named, Locate(text));
-  if (!named.digest.empty()) TROUPE_RETURN_IF_ERROR(CheckManifest(files_, text, named));
+  TROUPE_RETURN_IF_ERROR(named.digest.empty() ? CheckHasManifest(files_, named.path)
+                                              : CheckManifest(files_, text, named));
   return named.path;
 }
 
 StatusOr<NamedCheckpoint> CheckpointFinder::Locate(const std::string& text) {
-  const bool is_job = text.starts_with(kJobMark);
-  const Status folder = is_job ? OkStatus() : CheckCheckpointFolder(files_, text);
-  if (!is_job && folder.ok()) return NamedCheckpoint{.path = text};
-  // A file, such as manifest.json, is more likely meant than a job of that name.
-  if (folder.code() == StatusCode::kInvalidArgument && text.find('@') == std::string::npos) {
-    return InvalidArgument("{}; {}{} would be a job", Message(folder), kJobMark, text);
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<CheckpointOfJob> wanted, NamedOfJob(text));
+  if (!wanted) {
+    TROUPE_RETURN_IF_ERROR(CheckCheckpointFolder(files_, text));
+    return NamedCheckpoint{.path = text};
   }
-  TROUPE_ASSIGN_OR_RETURN(const std::optional<CheckpointOfJob> wanted, ParseCheckpointOfJob(text));
-  if (!wanted) return folder;
   StatusOr<NamedCheckpoint> found = LocateOfJob(*wanted);
-  if (found.ok() || is_job) return found;
+  if (found.ok() || text.starts_with(kJobMark)) return found;
   return Annotate(found.status(), fmt::format("{} is not a directory, so it names a job", text));
 }
 
-StatusOr<NamedCheckpoint> CheckpointFinder::LocateOfJob(const CheckpointOfJob& wanted) {
+StatusOr<std::string> CheckpointFinder::PathInCatalog(const std::string& job,
+                                                      const std::string& text) {
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<CheckpointOfJob> wanted, NamedOfJob(text));
+  if (!wanted) return AbsolutePath(text);
+  if (wanted->job != job) {
+    return InvalidArgument("{}{} names a checkpoint of {}, not of {}", text,
+                           text.starts_with(kJobMark) ? "" : " is not a directory, so it",
+                           wanted->job, job);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointRecord record, ReadRecord(*wanted));
+  return record.path();
+}
+
+StatusOr<std::optional<CheckpointOfJob>> CheckpointFinder::NamedOfJob(const std::string& text) {
+  if (text.starts_with(kJobMark)) return ParseCheckpointOfJob(text);
+  const Status folder = CheckCheckpointFolder(files_, text);
+  if (folder.ok()) return std::nullopt;
+  // A file, such as manifest.json, is more likely meant than a job of that name.
+  if (folder.code() == StatusCode::kInvalidArgument && text.find('@') == std::string::npos)
+    return InvalidArgument("{}; {}{} would be a job", Message(folder), kJobMark, text);
+  return ParseCheckpointOfJob(text);
+}
+
+StatusOr<v1::CheckpointRecord> CheckpointFinder::ReadRecord(const CheckpointOfJob& wanted) {
   if (!client_) {
     TROUPE_ASSIGN_OR_RETURN(client_, Client::Make(line_));
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::CheckpointRecord> records,
                           ReadCheckpoints(&*client_, wanted.job));
-  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointRecord record, ChooseCheckpoint(wanted, records));
+  return ChooseCheckpoint(wanted, records);
+}
+
+StatusOr<NamedCheckpoint> CheckpointFinder::LocateOfJob(const CheckpointOfJob& wanted) {
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointRecord record, ReadRecord(wanted));
   const Status there = CheckCheckpointFolder(files_, record.path());
   if (there.code() == StatusCode::kNotFound) {
     return NotFound(
@@ -172,7 +205,7 @@ StatusOr<NamedCheckpoint> CheckpointFinder::LocateOfJob(const CheckpointOfJob& w
   }
   TROUPE_RETURN_IF_ERROR(there);
   const bool is_quarantined = record.state() == v1::CHECKPOINT_STATE_QUARANTINED;
-  PrintMessage("{}, step {}: {}{}\n", wanted.job, record.step(), record.path(),
+  PrintMessage("{}, step {}: {}{}\n", wanted.job, record.step(), PathFromHere(record.path()),
                is_quarantined ? ", which is quarantined: " + record.reason() : "");
   return NamedCheckpoint{.path = record.path(), .digest = record.digest()};
 }

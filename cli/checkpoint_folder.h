@@ -45,6 +45,9 @@ struct NamedCheckpoint {
   std::string digest;  // that of its manifest, from the coordinator; empty if `path` was given
 };
 
+// INVALID_ARGUMENT if there is no manifest file in the folder `path`, so that it is no checkpoint.
+Status CheckHasManifest(FileSystem& files, const std::string& path);
+
 // Returns the digest of the manifest file in the folder `path`. Errors of ReadFile.
 StatusOr<std::string> DigestOfManifest(FileSystem& files, const std::string& path);
 
@@ -55,8 +58,8 @@ class CheckpointFinder {
   // Both must outlive the finder. REQUIRES: the command has ClusterUse::kCoordinator.
   CheckpointFinder(FileSystem& files, const CommandLine& line) : files_(files), line_(line) {}
 
-  // Returns the path of the folder that Locate finds. INVALID_ARGUMENT if it has another manifest
-  // than the coordinator states, or none: then it is not the checkpoint of the job, or is damaged.
+  // Returns the path of the folder that Locate finds. INVALID_ARGUMENT if it has no manifest, or
+  // another one than the coordinator states: then it is no checkpoint, or not that of the job.
   StatusOr<std::string> Find(const std::string& text);
 
   // Returns the folder without reading it. An existing directory is a path, unless `text` begins
@@ -65,7 +68,16 @@ class CheckpointFinder {
   // of Client::Make and ChooseCheckpoint, and NOT_FOUND if the folder is not on this host.
   StatusOr<NamedCheckpoint> Locate(const std::string& text);
 
+  // Returns the absolute path of a checkpoint of `job`, "jobs/x". It need not be on this host, so a
+  // text that can only be a path is that path; else the text is read as Locate reads it, and the
+  // path is that of the coordinator's record. INVALID_ARGUMENT if it names a checkpoint of another
+  // job; else the errors of Locate.
+  StatusOr<std::string> PathInCatalog(const std::string& job, const std::string& text);
+
  private:
+  // Absent if `text` names a path.
+  StatusOr<std::optional<CheckpointOfJob>> NamedOfJob(const std::string& text);
+  StatusOr<v1::CheckpointRecord> ReadRecord(const CheckpointOfJob& wanted);
   StatusOr<NamedCheckpoint> LocateOfJob(const CheckpointOfJob& wanted);
 
   FileSystem& files_;

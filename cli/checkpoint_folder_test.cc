@@ -125,8 +125,7 @@ class CheckpointFinderTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    std::filesystem::create_directory(directory_.Child("step-20"));
-    std::filesystem::create_directory(directory_.Child("step-40"));
+    for (const char* step : {"step-20", "step-40"}) MakeCheckpoint(directory_.Child(step));
     service_.records = {Commit(20, directory_.Child("step-20")),
                         Commit(40, directory_.Child("step-40")),
                         Quarantined(50, directory_.Child("step-20")), Commit(60, "/no/such/place")};
@@ -136,6 +135,12 @@ class CheckpointFinderTest : public ::testing::Test {
   ~CheckpointFinderTest() override {
     std::filesystem::current_path(former_);
     server_->Shutdown();
+  }
+
+  // Makes a directory with a manifest.
+  static void MakeCheckpoint(const std::string& path) {
+    std::filesystem::create_directories(path);
+    std::ofstream(path + "/manifest.json") << "{}";
   }
 
   // Returns what `ask` returns for a finder; `shown_` gets its message.
@@ -158,6 +163,12 @@ class CheckpointFinderTest : public ::testing::Test {
     return WithFinder([&](CheckpointFinder& finder) { return finder.Locate(text); });
   }
 
+  // Returns the path of a checkpoint of jobs/a.
+  StatusOr<std::string> PathOfA(const std::string& text) {
+    return WithFinder(
+        [&](CheckpointFinder& finder) { return finder.PathInCatalog("jobs/a", text); });
+  }
+
   TemporaryDirectory directory_;
   std::filesystem::path former_;
   ListedCheckpointService service_;
@@ -168,7 +179,7 @@ class CheckpointFinderTest : public ::testing::Test {
 
 TEST_F(CheckpointFinderTest, AnExistingDirectoryIsAPathAndNobodyIsAsked) {
   for (const char* path : {"a", "a@20"}) {
-    std::filesystem::create_directory(path);
+    MakeCheckpoint(path);
     EXPECT_EQ(*Find(path), path);
     EXPECT_EQ(*Find(directory_.Child(path)), directory_.Child(path));
   }
@@ -177,7 +188,7 @@ TEST_F(CheckpointFinderTest, AnExistingDirectoryIsAPathAndNobodyIsAsked) {
 }
 
 TEST_F(CheckpointFinderTest, JobsXIsTheJobAlsoNextToADirectoryOfThatName) {
-  std::filesystem::create_directories("jobs/a");
+  MakeCheckpoint("jobs/a");
   service_.records.pop_back();
   EXPECT_EQ(*Find("jobs/a"), directory_.Child("step-40"));
   EXPECT_EQ(*Find("./jobs/a"), "./jobs/a");
@@ -187,7 +198,7 @@ TEST_F(CheckpointFinderTest, JobsXIsTheJobAlsoNextToADirectoryOfThatName) {
 
 TEST_F(CheckpointFinderTest, AJobIsItsNewestCommitOrTheOneOfAStep) {
   EXPECT_EQ(*Find("a@20"), directory_.Child("step-20"));
-  EXPECT_EQ(shown_, fmt::format("jobs/a, step 20: {}\n", directory_.Child("step-20")));
+  EXPECT_EQ(shown_, "jobs/a, step 20: step-20\n") << "relative to the working directory";
   EXPECT_EQ(*Find("jobs/a@40"), directory_.Child("step-40"));
   EXPECT_EQ(*Find("a@50"), directory_.Child("step-20"));
   EXPECT_THAT(shown_, HasSubstr("which is quarantined: a bit is wrong"));
@@ -234,6 +245,42 @@ TEST_F(CheckpointFinderTest, AFolderWithAnotherManifestIsNotTheCheckpoint) {
   EXPECT_EQ(located->digest, digest);
   // The coordinator is not asked about a path.
   EXPECT_EQ(Locate(path)->digest, "");
+}
+
+TEST_F(CheckpointFinderTest, ADirectoryWithoutAManifestIsNoCheckpoint) {
+  std::filesystem::create_directory("empty");
+  const Status refused = Find("empty").status();
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUsage) << ToString(refused);
+  EXPECT_EQ(Message(refused),
+            "empty has no manifest.json: it is not a checkpoint of Troupe, or its write did not "
+            "end");
+  EXPECT_TRUE(Locate("empty").ok()) << "`verify` reports what is wrong";
+}
+
+TEST_F(CheckpointFinderTest, TheCatalogHasThePathOfACheckpointThatIsNotOnThisHost) {
+  for (const char* text : {"a@60", "jobs/a@60", "a"})
+    EXPECT_EQ(*PathOfA(text), "/no/such/place") << text;
+  EXPECT_EQ(*PathOfA("a@40"), directory_.Child("step-40"));
+  EXPECT_EQ(shown_, "");
+  const Status unknown = PathOfA("a@7").status();
+  EXPECT_EQ(ExitCodeOf(unknown), ExitCode::kNotFound);
+  EXPECT_EQ(Message(unknown),
+            "jobs/a has no checkpoint of step 7: its commits are of step 20, 40, 60");
+  EXPECT_EQ(PathOfA("a@x").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(CheckpointFinderTest, APathInTheCatalogIsAbsoluteAndNobodyIsAsked) {
+  const std::string here = std::filesystem::current_path().string();
+  MakeCheckpoint("a@20");
+  EXPECT_EQ(*PathOfA("a@20"), here + "/a@20");
+  EXPECT_EQ(*PathOfA("./step-40/"), here + "/step-40");
+  EXPECT_EQ(*PathOfA("/no/such/place"), "/no/such/place");
+  EXPECT_EQ(Message(PathOfA("b@40").status()),
+            "b@40 is not a directory, so it names a checkpoint of jobs/b, not of jobs/a");
+  EXPECT_EQ(Message(PathOfA("jobs/b").status()),
+            "jobs/b names a checkpoint of jobs/b, not of jobs/a");
+  EXPECT_EQ(ExitCodeOf(PathOfA("jobs/b").status()), ExitCode::kUsage);
+  EXPECT_EQ(service_.calls, 0);
 }
 
 TEST_F(CheckpointFinderTest, APathThatIsMissingIsBadInput) {

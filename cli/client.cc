@@ -96,10 +96,6 @@ StatusOr<Client> MakeWithToken(const CoordinatorEndpoint& endpoint) {
 }  // namespace
 
 StatusOr<CoordinatorEndpoint> FindCoordinator(const CommandLine& line) {
-  for (const TextFlag* const flag : {&kTlsDirFlag, &kTokenFileFlag}) {
-    if (line.Get(*flag) && line.Get(*flag)->empty())
-      return InvalidArgument("{} is empty", flag->name);
-  }
   const auto remote = [&](const char* from,
                           const std::string& address) -> StatusOr<CoordinatorEndpoint> {
     TROUPE_RETURN_IF_ERROR(CheckHostPort(from, address, 1));

@@ -22,6 +22,8 @@
 #include "cli/cluster/cluster_file.h"
 #include "cli/commands.h"
 #include "coordinator/service/server.h"
+#include "google/rpc/status.pb.h"
+#include "plan/job/violation.h"
 
 namespace troupe {
 namespace {
@@ -264,12 +266,12 @@ TEST_F(ClientTest, TokensAreListedWithoutTheirSecretsAndRevokedByTheEndOfTheirId
   ASSERT_TRUE(RunCommand("tokens list", AsOperator({}), &output).ok());
   const std::string end = parts.id.substr(parts.id.size() - 4);
   EXPECT_THAT(output, AllOf(HasSubstr("…" + end), HasSubstr("ann"), HasSubstr("submitter"),
-                            HasSubstr("expires"), Not(HasSubstr(parts.secret))));
+                            HasSubstr("EXPIRES"), Not(HasSubstr(parts.secret))));
   ASSERT_TRUE(RunCommand("tokens list", AsOperator({"-o", "json"}), &output).ok());
   EXPECT_THAT(output, AllOf(HasSubstr(parts.id), HasSubstr("spiffe://lab/operator/ann"),
                             Not(HasSubstr(parts.secret))));
   ASSERT_TRUE(RunCommand("tokens revoke", AsOperator({end}), &output).ok());
-  EXPECT_THAT(output, HasSubstr("revoked"));
+  EXPECT_THAT(output, HasSubstr("REVOKED"));
   const Status refused = RunCommand("list", {"--coordinator", server_->address(), "--tls-dir",
                                              AuthorityAlone(), "--token-file", file});
   EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUnreachable) << ToString(refused);
@@ -319,7 +321,7 @@ TEST_F(ClientTest, ARevokedCertificateIsListedAndRefused) {
   const std::string serial = ReadCertificate(*ReadTextFile(viewer + "/cert.pem"))->serial;
   std::string output;
   ASSERT_TRUE(RunCommand("certs revoke", AsOperator({"--serial", serial}), &output).ok());
-  EXPECT_THAT(output, HasSubstr("revoked"));
+  EXPECT_THAT(output, HasSubstr("REVOKED"));
   ASSERT_TRUE(RunCommand("certs revoke", AsOperator({"--identity", "spiffe://lab/worker/w"})).ok());
   ASSERT_TRUE(RunCommand("certs revoked", AsOperator({"-o", "json"}), &output).ok());
   EXPECT_THAT(output, AllOf(HasSubstr("\"identity\":\"spiffe://lab/worker/w\""),
@@ -362,6 +364,25 @@ TEST_F(ClientTest, AListWhosePageTokensComeAgainEndsWithAnError) {
   EXPECT_THAT(ToString(refused), HasSubstr("repeats the page token \"b\""));
   EXPECT_EQ(endless.calls, 3);
   server->Shutdown();
+}
+
+TEST(GrpcErrorTest, ViolationsCrossGrpcUnchanged) {
+  Violations violations;
+  violations.Add("training.steps", "is 0");
+  const Status sent = violations.ToStatus();
+  google::rpc::Status details;
+  auto* detail = details.add_details();
+  detail->set_type_url(kBadRequestTypeUrl);
+  detail->set_value(std::string(*sent.GetPayload(kBadRequestTypeUrl)));
+  const Status received = FromGrpcStatus(grpc::Status(
+      grpc::StatusCode::INVALID_ARGUMENT, "training.steps is 0", details.SerializeAsString()));
+  EXPECT_EQ(received, OfCoordinator(sent));
+  EXPECT_EQ(ViolationsOf(received)[0].field, "training.steps");
+}
+
+TEST(GrpcErrorTest, AnErrorWithoutAMessageHasText) {
+  EXPECT_EQ(Message(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, ""))),
+            "INTERNAL, without a reason");
 }
 
 }  // namespace

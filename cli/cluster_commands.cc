@@ -31,9 +31,9 @@
 #include "cli/cluster/supervisor.h"
 #include "cli/cluster/supervisor_lock.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
 #include "plan/device/device_traits.h"
 #include "plan/device/worker_devices.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -96,7 +96,6 @@ const TextFlag& DevicesFlag() {
 
 // Returns the absolute path of a folder that --data-dir names.
 StatusOr<std::string> AbsoluteFolder(const std::string& folder) {
-  if (folder.empty()) return InvalidArgument("{} is empty", kUpFolderFlag.name);
   const StatusOr<std::string> path = AbsolutePath(folder);
   if (!path.ok()) return Annotate(path.status(), kUpFolderFlag.name);
   return *path;
@@ -251,7 +250,7 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
     settings.worker_metrics_ports.resize(static_cast<size_t>(workers));
   }
   const int missing = std::max(workers - settings.workers(), 0);
-  TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FindFreePorts(missing + 3));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FindFreePorts(missing + 4));
   const auto take = [&] {
     const int taken = ports.back();
     ports.pop_back();
@@ -259,6 +258,8 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   };
   if (settings.coordinator_port == 0) settings.coordinator_port = take();
   if (settings.coordinator_metrics_port == 0) settings.coordinator_metrics_port = take();
+  // A cluster of an earlier version that still runs gets its page when it is started again.
+  if (settings.coordinator_page_port == 0 && !runs) settings.coordinator_page_port = take();
   if (settings.prometheus_port == 0) settings.prometheus_port = take();
   while (settings.workers() < workers) settings.worker_metrics_ports.push_back(take());
   return settings;
@@ -294,7 +295,8 @@ bool AnySurvivor(const std::string& folder) {
 }
 
 // Handles ports of the cluster that other processes use: returns an error for the coordinator's
-// port, and replaces a metrics port, which no user chose. REQUIRES: no supervisor is alive.
+// port, and replaces those of metrics and of the page, which no user chose. REQUIRES: no supervisor
+// is alive.
 Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
                        ClusterSettings* settings) {
   // Processes of the cluster may have outlived their supervisor.
@@ -317,6 +319,8 @@ Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
     return OkStatus();
   };
   TROUPE_RETURN_IF_ERROR(exchange("coordinator", &settings->coordinator_metrics_port));
+  if (settings->coordinator_page_port != 0)
+    TROUPE_RETURN_IF_ERROR(exchange("coordinator", &settings->coordinator_page_port));
   const bool has_prometheus =
       former.ok() && former->prometheus && IsAlive(former->prometheus->process);
   if (!settings->prometheus.empty() && !has_prometheus) {
@@ -378,6 +382,7 @@ void PrintCluster(const CommandLine& line, const std::string& folder, const Clus
   }
   PrintOutput("folder {}\n", folder);
   PrintOutput("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
+  if (!cluster.coordinator_page.empty()) PrintOutput("page {}\n", cluster.coordinator_page);
   for (const auto& worker : cluster.workers) {
     PrintOutput("{} (pid {})\n", worker.name, worker.process.pid);
   }

@@ -8,6 +8,9 @@
 #include <type_traits>
 #include <variant>
 
+#include "base/text/wrapped.h"
+#include "cli/help/unknown_flag.h"
+
 namespace troupe {
 namespace {
 
@@ -33,7 +36,8 @@ void Declare(const SwitchFlag& flag, bool* value, FlagParser* parser) {
 }
 
 void Declare(const TextFlag& flag, std::optional<std::string>* value, FlagParser* parser) {
-  parser->AddParsed(ToFlag(flag), [value](const std::string& text) {
+  parser->AddParsed(ToFlag(flag), [&flag, value](const std::string& text) -> Status {
+    if (text.empty() && NamesPath(flag.value)) return InvalidArgument("{} is empty", flag.name);
     *value = text;
     return OkStatus();
   });
@@ -76,7 +80,33 @@ std::string Usage(const Command& command) {
 }
 
 FlagParser::Program ProgramOf(const Command& command) {
-  return {.name = "troupe " + command.name, .usage = Usage(command), .summary = command.summary};
+  return {.name = "troupe " + command.name,
+          .usage = Usage(command),
+          .summary = command.summary,
+          .unknown_flag_hint = [&command](const std::string& flag) {
+            std::vector<std::string> names;
+            for (const Flag& known : command.ShownFlags()) names.push_back(known.name);
+            return UnknownFlagHint(command.name, flag, names);
+          }};
+}
+
+// Returns the name that the usage has for the argument with this index: "JOB"; the last name is
+// that of all further ones.
+std::string ArgumentName(const Command& command, size_t index) {
+  std::istringstream words(command.positionals);
+  std::string name, last;
+  for (size_t i = 0; i <= index && words >> name; ++i) last = name;
+  return last;
+}
+
+// INVALID_ARGUMENT if an argument is empty that the usage does not have in brackets.
+Status CheckArguments(const Command& command, const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = ArgumentName(command, i);
+    if (!arguments[i].empty() || name.starts_with('[')) continue;
+    return InvalidArgument("argument {}, {}, is empty", i + 1, name);
+  }
+  return OkStatus();
 }
 
 bool Lists(const Command& command, const Flag& flag) {
@@ -101,6 +131,7 @@ void Command::Declare(FlagParser* parser, CommandLine* line) const {
   for (const AnyFlag& any : CoordinatorFlags()) {
     Flag ignored = ToFlag(any);
     ignored.help.clear();
+    ignored.value = "VALUE";  // no path that could be refused
     if (!Lists(*this, ignored))
       parser->AddParsed(ignored, [](const std::string&) { return OkStatus(); });
   }
@@ -111,7 +142,11 @@ StatusOr<CommandLine> Command::Parse(const std::vector<std::string>& arguments) 
   FlagParser parser(ProgramOf(*this));
   Declare(&parser, &line);
   TROUPE_RETURN_IF_ERROR(parser.Parse(arguments));
-  if (parser.wants_help()) line.help_ = parser.Help();
+  if (parser.wants_help()) {
+    line.help_ = parser.Help();
+  } else {
+    TROUPE_RETURN_IF_ERROR(CheckArguments(*this, line.positional_));
+  }
   return line;
 }
 
@@ -136,7 +171,9 @@ std::string CommandTable(const std::vector<Command>& commands) {
   for (const Command& command : commands) columns = std::max(columns, command.name.size());
   std::string text;
   for (const Command& command : commands) {
-    text += fmt::format("  {:<{}} {}\n", command.name, columns, command.summary);
+    text += WrappedBehind(fmt::format("  {:<{}} ", command.name, columns), command.summary,
+                          kHelpColumns) +
+            "\n";
   }
   return text;
 }

@@ -106,7 +106,8 @@ struct Command {
   ClusterUse cluster = ClusterUse::kCoordinator;
   StatusOr<ExitCode> (*run)(const CommandLine& line) = nullptr;
 
-  // Returns the errors of FlagParser::Parse.
+  // Returns the errors of FlagParser::Parse, and INVALID_ARGUMENT for an empty path or argument,
+  // unless the usage has that in brackets.
   StatusOr<CommandLine> Parse(const std::vector<std::string>& arguments) const;
   // Returns the flags that the help text has, with --help and -o.
   std::vector<Flag> ShownFlags() const;
@@ -120,7 +121,11 @@ struct Command {
 // The flags of ClusterUse::kCoordinator.
 std::vector<AnyFlag> CoordinatorFlags();
 
-// Returns a line of help for each command: the names, padded to the longest one, and the summaries.
+// The columns of the lines of help texts.
+inline constexpr size_t kHelpColumns = 80;
+
+// Returns help for each command: its name, padded to the longest one, and its summary, in lines of
+// at most kHelpColumns.
 std::string CommandTable(const std::vector<Command>& commands);
 
 }  // namespace troupe

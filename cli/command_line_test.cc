@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/text/display_width.h"
 #include "cli/commands.h"
 
 namespace troupe {
@@ -71,13 +73,34 @@ TEST(CommandLineTest, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(line.status().code(), StatusCode::kInvalidArgument);
     return std::string(Message(line.status()));
   };
-  EXPECT_THAT(error({"a", "--color", "red"}), HasSubstr("--color: unknown flag"));
+  EXPECT_EQ(error({"a", "--color", "red"}), "--color: unknown flag; did you mean --colour?");
+  EXPECT_EQ(error({"a", "--brush"}), "--brush: unknown flag (see troupe paint --help)");
   EXPECT_THAT(error({"a", "--colour"}), HasSubstr("--colour: needs a value, NAME"));
   EXPECT_THAT(error({"a", "--colour=x", "--colour=y"}), HasSubstr("given twice, x and y"));
   EXPECT_THAT(error({"a", "--wet=1"}), HasSubstr("--wet: takes no value"));
   EXPECT_THAT(error({}), HasSubstr("usage: troupe paint"));
   EXPECT_THAT(error({"a", "b", "c"}), HasSubstr("usage: troupe paint"));
   EXPECT_THAT(error({"a", "-o", "xml"}), HasSubstr("-o xml: not json or text"));
+}
+
+TEST(CommandLineTest, AnEmptyPathOrArgumentIsRefusedByItsName) {
+  Command command = TestCommand();
+  command.flags = {&kToFlag, &kColourFlag};
+  command.positionals = "WALL PATH|JOB[@STEP]…";
+  command.most_positionals = 3;
+  const auto error = [&command](const std::vector<std::string>& arguments) {
+    return std::string(Message(command.Parse(arguments).status()));
+  };
+  EXPECT_EQ(error({"--to", "", "north"}), "--to is empty");
+  EXPECT_EQ(error({"--to", "x", "--colour", "", "north"}), "")
+      << "an empty name may have a meaning";
+  EXPECT_EQ(error({"--to", "x", ""}), "argument 1, WALL, is empty");
+  EXPECT_EQ(error({"--to", "x", "north", "a", ""}), "argument 3, PATH|JOB[@STEP]…, is empty");
+  EXPECT_EQ(error({"--to=~/x", "north"}),
+            "--to is ~/x: write the absolute path; ~ is expanded by a shell only at the start of a "
+            "word");
+  command.positionals = "[PREFIX]";
+  EXPECT_EQ(error({"--to", "x", ""}), "");
 }
 
 TEST(CommandLineTest, NumbersAreCheckedAgainstTheirRange) {
@@ -166,6 +189,14 @@ TEST(CommandLineTest, SummariesBeginInOneColumnBehindTheLongestName) {
             "  up                          Starts.\n"
             "  checkpoints rebuild-catalog Rebuilds.\n");
   EXPECT_EQ(CommandTable({}), "");
+}
+
+TEST(CommandLineTest, HelpTextsHaveLinesOfAtMost80Columns) {
+  std::string texts = CommandTable(AllCommands());
+  for (const Command& command : AllCommands()) texts += command.Parse({"--help"})->help().value();
+  std::istringstream lines(texts);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(DisplayColumns(line), kHelpColumns) << line;
 }
 
 TEST(ExitCodeTest, FollowsTheContract) {

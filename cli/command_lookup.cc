@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "base/text/printable.h"
+#include "cli/help/foreign_command.h"
 #include "cli/help/nearest_command.h"
+#include "cli/help/unknown_flag.h"
 
 namespace troupe {
 namespace {
@@ -18,6 +20,28 @@ bool IsFollowedByWord(const std::vector<std::string>& arguments) {
 const Command* CommandNamed(const std::string& name, const std::vector<Command>& commands) {
   const auto found = std::ranges::find(commands, name, &Command::name);
   return found == commands.end() ? nullptr : &*found;
+}
+
+bool HasFlag(const Command& command, const std::string& name) {
+  return std::ranges::any_of(command.ShownFlags(),
+                             [&](const Flag& flag) { return flag.name == name; });
+}
+
+// The message about a flag, `typed`, that precedes every command, where only --version and --help
+// may be.
+std::string MisplacedFlagText(const std::string& typed, const std::vector<Command>& commands) {
+  const std::string first = PrintableLine(typed);
+  const std::string name = typed.substr(0, typed.find('='));
+  const bool is_known =
+      std::ranges::any_of(commands, [&](const Command& command) { return HasFlag(command, name); });
+  if (!is_known) {
+    const std::string hint = UnknownFlagHint("", name, {"--version", "--help"});
+    if (!hint.empty()) return fmt::format("{}: there is no such flag{}\n", first, hint);
+  }
+  return fmt::format(
+      "{0}: a flag follows its command, as in troupe COMMAND {0}; `troupe help` lists the "
+      "commands\n",
+      first);
 }
 
 }  // namespace
@@ -42,18 +66,15 @@ std::string CommandsWith(const std::string& word, const std::vector<Command>& co
 std::string UnknownCommandText(const std::vector<std::string>& arguments,
                                const std::vector<Command>& commands) {
   const std::string first = PrintableLine(arguments[0]);
-  if (first.starts_with('-')) {
-    return fmt::format(
-        "{0}: a flag follows its command, as in troupe COMMAND {0}; `troupe help` "
-        "lists the commands\n",
-        first);
-  }
+  if (first.starts_with('-')) return MisplacedFlagText(arguments[0], commands);
   const std::string group = CommandsWith(arguments[0], commands);
   std::vector<std::string> names;
   for (const Command& command : commands) {
     if (group.empty() || command.name.starts_with(arguments[0] + " "))
       names.push_back(command.name);
   }
+  const std::string_view hint = ForeignCommandHint(arguments[0]);
+  if (!hint.empty()) return fmt::format("{}: there is no such command; {}\n", first, hint);
   std::vector<std::string> nearest = NearestCommands(arguments, names);
   std::erase(nearest, arguments[0]);
   const bool has_second = !group.empty() && IsFollowedByWord(arguments);

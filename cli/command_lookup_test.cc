@@ -46,12 +46,32 @@ TEST(CommandLookupTest, AMisspeltCommandGetsTheNearestOneAlone) {
             "`troupe audit verify`?\n");
 }
 
+TEST(CommandLookupTest, ACommandOfOtherToolsGetsTheOneThatDoesTheSame) {
+  EXPECT_EQ(Refusal({"status", "a"}),
+            "status: there is no such command; `troupe list` shows the jobs, `troupe describe JOB` "
+            "one of them\n");
+  EXPECT_EQ(Refusal({"version"}),
+            "version: there is no such command; `troupe --version` prints the version\n");
+  EXPECT_THAT(Refusal({"stop", "a"}), HasSubstr("`troupe cancel JOB`"));
+}
+
 TEST(CommandLookupTest, AnotherWordGetsThePlaceWhereCommandsAreListed) {
   EXPECT_EQ(Refusal({"no-such-command"}),
             "no-such-command: there is no such command; `troupe help` lists the commands\n");
   EXPECT_EQ(Refusal({"--data-dir", "a", "list"}),
             "--data-dir: a flag follows its command, as in troupe COMMAND --data-dir; `troupe "
             "help` lists the commands\n");
+}
+
+TEST(CommandLookupTest, AMisspeltFlagBeforeACommandGetsTheNearestOne) {
+  EXPECT_EQ(Refusal({"--verison"}), "--verison: there is no such flag; did you mean --version?\n");
+  EXPECT_EQ(Refusal({"--hlep", "list"}), "--hlep: there is no such flag; did you mean --help?\n");
+  EXPECT_EQ(Refusal({"--json", "list"}), "--json: there is no such flag; it is written -o json\n");
+  EXPECT_THAT(Refusal({"--server=a:1", "list"}),
+              HasSubstr("--server=a:1: there is no such flag; --coordinator HOST:PORT names"));
+  // Some command has the flag.
+  EXPECT_THAT(Refusal({"--output", "page.html", "report"}),
+              HasSubstr("--output: a flag follows its command"));
 }
 
 TEST(CommandLookupTest, AGroupGetsItsCommands) {

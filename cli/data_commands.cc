@@ -1,28 +1,31 @@
 // The commands data prepare and data show.
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/count_text.h"
 #include "cli/commands.h"
 #include "cli/job_input.h"
-#include "cli/output/json_text.h"
 #include "cli/output/prepare_line.h"
+#include "cli/output/prepare_text.h"
+#include "cli/output/text_style.h"
 #include "data/prepare.h"
 #include "plan/job/job_defaults.h"
 #include "plan/validate/validate.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
 
 constexpr TextFlag kOutputFlag{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx", true};
 constexpr TextFlag kTokenizerFlag{
-    "--tokenizer", "NAME",
-    "bytes: ids 0-255, and 256 ends a document; or PATH/tokenizer.json: byte-level BPE as in GPT-2 "
-    "and Llama 3 (default: bytes)"};
+    "--tokenizer", "FILE",
+    "a tokenizer.json: byte-level BPE as in GPT-2 and Llama 3; or bytes: ids 0-255, and 256 ends a "
+    "document (default: bytes)"};
 constexpr NumberFlag<int64_t> kEodIdFlag{
     {"--eod-id", "ID",
      "token that ends a document (default: eos_token of the tokenizer_config.json next to the "
@@ -38,7 +41,6 @@ constexpr NumberFlag<int64_t> kStepFlag{{"--step", "STEP", "step, from 1", true}
                                         {1, int64_t{1} << 40}};
 
 void PrintResult(const CommandLine& line, const PrepareResult& result, double seconds) {
-  const double rate = static_cast<double>(result.tokens) / std::max(seconds, 1e-9);
   const int64_t skipped = result.skipped_binary + result.skipped_unreadable + result.skipped_empty +
                           result.skipped_links + result.skipped_special;
   if (skipped > 0) {
@@ -47,8 +49,8 @@ void PrintResult(const CommandLine& line, const PrepareResult& result, double se
                  result.skipped_links, result.skipped_special);
   }
   if (result.replaced_parts > 0) {
-    PrintMessage("not UTF-8: {} parts of {} documents became U+FFFD\n", result.replaced_parts,
-                 result.replaced_documents);
+    PrintMessage("not UTF-8: {} of {} became U+FFFD\n", CountText(result.replaced_parts, "part"),
+                 CountText(result.replaced_documents, "document"));
   }
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump({{"documents", result.documents},
@@ -56,17 +58,12 @@ void PrintResult(const CommandLine& line, const PrepareResult& result, double se
                               {"files", result.files},
                               {"text_bytes", result.text_bytes},
                               {"seconds", seconds},
-                              {"tokens_per_second", rate},
+                              {"tokens_per_second", TokensPerSecond(result, seconds)},
                               {"vocab_size", result.vocab_size},
                               {"end_of_document", result.end_of_document},
                               {"replaced", result.replaced_parts}}));
   } else {
-    PrintOutput(
-        "{} documents, {} tokens of {} bytes of text, {:.1f} s, {:.0f} tokens/s; token ids are "
-        "below {}, and {} ends a document\n",
-        result.documents, result.tokens, result.text_bytes, seconds, rate, result.vocab_size,
-        result.end_of_document);
-    for (const auto& file : result.files) PrintOutput("{}\n", file);
+    WriteOutput(PrepareText(result, seconds, TextStyleOf(STDOUT_FILENO)));
   }
 }
 

@@ -1,14 +1,18 @@
 // The commands checkpoints import and checkpoints export.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/file_system.h"
 #include "base/program/program.h"
 #include "cli/checkpoint_folder.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
+#include "cli/output/checkpoint_text.h"
+#include "cli/output/relative_path.h"
+#include "cli/output/text_style.h"
 #include "interop/export.h"
 #include "interop/import.h"
 #include "interop/number_format.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -19,7 +23,7 @@ constexpr TextFlag kExportToFlag{"--to", "HF_DIR", "a new directory", true};
 constexpr NumberFlag<int64_t> kMaxShardBytesFlag{
     {"--max-shard-bytes", "BYTES",
      "largest total of the tensors of one file; more tensors give several files and an index "
-     "(default: 5 GiB)"},
+     "(default: 5368709120, which is 5.37 GB)"},
     {1, int64_t{1} << 60}};
 
 constexpr TextFlag kTokenizerDirFlag{
@@ -49,37 +53,30 @@ StatusOr<ExitCode> Import(const CommandLine& line) {
                               {"bytes", result.bytes},
                               {"digest", result.digest}}));
   } else {
-    PrintOutput("{}: {} tensors of {}, {} bytes as float32, {}\n", path, result.tensors,
-                result.model.export_dtype(), result.bytes, result.digest);
+    WriteOutput(ImportText(path, result, TextStyleFromHere(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }
 
 void PrintExport(const CommandLine& line, const std::string& directory,
                  const ExportResult& result) {
-  const std::string dtype(NameOf(result.format));
-  const TokenizerFiles& copied = result.tokenizer;
   if (line.wants_json()) {
+    const TokenizerFiles& copied = result.tokenizer;
     const Json from = copied.names.empty() ? Json(nullptr) : Json(copied.directory);
     PrintOutput("{}\n", Dump({{"path", directory},
                               {"tensors", result.tensors},
-                              {"dtype", dtype},
+                              {"dtype", std::string(NameOf(result.format))},
                               {"files", result.files},
                               {"bytes", result.bytes},
                               {"tokenizer_files", copied.names},
                               {"tokenizer_from", from}}));
   } else {
-    PrintOutput("{}: {} tensors of {} in {} file{}, {} bytes\n", directory, result.tensors, dtype,
-                result.files, result.files == 1 ? "" : "s", result.bytes);
-    if (!copied.names.empty()) {
-      PrintOutput("copied from {}: {}\n", copied.directory,
-                  fmt::to_string(fmt::join(copied.names, ", ")));
-    }
+    WriteOutput(ExportText(directory, result, TextStyleFromHere(STDOUT_FILENO)));
   }
   FlushOutput();
   if (!result.no_tokenizer.empty()) {
-    PrintMessage("{} has no tokenizer: {}; --tokenizer DIR copies one\n", directory,
-                 result.no_tokenizer);
+    PrintMessage("{} has no tokenizer: {}; --tokenizer DIR copies one\n", PathFromHere(directory),
+                 WithRelativePaths(result.no_tokenizer, WorkingDirectoryOrNone()));
   }
 }
 

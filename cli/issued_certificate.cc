@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/program/program.h"
 #include "base/security/identity.h"
-#include "cli/output/json_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 

@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/wrapped.h"
 #include "cli/cancel_call.h"
 #include "cli/client.h"
 #include "cli/commands.h"
@@ -20,16 +20,17 @@
 #include "cli/job_logs.h"
 #include "cli/output/colour.h"
 #include "cli/output/describe_text.h"
-#include "cli/output/duration_text.h"
 #include "cli/output/job_table.h"
-#include "cli/output/json_text.h"
 #include "cli/output/list_filter.h"
+#include "cli/output/text_style.h"
 #include "cli/output/worker_table.h"
 #include "cli/tensorboard/event_file.h"
 #include "cli/watch.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/job/job_file.h"
 #include "plan/job/job_name.h"
+#include "report/text/duration_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -74,14 +75,10 @@ constexpr NumberFlag<int64_t> kTailFlag{{"--tail", "N", "only the last N lines"}
                                         {0, int64_t{1} << 40}};
 constexpr TextFlag kSinceFlag{
     "--since", "TIME",
-    "only lines of the last TIME, such as 15m (s, m, h or d), by the clocks of the hosts"};
+    "only lines of the last TIME, such as 15m or 1h30m (d, h, m, s), by the clocks of the hosts"};
 
 // Small enough for gRPC's message limit.
 constexpr int kJobsOfPage = 100;
-
-// Limits of the reads of losses, one for each job, in addition to kStepLimit for all together.
-constexpr size_t kMostLosses = 100;
-constexpr std::chrono::milliseconds kLossLimit{200};
 
 // Returns an id that no other submission has: 128 random bits.
 StatusOr<std::string> MakeRequestId() {
@@ -128,7 +125,8 @@ StatusOr<ExitCode> SubmitSpec(const CommandLine& line, const v1::JobSpec& spec) 
   for (const auto& warning : created.job().plan().warnings()) {
     PrintMessage("warning: {}\n", warning);
   }
-  PrintMessage("{}\n", FaultCost(created.job().spec()));
+  PrintMessage("{}\n",
+               Wrapped(FaultCost(created.job().spec()), TextStyleOf(STDERR_FILENO).columns));
   const std::string& name = created.job().name();
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump({{"name", name}}));
@@ -170,36 +168,6 @@ StatusOr<std::vector<v1::Job>> ReadJobs(Client* client) {
   return jobs;
 }
 
-// Adds the losses of the jobs' last steps, as many as the limits permit, in the order of
-// OrderOfInterest.
-std::vector<ListedJob> WithLosses(Client* client, std::vector<v1::Job> jobs) {
-  using std::chrono::ceil, std::chrono::milliseconds, std::chrono::steady_clock;
-  std::vector<ListedJob> listed;
-  for (v1::Job& job : jobs) listed.push_back({std::move(job), std::nullopt});
-  const auto end = steady_clock::now() + kStepLimit;
-  size_t reads = 0;
-  int unread = 0;
-  for (const size_t index : OrderOfInterest(listed)) {
-    ListedJob& entry = listed[index];
-    if (entry.job.step() == 0) continue;
-    const auto began = steady_clock::now();
-    const auto limit = std::min(ceil<milliseconds>(end - began), kLossLimit);
-    if (reads == kMostLosses || limit.count() <= 0) {
-      ++unread;
-      continue;
-    }
-    ++reads;
-    const auto step = ReadStep(client, entry.job.name(), entry.job.step(), limit);
-    if (step) entry.loss = step->loss();
-    if (!step && steady_clock::now() - began >= limit) ++unread;
-  }
-  if (unread > 0) {
-    PrintMessage("the losses of {} jobs were not read: at most {} are, within {} s\n", unread,
-                 kMostLosses, kStepLimit.count());
-  }
-  return listed;
-}
-
 StatusOr<ExitCode> ListJobs(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const ListFilter filter,
                           ListFilter::Make(line.Get(kStateFlag), line.Get(kNamespaceFlag)));
@@ -214,8 +182,7 @@ StatusOr<ExitCode> ListJobs(const CommandLine& line) {
   } else if (jobs.empty()) {
     PrintMessage("{}\n", filter.NoneText(all));
   } else {
-    const std::vector<ListedJob> listed = WithLosses(&client, std::move(jobs));
-    WriteOutput(JobTableText(listed, SystemClock().WallNanoseconds(), ShowsColours(STDOUT_FILENO)));
+    WriteOutput(JobTableText(jobs, SystemClock().WallNanoseconds(), TextStyleOf(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }
@@ -228,8 +195,10 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
     return ExitCode::kDone;
   }
   DescribeOptions options = {.now_ns = SystemClock().WallNanoseconds(),
-                             .colours = ShowsColours(STDOUT_FILENO)};
+                             .style = TextStyleOf(STDOUT_FILENO)};
   if (job.step() > 0) options.last_step = ReadStep(&client, job.name(), job.step());
+  const bool saves = job.steps() > 0 && job.step() >= job.steps() && !IsEndState(job.state());
+  if (saves && job.waiting_for().empty()) options.save_failure = ReadSaveFailure(&client, job);
   WriteOutput(DescribeText(job, options));
   return ExitCode::kDone;
 }
@@ -259,7 +228,6 @@ StatusOr<ExitCode> WatchJob(const CommandLine& line) {
                           .json = line.wants_json()};
   std::optional<EventFile> events;
   if (const auto& directory = line.Get(kTensorboardFlag)) {
-    if (directory->empty()) return InvalidArgument("{} is empty", kTensorboardFlag.name);
     TROUPE_ASSIGN_OR_RETURN(events, MakeEventFile(&client, *directory, options));
     PrintMessage("writing {}\n", events->path());
     options.record = [&events](const v1::StepEvent& step) {
@@ -371,7 +339,7 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
   } else if (workers.empty()) {
     PrintMessage("there are no workers\n");
   } else {
-    WriteOutput(WorkerTableText(workers, ShowsColours(STDOUT_FILENO)));
+    WriteOutput(WorkerTableText(workers, TextStyleOf(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }
@@ -380,7 +348,7 @@ void PrintWorker(const CommandLine& line, const v1::WorkerStatus& worker) {
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump(WorkerToJson(worker)));
   } else {
-    WriteOutput(WorkerTableText({worker}, ShowsColours(STDOUT_FILENO)));
+    WriteOutput(WorkerTableText({worker}, TextStyleOf(STDOUT_FILENO)));
   }
 }
 

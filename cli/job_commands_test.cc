@@ -11,7 +11,6 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -254,17 +253,11 @@ v1::Job JobAt(const std::string& name, v1::JobState state, int64_t step) {
   return job;
 }
 
-// Two pages of jobs, of which the first one has one job. All losses are 2.5; that of jobs/silent
-// does not come.
+// Two pages of jobs, of which the first one has one job.
 class PagedJobs final : public v1::JobService::Service {
  public:
   std::vector<v1::Job> jobs = {JobAt("jobs/a", v1::JOB_STATE_RUNNING, 7),
                                JobAt("jobs/lab.b", v1::JOB_STATE_QUEUED, 0)};
-
-  std::vector<std::string> watched() {
-    const std::lock_guard lock(mutex_);
-    return watched_;
-  }
 
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
@@ -274,28 +267,6 @@ class PagedJobs final : public v1::JobService::Service {
     if (is_first) response->set_next_page_token("1");
     return grpc::Status::OK;
   }
-  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
-                        grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
-    {
-      const std::lock_guard lock(mutex_);
-      watched_.push_back(request->name());
-    }
-    if (request->name() != "jobs/silent") {
-      v1::WatchJobResponse response;
-      response.mutable_step()->set_step(request->from_step());
-      response.mutable_step()->set_loss(2.5);
-      writer->Write(response);
-    }
-    const auto job = std::ranges::find(jobs, request->name(), &v1::Job::name);
-    if (job->state() != v1::JOB_STATE_RUNNING) return grpc::Status::OK;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
-    return grpc::Status::CANCELLED;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> watched_;
 };
 
 const Command& ListCommand() {
@@ -335,7 +306,8 @@ class ListTest : public testing::Test {
   std::string out_, err_;
 };
 
-TEST_F(ListTest, HasTheLossesOfTheJobsThatTrain) {
+TEST_F(ListTest, HasTheLossesThatTheCoordinatorKnows) {
+  jobs_.jobs[0].set_loss(2.5);
   EXPECT_EQ(*List({}), ExitCode::kDone);
   EXPECT_EQ(out_,
             "NAME        STATE    STEP  DONE    LOSS\n"
@@ -344,33 +316,14 @@ TEST_F(ListTest, HasTheLossesOfTheJobsThatTrain) {
   EXPECT_EQ(err_, "");
 }
 
-TEST_F(ListTest, ReadsTheLossesOfRunningJobsFirstAndNoneForLong) {
-  jobs_.jobs.clear();
-  for (int i = 0; i < 120; ++i)
-    jobs_.jobs.push_back(JobAt(fmt::format("jobs/e{}", i), v1::JOB_STATE_SUCCEEDED, 20));
-  jobs_.jobs.push_back(JobAt("jobs/r", v1::JOB_STATE_RUNNING, 7));
-  jobs_.jobs.push_back(JobAt("jobs/silent", v1::JOB_STATE_RUNNING, 7));
-  EXPECT_EQ(*List({}), ExitCode::kDone);
-  const std::vector<std::string> watched = jobs_.watched();
-  ASSERT_GT(watched.size(), 3u);
-  EXPECT_LE(watched.size(), 100u);
-  EXPECT_THAT(std::vector(watched.begin(), watched.begin() + 3),
-              testing::ElementsAre("jobs/silent", "jobs/r", "jobs/e119"));
-  EXPECT_THAT(out_, HasSubstr("jobs/r       RUNNING     7/20   35%  2.5000\n"));
-  EXPECT_THAT(out_, HasSubstr("jobs/silent  RUNNING     7/20   35%       -\n"));
-  EXPECT_THAT(out_, HasSubstr("jobs/e0      SUCCEEDED  20/20  100%       -\n"));
-  EXPECT_THAT(err_, HasSubstr(" jobs were not read: at most 100 are, within 2 s\n"));
-}
-
 TEST_F(ListTest, FiltersTextAndJson) {
   EXPECT_EQ(*List({"--state", "queued"}), ExitCode::kDone);
   EXPECT_THAT(out_, HasSubstr("\njobs/lab.b "));
   EXPECT_EQ(out_.find("jobs/a "), std::string::npos) << out_;
   EXPECT_EQ(*List({"--namespace", "default", "-o", "json"}), ExitCode::kDone);
-  EXPECT_EQ(out_,
-            R"({"jobs":[{"name":"jobs/a","state":"RUNNING","step":7,"steps":20,"group_epoch":0,)"
-            R"("restarts":0}]})"
-            "\n");
+  EXPECT_EQ(out_, R"({"jobs":[{"name":"jobs/a","state":"RUNNING","step":7,"steps":20,"loss":null,)"
+                  R"("group_epoch":0,"restarts":0}]})"
+                  "\n");
   EXPECT_EQ(List({"--state", "done"}).status().code(), StatusCode::kInvalidArgument);
 }
 
@@ -402,7 +355,7 @@ TEST(LogsCommandTest, RefusesWhatItCannotPrint) {
   };
   EXPECT_EQ(refusal({"a", "-f", "-o", "json"}), "-f excludes -o json");
   EXPECT_EQ(refusal({"a", "--since", "5"}),
-            "--since is \"5\", must be a time such as 30d (s, m, h or d)");
+            "--since is \"5\", must be a time such as 30d or 1h30m (d, h, m, s)");
 }
 
 }  // namespace

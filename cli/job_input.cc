@@ -1,5 +1,6 @@
 #include "cli/job_input.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,15 +30,25 @@ StatusOr<std::string> WorkingDirectory() {
 }
 
 // Returns what standard input has until its end, or a part of it that is larger than a job may be.
+// INVALID_ARGUMENT if that is nothing.
 StatusOr<std::string> ReadStandardInput() {
   std::string text;
+  // Where it is closed, a library may have opened a descriptor of the kernel in its place, which is
+  // of no type of file.
+  struct stat input {};
+  const bool is_open = fstat(STDIN_FILENO, &input) == 0 && (input.st_mode & S_IFMT) != 0;
   char part[1 << 16];
-  while (text.size() <= kMaxJobFileBytes) {
+  while (is_open && text.size() <= kMaxJobFileBytes) {
     const ssize_t count = read(STDIN_FILENO, part, sizeof part);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return ErrnoStatus(errno, "read standard input");
     if (count == 0) break;
     text.append(part, static_cast<size_t>(count));
+  }
+  if (text.empty()) {
+    return InvalidArgument(
+        "standard input: is empty or closed, and - reads the job file from it; pipe one into the "
+        "command, or name its path");
   }
   return text;
 }

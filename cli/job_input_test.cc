@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/temporary_directory.h"
+#include "cli/commands.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
@@ -68,8 +70,10 @@ TEST_F(JobInputTest, AMinusReadsStandardInputRelativeToTheWorkingDirectory) {
 TEST_F(JobInputTest, StandardInputHasTheLimitsOfAFile) {
   EXPECT_THAT(std::string(Message(LoadInput(std::string(kMaxJobFileBytes + 1, '#')).status())),
               StartsWith("standard input: has "));
-  EXPECT_THAT(std::string(Message(LoadInput("").status())),
+  EXPECT_THAT(std::string(Message(LoadInput("# none\n").status())),
               StartsWith("standard input: has no keys"));
+  EXPECT_THAT(std::string(Message(LoadInput("").status())),
+              StartsWith("standard input: is empty or closed, and - reads the job file from it; "));
 }
 
 TEST_F(JobInputTest, AModelOfTheHubIsRefusedWithItsPlaceAndAnAdvice) {
@@ -92,6 +96,35 @@ TEST_F(JobInputTest, AModelThatCannotBeReadIsRefusedWithItsPlace) {
   EXPECT_THAT(ViolationsOf(refused)[0].description,
               StartsWith("is " + directory_.Child("model") + ": "));
   EXPECT_THAT(ViolationsOf(refused)[0].description, HasSubstr(" (" + path + ":1:9)"));
+}
+
+// Returns what `troupe plan` with these arguments prints on standard output and standard error.
+std::pair<std::string, std::string> Planned(const std::vector<std::string>& arguments) {
+  const Command command = PlanCommands().front();
+  const auto line = command.Parse(arguments);
+  EXPECT_TRUE(line.ok()) << line.status();
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const auto code = command.run(*line);
+  std::string out = testing::internal::GetCapturedStdout();
+  std::string err = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(code.ok() && *code == ExitCode::kDone) << code.status();
+  return {out, err};
+}
+
+TEST_F(JobInputTest, APlanWarnsOfDataThatSubmitRefuses) {
+  const std::string training = "training: {global_batch_size: 8, sequence_length: 32}\n";
+  const std::string path =
+      Write("job.yaml", "model: {preset: tiny}\ndata: {train: none}\n" + training);
+  const auto [out, err] = Planned({path});
+  EXPECT_THAT(out, HasSubstr("mesh: 1 rank"));
+  EXPECT_THAT(err, StartsWith("warning: data.train is " + directory_.Child("none") + ": "));
+  EXPECT_THAT(err, HasSubstr(" (" + path + ":2:8); `troupe submit` on this host would refuse"));
+  // A folder is no dataset either.
+  std::filesystem::create_directory(directory_.Child("none"));
+  EXPECT_THAT(Planned({path, "-o", "json"}).second, StartsWith("warning: data.train is "));
+  EXPECT_EQ(Planned({Write("bare.yaml", "model: {preset: tiny}\n" + training)}).second, "")
+      << "a plan needs no data";
 }
 
 }  // namespace

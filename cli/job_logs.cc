@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/program/program.h"
-#include "cli/output/json_text.h"
-#include "cli/watch.h"
+#include "base/text/scaled.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -91,8 +91,8 @@ LogReadEnd EndOf(const LogRead& read) {
 
 void PrintLeftOut(int64_t lines, const LogSelection& selection) {
   if (lines == 0) return;
-  PrintMessage("at most {} MiB of lines are kept, so that the oldest ones are left out: {}\n",
-               selection.most_bytes >> 20, lines);
+  PrintMessage("at most {} of lines are kept, so that the oldest ones are left out: {}\n",
+               Scaled(static_cast<double>(selection.most_bytes), "B"), lines);
 }
 
 // Waits for `pause`, or until an interrupt.

@@ -1,5 +1,6 @@
 #include "cli/job_logs.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -162,7 +163,7 @@ TEST_F(JobLogsTest, FollowingBeginsWithTheSelectedLines) {
 }
 
 TEST_F(JobLogsTest, FollowingShowsWhatArrivedBeforeAnError) {
-  const grpc::Status late = {grpc::DEADLINE_EXCEEDED, "1 workers did not answer"};
+  const grpc::Status late = {grpc::DEADLINE_EXCEEDED, "1 worker did not answer"};
   jobs_.looks = {
       {.answers = {{kFirst}}, .status = late},
       {.answers = {{kFirst, kThird}}, .status = late},
@@ -205,7 +206,9 @@ TEST_F(JobLogsTest, WhatIsNotKeptIsStated) {
   const auto most_bytes = static_cast<int64_t>(kThird.size() + sizeof(LogLine));
   EXPECT_EQ(*Run(false, {.selection = {.most_bytes = most_bytes}}), ExitCode::kDone);
   EXPECT_EQ(out_, kThird + "\n");
-  EXPECT_EQ(err_, "at most 0 MiB of lines are kept, so that the oldest ones are left out: 2\n");
+  EXPECT_EQ(err_, fmt::format("at most {} B of lines are kept, so that the oldest ones are left "
+                              "out: 2\n",
+                              most_bytes));
 }
 
 TEST_F(JobLogsTest, CtrlCEndsTheWaitForACoordinatorThatIsAway) {

@@ -21,7 +21,7 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/issued_certificate.h"
-#include "cli/output/json_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -179,7 +179,6 @@ StatusOr<ExitCode> Join(const CommandLine& line) {
   const std::string& address = *line.Get(kJoinCoordinatorFlag);
   TROUPE_RETURN_IF_ERROR(CheckHostPort(kJoinCoordinatorFlag.name, address, 1));
   const std::string& output = *line.Get(kJoinOutputFlag);
-  if (output.empty()) return InvalidArgument("{} is empty", kJoinOutputFlag.name);
   TROUPE_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(*line.Get(kJoinTokenFileFlag)));
   TROUPE_ASSIGN_OR_RETURN(const std::string name,
                           NameFor(output, token.cluster, line.Get(kOwnNameFlag).value_or("")));

@@ -14,8 +14,8 @@
 #include "base/temporary_directory.h"
 #include "base/text_file.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
 #include "coordinator/service/server.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {

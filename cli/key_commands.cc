@@ -1,19 +1,21 @@
 // The command keys.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/program/program.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
+#include "cli/output/text_style.h"
 #include "plan/job/job_resource.h"
 #include "plan/job/key_table.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
 
 constexpr SwitchFlag kMarkdownFlag{"--markdown", "", "prints the page docs/job-keys.md"};
 constexpr SwitchFlag kKubernetesFlag{"--kubernetes", "",
-                                     "prints the definition of TroupeJob, deploy/kubernetes/"
-                                     "components/jobs-crd/definition.yaml"};
+                                     "prints the definition of TroupeJob, definition.yaml in "
+                                     "deploy/kubernetes/components/jobs-crd"};
 
 Json RowToJson(const KeyRow& row) {
   const auto text_or_null = [](const std::string& text) {
@@ -31,7 +33,7 @@ Json RowToJson(const KeyRow& row) {
 StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
   const std::string prefix = line.positional().empty() ? "" : line.positional()[0];
   const std::vector<KeyRow> rows = KeyTable(prefix);
-  if (rows.empty()) return InvalidArgument("{}: the job file has no such key or section", prefix);
+  if (rows.empty()) return NoSuchKey(prefix);
   if (line.Get(kKubernetesFlag)) {
     if (!prefix.empty() || line.Get(kMarkdownFlag) || line.wants_json())
       return InvalidArgument(
@@ -44,8 +46,9 @@ StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
     for (const KeyRow& row : rows) keys.push_back(RowToJson(row));
     PrintOutput("{}\n", Dump({{"keys", std::move(keys)}}));
   } else {
-    PrintOutput("{}",
-                Lines{line.Get(kMarkdownFlag) ? KeyTableToMarkdown(rows) : KeyTableToText(rows)});
+    PrintOutput("{}", Lines{line.Get(kMarkdownFlag)
+                                ? KeyTableToMarkdown(rows)
+                                : KeyTableToText(rows, TextStyleOf(STDOUT_FILENO).columns)});
   }
   return ExitCode::kDone;
 }

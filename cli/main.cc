@@ -1,42 +1,62 @@
 // The `troupe` command: data on stdout, messages on stderr, exit codes of cli/exit_code.h.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/flag_parser.h"
 #include "base/program/program.h"
 #include "base/security/grpc_log.h"
 #include "cli/command_lookup.h"
 #include "cli/commands.h"
+#include "cli/help_text.h"
 #include "cli/output/error_lines.h"
+#include "cli/output/relative_path.h"
+#include "cli/output/text_style.h"
 
 namespace troupe {
 namespace {
 
-std::string Overview(const std::vector<Command>& commands) {
-  std::string text = "usage: troupe COMMAND …\n\n" + CommandTable(commands) +
-                     "\ntroupe COMMAND --help prints the flags of a command, troupe man the "
-                     "manual,\ntroupe --version the version. With -o json the result is JSON on "
-                     "standard\noutput; an error is always a sentence on standard error.\n"
-                     "\nExit codes:\n";
-  for (const auto& [code, meaning] : kExitCodeMeanings)
-    text += fmt::format("  {:<4} {}\n", static_cast<int>(code), meaning);
-  return text;
+ExitCode Fail(const Status& status) {
+  PrintMessage("troupe: {}\n",
+               Lines{WithRelativePaths(ErrorLines(status), WorkingDirectoryOrNone())});
+  return ExitCodeOf(status);
 }
 
-ExitCode Fail(const Status& status) {
-  PrintMessage("troupe: {}\n", Lines{ErrorLines(status)});
-  return ExitCodeOf(status);
+ExitCode RefuseCommand(const std::vector<std::string>& words,
+                       const std::vector<Command>& commands) {
+  PrintMessage("troupe: {}", Lines{UnknownCommandText(words, commands)});
+  return ExitCode::kUsage;
+}
+
+bool AsksForHelp(const std::string& word) { return word == "--help" || word == "-h"; }
+
+ExitCode Help(const std::vector<std::string>& words, const std::vector<Command>& commands) {
+  const std::optional<std::string> text = HelpText(words, commands);
+  if (text) {
+    PrintOutput("{}", Lines{*text});
+    return ExitCode::kDone;
+  }
+  if (FindCommand(words, commands) == nullptr) return RefuseCommand(words, commands);
+  PrintMessage("troupe: \"{}\" is no command; `troupe help` lists the commands\n",
+               fmt::to_string(fmt::join(words, " ")));
+  return ExitCode::kUsage;
 }
 
 ExitCode Run(const std::vector<std::string>& arguments) {
   DropGrpcRecords();
   const std::vector<Command> commands = AllCommands();
   if (arguments.empty()) {
-    PrintMessage("{}", Lines{Overview(commands)});
+    PrintMessage("{}", Lines{*HelpText({}, commands)});
     return ExitCode::kUsage;
   }
-  if (arguments[0] == "help" || arguments[0] == "--help" || arguments[0] == "-h") {
-    PrintOutput("{}", Lines{Overview(commands)});
-    return ExitCode::kDone;
+  if (AsksForHelp(arguments[0])) return Help({}, commands);
+  if (arguments[0] == "help") {
+    std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+    std::erase_if(words, AsksForHelp);
+    return Help(words, commands);
   }
   if (arguments[0] == "--version") {
     PrintOutput("troupe {}\n", kVersion);
@@ -53,15 +73,9 @@ ExitCode Run(const std::vector<std::string>& arguments) {
     const auto code = command->run(*line);
     return code.ok() ? *code : Fail(code.status());
   }
-  const std::string with = CommandsWith(arguments[0], commands);
-  const bool wants_help =
-      arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
-  if (wants_help && !with.empty()) {
-    PrintOutput("usage: troupe {} COMMAND …\n\n{}", arguments[0], Lines{with});
-    return ExitCode::kDone;
-  }
-  PrintMessage("troupe: {}", Lines{UnknownCommandText(arguments, commands)});
-  return ExitCode::kUsage;
+  const bool wants_help = arguments.size() > 1 && AsksForHelp(arguments[1]);
+  if (wants_help) return Help({arguments[0]}, commands);
+  return RefuseCommand(arguments, commands);
 }
 
 }  // namespace

@@ -5,17 +5,18 @@
 
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/count_text.h"
 #include "base/text/printable.h"
 #include "base/text/wrapped.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/output/json_text.h"
 #include "cli/output/output_file.h"
-#include "cli/receipt_text.h"
-#include "cli/report/report_html.h"
 #include "cli/trace_json.h"
 #include "cli/watch.h"
 #include "plan/job/job_name.h"
+#include "report/report_html.h"
+#include "report/text/json_text.h"
+#include "report/text/receipt_text.h"
 
 namespace troupe {
 namespace {
@@ -141,13 +142,14 @@ StatusOr<v1::TraceJobResponse> FetchTrace(Client* client, const v1::TraceJobRequ
 
 StatusOr<ExitCode> Trace(const CommandLine& line) {
   const std::string& output = *line.Get(kProfileOutputFlag);
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(CheckNamesFile(files, kProfileOutputFlag.name, output));
   TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*line.Get(kStepsFlag)));
   request.set_name(JobName(line.positional()[0]));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(const v1::Job job, client.GetJob(request.name()));
   TROUPE_ASSIGN_OR_RETURN(const v1::TraceJobResponse trace, FetchTrace(&client, request));
   const Json json = TraceToJson(trace, job);
-  PosixFileSystem files;
   TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, output, Dump(json) + "\n"));
   int64_t dropped = 0;
   for (const v1::RankTrace& rank : trace.ranks()) dropped += rank.dropped_operations();
@@ -160,14 +162,16 @@ StatusOr<ExitCode> Trace(const CommandLine& line) {
                               {"ranks", trace.ranks_size()},
                               {"events", json["traceEvents"].size()}}));
   } else {
-    PrintOutput("{}: {} events of {} ranks\n", output, json["traceEvents"].size(),
-                trace.ranks_size());
+    PrintOutput("{}: {} of {}\n", output, CountText(json["traceEvents"].size(), "event"),
+                CountText(trace.ranks_size(), "rank"));
   }
   return ExitCode::kDone;
 }
 
 StatusOr<ExitCode> Report(const CommandLine& line) {
   const std::string& output = *line.Get(kPageFlag);
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(CheckNamesFile(files, kPageFlag.name, output));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   JobReport report;
   const std::string name = JobName(line.positional()[0]);
@@ -185,15 +189,14 @@ StatusOr<ExitCode> Report(const CommandLine& line) {
   report.events = std::move(history.events);
   TROUPE_ASSIGN_OR_RETURN(report.receipt, FetchReceipt(&client, name));
   report.receipt_rows = ReceiptToRows(ReceiptToJson(*report.receipt));
-  PosixFileSystem files;
   TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, output, ReportHtml(report)));
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump({{"output", output},
                               {"steps", report.steps.size()},
                               {"events", report.events.size()}}));
   } else {
-    PrintOutput("{}: {} steps and {} events of {}\n", output, report.steps.size(),
-                report.events.size(), report.job.name());
+    PrintOutput("{}: {} and {} of {}\n", output, CountText(report.steps.size(), "step"),
+                CountText(report.events.size(), "event"), report.job.name());
   }
   return ExitCode::kDone;
 }

@@ -1,23 +1,23 @@
 // The command plan.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/file_system.h"
 #include "base/program/program.h"
+#include "base/text/count_text.h"
 #include "cli/commands.h"
 #include "cli/compile/compile_plan.h"
 #include "cli/job_input.h"
-#include "cli/output/json_text.h"
 #include "cli/output/output_file.h"
 #include "cli/output/plan_text.h"
-#include "cli/report/report_html.h"
+#include "cli/output/relative_path.h"
+#include "cli/output/text_style.h"
 #include "plan/cost/fault_cost.h"
 #include "plan/cost/memory_fit.h"
 #include "plan/device/device_profile.h"
+#include "plan/device/device_traits.h"
 #include "plan/device/tpu_model.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
@@ -29,6 +29,8 @@
 #include "plan/text/plan_json.h"
 #include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
+#include "report/report_html.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -66,6 +68,7 @@ struct Planned {
   v1::JobSpec spec;  // with defaults
   v1::Plan plan;
   std::optional<StepTime> time;
+  KeyPlaces places;
 };
 
 StatusOr<v1::DeviceProfile> LoadProfile(const std::string& path) {
@@ -73,6 +76,17 @@ StatusOr<v1::DeviceProfile> LoadProfile(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, path, kMaxJobFileBytes, SymbolicLinks::kFollow));
   return ParseDeviceProfile(text, path);
+}
+
+// Warns if the data that `spec`, which has defaults, states cannot be opened here. A plan needs
+// none, so that is no error. Standard output comes first.
+void WarnOfData(const v1::JobSpec& spec, const KeyPlaces& places) {
+  if (spec.data().train().empty() && spec.data().blend().empty()) return;
+  const Status opened = WithPlaces(CheckData(spec), places);
+  if (opened.ok()) return;
+  FlushOutput();
+  PrintMessage("warning: {}; `troupe submit` on this host would refuse the job\n",
+               WithRelativePaths(Message(opened), WorkingDirectoryOrNone()));
 }
 
 StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
@@ -92,10 +106,14 @@ StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
                           ParseNumber<int>(kPlannedWorkersFlag.name, fmt::to_string(*workers),
                                            {1, kMostDevicesOfSearch}));
   TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
+  TROUPE_RETURN_IF_ERROR(WithPlaces(CheckProfileIsOfJobsDevices(job.spec, profile), job.places));
   TROUPE_ASSIGN_OR_RETURN(
       const SearchResult result,
       WithPlaces(SearchLayouts(job.spec, profile, {.devices = devices}), job.places));
   PrintOutput("{}", Lines{line.wants_json() ? SearchToJson(result) + "\n" : SearchToText(result)});
+  v1::JobSpec complete = job.spec;
+  ApplyDefaults(&complete);
+  WarnOfData(complete, job.places);
   return result.best.empty() ? ExitCode::kFailed : ExitCode::kDone;
 }
 
@@ -109,10 +127,10 @@ StatusOr<Planned> PlanOf(const CommandLine& line, v1::JobSpec spec,
     Violations violations;
     violations.Add("parallelism",
                    "has degrees whose product is pipe {} × data_replicate {} × data_shard {} × "
-                   "context {} × expert {} × tensor {} = {} ranks, but --workers asks for {}",
+                   "context {} × expert {} × tensor {} = {}, but --workers asks for {}",
                    plan.mesh().pipe(), plan.mesh().data_replicate(), plan.mesh().data_shard(),
-                   plan.mesh().context(), plan.mesh().expert(), plan.mesh().tensor(), ranks,
-                   *workers);
+                   plan.mesh().context(), plan.mesh().expert(), plan.mesh().tensor(),
+                   CountText(ranks, "rank"), *workers);
     return violations.ToStatus();
   }
   Planned planned;
@@ -142,7 +160,10 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   if (const std::string path = line.Get(kProfileFlag).value_or(""); !path.empty()) {
     TROUPE_ASSIGN_OR_RETURN(profile, LoadProfile(path));
   }
-  return WithPlaces(PlanOf(line, std::move(job.spec), profile), job.places);
+  TROUPE_ASSIGN_OR_RETURN(Planned planned,
+                          WithPlaces(PlanOf(line, std::move(job.spec), profile), job.places));
+  planned.places = std::move(job.places);
+  return planned;
 }
 
 Json CheckpointsToJson(const v1::JobSpec& spec) {
@@ -155,11 +176,13 @@ Json CheckpointsToJson(const v1::JobSpec& spec) {
 
 StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
   if (line.Get(kSearchFlag)) return SearchCommand(line);
+  PosixFileSystem files;
+  if (const auto& path = line.Get(kHtmlFlag))
+    TROUPE_RETURN_IF_ERROR(CheckNamesFile(files, kHtmlFlag.name, *path));
   const auto plan = PlanOf(line);
   if (plan.ok()) {
     const StepTime* const time = plan->time ? &*plan->time : nullptr;
     if (const auto& path = line.Get(kHtmlFlag)) {
-      PosixFileSystem files;
       const std::string html = PlanHtml(plan->spec, plan->plan, time, FaultCost(plan->spec));
       TROUPE_RETURN_IF_ERROR(WriteOutputFile(files, *path, html));
     }
@@ -168,14 +191,13 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
       json["checkpoints"] = CheckpointsToJson(plan->spec);
       PrintOutput("{}\n", Dump(json));
     } else {
-      std::error_code error;  // without the working directory, paths are shown whole
-      const PlanTextOptions options = {
-          .time = time,
-          .fault_cost = FaultCost(plan->spec),
-          .working_directory = std::filesystem::current_path(error).string(),
-          .verbose = line.Get(kVerboseFlag)};
+      const PlanTextOptions options = {.time = time,
+                                       .fault_cost = FaultCost(plan->spec),
+                                       .working_directory = WorkingDirectoryOrNone(),
+                                       .verbose = line.Get(kVerboseFlag)};
       PrintOutput("{}", Lines{PlanToText(plan->plan, options)});
     }
+    WarnOfData(plan->spec, plan->places);
     return ExitCode::kDone;
   }
   if (line.wants_json()) {

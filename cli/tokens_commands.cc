@@ -1,8 +1,7 @@
 // The commands tokens create, tokens list and tokens revoke: what users hold instead of
 // certificates.
-#include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -10,8 +9,10 @@
 #include "base/security/certificate.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/output/duration_text.h"
-#include "cli/output/json_text.h"
+#include "cli/output/access_table.h"
+#include "cli/output/text_style.h"
+#include "report/text/duration_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -20,10 +21,8 @@ constexpr TextFlag kTokenNameFlag{"--name", "NAME", "who holds the token", true}
 constexpr TextFlag kTokenRoleFlag{"--role", "ROLE",
                                   "what the holder may do: viewer, submitter or operator", true,
                                   "viewer submitter operator"};
-constexpr TextFlag kLifetimeFlag{"--for", "TIME",
-                                 "time until the token expires, such as 30d (s, m, h or d)", true};
-
-constexpr size_t kShownIdDigits = 4;
+constexpr TextFlag kLifetimeFlag{
+    "--for", "TIME", "time until the token expires, such as 30d or 1h30m (d, h, m, s)", true};
 
 Json TokenToJson(const v1::UserToken& token) {
   Json json = {{"id", token.id()},           {"name", token.name()},
@@ -34,16 +33,6 @@ Json TokenToJson(const v1::UserToken& token) {
     json["revoked_by"] = token.revoked_by();
   }
   return json;
-}
-
-std::string TokenText(const v1::UserToken& token) {
-  const std::string& id = token.id();
-  std::string text =
-      fmt::format("…{}  {:<20} {:<9}  created {}  expires {}",
-                  id.substr(id.size() - std::min(id.size(), kShownIdDigits)), token.name(),
-                  token.role(), UtcText(token.created()), UtcText(token.expires()));
-  if (token.revoked() != 0) text += fmt::format("  revoked {}", UtcText(token.revoked()));
-  return text;
 }
 
 // The text of the token is all of the output, so that it can go to a file.
@@ -88,8 +77,11 @@ StatusOr<ExitCode> ListTokens(const CommandLine& line) {
     Json tokens = Json::array();
     for (const auto& token : listed.tokens()) tokens.push_back(TokenToJson(token));
     PrintOutput("{}\n", Dump({{"tokens", std::move(tokens)}}));
+  } else if (listed.tokens().empty()) {
+    PrintMessage("there are no tokens\n");
   } else {
-    for (const auto& token : listed.tokens()) PrintOutput("{}\n", TokenText(token));
+    WriteOutput(TokenTableText({listed.tokens().begin(), listed.tokens().end()},
+                               TextStyleOf(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }
@@ -107,7 +99,7 @@ StatusOr<ExitCode> RevokeToken(const CommandLine& line) {
   if (line.wants_json()) {
     PrintOutput("{}\n", Dump(TokenToJson(revoked.token())));
   } else {
-    PrintOutput("{}\n", TokenText(revoked.token()));
+    WriteOutput(TokenTableText({revoked.token()}, TextStyleOf(STDOUT_FILENO)));
   }
   return ExitCode::kDone;
 }

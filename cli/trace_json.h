@@ -2,7 +2,7 @@
 #ifndef TROUPE_CLI_TRACE_JSON_H_
 #define TROUPE_CLI_TRACE_JSON_H_
 
-#include "cli/output/json_text.h"
+#include "report/text/json_text.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {

@@ -8,15 +8,19 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <tuple>
 
 #include "base/program/program.h"
 #include "cli/output/colour.h"
-#include "cli/output/json_text.h"
 #include "cli/output/progress_line.h"
+#include "cli/output/relative_path.h"
+#include "cli/output/state_line.h"
 #include "cli/output/step_history.h"
+#include "cli/output/text_style.h"
 #include "plan/job/job_name.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
@@ -27,6 +31,12 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kAwayLimit{60};
 constexpr std::chrono::milliseconds kPauseBetweenTries{200};
 constexpr std::chrono::seconds kHistoryLimit{60};
+constexpr std::chrono::milliseconds kSaveFailureLimit{300};
+
+// Kinds of events after a save that failed, and after one that did not.
+constexpr std::string_view kSaveFailures[] = {"CHECKPOINT_ABORTED", "SAVING_IMAGES",
+                                              "IMAGES_FAILED"};
+constexpr std::string_view kCommitted = "CHECKPOINT_COMMITTED";
 
 class Watch {
  public:
@@ -35,8 +45,9 @@ class Watch {
         interrupt_(interrupt),
         options_(options),
         steps_(job.steps()),
+        directory_(WorkingDirectoryOrNone()),
         progress_(job.steps(), IsEndState(job.state())),
-        history_(job.steps(), progress_.shows_colours()),
+        history_(job.steps(), progress_.shows_colours(), directory_),
         from_step_(options.from_step),
         reached_step_(job.step()) {
     lines_ = options.lines && (options.json || !progress_.draws() || isatty(STDOUT_FILENO) == 0);
@@ -134,9 +145,13 @@ class Watch {
     if (lines_) {
       Line(options_.json ? EndToJsonLine(end_) : StateText(end_));
     } else if (scrolls()) {
-      const Colour colour = progress_.shows_colours() ? ColourOf(end_) : Colour::kNone;
-      progress_.PrintShown(fmt::format("{}: {}, step {} of {}\n", PrintableLine(options_.job),
-                                       InColour(colour, StateText(end_)), reached_step_, steps_));
+      progress_.PrintShown(
+          StateLine({.name = options_.job,
+                     .state = StateText(end_),
+                     .colour = progress_.shows_colours() ? ColourOf(end_) : Colour::kNone,
+                     .step = reached_step_,
+                     .steps = steps_},
+                    progress_.columns()));
     } else {
       progress_.PrintLine(StateText(end_));
     }
@@ -144,7 +159,7 @@ class Watch {
 
   void ShowStep(const v1::StepEvent& step) {
     if (scrolls()) {
-      const std::string row = history_.StepText(step, steady_clock::now());
+      const std::string row = history_.StepText(step, steady_clock::now(), progress_.columns());
       if (!row.empty()) progress_.PrintShown(row);
     }
     progress_.Show(step);
@@ -158,16 +173,17 @@ class Watch {
         step.loss(), step.grad_norm(), step.learning_rate(), step.tokens_per_second());
     if (step.has_mfu()) text += fmt::format("  MFU {:.1f}%", 100 * step.mfu());
     if (step.has_validation_loss())
-      text += fmt::format("  held-out {:.6f}", step.validation_loss());
+      text += fmt::format("  validation {:.6f}", step.validation_loss());
     Line(text);
   }
 
   void ShowEvent(const v1::JobEvent& event) {
     if (lines_) {
       Line(options_.json ? EventToJsonLine(event)
-                         : fmt::format("{} {}", event.event(), event.message()));
+                         : fmt::format("{} {}", event.event(),
+                                       WithRelativePaths(event.message(), directory_)));
     } else if (scrolls()) {
-      progress_.PrintShown(history_.EventText(event));
+      progress_.PrintShown(history_.EventText(event, progress_.columns()));
     }
   }
 
@@ -180,6 +196,7 @@ class Watch {
   InterruptWatch* interrupt_;
   const WatchOptions options_;
   const int64_t steps_;
+  const std::string directory_;  // paths below it are relative in texts
   ProgressLine progress_;
   StepHistory history_;
   bool lines_ = false;
@@ -201,15 +218,9 @@ StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt,
   return Watch(client, interrupt, options, job).Run();
 }
 
-bool IsEndState(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
-         state == v1::JOB_STATE_CANCELLED;
-}
-
-std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step,
-                                      std::chrono::milliseconds limit) {
+std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + limit);
+  context.set_deadline(std::chrono::system_clock::now() + kStepLimit);
   v1::WatchJobRequest request;
   request.set_name(job);
   request.set_from_step(step);
@@ -230,7 +241,7 @@ namespace {
 struct HistoryPart {
   int64_t from_step = 0;
   int64_t last_step = 0;  // the stream is left after it
-  std::chrono::seconds limit{0};
+  std::chrono::milliseconds limit{0};
 };
 
 // Adds to `history` what arrives until the part is complete or the job has ended.
@@ -273,6 +284,25 @@ std::string ReadEndMessage(Client* client, const v1::Job& job) {
     if (event.event() == StateText(job.state())) message = event.message();
   }
   return message;
+}
+
+std::string ReadSaveFailure(Client* client, const v1::Job& job) {
+  JobHistory history;
+  const HistoryPart rest = {.from_step = job.step() + 1,
+                            .last_step = std::numeric_limits<int64_t>::max(),
+                            .limit = kSaveFailureLimit};
+  // The stream goes on to the end of the job, so the limit ends it.
+  const Status read = ReadPart(client, job.name(), rest, &history);
+  if (!read.ok() && read.code() != StatusCode::kDeadlineExceeded) return "";
+  std::string failure;
+  for (const v1::JobEvent& event : history.events) {
+    if (std::ranges::count(kSaveFailures, event.event()) != 0) {
+      failure = event.message();
+    } else if (event.event() == kCommitted) {
+      failure.clear();
+    }
+  }
+  return failure;
 }
 
 StatusOr<JobHistory> ReadHistory(Client* client, const v1::Job& job) {

@@ -34,20 +34,22 @@ struct WatchOptions {
 // gets a scrolling history (cli/output/step_history.h).
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt, const WatchOptions& options);
 
-// Whether a job in this state has ended.
-bool IsEndState(v1::JobState state);
-
 // The limit of a look at a part of a job's history.
 inline constexpr std::chrono::seconds kStepLimit{2};
 
 // Returns the figures of a step in the history of `job`, "jobs/x", or of the next one there.
-// Nothing if the coordinator does not return them within `limit`. REQUIRES: `step` is at least 1.
-std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step,
-                                      std::chrono::milliseconds limit = kStepLimit);
+// Nothing if the coordinator does not return them within kStepLimit. REQUIRES: `step` is at least
+// 1.
+std::optional<v1::StepEvent> ReadStep(Client* client, const std::string& job, int64_t step);
 
 // Returns why `job` ended, as the newest event of its state states. Empty if the coordinator does
 // not return it within two seconds. REQUIRES: the job has ended.
 std::string ReadEndMessage(Client* client, const v1::Job& job);
+
+// Returns why the last try to save the state of `job` after its last step failed, as the newest
+// events state; empty if it did not, or if the coordinator does not return them. It takes 300 ms.
+// REQUIRES: the job has reached its last step and has not ended.
+std::string ReadSaveFailure(Client* client, const v1::Job& job);
 
 // The steps and events of a job that are kept.
 struct JobHistory {

@@ -147,6 +147,7 @@ class WatchTest : public testing::Test {
   std::string Seen(const char* no_color) {
     setenv("TERM", "xterm", 1);
     setenv("NO_COLOR", no_color, 1);
+    unsetenv("COLUMNS");
     Client client = MakeClient();
     Terminal terminal(50);
     const auto code = WatchJob(&client, &interrupt_, {.job = "jobs/a"});
@@ -353,6 +354,38 @@ TEST_F(WatchTest, TheHistoryOfAnEndedJobEndsWithIt) {
   EXPECT_EQ(ReadHistory(&client, job).status().code(), StatusCode::kCancelled);
 }
 
+TEST_F(WatchTest, WhyTheLastStepIsNotSavedIsTheNewestFailureAfterItsCommit) {
+  // Each stream goes on, as that of a job that tries again.
+  const auto events = [](std::vector<std::pair<const char*, const char*>> list) {
+    return [list](auto* context, auto* writer) {
+      for (const auto& [word, message] : list) {
+        v1::WatchJobResponse response;
+        response.mutable_event()->set_event(word);
+        response.mutable_event()->set_message(message);
+        writer->Write(response);
+      }
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
+      return grpc::Status::CANCELLED;
+    };
+  };
+  jobs_.streams = {
+      events({{"CHECKPOINT_ABORTED", "attempt 1: no space"},
+              {"CHECKPOINT_ABORTED", "attempt 2: denied"},
+              {"RANK_LOST", "rank 1"}}),
+      events({{"CHECKPOINT_ABORTED", "attempt 1: no space"}, {"CHECKPOINT_COMMITTED", "step 5"}}),
+      [](auto*, auto*) { return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "no"); }};
+  Serve();
+  Client client = MakeClient();
+  v1::Job job;
+  job.set_name("jobs/a");
+  job.set_step(5);
+  EXPECT_EQ(ReadSaveFailure(&client, job), "attempt 2: denied");
+  EXPECT_EQ(jobs_.from_step, 6) << "the events of the last step are those before the next one";
+  EXPECT_EQ(ReadSaveFailure(&client, job), "");
+  EXPECT_EQ(ReadSaveFailure(&client, job), "");
+}
+
 // Writes five steps of 3 s, the third with a validation loss and a checkpoint, and the end.
 grpc::Status WriteFiveSteps(grpc::ServerContext*,
                             grpc::ServerWriter<v1::WatchJobResponse>* writer) {
@@ -380,13 +413,27 @@ TEST_F(WatchTest, ATerminalKeepsAHistoryAboveTheLine) {
   jobs_.streams = {WriteFiveSteps, WriteFiveSteps};
   Serve();
   const std::string text = Seen("1");
-  EXPECT_THAT(text, HasSubstr(" step       loss  validation  grad norm  learning rate  tokens/s"));
-  EXPECT_THAT(text, HasSubstr("\033[K    3     2.5000      2.7500     0.0000"));
+  EXPECT_THAT(text, HasSubstr(" step       loss  validation  learning rate\n"));
+  EXPECT_THAT(text, HasSubstr("\033[K    3     2.5000      2.7500      0.000e+00\n"));
   EXPECT_THAT(text, HasSubstr("\033[K    3  CHECKPOINT_COMMITTED step 3, attempt 1: /c\n"));
   EXPECT_THAT(text, HasSubstr("\033[Kstep 3/5  loss  2.5000      6 s left"));
   EXPECT_THAT(text, EndsWith("\033[Kjobs/a: SUCCEEDED, step 5 of 5\n"));
   EXPECT_THAT(text.substr(text.rfind("step 5/5")), Not(HasSubstr("left")));
   EXPECT_THAT(Seen(""), EndsWith("jobs/a: \033[32mSUCCEEDED\033[0m, step 5 of 5\n"));
+}
+
+TEST_F(WatchTest, LinesNameTheValidationLossAsTheHistoryOfATerminalDoes) {
+  jobs_.streams = {WriteFiveSteps};
+  Serve();
+  Client client = MakeClient();
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const auto code = WatchJob(&client, &interrupt_, {.job = "jobs/a"});
+  const std::string text = testing::internal::GetCapturedStdout();
+  testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(text, HasSubstr("step 3  loss 2.500000  "));
+  EXPECT_THAT(text, HasSubstr(" tokens/s  validation 2.750000\n"));
 }
 
 TEST_F(WatchTest, AJobThatHasEndedHasNoTimeLeft) {

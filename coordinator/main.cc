@@ -47,7 +47,8 @@ constexpr char kUsage[] = "troupe-coordinator --listen HOST:PORT --data-dir DIR 
 constexpr char kFooter[] =
     R"(Once it serves, it prints one line:
 {"address":"HOST:PORT","metrics":"http://HOST:PORT/metrics","pid":N}
-With --insecure the line also has "insecure":true, and with --health-listen "health":"HOST:PORT".
+With --insecure the line also has "insecure":true, with --health-listen "health":"HOST:PORT", and
+with --page-listen "page":"http://HOST:PORT/".
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory,
 or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen on an address.)";
@@ -127,6 +128,11 @@ void AddFlags(FlagParser& parser, Flags* flags) {
        "address of the pages /healthz and /readyz over HTTP, whose answer is ok or not ok, "
        "for a kubelet; port 0 selects a free one (default: no pages)"},
       &options->health_listen);
+  parser.AddText(
+      {"--page-listen", "HOST:PORT",
+       "address of a web page that shows jobs and workers: with --tls-dir over HTTPS, for those "
+       "who have a certificate or a token; port 0 selects a free one (default: no page)"},
+      &options->page_listen);
   parser.AddNumber({"--detection-seconds", "SECONDS",
                     "time after which a silent worker is lost; all time limits of the cluster "
                     "derive from it"},
@@ -287,8 +293,11 @@ Status CheckFlags(Flags* flags) {
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--metrics-listen", options.metrics_listen, 0));
   if (!options.health_listen.empty())
     TROUPE_RETURN_IF_ERROR(CheckHostPort("--health-listen", options.health_listen, 0));
+  if (!options.page_listen.empty())
+    TROUPE_RETURN_IF_ERROR(CheckHostPort("--page-listen", options.page_listen, 0));
   const FlagAddress addresses[] = {{"--listen", options.listen},
-                                   {"--metrics-listen", options.metrics_listen}};
+                                   {"--metrics-listen", options.metrics_listen},
+                                   {"--page-listen", options.page_listen}};
   TROUPE_ASSIGN_OR_RETURN(options.tls, CheckSecurityFlags(flags->security, Role::kCoordinator,
                                                           addresses, WallSeconds(SystemClock())));
   options.insecure = flags->security.insecure;
@@ -356,6 +365,7 @@ int Main(int argc, char** argv) {
     ready["health"] =
         fmt::format("{}:{}", listen.substr(0, listen.rfind(':')), (*server)->health_port());
   }
+  if (const std::string page = (*server)->page_url(); !page.empty()) ready["page"] = page;
   if (options.insecure) ready["insecure"] = true;
   PrintOutput("{}\n", ready.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   std::fflush(stdout);

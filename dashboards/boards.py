@@ -18,8 +18,25 @@ def job_variable():
     return label_variable("job_name", "Job", "label_values(troupe_job_step, job_name)")
 
 
-def instance_variable(label, metric):
-    return label_variable("instance", label, f"label_values({metric}, instance)")
+# The name of each worker by the address of its metrics, which other series have as `instance`.
+WORKERS = 'max by (instance, worker) (troupe_build_info{worker!=""})'
+
+
+def named(expression):
+    """The expression, whose series have the label `instance`, with the label `worker` too: people
+    know workers by their names."""
+    return f"({expression}) * on (instance) group_left (worker) {WORKERS}"
+
+
+def worker_variable():
+    """The menu of workers shows their names; the value of the variable is their addresses."""
+    return label_variable("instance", "Worker", f"query_result({WORKERS})",
+                          '/worker="(?<text>[^"]+)|instance="(?<value>[^"]+)/g')
+
+
+def coordinator_variable():
+    return label_variable("instance", "Coordinator",
+                          "label_values(troupe_measurements_dropped_total, instance)")
 
 
 def job_annotations():
@@ -205,7 +222,7 @@ def training():
 def collectives():
     labels = f'{JOB}, instance=~"$instance"'
     by = "operation, axis, scope, purpose"
-    name = "{{operation}} {{axis}} {{scope}} {{purpose}}"
+    name = "{{operation}} over {{axis}}: {{purpose}} {{scope}}"
     host = [
         graph("Time of collectives", "Mean duration of a collective from issue to completion, "
               "which includes waiting for slower ranks.", "s",
@@ -251,10 +268,9 @@ def collectives():
               "collective, summed over devices, per second.", "Bps",
               (rate("troupe_device_collective_bytes_total", labels, by), name), minimum=0),
     ]
-    instance = instance_variable("Worker", "troupe_collective_duration_seconds_count")
     return board("troupe-collectives", "Troupe / Collectives",
                  "What each collective costs, by operation, mesh axis, scope and purpose.",
-                 [job_variable(), instance],
+                 [job_variable(), worker_variable()],
                  [("Collectives by the host", host), ("Collectives by devices", device)],
                  job_annotations())
 
@@ -264,23 +280,25 @@ def stragglers():
     gpu = 'instance=~"$instance"'
     in_collectives = rate("troupe_collective_duration_seconds_sum", labels, "job_name, instance")
     average = f"avg by (job_name) ({in_collectives})"
+    in_range = ("sum by (job_name, instance) (increase(troupe_collective_duration_seconds_sum"
+                f"{{{labels}}}[$__range]))")
     slow = [
         graph("Time in collectives against the mean",
               "A worker's time in collectives, divided by the mean over the job's workers. Ranks "
               "wait in collectives for the slowest: the worker with the smallest value is the one "
               "that the others wait for.", "none",
-              (f"{in_collectives} / on (job_name) group_left () {average}",
-               "{{job_name}} {{instance}}"), minimum=0),
+              (named(f"{in_collectives} / on (job_name) group_left () {average}"),
+               "{{job_name}} {{worker}}"), minimum=0),
         heat("Time in collectives of each worker", "Time that the ranks of each worker spent in "
              "collectives, per second. A pale row is a worker that the others wait for.", "none",
-             rate("troupe_collective_duration_seconds_sum", labels, "instance"), "{{instance}}"),
+             named(rate("troupe_collective_duration_seconds_sum", labels, "instance")),
+             "{{worker}}"),
         table("Workers that others wait for", "The eight workers with the least time in "
               "collectives against the mean of their job, over the shown time.", "percentunit",
-              "bottomk(8, sum by (job_name, instance) (increase("
-              f"troupe_collective_duration_seconds_sum{{{labels}}}[$__range])) / on (job_name) "
-              "group_left () avg by (job_name) (sum by (job_name, instance) (increase("
-              f"troupe_collective_duration_seconds_sum{{{labels}}}[$__range]))))",
-              {"job_name": "Job", "instance": "Worker", "Value": "Of the mean"}),
+              "bottomk(8, max by (job_name, worker) ("
+              + named(f"{in_range} / on (job_name) group_left () avg by (job_name) ({in_range})")
+              + "))",
+              {"job_name": "Job", "worker": "Worker", "Value": "Of the mean"}),
         heat("Busy time of ranks against the median", "Time of a step in which a rank neither "
              "waited for data nor was blocked in communication, divided by the median over ranks: "
              "how many ranks had which ratio, per second. A row far above 1 is a straggler.",
@@ -304,87 +322,92 @@ def stragglers():
     why = [
         graph("Reduced clocks", "Fraction of time for which the GPU's clocks were reduced, by "
               "reason. Absent without GPUs.", "percentunit",
-              (rate("troupe_device_throttled_seconds_total", gpu, "instance, device, reason"),
-               "{{instance}} {{device}} {{reason}}"), minimum=0, maximum=1),
+              (named(rate("troupe_device_throttled_seconds_total", gpu,
+                          "instance, device, reason")),
+               "{{worker}} GPU {{device}} {{reason}}"), minimum=0, maximum=1),
         graph("Slower implementations", "Operations that run a slower implementation than "
               "intended, started within the interval of the graph, by kind.", "none",
-              (f"sum by (instance, operation) (increase(troupe_kernel_fallbacks_total{{{gpu}}}"
-               f"[{RATE}]))", "{{instance}} {{operation}}"), bars=True),
+              (named("sum by (instance, operation) (increase(troupe_kernel_fallbacks_total"
+                     f"{{{gpu}}}[{RATE}]))"), "{{worker}} {{operation}}"), bars=True),
         graph("Slowest steps", "Duration of the slowest step in a hundred divided by the median.",
               "none",
               (f"{quantile(0.99, 'troupe_job_step_duration_seconds')} / "
                f"{quantile(0.5, 'troupe_job_step_duration_seconds')}", "{{job_name}}"), minimum=1),
         graph("Devices with errors", "Memory errors of GPUs, per interval of the graph. Absent "
               "without GPUs.", "none",
-              ("sum by (instance, device, kind) (increase(troupe_device_memory_errors_total"
-               f"{{{gpu}}}[{RATE}]))", "{{instance}} {{device}} {{kind}}"), bars=True),
+              (named("sum by (instance, device, kind) (increase(troupe_device_memory_errors_total"
+                     f"{{{gpu}}}[{RATE}]))"), "{{worker}} GPU {{device}} {{kind}}"), bars=True),
     ]
-    instance = instance_variable("Worker", "troupe_collective_duration_seconds_count")
     return board("troupe-stragglers", "Troupe / Stragglers",
                  "Which worker do the others wait for, and why is it slow?",
-                 [job_variable(), instance], [("Who is slow?", slow), ("Why?", why)],
+                 [job_variable(), worker_variable()], [("Who is slow?", slow), ("Why?", why)],
                  job_annotations())
 
 
 def devices():
     gpu = 'instance=~"$instance", gpu=~"$gpu"'
-    name = "{{instance}} {{device}}"
+    name = "{{worker}} GPU {{device}}"
+
+    def of_each(metric):
+        return named(f"max by (instance, device) ({metric}{{{gpu}}})")
+
     health = [
         states("Health", "Green: healthy. Orange: degraded. Red: condemned, which means that no "
                "rank is placed on the GPU until a burn-in finds it sound.",
-               "max by (instance, device) ("
-               f'1 * (troupe_device_health{{{gpu}, state="degraded"}} == 1) '
-               f'or 2 * (troupe_device_health{{{gpu}, state="condemned"}} == 1) '
-               f'or 0 * troupe_device_health{{{gpu}, state="healthy"}})', name,
+               named("max by (instance, device) ("
+                     f'1 * (troupe_device_health{{{gpu}, state="degraded"}} == 1) '
+                     f'or 2 * (troupe_device_health{{{gpu}, state="condemned"}} == 1) '
+                     f'or 0 * troupe_device_health{{{gpu}, state="healthy"}})'), name,
                steps=[(None, "green"), (1, "orange"), (2, "red")]),
         graph("Age of the newest sample", "Time since the GPU's health was last read. It grows if "
               "the GPU or its driver no longer answers.", "s",
-              (f"time() - max by (instance, device) "
-               f"(troupe_device_last_sample_timestamp_seconds{{{gpu}}})", name), minimum=0),
+              (named("time() - max by (instance, device) "
+                     f"(troupe_device_last_sample_timestamp_seconds{{{gpu}}})"), name), minimum=0),
         graph("Errors reported by the driver", "Errors of the GPU (Xid) per interval of the graph.",
               "none",
-              ("sum by (instance, device, xid) (increase(troupe_device_xid_errors_total"
-               f"{{{gpu}}}[{RATE}]))", name + " Xid {{xid}}"), bars=True),
+              (named("sum by (instance, device, xid) (increase(troupe_device_xid_errors_total"
+                     f"{{{gpu}}}[{RATE}]))"), name + " Xid {{xid}}"), bars=True),
         graph("Memory errors", "Corrected and uncorrected memory errors per interval of the graph.",
               "none",
-              ("sum by (instance, device, kind) (increase(troupe_device_memory_errors_total"
-               f"{{{gpu}}}[{RATE}]))", name + " {{kind}}"), bars=True),
+              (named("sum by (instance, device, kind) (increase(troupe_device_memory_errors_total"
+                     f"{{{gpu}}}[{RATE}]))"), name + " {{kind}}"), bars=True),
         graph("Replaced rank processes", "Faults after which the rank process on the GPU was "
               "replaced, per interval of the graph.", "none",
-              ("sum by (instance, device) (increase(troupe_device_rank_replacements_total"
-               f"{{{gpu}}}[{RATE}]))", name), bars=True),
+              (named("sum by (instance, device) (increase(troupe_device_rank_replacements_total"
+                     f"{{{gpu}}}[{RATE}]))"), name), bars=True),
     ]
     load = [
         graph("Utilisation", "Fraction of time in which a kernel ran on the GPU, as the driver "
               "sampled it last. It does not show how well the kernel used the GPU: that is MFU.",
               "percentunit",
-              (f"max by (instance, device) (troupe_device_utilization_ratio{{{gpu}}})", name),
+              (of_each("troupe_device_utilization_ratio"), name),
               minimum=0, maximum=1),
         graph("Clock", "Clock of the GPU's multiprocessors.", "hertz",
-              (f"max by (instance, device) (troupe_device_clock_hertz{{{gpu}}})", name),
+              (of_each("troupe_device_clock_hertz"), name),
               minimum=0),
         graph("Memory", "Memory of the GPU that is allocated, by all processes and the driver.",
               "bytes",
-              (f"max by (instance, device) (troupe_device_memory_used_bytes{{{gpu}}})", name),
+              (of_each("troupe_device_memory_used_bytes"), name),
               minimum=0),
         graph("Temperature", "Temperature of the GPU die.", "celsius",
-              (f"max by (instance, device) (troupe_device_temperature_celsius{{{gpu}}})", name)),
+              (of_each("troupe_device_temperature_celsius"), name)),
         graph("Power", "Power draw of the GPU.", "watt",
-              (f"max by (instance, device) (troupe_device_power_watts{{{gpu}}})", name),
+              (of_each("troupe_device_power_watts"), name),
               minimum=0),
         graph("Reduced clocks", "Fraction of time for which the GPU's clocks were reduced, by "
               "reason; several may apply at once.", "percentunit",
-              (rate("troupe_device_throttled_seconds_total", gpu, "instance, device, reason"),
+              (named(rate("troupe_device_throttled_seconds_total", gpu,
+                          "instance, device, reason")),
                name + " {{reason}}"), minimum=0, maximum=1),
     ]
-    variables = [instance_variable("Worker", "troupe_build_info"),
+    variables = [worker_variable(),
                  label_variable("gpu", "GPU", "label_values(troupe_device_health, gpu)")]
     fleet = [
         table("Devices of each worker",
               "The devices and the level of the CPU's kernels of each worker.", "none",
               'max by (instance, worker, device, kernel_level, versions) '
               '(troupe_build_info{instance=~"$instance", worker!=""})',
-              {"instance": "Address", "worker": "Worker", "device": "Devices",
+              {"worker": "Worker", "instance": "Address", "device": "Devices",
                "kernel_level": "Kernels", "versions": "Libraries", "Value": "Up"}, width=24),
     ]
     return board("troupe-devices", "Troupe / Devices",
@@ -516,25 +539,27 @@ def _coordinator(at):
               (f"sum(troupe_watchers{{{at}}})", "watchers"), minimum=0),
         graph("Leader", "Number of the coordinator process among all that led the cluster: it "
               "rises with every restart.", "none",
-              (f"max by (instance) (troupe_leader_epoch{{{at}}})", "{{instance}}")),
+              (f"max(troupe_leader_epoch{{{at}}})", "leader")),
     ]
 
 
 def _process(at):
+    def of_coordinator(expression):
+        """The largest value of the coordinators: every process has these metrics."""
+        return f"max({expression} and on (instance) troupe_leader_epoch)"
+
     return [
         graph("Cores", "Cores that the coordinator's threads use.", "none",
-              (rate("process_cpu_seconds_total", at, "instance"), "{{instance}}"), minimum=0),
+              (of_coordinator(rate("process_cpu_seconds_total", at, "instance")), "cores"),
+              minimum=0),
         graph("Memory", "Memory of the coordinator's process.", "bytes",
-              (f"max by (instance) (process_resident_memory_bytes{{{at}}})",
-               "{{instance}} resident"),
-              (f"max by (instance) (process_virtual_memory_bytes{{{at}}})",
-               "{{instance}} virtual"), minimum=0),
+              (of_coordinator(f"process_resident_memory_bytes{{{at}}}"), "resident"),
+              (of_coordinator(f"process_virtual_memory_bytes{{{at}}}"), "virtual"), minimum=0),
         graph("File descriptors", "File descriptors that the coordinator has open, and its limit.",
-              "none", (f"max by (instance) (process_open_fds{{{at}}})", "{{instance}} open"),
-              (f"max by (instance) (process_max_fds{{{at}}})", "{{instance}} limit"), minimum=0),
+              "none", (of_coordinator(f"process_open_fds{{{at}}}"), "open"),
+              (of_coordinator(f"process_max_fds{{{at}}}"), "limit"), minimum=0),
         graph("Age of the process", "Time since the coordinator's process started.", "s",
-              (f"time() - max by (instance) (process_start_time_seconds{{{at}}})",
-               "{{instance}}"), minimum=0),
+              (of_coordinator(f"time() - process_start_time_seconds{{{at}}}"), "age"), minimum=0),
     ]
 
 
@@ -551,9 +576,8 @@ def _overload(at):
 
 def control_plane():
     at = 'instance=~"$instance"'
-    instance = instance_variable("Coordinator", "troupe_measurements_dropped_total")
     return board("troupe-control-plane", "Troupe / Control plane",
-                 "The coordinator, its workers and its queue.", [instance],
+                 "The coordinator, its workers and its queue.", [coordinator_variable()],
                  [("Workers", _workers(at)), ("Jobs and devices", _jobs_and_devices(at)),
                   ("Coordinator", _coordinator(at)), ("Process", _process(at)),
                   ("Overload", _overload(at))])

@@ -26,18 +26,23 @@ from matplotlib.colors import ListedColormap  # noqa: E402
 from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: E402
 from PIL import Image  # noqa: E402
 
+from panel_text import (Legend, clock_text, first_of_each_run, legend_of, short,  # noqa: E402
+                        text_of, tick_text)
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 # The size of Grafana's grid on the picture, in pixels.
-COLUMN, ROW, DPI = 48, 21, 100
+COLUMN, ROW, DPI = 48, 26, 100
 COLUMNS = 24
 COLORS = {"green": "#56a64b", "orange": "#ff9830", "red": "#e02f44", "yellow": "#f2cc0c",
           "blue": "#3274d9", "text": "#8e8e8e"}
 PALETTE = ["#3274d9", "#56a64b", "#ff9830", "#a352cc", "#e02f44", "#37872d", "#e0b400", "#1f60c4",
            "#b877d9", "#8f3bb8"]
-MOST_SERIES, MOST_LEGENDS = 24, 4
+MOST_SERIES = 24
+# The size of words in points, and the height of a legend's line in pixels.
+TITLE, WORD, LEGEND_LINE = 9, 7, 15
 GREY, LINE = "#5a5f66", "#d8dbe0"
-PICTURE_COLORS = 64
+PICTURE_COLORS = 128
 
 
 class Source:
@@ -66,40 +71,6 @@ class Source:
         return [pair for pair in pairs if pair[1]]
 
 
-def legend_of(text, labels):
-    if not text:
-        return " ".join(value for name, value in labels.items() if name != "__name__")
-    return re.sub(r"\{\{(\w+)\}\}", lambda name: labels.get(name[1], ""), text).strip()
-
-
-def scaled(value, step, suffixes):
-    for suffix in suffixes:
-        if abs(value) < step or suffix == suffixes[-1]:
-            return f"{value:.3g} {suffix}".strip()
-        value /= step
-    return ""
-
-
-def text_of(value, unit):
-    """The value as Grafana shows it with this unit, with three digits."""
-    if unit == "percentunit":
-        return f"{value * 100:.3g}%"
-    if unit == "s":
-        for seconds, name in ((3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
-            if abs(value) >= seconds:
-                return f"{value / seconds:.3g} {name}"
-        return f"{value * 1e6:.3g} µs" if value else "0 s"
-    if unit in ("bytes", "Bps"):
-        per_second = "/s" if unit == "Bps" else ""
-        return scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]) + per_second
-    if unit == "flops":
-        return scaled(value, 1000, ["FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"])
-    suffix = {"hertz": "Hz", "celsius": " °C", "watt": " W", "ops": "/s"}.get(unit, "")
-    if unit.startswith("suffix:"):
-        suffix = " " + unit.removeprefix("suffix:").strip()
-    return scaled(value, 1000, ["", "k", "M", "G", "T"]) + suffix
-
-
 def color_at(panel, value):
     """The colour that the thresholds of the panel give to the value."""
     steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
@@ -115,12 +86,14 @@ class Picture:
         self.rows = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in board["panels"]) + 2
         self.figure = plt.figure(figsize=(COLUMNS * COLUMN / DPI, self.rows * ROW / DPI), dpi=DPI)
         self.marks = [(at, COLORS[mark["iconColor"]]) for mark in board["annotations"]["list"]
-                      for _, values in source.series(mark["expr"]) for at, _ in values]
+                      for _, values in source.series(mark["expr"])
+                      for at in first_of_each_run([at for at, _ in values], source.step)]
 
     def draw(self):
         self.write(0, 0.3, self.board["title"], 13, "black", weight="bold")
-        self.write(COLUMNS, 0.3, "drawn from the data of a real run; not a picture of Grafana", 8,
-                   GREY, ha="right")
+        marks = "; vertical lines: red is a recovery, blue a commit" if self.marks else ""
+        self.write(COLUMNS, 0.3, "drawn from the data of a real run; not a picture of Grafana"
+                   + marks, 8, GREY, ha="right")
         for panel in self.board["panels"]:
             self.draw_panel(panel)
 
@@ -136,14 +109,15 @@ class Picture:
         self.figure.text(0.005 + 0.99 * column / COLUMNS, 1 - row / self.rows, text, size=size,
                          color=color, va="top", **options)
 
-    def axes(self, place):
-        """Axes inside of the panel, with room for its title and its labels."""
-        left = 0.005 + 0.99 * (place["x"] + 1.1) / COLUMNS
-        width = 0.99 * (place["w"] - 1.5) / COLUMNS
+    def axes(self, place, legend_lines=0):
+        """Axes inside of the panel, with room for its title, its labels and its legend."""
+        left = 0.005 + 0.99 * (place["x"] + 1.6) / COLUMNS
+        width = 0.99 * (place["w"] - 2) / COLUMNS
         top = 1 - (place["y"] + 2 + 1.2) / self.rows
-        bottom = 1 - (place["y"] + 2 + place["h"] - 1.1) / self.rows
+        below = 1.1 + (legend_lines * LEGEND_LINE / ROW + 0.3 if legend_lines else 0)
+        bottom = 1 - (place["y"] + 2 + place["h"] - below) / self.rows
         axes = self.figure.add_axes((left, bottom, width, top - bottom))
-        axes.tick_params(which="both", labelsize=6, colors=GREY, length=2)
+        axes.tick_params(which="both", labelsize=WORD, colors=GREY, length=2)
         for side in axes.spines.values():
             side.set_color(LINE)
         return axes
@@ -153,37 +127,45 @@ class Picture:
         if panel["type"] == "row":
             self.write(place["x"], place["y"] + 2.1, panel["title"], 10, "black", weight="bold")
             return
-        self.write(place["x"] + 0.1, place["y"] + 2.1, panel["title"], 8, "black")
+        self.write(place["x"] + 0.1, place["y"] + 2.1, panel["title"], TITLE, "black")
         found = [(legend_of(target["legendFormat"], labels), labels, values)
                  for target in panel["targets"]
                  for labels, values in self.source.series(target["expr"])]
+        if found and panel["type"] == "timeseries":
+            # The legend names the largest.
+            found = sorted(found, key=lambda one: -max(abs(value) for _, value in one[2]))
+            names = list(dict.fromkeys(name for name, _, _ in found))
+            legend = Legend(names, 0.99 * place["w"] * COLUMN)
+            self.lines(self.axes(place, legend.lines), panel, found[:MOST_SERIES], legend)
+            return
         axes = self.axes(place)
         if not found:
             axes.set_xticks([]), axes.set_yticks([])
             axes.text(0.5, 0.5, "no data in this run", ha="center", va="center", size=8, color=GREY,
                       transform=axes.transAxes)
             return
-        draw = {"timeseries": self.lines, "stat": self.numbers, "state-timeline": self.states,
-                "heatmap": self.heat, "table": self.table}[panel["type"]]
+        draw = {"stat": self.numbers, "state-timeline": self.states, "heatmap": self.heat,
+                "table": self.table}[panel["type"]]
         draw(axes, panel, found)
 
     def over_time(self, axes):
-        axes.set_xlim(0, self.source.end - self.source.begin)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:.0f} s"))
+        longest = self.source.end - self.source.begin
+        axes.set_xlim(0, longest)
+        if longest >= 120:
+            axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 1.5, 3, 6, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: clock_text(at, longest)))
 
-    def lines(self, axes, panel, found):
+    def lines(self, axes, panel, found, legend):
         defaults = panel["fieldConfig"]["defaults"]
         custom, begin = defaults["custom"], self.source.begin
-        # The legend names the largest.
-        found = sorted(found, key=lambda one: -max(abs(value) for _, value in one[2]))[:MOST_SERIES]
         times = sorted({at for _, _, values in found for at, _ in values})
         below = dict.fromkeys(times, 0.0)
         # By their names, so that a job has one colour in all panels with the same series.
         colors = {name: PALETTE[index % len(PALETTE)]
                   for index, name in enumerate(sorted({name for name, _, _ in found}))}
-        for index, (name, _, values) in enumerate(found):
+        for name, _, values in found:
             color = colors[name]
-            label = name if index < MOST_LEGENDS else None
+            label = name if name in legend.names else None
             at = [one - begin for one, _ in values]
             if custom["drawStyle"] == "bars":
                 axes.bar(at, [value for _, value in values], width=self.source.step, color=color,
@@ -201,14 +183,24 @@ class Picture:
             axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_ylim(bottom=defaults.get("min"), top=defaults.get("max"))
         axes.yaxis.set_major_formatter(FuncFormatter(
-            lambda value, _: text_of(value, defaults["unit"])))
+            lambda value, _: tick_text(value, defaults["unit"])))
         axes.grid(color=LINE, linewidth=0.5)
         for at, color in self.marks:
-            axes.axvline(at - begin, color=color, linewidth=0.4, alpha=0.6)
-        if len(found) > MOST_LEGENDS:
-            axes.plot([], [], " ", label=f"and {len(found) - MOST_LEGENDS} more")
-        axes.legend(fontsize=6, loc="upper left", framealpha=0.8, edgecolor=LINE)
+            axes.axvline(at - begin, color=color, linewidth=0.7, alpha=0.8)
         self.over_time(axes)
+        self.draw_legend(axes, panel["gridPos"], legend)
+
+    def draw_legend(self, axes, place, legend):
+        """The names below the graph, as Grafana has them, in the order of the alphabet."""
+        handles = dict(zip(*reversed(axes.get_legend_handles_labels())))  # a name has one
+        shown = [handles[name] for name in sorted(handles)]
+        if legend.left_out > 0:
+            shown += axes.plot([], [], " ", label=f"and {legend.left_out} more")
+        corner = (0.005 + 0.99 * (place["x"] + 0.2) / COLUMNS,
+                  1 - (place["y"] + 2 + place["h"] - 0.35) / self.rows)
+        axes.legend(handles=shown, fontsize=WORD, loc="lower left", ncols=legend.columns,
+                    bbox_to_anchor=corner, bbox_transform=self.figure.transFigure, frameon=False,
+                    borderpad=0, borderaxespad=0, labelspacing=0.25, columnspacing=1.5)
 
     def numbers(self, axes, panel, found):
         axes.axis("off")
@@ -226,7 +218,7 @@ class Picture:
             for at, value in values:
                 axes.barh(index, self.source.step, left=at - self.source.begin, height=0.8,
                           color=color_at(panel, value), linewidth=0)
-        axes.set_yticks(range(len(found)), [name for name, _, _ in found])
+        axes.set_yticks(range(len(found)), [short(name) for name, _, _ in found])
         self.over_time(axes)
 
     def heat(self, axes, panel, found):
@@ -249,8 +241,8 @@ class Picture:
         axes.pcolormesh(edges, range(len(names) + 1), rows, linewidth=0,
                         cmap=ListedColormap([colors(i / 15) for i in range(16)]))
         unit = panel["options"]["yAxis"]["unit"]
-        shown_names = [text_of(float(name), unit) if is_histogram and name != "+Inf" else name
-                       for name in names]
+        shown_names = [text_of(float(name), unit) if is_histogram and name != "+Inf"
+                       else short(name) for name in names]
         every = max(1, len(names) // 8)
         axes.set_yticks([i + 0.5 for i in range(len(names))][::every], shown_names[::every])
         self.over_time(axes)
@@ -269,7 +261,7 @@ class Picture:
         for index, row in enumerate(rows):
             at = 0
             for text, width in zip(row, widths):
-                axes.text(at / sum(widths), 1 - (index + 0.5) / (most_rows + 1), text, size=7,
+                axes.text(at / sum(widths), 1 - (index + 0.5) / (most_rows + 1), text, size=WORD,
                           va="center", weight="bold" if index == 0 else "normal",
                           transform=axes.transAxes)
                 at += width

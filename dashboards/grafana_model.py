@@ -102,10 +102,12 @@ def heat(title, description, unit, expression, legend="{{le}}", width=12, height
 
 
 def table(title, description, unit, expression, rename, width=12, height=8):
-    """The newest values, one row for each series. `rename` maps labels to headings."""
+    """The newest values, one row for each series. `rename` maps labels to headings, in the order of
+    the columns."""
+    order = {name: index for index, name in enumerate(rename)}
     hidden = {"Time": True, "__name__": True, "job": True}
     organize = {"id": "organize",
-                "options": {"excludeByName": hidden, "indexByName": {}, "renameByName": rename}}
+                "options": {"excludeByName": hidden, "indexByName": order, "renameByName": rename}}
     options = {"cellHeight": "sm", "showHeader": True,
                "sortBy": [{"desc": True, "displayName": rename.get("Value", "Value")}]}
     return Panel("table", title, description, unit, [(expression, "")], width, height, options,
@@ -118,12 +120,13 @@ def datasource_variable():
             "skipUrlSync": False, "type": "datasource"}
 
 
-def label_variable(name, label, query):
-    """A choice of several values of a label; `query` is a call of label_values()."""
+def label_variable(name, label, query, regex=""):
+    """A choice of several values of a label. `query` is a call of label_values(), or one of
+    query_result() whose results `regex` divides into the shown text and the value."""
     return {"allValue": ".*", "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
             "datasource": DATASOURCE, "hide": 0, "includeAll": True,
             "label": label, "multi": True, "name": name, "options": [],
-            "query": {"query": query, "refId": f"variable-{name}"}, "refresh": 2, "regex": "",
+            "query": {"query": query, "refId": f"variable-{name}"}, "refresh": 2, "regex": regex,
             "skipUrlSync": False, "sort": 1, "type": "query"}
 
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/text/count_text.h"
 #include "data/dataset_description.h"
 
 namespace troupe {
@@ -52,8 +53,8 @@ v1::DatasetIdentity IdentityOfSet(const Dataset::Opened& opened, int64_t blocks)
 // .troupe.json".
 std::string Text(const v1::DatasetIdentity& identity) {
   std::string text;
-  if (identity.has_documents()) text += fmt::format("{} documents, ", identity.documents());
-  text += fmt::format("{} tokens", identity.tokens());
+  if (identity.has_documents()) text += CountText(identity.documents(), "document") + ", ";
+  text += CountText(identity.tokens(), "token");
   for (const v1::DataFileIdentity& file : identity.files()) {
     const std::string name = file.name().empty() ? "a file" : file.name();
     text += file.digest().empty()

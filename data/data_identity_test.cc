@@ -80,7 +80,7 @@ TEST_F(DataIdentityTest, DataThatGrewShrankOrWereRebuiltDifferAndBothSidesAreNam
                     HasSubstr("the job began with 2 documents, 50 tokens, .idx of "),
                     HasSubstr("; host h has 3 documents, 60 tokens, .idx of ")));
   Write("d", {30});
-  EXPECT_THAT(Refusal(before), HasSubstr("host h has 1 documents, 30 tokens"));
+  EXPECT_THAT(Refusal(before), HasSubstr("host h has 1 document, 30 tokens"));
   Write("d", {20, 30});
   EXPECT_THAT(Refusal(before), HasSubstr("host h has 2 documents, 50 tokens"))
       << "other documents of the same tokens";

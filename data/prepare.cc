@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text/count_text.h"
 #include "base/text/utf8.h"
 #include "base/text_file.h"
 #include "data/byte_tokenizer.h"
@@ -290,8 +291,8 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
   }
   if (writer->documents() == 0) {
     return InvalidArgument(
-        "no document found in {} paths: {} binary, {} unreadable, {} empty files, {} links",
-        options.paths.size(), result.skipped_binary, result.skipped_unreadable,
+        "no document found in {}: {} binary, {} unreadable, {} empty files, {} links",
+        CountText(options.paths.size(), "path"), result.skipped_binary, result.skipped_unreadable,
         result.skipped_empty, result.skipped_links);
   }
   result.documents = writer->documents();

@@ -165,7 +165,7 @@ def main():
             f"at step {last} (nats per byte)")
         if run.validations:
             v_first, v_last = min(run.validations), max(run.validations)
-            say(f"  held-out loss   {run.validations[v_first]:.4f} at step {v_first} ->"
+            say(f"  validation loss {run.validations[v_first]:.4f} at step {v_first} ->"
                 f" {run.validations[v_last]:.4f} at step {v_last}")
         rates = sorted(run.rates)
         say(f"  speed           {rates[len(rates) // 2]:,.0f} tokens/s (median)")
@@ -192,7 +192,7 @@ def main():
         say("  troupe checkpoints verify PATH                    check one of the checkpoints "
             "above")
         if not passed:
-            sys.exit("the quickstart did not end as expected (SUCCEEDED, recovered, held-out "
+            sys.exit("the quickstart did not end as expected (SUCCEEDED, recovered, validation "
                      "loss below"
                      f" {HELD_OUT_LOSS_BAR}): see above and {CLUSTER / 'logs'}")
     finally:

@@ -43,9 +43,7 @@ TEST(LlamaTensorsTest, AreTheParametersOfTheStageProgram) {
     ASSERT_TRUE(program.ok()) << program.status();
     std::map<std::string, Extents> expected;
     for (const model::ParameterSlice& slice : model::ParameterSlices(*program)) {
-      const bool is_state =
-          slice.name.starts_with("exp_avg") || slice.name == model::kAppliedStepsTensor;
-      if (!is_state) expected[slice.name] = slice.global_shape;
+      if (slice.kind == model::StateKind::kWeight) expected[slice.name] = slice.global_shape;
     }
     const auto tensors = LlamaTensors(spec);
     ASSERT_TRUE(tensors.ok()) << tensors.status();

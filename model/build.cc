@@ -14,6 +14,7 @@
 #include "model/program/control_word.h"
 #include "model/program/counted_in_norm.h"
 #include "model/program/derivative.h"
+#include "model/program/op_rules.h"
 #include "model/program/shared_heads.h"
 #include "model/program/verifier.h"
 
@@ -25,12 +26,15 @@ class StageBuilder {
   explicit StageBuilder(const BuildOptions& options)
       : options_(options),
         model_(options.model),
-        builder_(options.mesh, {.compute_dtype = options.compute_dtype,
-                                .param_dtype = options.param_dtype.value_or(options.compute_dtype),
-                                .zero_stage = options.zero_stage,
-                                .shard_run = options.shard_run,
-                                .whole_matrices = options.whole_matrices,
-                                .no_weight_decay = options.no_weight_decay}) {
+        builder_(options.mesh,
+                 {.compute_dtype = options.compute_dtype,
+                  .param_dtype = options.param_dtype.value_or(options.compute_dtype),
+                  .zero_stage = options.zero_stage,
+                  .shard_run = options.shard_run,
+                  .whole_matrices = options.whole_matrices,
+                  .no_weight_decay = options.no_weight_decay,
+                  .optimizer_states = options.optimizer.kind->states(options.optimizer),
+                  .initializer_range = options.model.initializer_range}) {
     const int64_t rows =
         options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
     int64_t data_ranks = 1;  // including context ranks
@@ -339,6 +343,7 @@ class StageBuilder {
     program.control_word = scalar("control_word", DType::kFloat64, kControlLanes, partial);
     program.learning_rate = scalar("learning_rate", DType::kFloat32, 1, {});
     program.applied_steps = scalar("applied_steps", DType::kFloat32, 1, {});
+    AddState(program, {StateKind::kAppliedSteps, program.applied_steps, kAppliedStepsTensor});
     const ValueId reduced = scalar("control_word.reduced", DType::kFloat64, kControlLanes, {});
     program.values[reduced].view_of = program.control_word;
     const ControlAttributes rank = {RankNumber(program.mesh)};
@@ -363,13 +368,14 @@ class StageBuilder {
                   .attributes = rank,
                   .inputs = {program.control_word},
                   .outputs = {program.control_word}};
-    Op adamw = {.kind = OpKind::kAdamW,
-                .attributes = options_.optimizer,
-                .inputs = {reduced, program.learning_rate, program.applied_steps}};
+    const OptimizerKind& kind = *options_.optimizer.kind;
+    Op optimizer = {.kind = kind.op,
+                    .attributes = kind.attributes(options_.optimizer),
+                    .inputs = {reduced, program.learning_rate, program.applied_steps}};
     for (ParameterEntry& entry : program.parameters) {
       entry.counted_in_norm = CountedInNorm(program, entry);
       if (entry.counted_in_norm) squares.inputs.push_back(entry.reduced_gradient);
-      adamw.inputs.push_back(entry.reduced_gradient);
+      AppendOperands(entry, &optimizer);
     }
     program.update.push_back(std::move(squares));
     program.update.push_back({.kind = OpKind::kControlReduce,
@@ -381,7 +387,9 @@ class StageBuilder {
       program.halted = scalar("halted", DType::kFloat64, 1, {});
       program.update.push_back({.kind = OpKind::kControlHalt, .inputs = {reduced, program.halted}});
     }
-    program.update.push_back(std::move(adamw));
+    program.update.push_back(
+        {.kind = OpKind::kCountStep, .inputs = {reduced, program.applied_steps}});
+    program.update.push_back(std::move(optimizer));
     BuildRouterUpdate(reduced);
     BuildAmaxUpdate(reduced);
     return OkStatus();
@@ -406,7 +414,7 @@ class StageBuilder {
     for (size_t i = 0; i < program.router_biases.size(); ++i) {
       program.update.push_back({.kind = OpKind::kRouterBias,
                                 .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
-                                .inputs = {control, reduced[i], program.router_biases[i].bias}});
+                                .inputs = {control, reduced[i], program.router_biases[i]}});
     }
   }
 

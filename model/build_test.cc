@@ -125,7 +125,7 @@ TEST(BuildProgramTest, ShardsOfAParameterAreAllOfItOnce) {
         EXPECT_LE(part.global_offset[0] + part.local_shape[0], part.global_shape[0]);
       }
       EXPECT_EQ(rows, program.value(entry.value).dims[0].local);
-      EXPECT_EQ(program.value(entry.exp_avg).dims, program.value(entry.value).dims);
+      EXPECT_EQ(program.value(entry.optimizer_states[0]).dims, program.value(entry.value).dims);
       EXPECT_EQ(program.value(entry.gradient).dims, program.value(entry.value).dims);
     }
   }
@@ -236,7 +236,7 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryRankOverContext) {
 }
 
 TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
-  const auto refuse = [](BuildOptions options, const char* words) {
+  const auto refuse = [](const BuildOptions& options, const char* words) {
     const auto program = BuildProgram(options);
     ASSERT_FALSE(program.ok()) << words;
     EXPECT_EQ(program.status().code(), StatusCode::kInvalidArgument);

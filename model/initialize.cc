@@ -111,10 +111,10 @@ void FillNormal(uint64_t seed, std::string_view name, int64_t first_index, doubl
   }
 }
 
-void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart& part,
+void FillInitial(uint64_t seed, const InitialValue& initial, const ParameterPart& part,
                  int64_t first_element, std::span<float> out) {
-  if (entry.init == ParameterEntry::Init::kOnes) {
-    std::fill(out.begin(), out.end(), 1.0f);
+  if (initial.kind != InitialValue::Kind::kNormal) {
+    std::fill(out.begin(), out.end(), initial.kind == InitialValue::Kind::kOnes ? 1.0f : 0.0f);
     return;
   }
   const size_t dims = part.local_shape.size();
@@ -133,9 +133,21 @@ void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart
         whole_rows ? out.size() - done
                    : std::min<size_t>(static_cast<size_t>(columns - column), out.size() - done);
     FillNormal(seed, part.name, (row_offset + row) * global_columns + column_offset + column,
-               entry.init_std, out.subspan(done, run));
+               initial.std, out.subspan(done, run));
     done += run;
     local += static_cast<int64_t>(run);
+  }
+}
+
+void FillInitial(uint64_t seed, const Program& program, const State& state, std::span<float> out) {
+  std::fill(out.begin(), out.end(), 0.0f);
+  const int64_t row_elements = program.value(state.value).row_elements();
+  for (const ParameterPart& part : PartsOf(program, state)) {
+    int64_t elements = 1;
+    for (const int64_t extent : part.local_shape) elements *= extent;
+    FillInitial(seed, state.initial, part, 0,
+                out.subspan(static_cast<size_t>(part.row_begin * row_elements),
+                            static_cast<size_t>(elements)));
   }
 }
 

@@ -20,8 +20,11 @@ void FillNormal(uint64_t seed, std::string_view name, int64_t first_index, doubl
 
 // Writes the initial values of local elements [first_element, first_element + out.size()) of one
 // part (row-major in part.local_shape). REQUIRES: the range is inside the part.
-void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart& part,
+void FillInitial(uint64_t seed, const InitialValue& initial, const ParameterPart& part,
                  int64_t first_element, std::span<float> out);
+
+// Writes the initial values of this rank's whole value of `state`: `out` has its elements.
+void FillInitial(uint64_t seed, const Program& program, const State& state, std::span<float> out);
 
 }  // namespace troupe::model
 

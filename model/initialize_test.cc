@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "model/testing.h"
@@ -60,6 +62,42 @@ TEST(FillNormalTest, KeepsItsBits) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(z[i], kGolden[i]) << fmt::format("{:a}", z[i]);
 }
 
+TEST(InitialValues, FollowFromTheRangeOfTheModel) {
+  ModelConfig model = SmallModel("ADAD");
+  model.initializer_range = 0.5;
+  const Program program = BuildProgram(StageOptions(model, {}, 1, 8)).value();
+  int residual = 0, others = 0, norms = 0;
+  for (const State& state : program.states) {
+    if (state.kind != StateKind::kWeight) {
+      EXPECT_EQ(state.initial.kind, InitialValue::Kind::kZeros) << state.name;
+    } else if (state.initial.kind == InitialValue::Kind::kOnes) {
+      ++norms;
+    } else if (state.initial.std == 0.5) {
+      ++others;
+    } else {
+      EXPECT_DOUBLE_EQ(state.initial.std, 0.5 / std::sqrt(2.0 * 2));  // two layers
+      ++residual;
+    }
+  }
+  EXPECT_EQ(residual, 4);  // o_proj and down_proj of each layer
+  EXPECT_EQ(others, 6);    // qkv_proj and gate_up_proj of each, both tables
+  EXPECT_EQ(norms, 5);
+}
+
+TEST(InitialValues, OfExpertsFollowFromTheRangeToo) {
+  ModelConfig model = SmallMixture("AE");
+  model.initializer_range = 0.5;
+  const Program program = BuildProgram(StageOptions(model, {}, 1, 8)).value();
+  std::map<std::string, double> std_of;
+  for (const State& state : program.states) {
+    if (state.kind == StateKind::kWeight)
+      std_of[program.value(state.value).name] = state.initial.std;
+  }
+  EXPECT_EQ(std_of.at("block1.experts.router"), 0.5);
+  EXPECT_EQ(std_of.at("block1.experts.gate_up_proj"), 0.5);
+  EXPECT_DOUBLE_EQ(std_of.at("block1.experts.down_proj"), 0.5 / std::sqrt(2.0));
+}
+
 // The slices of a parameter on every rank agree with the whole tensor.
 TEST(FillInitialTest, IsTheSameUnderEveryLayout) {
   for (const int tensor : {1, 2}) {
@@ -68,21 +106,23 @@ TEST(FillInitialTest, IsTheSameUnderEveryLayout) {
       mesh.degrees[Axis::kTensor] = tensor;
       mesh.coordinates[Axis::kTensor] = coordinate;
       const Program program = BuildProgram(StageOptions(SmallModel("AD"), mesh, 1, 8)).value();
-      for (const ParameterEntry& entry : program.parameters) {
-        for (const ParameterPart& part : entry.parts) {
+      for (const State& state : program.states) {
+        if (state.kind != StateKind::kWeight) continue;
+        for (const ParameterPart& part : PartsOf(program, state)) {
           int64_t count = 1, global_count = 1;
           for (const int64_t extent : part.local_shape) count *= extent;
           for (const int64_t extent : part.global_shape) global_count *= extent;
           std::vector<float> whole(static_cast<size_t>(global_count)),
               local(static_cast<size_t>(count));
-          if (entry.init == ParameterEntry::Init::kOnes) {
+          if (state.initial.kind == InitialValue::Kind::kOnes) {
             std::fill(whole.begin(), whole.end(), 1.0f);
           } else {
-            FillNormal(5, part.name, 0, entry.init_std, whole);
+            FillNormal(5, part.name, 0, state.initial.std, whole);
           }
           const size_t half = local.size() / 2;
-          FillInitial(5, entry, part, 0, std::span(local).first(half));
-          FillInitial(5, entry, part, static_cast<int64_t>(half), std::span(local).subspan(half));
+          FillInitial(5, state.initial, part, 0, std::span(local).first(half));
+          FillInitial(5, state.initial, part, static_cast<int64_t>(half),
+                      std::span(local).subspan(half));
           const int64_t columns = part.local_shape.back(),
                         global_columns = part.global_shape.back();
           for (int64_t i = 0; i < count; ++i) {

@@ -1,38 +1,38 @@
 #include "model/parameter_slices.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace troupe::model {
+
+uint8_t ReplicatedAxes(const Program& program, const State& state) {
+  // Stages count the applied steps together; their other states are their own.
+  uint8_t axes = state.kind == StateKind::kAppliedSteps ? GroupOf(Axis::kPipe).axes : uint8_t{0};
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (program.value(state.value).placement.axes[a] == Replicated())
+      axes |= static_cast<uint8_t>(1u << a);
+  }
+  return axes;
+}
+
+std::vector<ParameterSlice> SlicesOf(const Program& program, const State& state) {
+  const uint8_t replicated = ReplicatedAxes(program, state);
+  const int64_t row_elements = program.value(state.value).row_elements();
+  const bool tied = state.parameter >= 0 && program.parameters[state.parameter].tied;
+  std::vector<ParameterSlice> slices;
+  for (ParameterPart& part : PartsOf(program, state)) {
+    slices.push_back({std::move(part.name), std::move(part.global_shape),
+                      std::move(part.global_offset), std::move(part.local_shape), state.kind,
+                      state.value, part.row_begin * row_elements, replicated, tied});
+  }
+  return slices;
+}
 
 std::vector<ParameterSlice> ParameterSlices(const Program& program) {
   std::vector<ParameterSlice> slices;
-  const auto append = [&](const char* prefix, ValueId ParameterEntry::*member) {
-    for (const ParameterEntry& entry : program.parameters) {
-      const Value& value = program.value(entry.*member);
-      uint8_t replicated = 0;
-      for (int a = 1; a < kNumAxes; ++a) {
-        if (value.placement.axes[a] == Replicated()) replicated |= static_cast<uint8_t>(1u << a);
-      }
-      for (const ParameterPart& part : entry.parts) {
-        slices.push_back({prefix + part.name, part.global_shape, part.global_offset,
-                          part.local_shape, value.id, part.row_begin * value.row_elements(),
-                          replicated, entry.tied});
-      }
-    }
-  };
-  append("", &ParameterEntry::value);
-  append("exp_avg.", &ParameterEntry::exp_avg);
-  append("exp_avg_sq.", &ParameterEntry::exp_avg_sq);
-  uint8_t everywhere = 0;
-  for (int a = 1; a < kNumAxes; ++a) everywhere |= static_cast<uint8_t>(1u << a);
-  const auto append_state = [&](const ParameterPart& part, ValueId value, uint8_t replicated) {
-    slices.push_back({part.name, part.global_shape, part.global_offset, part.local_shape, value, 0,
-                      replicated, false});
-  };
-  for (const RouterBias& entry : program.router_biases)
-    append_state(entry.part, entry.bias, everywhere);
-  for (const AmaxHistory& entry : program.amax_histories)
-    append_state(entry.part, entry.history, everywhere);
-  append_state({kAppliedStepsTensor, {1}, {0}, {1}}, program.applied_steps,
-               everywhere | GroupOf(Axis::kPipe).axes);
+  for (const State& state : program.states)
+    std::ranges::move(SlicesOf(program, state), std::back_inserter(slices));
   return slices;
 }
 

@@ -13,11 +13,12 @@ namespace troupe::model {
 // The slice at `offset` of the global float32 tensor `name`. Elements [element_offset,
 // element_offset + Π local_shape) of `value`, row-major, hold it.
 struct ParameterSlice {
-  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…", "float8_amax.…"
+  // "model.norm.weight", "exp_avg.model.norm.weight", "float8_amax.…"
   std::string name;
   std::vector<int64_t> global_shape;
   std::vector<int64_t> offset;
   std::vector<int64_t> local_shape;
+  StateKind kind = StateKind::kWeight;
   ValueId value = kNoValue;
   int64_t element_offset = 0;
   // Ranks that differ only in these coordinates (bit a is set: Axis a) hold the same slice.
@@ -26,11 +27,11 @@ struct ParameterSlice {
   bool tied = false;
 };
 
-// The tensor name of Program::applied_steps.
-inline constexpr char kAppliedStepsTensor[] = "optimizer.applied_steps";
-
-// Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters, followed by the
-// router biases, the amax histories of delayed scaling and the number of applied steps.
+// The axes whose ranks hold the same slices of `state`, as bits; in runs of an axis they are none.
+uint8_t ReplicatedAxes(const Program& program, const State& state);
+// The slices of one of Program::states.
+std::vector<ParameterSlice> SlicesOf(const Program& program, const State& state);
+// The slices of each of Program::states, in order.
 std::vector<ParameterSlice> ParameterSlices(const Program& program);
 
 }  // namespace troupe::model

@@ -47,7 +47,8 @@ TEST_P(Precision, EachCollectiveHasTheDtypeThatIsStatedForIt) {
     for (const ParameterEntry& entry : program.parameters) {
       const bool matrix = IsMatrix(program, entry);
       is_matrix[program.value(entry.value).name] = matrix;
-      for (const ValueId id : {entry.value, entry.gradient, entry.exp_avg, entry.exp_avg_sq}) {
+      for (const ValueId id :
+           {entry.value, entry.gradient, entry.optimizer_states[0], entry.optimizer_states[1]}) {
         EXPECT_EQ(program.value(id).dtype, DType::kFloat32) << program.value(id).name;
       }
       EXPECT_EQ(program.value(entry.unsharded).dtype, matrix ? compute : DType::kFloat32);

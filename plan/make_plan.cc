@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/text/count_text.h"
+#include "base/text/scaled.h"
 #include "model/blocks/config.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
@@ -26,7 +28,6 @@
 #include "plan/schedules/simulator.h"
 #include "plan/text/cannot_fix.h"
 #include "plan/text/plan_words.h"
-#include "plan/text/scaled.h"
 #include "plan/validate/read_channels.h"
 #include "plan/validate/reshard.h"
 #include "plan/validate/stage_inputs.h"
@@ -226,9 +227,9 @@ std::vector<std::string> MemoryWarnings(const v1::JobSpec& spec, const v1::Plan&
   for (const auto& [host, need] : needed) {
     const int64_t memory = there[host];
     if (memory == 0 || need.first <= memory) continue;
-    warnings.push_back(
-        fmt::format("host {}: its {} ranks need {} of memory, but its free devices have {}", host,
-                    need.second, Gigabytes(need.first), Gigabytes(memory)));
+    warnings.push_back(fmt::format(
+        "host {}: its part of the job, {}, needs {} of memory, but its free devices have {}", host,
+        CountText(need.second, "rank"), Gigabytes(need.first), Gigabytes(memory)));
   }
   return warnings;
 }

@@ -16,6 +16,7 @@ constexpr DigestException kOfJob[] = {
     {"priority", "it orders the queue"},
     {"model.preset", "its values are in the other keys of model"},
     {"model.from", "the initial state; its configuration is in the other keys of model"},
+    {"model.initializer_range", "the initial state"},
     {"model.max_position_embeddings", "for exports only"},
     {"model.export_dtype", "for exports only"},
     {"model.export_config", "for exports only"},

@@ -102,6 +102,16 @@ v1::JobSpec RichJob() {
   return spec;
 }
 
+// A job in which the keys of the other optimizer have an effect.
+v1::JobSpec RichSgdJob() {
+  v1::JobSpec spec = RichJob();
+  spec.clear_optimizer();
+  spec.mutable_optimizer()->set_name("sgd");
+  spec.mutable_optimizer()->set_momentum(0.5);
+  ApplyDefaults(&spec);
+  return spec;
+}
+
 v1::Plan PlacedPlan() {
   v1::Plan plan;
   for (int rank = 0; rank < 2; ++rank) {
@@ -114,11 +124,12 @@ v1::Plan PlacedPlan() {
 }
 
 TEST(PlanDigestTest, EveryKeyOfAJobIsPartOfItOrOnTheListWithAReason) {
-  const v1::JobSpec spec = RichJob();
-  const std::string digest = PlanDigest(spec, PlacedPlan());
+  const v1::JobSpec adamw = RichJob(), sgd = RichSgdJob();
   int leaves = 0;
   ForEachLeaf(*v1::JobSpec::descriptor(), "", [&](const std::string& path) {
     SCOPED_TRACE(path);
+    const v1::JobSpec& spec = WhyWithoutEffect(adamw, path).empty() ? adamw : sgd;
+    const std::string digest = PlanDigest(spec, PlacedPlan());
     EXPECT_EQ(WhyWithoutEffect(spec, path), "");
     v1::JobSpec changed = spec;
     Change(path, &changed);

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "base/text/scaled.h"
 #include "model/program/placement.h"
 #include "plan/cost/estimate.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/text/plan_json.h"
-#include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
 
 namespace troupe {

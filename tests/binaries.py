@@ -81,6 +81,16 @@ def run(binary, cases):
     return (tests - failed - skipped, failed, skipped), output if failed else "", seconds
 
 
+SHOWN_CHARACTERS = 20_000
+
+
+def shown(output):
+    """Returns the end of `output`, after the names of failed cases that come earlier."""
+    end = output[-SHOWN_CHARACTERS:]
+    earlier = output[:-SHOWN_CHARACTERS].splitlines()
+    return "\n".join([line for line in earlier if line.startswith("[  FAILED  ]")] + [end])
+
+
 def main():
     build, labels = sys.argv[1:3]
     cases = cases_of_binaries(build, labels, sys.argv[3] if len(sys.argv) > 3 else ".*")
@@ -96,7 +106,7 @@ def main():
             print("{}: {} passed, {} failed, {} skipped in {:.0f} s".format(
                 pathlib.Path(futures[future]).name, *counts, seconds), file=sys.stderr)
             if output:
-                print(output[-20000:], file=sys.stderr)
+                print(shown(output), file=sys.stderr)
     print(*totals)
 
 

@@ -8,7 +8,9 @@ BUILD is a configured build folder whose model of targets CMake was asked for
 troupe_unit_tests builds. A change reaches a binary if the binary, or a library that it is linked
 with, has sources in a folder of a changed file (changes.py). The third follows from the names and
 the number of commits: three commits in a row run every binary, and a run can be repeated. Prints
-the chosen names, one a line, and the reasons on stderr.
+the chosen names in batches, one a line, and the reasons on stderr. Where time ends before the last
+batch, the caller leaves out the rest; so the batches begin with what the change reaches, and with
+another binary after each commit.
 """
 
 import json
@@ -20,6 +22,8 @@ import changes
 
 # Files of these kinds change no binary. The others are sources, or tests read them.
 NO_SOURCE = (".md", ".svg", ".png", ".py", ".sh")
+# Binaries that are built and run together: a build in small steps keeps the cores less busy.
+BATCH = 6
 # Files that change how every binary is built or run.
 ALL_BINARIES = ("CMakeLists.txt", "CMakePresets.json", "tests/tsan.supp")
 
@@ -83,6 +87,18 @@ def choose(names, targets, paths, count):
     return sorted(reached), sorted(third - reached)
 
 
+def rotated(names, count):
+    """Returns the names, beginning with another one for each count."""
+    start = count * BATCH % max(len(names), 1)
+    return names[start:] + names[:start]
+
+
+def batches(reached, third, count):
+    """Returns lists of at most BATCH names: of those reached first, then of the third."""
+    order = rotated(reached, count) + rotated(third, count)
+    return [order[i:i + BATCH] for i in range(0, len(order), BATCH)]
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     targets = targets_of(build)
@@ -94,7 +110,8 @@ def main():
     print(f"sanitizer: the change since {str(base)[:12]} reaches {len(reached)} of {len(names)} "
           f"binaries; commit {count} adds {len(third)} of the others: {' '.join(third)}",
           file=sys.stderr)
-    print(*reached, *third, sep="\n")
+    for batch in batches(reached, third, count):
+        print(*batch)
 
 
 if __name__ == "__main__":

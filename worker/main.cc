@@ -173,9 +173,9 @@ void AddTaskFlags(FlagParser& parser, Flags* flags) {
                     "known, it writes only device_profile.yaml"},
                    &flags->measure_peak);
   parser.AddSwitch({"--even-if-busy", "",
-                    "with --measure-peak of processors: writes the rates, with a note, even if "
-                    "other programs used more than a twentieth of the cores meanwhile; without it "
-                    "nothing is written then, and the exit code is 1"},
+                    "with --measure-peak: writes the rates, with a note, even if other programs "
+                    "used more than a twentieth of the cores meanwhile, or the GPUs before; "
+                    "without it nothing is written then, and the exit code is 1"},
                    &flags->even_if_busy);
   parser.AddOptionalNumber(
       {"--burn-in", "SECONDS",
@@ -231,8 +231,6 @@ Status CompleteFlags(Flags* flags) {
   TROUPE_RETURN_IF_ERROR(CheckText("--log-dir", Absolute(flags->log_directory)));
   if (flags->even_if_busy && !flags->measure_peak)
     return InvalidArgument("--even-if-busy needs --measure-peak");
-  if (flags->even_if_busy && !DeviceTraitsOf(flags->devices.kind).shares_host_cores)
-    return InvalidArgument("--even-if-busy is for processors, not for {}", flags->devices.kind);
   if (flags->measure_peak) return OkStatus();
   if (flags->burn_in_seconds && flags->devices.count > 0) return OkStatus();
   if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
@@ -325,17 +323,28 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, Fi
                           .close_limit = kWaitLimit});
 }
 
+// Returns a profile as its file, with a note on the load of others above it, which is also printed.
+std::string WithNote(const std::string& note, const v1::DeviceProfile& profile) {
+  if (note.empty()) return ToYaml(profile);
+  PrintMessage("warning: {}\n", note);
+  return fmt::format("# {}\n{}", note, ToYaml(profile));
+}
+
 int MeasureDevicesAndWrite(const Flags& flags) {
   PosixFileSystem files;
   const auto write = [&]() -> StatusOr<v1::DeviceProfile> {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, ProbeDevices(flags.devices, {}));
+    // Before this process has work on them.
+    TROUPE_ASSIGN_OR_RETURN(const std::string note,
+                            NoteOnGpuLoad(LoadOfGpus(flags.nvml, devices), flags.even_if_busy));
     TROUPE_ASSIGN_OR_RETURN(
         const v1::DeviceProfile profile,
         MeasureDeviceProfile(devices, [&](int device, CollectiveNetwork* network) {
           return MakeBackendOf(flags, files, device, network);
         }));
-    TROUPE_RETURN_IF_ERROR(WriteFileDurably(
-        files, JoinPath(flags.data_directory, kDeviceProfileFile), AsBytes(ToYaml(profile))));
+    TROUPE_RETURN_IF_ERROR(WriteFileDurably(files,
+                                            JoinPath(flags.data_directory, kDeviceProfileFile),
+                                            AsBytes(WithNote(note, profile))));
     return profile;
   };
   const StatusOr<v1::DeviceProfile> profile = write();
@@ -388,16 +397,15 @@ int MeasureAndWrite(const Flags& flags) {
   std::optional<double> others;
   const auto measure = [&]() -> Status {
     TROUPE_RETURN_IF_ERROR(peak.status());
+    const int cores = static_cast<int>(AllowedCores().size());
+    TROUPE_RETURN_IF_ERROR(CheckLoadSoFar(load.Cores(), cores, flags.even_if_busy));
     TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile,
                             MeasureProfile(*peak, std::max(1, flags.devices.count)));
     others = load.Cores();
-    TROUPE_ASSIGN_OR_RETURN(
-        const std::string note,
-        NoteOnLoad(others, static_cast<int>(AllowedCores().size()), flags.even_if_busy));
-    if (!note.empty()) PrintMessage("warning: {}\n", note);
+    TROUPE_ASSIGN_OR_RETURN(const std::string note, NoteOnLoad(others, cores, flags.even_if_busy));
     TROUPE_RETURN_IF_ERROR(WriteMeasuredPeak(files, flags.data_directory, *peak));
     return WriteFileDurably(files, JoinPath(flags.data_directory, kProfileFile),
-                            AsBytes((note.empty() ? "" : "# " + note + "\n") + ToYaml(profile)));
+                            AsBytes(WithNote(note, profile)));
   };
   if (const Status measured = measure(); !measured.ok()) return Fail(measured);
   PrintJson({{"float32", peak->float32},

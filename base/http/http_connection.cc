@@ -6,20 +6,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 namespace troupe {
 
-HttpConnection::HttpConnection(int descriptor, TlsSession session, const HttpHandlers& handlers,
-                               const HttpLimits& limits, Time now)
+HttpConnection::HttpConnection(int descriptor, TlsSession session, const HttpService& service,
+                               Time now)
     : descriptor_(descriptor),
       session_(std::move(session)),
-      handlers_(handlers),
-      limits_(limits),
+      service_(service),
       state_(session_ == nullptr ? State::kRequest : State::kHandshake),
-      deadline_(now + limits.request) {}
+      deadline_(now + service.limits.request) {}
 
-HttpConnection::~HttpConnection() { close(descriptor_); }
+HttpConnection::~HttpConnection() {
+  asked_.reset();  // once the client sees the end, nothing of its request is begun
+  close(descriptor_);
+}
 
 short HttpConnection::Turn(Time now) {
   while (true) {
@@ -33,6 +36,9 @@ short HttpConnection::Turn(Time now) {
       case State::kRequest:
         next = Receive(now);
         break;
+      case State::kPage:
+        next = AwaitPage(now);
+        break;
       case State::kAnswer:
         next = Send(now);
         break;
@@ -45,6 +51,8 @@ short HttpConnection::Turn(Time now) {
         break;
       case Next::kRead:
         return POLLIN;
+      case Next::kPage:
+        return POLLRDHUP;
       case Next::kWrite:
         return POLLOUT;
       case Next::kOver:
@@ -83,34 +91,53 @@ HttpConnection::Next HttpConnection::Receive(Time now) {
                                           : recv(descriptor_, bytes, sizeof bytes, 0);
   if (got <= 0) return After(got);
   head_.append(bytes, static_cast<size_t>(got));
-  if (head_.find("\r\n\r\n") == head_.npos) {
-    if (head_.size() > kMostHeadBytes) {
-      BeginAnswer({431, "the head of the request is too long\n"}, false, now);
-    }
-    return Next::kProceed;
-  }
-  const HttpRequest request = ParseRequest(head_);
-  if (request.refused != 0) {
-    BeginAnswer({request.refused, "only GET and HEAD of a page are served\n"}, false, now);
-  } else {
-    BeginAnswer(PageOf(request.path), request.only_head, now);
+  if (head_.find("\r\n\r\n") != head_.npos) {
+    Serve(now);
+  } else if (head_.size() > kMostHeadBytes) {
+    BeginAnswer({431, "the head of the request is too long\n"}, now);
   }
   return Next::kProceed;
 }
 
-HttpPage HttpConnection::PageOf(std::string_view path) const {
-  if (session_ != nullptr) {
-    const StatusOr<std::string> client = CertificateOfClient(session_.get());
-    const Status admitted = client.ok() ? handlers_.admit(*client) : client.status();
-    if (!admitted.ok()) return {403, std::string(Message(admitted)) + "\n"};
+void HttpConnection::Serve(Time now) {
+  HttpRequest request = ParseRequest(head_);
+  if (request.refused != 0) {
+    return BeginAnswer({request.refused, "only well-formed GET and HEAD of a page are served\n"},
+                       now);
   }
-  return handlers_.pages(path);
+  only_head_ = request.only_head;
+  if (const Status admitted = Admit(&request); !admitted.ok()) {
+    return BeginAnswer({403, std::string(Message(admitted)) + "\n"}, now);
+  }
+  if (service_.threads == nullptr) return BeginAnswer(service_.handlers.pages(request), now);
+  asked_ = service_.threads->Ask(std::move(request));
+  if (asked_ == nullptr) {
+    return BeginAnswer(
+        {.code = 503, .body = "too many requests wait\n", .headers = {{"Retry-After", "1"}}}, now);
+  }
+  state_ = State::kPage;
+  deadline_ = now + service_.limits.answer;
 }
 
-void HttpConnection::BeginAnswer(const HttpPage& page, bool only_head, Time now) {
-  answer_ = AnswerOf(page, only_head);
+Status HttpConnection::Admit(HttpRequest* request) const {
+  if (session_ == nullptr) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(request->certificate, CertificateOfClient(session_.get()));
+  if (request->certificate.empty() || !service_.handlers.admit) return OkStatus();
+  return service_.handlers.admit(request->certificate);
+}
+
+HttpConnection::Next HttpConnection::AwaitPage(Time now) {
+  const std::optional<HttpPage> page = service_.threads->Take(asked_.get());
+  if (!page) return Next::kPage;
+  asked_.reset();
+  BeginAnswer(*page, now);
+  return Next::kProceed;
+}
+
+void HttpConnection::BeginAnswer(const HttpPage& page, Time now) {
+  answer_ = AnswerOf(page, only_head_);
   state_ = State::kAnswer;
-  deadline_ = now + limits_.answer;
+  deadline_ = now + service_.limits.answer;
 }
 
 HttpConnection::Next HttpConnection::Send(Time now) {
@@ -126,7 +153,7 @@ HttpConnection::Next HttpConnection::Send(Time now) {
   if (session_ != nullptr) SSL_shutdown(session_.get());
   shutdown(descriptor_, SHUT_WR);
   state_ = State::kEnd;
-  deadline_ = std::min(deadline_, now + limits_.end);
+  deadline_ = std::min(deadline_, now + service_.limits.end);
   return Next::kProceed;
 }
 

@@ -33,7 +33,9 @@ using testing::StartsWith;
 constexpr std::chrono::seconds kWaitMax{30};
 constexpr size_t kHugeBytes = 64 << 20;  // more than the system keeps for a client
 
-HttpPage PageOf(std::string_view path) {
+HttpPage PageOf(const HttpRequest& request) {
+  const std::string& path = request.path;
+  if (path == "/certificate") return {200, request.certificate};
   if (path == "/large") return {200, std::string(4 << 20, 'x')};
   if (path == "/huge") return {200, std::string(kHugeBytes, 'x')};
   return path == "/a" ? HttpPage{200, "the page"} : NotFoundPage();
@@ -51,16 +53,22 @@ class HttpServerTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << ToString(server.status());
     server_ = *std::move(server);
   }
-  void StartWithTls(HttpLimits limits = {}) {
+  TlsFiles WriteFiles() const {
     WriteTlsDirectory(directory_.path(), authority_.pem(), holder_);
-    const auto files = CheckTlsDirectory(directory_.path(), now_);
-    ASSERT_TRUE(files.ok()) << ToString(files.status());
-    HttpServerOptions options{.tls = *files, .limits = limits};
+    return *CheckTlsDirectory(directory_.path(), now_);
+  }
+  void StartWithTls(HttpLimits limits = {},
+                    ClientCertificate clients = ClientCertificate::kRequired) {
+    HttpServerOptions options{.tls = WriteFiles(), .client_certificate = clients, .limits = limits};
     options.handlers.admit = [](const std::string& certificate) -> Status {
       TROUPE_ASSIGN_OR_RETURN(const CertificateFacts client, ReadCertificate(certificate));
       return client.identity.role == Role::kViewer ? OkStatus() : PermissionDenied("viewers only");
     };
     Start(std::move(options));
+  }
+  // Returns the whole answer with the certificate that the page got.
+  std::string CertificateSeenOf(const std::optional<CertifiedKey>& holder) const {
+    return GetWithTls(port(), "/certificate", holder).text;
   }
   int port() const { return server_->port(); }
   TestAnswer Get(const std::optional<CertifiedKey>& holder) const {
@@ -172,6 +180,36 @@ TEST_F(HttpServerTest, WithTlsAnOutsiderGetsNoAnswer) {
   EXPECT_EQ(Get(authority_.IssueWith(uris, now_ - kTestDay, now_ - 60)).text, "");
   EXPECT_EQ(Get(*MakeAuthority("lab", now_)).text, "");
   EXPECT_THAT(Get(Viewer()).text, EndsWith("the page"));
+}
+
+TEST_F(HttpServerTest, ThePageGetsTheCertificateOfItsClient) {
+  StartWithTls();
+  const CertifiedKey viewer = Viewer();
+  EXPECT_THAT(CertificateSeenOf(viewer), EndsWith("\r\n\r\n" + viewer.certificate));
+  Start();
+  EXPECT_THAT(GetPlain(port(), "/certificate"),
+              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServerTest, ACertificateThatIsOptionalMayBeAbsentButNotWrong) {
+  Start({.tls = WriteFiles(), .client_certificate = ClientCertificate::kOptional});
+  EXPECT_THAT(CertificateSeenOf(std::nullopt),
+              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
+  for (const CertifiedKey& client : {Viewer(), authority_.Issue(Role::kWorker, "w")}) {
+    EXPECT_THAT(CertificateSeenOf(client), EndsWith("\r\n\r\n" + client.certificate));
+  }
+  EXPECT_EQ(CertificateSeenOf(TestAuthority("lab").Issue(Role::kViewer, "v")), "");
+  const std::vector<std::string> uris = {"spiffe://lab/viewer/v"};
+  EXPECT_EQ(CertificateSeenOf(authority_.IssueWith(uris, now_ - kTestDay, now_ - 60)), "");
+  EXPECT_EQ(CertificateSeenOf(*MakeAuthority("lab", now_)), "");
+  EXPECT_THAT(GetPlain(port(), "/a"), Not(HasSubstr("HTTP/1.1 200")));
+}
+
+TEST_F(HttpServerTest, AnOptionalCertificateThatIsNotAdmittedIsRefused) {
+  StartWithTls({}, ClientCertificate::kOptional);
+  EXPECT_THAT(Get(Viewer()).text, EndsWith("\r\n\r\nthe page"));
+  EXPECT_THAT(Get(authority_.Issue(Role::kWorker, "w")).text, StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(Get(std::nullopt).text, EndsWith("\r\n\r\nthe page"));
 }
 
 TEST_F(HttpServerTest, WithTlsACertificateThatIsNotYetValidIsNamedWithBothTimesInTheLog) {

@@ -43,11 +43,12 @@ Status Expect(bool worked, std::string_view what) {
 
 }  // namespace
 
-HttpTls::HttpTls(const TlsFiles& files)
-    : reader_(files, [this](const TlsContents& contents) { return Use(contents); }) {}
+HttpTls::HttpTls(const TlsFiles& files, ClientCertificate clients)
+    : clients_(clients),
+      reader_(files, [this](const TlsContents& contents) { return Use(contents); }) {}
 
-StatusOr<std::unique_ptr<HttpTls>> HttpTls::Make(const TlsFiles& files) {
-  std::unique_ptr<HttpTls> tls(new HttpTls(files));
+StatusOr<std::unique_ptr<HttpTls>> HttpTls::Make(const TlsFiles& files, ClientCertificate clients) {
+  std::unique_ptr<HttpTls> tls(new HttpTls(files, clients));
   TROUPE_RETURN_IF_ERROR(tls->reader_.Read(std::time(nullptr)));
   tls->read_at_ = steady_clock::now();
   return tls;
@@ -77,7 +78,9 @@ Status HttpTls::Use(const TlsContents& contents) {
                "trust an authority"));
   }
   SSL_CTX_set_app_data(raw, &noted_at_);
-  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NoteTimes);
+  const bool is_required = clients_ == ClientCertificate::kRequired;
+  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | (is_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                     NoteTimes);
   // Every connection proves its identity anew, to the authorities that are trusted then.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(raw, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
@@ -101,7 +104,11 @@ TlsSession HttpTls::Accept(int descriptor) {
 
 StatusOr<std::string> CertificateOfClient(SSL* session) {
   const openssl::Certificate certificate(SSL_get1_peer_certificate(session));
-  if (certificate == nullptr) return InvalidArgument("the client has no certificate");
+  if (certificate == nullptr) {
+    const bool is_required = (SSL_get_verify_mode(session) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0;
+    if (is_required) return InvalidArgument("the client has no certificate");
+    return std::string();
+  }
   return openssl::ToPem(certificate);
 }
 

@@ -33,8 +33,8 @@ int Connect(int port) {
   return descriptor;
 }
 
-std::string RequestOf(std::string_view path) {
-  return fmt::format("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", path);
+std::string RequestOf(std::string_view path, std::string_view headers) {
+  return fmt::format("GET {} HTTP/1.1\r\n{}\r\n", path, headers);
 }
 
 ClientContext MakeClientContext(const std::optional<CertifiedKey>& holder) {
@@ -84,12 +84,13 @@ bool TestConnection::Ends() const {
   return got == 0 || errno == ECONNRESET;
 }
 
-std::string GetPlain(int port, std::string_view path) {
+std::string GetPlain(int port, std::string_view path, std::string_view headers) {
   const TestConnection connection(port);
-  return connection.Send(RequestOf(path)) ? connection.ReadAll() : "";
+  return connection.Send(RequestOf(path, headers)) ? connection.ReadAll() : "";
 }
 
-TestAnswer GetWithTls(int port, std::string_view path, const std::optional<CertifiedKey>& holder) {
+TestAnswer GetWithTls(int port, std::string_view path, const std::optional<CertifiedKey>& holder,
+                      std::string_view headers) {
   const openssl::ErrorScope scope;
   const TestConnection connection(port);
   const ClientContext context = MakeClientContext(holder);
@@ -97,7 +98,7 @@ TestAnswer GetWithTls(int port, std::string_view path, const std::optional<Certi
   SSL_set_fd(session.get(), connection.descriptor());
   if (SSL_connect(session.get()) != 1) return {};
   TestAnswer answer{.server_serial = SerialOfPeer(session.get())};
-  const std::string request = RequestOf(path);
+  const std::string request = RequestOf(path, headers);
   if (SSL_write(session.get(), request.data(), static_cast<int>(request.size())) <= 0)
     return answer;
   char bytes[4096];

@@ -35,9 +35,13 @@ struct TestAnswer {
   std::string server_serial;  // serial number of the server's certificate; empty without TLS
 };
 
-std::string GetPlain(int port, std::string_view path);
+// The requests have these headers, each with its end of line.
+inline constexpr std::string_view kTestHeaders = "Host: a\r\n";
+
+std::string GetPlain(int port, std::string_view path, std::string_view headers = kTestHeaders);
 // Presents the certificate of `holder`, or none, and does not verify the server.
-TestAnswer GetWithTls(int port, std::string_view path, const std::optional<CertifiedKey>& holder);
+TestAnswer GetWithTls(int port, std::string_view path, const std::optional<CertifiedKey>& holder,
+                      std::string_view headers = kTestHeaders);
 
 }  // namespace troupe
 

@@ -31,7 +31,8 @@ prometheus::MetricFamily FamilyOf(const MetricText& text, prometheus::MetricType
 
 HttpPages PagesOf(const Metrics& metrics, const MetricsServerOptions& options) {
   auto asked = std::make_shared<std::atomic<int64_t>>(0);
-  return [&metrics, age = options.health_age, asked](std::string_view path) -> HttpPage {
+  return [&metrics, age = options.health_age, asked](const HttpRequest& request) -> HttpPage {
+    const std::string& path = request.path;
     if (path == "/metrics") return {200, metrics.ToText() + ProcessMetricsText(), kMetricsType};
     if (path != "/health" || !age) return NotFoundPage();
     const std::vector<prometheus::MetricFamily> families = {

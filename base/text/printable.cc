@@ -15,15 +15,6 @@ bool IsControl(uint32_t point) {
          (point >= 0x2066 && point <= 0x2069);
 }
 
-// The number of a well-formed character.
-uint32_t PointOf(std::string_view character) {
-  const auto lead = static_cast<unsigned char>(character[0]);
-  uint32_t point = character.size() == 1 ? lead : lead & (0x7Fu >> character.size());
-  for (const char byte : character.substr(1))
-    point = point << 6 | (static_cast<unsigned char>(byte) & 0x3Fu);
-  return point;
-}
-
 std::string Escaped(uint32_t point) {
   if (point == '\n') return "\\n";
   if (point == '\r') return "\\r";
@@ -41,7 +32,7 @@ std::string Printable(std::string_view text, bool keeps_newlines) {
       shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(character[0]));
       continue;
     }
-    const uint32_t point = PointOf(character);
+    const uint32_t point = CodePoint(character);
     const bool stays = !IsControl(point) || point == '\t' || (keeps_newlines && point == '\n');
     shown += stays ? std::string(character) : Escaped(point);
   }
@@ -57,7 +48,7 @@ std::string TextFault(std::string_view text) {
       return fmt::format("is not UTF-8: its byte {} is \\x{:02x}", at + 1,
                          static_cast<unsigned char>(text[at]));
     }
-    const uint32_t point = PointOf(text.substr(at, static_cast<size_t>(bytes)));
+    const uint32_t point = CodePoint(text.substr(at, static_cast<size_t>(bytes)));
     if (IsControl(point))
       return fmt::format("has the control character U+{:04X} at its byte {}", point, at + 1);
     at += static_cast<size_t>(bytes);

@@ -32,6 +32,14 @@ int Utf8Character(std::string_view text) {
   return static_cast<int>(bytes);
 }
 
+uint32_t CodePoint(std::string_view character) {
+  const auto lead = static_cast<unsigned char>(character[0]);
+  uint32_t point = character.size() == 1 ? lead : lead & (0x7Fu >> character.size());
+  for (const char byte : character.substr(1))
+    point = point << 6 | (static_cast<unsigned char>(byte) & 0x3Fu);
+  return point;
+}
+
 size_t WellFormedPrefix(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {

@@ -14,6 +14,9 @@ namespace troupe {
 // errors="replace"). REQUIRES: text is not empty.
 int Utf8Character(std::string_view text);
 
+// Returns the number of a well-formed character, such as 0xE9. REQUIRES: `character` is one.
+uint32_t CodePoint(std::string_view character);
+
 // Returns the bytes before the first byte that is not part of a well-formed character, or
 // text.size() if there is none.
 size_t WellFormedPrefix(std::string_view text);

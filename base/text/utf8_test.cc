@@ -28,6 +28,13 @@ TEST(Utf8, TheFirstAndTheLastOfEachLengthAreWellFormed) {
     EXPECT_EQ(WellFormedPrefix(text), text.size()) << text;
 }
 
+TEST(Utf8, ACharacterHasItsNumber) {
+  EXPECT_EQ(CodePoint("a"), 0x61u);
+  EXPECT_EQ(CodePoint("\xc3\xa9"), 0xE9u);
+  EXPECT_EQ(CodePoint("\xe2\x82\xac"), 0x20ACu);
+  EXPECT_EQ(CodePoint("\xf4\x8f\xbf\xbf"), 0x10FFFFu);
+}
+
 TEST(Utf8, EverythingElseIsIllFormed) {
   for (const std::string text :
        {"\xff", "\x80", "a\xc2", "\xe2\x82", "\xf0\x9f\x98", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf",

@@ -40,6 +40,10 @@ Status MakeEmptyFile(FileSystem& files, const std::string& path) {
   return (*made)->Close();
 }
 
+bool HasFailedWith(const Status& status, int error_number) {
+  return Message(status).ends_with(Message(ErrnoStatus(error_number, "")));
+}
+
 StatusOr<bool> IsThere(FileSystem& files, const std::string& path) {
   const auto info = files.Stat(path, SymbolicLinks::kRefuse);
   if (info.status().code() == StatusCode::kNotFound) return false;
@@ -50,11 +54,12 @@ StatusOr<bool> IsThere(FileSystem& files, const std::string& path) {
 }  // namespace
 
 bool SaysFolderIsFull(const Status& status) {
-  const auto has_failed_with = [&](int error_number) {
-    return Message(status).ends_with(Message(ErrnoStatus(error_number, "")));
-  };
   return status.code() == StatusCode::kResourceExhausted &&
-         (has_failed_with(ENOSPC) || has_failed_with(EDQUOT));
+         (HasFailedWith(status, ENOSPC) || HasFailedWith(status, EDQUOT));
+}
+
+bool SaysFolderIsReadOnly(const Status& status) {
+  return status.code() == StatusCode::kPermissionDenied && HasFailedWith(status, EROFS);
 }
 
 std::string FolderOfAttempt(const std::string& attempt_path) {

@@ -21,6 +21,9 @@ namespace troupe {
 // has the same code.
 bool SaysFolderIsFull(const Status& status);
 
+// Whether a call to write there has failed with EROFS. A missing right to write has the same code.
+bool SaysFolderIsReadOnly(const Status& status);
+
 // Returns FOLDER for "FOLDER/JOB/ATTEMPT".
 std::string FolderOfAttempt(const std::string& attempt_path);
 

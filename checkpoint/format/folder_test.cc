@@ -103,6 +103,13 @@ TEST(SaysFolderIsFull, OfADiskOrAQuotaWithoutRoomAndNotOfMemory) {
   EXPECT_FALSE(SaysFolderIsFull(OkStatus()));
 }
 
+TEST(SaysFolderIsReadOnly, OfADiskAndNotOfAMissingRight) {
+  EXPECT_TRUE(SaysFolderIsReadOnly(Annotate(ErrnoStatus(EROFS, "mkdir /ck"), "checkpoint.folder")));
+  for (const int error_number : {EACCES, EPERM, ENOSPC})
+    EXPECT_FALSE(SaysFolderIsReadOnly(ErrnoStatus(error_number, "mkdir /ck"))) << error_number;
+  EXPECT_FALSE(SaysFolderIsReadOnly(OkStatus()));
+}
+
 TEST(FolderOfAttempt, IsTwoAbove) {
   EXPECT_EQ(FolderOfAttempt("/ck/a/step-00000010-epoch-1-attempt-1-at-0"), "/ck");
 }

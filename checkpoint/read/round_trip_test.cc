@@ -25,6 +25,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 struct Layout {
@@ -207,7 +208,7 @@ TEST_F(RoundTrip, FilesLargerThanABlockAreVerifiedBlockByBlock) {
   }
   GlobalSlice rows = large;
   rows.box = {{0, 10}, {900, 500}};
-  std::vector<std::byte> data(900 * 500 * 4);
+  std::vector<std::byte> data(std::size_t{900} * 500 * 4);
   EXPECT_TRUE(LoadSlices(files_, directory_, manifest, std::array{LoadTarget{rows, data}}).ok());
   EXPECT_EQ(data, DataOf(rows));
   rows.box = {{600, 10}, {900, 500}};
@@ -335,6 +336,21 @@ TEST_F(RoundTrip, VerifyNamesEveryTensorOfADamagedBlock) {
   for (const GlobalSlice& slice : slices) {
     EXPECT_THAT(report.failures[0].tensors, HasSubstr(slice.name));
   }
+  // A text has the first of them.
+  const std::string text_of_failure = TextOf(report.failures[0]);
+  EXPECT_THAT(text_of_failure, HasSubstr("; this concerns the header, tensors tensor."));
+  EXPECT_THAT(text_of_failure, EndsWith(" and 27 more"));
+  EXPECT_EQ(std::string(Message(report.ToStatus())), text_of_failure);
+}
+
+TEST_F(RoundTrip, VerifyStatesThatThereIsNoManifest) {
+  TROUPE_CHECK_OK(MakeAttemptDirectory(files_, directory_));
+  const VerifyReport report = VerifyCheckpoint(files_, directory_, "");
+  ASSERT_EQ(report.failures.size(), 1u);
+  EXPECT_EQ(TextOf(report.failures[0]),
+            "manifest.json: it is missing: the directory is no checkpoint of Troupe, or its write "
+            "did not end, or the file was removed");
+  EXPECT_EQ(report.failures[0].code, StatusCode::kDataLoss);
 }
 
 TEST_F(RoundTrip, NeverFollowsALinkOutOfTheFolder) {
@@ -356,7 +372,7 @@ TEST_F(RoundTrip, AManifestThatBelongsToOtherShardsIsRefused) {
     if (tensor.name() == "layers.0.q") tensor.set_name("layers.0.p");
   }
   const GlobalSlice wanted{"layers.0.p", "F32", {24, 8}, {{0, 0}, {24, 8}}};
-  std::vector<std::byte> data(24 * 8 * 4);
+  std::vector<std::byte> data(std::size_t{24} * 8 * 4);
   const Status status =
       LoadSlices(files_, directory_, manifest, std::array{LoadTarget{wanted, data}});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

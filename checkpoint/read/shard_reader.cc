@@ -18,10 +18,6 @@
 namespace troupe {
 namespace {
 
-// The most tensor names in an error, because a rank's error goes into events and logs; `checkpoints
-// verify` names every tensor.
-constexpr int kNamesInErrors = 8;
-
 // DATA_LOSS unless `bytes` are what was written as digest block `block` of the file.
 Status CheckBlock(const std::string& path, const v1::ShardFile& shard, int64_t block,
                   std::span<const std::byte> bytes) {

@@ -45,6 +45,9 @@ class VerifiedFile final : public ReadableFile {
   mutable std::vector<std::byte> bytes_;
 };
 
+// The most tensor names in a text for people or a log; the JSON of `checkpoints verify` has all.
+inline constexpr int kNamesInErrors = 3;
+
 // Names the parts of the file in bytes [begin, end): "tensor a", "tensors a, b", "the header", or
 // "the header, tensors a". After `names_max` names it appends " and 3 more".
 std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end, int names_max);

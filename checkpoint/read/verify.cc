@@ -13,9 +13,21 @@
 namespace troupe {
 namespace {
 
-std::string AllTensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end) {
-  return TensorsWithin(shard, begin, end, shard.tensors_size());
+constexpr std::string_view kNoManifest =
+    "it is missing: the directory is no checkpoint of Troupe, or its write did not end, or the "
+    "file was removed";
+
+// The parts of a file that a failure concerns: VerifyFailure.tensors and few_tensors.
+struct DamagedParts {
+  std::string all, few;
+};
+
+DamagedParts PartsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end) {
+  return {TensorsWithin(shard, begin, end, shard.tensors_size()),
+          TensorsWithin(shard, begin, end, kNamesInErrors)};
 }
+
+const DamagedParts kHeader = {"the header", "the header"};
 
 // Classifies a failure to open or read a file in `directory`: DATA_LOSS, or the code of an error
 // that does not show whether the file is damaged.
@@ -40,19 +52,19 @@ StatusCode Meaning(FileSystem& files, const std::string& directory, const Status
 // REQUIRES: `buffer` holds one digest block, or the whole file if that is smaller.
 void VerifyShard(FileSystem& files, const std::string& directory, const v1::ShardFile& shard,
                  std::span<std::byte> buffer, const std::atomic<bool>* stop, VerifyReport& report) {
-  const auto fail = [&](std::string tensors, std::string reason) {
-    report.failures.push_back({shard.name(), std::move(tensors), std::move(reason)});
+  const auto fail = [&](const DamagedParts& parts, std::string reason) {
+    report.failures.push_back({shard.name(), parts.all, parts.few, std::move(reason)});
   };
-  const auto fail_to_read = [&](std::string tensors, const Status& status) {
-    report.failures.push_back({shard.name(), std::move(tensors), std::string(Message(status)),
+  const auto fail_to_read = [&](const DamagedParts& parts, const Status& status) {
+    report.failures.push_back({shard.name(), parts.all, parts.few, std::string(Message(status)),
                                Meaning(files, directory, status)});
   };
   const auto file = files.Open(JoinPath(directory, shard.name()), SymbolicLinks::kRefuse);
-  if (!file.ok()) return fail_to_read("", file.status());
+  if (!file.ok()) return fail_to_read({}, file.status());
   if ((*file)->size() != shard.bytes()) {
     // The tensors beyond the end of a truncated file are lost.
     const bool cut = (*file)->size() < shard.bytes();
-    return fail(cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
+    return fail(cut ? PartsWithin(shard, (*file)->size(), shard.bytes()) : DamagedParts(),
                 fmt::format("size {} is not {}, the size that was written", (*file)->size(),
                             shard.bytes()));
   }
@@ -62,28 +74,28 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
     const int64_t begin = i * kDigestBlockBytes;
     const int64_t end = std::min(begin + kDigestBlockBytes, shard.bytes());
     if (stop != nullptr && stop->load())
-      return fail_to_read("", Cancelled("verification was stopped"));
+      return fail_to_read({}, Cancelled("verification was stopped"));
     const auto block = buffer.first(static_cast<size_t>(end - begin));
     if (const Status read = (*file)->ReadAt(begin, block); !read.ok()) {
-      return fail_to_read(AllTensorsWithin(shard, begin, end), read);
+      return fail_to_read(PartsWithin(shard, begin, end), read);
     }
     report.bytes += end - begin;
     checksums.Append(block);
     if (checksums.block_crc32c().back() != shard.block_crc32c(static_cast<int>(i))) {
       blocks_match = false;
-      fail(AllTensorsWithin(shard, begin, end),
+      fail(PartsWithin(shard, begin, end),
            fmt::format("bytes {} to {} (one checksum block) differ from what was written", begin,
                        end));
     }
   }
   if (!blocks_match) return;
   if (const std::string digest = checksums.Digest(); digest != shard.digest()) {
-    return fail("", fmt::format("digest {} is not {}", digest, shard.digest()));
+    return fail({}, fmt::format("digest {} is not {}", digest, shard.digest()));
   }
   const auto header = ReadSafetensorsHeader(**file);
-  if (!header.ok()) return fail_to_read("the header", header.status());
+  if (!header.ok()) return fail_to_read(kHeader, header.status());
   if (const Status match = MatchHeader(shard, *header); !match.ok()) {
-    fail("the header", std::string(Message(match)));
+    fail(kHeader, std::string(Message(match)));
   }
 }
 
@@ -91,7 +103,7 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
 
 std::string TextOf(const VerifyFailure& failure) {
   if (failure.tensors.empty()) return fmt::format("{}: {}", failure.file, failure.reason);
-  return fmt::format("{}: {}; this concerns {}", failure.file, failure.reason, failure.tensors);
+  return fmt::format("{}: {}; this concerns {}", failure.file, failure.reason, failure.few_tensors);
 }
 
 Status VerifyReport::ToStatus() const {
@@ -109,8 +121,13 @@ VerifyReport VerifyCheckpoint(FileSystem& files, const std::string& directory,
   VerifyReport report;
   const auto manifest = ReadManifest(files, directory, manifest_digest);
   if (!manifest.ok()) {
-    report.failures.push_back({kManifestFileName, "", std::string(Message(manifest.status())),
-                               Meaning(files, directory, manifest.status())});
+    const StatusCode meaning = Meaning(files, directory, manifest.status());
+    const bool is_absent =
+        manifest.status().code() == StatusCode::kNotFound && meaning == StatusCode::kDataLoss;
+    report.failures.push_back(
+        {.file = kManifestFileName,
+         .reason = is_absent ? std::string(kNoManifest) : std::string(Message(manifest.status())),
+         .code = meaning});
     return report;
   }
   report.step = manifest->state().step();
@@ -120,7 +137,7 @@ VerifyReport VerifyCheckpoint(FileSystem& files, const std::string& directory,
   const auto buffer = AlignedMemory::Make(std::min(largest, kDigestBlockBytes));
   if (!buffer.ok()) {
     report.failures.push_back(
-        {"", "", std::string(Message(buffer.status())), buffer.status().code()});
+        {.reason = std::string(Message(buffer.status())), .code = buffer.status().code()});
     return report;
   }
   for (const v1::ShardFile& shard : manifest->shards()) {

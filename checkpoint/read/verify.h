@@ -19,6 +19,7 @@ struct VerifyFailure {
   // "tensors a, b", all tensors in the damaged block, or "the header". Empty if the failure
   // concerns the whole file.
   std::string tensors;
+  std::string few_tensors;  // the same with at most kNamesInErrors names, "tensors a and 7 more"
   std::string reason;
   // DATA_LOSS: the file is damaged. Any other code: the file could not be read, and its contents
   // are unknown.
@@ -26,6 +27,7 @@ struct VerifyFailure {
 };
 
 // For example "rank-00001.safetensors: bytes … differ …; this concerns the header, tensors a, b".
+// Few tensors are named.
 std::string TextOf(const VerifyFailure& failure);
 
 struct VerifyReport {

@@ -97,12 +97,13 @@ std::string ToJsonText(const ClusterFile& cluster) {
                        {"metrics", worker.metrics},
                        {"start_ticks", worker.process.start_ticks}});
   }
+  Json coordinator = {{"address", cluster.coordinator_address},
+                      {"pid", cluster.coordinator.pid},
+                      {"metrics", cluster.coordinator_metrics},
+                      {"start_ticks", cluster.coordinator.start_ticks}};
+  if (!cluster.coordinator_page.empty()) coordinator["page"] = cluster.coordinator_page;
   Json json = {{"folder", cluster.folder},
-               {"coordinator",
-                {{"address", cluster.coordinator_address},
-                 {"pid", cluster.coordinator.pid},
-                 {"metrics", cluster.coordinator_metrics},
-                 {"start_ticks", cluster.coordinator.start_ticks}}},
+               {"coordinator", std::move(coordinator)},
                {"workers", std::move(workers)},
                {"supervisor",
                 {{"pid", cluster.supervisor.pid},
@@ -139,6 +140,10 @@ StatusOr<ClusterFile> ParseClusterFile(const std::string& text) {
       ReadMember(coordinator, "coordinator", "address", &cluster.coordinator_address));
   TROUPE_RETURN_IF_ERROR(
       ReadMember(coordinator, "coordinator", "metrics", &cluster.coordinator_metrics));
+  if (coordinator.contains("page")) {
+    TROUPE_RETURN_IF_ERROR(
+        ReadMember(coordinator, "coordinator", "page", &cluster.coordinator_page));
+  }
   TROUPE_RETURN_IF_ERROR(ReadProcess(coordinator, "coordinator", &cluster.coordinator));
   TROUPE_RETURN_IF_ERROR(ReadProcess(supervisor, "supervisor", &cluster.supervisor));
   TROUPE_RETURN_IF_ERROR(ReadHost(supervisor, "supervisor", &cluster.host));

@@ -28,6 +28,7 @@ struct ClusterFile {
   HostId host;         // that the processes run on; empty in files of earlier versions
   std::string coordinator_address;
   std::string coordinator_metrics;
+  std::string coordinator_page;  // URL; empty: it serves none, as earlier versions
   ProcessId coordinator;
   ProcessId supervisor;
   std::vector<Worker> workers;

@@ -33,6 +33,7 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
         .keep_ended = json.value("keep_ended", ClusterSettings{}.keep_ended),
         .coordinator_port = json.at("coordinator_port").get<int>(),
         .coordinator_metrics_port = json.at("coordinator_metrics_port").get<int>(),
+        .coordinator_page_port = json.value("coordinator_page_port", 0),
         .worker_metrics_ports = json.at("worker_metrics_ports").get<std::vector<int>>(),
         .prometheus = json.value("prometheus", ClusterSettings{}.prometheus),
         .prometheus_port = json.value("prometheus_port", 0)};
@@ -50,6 +51,7 @@ Status WriteClusterSettings(const std::string& folder, const ClusterSettings& se
                      {"keep_ended", settings.keep_ended},
                      {"coordinator_port", settings.coordinator_port},
                      {"coordinator_metrics_port", settings.coordinator_metrics_port},
+                     {"coordinator_page_port", settings.coordinator_page_port},
                      {"worker_metrics_ports", settings.worker_metrics_ports},
                      {"prometheus", settings.prometheus},
                      {"prometheus_port", settings.prometheus_port}};

@@ -20,6 +20,7 @@ struct ClusterSettings {
   std::string keep_ended = "all";  // jobs that have ended, as base/keep_ended.h has it
   int coordinator_port = 0;
   int coordinator_metrics_port = 0;
+  int coordinator_page_port = 0;  // 0: the coordinator of an earlier version, without a page
   std::vector<int> worker_metrics_ports;  // one per worker
   std::string prometheus;                 // path of the program; empty: without --monitoring
   int prometheus_port = 0;                // kept for the next --monitoring

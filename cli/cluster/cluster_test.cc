@@ -28,12 +28,14 @@ TEST(ClusterFileTest, TextAndParsingAreInverse) {
   ClusterFile cluster{.host = {"node-a", "run"},
                       .coordinator_address = "127.0.0.1:7",
                       .coordinator_metrics = "http://127.0.0.1:8/metrics",
+                      .coordinator_page = "http://127.0.0.1:11/",
                       .coordinator = {1, 2},
                       .supervisor = {3, 4},
                       .workers = {{"worker-0", {5, 6}, "http://127.0.0.1:9/metrics"}}};
   const auto parsed = ParseClusterFile(ToJsonText(cluster));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(ToJsonText(*parsed), ToJsonText(cluster));
+  EXPECT_EQ(parsed->coordinator_page, "http://127.0.0.1:11/");
   EXPECT_EQ(parsed->workers[0].process, (ProcessId{5, 6}));
   EXPECT_EQ(parsed->host.name, "node-a");
   EXPECT_EQ(parsed->host.boot_id, "run");
@@ -79,6 +81,7 @@ TEST(ClusterFileTest, BadFilesAreErrors) {
            {"{}", "coordinator is missing"},
            {changed("/coordinator", 5), "coordinator is not an object"},
            {changed("/coordinator/address", 5), "coordinator.address is not a text"},
+           {changed("/coordinator/page", 5), "coordinator.page is not a text"},
            {changed("/supervisor", nlohmann::json::object()), "supervisor.pid is missing"},
            {changed("/supervisor/pid", -1), "supervisor.pid is not a whole number"},
            {changed("/supervisor/pid", 1L << 40), "supervisor.pid is not a whole number"},
@@ -146,6 +149,14 @@ TEST(ClusterFileTest, TheFileOfAnotherHostIsRefusedWithItsName) {
   EXPECT_EQ(own->host.boot_id, self.boot_id);
 }
 
+TEST(ClusterFileTest, AFileOfAnEarlierVersionHasNoPage) {
+  const std::string text = ToJsonText({.coordinator_address = "127.0.0.1:7"});
+  EXPECT_FALSE(nlohmann::json::parse(text)["coordinator"].contains("page"));
+  const auto parsed = ParseClusterFile(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->coordinator_page, "");
+}
+
 TEST(ClusterFileTest, AFileOfAnEarlierVersionHasNoHost) {
   nlohmann::json json = nlohmann::json::parse(ToJsonText({.host = {"node-a", "run"}}));
   json["supervisor"].erase("host");
@@ -163,6 +174,7 @@ TEST(ClusterSettingsTest, AreKept) {
                                  .keep_ended = "36h",
                                  .coordinator_port = 1,
                                  .coordinator_metrics_port = 2,
+                                 .coordinator_page_port = 6,
                                  .worker_metrics_ports = {3, 4},
                                  .prometheus = "/usr/bin/prometheus",
                                  .prometheus_port = 5};
@@ -175,12 +187,13 @@ TEST(ClusterSettingsTest, AreKept) {
   EXPECT_EQ(read->keep_ended, "36h");
   EXPECT_EQ(read->prometheus, "/usr/bin/prometheus");
   EXPECT_EQ(read->prometheus_port, 5);
+  EXPECT_EQ(read->coordinator_page_port, 6);
   EXPECT_EQ(read->devices.ToText(), "cuda:2");
 }
 
 TEST(ClusterSettingsTest, ReachTheCoordinatorAsItsFlags) {
-  const std::vector<std::string> command =
-      CoordinatorCommand("/folder", "/bin", {.keep_ended = "1000", .coordinator_port = 7});
+  ClusterSettings settings{.keep_ended = "1000", .coordinator_port = 7};
+  std::vector<std::string> command = CoordinatorCommand("/folder", "/bin", settings);
   EXPECT_EQ(command[0], "/bin/troupe-coordinator");
   const auto value_of = [&](const std::string& flag) {
     const auto found = std::find(command.begin(), command.end(), flag);
@@ -188,6 +201,10 @@ TEST(ClusterSettingsTest, ReachTheCoordinatorAsItsFlags) {
   };
   EXPECT_EQ(value_of("--listen"), "127.0.0.1:7");
   EXPECT_EQ(value_of("--keep-ended"), "1000");
+  EXPECT_EQ(value_of("--page-listen"), "") << "that of an earlier version";
+  settings.coordinator_page_port = 9;
+  command = CoordinatorCommand("/folder", "/bin", settings);
+  EXPECT_EQ(value_of("--page-listen"), "127.0.0.1:9");
 }
 
 TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
@@ -196,7 +213,8 @@ TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
   const std::string path = folder.path() + "/settings.json";
   std::ifstream in(path);
   std::string text((std::istreambuf_iterator<char>(in)), {});
-  for (const std::string line : {"  \"device_kind\": \"cpu\",\n", "  \"keep_ended\": \"all\",\n"}) {
+  for (const std::string line : {"  \"device_kind\": \"cpu\",\n", "  \"keep_ended\": \"all\",\n",
+                                 "  \"coordinator_page_port\": 0,\n"}) {
     ASSERT_NE(text.find(line), std::string::npos) << text;
     text.erase(text.find(line), line.size());
   }
@@ -205,6 +223,7 @@ TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->devices.ToText(), "cpu:3");
   EXPECT_EQ(read->keep_ended, "all");
+  EXPECT_EQ(read->coordinator_page_port, 0);
 }
 
 TEST(ProcessTest, ThisProcessLivesAndARecycledNumberDoesNot) {

@@ -51,21 +51,25 @@ std::string LocalAddress(int port) { return fmt::format("127.0.0.1:{}", port); }
 
 std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
                                             const ClusterSettings& settings) {
-  return {JoinPath(binaries, "troupe-coordinator"),
-          "--listen",
-          LocalAddress(settings.coordinator_port),
-          "--metrics-listen",
-          LocalAddress(settings.coordinator_metrics_port),
-          "--data-dir",
-          JoinPath(folder, "coordinator"),
-          "--detection-seconds",
-          fmt::format("{}", settings.detection_seconds),
-          "--keep-ended",
-          settings.keep_ended,
-          "--log-bytes",
-          fmt::format("{}", settings.log_bytes),
-          "--log-files",
-          fmt::format("{}", settings.log_files)};
+  std::vector<std::string> command = {JoinPath(binaries, "troupe-coordinator"),
+                                      "--listen",
+                                      LocalAddress(settings.coordinator_port),
+                                      "--metrics-listen",
+                                      LocalAddress(settings.coordinator_metrics_port),
+                                      "--data-dir",
+                                      JoinPath(folder, "coordinator"),
+                                      "--detection-seconds",
+                                      fmt::format("{}", settings.detection_seconds),
+                                      "--keep-ended",
+                                      settings.keep_ended,
+                                      "--log-bytes",
+                                      fmt::format("{}", settings.log_bytes),
+                                      "--log-files",
+                                      fmt::format("{}", settings.log_files)};
+  if (settings.coordinator_page_port != 0) {
+    command.insert(command.end(), {"--page-listen", LocalAddress(settings.coordinator_page_port)});
+  }
+  return command;
 }
 
 Supervisor::Supervisor(std::string folder, std::string binaries)
@@ -260,6 +264,9 @@ void Supervisor::WriteFile() {
   ClusterFile cluster;
   cluster.coordinator_address = fmt::format("127.0.0.1:{}", settings_.coordinator_port);
   cluster.coordinator_metrics = children_[0].metrics;
+  if (settings_.coordinator_page_port != 0)
+    cluster.coordinator_page =
+        fmt::format("http://{}/", LocalAddress(settings_.coordinator_page_port));
   cluster.coordinator = children_[0].process;
   cluster.supervisor = FindProcess(getpid()).value_or(ProcessId{.pid = getpid()});
   for (const Child* child : ChildrenOf(Role::kWorker)) {

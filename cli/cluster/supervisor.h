@@ -6,7 +6,7 @@
 // It starts them as
 //
 //   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator
-//                      --detection-seconds S --log-bytes B --log-files F
+//                      --detection-seconds S --log-bytes B --log-files F --page-listen HOST:PORT
 //   troupe-worker --coordinator HOST:PORT --name worker-N --devices KIND:K --host 127.0.0.1
 //                 --data-dir DIR/workers/worker-N --peak-dir DIR --log-dir DIR/logs
 //                 --metrics-listen HOST:PORT --log-bytes B --log-files F

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/scaled.h"
 #include "cli/compile/stage_slice.h"
 #include "kernels/xla/compile/stage_compiler.h"
 #include "model/build.h"
 #include "model/program/memory_plan.h"
 #include "plan/device/tpu_model.h"
-#include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
 
 namespace troupe {

@@ -43,8 +43,9 @@ TEST(DocumentedCommandTest, AFlagHasOneOrSeveralSpellings) {
 TEST(DocumentedCommandTest, TheNameOfAValueRevealsItsCompletion) {
   EXPECT_EQ(CompletionOf("bash|zsh|fish"), (Completion{{"bash", "zsh", "fish"}, Files::kNone}));
   EXPECT_EQ(CompletionOf("N|TIME|all"), (Completion{{"all"}, Files::kNone}));
-  for (const char* files : {"PATH", "FILE", "PATH…", "JOB.yaml", "PATH PATH", "STEP-or-PATH",
-                            "(PATH|HF_DIR|JOB[@STEP])", "PATH|JOB[@STEP]"})
+  for (const char* files :
+       {"PATH", "FILE", "PATH…", "JOB.yaml", "PATH PATH", "STEP-or-PATH",
+        "(PATH|HF_DIR|JOB[@STEP])", "PATH|JOB[@STEP]", "JOB STEP|PATH|JOB[@STEP]"})
     EXPECT_EQ(CompletionOf(files), (Completion{{}, Files::kAll})) << files;
   for (const char* directories : {"DIR", "HF_DIR", "[DIR]"})
     EXPECT_EQ(CompletionOf(directories), (Completion{{}, Files::kDirectories})) << directories;

@@ -27,6 +27,7 @@ constexpr std::pair<const char*, const char*> kVariables[] = {
     {"TROUPE_TLS_DIR", "as --tls-dir, unless the coordinator is that of a local cluster"},
     {"TROUPE_TOKEN_FILE", "as --token-file, unless the coordinator is that of a local cluster"},
     {"NO_COLOR", "if it is set and not empty, texts on a terminal have no colours"},
+    {"COLUMNS", "width of the lines on a terminal (default: that of its window)"},
     {"XDG_STATE_HOME", "folder in which troupe keeps its state (default: ~/.local/state)"}};
 constexpr std::pair<const char*, const char*> kStateFiles[] = {
     {"~/.local/state/troupe/clusters",

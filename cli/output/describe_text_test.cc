@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+
+#include "base/text/display_width.h"
+
 namespace troupe {
 namespace {
 
@@ -96,7 +101,8 @@ TEST(DescribeTextTest, AJobThatMovesStatesTheReason) {
             "last checkpoint  none\n"
             "restarts         0\n"
             "moves            1\n");
-  EXPECT_THAT(DescribeText(job, {.colours = true}), HasSubstr("jobs/c: \033[33mMOVING\033[0m, "));
+  EXPECT_THAT(DescribeText(job, {.style = {.colours = true}}),
+              HasSubstr("jobs/c: \033[33mMOVING\033[0m, "));
 }
 
 TEST(DescribeTextTest, AJobThatWasShrunkAndFailedStatesBothLayoutsAndBothCauses) {
@@ -198,6 +204,79 @@ TEST(DescribeTextTest, ATextOfOthersStaysOnItsLine) {
   job.add_checkpoints()->set_state(v1::CHECKPOINT_STATE_COMMITTED);
   job.mutable_checkpoints(0)->set_path("/c\x1b/10");
   EXPECT_THAT(DescribeText(job, {}), HasSubstr("IN /c\\u001b/\n"));
+}
+
+TEST(DescribeTextTest, WhyTheLastStepIsNotSavedIsStated) {
+  v1::Job job = Running();
+  job.clear_checkpoints();
+  job.set_step(200);
+  EXPECT_THAT(DescribeText(job, {.save_failure = "attempt 3: mkdir /c: Permission denied"}),
+              HasSubstr("\nnot saved        attempt 3: mkdir /c: Permission denied\n"));
+}
+
+TEST(DescribeTextTest, PathsBelowTheWorkingDirectoryAreRelative) {
+  v1::Job job = Running();
+  for (v1::CheckpointRecord& checkpoint : *job.mutable_checkpoints())
+    checkpoint.set_path("/h/ada" + checkpoint.path());
+  job.mutable_plan()->add_data()->set_path("/h/ada/data/a");
+  job.mutable_last_failure()->set_cause("STORAGE");
+  job.mutable_last_failure()->set_rank(-1);
+  job.mutable_last_failure()->set_message("open /h/ada/data/a.bin: Permission denied");
+  const std::string text = DescribeText(job, {.style = {.directory = "/h/ada"}});
+  EXPECT_THAT(text, HasSubstr("data             data/a\n"));
+  EXPECT_THAT(text, HasSubstr("last checkpoint  step 100, c/100\n"));
+  EXPECT_THAT(text, HasSubstr("STORAGE: open data/a.bin: Permission denied\n"));
+  EXPECT_THAT(text, HasSubstr("SIZE  IN c/\n"));
+  job.mutable_checkpoints(2)->set_path("/elsewhere/110");
+  EXPECT_THAT(DescribeText(job, {.style = {.directory = "/h/ada"}}), HasSubstr("0 B  c/100\n"));
+}
+
+// A job whose names and paths are as long as they may be.
+v1::Job LongJob() {
+  const std::string name(63, 'n');
+  v1::Job job = Running();
+  job.set_name("jobs/" + name);
+  job.set_state(v1::JOB_STATE_CHECKPOINTING);
+  job.set_waiting_for("waits for 8 cuda devices with 80 GB each, of which 3 are free");
+  job.mutable_plan()->add_data()->set_path("/data/" + name + "/" + name + "/train");
+  job.mutable_plan()->set_digest("sha256:" + std::string(64, '0'));
+  for (v1::CheckpointRecord& checkpoint : *job.mutable_checkpoints()) {
+    checkpoint.set_path("/checkpoints/" + name + "/" + name +
+                        "/step-00000100-epoch-1-attempt-1-at-1795502192641693564");
+    checkpoint.set_verified(true);
+    checkpoint.set_pinned(true);
+  }
+  v1::RankStatus& rank = *job.add_ranks();
+  rank.set_worker(name);
+  rank.set_pid(4194304);
+  rank.mutable_coordinates()->set_pipe(1);
+  rank.mutable_cores()->add_cores(0);
+  rank.mutable_cores()->set_shared_by(2);
+  return job;
+}
+
+TEST(DescribeTextTest, NoLineIsWiderThanTheTerminal) {
+  for (size_t columns = 50; columns <= 120; ++columns) {
+    std::istringstream lines(DescribeText(LongJob(), {.style = {.columns = columns}}));
+    std::string all;
+    for (std::string line; std::getline(lines, line); all += line)
+      EXPECT_LE(DisplayColumns(line), columns) << line;
+    for (const char* part : {"CHECKPOINTING, step 120 of 200", "4194304", "COMMITTED"})
+      EXPECT_THAT(all, HasSubstr(part)) << columns;
+  }
+  EXPECT_THAT(DescribeText(LongJob(), {}),
+              HasSubstr("last checkpoint  step 100, " + LongJob().checkpoints(1).path() + "\n"))
+      << "a script reads paths that are whole";
+}
+
+TEST(DescribeTextTest, OnANarrowTerminalPlacesAndNotesAreBelowTheirRows) {
+  const std::string text = DescribeText(LongJob(), {.style = {.columns = 50}});
+  EXPECT_THAT(text, HasSubstr("RANK  WORKER                       DEVICE      PID\n"
+                              "   0  nnnnnnnnnnnnn…nnnnnnnnnnnnn       0  4194304\n"
+                              "  place: pipe 1, tensor 0; cores: 0 (shared by 2\n"
+                              "    ranks)\n"));
+  EXPECT_THAT(text, HasSubstr("\n  50  COMMITTED     0 B  step-0000010…192641693564\n"
+                              "  notes: verified, pinned\n"));
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 
 namespace troupe {
 
-// Returns the message of `status`: a line for each violation of a request, else one line. What
-// others chose of it, such as a worker's reason, is shown as PrintableLine does and begins no line.
+// Returns the message of `status`: a line for each of the first 20 violations of a request, and one
+// with the number of the others; else one line. What others chose of it, such as a worker's reason,
+// is shown as PrintableLine does and begins no line.
 std::string ErrorLines(const Status& status);
 
 }  // namespace troupe

@@ -23,5 +23,17 @@ TEST(ErrorLines, EachViolationHasALine) {
             "training.seed is required");
 }
 
+TEST(ErrorLinesTest, ManyViolationsAreCounted) {
+  const auto lines_of = [](int count) {
+    Violations violations;
+    for (int i = 1; i <= count; ++i) violations.Add(fmt::format("k{}", i), "is an unknown key");
+    return ErrorLines(violations.ToStatus());
+  };
+  EXPECT_EQ(lines_of(1), "k1 is an unknown key");
+  EXPECT_TRUE(lines_of(20).ends_with("\nk20 is an unknown key"));
+  EXPECT_TRUE(lines_of(21).ends_with("\nk20 is an unknown key\nand 1 more"));
+  EXPECT_TRUE(lines_of(20'000).ends_with("\nk20 is an unknown key\nand 19980 more"));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-
-#include "cli/output/duration_text.h"
-#include "cli/output/json_text.h"
+#include "cli/output/relative_path.h"
 #include "cli/output/table.h"
+#include "report/text/duration_text.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {
+
+constexpr size_t kLeastNameColumns = 16;
 
 std::string DoneText(const v1::Job& job) {
   return job.steps() > 0 ? fmt::format("{}%", 100 * job.step() / job.steps()) : "";
@@ -18,52 +18,34 @@ std::string DoneText(const v1::Job& job) {
 
 std::string ReasonText(const v1::Job& job) {
   if (!job.moving().empty()) return job.moving();
-  return job.waiting_for().empty() ? job.failure().cause() : job.waiting_for();
-}
-
-// The lower, the sooner a job's loss is read.
-int InterestClass(const v1::Job& job) {
-  switch (job.state()) {
-    case v1::JOB_STATE_RUNNING:
-      return 0;
-    case v1::JOB_STATE_SUCCEEDED:
-    case v1::JOB_STATE_FAILED:
-    case v1::JOB_STATE_CANCELLED:
-      return 2;
-    default:
-      return 1;
-  }
+  if (!job.waiting_for().empty()) return job.waiting_for();
+  // A job that recovers has not failed; the cause is that of the group that broke.
+  return job.state() == v1::JOB_STATE_RECOVERING ? job.last_failure().cause()
+                                                 : job.failure().cause();
 }
 
 }  // namespace
 
-std::vector<size_t> OrderOfInterest(const std::vector<ListedJob>& jobs) {
-  std::vector<size_t> order(jobs.size());
-  std::iota(order.rbegin(), order.rend(), size_t{0});
-  std::ranges::stable_sort(order, {},
-                           [&jobs](size_t index) { return InterestClass(jobs[index].job); });
-  return order;
-}
-
-std::string JobTableText(const std::vector<ListedJob>& jobs, int64_t now_ns, bool colours) {
-  constexpr auto kRight = Table::Align::kRight;
-  Table table({{"NAME"},
+std::string JobTableText(const std::vector<v1::Job>& jobs, int64_t now_ns, const TextStyle& style) {
+  constexpr auto kLeft = Table::Align::kLeft, kRight = Table::Align::kRight;
+  constexpr auto kShortened = Table::Narrow::kShortened, kLeftOut = Table::Narrow::kLeftOut;
+  Table table({{"NAME", kLeft, kShortened, kLeastNameColumns},
                {"STATE"},
                {"STEP", kRight},
-               {"DONE", kRight},
-               {"LOSS", kRight},
-               {"AGE", kRight},
-               {"REASON"}});
-  for (const auto& [job, loss] : jobs) {
+               {.title = "DONE", .align = kRight, .narrow = kLeftOut, .importance = 2},
+               {.title = "LOSS", .align = kRight, .narrow = kLeftOut, .importance = 4},
+               {.title = "AGE", .align = kRight, .narrow = kLeftOut, .importance = 3},
+               {.title = "REASON", .narrow = Table::Narrow::kBelow, .importance = 1}});
+  for (const v1::Job& job : jobs) {
     table.AddRow({{job.name()},
                   {StateText(job), ColourOf(job)},
                   {fmt::format("{}/{}", job.step(), job.steps())},
                   {DoneText(job)},
-                  {loss ? fmt::format("{:.4f}", *loss) : "-"},
+                  {job.has_loss() ? fmt::format("{:.4f}", job.loss()) : "-"},
                   {AgeText(job.create_wall_time_ns(), now_ns)},
-                  {ReasonText(job)}});
+                  {WithRelativePaths(ReasonText(job), style.directory)}});
   }
-  return table.Text(colours);
+  return table.Text(style);
 }
 
 }  // namespace troupe

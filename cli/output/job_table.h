@@ -2,29 +2,20 @@
 #ifndef TROUPE_CLI_OUTPUT_JOB_TABLE_H_
 #define TROUPE_CLI_OUTPUT_JOB_TABLE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/output/text_style.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
 
-struct ListedJob {
-  v1::Job job;
-  std::optional<double> loss;  // that of its last step, if it is known
-};
-
-// Returns the indices of `jobs`, which are in the order of their creation, those first of which a
-// person most wants to know the loss: RUNNING jobs, then others that have not ended, then those
-// that have; among each, the newest first.
-std::vector<size_t> OrderOfInterest(const std::vector<ListedJob>& jobs);
-
-// Returns a table with a line for each job: name, state, steps, loss, age, and why it waits, moves
-// or has failed. `now_ns`: in nanoseconds since the Unix epoch.
-std::string JobTableText(const std::vector<ListedJob>& jobs, int64_t now_ns, bool colours);
+// Returns a table with a line for each job: name, state, steps, loss of the last step, age, and why
+// it waits, moves or recovers or has failed. Where it is too wide, the reason is below the line,
+// and names are shortened; if that is not enough, progress in percent, age and loss are left out,
+// in this order. `now_ns`: in nanoseconds since the Unix epoch.
+std::string JobTableText(const std::vector<v1::Job>& jobs, int64_t now_ns, const TextStyle& style);
 
 }  // namespace troupe
 

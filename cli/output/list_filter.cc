@@ -7,8 +7,8 @@
 #include <cctype>
 #include <utility>
 
-#include "cli/output/json_text.h"
 #include "plan/job/job_name.h"
+#include "report/text/json_text.h"
 
 namespace troupe {
 namespace {

@@ -41,6 +41,13 @@ Status FillAndRename(FileSystem& files, WritableFile* file, const std::string& t
 
 }  // namespace
 
+Status CheckNamesFile(FileSystem& files, std::string_view flag, const std::string& path) {
+  const StatusOr<FileInfo> info = files.Stat(path, SymbolicLinks::kFollow);
+  const bool is_folder = info.ok() ? info->kind == FileKind::kDirectory : path.ends_with('/');
+  if (!is_folder) return OkStatus();
+  return InvalidArgument("{} names a file, and {} is a folder: name a file in it", flag, path);
+}
+
 Status WriteOutputFile(FileSystem& files, const std::string& path, std::string_view text) {
   if (path.empty()) return InvalidArgument("the name of the file to write is empty");
   if (IsSpecial(path)) return WriteInto(path, text);

@@ -6,10 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
+#include "cli/commands.h"
 
 namespace troupe {
 namespace {
@@ -43,6 +48,40 @@ TEST_F(OutputFileTest, ReplacesAFile) {
   }
   EXPECT_EQ(CountFiles(), 1u);
   EXPECT_EQ(WriteOutputFile(files_, "", "x").code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(OutputFileTest, AFolderIsRefusedWithTheFlagThatNamesIt) {
+  const std::string folder = folder_.path();
+  const std::string absent = folder_.Child("absent/");
+  ASSERT_EQ(symlink(".", folder_.Child("link").c_str()), 0);
+  for (const std::string& path : {folder, folder + "/", folder_.Child("link"), absent}) {
+    const Status refused = CheckNamesFile(files_, "--output", path);
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(Message(refused),
+              "--output names a file, and " + path + " is a folder: name a file in it");
+  }
+  ASSERT_TRUE(WriteOutputFile(files_, folder_.Child("f"), "page").ok());
+  for (const std::string& path : {folder_.Child("f"), folder_.Child("absent"), std::string()})
+    EXPECT_TRUE(CheckNamesFile(files_, "--output", path).ok()) << path;
+}
+
+// No coordinator runs: the commands refuse the folder before they look for one.
+TEST_F(OutputFileTest, EachCommandThatWritesAFileRefusesAFolder) {
+  std::ofstream(folder_.Child("job.yaml")) << "model: {preset: tiny}\n";
+  const std::vector<std::vector<std::string>> lines = {
+      {"report", "a", "--output", folder_.path()},
+      {"trace", "a", "--steps", "1", "--output", folder_.path()},
+      {"plan", folder_.Child("job.yaml"), "--html", folder_.path()}};
+  const std::vector<Command> commands = AllCommands();
+  for (const std::vector<std::string>& line : lines) {
+    const auto command = std::ranges::find(commands, line[0], &Command::name);
+    ASSERT_NE(command, commands.end()) << line[0];
+    const auto parsed = command->Parse({line.begin() + 1, line.end()});
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    const Status refused = command->run(*parsed).status();
+    EXPECT_EQ(ExitCodeOf(refused), ExitCode::kUsage) << line[0];
+    EXPECT_THAT(Message(refused), HasSubstr("names a file, and " + folder_.path()));
+  }
 }
 
 TEST_F(OutputFileTest, WritesIntoAFifoWhichStaysOne) {

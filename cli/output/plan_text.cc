@@ -11,14 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/display_width.h"
 #include "base/text/printable.h"
+#include "base/text/scaled.h"
 #include "base/text/wrapped.h"
-#include "cli/output/short_pattern.h"
+#include "cli/output/relative_path.h"
 #include "cli/output/table.h"
-#include "cli/output/text_columns.h"
 #include "plan/cost/overlapped_pairs.h"
-#include "plan/text/scaled.h"
 #include "plan/validate/read_channels.h"
+#include "report/text/short_pattern.h"
+#include "report/text/status_text.h"
 
 namespace troupe {
 namespace {
@@ -59,7 +61,7 @@ std::string Section(const std::string& title, const Texts& paragraphs) {
 }
 
 std::string Indented(const Table& table) {
-  std::istringstream lines(table.Text(/*colours=*/false));
+  std::istringstream lines(table.Text({}));
   std::string text;
   for (std::string line; std::getline(lines, line);) text += "  " + line + "\n";
   return text;
@@ -86,11 +88,6 @@ std::string MeshText(const v1::Plan& plan) {
   return Outer(fmt::format("mesh: {} rank{}{}", ranks, ranks == 1 ? "" : "s", degrees));
 }
 
-std::string ShownPath(const std::string& path, const std::string& directory) {
-  const bool is_beneath = !directory.empty() && path.starts_with(directory + "/");
-  return is_beneath ? path.substr(directory.size() + 1) : path;
-}
-
 std::string FiguresText(const v1::Plan& plan, const PlanTextOptions& options) {
   std::string text = MeshText(plan);
   text += Outer(fmt::format("model: {} parameters, {} per step",
@@ -110,7 +107,7 @@ std::string FiguresText(const v1::Plan& plan, const PlanTextOptions& options) {
   }
   for (const auto& entry : plan.data()) {
     text += Outer(fmt::format("data: {:.4g}% of the samples from {}", 100 * entry.share(),
-                              ShownPath(entry.path(), options.working_directory)));
+                              RelativePath(entry.path(), options.working_directory)));
   }
   if (options.verbose && plan.has_samples()) text += Outer("samples: " + ToText(plan.samples()));
   return text;
@@ -120,8 +117,8 @@ std::string BlocksText(const v1::ChunkPlan& chunk, size_t columns) {
   std::string text = ShortPattern(chunk.blocks());
   if (chunk.has_embedding()) text = "embedding + " + text;
   if (chunk.has_head()) text += " + head";
-  if (ColumnsOf(text) <= columns) return text;
-  return std::string(FirstColumns(text, columns - 1)) + "…";
+  if (DisplayColumns(text) <= columns) return text;
+  return std::string(FirstDisplayColumns(text, columns - 1)) + "…";
 }
 
 std::string StagesText(const v1::Plan& plan, bool verbose) {
@@ -266,8 +263,7 @@ std::string TrafficText(const v1::Plan& plan) {
     has_islands = has_islands || entry.has_across_islands_bytes_per_step();
   }
   text += plan.traffic().empty() ? "  none\n" : Indented(table);
-  if (has_islands)
-    text += Inner("an island: the workers that the fastest links join, by default one host");
+  if (has_islands) text += Inner(kIslandMeaning);
   if (plan.tensor_parallel_parts() > 1) {
     text +=
         Inner(fmt::format("rows are exchanged between tensor ranks in {} parts, one part while "
@@ -285,7 +281,7 @@ std::string ActionsLine(std::string line, const v1::PipeSchedule& rank) {
   int shown = 0;
   for (; shown < actions.size(); ++shown) {
     const bool is_last = shown + 1 == actions.size();
-    const size_t columns = ColumnsOf(line) + 1 + ColumnsOf(actions[shown]);
+    const size_t columns = DisplayColumns(line) + 1 + DisplayColumns(actions[shown]);
     if (columns + (is_last ? 0 : kMoreColumns) > kLineColumns) break;
     line += " " + actions[shown];
   }

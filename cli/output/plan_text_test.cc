@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/output/text_columns.h"
+#include "base/text/display_width.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/layout/cluster_view.h"
@@ -65,7 +65,7 @@ TEST(PlanText, LinesFitEightyColumns) {
         plan, {.time = &time,
                .fault_cost = "a checkpoint every 30 min: a fault costs at most 30 min of training "
                              "and what is trained while a checkpoint is written"});
-    for (const std::string& line : LinesOf(text)) EXPECT_LE(ColumnsOf(line), 80u) << line;
+    for (const std::string& line : LinesOf(text)) EXPECT_LE(DisplayColumns(line), 80u) << line;
     // Every size has a decimal prefix.
     EXPECT_THAT(text, Not(HasSubstr("iB")));
   }

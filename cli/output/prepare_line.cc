@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/output/duration_text.h"
-#include "cli/output/text_columns.h"
-#include "plan/text/scaled.h"
+#include "base/text/scaled.h"
+#include "report/text/duration_text.h"
+#include "report/text/text_columns.h"
 
 namespace troupe {
 namespace {

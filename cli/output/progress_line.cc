@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/program/program.h"
-#include "cli/output/duration_text.h"
-#include "cli/output/text_columns.h"
+#include "report/text/duration_text.h"
+#include "report/text/text_columns.h"
 
 namespace troupe {
 namespace {

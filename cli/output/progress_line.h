@@ -19,6 +19,8 @@ class ProgressLine {
 
   bool draws() const { return line_.draws(); }
   bool shows_colours() const { return line_.shows_colours(); }
+  // The columns that a line above may have now.
+  size_t columns() const { return line_.columns(); }
   void Show(const v1::StepEvent& step);
   // Prints `text` on a separate line above, as PrintMessage shows it.
   void PrintLine(const std::string& text);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/output/text_columns.h"
+#include "base/text/display_width.h"
 
 namespace troupe {
 namespace {
@@ -49,7 +49,7 @@ TEST(ProgressLineTest, ANarrowTerminalDoesNotCutTheTimeLeft) {
   step.set_mfu(0.421);
   for (size_t columns = 33; columns <= 80; ++columns) {
     const std::string text = ProgressLine::Text(step, 300000, 0.5, columns);
-    EXPECT_LE(ColumnsOf(text), columns);
+    EXPECT_LE(DisplayColumns(text), columns);
     EXPECT_TRUE(text.ends_with("41:39:10 left")) << text;
   }
   EXPECT_EQ(ProgressLine::Text(step, 300000, 0.5, 49),

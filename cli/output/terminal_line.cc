@@ -1,21 +1,16 @@
 #include "cli/output/terminal_line.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "base/program/program.h"
+#include "base/text/display_width.h"
 #include "base/text/printable.h"
 #include "cli/output/colour.h"
-#include "cli/output/text_columns.h"
+#include "cli/output/text_style.h"
 
 namespace troupe {
-namespace {
-
-constexpr size_t kUnknownColumns = 80;
-
-}  // namespace
 
 TerminalLine::TerminalLine()
     : draws_(IsCapableTerminal(STDERR_FILENO)), shows_colours_(ShowsColours(STDERR_FILENO)) {}
@@ -24,17 +19,13 @@ TerminalLine::~TerminalLine() {
   if (is_drawn_) std::fputs("\n", stderr);
 }
 
-size_t TerminalLine::columns() const {
-  winsize window{};
-  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
-  // In the last column some terminals begin a new line.
-  return (is_known ? window.ws_col : kUnknownColumns) - 1;
-}
+// In the last column some terminals begin a new line.
+size_t TerminalLine::columns() const { return TerminalColumns(STDERR_FILENO) - 1; }
 
 void TerminalLine::Draw(const std::string& text) {
   if (!draws_) return;
   const std::string printable = PrintableLine(text);
-  std::string shown(FirstColumns(printable, columns()));
+  std::string shown(FirstDisplayColumns(printable, columns()));
   if (shows_colours_) shown = "\033[1m" + shown + "\033[0m";
   WriteMessage("\r\033[K" + shown);
   std::fflush(stderr);

@@ -16,7 +16,7 @@ class TerminalLine {
 
   bool draws() const { return draws_; }
   bool shows_colours() const { return shows_colours_; }
-  // The number of characters that a line may have now, of a terminal of unknown width 79.
+  // The number of columns that a line may have now: one less than the terminal has.
   size_t columns() const;
   // Replaces the line by `text`, cut to columns(). Nothing if it does not draw.
   void Draw(const std::string& text);

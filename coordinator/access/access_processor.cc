@@ -16,13 +16,6 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
   return values.empty() ? std::string() : Text(values.front());
 }
 
-std::vector<std::string> AuthorizationsOf(const CallMetadata& metadata) {
-  std::vector<std::string> authorizations;
-  const auto [begin, end] = metadata.equal_range("authorization");
-  for (auto value = begin; value != end; ++value) authorizations.push_back(Text(value->second));
-  return authorizations;
-}
-
 // Bytes of the name of an RPC that a refusal is recorded with: no RPC has a longer one.
 constexpr size_t kMostRecordedBytesOfRpc = 100;
 
@@ -35,6 +28,13 @@ bool HasTls(const grpc::AuthContext& peer) {
 
 std::string CertificateOf(const grpc::AuthContext& peer) {
   return Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+}
+
+std::vector<std::string> AuthorizationsOf(const CallMetadata& metadata) {
+  std::vector<std::string> authorizations;
+  const auto [begin, end] = metadata.equal_range("authorization");
+  for (auto value = begin; value != end; ++value) authorizations.push_back(Text(value->second));
+  return authorizations;
 }
 
 std::string ClaimedName(const grpc::AuthContext& peer, const CallMetadata& metadata) {

@@ -32,6 +32,9 @@ std::string CertificateOf(const grpc::AuthContext& peer);
 
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
+// Returns the values of "authorization".
+std::vector<std::string> AuthorizationsOf(const CallMetadata& metadata);
+
 // Returns the name under which a refusal of a call that is not authenticated is recorded: the first
 // URI of the peer's certificate; without one that of ClaimedToken.
 std::string ClaimedName(const grpc::AuthContext& peer, const CallMetadata& metadata);

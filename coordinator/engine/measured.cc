@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/history/receipt_conditions.h"
 #include "plan/cost/fault_cost.h"
+#include "plan/text/precision_words.h"
 
 namespace troupe {
 namespace {

@@ -49,10 +49,12 @@ constexpr Rule kRules[] = {
     {cause::kTicketExpired, {Charged::kNever, Blamed::kNobody}},
 };
 
-// Returns whether the signal comes from outside: no process sends these to itself, but the kernel
-// (out of memory) or an operator does.
+// Returns whether the cause of the signal is outside the process: no process sends these to itself,
+// but the kernel (out of memory; SIGBUS: mapped data can no longer be read, because their disk or
+// server is gone) or an operator does.
 bool IsFromOutside(int signal) {
-  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP ||
+         signal == SIGBUS;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <string>
+#include <tuple>
 
 #include "coordinator/faults/restart_budget.h"
 #include "coordinator/job/job_view.h"
@@ -37,12 +39,14 @@ TEST(Culprit, FollowsFromTheCause) {
 }
 
 TEST(Culprit, ACrashIsTheJobsOwnUnlessItsProcessWasKilledFromOutside) {
-  for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) {
+  for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL}) {
     EXPECT_EQ(CulpritOf(FailureWith("RANK_CRASHED", signal)).charged, Charged::kAlways) << signal;
   }
   EXPECT_EQ(CulpritOf(FailureWith("RANK_CRASHED", 0, 3)).charged, Charged::kAlways);
-  for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP}) {
-    EXPECT_EQ(CulpritOf(FailureWith("RANK_CRASHED", signal)).charged, Charged::kIfRepeated)
+  // SIGBUS ends a rank whose mapped data are on a disk that is gone.
+  for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGBUS}) {
+    EXPECT_EQ(CulpritOf(FailureWith("RANK_CRASHED", signal)),
+              (Culprit{Charged::kIfRepeated, Blamed::kHost}))
         << signal;
   }
 }
@@ -121,28 +125,40 @@ TEST(RestartBudget, LostHostsBetweenTheJobsOwnFaultsDoNotSaveIt) {
   EXPECT_THAT(record.failure().message(), HasSubstr("5 recoveries from its own faults"));
 }
 
-// The folder of checkpoints, or another one that the job reads.
-class AbsentFolder : public testing::TestWithParam<bool> {};
+// The only rank of job `a` fails because a folder is not there.
+void FailInAbsentFolder(TestCluster& cluster, bool of_data, StatusCode code) {
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(cluster.job("a").record.group_epoch());
+  failed.set_code(static_cast<int>(code));
+  failed.set_cause("STORAGE");
+  failed.set_of_data(of_data);
+  cluster.SendFrom("worker-0", message);
+}
 
-INSTANTIATE_TEST_SUITE_P(RestartBudget, AbsentFolder, testing::Bool());
+// The folder of checkpoints, or another one that the job reads. A folder that does not exist and a
+// disk that does not answer have different codes.
+class AbsentFolder : public testing::TestWithParam<std::tuple<bool, StatusCode>> {};
+
+INSTANTIATE_TEST_SUITE_P(RestartBudget, AbsentFolder,
+                         testing::Combine(testing::Bool(),
+                                          testing::Values(StatusCode::kUnavailable,
+                                                          StatusCode::kFailedPrecondition)));
 
 TEST_P(AbsentFolder, EndsNoJobAndIsTriedEverMoreRarely) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 1);
   for (int second = 0; second < 120; ++second) {
     // Each time the job starts, its only rank fails at once and its device becomes free.
-    for (int start = 0; start < 10; ++start) {
-      const v1::JobRecord record = cluster.job("a").record;
-      if (!cluster.job("a").group) break;
-      if (record.state() == v1::JOB_STATE_STARTING) cluster.StartRanks("a");
-      v1::WorkerMessage failed;
-      failed.mutable_rank_failed()->set_job("a");
-      failed.mutable_rank_failed()->set_group_epoch(record.group_epoch());
-      failed.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kUnavailable));
-      failed.mutable_rank_failed()->set_cause("STORAGE");
-      failed.mutable_rank_failed()->set_of_data(GetParam());
-      cluster.SendFrom("worker-0", failed);
-      cluster.StopRanks("a", record.group_epoch(), {"worker-0"});
+    for (int start = 0; start < 10 && cluster.job("a").group; ++start) {
+      const uint64_t epoch = cluster.job("a").record.group_epoch();
+      FailInAbsentFolder(cluster, std::get<0>(GetParam()), std::get<1>(GetParam()));
+      v1::WorkerMessage stopped;
+      stopped.mutable_rank_stopped()->set_job("a");
+      stopped.mutable_rank_stopped()->set_group_epoch(epoch);
+      cluster.SendFrom("worker-0", stopped);
     }
     cluster.Heartbeat();
     cluster.Pass(std::chrono::seconds(1));
@@ -155,8 +171,41 @@ TEST_P(AbsentFolder, EndsNoJobAndIsTriedEverMoreRarely) {
     cluster.Pass(std::chrono::seconds(1));
   }
   cluster.StartRanks("a");
-  ReportUpTo(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 2);
   EXPECT_EQ(cluster.job("a").delayed_recoveries, 0);
+}
+
+TEST(RestartBudget, DataThatAreAwayAreWaitedForByAJobThatRanWithoutAStep) {
+  for (const bool restarts : {false, true}) {
+    TestCluster cluster;
+    cluster.Connect("worker-0");
+    cluster.Submit(TestSpec("a", 1, 100));
+    v1::WorkerMessage message;
+    v1::RankAddress& address = *message.mutable_rank_address();
+    address.set_job("a");
+    address.set_group_epoch(1);
+    address.set_address("address-0");
+    address.mutable_data()->add_datasets()->set_documents(40);
+    cluster.SendFrom("worker-0", message);
+    cluster.StartRanks("a");
+    if (restarts) {
+      cluster.Restart();
+      cluster.Reconnect("worker-0");
+    }
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+    cluster.Crash("a", 0);
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+    FailInAbsentFolder(cluster, true, StatusCode::kFailedPrecondition);
+    EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+    EXPECT_EQ(cluster.job("a").record.highest_step(), 0);
+    EXPECT_EQ(cluster.state().fleet.blame.at("worker-0").faults.back().weight, 1)
+        << "the host is not set aside at once";
+  }
+  TestCluster fresh;
+  fresh.Connect("worker-0");
+  fresh.Submit(TestSpec("a", 1, 100));
+  FailInAbsentFolder(fresh, true, StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fresh.job("a").record.state(), v1::JOB_STATE_FAILED) << "no other host may have them";
 }
 
 TEST(RestartBudget, RanksThatAreKilledAtOtherStepsEachTimeSpendNothing) {

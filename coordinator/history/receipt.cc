@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "base/text/count_text.h"
 #include "coordinator/history/receipt_conditions.h"
 #include "coordinator/history/receipt_tally.h"
 #include "coordinator/history/step_figures.h"
@@ -119,8 +120,9 @@ void AddOtherPlans(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
     steps += StepsOf(other);
   }
   if (steps == 0) return;
-  receipt->add_suspect(
-      fmt::format("{} steps ran under another plan and are excluded from the figures", steps));
+  receipt->add_suspect(fmt::format("{} excluded from the figures",
+                                   CountText(steps, "step ran under another plan and is",
+                                             "steps ran under another plan and are")));
 }
 
 }  // namespace

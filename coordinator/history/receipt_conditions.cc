@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/count_text.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/operation_counts.h"
 #include "model/blocks/pattern.h"
@@ -16,6 +17,7 @@
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/job_name.h"
+#include "plan/text/precision_words.h"
 
 namespace troupe {
 namespace {
@@ -30,8 +32,8 @@ void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
                                   ? ready[rank].kernel_level()
                                   : job.plan.device().kernel_level();
     const int threads = std::max(1, job.plan.threads_per_rank());
-    ++devices[fmt::format("{} ({}, {}, {} thread{} per rank)", job.plan.device().model(),
-                          job.plan.device().kind(), level, threads, threads == 1 ? "" : "s")];
+    ++devices[fmt::format("{} ({}, {}, {} per rank)", job.plan.device().model(),
+                          job.plan.device().kind(), level, CountText(threads, "thread"))];
   }
   for (const auto& [device, count] : devices) {
     environment->add_devices(fmt::format("{} x {}", count, device));
@@ -229,15 +231,17 @@ void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const int wanted = rank.ranks_on_host() * rank.threads();
     if (rank.cores_on_host() == 0 || wanted <= rank.cores_on_host()) continue;
-    add(fmt::format("{} ranks of {} threads each share {} cores of a host", rank.ranks_on_host(),
-                    rank.threads(), rank.cores_on_host()));
+    add(fmt::format("{} of {} {} {} of a host", CountText(rank.ranks_on_host(), "rank"),
+                    CountText(rank.threads(), "thread"),
+                    rank.ranks_on_host() == 1 ? "shares" : "each share",
+                    CountText(rank.cores_on_host(), "core")));
     break;
   }
   for (const v1::OperationCount& fallback : receipt->fallbacks()) {
-    add(fmt::format("{} fallbacks of {} to a slower implementation", fallback.count(),
+    add(fmt::format("{} of {} to a slower implementation", CountText(fallback.count(), "fallback"),
                     fallback.operation()));
   }
-  if (job.record.restarts() > 0) add(fmt::format("{} recoveries", job.record.restarts()));
+  if (job.record.restarts() > 0) add(CountText(job.record.restarts(), "recovery", "recoveries"));
   if (receipt->ready() && !IsAsIntended(job)) {
     add(fmt::format("the precision is not the intended one: {} was intended, {} was executed",
                     receipt->precision_intended(), receipt->precision_executed()));
@@ -249,19 +253,6 @@ void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
 }
 
 }  // namespace
-
-std::string IntendedPrecision(const v1::JobSpec& spec) {
-  const v1::TrainingSpec& training = spec.training();
-  std::string text = training.compute_dtype();
-  const v1::MixedPrecision& mixed = training.mixed_precision();
-  if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
-  if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
-  if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
-  if (HasFloat8(spec)) {
-    text += fmt::format(", float8 {}", training.float8().recipe());
-  }
-  return text;
-}
 
 v1::Receipt ConditionsOf(const Job& job) {
   v1::Receipt receipt;

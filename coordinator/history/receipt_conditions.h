@@ -2,8 +2,6 @@
 #ifndef TROUPE_COORDINATOR_HISTORY_RECEIPT_CONDITIONS_H_
 #define TROUPE_COORDINATOR_HISTORY_RECEIPT_CONDITIONS_H_
 
-#include <string>
-
 #include "coordinator/state/job_state.h"
 #include "troupe/v1/receipt.pb.h"
 
@@ -12,9 +10,6 @@ namespace troupe {
 // The receipt's fields that follow from the job, the plan and the ranks' environments, without step
 // figures.
 v1::Receipt ConditionsOf(const Job& job);
-
-// The precision that the job asks for, for example "bfloat16, reduce float32".
-std::string IntendedPrecision(const v1::JobSpec& spec);
 
 }  // namespace troupe
 

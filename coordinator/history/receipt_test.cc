@@ -410,7 +410,7 @@ TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   ASSERT_EQ(receipt.fallbacks_size(), 1);
   EXPECT_EQ(receipt.fallbacks(0).count(), 3);
   const std::vector<std::string> suspect = Suspect(receipt);
-  EXPECT_THAT(suspect, Contains("2 ranks of 1 threads each share 1 cores of a host"));
+  EXPECT_THAT(suspect, Contains("2 ranks of 1 thread each share 1 core of a host"));
   EXPECT_THAT(suspect, Contains("3 fallbacks of matmul to a slower implementation"));
   EXPECT_THAT(suspect, Contains(HasSubstr("waited 25.0% of the time for a core")));
   EXPECT_THAT(suspect, Contains(HasSubstr("float32 was intended, bfloat16")));

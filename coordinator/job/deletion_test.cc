@@ -305,8 +305,21 @@ TEST(DeleteJob, WithItsCheckpointsReportsThatAnotherCallHasLeftThem) {
   ASSERT_NE(ReplyToCall(cluster, whole), nullptr);
   EXPECT_EQ(ReplyToCall(cluster, whole)->status.code(), StatusCode::kAborted);
   EXPECT_THAT(std::string(Message(ReplyToCall(cluster, whole)->status)),
-              HasSubstr("another call has deleted job a without its checkpoints"));
+              HasSubstr("another call has deleted job a without its checkpoints, of which 1 may "
+                        "remain; /ck/a/step-00000010-epoch-1-attempt-1-at-0 is among them"))
+      << "aborted attempts are no checkpoints";
   EXPECT_TRUE(ReplyToCall(cluster, plain)->status.ok());
+  EXPECT_THAT(cluster.state().jobs, IsEmpty());
+}
+
+TEST(DeleteJob, WithItsCheckpointsSucceedsIfAnotherCallHasLeftOnlyAbortedAttempts) {
+  TestCluster cluster;
+  CancelledJobWithLeftFiles(cluster);
+  const CallId whole = DeleteAs(910, cluster, true);
+  ASSERT_EQ(ReplyToCall(cluster, whole), nullptr) << "it waits for the files";
+  DeleteAs(911, cluster, false);
+  ASSERT_NE(ReplyToCall(cluster, whole), nullptr);
+  EXPECT_TRUE(ReplyToCall(cluster, whole)->status.ok()) << ReplyToCall(cluster, whole)->status;
   EXPECT_THAT(cluster.state().jobs, IsEmpty());
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/failure_cause.h"
+#include "base/text/count_text.h"
 #include "coordinator/faults/start_limit.h"
 #include "coordinator/history/receipt_tally.h"
 #include "coordinator/job/attempt_messages.h"
@@ -148,7 +149,9 @@ Transition BeginRunning(Job& job, Turn& turn) {
               : grew     ? event::kGrew
               : recovers ? event::kRecovered
                          : event::kStarted,
-              fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
+              fmt::format("{} from step {}",
+                          CountText(group.ranks.size(), "rank runs", "ranks run"), step + 1),
+              turn);
   if (IsFinished(job)) return Success(job);
   if (step >= job.steps() && ContinuesFromImages(job)) {
     // All steps are done; only the state in the images remains to be saved.

@@ -1,5 +1,6 @@
 #include "coordinator/job/growth.h"
 
+#include "base/text/count_text.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/running_layout.h"
@@ -47,10 +48,10 @@ void BeginGrowthIfDue(Job& job, Turn& turn) {
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_grows(true);
   RecordEvent(job, event::kGrowing,
-              fmt::format("devices for {} ranks have been available for {:.0f} s, so its {} ranks "
-                          "commit a checkpoint and stop",
+              fmt::format("devices for {} ranks have been available for {:.0f} s, so its {}",
                           SubmittedPlan(job).ranks_size(), ToSeconds(turn.limits().growth_patience),
-                          job.plan.ranks_size()),
+                          CountText(job.plan.ranks_size(), "rank commits a checkpoint and stops",
+                                    "ranks commit a checkpoint and stop")),
               turn);
   RequestCheckpoint(job, turn);
 }

@@ -1,5 +1,6 @@
 #include "coordinator/job/job_record.h"
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,8 @@ void RecordEvent(Job& job, std::string_view event, const std::string& message, T
   row.set_message(message);
   row.set_step(job.record.step());
   row.set_group_epoch(job.record.group_epoch());
-  row.set_wall_time_ns(turn.wall_ns);
+  // Whoever sorts events by time keeps their order within the turn: causes precede their effects.
+  row.set_wall_time_ns(turn.wall_ns + static_cast<int64_t>(turn.effects.updates.size()));
   row.set_state(ShownState(job));
   const CountedEvent counted = CountEvent(row.event(), number, &job.record);
   row.set_count(counted.count);

@@ -11,7 +11,7 @@
 namespace troupe {
 
 // Appends an event to the job's stored events, adds the record to the writes and notifies the
-// watchers.
+// watchers. The events of a turn have ascending times, which differ by a nanosecond or more.
 void RecordEvent(Job& job, std::string_view event, const std::string& message, Turn& turn);
 
 // Adds the reports that are not durable yet to the turn's writes and acknowledges them to rank 0's

@@ -7,6 +7,17 @@
 #include "plan/job/job_name.h"
 
 namespace troupe {
+namespace {
+
+// Returns what the job waits for: capacity, or the storage of its last checkpoint.
+std::string WaitingFor(const Job& job) {
+  const bool saves_again = job.group && job.group->save_again_time &&
+                           !job.group->save_failure.empty() && job.waiting_for.empty();
+  return saves_again ? "another try of its last checkpoint: " + job.group->save_failure
+                     : job.waiting_for;
+}
+
+}  // namespace
 
 v1::Job DescribeJob(const Job& job, bool full) {
   v1::Job shown;
@@ -14,6 +25,9 @@ v1::Job DescribeJob(const Job& job, bool full) {
   shown.set_state(ShownState(job));
   shown.set_step(job.record.step());
   shown.set_steps(job.steps());
+  // After a recovery the last step is an earlier one.
+  if (job.last_loss && job.last_loss->step == job.record.step())
+    shown.set_loss(job.last_loss->loss);
   *shown.mutable_layout() = job.plan.mesh();
   for (int rank = 0; rank < job.last_group.ranks_size(); ++rank) {
     const v1::RankPlacement& placement = job.last_group.ranks(rank);
@@ -38,7 +52,7 @@ v1::Job DescribeJob(const Job& job, bool full) {
     *shown.add_checkpoints() = std::move(record);
   if (job.record.has_failure()) *shown.mutable_failure() = job.record.failure();
   if (job.record.has_last_failure()) *shown.mutable_last_failure() = job.record.last_failure();
-  shown.set_waiting_for(job.waiting_for);
+  shown.set_waiting_for(WaitingFor(job));
   shown.set_create_wall_time_ns(job.record.create_wall_time_ns());
   shown.set_creator(job.record.creator());
   *shown.mutable_submitted_layout() = SubmittedPlan(job).mesh();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/count_text.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/job_pace.h"
 #include "coordinator/job/job_record.h"
@@ -109,8 +110,9 @@ Transition ConsiderMove(Job& job, Turn& turn) {
   job.record.set_leaves_workers(true);
   job.record.set_move_reason(MoveText(job, turn.fleet));
   RecordEvent(job, event::kMoving,
-              fmt::format("{}; its {} ranks commit a checkpoint and stop", job.record.move_reason(),
-                          job.plan.ranks_size()),
+              fmt::format("{}; its {}", job.record.move_reason(),
+                          CountText(job.plan.ranks_size(), "rank commits a checkpoint and stops",
+                                    "ranks commit a checkpoint and stop")),
               turn);
   RequestCheckpoint(job, turn);
   return {};

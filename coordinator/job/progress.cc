@@ -96,6 +96,7 @@ Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
       report.step_seconds() > 0 ? group.peak_flops * report.step_seconds() : 0;
   v1::StepEvent step = StepEventOf(job, report, model_flops, peak_flops);
   step.set_wall_time_ns(turn.wall_ns);
+  job.last_loss = StepLossOf(step);
   turn.effects.measurements.push_back(StepMeasured{
       job.id(), step, model_flops, job.plan.recomputed_flops_per_step(), peak_flops, repeated});
   JobUpdate update{job.id(), {}};

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text/count_text.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/digest.h"
 #include "coordinator/job/job_record.h"
@@ -157,10 +158,10 @@ StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence,
   for (const auto& [attempt, checkpoint] : job.checkpoints) {
     turn.effects.writes.PutCheckpoint(checkpoint);
   }
-  RecordEvent(
-      job, event::kRebuilt,
-      fmt::format("added to the catalog again from its {} checkpoints", job.checkpoints.size()),
-      turn);
+  RecordEvent(job, event::kRebuilt,
+              fmt::format("added to the catalog again from its {}",
+                          CountText(job.checkpoints.size(), "checkpoint")),
+              turn);
   return job;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/failure_cause.h"
+#include "base/text/count_text.h"
 #include "checkpoint/format/folder.h"
 #include "coordinator/faults/culprit.h"
 #include "coordinator/faults/hang_blame.h"
@@ -121,7 +122,8 @@ bool WouldRepeat(const v1::RankFailed& message) {
   const auto code = static_cast<StatusCode>(message.code());
   return message.cause() == cause::kData &&
          (code == StatusCode::kInvalidArgument || code == StatusCode::kOutOfRange ||
-          code == StatusCode::kFailedPrecondition || code == StatusCode::kDataLoss);
+          code == StatusCode::kFailedPrecondition || code == StatusCode::kDataLoss ||
+          code == StatusCode::kResourceExhausted);
 }
 
 // Whether there were commits and every one is quarantined: from its seed the job would only appear
@@ -303,6 +305,22 @@ void LayBlame(const Job& job, const Breakdown& breakdown, const v1::Failure& fai
   if (failure.cause() == cause::kCollective) LayBrokenLink(job, failure, link_suspects, turn);
 }
 
+// Records which worker or rank was lost. Returns what the event of the recovery states: without the
+// message of the failure if an event before it has it.
+std::string RecordLoss(Job& job, const v1::Failure& failure, Turn& turn) {
+  if (failure.cause() == cause::kWorkerLost || failure.cause() == cause::kWorkerStopped) {
+    RecordEvent(job, failure.cause(), FailureTextUnder(failure.cause(), failure), turn);
+    if (!failure.worker().empty()) RecordEvent(job, cause::kRankLost, RanksOn(job, failure), turn);
+  } else if (failure.rank() >= 0) {
+    RecordEvent(job, cause::kRankLost, FailureTextUnder(cause::kRankLost, failure), turn);
+  } else {
+    return FailureText(failure);
+  }
+  v1::Failure brief = failure;
+  brief.clear_message();
+  return FailureText(brief);
+}
+
 // Whether the job is to be cancelled even though its ranks can commit nothing any more.
 bool EndsCancelled(const Job& job) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
@@ -324,12 +342,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   DropLeftImages(job, turn);
   const std::set<std::string> link_suspects = std::move(job.group->link_suspects);
   job.group.reset();
-  if (failure.cause() == cause::kWorkerLost || failure.cause() == cause::kWorkerStopped) {
-    RecordEvent(job, failure.cause(), FailureTextUnder(failure.cause(), failure), turn);
-    if (!failure.worker().empty()) RecordEvent(job, cause::kRankLost, RanksOn(job, failure), turn);
-  } else if (failure.rank() >= 0) {
-    RecordEvent(job, cause::kRankLost, FailureTextUnder(cause::kRankLost, failure), turn);
-  }
+  const std::string recovery_text = RecordLoss(job, failure, turn);
   if (EndsCancelled(job)) {
     if (!breakdown.fatal) LayBlame(job, breakdown, failure, link_suspects, turn);
     EndJob(job, CancelWithoutCommit(job, "its ranks failed before it: " + text), turn);
@@ -363,8 +376,8 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     v1::Failure last = failure;
     last.set_cause(std::string(cause::kRestartBudget));
     last.set_message(fmt::format(
-        "{} recoveries from its own faults without a step beyond {}; the last failure was {}",
-        spent - 1, job.record.highest_step(), text));
+        "{} from its own faults without a step beyond {}; the last failure was {}",
+        CountText(spent - 1, "recovery", "recoveries"), job.record.highest_step(), text));
     Forgive(job, turn);
     EndJob(job, {v1::JOB_STATE_FAILED, last, last.message()}, turn);
     return;
@@ -373,7 +386,7 @@ void FinalizeBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   turn.effects.measurements.push_back(RestartMeasured{job.id()});
   if (charged == Charged::kDelayed) ++job.delayed_recoveries;
   QueueForRecovery(job, charged == Charged::kDelayed ? job.delayed_recoveries : spent, turn);
-  RecordEvent(job, event::kRecovering, text, turn);
+  RecordEvent(job, event::kRecovering, recovery_text, turn);
 }
 
 void FailIfNoCommitIsLeft(Job& job, Turn& turn) {
@@ -419,8 +432,9 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
     breakdown.failure.set_message(DamagedImageText(job, message));
     breakdown.fatal = true;
   } else if (!message.secondary()) {
-    // A job that has trained has a valid request, so the error is that of one host, for a while.
-    const bool first_start = starting && job.record.highest_step() == 0;
+    // The request of a job whose ranks have all been ready is valid, so the error is that of one
+    // host, for a while. Such a job has the identity of its data, also before its first step.
+    const bool first_start = starting && job.record.highest_step() == 0 && !job.data;
     breakdown.of_host = first_start && IsOfHost(message);
     breakdown.fatal =
         (first_start && !breakdown.of_host && IsOfTheJob(message.code())) || WouldRepeat(message);

@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "coordinator/job/group.h"
 #include "coordinator/job/recovery.h"
 #include "coordinator/test_cluster.h"
@@ -175,6 +180,27 @@ TEST(Recovery, ANewLifeOfAWorkerProvesTheDeathOfItsRanksAtOnce) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   cluster.StopRanks("a", 1, {"worker-0"});
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+}
+
+// Reports and the page sort events by their times.
+TEST(Recovery, TheLossOfAWorkerComesBeforeTheRecoveryByItsTimeTooAndIsExplainedOnce) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  cluster.Disconnect("worker-1");
+  cluster.wall_ns = 1000;
+  cluster.Connect("worker-1");
+  const StatusOr<std::vector<v1::JobEvent>> events = ReadEvents(cluster.store(), "a");
+  ASSERT_TRUE(events.ok());
+  std::map<int64_t, std::string> texts;
+  for (const v1::JobEvent& event : *events) {
+    if (event.wall_time_ns() >= 1000)
+      texts[event.wall_time_ns()] += event.event() + ' ' + event.message();
+  }
+  std::vector<std::string> by_time;
+  for (const auto& [time, text] : texts) by_time.push_back(text);
+  EXPECT_THAT(by_time,
+              ElementsAre("WORKER_LOST worker-1: it ended and reconnected as a new incarnation",
+                          "RANK_LOST rank 1 on worker-1", "RECOVERING WORKER_LOST on worker-1"));
 }
 
 TEST(Recovery, AWorkerThatComesBackWithinTheGraceKeepsItsRanks) {
@@ -375,6 +401,7 @@ TEST(Recovery, WhatTheSameStepWouldMeetAgainEndsTheJobWithItsCause) {
   for (const Case& is : {Case{"NONFINITE", StatusCode::kOutOfRange, true},
                          Case{"DATA", StatusCode::kInvalidArgument, true},
                          Case{"DATA", StatusCode::kFailedPrecondition, true},
+                         Case{"DATA", StatusCode::kResourceExhausted, true},
                          Case{"DATA", StatusCode::kUnavailable, false},
                          Case{"HANG", StatusCode::kDeadlineExceeded, false}}) {
     TestCluster cluster;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text/count_text.h"
 #include "coordinator/faults/restart_budget.h"
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_creation.h"
@@ -65,6 +66,12 @@ StatusOr<v1::JobSpec> MergedSpec(const Planner& planner, const ResumeInputs& inp
     ClearObsoleteKeys(inputs, &merged);
   }
   merged.MergeFrom(inputs.overrides);
+  if (inputs.overrides.optimizer().has_name()) {
+    // Another optimizer would not be refused by its name, but by the keys of the former one.
+    v1::JobSpec renamed = inputs.spec;
+    renamed.mutable_optimizer()->set_name(merged.optimizer().name());
+    TROUPE_RETURN_IF_ERROR(CheckKeptKeys(inputs.spec, renamed));
+  }
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
   // The overrides may have taken the effect of other keys away.
   if (inputs.stated) {
@@ -200,7 +207,8 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   const std::string layout =
       plan.ranks_size() == job.plan.ranks_size()
           ? ""
-          : fmt::format(" on {} ranks instead of {}", plan.ranks_size(), job.plan.ranks_size());
+          : fmt::format(" on {} instead of {}", CountText(plan.ranks_size(), "rank"),
+                        job.plan.ranks_size());
   if (spec.checkpoint().folder() != job.spec.checkpoint().folder())
     job.record.set_folder_id(KnownFolderId(turn.options, spec));
   job.record.clear_unsaved_since_wall_time_ns();

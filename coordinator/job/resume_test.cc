@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/state/planner.h"
@@ -154,6 +155,20 @@ TEST(ResumeTest, AStatedNumberOfChunksIsRefusedWhereTheScheduleHasAnother) {
   KeySettings both = one_chunk;
   both.push_back("parallelism.pipeline_parallel_chunks=1");
   EXPECT_TRUE(SpecOfResumed(stated, both, StatedRecord::kKnown).ok());
+}
+
+TEST(ResumeTest, AnotherOptimizerIsRefusedByItsNameAlone) {
+  for (const auto& [before, after] : {std::pair("adamw", "sgd"), std::pair("sgd", "adamw")}) {
+    for (const StatedRecord keys : {StatedRecord::kKnown, StatedRecord::kNotKnown}) {
+      const Status refused = SpecOfResumed({fmt::format("optimizer.name={}", before)},
+                                           {fmt::format("optimizer.name={}", after)}, keys)
+                                 .status();
+      const std::vector<Violation> violations = ViolationsOf(refused);
+      ASSERT_EQ(violations.size(), 1u) << refused;
+      EXPECT_EQ(violations[0].field, "optimizer.name");
+      EXPECT_THAT(violations[0].description, testing::HasSubstr("keeps its value"));
+    }
+  }
 }
 
 TEST(ResumeTest, AListReplacesTheFormerOne) {

@@ -44,13 +44,18 @@ void KeepUsed(const std::string& request_key, const std::string& id, Coordinator
   state.used_requests.erase(first);
 }
 
-// Answers a call whose job is removed now, perhaps by another call that leaves its checkpoints.
+// Answers a call whose job is removed now, perhaps by another call that leaves its checkpoints. All
+// attempts of such a job are to be deleted, but only commits have the digest of a manifest.
 void AnswerRemoved(const Job& job, const RemovalCaller& caller, Turn& turn) {
-  if (!caller.checkpoints || job.checkpoints.empty()) return ReplyWithJob(job, caller.call, turn);
+  const auto was_committed = [](const auto& entry) { return !entry.second.digest().empty(); };
+  const auto first = std::ranges::find_if(job.checkpoints, was_committed);
+  if (!caller.checkpoints || first == job.checkpoints.end())
+    return ReplyWithJob(job, caller.call, turn);
   ReplyWithError(caller.call,
                  Aborted("another call has deleted job {} without its checkpoints, of which {} may "
                          "remain; {} is among them",
-                         job.id(), job.checkpoints.size(), job.checkpoints.begin()->second.path()),
+                         job.id(), std::ranges::count_if(job.checkpoints, was_committed),
+                         first->second.path()),
                  turn);
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/text/count_text.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/violation.h"
 
@@ -76,7 +77,8 @@ void ExpireLogs(LogReads* reads, Turn& turn) {
   std::erase_if(reads->pending, [&](const auto& entry) {
     const PendingLogs& logs = entry.second;
     if (turn.now < logs.deadline) return false;
-    EndCall(logs.call, DeadlineExceeded("{} workers did not answer", logs.outstanding.size()),
+    EndCall(logs.call,
+            DeadlineExceeded("{} did not answer", CountText(logs.outstanding.size(), "worker")),
             turn);
     return true;
   });

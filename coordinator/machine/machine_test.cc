@@ -286,7 +286,7 @@ TEST(Machine, AJobBehindAnotherReportsForWhichItWaits) {
   ConnectWorkers(cluster, 1);
   cluster.Submit(TestSpec("a", 1, 3));
   for (const char* job : {"b", "c", "d"}) cluster.Submit(TestSpec(job, 1, 3));
-  EXPECT_THAT(cluster.job("b").waiting_for, HasSubstr("0 are free"));
+  EXPECT_EQ(cluster.job("b").waiting_for, "1 rank needs 1 device; 0 are free");
   EXPECT_EQ(cluster.job("c").waiting_for, "waits behind jobs/b");
   EXPECT_EQ(cluster.job("d").waiting_for, "waits behind jobs/b");
   Cancel(cluster, "b", false);
@@ -316,7 +316,7 @@ TEST(Machine, AGangIsPlacedWholeOrNotAtAll) {
   cluster.Submit(TestSpec("a", 4, 3));
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_QUEUED);
   EXPECT_THAT(cluster.state().fleet.leases, IsEmpty());
-  EXPECT_THAT(cluster.job("a").waiting_for, HasSubstr("3 are free"));
+  EXPECT_THAT(cluster.job("a").waiting_for, HasSubstr("4 ranks need 4 devices; 3 are free"));
   EXPECT_THAT(cluster.Events("a"), Contains("WAITING_FOR_CAPACITY"));
   cluster.Connect("worker-3");
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
@@ -567,9 +567,13 @@ TEST(Machine, UnknownJobsAreNotFound) {
   EXPECT_EQ(unknown.code(), StatusCode::kNotFound);
   ASSERT_EQ(ViolationsOf(unknown).size(), 1u) << unknown;
   EXPECT_EQ(ViolationsOf(unknown)[0].field, "name");
+  EXPECT_EQ(Message(unknown), "job is \"x\": there is no such job");
   CreateCheckpointCall call{9, {}};
   call.request.set_job("x");
-  EXPECT_EQ(cluster.Do(call).replies[0].status.code(), StatusCode::kNotFound);
+  const Status of_checkpoint = cluster.Do(call).replies[0].status;
+  EXPECT_EQ(of_checkpoint.code(), StatusCode::kNotFound);
+  EXPECT_EQ(ViolationsOf(of_checkpoint)[0].field, "job");
+  EXPECT_EQ(Message(of_checkpoint), Message(unknown)) << "whatever the name of the field";
   v1::GetJobResponse response;
   v1::GetJobRequest request;
   request.set_name("x");

@@ -49,6 +49,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
     job.data = stored.data;
     job.images = stored.images;
     job.smaller = stored.smaller;
+    if (stored.last_step) job.last_loss = StepLossOf(*stored.last_step);
     BeginToLookForImages(job, now);
     state.last_sequence = std::max(state.last_sequence, job.record.sequence());
     if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));

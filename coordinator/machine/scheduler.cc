@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text/count_text.h"
 #include "coordinator/job/doubts.h"
 #include "coordinator/job/group.h"
 #include "coordinator/job/growth.h"
@@ -175,9 +176,11 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
     // Thousands of jobs may wait: each job's text changes only with the number of free devices.
     job.waiting_free_count = view.free_count();
-    ReportWaiting(
-        job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
-        turn);
+    ReportWaiting(job,
+                  fmt::format("{} {}; {}", CountText(ranks, "rank needs", "ranks need"),
+                              CountText(ranks, "device"),
+                              CountText(view.free_count(), "is free", "are free")),
+                  turn);
   }
   // If a worker with an image is away, other devices do not help.
   const bool could =

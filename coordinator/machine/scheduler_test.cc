@@ -157,7 +157,7 @@ TEST_F(QuotaTest, NumbersOfJobsAndQueuedJobsAreLimitedByNamespace) {
   ASSERT_TRUE(Submit("lab.a", 1).ok());
   Status refused = Submit("lab.b", 1);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(ToString(refused), HasSubstr("1 queued jobs, and its quota.queued is 1"));
+  EXPECT_THAT(ToString(refused), HasSubstr("1 queued job, and its quota.queued is 1"));
   EXPECT_TRUE(Submit("b", 1).ok()) << "of another namespace";
   cluster_.Connect("worker-0", 8);
   ASSERT_TRUE(Submit("lab.b", 1).ok());

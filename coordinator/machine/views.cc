@@ -1,10 +1,13 @@
 #include "coordinator/machine/views.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/worker_state.h"
@@ -49,6 +52,28 @@ StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) 
   page.end = std::min(page.begin + static_cast<size_t>(size), rows);
   if (page.end < rows) page.next_token = std::to_string(page.end);
   return page;
+}
+
+// In addition to those of v1::JobState.
+constexpr std::string_view kMovingWord = "MOVING";
+
+// Returns the state that a request for a list names, in upper case. INVALID_ARGUMENT if it is none.
+StatusOr<std::string> WantedState(const std::string& given) {
+  std::string word = given;
+  std::ranges::transform(word, word.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (word.empty() || word == kMovingWord) return word;
+  for (int i = v1::JobState_MIN; i <= v1::JobState_MAX; ++i) {
+    const auto state = static_cast<v1::JobState>(i);
+    if (state != v1::JOB_STATE_UNSPECIFIED && StateName(state) == word) return word;
+  }
+  return RefuseField(StatusCode::kInvalidArgument, "state", "is \"{}\", which is no state of a job",
+                     given);
+}
+
+// Whether the job is in the state that `word` names: one that moves has two.
+bool IsInState(const Job& job, std::string_view word) {
+  return word == kMovingWord ? IsMoving(job) : StateName(ShownState(job)) == word;
 }
 
 StatusOr<const Job*> JobNamed(const CoordinatorState& state, const char* field,
@@ -136,12 +161,19 @@ Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest
 
 Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
                 const JobFilter& sees, v1::ListJobsResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedState(request.state()));
   std::vector<const Job*> jobs;
   for (const auto& [id, job] : state.jobs) {
-    if (!sees || sees(id)) jobs.push_back(&job);
+    if (sees && !sees(id)) continue;
+    if (!request.in_namespace().empty() && NamespaceOf(id) != request.in_namespace()) continue;
+    if (wanted.empty() || IsInState(job, wanted)) jobs.push_back(&job);
   }
-  std::sort(jobs.begin(), jobs.end(),
-            [](const Job* a, const Job* b) { return a->record.sequence() < b->record.sequence(); });
+  std::ranges::sort(jobs, {}, [&](const Job* job) {
+    const uint64_t sequence = job->record.sequence();
+    return request.active_first() ? std::pair(HasEnded(*job), ~sequence)
+                                  : std::pair(false, sequence);
+  });
+  response->set_all_jobs(std::ssize(jobs));
   TROUPE_ASSIGN_OR_RETURN(const Page page,
                           PageOf(jobs.size(), request.page_size(), request.page_token()));
   for (size_t i = page.begin; i < page.end; ++i)

@@ -20,7 +20,8 @@ Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest
                    v1::GetJobReceiptResponse* response);
 // Whether the caller may see the job with this id. Empty: every job.
 using JobFilter = std::function<bool(const std::string& id)>;
-// The jobs that `sees` accepts, in order of creation.
+// The jobs that the request selects and `sees` accepts, in the order that it asks for.
+// INVALID_ARGUMENT if it names a state that does not exist.
 Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
                 const JobFilter& sees, v1::ListJobsResponse* response);
 Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsRequest& request,

@@ -3,17 +3,37 @@
 #include <limits>
 #include <utility>
 
+#include "base/security/certificate.h"
 #include "coordinator/access/access_processor.h"
 
 namespace troupe {
 namespace {
 
-// Whether the call is one of the internal caller. Nobody else knows the secret.
-bool IsInternal(const CallAudit* audit, const grpc::CallbackServerContext& context) {
-  if (audit == nullptr || audit->internal == nullptr) return false;
+// The caller of a call without a connection.
+enum class Inside { kNobody, kCoordinator, kViewer };
+
+// Recognises the calls of this process by the secret, which nobody else knows.
+Inside InsideOf(const CallAudit* audit, const grpc::CallbackServerContext& context) {
+  if (audit == nullptr || audit->internal == nullptr) return Inside::kNobody;
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (peer != nullptr && HasTls(*peer)) return Inside::kNobody;
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(kInternalCallerKey);
-  return found != metadata.end() && found->second == audit->internal->secret;
+  if (found == metadata.end() || found->second != audit->internal->secret) return Inside::kNobody;
+  return metadata.contains(kViewerKey) ? Inside::kViewer : Inside::kCoordinator;
+}
+
+// Returns the certificate of a viewer, in PEM; empty if it has none.
+std::string CertificateOfViewer(const CallMetadata& metadata) {
+  const auto found = metadata.find(kViewerCertificateKey);
+  if (found == metadata.end()) return "";
+  return {found->second.data(), found->second.size()};
+}
+
+// Returns the name of a viewer who is not authenticated, as ClaimedName does.
+std::string ClaimedViewer(const CallMetadata& metadata) {
+  const auto certificate = ReadCertificate(CertificateOfViewer(metadata));
+  return certificate.ok() ? ToUri(certificate->identity) : ClaimedToken(AuthorizationsOf(metadata));
 }
 
 }  // namespace
@@ -22,28 +42,45 @@ StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
                                          const grpc::CallbackServerContext& context) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (audit == nullptr) return std::nullopt;
-  if (peer == nullptr || !HasTls(*peer)) {
-    if (!IsInternal(audit, context) || audit->internal->identity.cluster.empty())
-      return std::nullopt;
+  if (peer != nullptr && HasTls(*peer)) {
+    TROUPE_ASSIGN_OR_RETURN(Caller caller,
+                            AuthenticateCall(audit->access, *peer, context.client_metadata()));
+    return std::optional<Caller>(std::move(caller));
+  }
+  const Inside inside = InsideOf(audit, context);
+  if (inside == Inside::kNobody || audit->access.cluster().empty()) return std::nullopt;
+  if (inside == Inside::kCoordinator) {
     return std::optional<Caller>(Caller{.identity = audit->internal->identity,
                                         .expires = std::numeric_limits<int64_t>::max()});
   }
-  TROUPE_ASSIGN_OR_RETURN(Caller caller,
-                          AuthenticateCall(audit->access, *peer, context.client_metadata()));
-  return std::optional<Caller>(std::move(caller));
+  const CallMetadata& metadata = context.client_metadata();
+  TROUPE_ASSIGN_OR_RETURN(Caller viewer, audit->access.Authenticate(CertificateOfViewer(metadata),
+                                                                    AuthorizationsOf(metadata)));
+  return std::optional<Caller>(std::move(viewer));
 }
 
 std::string PeerName(const CallAudit* audit, const grpc::CallbackServerContext& context) {
-  return IsInternal(audit, context) ? "submitters/" + audit->internal->identity.name
-                                    : context.peer();
+  switch (InsideOf(audit, context)) {
+    case Inside::kCoordinator:
+      return "submitters/" + audit->internal->identity.name;
+    case Inside::kViewer:
+      return "page";
+    case Inside::kNobody:
+      break;
+  }
+  return context.peer();
 }
 
 std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context) {
   const auto caller = CallerOf(audit, context);
   if (caller.ok() && caller->has_value() && (*caller)->identity) return AuditNameOf(**caller);
   // One whose access has ended since its call began is known by its certificate or token.
-  std::string claimed =
-      caller.ok() ? "" : ClaimedName(*context.auth_context(), context.client_metadata());
+  std::string claimed;
+  if (!caller.ok()) {
+    claimed = InsideOf(audit, context) == Inside::kViewer
+                  ? ClaimedViewer(context.client_metadata())
+                  : ClaimedName(*context.auth_context(), context.client_metadata());
+  }
   return claimed.empty() ? PeerName(audit, context) : claimed;
 }
 

@@ -29,13 +29,14 @@ struct CallAudit {
   const InternalCaller* internal = nullptr;  // null: this process calls itself for no user
 };
 
-// Returns the caller; absent on a connection without TLS, except for the internal caller of a
-// server with TLS. UNAUTHENTICATED if the caller's access has ended since the call began.
+// Returns the caller; absent on a connection without TLS. In a server with TLS, a call without a
+// connection is that of the internal caller or of a viewer of the page (internal_caller.h).
+// UNAUTHENTICATED if the caller's access has ended since the call began.
 StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
                                          const grpc::CallbackServerContext& context);
 
-// Returns the caller without an identity as audit records name it: its address, or submitters/NAME
-// for the internal caller.
+// Returns the caller without an identity as audit records name it: its address, submitters/NAME for
+// the internal caller, or "page" for a viewer of the page.
 std::string PeerName(const CallAudit* audit, const grpc::CallbackServerContext& context);
 
 // Returns the caller as audit records name it; that of PeerName for one without an identity.

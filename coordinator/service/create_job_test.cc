@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <vector>
 
+#include "base/faulty_file_system.h"
 #include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "coordinator/service/data_check.h"
@@ -40,6 +42,24 @@ TEST(CheckpointFolder, IsRefusedWhereItMustBeHereAndCannotBeMade) {
       << "nothing is left";
   spec.mutable_checkpoint()->set_folder(directory.path());
   EXPECT_TRUE(CheckCheckpointFolder(files, spec, true).ok());
+}
+
+TEST(CheckpointFolder, IsAcceptedOnADiskThatIsFullOrReadOnlyAtPresent) {
+  PosixFileSystem files;
+  const TemporaryDirectory directory;
+  v1::JobSpec spec = PlannableJob("a");
+  spec.mutable_checkpoint()->set_folder(directory.Child("new") + "/a");
+  const auto check_with = [&](int error_number) {
+    FaultyFileSystem faulty(files);
+    faulty.Add({.operation = FileOperation::kMakeDirectory,
+                .path_contains = directory.Child("new"),
+                .error_number = error_number});
+    return CheckCheckpointFolder(faulty, spec, true);
+  };
+  for (const int error_number : {ENOSPC, EDQUOT, EROFS})
+    EXPECT_TRUE(check_with(error_number).ok()) << check_with(error_number);
+  for (const int error_number : {EACCES, EPERM, ENOENT, EIO})
+    EXPECT_EQ(check_with(error_number).code(), StatusCode::kInvalidArgument) << error_number;
 }
 
 TEST(JobFilesCheck, RefusesEachPathThatLeavesItsRootByItsKey) {

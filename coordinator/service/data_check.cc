@@ -82,12 +82,14 @@ Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, boo
   for (std::string path = folder; path != "/" && is_missing(path); path = ParentDirectory(path))
     missing = path;
   if (missing.empty()) return OkStatus();
-  // Only an attempt shows it: /proc grants every right and has no room for folders.
+  // Only an attempt shows it: /proc grants every right and has no room for folders. A disk that is
+  // full or read-only at present is waited for, as where the folder exists.
   const Status made = files.MakeDirectory(missing);
   if (made.ok() || made.code() == StatusCode::kAlreadyExists) {
     if (made.ok()) files.RemoveDirectory(missing).IgnoreError();
     return OkStatus();
   }
+  if (SaysFolderIsFull(made) || SaysFolderIsReadOnly(made)) return OkStatus();
   return RefuseField(StatusCode::kInvalidArgument, "checkpoint.folder",
                      "is {}, which cannot be made: {}", folder, Message(made));
 }

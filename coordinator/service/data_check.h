@@ -25,7 +25,8 @@ Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be
 Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
 // Returns INVALID_ARGUMENT with checkpoint.folder if it does not exist and cannot be made here.
-// Passes unless it `must_be_here`. The folder is not left behind.
+// Passes unless it `must_be_here`, and if its disk is full or read-only at present, which a job
+// waits out. The folder is not left behind.
 Status CheckCheckpointFolder(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
 // Makes all of these checks, in this order, with the files of this host. Returns INVALID_ARGUMENT

@@ -383,7 +383,7 @@ TEST_F(NamespacesServiceTest, AUserHasALimitOfJobsAndOfStreams) {
   ASSERT_TRUE(Create(ann, PlannableJob("a")).ok());
   const grpc::Status refused = Create(ann, PlannableJob("b"));
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.error_message(), HasSubstr("spiffe://lab/submitter/ann has 1 jobs"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("spiffe://lab/submitter/ann has 1 job that"));
   EXPECT_TRUE(Create(ChannelTo(Role::kSubmitter, "bob"), PlannableJob("b")).ok());
 
   const auto jobs = v1::JobService::NewStub(ann);

@@ -3,13 +3,10 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -33,7 +30,6 @@
 #include "base/security/random_hex.h"
 #include "base/security/secret.h"
 #include "base/store/rocksdb_store.h"
-#include "checkpoint/format/folder.h"
 #include "coordinator/access/access_control.h"
 #include "coordinator/access/access_processor.h"
 #include "coordinator/access/audit_log.h"
@@ -41,6 +37,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/kubernetes/kubernetes_jobs.h"
 #include "coordinator/kubernetes/kubernetes_pods.h"
+#include "coordinator/page/page_server.h"
 #include "coordinator/service/access_service.h"
 #include "coordinator/service/access_timer.h"
 #include "coordinator/service/api_service.h"
@@ -48,6 +45,7 @@
 #include "coordinator/service/call_guard.h"
 #include "coordinator/service/cluster_service.h"
 #include "coordinator/service/connection_acceptor.h"
+#include "coordinator/service/data_directory.h"
 #include "coordinator/service/external_scaler.h"
 #include "coordinator/service/insecure_notice.h"
 #include "coordinator/service/measure.h"
@@ -81,41 +79,6 @@ constexpr int kIdleConnectionMs = 15 * 60 * 1000;
 
 Duration SelfCallInterval(const ServerOptions& options) {
   return FromSeconds(std::clamp(options.detection_seconds / 3, 0.1, 1.0));
-}
-
-// The checkpoint.folder of jobs that state none.
-StatusOr<std::string> CheckpointFolder(const ServerOptions& options) {
-  if (!options.checkpoint_root.empty()) return options.checkpoint_root;
-  std::error_code unknown;
-  const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
-  if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
-  return (catalog / "checkpoints").lexically_normal().string();
-}
-
-// Returns the identity of --checkpoint-root, which it is given if it has none. Without such a root,
-// and if the root is full, returns an empty string.
-std::string CheckpointRootId(const ServerOptions& options) {
-  if (options.checkpoint_root.empty()) return "";
-  PosixFileSystem files;
-  StatusOr<std::string> id = RandomFolderId();
-  if (id.ok()) id = EstablishFolderId(files, options.checkpoint_root, *id);
-  if (id.ok()) return *id;
-  LogWarning("coordinator",
-             "--checkpoint-root {} gets no identity, without which another directory in its place "
-             "is not noticed before a job has run: {}",
-             options.checkpoint_root, ToString(id.status()));
-  return "";
-}
-
-// Makes the directory if it is absent. Only its owner may list it: the audit log has addresses and
-// names, and job specs have paths.
-Status MakeDataDirectory(const std::string& path) {
-  PosixFileSystem files;
-  const std::string parent = ParentDirectory(path);
-  if (files.Stat(path, SymbolicLinks::kFollow).ok()) return MakeDirectories(files, path);
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, parent));
-  if (mkdir(path.c_str(), 0700) != 0) return ErrnoStatus(errno, "mkdir " + path);
-  return files.SyncDirectory(parent);
 }
 
 // An answered call may be two intervals old, and one that is not answered ends after a second.
@@ -189,7 +152,7 @@ struct Server::Parts {
   std::string checkpoint_root_id;  // empty: not known
   std::unique_ptr<AuditLog> audit;
   std::unique_ptr<AccessControl> access;
-  std::optional<InternalCaller> internal;  // that reconciles TroupeJobs
+  InternalCaller internal;  // that reconciles TroupeJobs, and whose secret the page has too
   std::optional<CallAudit> call_audit;
   std::unique_ptr<ActorSystem> actors;
   std::unique_ptr<Engine> engine;
@@ -213,6 +176,7 @@ struct Server::Parts {
   // These read the ages of acceptor and self_calls.
   std::unique_ptr<MetricsServer> metrics_server;
   std::unique_ptr<HttpServer> health_server;
+  std::unique_ptr<PageServer> page_server;          // calls grpc
   std::unique_ptr<KubernetesJobs> kubernetes_jobs;  // calls grpc, and reads engine and store
   std::unique_ptr<KubernetesPods> kubernetes_pods;  // reads engine
 
@@ -222,6 +186,7 @@ struct Server::Parts {
   void Stop() {
     stops = true;
     readiness->Set(false);
+    page_server.reset();
     kubernetes_jobs.reset();
     kubernetes_pods.reset();
     namespaces.reset();
@@ -273,8 +238,10 @@ struct Server::Parts {
     engine.machine.keep_ended = options.keep_ended;
     engine.machine.most_user_jobs = options.most_user_jobs;
     if (options.namespaces) engine.machine.namespaces = options.namespaces->namespaces;
-    TROUPE_ASSIGN_OR_RETURN(engine.machine.checkpoint_folder, CheckpointFolder(options));
-    checkpoint_root_id = CheckpointRootId(options);
+    TROUPE_ASSIGN_OR_RETURN(
+        engine.machine.checkpoint_folder,
+        DefaultCheckpointFolder(options.checkpoint_root, options.data_directory));
+    checkpoint_root_id = CheckpointRootId(options.checkpoint_root);
     engine.machine.checkpoint_folder_id = checkpoint_root_id;
     return Engine::Start(std::move(engine));
   }
@@ -294,8 +261,7 @@ struct Server::Parts {
 
   // REQUIRES: the engine runs.
   Status MakeServices(const ServerOptions& options, const ServicePools& pools) {
-    const CallAudit& calls =
-        call_audit.emplace(CallAudit{*audit, *access, internal ? &*internal : nullptr});
+    const CallAudit& calls = call_audit.emplace(CallAudit{*audit, *access, &internal});
     StartNamespaces(options);
     const CheckFiles check_files =
         options.checkpoint_root.empty()
@@ -342,13 +308,10 @@ struct Server::Parts {
   }
 
   Status MakeInternalCaller(const ServerOptions& options) {
-    if (!options.kubernetes || !options.kubernetes->jobs) return OkStatus();
-    TROUPE_ASSIGN_OR_RETURN(std::string secret, RandomHex(kSecretBytes));
-    internal = InternalCaller{
-        .secret = std::move(secret),
-        .identity = {.cluster = options.tls ? options.tls->identity.cluster : std::string(),
-                     .role = Role::kSubmitter,
-                     .name = kKubernetesCaller}};
+    TROUPE_ASSIGN_OR_RETURN(internal.secret, RandomHex(kSecretBytes));
+    internal.identity = {.cluster = options.tls ? options.tls->identity.cluster : std::string(),
+                         .role = Role::kSubmitter,
+                         .name = kKubernetesCaller};
     return OkStatus();
   }
 
@@ -364,7 +327,7 @@ struct Server::Parts {
         CoordinatorJobsOptions{.engine = engine.get(),
                                .store = store.get(),
                                .channel = self_channel,
-                               .secret = internal->secret,
+                               .secret = internal.secret,
                                .begin_call = [calls = self_calls] { return calls->calls.Begin(); }},
         clock);
   }
@@ -398,6 +361,17 @@ struct Server::Parts {
                                       RecordRefusedReader(certificate, reason);
                                     },
                                 .health_age = [this] { return HealthAge(); }}));
+    }
+    if (!options.page_listen.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(
+          page_server,
+          PageServer::Start({.listen = options.page_listen,
+                             .tls = options.tls,
+                             .maker = {.channel = grpc->InProcessChannel(PageChannelArguments()),
+                                       .secret = internal.secret,
+                                       .access = access.get(),
+                                       .audit = audit.get(),
+                                       .clock = &clock}}));
     }
     if (options.health_listen.empty()) return OkStatus();
     auto pages = HealthPages(
@@ -491,6 +465,9 @@ int Server::metrics_port() const {
 }
 std::string Server::metrics_url() const {
   return parts_->metrics_server ? parts_->metrics_server->url() : "";
+}
+std::string Server::page_url() const {
+  return parts_->page_server ? parts_->page_server->url() : "";
 }
 int Server::health_port() const {
   return parts_->health_server ? parts_->health_server->port() : 0;

@@ -36,6 +36,7 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 selects a free one
   std::string metrics_listen;          // HOST:PORT; empty: no metrics over HTTP
   std::string health_listen;           // HOST:PORT; empty: no pages for a kubelet
+  std::string page_listen;             // HOST:PORT; empty: no web page
   std::string data_directory;          // created if absent; its parent exists
   // Folder beneath which jobs that state no checkpoint.folder save, absolute; empty: checkpoints in
   // data_directory.
@@ -73,7 +74,8 @@ class Server {
   static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
   ~Server();
 
-  // Ends all streams and closes the catalog within a second; metrics are still served. Idempotent.
+  // Ends all streams and the page, and closes the catalog, within a second; metrics are still
+  // served. Idempotent.
   void Stop();
 
   std::string address() const;  // HOST:PORT as bound
@@ -81,6 +83,7 @@ class Server {
   int metrics_port() const;         // 0: none
   std::string metrics_url() const;  // empty: none
   int health_port() const;          // 0: none
+  std::string page_url() const;     // empty: none
 
  private:
   struct Parts;

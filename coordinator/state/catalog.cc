@@ -363,10 +363,15 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
       store, "used_request/", false, [&](const KeyParts& key, v1::UsedRequestRecord value) {
         image.used_requests[key.id] = std::move(value);
       }));
-  for (const auto& [id, job] : image.jobs) {
+  for (auto& [id, job] : image.jobs) {
     if (job.record.id() != id || job.spec.name() != id) {
       return DataLoss("catalog: job {} has no record or no specification", id);
     }
+    if (job.record.step() == 0) continue;
+    // A damaged history is an error of the calls that read it.
+    const auto rows = ReadHistory(store, id, job.record.step(), 1);
+    if (rows.ok() && !rows->empty() && rows->front().step() == job.record.step())
+      job.last_step = rows->front();
   }
   return image;
 }

@@ -121,9 +121,11 @@ struct CatalogJob {
   std::optional<v1::DataIdentity> data;
   v1::JobImages images;
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
+  std::optional<v1::StepEvent> last_step;  // that of record.step(), if the history has it
 };
 
-// All of the catalog except history and events, which are read on demand, and AccessRecords.
+// All of the catalog except history and events, which are read on demand but for the last steps,
+// and AccessRecords.
 struct CatalogImage {
   uint64_t leader_epoch = 0;
   uint64_t epoch_floor = 0;

@@ -1,13 +1,24 @@
 #include "coordinator/state/job_state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plan/job/violation.h"
 
 namespace troupe {
 
+std::optional<StepLoss> StepLossOf(const v1::StepEvent& step) {
+  if (step.tokens() == 0 && std::isnan(step.loss())) return std::nullopt;
+  return StepLoss{step.step(), step.loss()};
+}
+
 Status NoSuchJob(const char* field, const std::string& name) {
-  return RefuseField(StatusCode::kNotFound, field, "is \"{}\": there is no such job", name);
+  Status status =
+      RefuseField(StatusCode::kNotFound, "job", "is \"{}\": there is no such job", name);
+  std::vector<Violation> violations = ViolationsOf(status);
+  for (Violation& violation : violations) violation.field = field;
+  SetViolations(violations, &status);
+  return status;
 }
 
 bool HasEnded(v1::JobState state) {

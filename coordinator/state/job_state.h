@@ -154,6 +154,13 @@ struct CancelCaller {
   bool needs_commit = false;  // it gets an error if steps are lost
 };
 
+struct StepLoss {
+  int64_t step = 0;
+  double loss = 0;
+};
+// Returns the loss of a step; nothing if the step has no target.
+std::optional<StepLoss> StepLossOf(const v1::StepEvent& step);
+
 struct Job {
   v1::JobRecord record;
   v1::JobSpec spec;  // as submitted, merged with the overrides of ResumeJob
@@ -176,6 +183,7 @@ struct Job {
   std::vector<v1::StepEvent> unflushed;  // reports of rank 0 that are not durable yet
   MonotonicTime flush_time;              // when they have to be durable; valid if there are any
   int64_t durable_step = 0;              // last durable step of the current epoch's reports
+  std::optional<StepLoss> last_loss;     // reported or, at the start, stored last
   std::deque<double> step_seconds;       // durations of the newest steps, for the median
   int waiting_free_count = 0;            // number of free devices stated in waiting_for
   std::string waiting_for;               // the capacity that the job waits for
@@ -203,7 +211,7 @@ struct Job {
   bool has_folder() const { return !spec.checkpoint().folder().empty(); }
 };
 
-// NOT_FOUND naming the request's `field`.
+// NOT_FOUND with one message for all requests. Its violation names the request's `field`.
 Status NoSuchJob(const char* field, const std::string& name);
 
 bool HasEnded(v1::JobState state);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text/count_text.h"
 #include "plan/job/job_name.h"
 #include "plan/job/violation.h"
 
@@ -20,15 +21,16 @@ Status Exceeds(const v1::Namespace& space, const std::string& jobs, std::string_
 Status CheckQuota(const v1::Namespace& space, const JobUse& use) {
   const v1::Quota& quota = space.quota();
   if (quota.has_jobs() && use.jobs >= quota.jobs())
-    return Exceeds(space, fmt::format("{} jobs that have not ended", use.jobs), "jobs",
-                   quota.jobs());
+    return Exceeds(space, CountText(use.jobs, "job that has not ended", "jobs that have not ended"),
+                   "jobs", quota.jobs());
   if (quota.has_queued() && use.queued >= quota.queued())
-    return Exceeds(space, fmt::format("{} queued jobs", use.queued), "queued", quota.queued());
+    return Exceeds(space, CountText(use.queued, "queued job"), "queued", quota.queued());
   if (quota.has_submissions_per_minute() && use.submissions >= quota.submissions_per_minute()) {
     return ResourceExhausted(
-        "{} jobs were submitted in the namespace {} within the last minute, and its "
+        "{} submitted in the namespace {} within the last minute, and its "
         "quota.submissions_per_minute is {}",
-        use.submissions, space.name(), quota.submissions_per_minute());
+        CountText(use.submissions, "job was", "jobs were"), space.name(),
+        quota.submissions_per_minute());
   }
   return OkStatus();
 }
@@ -36,16 +38,16 @@ Status CheckQuota(const v1::Namespace& space, const JobUse& use) {
 Status CheckUserJobs(std::string_view user, const JobUse& use, int64_t most) {
   if (user.empty() || use.user_jobs < most) return OkStatus();
   return ResourceExhausted(
-      "{} has {} jobs that have not ended, and the limit of a user is {} (--most-user-jobs)", user,
-      use.user_jobs, most);
+      "{} has {}, and the limit of a user is {} (--most-user-jobs)", user,
+      CountText(use.user_jobs, "job that has not ended", "jobs that have not ended"), most);
 }
 
 Status CheckFits(const v1::Namespace& space, const v1::JobSpec& spec, int ranks) {
   const v1::Quota& quota = space.quota();
   Violations violations;
   if (quota.has_devices() && ranks > quota.devices()) {
-    violations.Add("parallelism", "needs {} devices, above quota.devices = {} of the namespace {}",
-                   ranks, quota.devices(), space.name());
+    violations.Add("parallelism", "needs {}, above quota.devices = {} of the namespace {}",
+                   CountText(ranks, "device"), quota.devices(), space.name());
   }
   if (quota.has_priority() && spec.priority() > quota.priority()) {
     violations.AddTooLarge(
@@ -91,10 +93,9 @@ int64_t DevicesLeft(const v1::Namespace* space, int64_t others) {
 std::string QuotaWaitText(const v1::Namespace* space, std::string_view job_id, int ranks,
                           int64_t others) {
   if (space == nullptr) return fmt::format("the namespace {} does not exist", NamespaceOf(job_id));
-  return fmt::format(
-      "{} ranks need {} devices; quota.devices of the namespace {} is {}, and its other jobs use "
-      "{}",
-      ranks, ranks, space->name(), space->quota().devices(), others);
+  return fmt::format("{} {}; quota.devices of the namespace {} is {}, and its other jobs use {}",
+                     CountText(ranks, "rank needs", "ranks need"), CountText(ranks, "device"),
+                     space->name(), space->quota().devices(), others);
 }
 
 }  // namespace troupe

@@ -46,6 +46,8 @@ TEST(Quota, AUserHasALimitOfItsOwn) {
   const Status refused = CheckUserJobs("ann", {.user_jobs = 10}, 10);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(ToString(refused), AllOf(HasSubstr("ann has 10 jobs"), HasSubstr("of a user is 10")));
+  EXPECT_THAT(ToString(CheckUserJobs("ann", {.user_jobs = 1}, 1)),
+              HasSubstr("ann has 1 job that has not ended, and"));
 }
 
 TEST(Quota, AJobThatTheNamespaceMayNeverRunIsInvalid) {
@@ -114,6 +116,7 @@ TEST(Quota, TheReasonToWaitHasTheNumbers) {
   EXPECT_EQ(QuotaWaitText(&space, "lab.a", 4, 6),
             "4 ranks need 4 devices; quota.devices of the namespace lab is 8, and its other jobs "
             "use 6");
+  EXPECT_THAT(QuotaWaitText(&space, "lab.a", 1, 8), HasSubstr("1 rank needs 1 device; quota."));
   EXPECT_EQ(QuotaWaitText(nullptr, "ghost.a", 4, 0), "the namespace ghost does not exist");
 }
 

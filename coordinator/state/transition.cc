@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text/count_text.h"
+
 namespace troupe {
 
 bool IsFinished(const Job& job) {
@@ -15,7 +17,7 @@ bool IsFinished(const Job& job) {
 }
 
 JobEnd Success(const Job& job) {
-  return {v1::JOB_STATE_SUCCEEDED, std::nullopt, fmt::format("{} steps", job.steps())};
+  return {v1::JOB_STATE_SUCCEEDED, std::nullopt, CountText(job.steps(), "step")};
 }
 
 JobEnd CancelWithoutCommit(const Job& job, const std::string& failure) {

@@ -337,17 +337,27 @@ struct SumOfSquaresArgs {
   int64_t count;
   double* partial;  // d[threads]: each thread adds its part's sum
 };
-struct AdamWArgs {
+// The most values that an optimizer keeps of each parameter.
+inline constexpr int kKeptStates = 2;
+// Elements of one parameter that are all decayed or all not.
+struct UpdateArgs {
   float* parameter;
-  float* exp_avg;
-  float* exp_avg_sq;
+  float* states[kKeptStates];  // in the order of OptimizerKind::states
   const float* gradient;
   void* copy;  // bf16 compute copy, or null
   int64_t count;
+  bool decays;
+};
+struct AdamWArgs {
   float gradient_scale, beta1, beta2, eps;
-  float decay;               // 1 - lr·weight_decay
+  float decay;               // 1 - lr·weight_decay, for elements that decay
   float step_size;           // lr / (1 - beta1^step)
   float inverse_correction;  // 1 / sqrt(1 - beta2^step)
+};
+struct SgdArgs {
+  float gradient_scale, rate, momentum;
+  float decay;  // weight_decay, for elements that decay
+  bool nesterov;
 };
 
 }  // namespace troupe::kernels

@@ -70,6 +70,14 @@ Status FillRandomly(ValueMemory& values, const model::Program& program) {
   for (const model::ValueId id : used) {
     TROUPE_RETURN_IF_ERROR(values.Write(id, 0, Contents(program.value(id), noise)));
   }
+  // Optimizers run a first step: a mean of squares is not negative, and steps are counted from 1.
+  for (const model::State& state : program.states) {
+    const bool counts = state.kind == model::StateKind::kAppliedSteps;
+    if (!counts && state.kind != model::StateKind::kOptimizer) continue;
+    const auto elements = static_cast<size_t>(program.value(state.value).elements());
+    const std::vector<float> numbers(elements, counts ? 1.0f : 0.0f);
+    TROUPE_RETURN_IF_ERROR(values.Write(state.value, 0, std::as_bytes(std::span(numbers))));
+  }
   return OkStatus();
 }
 
@@ -98,7 +106,7 @@ int64_t BytesTouched(const model::Op& op, const model::Program& program) {
 bool IsOfOneRank(model::OpKind kind) {
   return !model::IsCollective(kind) && kind != model::OpKind::kWait &&
          kind != model::OpKind::kControlTotals && kind != model::OpKind::kControlRouted &&
-         kind != model::OpKind::kControlHalt;
+         kind != model::OpKind::kControlHalt && kind != model::OpKind::kCountStep;
 }
 
 }  // namespace troupe::kernels

@@ -39,6 +39,9 @@ struct AttentionShape {
 
 template <typename Args>
 using Kernel = void (*)(const Args& args, int thread, int threads);
+// A kernel of an optimizer: `args` has the numbers of the step, `of` the elements of one parameter.
+template <typename Args>
+using UpdateKernel = void (*)(const Args& args, const UpdateArgs& of, int thread, int threads);
 
 // The kernels of the kinds that op_kinds.def lists as TYPED or PLAIN, then those that
 // Preparation::MakeKind of other kinds uses.
@@ -53,7 +56,8 @@ struct KernelTable {
   Kernel<AttentionArgs> attention[kComputeDTypes];
   Kernel<AttentionGradArgs> attention_grad[kComputeDTypes];
   Kernel<SumOfSquaresArgs> sum_of_squares;
-  Kernel<AdamWArgs> adamw;
+  UpdateKernel<AdamWArgs> adamw;
+  UpdateKernel<SgdArgs> sgd;
   Kernel<WidenArgs> widen;
   Kernel<NarrowArgs> narrow;
   int64_t (*attention_scratch_bytes)(const AttentionShape& shape);

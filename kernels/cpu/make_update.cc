@@ -1,6 +1,7 @@
 // Makes the instructions on the control word and of the optimizer.
 #include <utility>
 
+#include "kernels/backend/update_args.h"
 #include "kernels/cpu/preparation.h"
 #include "model/program/control_word.h"
 
@@ -48,35 +49,24 @@ MadeInstruction Preparation::MakeControlHalt(const Making& making) {
   return cpu::MakeControlHalt(Doubles(making.op.inputs[0]), Doubles(making.op.inputs[1]));
 }
 
-MadeInstruction Preparation::MakeAdamW(const Making& making) {
-  const Op& op = making.op;
-  return cpu::MakeAdamW(std::get<model::AdamWAttributes>(op.attributes), Doubles(op.inputs[0]),
-                        Floats(op.inputs[1]), Floats(op.inputs[2]), AdamWEntries(op), kernels_,
-                        threads_);
+MadeInstruction Preparation::MakeCountStep(const Making& making) {
+  return cpu::MakeCountStep(Doubles(making.op.inputs[0]), Floats(making.op.inputs[1]));
 }
 
-std::vector<AdamWEntry> Preparation::AdamWEntries(const Op& op) const {
-  std::vector<AdamWEntry> entries;
-  for (size_t p = 0; p < program_.parameters.size(); ++p) {
-    const model::ParameterEntry& parameter = program_.parameters[p];
-    const int64_t row = program_.value(parameter.value).row_elements();
-    for (const auto& [rows, decays] : model::DecayRuns(parameter)) {
-      const int64_t begin = rows.begin * row;
-      AdamWEntry entry{};
-      entry.args.parameter = Floats(parameter.value) + begin;
-      entry.args.exp_avg = Floats(parameter.exp_avg) + begin;
-      entry.args.exp_avg_sq = Floats(parameter.exp_avg_sq) + begin;
-      entry.args.gradient = Floats(op.inputs[3 + p]) + begin;
-      entry.args.copy =
-          parameter.compute_copy == parameter.value
-              ? nullptr
-              : Address(parameter.compute_copy, 0) + begin * SizeOf(model::DType::kBFloat16);
-      entry.args.count = rows.size() * row;
-      entry.weight_decay = decays;
-      entries.push_back(entry);
-    }
-  }
-  return entries;
+MadeInstruction Preparation::MakeAdamW(const Making& making) {
+  return cpu::MakeAdamW(std::get<model::AdamWAttributes>(making.op.attributes),
+                        UpdateInputsOf(making.op), kernels_, threads_);
+}
+
+MadeInstruction Preparation::MakeSgd(const Making& making) {
+  return cpu::MakeSgd(std::get<model::SgdAttributes>(making.op.attributes),
+                      UpdateInputsOf(making.op), kernels_, threads_);
+}
+
+UpdateInputs Preparation::UpdateInputsOf(const Op& op) const {
+  const auto address = [this](model::ValueId value) { return Address(value, 0); };
+  return {Doubles(op.inputs[0]), Floats(op.inputs[1]), Floats(op.inputs[2]),
+          UpdateArgsOf(program_, op, address)};
 }
 
 }  // namespace troupe::kernels::cpu

@@ -97,8 +97,8 @@ class Preparation {
   // For a kernel that reads its first input and writes its first output.
   int ThreadsFor(const model::Op& op) const;
   int ThreadsFor(const MatmulShape& shape) const;
-  // The optimizer's tensors, cut into runs of rows that decay or do not.
-  std::vector<AdamWEntry> AdamWEntries(const model::Op& op) const;
+  // The inputs of an optimizer's operation.
+  UpdateInputs UpdateInputsOf(const model::Op& op) const;
   float* Floats(model::ValueId value) const { return reinterpret_cast<float*>(Address(value, 0)); }
   double* Doubles(model::ValueId value) const {
     return reinterpret_cast<double*>(Address(value, 0));

@@ -87,7 +87,10 @@ TEST(PackedRows, TrainAsTheirDocumentsWouldAsSamples) {
   ProgramRun packed(*backend, options, 3);
   Microbatch microbatch = samples.MakeMicrobatch(1);
   const std::vector<double> loss = samples.Train(microbatch, true);
-  for (int64_t r = 0; r < 33; ++r) microbatch.documents[r] = static_cast<double>(r / 11 * 11);
+  for (int64_t r = 0; r < 33; ++r) {
+    const int64_t first = r / 11 * 11;  // the row with which its document begins
+    microbatch.documents[static_cast<size_t>(r)] = static_cast<double>(first);
+  }
   EXPECT_LE(RelativeError(packed.Train(microbatch, true), loss), 1e-6);
   for (size_t p = 0; p < packed.program().parameters.size(); ++p) {
     const model::ParameterEntry& entry = packed.program().parameters[p];
@@ -113,7 +116,7 @@ TEST(ProgramUpdate, LeavesEverythingAloneWhereAGradientIsNotFinite) {
   const std::vector<double> control = run.Update(1e-2);
   EXPECT_EQ(control[model::kLaneNonfinite], 1.0);  // 1 + rank 0
   EXPECT_EQ(run.Read(entry.value), before);
-  EXPECT_EQ(run.Read(entry.exp_avg), std::vector<double>(before.size(), 0.0));
+  EXPECT_EQ(run.Read(entry.optimizer_states[0]), std::vector<double>(before.size(), 0.0));
 }
 
 }  // namespace

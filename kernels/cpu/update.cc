@@ -1,8 +1,8 @@
 #include "kernels/cpu/update.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "kernels/backend/optimizer_numbers.h"
 #include "kernels/backend/reduce_control_word.h"
 #include "kernels/backend/update_decision.h"
 
@@ -95,52 +95,43 @@ class ControlHalt : public Instruction {
   double* const halted_;
 };
 
-class AdamW : public Instruction {
+class CountStep : public Instruction {
  public:
-  AdamW(const model::AdamWAttributes& attributes, const double* control, const float* learning_rate,
-        float* applied_steps, std::vector<AdamWEntry> entries, const KernelTable& kernels,
-        int threads)
-      : attributes_(attributes),
-        control_(control),
-        learning_rate_(learning_rate),
-        applied_steps_(applied_steps),
-        entries_(std::move(entries)),
-        kernels_(kernels),
-        threads_(threads) {}
+  CountStep(const double* control, float* applied_steps)
+      : control_(control), applied_steps_(applied_steps) {}
+  Status Run(const RunOptions&) override {
+    if (DecideUpdate(control_, 0).apply) *applied_steps_ += 1.0f;
+    return OkStatus();
+  }
+
+ private:
+  const double* const control_;
+  float* const applied_steps_;
+};
+
+// `Args`: the numbers that NumbersOf returns for `Attributes`.
+template <typename Attributes, typename Args>
+class Optimizer : public Instruction {
+ public:
+  Optimizer(const Attributes& attributes, UpdateInputs inputs, UpdateKernel<Args> kernel,
+            int threads)
+      : attributes_(attributes), inputs_(std::move(inputs)), kernel_(kernel), threads_(threads) {}
 
   Status Run(const RunOptions&) override {
-    const UpdateDecision decision = DecideUpdate(control_, attributes_.max_norm);
+    const UpdateDecision decision = DecideUpdate(inputs_.control, attributes_.max_norm);
     if (!decision.apply) return OkStatus();
-    const double learning_rate = *learning_rate_;
-    *applied_steps_ += 1.0f;
-    const double step = *applied_steps_;
-    for (AdamWEntry& entry : entries_) {
-      AdamWArgs& args = entry.args;
-      args.gradient_scale = static_cast<float>(decision.gradient_scale);
-      args.beta1 = static_cast<float>(attributes_.beta1);
-      args.beta2 = static_cast<float>(attributes_.beta2);
-      args.eps = static_cast<float>(attributes_.eps);
-      args.decay = entry.weight_decay
-                       ? static_cast<float>(1.0 - learning_rate * attributes_.weight_decay)
-                       : 1.0f;
-      args.step_size =
-          static_cast<float>(learning_rate / (1.0 - std::pow(attributes_.beta1, step)));
-      args.inverse_correction =
-          static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(attributes_.beta2, step)));
-    }
-    Parallel(threads_, [this](int part) {
-      for (const AdamWEntry& entry : entries_) kernels_.adamw(entry.args, part, threads_);
+    const Args args = NumbersOf(attributes_, decision.gradient_scale, *inputs_.learning_rate,
+                                *inputs_.applied_steps);
+    Parallel(threads_, [&](int part) {
+      for (const UpdateArgs& of : inputs_.parameters) kernel_(args, of, part, threads_);
     });
     return OkStatus();
   }
 
  private:
-  const model::AdamWAttributes attributes_;
-  const double* const control_;
-  const float* const learning_rate_;
-  float* const applied_steps_;
-  std::vector<AdamWEntry> entries_;
-  const KernelTable& kernels_;
+  const Attributes attributes_;
+  const UpdateInputs inputs_;
+  const UpdateKernel<Args> kernel_;
   const int threads_;
 };
 
@@ -169,12 +160,21 @@ std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted) {
   return std::make_unique<ControlHalt>(control, halted);
 }
 
+std::unique_ptr<Instruction> MakeCountStep(const double* control, float* applied_steps) {
+  return std::make_unique<CountStep>(control, applied_steps);
+}
+
 std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
-                                       const double* control, const float* learning_rate,
-                                       float* applied_steps, std::vector<AdamWEntry> entries,
-                                       const KernelTable& kernels, int threads) {
-  return std::make_unique<AdamW>(attributes, control, learning_rate, applied_steps,
-                                 std::move(entries), kernels, threads);
+                                       UpdateInputs inputs, const KernelTable& kernels,
+                                       int threads) {
+  return std::make_unique<Optimizer<model::AdamWAttributes, AdamWArgs>>(
+      attributes, std::move(inputs), kernels.adamw, threads);
+}
+
+std::unique_ptr<Instruction> MakeSgd(const model::SgdAttributes& attributes, UpdateInputs inputs,
+                                     const KernelTable& kernels, int threads) {
+  return std::make_unique<Optimizer<model::SgdAttributes, SgdArgs>>(attributes, std::move(inputs),
+                                                                    kernels.sgd, threads);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -35,17 +35,21 @@ std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, doubl
 // `halted` is d[1].
 std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted);
 
-// Rows of one parameter with the same weight decay. `args` holds their pointers and count; Run
-// fills in the numbers of the step.
-struct AdamWEntry {
-  AdamWArgs args;
-  bool weight_decay;
+// `applied_steps` is f[1]; each applied step adds 1 to it.
+std::unique_ptr<Instruction> MakeCountStep(const double* control, float* applied_steps);
+
+// An optimizer reads and writes these.
+struct UpdateInputs {
+  const double* control;
+  const float* learning_rate;  // f[1]
+  const float* applied_steps;  // f[1]
+  std::vector<UpdateArgs> parameters;
 };
-// `learning_rate` is f[1]. `applied_steps` is f[1]; each applied step adds 1 to it.
 std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
-                                       const double* control, const float* learning_rate,
-                                       float* applied_steps, std::vector<AdamWEntry> entries,
-                                       const KernelTable& kernels, int threads);
+                                       UpdateInputs inputs, const KernelTable& kernels,
+                                       int threads);
+std::unique_ptr<Instruction> MakeSgd(const model::SgdAttributes& attributes, UpdateInputs inputs,
+                                     const KernelTable& kernels, int threads);
 
 }  // namespace troupe::kernels::cpu
 

@@ -28,4 +28,9 @@ Status ControlHalt(const Operation& operation) {
   return OkStatus();
 }
 
+Status CountStep(const Operation& operation) {
+  if (DecideUpdate(operation.inputs[0], 0).apply) *operation.inputs[1] += 1;
+  return OkStatus();
+}
+
 }  // namespace troupe::kernels::reference

@@ -7,7 +7,6 @@
 #ifndef TROUPE_KERNELS_REFERENCE_OPERATION_H_
 #define TROUPE_KERNELS_REFERENCE_OPERATION_H_
 
-#include <functional>
 #include <variant>
 #include <vector>
 
@@ -25,7 +24,6 @@ struct Operation {
   std::vector<double*> outputs;
   bool accumulate = false;               // adds to an accumulated output instead of overwriting it
   Communicator* communicator = nullptr;  // for collectives; null: a group of one
-  const std::function<double*(model::ValueId)>& address;  // address of any value, for the optimizer
 
   const model::Value& Input(int index) const { return program.value(op.inputs[index]); }
   const model::Value& Output(int index) const { return program.value(op.outputs[index]); }

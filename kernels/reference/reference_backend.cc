@@ -100,9 +100,6 @@ class ReferenceExecutable : public ImmediateExecutable {
   }
 
   Status RunOps(const std::vector<model::Op>& ops, int buffer, const RunOptions& options) {
-    const std::function<double*(model::ValueId)> address = [&](model::ValueId value) {
-      return Numbers(value, buffer);
-    };
     const size_t end = EndOfRun(options, ops.size());
     for (auto i = static_cast<size_t>(options.first_op); i < end; ++i) {
       const model::Op& op = ops[i];
@@ -112,8 +109,7 @@ class ReferenceExecutable : public ImmediateExecutable {
       reference::Operation operation{.program = program_,
                                      .op = op,
                                      .accumulate = Accumulates(OverwritesOf(program_, op), options),
-                                     .communicator = CommunicatorOf(op, find_communicator_),
-                                     .address = address};
+                                     .communicator = CommunicatorOf(op, find_communicator_)};
       for (const model::ValueId id : op.inputs) operation.inputs.push_back(Numbers(id, buffer));
       for (const model::ValueId id : op.outputs) operation.outputs.push_back(Numbers(id, buffer));
       if (Status status = RunOperation(operation); !status.ok()) {

@@ -8,11 +8,10 @@
 namespace troupe::kernels {
 namespace {
 
-using model::DType;
 using model::OpKind;
 
 TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
-  if (compute() == DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
+  if (compute() == model::DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
   ReferenceBackend reference;
   for (const std::vector<int64_t>& experts :
        std::vector<std::vector<int64_t>>{{1}, {3, 129, 1024, 64}}) {
@@ -21,14 +20,14 @@ TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
     std::vector<double> expected = control;
     TestOp op{OpKind::kControlRouted,
               model::NoAttributes{},
-              {{DType::kFloat64, {model::kControlLanes}, control}},
+              {{model::DType::kFloat64, {model::kControlLanes}, control}},
               {}};
     for (const int64_t count : experts) {
       // Two losses (not counts), the dropped choices, then the experts' counts.
       std::vector<double> totals = random_.Normals(2);
       const std::vector<double> counts = random_.Integers(1 + count, 0, 1 << 30);
       totals.insert(totals.end(), counts.begin(), counts.end());
-      op.inputs.push_back({DType::kFloat64, {model::kRouterLanes + count}, totals});
+      op.inputs.push_back({model::DType::kFloat64, {model::kRouterLanes + count}, totals});
       expected[model::kLaneDropped] += counts[0];
       for (int64_t e = 1; e <= count; ++e) expected[model::kLaneRouted] += counts[e];
     }
@@ -38,7 +37,7 @@ TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
 }
 
 TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
-  if (compute() == DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
+  if (compute() == model::DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
   ReferenceBackend reference;
   struct Case {
     int lane;
@@ -58,11 +57,11 @@ TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
     control[now.lane] = now.number;
     std::vector<double> expected = control;
     expected[model::kLaneHalted] = now.expected;
-    const TestOp op{
-        OpKind::kControlHalt,
-        model::NoAttributes{},
-        {{DType::kFloat64, {model::kControlLanes}, control}, {DType::kFloat64, {1}, {now.halted}}},
-        {}};
+    const TestOp op{OpKind::kControlHalt,
+                    model::NoAttributes{},
+                    {{model::DType::kFloat64, {model::kControlLanes}, control},
+                     {model::DType::kFloat64, {1}, {now.halted}}},
+                    {}};
     for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference)}) {
       const TestResult result = RunOp(*backend, op);
       EXPECT_EQ(result.inputs[0], expected) << "lane " << now.lane;
@@ -71,16 +70,45 @@ TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
   }
 }
 
+TEST_P(KernelTest, OnlyAppliedStepsAreCounted) {
+  if (compute() == model::DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
+  ReferenceBackend reference;
+  struct Case {
+    int lane;
+    double number;
+    double expected;
+  };
+  for (const Case& now : std::vector<Case>{{model::kLaneLoss, 3, 8},
+                                           {model::kLaneWeight, 0, 8},
+                                           {model::kLaneNonfinite, 2, 7},
+                                           {model::kLaneHalted, 1, 7},
+                                           {model::kLaneSumOfSquares, INFINITY, 7}}) {
+    std::vector<double> control(model::kControlLanes, 0.0);
+    control[model::kLaneWeight] = 2;
+    control[static_cast<size_t>(now.lane)] = now.number;
+    const TestOp op{OpKind::kCountStep,
+                    model::NoAttributes{},
+                    {{model::DType::kFloat64, {model::kControlLanes}, control},
+                     {model::DType::kFloat32, {1}, {7.0}}},
+                    {}};
+    for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference)}) {
+      const TestResult result = RunOp(*backend, op);
+      EXPECT_EQ(result.inputs[1], std::vector<double>{now.expected}) << "lane " << now.lane;
+      EXPECT_EQ(result.inputs[0], control) << "lane " << now.lane;
+    }
+  }
+}
+
 TEST_P(KernelTest, TotalsAreAddedAndTheRankOfANonfiniteOneIsMarked) {
-  if (compute() == DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
+  if (compute() == model::DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
   ReferenceBackend reference;
   const std::vector<double> control = random_.Integers(model::kControlLanes, 0, 1);
   for (const double loss : {3.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
-    const TestOp op{
-        OpKind::kControlTotals,
-        model::ControlAttributes{4},
-        {{DType::kFloat64, {model::kControlLanes}, control}, {DType::kFloat64, {2}, {loss, 16.0}}},
-        {}};
+    const TestOp op{OpKind::kControlTotals,
+                    model::ControlAttributes{4},
+                    {{model::DType::kFloat64, {model::kControlLanes}, control},
+                     {model::DType::kFloat64, {2}, {loss, 16.0}}},
+                    {}};
     for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference)}) {
       const std::vector<double> result = RunOp(*backend, op).inputs[0];
       EXPECT_EQ(result[model::kLaneWeight], control[model::kLaneWeight] + 16);
@@ -94,12 +122,12 @@ TEST_P(KernelTest, TotalsAreAddedAndTheRankOfANonfiniteOneIsMarked) {
 }
 
 TEST_P(KernelTest, SumOfSquaresCoversAllGradients) {
-  if (compute() == DType::kBFloat16) GTEST_SKIP() << "gradients have no compute dtype";
+  if (compute() == model::DType::kBFloat16) GTEST_SKIP() << "gradients have no compute dtype";
   ReferenceBackend reference;
   for (const std::vector<int64_t>& counts : std::vector<std::vector<int64_t>>{{1}, {17, 5000, 3}}) {
     TestOp op{OpKind::kSumOfSquares,
               model::ControlAttributes{2},
-              {{DType::kFloat64, {model::kControlLanes}, {}}},
+              {{model::DType::kFloat64, {model::kControlLanes}, {}}},
               {}};
     for (const int64_t count : counts) op.inputs.push_back(Floats({count}));
     const std::vector<double> actual = RunOp(*backend_, op).inputs[0];

@@ -22,17 +22,10 @@ ProgramRun::ProgramRun(Backend& backend, const model::BuildOptions& options, uin
   TROUPE_CHECK_OK(executable.status());
   executable_ = std::move(*executable);
   TROUPE_CHECK_OK(executable_->Connect());
-  for (const model::ParameterEntry& entry : program_.parameters) {
-    const int64_t width = program_.value(entry.value).row_elements();
-    std::vector<double> numbers(program_.value(entry.value).elements());
-    for (const model::ParameterPart& part : entry.parts) {
-      int64_t count = 1;
-      for (const int64_t extent : part.local_shape) count *= extent;
-      std::vector<float> values(count);
-      model::FillInitial(seed, entry, part, 0, values);
-      std::copy(values.begin(), values.end(), numbers.begin() + part.row_begin * width);
-    }
-    Write(entry.value, numbers);
+  for (const model::State& state : program_.states) {
+    std::vector<float> numbers(static_cast<size_t>(program_.value(state.value).elements()));
+    model::FillInitial(seed, program_, state, numbers);
+    Write(state.value, {numbers.begin(), numbers.end()});
   }
   TROUPE_CHECK_OK(executable_->RunInitialize());
 }

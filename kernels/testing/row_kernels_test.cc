@@ -2,6 +2,7 @@
 // experts.
 #include "kernels/testing/kernel_test.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/program/context_rows.h"
@@ -75,9 +76,11 @@ TEST_P(KernelTest, RmsNormGradMatchesWithAndWithoutResidual) {
               {Compute({rows, hidden}), Compute({rows, hidden}), Floats({hidden}), rstd},
               {Empty(compute(), {rows, hidden}), Floats({hidden})},
               true};
-    ExpectEqual(op, 32);
+    // The rounding errors of a sum over the rows, one after the other, add up as a random walk.
+    const double slack = std::max(32.0, std::sqrt(static_cast<double>(rows)));
+    ExpectEqual(op, slack);
     op.inputs.push_back(Compute({rows, hidden}));
-    ExpectEqual(op, 32, {.first_microbatch = true});
+    ExpectEqual(op, slack, {.first_microbatch = true});
   }
 }
 

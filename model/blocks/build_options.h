@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/blocks/config.h"
+#include "model/optimizers/optimizer_kind.h"
 #include "model/passes/passes.h"
 #include "model/program/program.h"
 
@@ -65,7 +66,7 @@ struct BuildOptions {
   // Minimum of rows whose logits exist at once; fewer only if a microbatch has fewer rows.
   int64_t head_rows = 1024;
   uint64_t seed = 0;  // for dropout
-  AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
+  OptimizerConfig optimizer;
   std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h
   // Elements of a bucket of gradients that are reduced together; a bucket has at least one
   // parameter.

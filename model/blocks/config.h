@@ -39,6 +39,7 @@ struct ModelConfig {
   double rope_theta = 10000.0;
   RopeScaling rope_scaling;
   double norm_eps = 1e-5;
+  double initializer_range = 0.02;  // the standard deviation of initial weights
   ExpertConfig experts;
   // Dropout probability, below 1, of every block's output and of the embedding.
   double hidden_dropout = 0;

@@ -67,7 +67,7 @@ ValueId AddBank(ProgramBuilder& builder, const std::string& name, const std::str
   spec.name = name;
   spec.tensor = spread.over_tensor ? Shard(0) : tensor;
   spec.expert = Shard(0);
-  spec.init_std = init_std;
+  spec.initial.std = init_std;
   const std::vector<int64_t> local = {shape.row_range.size(), shape.column_range.size()};
   int64_t rows = 0;
   for (int64_t expert = spread.experts.begin; expert < spread.experts.end; ++expert) {
@@ -227,7 +227,7 @@ ExpertParameters AddParameters(ProgramBuilder& builder, const ModelConfig& confi
   added.gate_up_proj =
       AddBank(builder, name + "gate_up_proj", layer,
               {{"gate_proj", "up_proj"}, ffn, hidden, columns, {0, hidden}, "hidden"}, spread,
-              e.num_experts, Shard(0, ShardHow::kSegments), kInitStd);
+              e.num_experts, Shard(0, ShardHow::kSegments), config.initializer_range);
   added.down_proj = AddBank(builder, name + "down_proj", layer,
                             {{"down_proj"}, hidden, ffn, {0, hidden}, columns, "ffn"}, spread,
                             e.num_experts, Shard(1), ResidualInitStd(config));
@@ -399,7 +399,7 @@ Status CheckExperts(const BuildOptions& options) {
     return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
                            e.num_experts, expert);
   }
-  if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
+  if (options.spread_experts_over_tensor && e.num_experts % (int64_t{expert} * tensor) != 0) {
     return InvalidArgument(
         "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree "
         "{}, over which experts are distributed",

@@ -18,7 +18,7 @@ Range UnitRange(const ProgramBuilder& builder, int64_t extent, int64_t unit) {
 }  // namespace
 
 double ResidualInitStd(const ModelConfig& config) {
-  return kInitStd / std::sqrt(2.0 * std::max(1, NumLayers(config.blocks)));
+  return config.initializer_range / std::sqrt(2.0 * std::max(1, NumLayers(config.blocks)));
 }
 
 ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
@@ -29,7 +29,7 @@ ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::s
   spec.dims = {{"hidden", hidden, hidden}};
   spec.tensor = Replicated();
   spec.parts = {{tensor_name, {hidden}, {0}, {hidden}, 0}};
-  spec.init = ParameterEntry::Init::kOnes;
+  spec.initial = {InitialValue::Kind::kOnes};
   const int index = builder.AddParameter(spec);
   builder.UseForRows(index);
   return builder.Unsharded(index);
@@ -45,7 +45,6 @@ ValueId AddColumns(ProgramBuilder& builder, const std::string& name, const std::
   ParameterSpec spec;
   spec.name = name;
   spec.tensor = tensor;
-  spec.init_std = kInitStd;
   Dim rows = {dim_name, 0, 0};
   for (const FusedPart& part : parts) {
     const Range range = range_of(part);
@@ -97,7 +96,7 @@ ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,
   spec.matrix_rows = hidden;
   spec.tensor = Shard(1);
   spec.parts = {{tensor_name, {hidden, columns}, {0, range.begin}, {hidden, range.size()}, 0}};
-  spec.init_std = init_std;
+  spec.initial.std = init_std;
   return builder.Unsharded(builder.AddParameter(spec));
 }
 
@@ -111,7 +110,6 @@ int AddVocabularyTable(ProgramBuilder& builder, const ModelConfig& config, const
   spec.tensor = Shard(0);
   spec.parts = {
       {tensor_name, {config.vocab_size, hidden}, {range.begin, 0}, {range.size(), hidden}, 0}};
-  spec.init_std = kInitStd;
   spec.tied = tied;
   return builder.AddParameter(spec);
 }

@@ -9,9 +9,6 @@
 
 namespace troupe::model {
 
-// Standard deviation of initial weights, except those of projections that end in a residual.
-inline constexpr double kInitStd = 0.02;
-
 // Adds the weight of an RMSNorm over hidden: f[H], initially 1, Replicated on tensor. Returns the
 // value that F reads.
 ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
@@ -40,8 +37,8 @@ ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,
                        const std::string& tensor_name, const std::string& dim_name, int64_t hidden,
                        int64_t columns, int64_t unit, double init_std);
 
-// Initial standard deviation of projections that end in a residual: 0.02 / sqrt(2·layers), as in
-// GPT-2 and llm.c.
+// Initial standard deviation of projections that end in a residual: initializer_range /
+// sqrt(2·layers), as in GPT-2 and llm.c.
 double ResidualInitStd(const ModelConfig& config);
 
 // Adds a [V, H] table sharded by vocabulary over tensor. Returns the index of the parameter.

@@ -1,6 +1,7 @@
 // The operations of Update: kControlTotals, kControlRouted, kSumOfSquares, kControlReduce,
-// kControlHalt, kAdamW. The control word is Partial on every axis until control_reduce; later
-// operations require the reduced word, and AdamW requires gradients that are Partial on no axis.
+// kControlHalt, kCountStep and the optimizers. The control word is Partial on every axis until
+// control_reduce; later operations require the reduced word, and optimizers require gradients that
+// are Partial on no axis.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/shared_heads.h"
@@ -83,15 +84,52 @@ StatusOr<std::vector<ValueType>> InferControlHalt(const MeshView& mesh,
   return std::vector<ValueType>{};
 }
 
-StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attributes& attributes,
-                                            Inputs in) {
+StatusOr<std::vector<ValueType>> InferCountStep(const MeshView& mesh, const Attributes& attributes,
+                                                Inputs in) {
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], Replicated()));
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[1], Replicated()));
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat32, 1));
+  return std::vector<ValueType>{};
+}
+
+// An optimizer that keeps `kept` values of each parameter.
+StatusOr<std::vector<ValueType>> InferOptimizer(Inputs in, int kept) {
+  const size_t operands = 3 + static_cast<size_t>(kept);
+  if (in.size() < kUpdateScalars || (in.size() - kUpdateScalars) % operands != 0) {
+    return InvalidArgument("it has {} inputs, must have {} and {} for each parameter", in.size(),
+                           kUpdateScalars, operands);
+  }
   TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], Replicated()));
   for (const Value* value : in.subspan(1, 2)) {
     TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*value, Replicated()));
     TROUPE_RETURN_IF_ERROR(ExpectType(*value, DType::kFloat32, 1));
   }
-  for (const Value* gradient : in.subspan(3)) TROUPE_RETURN_IF_ERROR(ExpectReduced(*gradient));
+  for (size_t at = kUpdateScalars; at < in.size(); at += operands) {
+    const Value& master = *in[at + 1];
+    TROUPE_RETURN_IF_ERROR(ExpectReduced(*in[at]));
+    for (const Value* value : in.subspan(at, operands)) {
+      if (value->elements() == master.elements()) continue;
+      return InvalidArgument("input {} has {} elements, the parameter {} has {}", value->name,
+                             value->elements(), master.name, master.elements());
+    }
+  }
   return std::vector<ValueType>{};
+}
+
+int AdamWStates(const Attributes&) { return 2; }
+
+StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attributes& attributes,
+                                            Inputs in) {
+  return InferOptimizer(in, AdamWStates(attributes));
+}
+
+int SgdStates(const Attributes& attributes) {
+  return std::get<SgdAttributes>(attributes).momentum == 0 ? 0 : 1;
+}
+
+StatusOr<std::vector<ValueType>> InferSgd(const MeshView& mesh, const Attributes& attributes,
+                                          Inputs in) {
+  return InferOptimizer(in, SgdStates(attributes));
 }
 
 }  // namespace
@@ -105,6 +143,8 @@ OpRules ControlReduceRules() {
           .collective = CollectiveRules{CollectivePattern::kAllReduce}};
 }
 OpRules ControlHaltRules() { return {.infer = InferControlHalt}; }
-OpRules AdamWRules() { return {.infer = InferAdamW}; }
+OpRules CountStepRules() { return {.infer = InferCountStep}; }
+OpRules AdamWRules() { return {.infer = InferAdamW, .kept_states = AdamWStates}; }
+OpRules SgdRules() { return {.infer = InferSgd, .kept_states = SgdStates}; }
 
 }  // namespace troupe::model

@@ -138,7 +138,7 @@ class ChunkMatmuls {
       AmaxHistory entry;
       entry.history = AppendValue(program_, name + ".amax_history", Role::kParameter, chunk_index_,
                                   {DType::kFloat32, {{"steps", kAmaxSteps, kAmaxSteps}}, {}, {}});
-      entry.part = {kAmaxPrefix + name, {kAmaxSteps}, {0}, {kAmaxSteps}, 0};
+      AddState(program_, {StateKind::kAmaxHistory, entry.history, kAmaxPrefix + name});
       op.inputs.push_back(entry.history);
       op.first_writer = true;
       TROUPE_RETURN_IF_ERROR(Emit(x, attributes, std::move(op), Role::kActivation, ops));
@@ -147,7 +147,7 @@ class ChunkMatmuls {
       amax.name = name + ".amax";
       amax.role = Role::kState;
       amax.chunk = -1;
-      program_.amax_histories.push_back(std::move(entry));
+      program_.amax_histories.push_back(entry);
       return OkStatus();
     }
     return Emit(x, attributes, std::move(op), Role::kActivation, ops);

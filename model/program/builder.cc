@@ -202,16 +202,20 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   gradient.segments = program_.value(entry.unsharded).segments;
   gradient.placement = GradientPlacement(program_.value(entry.unsharded).placement);
   entry.gradient = AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, gradient);
-  entry.exp_avg =
-      AppendValue(program_, spec.name + ".exp_avg", Role::kOptimizerState, chunk, stored);
-  entry.exp_avg_sq =
-      AppendValue(program_, spec.name + ".exp_avg_sq", Role::kOptimizerState, chunk, stored);
+  InitialValue initial = spec.initial;
+  if (initial.kind == InitialValue::Kind::kNormal && initial.std == 0)
+    initial.std = options_.initializer_range;
+  AddState(program_, {StateKind::kWeight, entry.value, "", index, initial});
+  for (const std::string& state : options_.optimizer_states) {
+    entry.optimizer_states.push_back(AppendValue(program_, fmt::format("{}.{}", spec.name, state),
+                                                 Role::kOptimizerState, chunk, stored));
+    AddState(program_, {StateKind::kOptimizer, entry.optimizer_states.back(),
+                        fmt::format("{}.", state), index});
+  }
   entry.parts = PartsOfRows(spec.parts, rows);
   for (ParameterPart& part : entry.parts) {
     part.weight_decay = DecaysWeight(part.name, part.global_shape, options_.no_weight_decay);
   }
-  entry.init = spec.init;
-  entry.init_std = spec.init_std;
   entry.tied = spec.tied;
   program_.parameters.push_back(std::move(entry));
   return index;
@@ -361,7 +365,8 @@ ValueId ProgramBuilder::AddRouterBias(const std::string& name, const std::string
                                       int64_t experts) {
   const ValueId bias = AppendValue(program_, name, Role::kParameter, chunk_index(),
                                    {DType::kFloat32, {{"experts", experts, experts}}, {}, {}});
-  program_.router_biases.push_back({bias, {tensor_name, {experts}, {0}, {experts}, 0}});
+  program_.router_biases.push_back(bias);
+  AddState(program_, {StateKind::kRouterBias, bias, tensor_name});
   return bias;
 }
 

@@ -47,8 +47,8 @@ struct ParameterSpec {
   int64_t matrix_rows = 0;
   bool full_precision = false;  // kernels read the float32 master for every compute dtype
   std::vector<ParameterPart> parts;
-  ParameterEntry::Init init = ParameterEntry::Init::kNormal;
-  double init_std = 0.02;
+  // A standard deviation of 0 stands for that of the options.
+  InitialValue initial = {InitialValue::Kind::kNormal};
   bool tied = false;
 };
 
@@ -60,6 +60,9 @@ struct ParameterOptions {
   int shard_run = 0;
   bool whole_matrices = false;
   std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h
+  // The names of what the optimizer keeps of each parameter (OptimizerKind::states).
+  std::vector<std::string> optimizer_states;
+  double initializer_range = 0.02;  // the standard deviation of initial weights
 };
 
 class ProgramBuilder {

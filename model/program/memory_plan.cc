@@ -77,37 +77,52 @@ class Planner {
   }
 
   void PlacePersistent() {
-    const auto place = [&](ValueId id) {
-      plan_.locations[id] = {Region::kPersistent, -1, plan_.persistent_bytes};
-      plan_.persistent_bytes += Align(program_.value(id).bytes());
-    };
-    int64_t bucket_begin = 0;
+    // The states first, in the order of their table. Masters that are blocks of gathered copies lie
+    // in those.
+    for (const State& state : program_.states) {
+      if (IsView(state.value)) continue;  // the master is a block of the gathered copy
+      if (state.parameter >= 0) AlignTo(BucketAlignment(program_));
+      Place(state.value);
+    }
     for (const auto member :
-         {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gathered,
-          &ParameterEntry::converted, &ParameterEntry::gradient, &ParameterEntry::exp_avg,
-          &ParameterEntry::exp_avg_sq}) {
+         {&ParameterEntry::compute_copy, &ParameterEntry::gathered, &ParameterEntry::converted}) {
       for (const ParameterEntry& entry : program_.parameters) {
-        if (member == &ParameterEntry::compute_copy && entry.compute_copy == entry.value) continue;
         const ValueId id = entry.*member;
-        if (id == kNoValue || program_.value(id).view_of != kNoValue) continue;
+        if (id == entry.value || id == kNoValue || IsView(id)) continue;
         AlignTo(BucketAlignment(program_));
-        if (entry.begins_bucket) bucket_begin = plan_.persistent_bytes;
-        place(id);
-        if (member != &ParameterEntry::gradient || !entry.ends_bucket) continue;
-        plan_.persistent_bytes =
-            bucket_begin + PaddedBucketBytes(program_, plan_.persistent_bytes - bucket_begin);
+        Place(id);
       }
     }
-    for (const ValueId id : program_.router_totals) place(id);
-    for (const RouterBias& entry : program_.router_biases) place(entry.bias);
-    for (const ValueId id : program_.quantized_weights) place(id);
-    for (const AmaxHistory& entry : program_.amax_histories) place(entry.history);
+    PlaceGradients();
+    for (const ValueId id : program_.router_totals) Place(id);
+    for (const ValueId id : program_.quantized_weights) Place(id);
     // One contiguous range, which is reduced at once.
-    for (const AmaxHistory& entry : program_.amax_histories) place(entry.amax);
-    for (const ValueId id : {program_.loss_totals, program_.control_word, program_.halted,
-                             program_.learning_rate, program_.applied_steps}) {
-      if (id != kNoValue) place(id);
+    for (const AmaxHistory& entry : program_.amax_histories) Place(entry.amax);
+    for (const ValueId id :
+         {program_.loss_totals, program_.control_word, program_.halted, program_.learning_rate}) {
+      if (id != kNoValue) Place(id);
     }
+  }
+
+  // Buckets of gradients are padded ranges.
+  void PlaceGradients() {
+    int64_t bucket_begin = 0;
+    for (const ParameterEntry& entry : program_.parameters) {
+      if (IsView(entry.gradient)) continue;
+      AlignTo(BucketAlignment(program_));
+      if (entry.begins_bucket) bucket_begin = plan_.persistent_bytes;
+      Place(entry.gradient);
+      if (!entry.ends_bucket) continue;
+      plan_.persistent_bytes =
+          bucket_begin + PaddedBucketBytes(program_, plan_.persistent_bytes - bucket_begin);
+    }
+  }
+
+  bool IsView(ValueId id) const { return program_.value(id).view_of != kNoValue; }
+
+  void Place(ValueId id) {
+    plan_.locations[id] = {Region::kPersistent, -1, plan_.persistent_bytes};
+    plan_.persistent_bytes += Align(program_.value(id).bytes());
   }
 
   void AlignTo(int64_t bytes) {

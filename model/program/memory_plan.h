@@ -4,7 +4,7 @@
 // per (chunk, buffer) with the same layout in all buffers (saved values, boundary activations and
 // per-microbatch inputs); one temporary region shared by all pieces (offsets packed by lifetime
 // within each piece; if pairs are interleaved, temporaries of backward pieces follow those of F);
-// and the backend's scratch. A chunk's gradients, parameters, exp_avg and exp_avg_sq are each
+// and the backend's scratch. A chunk's gradients, parameters and each of the optimizer's states are
 // contiguous in the same order and 64-byte aligned, so that bucketed reductions and the optimizer
 // run over flat ranges.
 #ifndef TROUPE_MODEL_PROGRAM_MEMORY_PLAN_H_

@@ -240,15 +240,18 @@ TEST(PlanMemoryTest, GradientsAndStatesLieInTheOrderOfTheirParameters) {
   for (const BuildOptions& options : Cases()) {
     const Program program = BuildProgram(options).value();
     const MemoryPlan plan = PlanMemory(program, {1}, false, 1);
-    for (const auto member : {&ParameterEntry::value, &ParameterEntry::gradient,
-                              &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
-      int64_t next = plan.locations[program.parameters[0].*member].offset;
+    const auto member = [](const ParameterEntry& entry, int which) {
+      if (which < 2) return which == 0 ? entry.value : entry.gradient;
+      return entry.optimizer_states[static_cast<size_t>(which) - 2];
+    };
+    for (int which = 0; which < 4; ++which) {
+      int64_t next = plan.locations[member(program.parameters[0], which)].offset;
       for (const ParameterEntry& entry : program.parameters) {
-        const Location& location = plan.locations[entry.*member];
-        EXPECT_EQ(location.region, Region::kPersistent);
-        EXPECT_EQ(location.offset, next);
-        EXPECT_EQ(location.offset % 64, 0);
-        next = (location.offset + program.value(entry.*member).bytes() + 63) / 64 * 64;
+        const ValueId value = member(entry, which);
+        EXPECT_EQ(plan.locations[value].region, Region::kPersistent);
+        EXPECT_EQ(plan.locations[value].offset, next);
+        EXPECT_EQ(plan.locations[value].offset % 64, 0);
+        next = (plan.locations[value].offset + program.value(value).bytes() + 63) / 64 * 64;
       }
     }
   }

@@ -13,6 +13,7 @@
 #include "model/program/collective_attributes.h"
 #include "model/program/context_rows.h"
 #include "model/program/float8.h"
+#include "model/program/optimizer_attributes.h"
 #include "model/program/rope_scaling.h"
 #include "model/program/router_attributes.h"
 #include "model/program/value.h"
@@ -93,17 +94,14 @@ struct GroupedAttributes {
 struct RouterBiasAttributes {
   double rate;
 };
-struct AdamWAttributes {
-  double beta1, beta2, eps, weight_decay, max_norm;
-};
 
 using Attributes =
     std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
                  CollectiveAttributes, AllReduceAttributes, ReduceScatterAttributes,
                  AllGatherAttributes, RoutedRowsAttributes, ExchangeHeadsAttributes,
                  RelayoutAttributes, ShiftAttributes, ControlAttributes, AdamWAttributes,
-                 RouterAttributes, GroupedAttributes, RouterBiasAttributes, PartAttributes,
-                 LossAttributes, DropoutAttributes, QuantizeAttributes>;
+                 SgdAttributes, RouterAttributes, GroupedAttributes, RouterBiasAttributes,
+                 PartAttributes, LossAttributes, DropoutAttributes, QuantizeAttributes>;
 
 // Whether operations of `kind` have attributes of this type, by the list of op_kinds.def.
 bool AreAttributesOf(OpKind kind, const Attributes& attributes);

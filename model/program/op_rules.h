@@ -6,6 +6,7 @@
 #ifndef TROUPE_MODEL_PROGRAM_OP_RULES_H_
 #define TROUPE_MODEL_PROGRAM_OP_RULES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -65,6 +66,9 @@ struct OpRules {
   int in_place_input = -1;
   // The output that accumulates over microbatches (+=); -1: none.
   int accumulated_output = -1;
+  // The number of values that an optimizer keeps of each parameter (UpdatedParameter::states);
+  // null: the operation updates no parameters.
+  int (*kept_states)(const Attributes& attributes) = nullptr;
   // Absent: the operation sends nothing. Every collective has them except kCopy.
   std::optional<CollectiveRules> collective = std::nullopt;
 };
@@ -77,6 +81,29 @@ bool Computes(const Op& op);
 
 // Bytes read and written by one run of `op`.
 int64_t BytesMoved(const Op& op, const Program& program);
+
+// One parameter's operands of an optimizer's operation. All of these are inputs: control d[lanes],
+// learning_rate f[1], applied_steps f[1], then the operands of each parameter. The operation
+// changes them in place, except the gradient.
+struct UpdatedParameter {
+  ValueId gradient;  // the reduced one
+  ValueId master;
+  ValueId compute_copy;  // the master again, if F reads that itself
+  std::vector<ValueId> states;
+
+  bool has_copy() const { return compute_copy != master; }
+};
+// The inputs before those of the first parameter.
+inline constexpr size_t kUpdateScalars = 3;
+
+// Whether `op` is an optimizer's.
+bool UpdatesParameters(const Op& op);
+// The parameters that `op` updates, in order. REQUIRES: UpdatesParameters(op).
+std::vector<UpdatedParameter> UpdatedParameters(const Op& op);
+// Appends the operands of one parameter to the inputs of `op`.
+void AppendOperands(const ParameterEntry& entry, Op* op);
+// The entry whose master this is. REQUIRES: there is one.
+const ParameterEntry& EntryOfMaster(const Program& program, ValueId master);
 
 }  // namespace troupe::model
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace troupe::model {
 namespace {
@@ -114,6 +116,10 @@ struct AttributesText {
     return fmt::format("betas {:g} {:g}, eps {:g}, weight_decay {:g}, max_norm {:g}", a.beta1,
                        a.beta2, a.eps, a.weight_decay, a.max_norm);
   }
+  std::string operator()(const SgdAttributes& a) const {
+    return fmt::format("momentum {:g}{}, weight_decay {:g}, max_norm {:g}", a.momentum,
+                       a.nesterov ? " nesterov" : "", a.weight_decay, a.max_norm);
+  }
 };
 
 std::string ToText(const Value& value) {
@@ -193,6 +199,30 @@ std::vector<DecayRun> DecayRuns(const ParameterEntry& entry) {
     }
   }
   return runs;
+}
+
+void AddState(Program& program, State state) {
+  const auto before = [](const State& a, const State& b) {
+    if (a.kind != b.kind) return a.kind < b.kind;
+    return a.kind == StateKind::kOptimizer && a.name < b.name;
+  };
+  const auto place = std::ranges::upper_bound(program.states, state, before);
+  program.states.insert(place, std::move(state));
+}
+
+std::vector<ParameterPart> PartsOf(const Program& program, const State& state) {
+  if (state.parameter >= 0) {
+    std::vector<ParameterPart> parts = program.parameters[state.parameter].parts;
+    for (ParameterPart& part : parts) part.name.insert(0, state.name);
+    return parts;
+  }
+  ParameterPart whole = {.name = state.name};
+  for (const Dim& dim : program.value(state.value).dims) {
+    whole.global_shape.push_back(dim.global);
+    whole.global_offset.push_back(0);
+    whole.local_shape.push_back(dim.local);
+  }
+  return {std::move(whole)};
 }
 
 std::string ToText(const Program& program) {

@@ -59,8 +59,8 @@ struct ParameterEntry {
   ValueId gradient = kNoValue;  // accumulator, Partial over the data axes
   // The value of the gradient's storage after Reduce; the optimizer reads it.
   ValueId reduced_gradient = kNoValue;
-  ValueId exp_avg = kNoValue;
-  ValueId exp_avg_sq = kNoValue;
+  // The optimizer keeps these of the parameter, each with the master's shape and placement.
+  std::vector<ValueId> optimizer_states;
   std::vector<ParameterPart> parts;
   // The groups over which a sharded parameter is divided: the ranks that hold its blocks (for a
   // bank of experts without the expert axis). If data_shard is divided into runs: first the ranks
@@ -75,8 +75,35 @@ struct ParameterEntry {
   // The gradient is the first or last of a bucket of gradients that are summed at once, in memory
   // order.
   bool begins_bucket = false, ends_bucket = false;
-  enum class Init : uint8_t { kNormal, kOnes } init = Init::kNormal;
-  double init_std = 0.02;
+};
+
+// The contents of a state before the first step.
+struct InitialValue {
+  enum class Kind : uint8_t { kZeros, kOnes, kNormal } kind = Kind::kZeros;
+  double std = 0;  // the standard deviation, for kNormal, whose mean is 0
+};
+
+// In the order in which checkpoints list them.
+enum class StateKind : uint8_t {
+  kWeight,
+  kOptimizer,
+  kRouterBias,    // the bias of a block E that balances without a loss
+  kAmaxHistory,   // the last steps' amax values for delayed scaling, the latest first; 0: none yet
+  kAppliedSteps,  // Program::applied_steps
+};
+// The name of Program::applied_steps in checkpoints.
+inline constexpr char kAppliedStepsTensor[] = "optimizer.applied_steps";
+
+// A value that outlives a step: checkpoints store it. Initial values, places in memory, loads and
+// saves are loops over Program::states, which has one row for each.
+struct State {
+  StateKind kind = StateKind::kWeight;
+  ValueId value = kNoValue;
+  // The tensor's name in checkpoints. A state that belongs to a parameter holds the parameter's
+  // parts, with this prefix before their names: "" for the weights, "exp_avg.".
+  std::string name;
+  int parameter = -1;  // index in Program::parameters, or none
+  InitialValue initial;
 };
 
 // A channel of samples (base/sample_schema.h) and the value that holds it. The value has one row
@@ -105,19 +132,10 @@ struct ChunkInterface {
   }
 };
 
-// The bias of a block E that balances without a loss. State in addition to the parameters, stored
-// in checkpoints.
-struct RouterBias {
-  ValueId bias = kNoValue;  // f[E]
-  ParameterPart part;
-};
-
-// Delayed scaling of one quantised value: the amax values of the last steps, which are state in
-// addition to the parameters and stored in checkpoints, and the amax of the current step.
+// Delayed scaling of one quantised value.
 struct AmaxHistory {
-  ValueId history = kNoValue;  // f[kAmaxSteps], the latest first; 0: none yet
-  ValueId amax = kNoValue;     // f[1], over this rank's microbatches so far
-  ParameterPart part;
+  ValueId history = kNoValue;  // f[kAmaxSteps], a state
+  ValueId amax = kNoValue;     // f[1], over this rank's microbatches of the step so far
 };
 
 // The memory layout of the gradients of a bucket, in elements: each begins at a multiple of
@@ -137,6 +155,8 @@ struct Program {
   BucketLayout bucket;
   std::vector<Value> values;  // index = ValueId
   std::vector<ParameterEntry> parameters;
+  // By kind, then (states of optimizers) by name, then in order of creation.
+  std::vector<State> states;
   std::vector<ChunkInterface> chunks;  // this rank's, ordered by chunk number
   // ops[chunk index][piece]; kUpdate is in `update`.
   std::vector<std::vector<std::vector<Op>>> ops;
@@ -147,8 +167,8 @@ struct Program {
   ValueId loss_totals = kNoValue;
   // d[3+E] for each block E of this rank, in order, of the step so far.
   std::vector<ValueId> router_totals;
-  // One for each block of router_totals, in order; empty: no bias.
-  std::vector<RouterBias> router_biases;
+  // f[E], one for each block of router_totals, in order; empty: no bias.
+  std::vector<ValueId> router_biases;
   // With their scales, computed in Unshard: persistent.
   std::vector<ValueId> quantized_weights;
   // For delayed scaling, in the order of the values that they scale.
@@ -160,7 +180,8 @@ struct Program {
   ValueId halted = kNoValue;
   ValueId learning_rate = kNoValue;  // f[1]: for the next update; the executor writes it
   // f[1]: the number of updates that changed the parameters since initialisation, for bias
-  // correction. AdamW adds 1 when it applies a step. Identical on all ranks; stored in checkpoints.
+  // correction. kCountStep adds 1 when a step is applied. Identical on all ranks; stored in
+  // checkpoints.
   ValueId applied_steps = kNoValue;
 
   const std::vector<Op>& Ops(int chunk_index, Piece piece) const {
@@ -168,6 +189,11 @@ struct Program {
   }
   const Value& value(ValueId id) const { return values[id]; }
 };
+
+// Adds a row at its place in Program::states.
+void AddState(Program& program, State state);
+// The tensors of checkpoints of which this rank's value of `state` holds slices.
+std::vector<ParameterPart> PartsOf(const Program& program, const State& state);
 
 // One line per value and per operation, in a stable format for golden files.
 std::string ToText(const Program& program);

@@ -26,7 +26,7 @@ enum class Role : uint8_t {
   // Float32 gradient of one microbatch, whole on each rank until it is reduced and scattered into
   // its parameter's accumulator. It lives within one piece, and every run overwrites it.
   kMicrobatchGradient,
-  kOptimizerState,  // exp_avg, exp_avg_sq; persistent
+  kOptimizerState,  // kept by the optimizer, of a parameter; persistent
   kState,           // other state that outlives a microbatch: amax values of a step
   kInput,           // written by the executor: tokens, targets, learning rate, control word …
   kConstant,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/program/builder.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 #include "model/testing.h"
 
@@ -295,22 +296,52 @@ TEST(VerifyProgramTest, FindsAGradientThatIsCountedTwiceOrNotAtAll) {
               testing::HasSubstr("norm is counted on this rank"));
 }
 
+// Each trainable parameter has exactly one optimizer; there may be several.
+TEST(VerifyProgramTest, FindsAParameterThatIsUpdatedTwiceOrNotAtAll) {
+  const Program valid = Valid(1, 0, false);
+  const Op optimizer = valid.update.back();
+  ASSERT_TRUE(UpdatesParameters(optimizer));
+  const std::ptrdiff_t one = 5;  // operands of a parameter: gradient, master, copy, two states
+  const auto first_end = optimizer.inputs.begin() + kUpdateScalars + one;
+  Op first = optimizer, others = optimizer;
+  first.inputs.assign(optimizer.inputs.begin(), first_end);
+  others.inputs.erase(others.inputs.begin() + kUpdateScalars,
+                      others.inputs.begin() + kUpdateScalars + one);
+  const auto error = [&](const std::vector<Op>& optimizers) {
+    Program program = valid;
+    program.update.pop_back();
+    program.update.insert(program.update.end(), optimizers.begin(), optimizers.end());
+    return std::string(Message(VerifyProgram(program)));
+  };
+  EXPECT_EQ(error({first, others}), "");
+  const std::string name = valid.value(valid.parameters[0].value).name;
+  EXPECT_THAT(error({others}), testing::HasSubstr("no optimizer updates " + name));
+  EXPECT_THAT(error({first, optimizer}), testing::HasSubstr(name + " is updated twice"));
+  std::swap(first.inputs[kUpdateScalars + 3], first.inputs[kUpdateScalars + 4]);
+  EXPECT_THAT(error({first, others}), testing::HasSubstr("the states of another parameter"));
+  Program program = valid;
+  std::swap(program.update[program.update.size() - 2], program.update.back());
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("adamw runs before count_step"));
+}
+
 TEST(VerifyProgramTest, FindsAHaltThatComesTooLateOrIsMissing) {
   BuildOptions options = StageOptions(SmallModel("AD"), {}, 2, 8);
   options.halts = true;
   const Program valid = BuildProgram(options).value();
-  ASSERT_EQ(valid.update[valid.update.size() - 2].kind, OpKind::kControlHalt);
+  const size_t halt = valid.update.size() - 3;
+  ASSERT_EQ(valid.update[halt].kind, OpKind::kControlHalt);
   Program program = valid;
-  std::swap(program.update[program.update.size() - 2], program.update.back());
+  std::swap(program.update[halt], program.update[halt + 1]);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
-              testing::HasSubstr("control_halt runs after adamw"));
+              testing::HasSubstr("control_halt runs after count_step"));
   program = valid;
-  program.update.erase(program.update.end() - 2);
+  program.update.erase(program.update.begin() + static_cast<std::ptrdiff_t>(halt));
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
               testing::HasSubstr("0 control_halt, but a value for it"));
   // Before the word is reduced, ranks would halt at different steps.
   program = valid;
-  std::swap(program.update[program.update.size() - 3], program.update[program.update.size() - 2]);
+  std::swap(program.update[halt - 1], program.update[halt]);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
               testing::AllOf(testing::HasSubstr("control_halt"),
                              testing::HasSubstr("control_word.reduced")));

@@ -1,43 +1,86 @@
 #include "model/program/verify_update.h"
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "model/program/counted_in_norm.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {
 
-Status CheckOptimizer(const Program& program) {
-  int control_reduces = 0, control_halts = 0, adamws = 0;
-  std::vector<ValueId> counted, updated;
+namespace {
+
+// The gradient with which each parameter of the program is updated, in order. Each must be updated
+// by exactly one optimizer, which changes the parameter's own copy and states.
+StatusOr<std::vector<ValueId>> UpdatingGradients(const Program& program) {
+  std::map<ValueId, UpdatedParameter> by_master;
   for (const Op& op : program.update) {
-    if (op.kind == OpKind::kControlReduce) ++control_reduces;
-    if (op.kind == OpKind::kControlHalt && adamws > 0)
-      return Internal("update: control_halt runs after adamw");
-    control_halts += op.kind == OpKind::kControlHalt ? 1 : 0;
-    if (op.kind == OpKind::kSumOfSquares) counted.assign(op.inputs.begin() + 1, op.inputs.end());
-    if (op.kind == OpKind::kSumOfSquares && control_reduces > 0) {
-      return Internal("update: sum_of_squares runs after control_reduce");
-    }
-    if (op.kind == OpKind::kAdamW) {
-      ++adamws;
-      if (op.inputs.size() < 3 || op.inputs[2] != program.applied_steps) {
-        return Internal("update: adamw does not count the steps that it applies");
-      }
-      updated.assign(op.inputs.begin() + 3, op.inputs.end());
+    if (!UpdatesParameters(op)) continue;
+    for (UpdatedParameter& updated : UpdatedParameters(op)) {
+      const ValueId master = updated.master;
+      if (by_master.emplace(master, std::move(updated)).second) continue;
+      return Internal("update: {} is updated twice", program.value(master).name);
     }
   }
-  if (control_reduces != 1 || adamws != 1) {
-    return Internal("update: {} control_reduce and {} adamw, must be one of each", control_reduces,
-                    adamws);
+  std::vector<ValueId> gradients;
+  for (const ParameterEntry& entry : program.parameters) {
+    const auto updated = by_master.extract(entry.value);
+    if (updated.empty())
+      return Internal("update: no optimizer updates {}", program.value(entry.value).name);
+    const UpdatedParameter& operands = updated.mapped();
+    if (operands.compute_copy != entry.compute_copy || operands.states != entry.optimizer_states) {
+      return Internal("update: the optimizer of {} has the copy or the states of another parameter",
+                      program.value(entry.value).name);
+    }
+    gradients.push_back(operands.gradient);
+  }
+  if (by_master.empty()) return gradients;
+  return Internal("update: {} is updated, but is no parameter",
+                  program.value(by_master.begin()->first).name);
+}
+
+// The operations on the control word come in this order: sums of squares, one control_reduce, a
+// control_halt if the program halts, one count_step, then the optimizers.
+Status CheckOrder(const Program& program) {
+  int control_reduces = 0, control_halts = 0, count_steps = 0, optimizers = 0;
+  for (const Op& op : program.update) {
+    if (op.kind == OpKind::kSumOfSquares && control_reduces > 0)
+      return Internal("update: sum_of_squares runs after control_reduce");
+    if (op.kind == OpKind::kControlHalt && count_steps > 0)
+      return Internal("update: control_halt runs after count_step");
+    if (UpdatesParameters(op) && count_steps == 0)
+      return Internal("update: {} runs before count_step", Name(op.kind));
+    if (UpdatesParameters(op) && op.inputs[2] != program.applied_steps)
+      return Internal("update: {} does not read the number of applied steps", Name(op.kind));
+    if (op.kind == OpKind::kCountStep && op.inputs[1] != program.applied_steps)
+      return Internal("update: count_step does not count the steps that are applied");
+    control_reduces += op.kind == OpKind::kControlReduce ? 1 : 0;
+    control_halts += op.kind == OpKind::kControlHalt ? 1 : 0;
+    count_steps += op.kind == OpKind::kCountStep ? 1 : 0;
+    optimizers += UpdatesParameters(op) ? 1 : 0;
+  }
+  if (control_reduces != 1 || count_steps != 1 || optimizers == 0) {
+    return Internal(
+        "update: {} control_reduce, {} count_step and {} optimizers, must be one, one and some",
+        control_reduces, count_steps, optimizers);
   }
   if (control_halts != (program.halted == kNoValue ? 0 : 1)) {
     return Internal("update: {} control_halt, but {} value for it", control_halts,
                     program.halted == kNoValue ? "no" : "a");
   }
-  if (updated.size() != program.parameters.size()) {
-    return Internal("update: adamw has {} gradients for {} parameters", updated.size(),
-                    program.parameters.size());
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckOptimizer(const Program& program) {
+  TROUPE_RETURN_IF_ERROR(CheckOrder(program));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueId> updated, UpdatingGradients(program));
+  std::vector<ValueId> counted;
+  for (const Op& op : program.update) {
+    if (op.kind == OpKind::kSumOfSquares) counted.assign(op.inputs.begin() + 1, op.inputs.end());
   }
   size_t next_counted = 0;
   for (size_t p = 0; p < program.parameters.size(); ++p) {
@@ -46,12 +89,12 @@ Status CheckOptimizer(const Program& program) {
     const Value& gradient = program.value(updated[p]);
     if (gradient.placement != master.placement) {
       return Internal(
-          "update: adamw: the gradient of {} reaches the optimizer {}, but the parameter is {}",
+          "update: the gradient of {} reaches the optimizer {}, but the parameter is {}",
           master.name, ToText(gradient.placement), ToText(master.placement));
     }
     if (StorageRoot(program, updated[p]) != StorageRoot(program, entry.gradient)) {
-      return Internal("update: adamw: gradient {} of {} is not an output of backward",
-                      gradient.name, master.name);
+      return Internal("update: gradient {} of {} is not an output of backward", gradient.name,
+                      master.name);
     }
     const bool due = CountedInNorm(program, entry);
     const bool is = next_counted < counted.size() && counted[next_counted] == updated[p];

@@ -8,8 +8,8 @@
 namespace troupe::model {
 
 // INTERNAL unless Update reduces the control word once, counts in the norm exactly the gradients
-// that this rank must count, and passes to AdamW the number of applied steps and the gradient of
-// every parameter with the parameter's placement.
+// that this rank must count, counts the applied steps once and then updates every parameter by
+// exactly one optimizer, from its gradient with the parameter's placement.
 Status CheckOptimizer(const Program& program);
 
 // INTERNAL unless tied gradients are summed over their owners once and other gradients never.

@@ -1,5 +1,6 @@
 #include "plan/cost/memory_fit.h"
 
+#include "base/text/scaled.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/violation.h"
 
@@ -12,9 +13,11 @@ Status CheckMemory(const v1::JobSpec& spec, const v1::Plan& plan,
   for (int stage = 0; stage < plan.memory_size(); ++stage) {
     const int64_t needed = plan.memory(stage).total_bytes();
     if (needed <= profile.memory_bytes()) continue;
+    const auto size = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
     violations.Add("parallelism",
-                   "gives a rank of stage {} {} bytes, but a device of profile {} has {}", stage,
-                   needed, profile.name(), profile.memory_bytes());
+                   "gives a rank of stage {} {}, but a device of profile {} has {}: {} are missing",
+                   stage, size(needed), profile.name(), size(profile.memory_bytes()),
+                   size(needed - profile.memory_bytes()));
   }
   return violations.ToStatus();
 }

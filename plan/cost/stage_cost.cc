@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "model/build.h"
 #include "model/cost.h"
+#include "model/parameter_slices.h"
 #include "model/program/memory_plan.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
@@ -170,13 +171,18 @@ int64_t SnapshotBytes(const v1::JobSpec& spec, const Program& program) {
   const bool saves = !spec.checkpoint().has_folder() || !spec.checkpoint().folder().empty();
   if (ChoicesOf(spec).async_mode != v1::ASYNC_MODE_ASYNC || !saves) return 0;
   double bytes = 0;
-  for (const model::ParameterEntry& entry : program.parameters) {
-    for (const model::ValueId id : {entry.value, entry.exp_avg, entry.exp_avg_sq}) {
-      if (id == model::kNoValue) continue;
-      const model::Value& value = program.value(id);
-      const int64_t holders = HoldersOf(value, program.mesh.degrees) * (entry.tied ? 2 : 1);
-      bytes += static_cast<double>(value.bytes()) / static_cast<double>(holders);
+  for (const model::State& state : program.states) {
+    const model::Value& value = program.value(state.value);
+    const bool tied = state.parameter >= 0 && program.parameters[state.parameter].tied;
+    const bool by_all_stages =
+        (model::ReplicatedAxes(program, state) & model::GroupOf(Axis::kPipe).axes) != 0;
+    int64_t holders = HoldersOf(value, program.mesh.degrees);
+    if (by_all_stages) {
+      holders *= program.mesh.degrees[Axis::kPipe];
+    } else if (tied) {
+      holders *= 2;
     }
+    bytes += static_cast<double>(value.bytes()) / static_cast<double>(holders);
   }
   return static_cast<int64_t>(std::ceil(bytes));
 }

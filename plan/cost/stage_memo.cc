@@ -4,6 +4,7 @@
 
 #include "model/passes/passes.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/violation.h"
 #include "plan/layout/mesh.h"
 
 namespace troupe {
@@ -55,9 +56,10 @@ StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profi
   const double peak =
       bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
   if (peak > 0) return peak;
-  return InvalidArgument(
-      "device profile {}: {}_flops_per_second is absent, but training.compute_dtype is {}",
-      profile.name(), spec.training().compute_dtype(), spec.training().compute_dtype());
+  const std::string& dtype = spec.training().compute_dtype();
+  return RefuseField(StatusCode::kInvalidArgument, "training.compute_dtype",
+                     "is {}, but {}_flops_per_second is absent in the device profile {}", dtype,
+                     dtype, profile.name());
 }
 
 StatusOr<StageMemo::Stage*> StageMemo::StageOf(const v1::Plan& plan, const StageRun& run) {

@@ -21,8 +21,8 @@
 
 namespace troupe {
 
-// The peak FLOPs per second of the job's compute dtype. INVALID_ARGUMENT where the profile has
-// none.
+// The peak FLOPs per second of the job's compute dtype. INVALID_ARGUMENT, a violation of
+// training.compute_dtype, where the profile has none.
 StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
 
 class StageMemo {

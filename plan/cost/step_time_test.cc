@@ -8,6 +8,7 @@
 
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
+#include "plan/job/violation.h"
 #include "plan/make_plan.h"
 
 namespace troupe {
@@ -173,6 +174,8 @@ TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {
   EXPECT_EQ(time.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(time.status())),
               testing::HasSubstr("bfloat16_flops_per_second is absent"));
+  ASSERT_EQ(ViolationsOf(time.status()).size(), 1u) << "so that it gets the place of its key";
+  EXPECT_EQ(ViolationsOf(time.status())[0].field, "training.compute_dtype");
 }
 
 }  // namespace

@@ -11,11 +11,13 @@
 namespace troupe {
 
 // Parses the YAML `text` of a profile. All keys are required except name, device_model,
-// attention_efficiency and transfers_need_cores; of the two FLOP rates at least one is required.
+// attention_efficiency and transfers_need_cores; of the two FLOP rates at least one is required. A
+// device_model that begins with "TPU" is one of TpuModels().
 // product_efficiency, the earlier name of matmul_efficiency, is accepted. `file_name` is used in
 // messages only.
 // INVALID_ARGUMENT with a line "file:7: …" for every parse error, or with the errors of
-// CheckDeviceProfile.
+// CheckDeviceProfile. For a job file in its place, as YAML, JSON or the text form of a protobuf,
+// one sentence states that.
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name);
 
 // INVALID_ARGUMENT with every key that is absent or out of range.

@@ -68,7 +68,29 @@ TEST(DeviceProfile, RefusesWhatIsAbsentUnknownOrNoRateByName) {
           "fabric.bytes_per_second is -1, not in (0, ∞)");
   refused("name: imagined", "device_model: TPU v9",
           "device_model is \"TPU v9\", not one of TPU v4, TPU v5 lite, TPU v5, TPU v6 lite, TPU7x");
+  refused("name: imagined", "device_model: ''", "device_model is empty");
   refused("latency_seconds: 3.0e-6", "latency_seconds: -1", "island.latency_seconds");
+}
+
+TEST(DeviceProfile, AJobFileInItsPlaceIsRefusedAsSuch) {
+  const auto refusal = [](const std::string& text) {
+    const auto profile = ParseDeviceProfile(text, "job");
+    EXPECT_EQ(profile.status().code(), StatusCode::kInvalidArgument) << text;
+    return std::string(Message(profile.status()));
+  };
+  for (const char* const job :
+       {"name: a\nmodel:\n  preset: tiny\ntraining: {steps: 3}\n",
+        "{\"name\": \"a\", \"model\": {\"preset\": \"tiny\"}, \"training\": {\"steps\": 3}}",
+        "name: \"a\"\nmodel {\n  preset: \"tiny\"\n}\ntraining { steps: 3 }\n",
+        "name: a\nmodel: {preset: tiny\ntraining: {steps: 3}\n"}) {
+    EXPECT_EQ(refusal(job),
+              "job: looks like a job file, for it has the key model; a device profile is expected, "
+              "a YAML file of a device's rates with keys such as memory_bytes (docs/planning.md)");
+  }
+  for (const char* const other : {"model: NVIDIA H200\nmemory_bytes: 1e9\n", "rates: {a: 1}\n",
+                                  "{name: a", "name: a\n", "a text\n"}) {
+    EXPECT_THAT(refusal(other), testing::Not(HasSubstr("job file"))) << other;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "plan/device/device_traits.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "model/program/gpu_working_memory.h"
 #include "plan/device/device_kind.h"
@@ -26,6 +28,7 @@ constexpr DeviceTraits kTraits[] = {
     // Rates of an H200. Each chunk of the head's rows reads and writes the whole gradient of the
     // table, which takes a GPU as much time as the matmul with one or two thousand rows.
     {.kind = "cuda",
+     .models_begin = "NVIDIA ",
      .memory = &kGpuMemory,
      .control_lag_steps = 1,
      .head_logits_bytes = uint64_t{2} << 30,
@@ -43,11 +46,29 @@ constexpr DeviceTraits kTraits[] = {
 // Steps are submitted one after the other, as on XLA's other devices.
 // Rates of a TPU v5e; float32 is multiplied in six passes of bfloat16.
 constexpr DeviceTraits kTpuTraits = {.kind = "xla",
+                                     .models_begin = kTpuModelsBegin,
                                      .memory = &kTpuMemory,
                                      .compiles_programs = true,
                                      .why_not = model::WhyNotOnXla,
                                      .flops_per_byte_float32 = 40,
                                      .flops_per_byte_bfloat16 = 240};
+
+constexpr std::string_view kProcessorsBegin[] = {"AMD EPYC", "AMD Ryzen", "Intel(R)"};
+
+bool IsProcessor(std::string_view model) {
+  return std::ranges::any_of(kProcessorsBegin,
+                             [&](auto begin) { return model.starts_with(begin); });
+}
+
+// Returns the traits of the kind of devices that has models such as `model`; the first row is that
+// of processors.
+const DeviceTraits& TraitsOfModel(std::string_view model) {
+  if (model.starts_with(kTpuTraits.models_begin)) return kTpuTraits;
+  for (const DeviceTraits& traits : kTraits) {
+    if (!traits.models_begin.empty() && model.starts_with(traits.models_begin)) return traits;
+  }
+  return kTraits[0];
+}
 
 }  // namespace
 
@@ -86,14 +107,22 @@ const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan
 }
 
 Status CheckProfileIsOfJobsDevices(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
-  if (FindTpuModel(profile.device_model()) == nullptr) return OkStatus();
-  const std::string_view kind = DeviceTraitsOf(spec.devices()).kind;
-  if (kind == kTpuTraits.kind) return OkStatus();
-  Violations violations;
-  violations.Add("devices",
-                 "is {}, but device profile {} is of {}, which jobs with devices: {} use", kind,
-                 profile.name(), profile.device_model(), kTpuTraits.kind);
-  return violations.ToStatus();
+  const std::string& devices = spec.devices();
+  const DeviceTraits* const wanted =
+      FindDeviceTraits(devices.empty() ? kDefaultDeviceKind : std::string_view(devices));
+  // A word that is no kind is refused as such.
+  if (!profile.has_device_model() || wanted == nullptr) return OkStatus();
+  const DeviceTraits& made_for = TraitsOfModel(profile.device_model());
+  const bool are_processors = made_for.models_begin.empty();
+  // Other words may name anything.
+  if (are_processors && !IsProcessor(profile.device_model())) return OkStatus();
+  if (wanted->kind == made_for.kind || (are_processors && wanted->shares_host_cores))
+    return OkStatus();
+  return RefuseField(
+      StatusCode::kInvalidArgument, "devices",
+      "is {}, but device profile {} is of {}, which jobs with devices: {} use{}", wanted->kind,
+      profile.name(), profile.device_model(), made_for.kind,
+      are_processors ? "; the model of a GPU begins with NVIDIA, and that of a TPU with TPU" : "");
 }
 
 }  // namespace troupe

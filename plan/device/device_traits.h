@@ -31,6 +31,9 @@ struct DeviceMemoryModel {
 
 struct DeviceTraits {
   std::string_view kind;  // `devices` of a job, and v1.DeviceKind.kind
+  // The names of its models begin so, as drivers state them; empty: they are processors, whose
+  // names begin in many ways.
+  std::string_view models_begin;
   // The host computes: ranks of one host share its cores, and there is nothing to synchronise or to
   // launch.
   bool shares_host_cores = false;
@@ -75,7 +78,8 @@ const DeviceTraits& DeviceTraitsOf(std::string_view devices);
 // profile states, else of the job's `devices`. Pure. REQUIRES: as above.
 const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan);
 
-// INVALID_ARGUMENT if `profile` is of a model whose kind is not the job's `devices`. Pure.
+// INVALID_ARGUMENT if `profile` is of a model whose kind is not the job's `devices`: a model of
+// neither a GPU nor a TPU is a processor. A profile without a model fits any. Pure.
 Status CheckProfileIsOfJobsDevices(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
 
 }  // namespace troupe

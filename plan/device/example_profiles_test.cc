@@ -80,6 +80,19 @@ TEST(ExampleProfiles, EveryDeviceHasOne) {
   for (const std::string& name : expected) EXPECT_THAT(ProfileNames(), Contains(name));
 }
 
+TEST(ExampleProfiles, OfGpusAreRefusedForJobsOnProcessors) {
+  v1::JobSpec spec = ExampleJob("llama-124m");
+  spec.set_devices("cpu");
+  ApplyDefaults(&spec);
+  for (const std::string& name : GpuProfiles()) {
+    const v1::DeviceProfile profile = ExampleProfile(name);
+    const auto plan = MakeUnplacedPlan(spec, &profile);
+    ASSERT_FALSE(plan.ok()) << name;
+    EXPECT_THAT(std::string(Message(plan.status())),
+                testing::StartsWith("devices is cpu, but device profile NVIDIA "));
+  }
+}
+
 TEST(ExampleProfiles, PlansOfTheExamplesForGpusFitAndHaveTimeAndMfu) {
   for (const char* job : {"llama-124m", "llama-1b", "llama-8b"}) {
     v1::JobSpec spec = ExampleJob(job);

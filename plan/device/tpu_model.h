@@ -25,6 +25,9 @@ struct TpuModel {
   int chips_per_slice = 0;  // chips of the largest slice
 };
 
+// The names of all TPUs that libtpu drives begin so, also of those that are none of TpuModels().
+inline constexpr std::string_view kTpuModelsBegin = "TPU";
+
 std::span<const TpuModel> TpuModels();
 
 // The TPU that libtpu calls `model`; null if it is none of TpuModels().

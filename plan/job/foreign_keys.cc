@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text/edit_distance.h"
+
 namespace troupe {
 namespace {
 
@@ -33,9 +35,13 @@ constexpr std::string_view kNotShards =
     "parallelism.data_parallel_shard_degree is for ranks that shard as those of ZeRO and FSDP do";
 constexpr std::string_view kRanks =
     "the degrees in parallelism, multiplied, are the number of ranks, each on a device";
+constexpr std::string_view kReaders =
+    "leave it out: each rank reads its own rows, ahead of the step that needs them";
 constexpr std::string_view kRecomputation = "selective or full";
 constexpr std::string_view kInitialLoad =
     "the path of a checkpoint; `troupe resume` continues a job that ended";
+constexpr std::string_view kAdam = "its name is adamw, and optimizer.weight_decay: 0 makes it Adam";
+constexpr std::string_view kCuda = "its value is then cuda";
 constexpr std::string_view kSteps =
     "every step is recorded, and `troupe watch` shows it: leave the key out";
 constexpr std::string_view kTensorboard =
@@ -57,13 +63,25 @@ constexpr ForeignKey kForeignKeys[] = {
     {"optim", "optimizer.name", ""},
     {"optimizer_type", "optimizer.name", ""},
     {"optimizer.type", "optimizer.name", ""},
+    {"sgd_momentum", "optimizer.momentum", ""},
+    {"adam", "optimizer", kAdam},
+    {"adamw", "optimizer", kAdam},
     {"min_lr", "lr_schedule.min_lr_factor", kFraction},
     {"min_learning_rate", "lr_schedule.min_lr_factor", kFraction},
     {"min_lr_ratio", "lr_schedule.min_lr_factor", ""},
     {"lr_scheduler_type", "lr_schedule.decay_type", ""},
     {"lr_decay_style", "lr_schedule.decay_type", ""},
     {"lr_schedule.type", "lr_schedule.decay_type", ""},
+    {"lr_schedule.name", "lr_schedule.decay_type", ""},
+    {"lr_schedule.scheduler", "lr_schedule.decay_type", ""},
+    {"lr_schedule.schedule", "lr_schedule.decay_type", ""},
+    {"lr_schedule.decay", "lr_schedule.decay_type", ""},
+    {"lr_schedule.style", "lr_schedule.decay_type", ""},
+    {"lr_schedule.max_steps", "lr_schedule.decay_steps", ""},
+    {"lr_schedule.total_steps", "lr_schedule.decay_steps", ""},
+    {"scheduler_type", "lr_schedule.decay_type", ""},
     {"scheduler", "lr_schedule", ""},
+    {"lr_scheduler", "lr_schedule", ""},
     {"lr_decay_iters", "lr_schedule.decay_steps", ""},
     {"lr_decay_steps", "lr_schedule.decay_steps", ""},
     {"warmup", "lr_schedule.warmup_steps", ""},
@@ -158,6 +176,9 @@ constexpr ForeignKey kForeignKeys[] = {
     {"n_inner", "model.intermediate_size", ""},
     {"n_vocab", "model.vocab_size", ""},
     {"vocabulary_size", "model.vocab_size", ""},
+    {"init_std", "model.initializer_range", ""},
+    {"init_method_std", "model.initializer_range", ""},
+    {"initializer_std", "model.initializer_range", ""},
     {"rms_norm_eps", "model.norm_eps", ""},
     {"layer_norm_eps", "model.norm_eps", ""},
     {"layer_norm_epsilon", "model.norm_eps", ""},
@@ -253,6 +274,14 @@ constexpr ForeignKey kForeignKeys[] = {
     {"nnodes", "", kRanks},
     {"nproc_per_node", "", kRanks},
     {"world_size", "", kRanks},
+    {"workers", "", kRanks},
+    {"data.num_workers", "", kReaders},
+    {"dataloader_num_workers", "", kReaders},
+    {"num_workers", "", kRanks},
+    {"gpu", "devices", kCuda},
+    {"cuda", "devices", kCuda},
+    {"use_cuda", "devices", kCuda},
+    {"use_cpu", "devices", "its value is then cpu"},
     {"device", "devices", ""},
     {"device_type", "devices", ""},
     {"accelerator", "devices", ""},
@@ -298,22 +327,45 @@ constexpr ForeignKey kForeignKeys[] = {
     {"mlflow", "", kTrackers},
 };
 
+constexpr size_t kLeastNearLetters = 6;  // a shorter word is near to too many others
+
+// Returns the path as the table writes names.
+std::string Normalised(std::string_view path) {
+  std::string known(path);
+  for (char& c : known)
+    c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return known;
+}
+
+std::string_view LastWordOf(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+std::string TextOfRow(const ForeignKey& row) {
+  if (row.key.empty()) return fmt::format("; {}", row.note);
+  const std::string note = row.note.empty() ? "" : fmt::format(": {}", row.note);
+  return fmt::format("; it is called {} here{}", row.key, note);
+}
+
 }  // namespace
 
 std::span<const ForeignKey> ForeignKeys() { return kForeignKeys; }
 
 std::string ForeignKeyText(std::string_view path) {
-  std::string known(path);
-  for (char& c : known)
-    c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string known = Normalised(path);
   auto row = std::ranges::find(kForeignKeys, known, &ForeignKey::name);
-  if (row == std::end(kForeignKeys)) {
-    row = std::ranges::find(kForeignKeys, known.substr(known.rfind('.') + 1), &ForeignKey::name);
+  if (row == std::end(kForeignKeys))
+    row = std::ranges::find(kForeignKeys, LastWordOf(known), &ForeignKey::name);
+  return row == std::end(kForeignKeys) ? "" : TextOfRow(*row);
+}
+
+std::string NearForeignKeyText(std::string_view path) {
+  const std::string known = Normalised(path);
+  for (const ForeignKey& row : kForeignKeys) {
+    const bool is_path = row.name.find('.') != std::string_view::npos;
+    const std::string_view typed = is_path ? known : LastWordOf(known);
+    if (std::min(row.name.size(), typed.size()) < kLeastNearLetters) continue;
+    if (EditDistance(typed, row.name) <= 1) return TextOfRow(row);
   }
-  if (row == std::end(kForeignKeys)) return "";
-  if (row->key.empty()) return fmt::format("; {}", row->note);
-  const std::string note = row->note.empty() ? "" : fmt::format(": {}", row->note);
-  return fmt::format("; it is called {} here{}", row->key, note);
+  return "";
 }
 
 }  // namespace troupe

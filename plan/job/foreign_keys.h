@@ -22,6 +22,10 @@ std::span<const ForeignKey> ForeignKeys();
 // matter, nor whether words are separated by hyphens.
 std::string ForeignKeyText(std::string_view path);
 
+// The same for a name that differs from one of the table by one letter, such as "batchsize". Both
+// have 6 letters at least.
+std::string NearForeignKeyText(std::string_view path);
+
 }  // namespace troupe
 
 #endif  // TROUPE_PLAN_JOB_FOREIGN_KEYS_H_

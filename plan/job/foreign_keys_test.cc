@@ -89,6 +89,26 @@ TEST(ForeignKeysTest, AWholePathPrecedesItsLastWord) {
       "; it is called checkpoint.folder here: for the checkpoints; data.train names the data");
 }
 
+TEST(ForeignKeysTest, InASectionForTheScheduleItsTypeIsMeant) {
+  for (const char* path : {"lr_schedule.type", "lr_schedule.scheduler", "lr_schedule.name"})
+    EXPECT_EQ(ForeignKeyText(path), "; it is called lr_schedule.decay_type here") << path;
+  EXPECT_EQ(ForeignKeyText("training.scheduler"), "; it is called lr_schedule here");
+  EXPECT_EQ(ForeignKeyText("adam"),
+            "; it is called optimizer here: its name is adamw, and optimizer.weight_decay: 0 makes "
+            "it Adam");
+  EXPECT_EQ(ForeignKeyText("gpu"), "; it is called devices here: its value is then cuda");
+}
+
+TEST(ForeignKeysTest, ANameThatIsMisspeltByALetterIsFound) {
+  EXPECT_EQ(NearForeignKeyText("optimizer.learningrate"), "; it is called optimizer.lr here");
+  EXPECT_EQ(NearForeignKeyText("learningRate"), "; it is called optimizer.lr here");
+  EXPECT_EQ(NearForeignKeyText("training.batchsize"),
+            "; it is called training.global_batch_size here: samples of a step, over all ranks");
+  EXPECT_EQ(NearForeignKeyText("lr_schedule.tpye"), "; it is called lr_schedule.decay_type here");
+  EXPECT_EQ(NearForeignKeyText("training.stepz"), "");
+  EXPECT_EQ(NearForeignKeyText("tq"), "") << "a short word is near to too many others";
+}
+
 TEST(ForeignKeysTest, CaseAndHyphensDoNotMatter) {
   EXPECT_EQ(ForeignKeyText("training.Learning-Rate"), "; it is called optimizer.lr here");
   EXPECT_EQ(ForeignKeyText("training.stepz"), "");

@@ -55,6 +55,7 @@ JobChoices ChoicesOf(const v1::JobSpec& spec) {
   choices.reduce_dtype = DTypeOf(mixed.reduce());
   choices.buffer_dtype = DTypeOf(mixed.buffer());
   choices.float8 = Float8RecipeOf(training.float8().recipe());
+  if (const auto* kind = model::FindOptimizer(spec.optimizer().name())) choices.optimizer = kind;
   choices.on_nonfinite = DecodeWord<v1::OnNonfinite>(training.on_nonfinite());
   choices.decay_type = DecodeWord<v1::DecayType>(spec.lr_schedule().decay_type());
   choices.context_method = DecodeWord<v1::ContextMethod>(parallelism.context_parallel_method());

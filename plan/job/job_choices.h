@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "model/optimizers/optimizer_kind.h"
 #include "model/passes/passes.h"
 #include "model/program/float8.h"
 #include "model/program/router_score.h"
@@ -21,6 +22,7 @@ struct JobChoices {
   model::DType reduce_dtype = model::DType::kFloat32;
   model::DType buffer_dtype = model::DType::kFloat32;
   model::Float8Recipe float8 = model::Float8Recipe::kNone;
+  const model::OptimizerKind* optimizer = &model::kAdamWOptimizer;
   v1::OnNonfinite on_nonfinite = v1::ON_NONFINITE_FAIL;
   v1::DecayType decay_type = v1::DECAY_TYPE_CONSTANT;
   v1::ContextMethod context_method = v1::CONTEXT_METHOD_RING;

@@ -44,6 +44,17 @@ TEST(JobChoicesTest, EveryFloat8RecipeIsTheModelsOfThatName) {
   }
 }
 
+TEST(JobChoicesTest, EveryOptimizerIsTheModelsOfThatName) {
+  v1::JobSpec spec;
+  const auto* const field = v1::OptimizerSpec::descriptor()->FindFieldByName("name");
+  const std::vector<std::string> words = WordsOf(*field);
+  EXPECT_EQ(words.size(), model::OptimizerKinds().size());
+  for (const std::string& word : words) {
+    spec.mutable_optimizer()->set_name(word);
+    EXPECT_EQ(ChoicesOf(spec).optimizer->name, word);
+  }
+}
+
 TEST(JobChoicesTest, EveryRecomputationModeIsAnother) {
   using Mode = model::Recomputation::Mode;
   v1::JobSpec spec;
@@ -66,6 +77,7 @@ TEST(JobChoicesTest, DefaultsOfTheStructAreThoseOfAJob) {
   EXPECT_EQ(job.reduce_dtype, none.reduce_dtype);
   EXPECT_EQ(job.buffer_dtype, none.buffer_dtype);
   EXPECT_EQ(job.float8, none.float8);
+  EXPECT_EQ(job.optimizer, none.optimizer);
   EXPECT_EQ(job.on_nonfinite, none.on_nonfinite);
   EXPECT_EQ(job.decay_type, none.decay_type);
   EXPECT_EQ(job.context_method, none.context_method);

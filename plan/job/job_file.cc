@@ -12,8 +12,10 @@
 
 #include "base/file_system.h"
 #include "base/flag_parser.h"
+#include "base/text/home_path.h"
 #include "base/text/utf8.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/path_hints.h"
 #include "plan/job/unknown_key.h"
 #include "plan/job/violation.h"
 #include "plan/job/yaml_document.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr std::string_view kNoValue = "none";  // KeyOptions.absent: the key has no default
 constexpr std::string_view kMergeKey = "<<";
+constexpr int kMostHints = 100;
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
@@ -139,7 +142,7 @@ class Reader {
       if (key == kMergeKey) {
         AddAt(place, path, "is a merge key of YAML, which is not read: state the keys themselves");
       } else if (field == nullptr) {
-        AddAt(place, path, "is an unknown key" + UnknownKeyText(*root_, path));
+        AddAt(place, path, "is an unknown key" + HintFor(path));
       } else if (!seen.insert(key).second) {
         AddAt(place, path, "is a duplicate key");
       } else {
@@ -190,6 +193,11 @@ class Reader {
   }
 
  private:
+  // Returns UnknownKeyText for the first unknown keys; a search for each of many takes long.
+  std::string HintFor(const std::string& path) {
+    return ++unknown_keys_ <= kMostHints ? UnknownKeyText(*root_, path) : "";
+  }
+
   // Adds a violation at the place of the key `field`, or of `node` if that is no key.
   template <typename... Args>
   void Add(const YAML::Node& node, const std::string& field, fmt::format_string<Args...> format,
@@ -209,14 +217,18 @@ class Reader {
     places_->erase(places_->lower_bound(begin), places_->lower_bound(end));
   }
 
-  // Whether the scalar is UTF-8; if it is not, adds a violation.
-  bool IsText(const YAML::Node& node, const std::string& path) {
+  // Whether the scalar may be the value of the text `field`; if not, adds a violation.
+  bool IsText(const YAML::Node& node, const std::string& path, const FieldDescriptor& field) {
     const std::string& text = node.Scalar();
     const size_t at = WellFormedPrefix(text);
-    if (at == text.size()) return true;
-    Add(node, path, "is \"{}\", which is not UTF-8: its byte {} is \\x{:02x}", text.substr(0, 80),
-        at + 1, static_cast<unsigned char>(text[at]));
-    return false;
+    if (at < text.size()) {
+      Add(node, path, "is \"{}\", which is not UTF-8: its byte {} is \\x{:02x}", text.substr(0, 80),
+          at + 1, static_cast<unsigned char>(text[at]));
+      return false;
+    }
+    const std::string fault = KeyOptionsOf(field).path() ? HomePathFault(text) : "";
+    if (!fault.empty()) Add(node, path, "{}", fault);
+    return fault.empty();
   }
 
   void ReadScalar(const YAML::Node& node, const std::string& path, const FieldDescriptor* field,
@@ -237,7 +249,7 @@ class Reader {
     bool good = false;
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
-        if (IsText(node, path)) put(&Reflection::SetString, &Reflection::AddString, text);
+        if (IsText(node, path, *field)) put(&Reflection::SetString, &Reflection::AddString, text);
         return;
       case FieldDescriptor::CPPTYPE_BOOL:
         good = text == "true" || text == "false";
@@ -293,6 +305,7 @@ class Reader {
   const YamlSource source_;
   KeyPlaces* const places_;
   Violations* const violations_;
+  int unknown_keys_ = 0;
 };
 
 // Converts the exceptions of yaml-cpp to a Status; our code does not throw.
@@ -328,12 +341,6 @@ struct FieldOfJob {
   const FieldDescriptor* field = nullptr;
   ProtoMessage* message = nullptr;
 };
-
-// Whether `path` has the form of a job's resource name, and not that of a file in a folder `jobs`.
-bool LooksLikeJobName(std::string_view path) {
-  if (!path.starts_with("jobs/")) return false;
-  return !path.ends_with(".yaml") && !path.ends_with(".yml") && !path.ends_with(".json");
-}
 
 // Makes the messages along the path.
 FieldOfJob FindField(const std::string& path, v1::JobSpec* spec) {
@@ -430,6 +437,7 @@ void ResolvePaths(std::string_view folder, ProtoMessage* message) {
 StatusOr<LoadedJob> ReadJob(const JobText& file, const std::vector<std::string>& overrides) {
   LoadedJob job{.folder = file.folder};
   TROUPE_ASSIGN_OR_RETURN(job.spec, ParseJobFile(file.text, file.name, &job.places));
+  job.places.emplace("", file.name);
   for (const std::string& override : overrides) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(override, &job.spec, &job.places));
   }
@@ -449,11 +457,9 @@ StatusOr<LoadedJob> LoadJobFile(const std::string& path,
   if (std::filesystem::is_directory(absolute, error)) {
     return InvalidArgument("{}: is a folder, not a job file", path);
   }
-  if (LooksLikeJobName(path) && !std::filesystem::exists(absolute, error)) {
-    return InvalidArgument(
-        "{}: there is no such file; `troupe describe {}` shows the job, and this command needs a "
-        "job file",
-        path, path);
+  const std::string hint = JobFileHint(path);
+  if (!hint.empty() && !std::filesystem::exists(absolute, error)) {
+    return InvalidArgument("{}: there is no such file{}", path, hint);
   }
   TROUPE_ASSIGN_OR_RETURN(std::string text, ReadKeys(path));
   return ReadJob({std::move(text), path, absolute.parent_path().string()}, overrides);

@@ -53,7 +53,7 @@ struct JobText {
 // A job as its file and overrides state it, with absolute paths.
 struct LoadedJob {
   v1::JobSpec spec;
-  KeyPlaces places;
+  KeyPlaces places;    // with that of the whole text
   std::string folder;  // that of its text
 };
 

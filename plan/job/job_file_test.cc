@@ -88,7 +88,11 @@ TEST(JobFileTest, RefusesEachBadTextNamingFieldValueAndLine) {
            {"parallelism: {pipeline_parallel_split_points: [1, x]}", "split_points[1] is x"},
            {"- a\n- b\n", "is a list, not a mapping"},
            {"hello", "is hello, not a mapping"},
-           {"name: a\n---\nname: b\n", "has 2 YAML documents"},
+           {"name: a\n---\n  name: b\n",
+            "job.yaml:3:3: has 2 YAML documents, not one; the second begins here"},
+           {"data: {train: ~/d/x}",
+            "data.train is ~/d/x: write the absolute path; ~ is expanded by a shell only at the "
+            "start of a word (job.yaml:1:8)"},
            {"model: {\n  hidden_size: 3\n", "job.yaml:2:17: a { is not closed"},
            {"name: [a", "job.yaml:1:9: a [ is not closed"},
            {"a: &a [*a]", "unknown key"},
@@ -115,6 +119,14 @@ TEST(JobFileTest, ReportsEveryErrorWithBadRequestDetails) {
   EXPECT_EQ(violations[0].field, "nmae");
   EXPECT_THAT(violations[0].description, HasSubstr("known key is name"));
   EXPECT_EQ(violations[1].field, "training.steps");
+}
+
+TEST(JobFileTest, ManyUnknownKeysAreRefusedSoon) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += fmt::format("training_steps_{}: 1\n", i);
+  const auto violations = ViolationsOf(ParseJobFile(text, "job.yaml").status());
+  ASSERT_EQ(violations.size(), 20'000u);
+  EXPECT_EQ(violations.back().description, "is an unknown key (job.yaml:20000:1)");
 }
 
 constexpr const char* kPlaced = R"(name: a
@@ -176,6 +188,24 @@ TEST(OverrideTest, SetsAnyKeyParsedAsYaml) {
   EXPECT_EQ(spec.model().pattern(), "(AD)x2");
 }
 
+TEST(OverrideTest, NoPathBeginsWithATilde) {
+  const std::string why =
+      "write the absolute path; ~ is expanded by a shell only at the start of a word";
+  for (const char* key : {"model.from", "data.train", "data.validation", "checkpoint.folder",
+                          "checkpoint.initial_load"}) {
+    v1::JobSpec spec;
+    EXPECT_EQ(Message(ApplyOverride(fmt::format("{}=~/x", key), &spec)),
+              fmt::format("{0} is ~/x: {1} (--set {0})", key, why));
+    EXPECT_EQ(Message(ApplyOverride(fmt::format("{}=\"~\"", key), &spec)),
+              fmt::format("{0} is ~: {1} (--set {0})", key, why));
+    EXPECT_TRUE(ApplyOverride(fmt::format("{}=/~/x", key), &spec).ok());
+  }
+  v1::JobSpec spec;
+  EXPECT_THAT(std::string(Message(ApplyOverride("data.blend=[{path: ~/x}]", &spec))),
+              HasSubstr("data.blend[0].path is ~/x: write"));
+  EXPECT_TRUE(ApplyOverride("name=~/x", &spec).ok()) << "the coordinator refuses it as a name";
+}
+
 TEST(OverrideTest, ReplacesThePlacesOfWhatItSets) {
   KeyPlaces places;
   auto spec = ParseJobFile(kPlaced, "job.yaml", &places);
@@ -235,6 +265,7 @@ TEST(ReadJobTest, ResolvesPathsAgainstTheGivenFolder) {
   EXPECT_EQ(job->folder, "/here");
   EXPECT_EQ(job->places.at("data.train"), "standard input:1:8");
   EXPECT_EQ(job->places.at("training.steps"), "--set training.steps");
+  EXPECT_EQ(job->places.at(""), "standard input");
   EXPECT_FALSE(job->places.contains("checkpoint.folder"));
 }
 
@@ -277,6 +308,9 @@ TEST(LoadJobFileTest, TheNameOfAJobIsNoJobFile) {
   EXPECT_EQ(Message(LoadJobFile("jobs/no-such-job", {}).status()),
             "jobs/no-such-job: there is no such file; `troupe describe jobs/no-such-job` shows the "
             "job, and this command needs a job file");
+  EXPECT_EQ(Message(LoadJobFile("no-such-job", {}).status()),
+            "no-such-job: there is no such file, and this command needs a job file; if no-such-job "
+            "is a job: `troupe describe no-such-job`");
 }
 
 TEST(LoadJobFileTest, AMissingFileInAFolderOfJobsIsNotTakenForTheNameOfAJob) {

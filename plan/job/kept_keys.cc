@@ -37,6 +37,15 @@ void CompareNamed(const ProtoMessage& before, const ProtoMessage& after, const c
   CompareKey(before, after, before.GetDescriptor()->FindFieldByName(name), prefix + name, differ);
 }
 
+// Calls `differ` for the keys on which depends what a checkpoint holds of the optimizer.
+template <typename Differ>
+void CompareOptimizers(const v1::OptimizerSpec& before, const v1::OptimizerSpec& after,
+                       const Differ& differ) {
+  CompareNamed(before, after, "name", "optimizer.", differ);
+  if ((before.momentum() == 0) == (after.momentum() == 0)) return;
+  CompareNamed(before, after, "momentum", "optimizer.", differ);
+}
+
 }  // namespace
 
 Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after) {
@@ -50,7 +59,7 @@ Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after) {
   for (const char* key : {"seed", "sequence_length", "global_batch_size"}) {
     CompareNamed(before.training(), after.training(), key, "training.", differ);
   }
-  CompareNamed(before.optimizer(), after.optimizer(), "name", "optimizer.", differ);
+  CompareOptimizers(before.optimizer(), after.optimizer(), differ);
   return violations.ToStatus();
 }
 
@@ -93,7 +102,8 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
       // These keys state where the model's numbers came from and what exports contain; they are not
       // numbers of the model.
       if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||
-          path == "model.export_config" || path == "model.max_position_embeddings") {
+          path == "model.export_config" || path == "model.max_position_embeddings" ||
+          path == "model.initializer_range") {
         return;
       }
       violations.Add(path, "is {}, but the checkpoint was made with {}", text, old_text);
@@ -101,6 +111,8 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     CompareNamed(made_with, spec, "model", "", differ);
     if (trained) {
       CompareNamed(made_with.training(), training, "sequence_length", "training.", differ);
+      if (made_with.optimizer().has_name())
+        CompareOptimizers(made_with.optimizer(), spec.optimizer(), differ);
     }
   }
   return violations.ToStatus();

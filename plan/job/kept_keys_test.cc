@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/job/job_defaults.h"
@@ -45,6 +46,22 @@ TEST(KeptKeysTest, EachChangedKeyIsNamedWithBothValues) {
       << status;
   EXPECT_THAT(violations[0].description, ::testing::HasSubstr("is 512, but"));
   EXPECT_THAT(violations[0].description, ::testing::HasSubstr("keeps its value 256"));
+}
+
+TEST(KeptKeysTest, MomentumMayChangeButNotBeginOrEnd) {
+  const auto of = [](double momentum) {
+    v1::JobSpec spec;
+    spec.mutable_optimizer()->set_name("sgd");
+    spec.mutable_optimizer()->set_momentum(momentum);
+    ApplyDefaults(&spec);
+    return spec;
+  };
+  EXPECT_TRUE(CheckKeptKeys(of(0.9), of(0.5)).ok());
+  for (const auto& [before, after] : {std::pair(0.0, 0.9), std::pair(0.9, 0.0)}) {
+    const std::vector<Violation> violations = ViolationsOf(CheckKeptKeys(of(before), of(after)));
+    ASSERT_EQ(violations.size(), 1u);
+    EXPECT_EQ(violations[0].field, "optimizer.momentum");
+  }
 }
 
 v1::JobSpec SomeJob() {
@@ -95,6 +112,7 @@ TEST(ContinuesTest, WhatWouldRepeatOrSkipSamplesOrChangeTheModelIsNamed) {
   EXPECT_EQ(field([](auto& s) { s.mutable_training()->set_sequence_length(16); }),
             "training.sequence_length");
   EXPECT_EQ(field([](auto& s) { s.mutable_model()->set_rope_theta(5); }), "model.rope_theta");
+  EXPECT_EQ(field([](auto& s) { s.mutable_optimizer()->set_name("sgd"); }), "optimizer.name");
   v1::CheckpointManifest vast = manifest;
   vast.mutable_state()->set_step(INT64_MAX - 1);
   v1::JobSpec spec = SomeJob();

@@ -37,6 +37,12 @@ std::string IntermediateSize(const v1::JobSpec& spec) {
   return Without(spec, &BlockKind::reads_intermediate_size);
 }
 
+std::string InitializerRange(const v1::JobSpec& spec) {
+  if (spec.model().has_from()) return "the weights of model.from are read";
+  return spec.checkpoint().has_initial_load() ? "the weights of checkpoint.initial_load are read"
+                                              : "";
+}
+
 std::string BlendWeight(const v1::JobSpec& spec) {
   return spec.data().blend_size() > 1 ? ""
                                       : "data.blend has only one entry, which provides all samples";
@@ -109,6 +115,16 @@ std::string BucketPadding(const v1::JobSpec& spec) {
 std::string DecayTypeIs(const v1::JobSpec& spec) {
   return fmt::format("lr_schedule.decay_type is {}", spec.lr_schedule().decay_type());
 }
+
+// Returns why a key of another optimizer has no effect.
+std::string Optimizes(const v1::JobSpec& spec, const model::OptimizerKind& kind) {
+  if (ChoicesOf(spec).optimizer == &kind) return "";
+  return fmt::format("optimizer.name is {}", spec.optimizer().name());
+}
+
+std::string OfAdamW(const v1::JobSpec& spec) { return Optimizes(spec, model::kAdamWOptimizer); }
+
+std::string OfSgd(const v1::JobSpec& spec) { return Optimizes(spec, model::kSgdOptimizer); }
 
 std::string NoWeightDecay(const v1::JobSpec& spec) {
   return spec.optimizer().weight_decay() == 0 ? "optimizer.weight_decay is 0" : "";
@@ -202,11 +218,17 @@ constexpr ConditionalKey kKeys[] = {
     {"model.rope_scaling.high_freq_factor", OfAttention},
     {"model.rope_scaling.original_max_position_embeddings", OfAttention},
     {"model.intermediate_size", IntermediateSize},
+    {"model.initializer_range", InitializerRange},
     {"data.blend.weight", BlendWeight},
     {"training.validation_samples", OfValidation, true},
     {"training.norms_interval", NormsInterval},
     {"training.float8.recipe", Float8Recipe},
     {"training.mixed_precision.buffer", OfAttention},
+    {"optimizer.beta1", OfAdamW, true},
+    {"optimizer.beta2", OfAdamW, true},
+    {"optimizer.eps", OfAdamW, true},
+    {"optimizer.momentum", OfSgd, true},
+    {"optimizer.nesterov", OfSgd, true},
     {"optimizer.no_weight_decay", NoWeightDecay},
     {"lr_schedule.decay_steps", DecaySteps, true},
     {"lr_schedule.decay_ratio", DecayRatio, true},

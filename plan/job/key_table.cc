@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text/wrapped.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_schema.h"
+#include "plan/job/unknown_key.h"
 #include "plan/schedules/schedules.h"
 #include "troupe/v1/job.pb.h"
 
@@ -33,9 +35,13 @@ constexpr char kPageHead[] =
     "    Steps in which the rate rises from 0.\n"
     "```\n"
     "\n"
-    "An interval such as `(0, 1]` excludes 0 and includes 1. Relations between keys are on the "
-    "pages of\n"
-    "the [index](README.md); `troupe plan JOB.yaml` names those that a job does not meet.\n"
+    "An interval such as `(0, 1]` excludes 0 and includes 1. A relative path is relative to the "
+    "folder of\n"
+    "the job file; one that begins with `~` is refused, because only a shell expands it. "
+    "Relations\n"
+    "between keys are on the pages of the [index](README.md); `troupe plan JOB.yaml` names those "
+    "that a\n"
+    "job does not meet.\n"
     "\n"
     "| Key | Type | Default | Values | Meaning |\n"
     "|---|---|---|---|---|\n";
@@ -103,12 +109,25 @@ KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
   return row;
 }
 
-bool IsAtOrBelow(std::string_view key, std::string_view prefix) {
-  if (prefix.empty() || key == prefix) return true;
-  return key.starts_with(prefix) && (key[prefix.size()] == '.' || key[prefix.size()] == '[');
+// Removes every "[…]".
+std::string WithoutIndices(std::string_view path) {
+  std::string text(path);
+  for (size_t begin = text.find('['); begin != std::string::npos; begin = text.find('[', begin)) {
+    const size_t end = text.find(']', begin);
+    if (end == std::string::npos) break;
+    text.erase(begin, end + 1 - begin);
+  }
+  return text;
 }
 
-// `path`: the path of the message with a dot at its end.
+// `prefix` has no indices.
+bool IsAtOrBelow(std::string_view key, std::string_view prefix) {
+  const std::string plain = WithoutIndices(key);
+  if (prefix.empty() || plain == prefix) return true;
+  return plain.starts_with(prefix) && plain[prefix.size()] == '.';
+}
+
+// `path`: the path of the message with a dot at its end. `prefix` has no indices.
 void AddRows(const Descriptor& type, const std::string& path, std::string_view prefix,
              std::vector<KeyRow>* rows) {
   for (int i = 0; i < type.field_count(); ++i) {
@@ -126,22 +145,29 @@ void AddRows(const Descriptor& type, const std::string& path, std::string_view p
 
 std::vector<KeyRow> KeyTable(std::string_view prefix) {
   std::vector<KeyRow> rows;
-  AddRows(*v1::JobSpec::descriptor(), "", prefix, &rows);
+  AddRows(*v1::JobSpec::descriptor(), "", WithoutIndices(prefix), &rows);
   return rows;
 }
 
-std::string KeyTableToText(const std::vector<KeyRow>& rows) {
+Status NoSuchKey(std::string_view prefix) {
+  const std::string hint = UnknownKeyText(*v1::JobSpec::descriptor(), WithoutIndices(prefix));
+  return InvalidArgument("{}: the job file has no such key or section{}", prefix,
+                         hint.empty() ? "; `troupe keys` lists all" : hint);
+}
+
+std::string KeyTableToText(const std::vector<KeyRow>& rows, size_t columns) {
   std::string text;
   for (const KeyRow& row : rows) {
-    text += fmt::format("{}: {}", row.key, row.type);
+    std::string values = fmt::format("{}: {}", row.key, row.type);
     if (!row.words.empty()) {
-      text += fmt::format(", one of {}", fmt::join(row.words, " "));
+      values += fmt::format(", one of {}", fmt::join(row.words, " "));
     } else if (!row.range.empty()) {
-      text += " in " + row.range;
+      values += " in " + row.range;
     }
     const std::string& initial = row.default_value.empty() ? row.absent : row.default_value;
-    if (!initial.empty()) text += (initial == "required" ? ", " : ", default ") + initial;
-    text += fmt::format("\n    {}\n", row.doc);
+    if (!initial.empty()) values += (initial == "required" ? ", " : ", default ") + initial;
+    text += Wrapped(values, columns, "        ", LongWords::kBroken) + "\n";
+    text += WrappedBehind("    ", row.doc, columns) + "\n";
   }
   return text;
 }

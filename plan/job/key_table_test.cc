@@ -40,6 +40,29 @@ TEST(KeyTableTest, APrefixEndsAtADot) {
   EXPECT_GT(KeyTable("").size(), 90u);
 }
 
+TEST(KeyTableTest, AnIndexMayBeLeftOut) {
+  for (const char* const key : {"data.blend[].weight", "data.blend[2].weight", "data.blend.weight"})
+    EXPECT_THAT(KeyTable(key), ElementsAre(Field(&KeyRow::key, "data.blend[].weight"))) << key;
+  EXPECT_EQ(KeyTable("data.blend[]").size(), 2u);
+  EXPECT_TRUE(KeyTable("data.blend[0").empty());
+}
+
+TEST(KeyTableTest, AMisspeltKeyOrSectionGetsTheNearestOne) {
+  const auto text = [](std::string_view prefix) {
+    EXPECT_TRUE(KeyTable(prefix).empty()) << prefix;
+    EXPECT_EQ(NoSuchKey(prefix).code(), StatusCode::kInvalidArgument);
+    return std::string(Message(NoSuchKey(prefix)));
+  };
+  EXPECT_EQ(text("trainin"),
+            "trainin: the job file has no such key or section; the nearest known key is training");
+  EXPECT_EQ(text("training.stepz"),
+            "training.stepz: the job file has no such key or section; the nearest known key is "
+            "training.steps");
+  EXPECT_THAT(text("data.blend[].weigth"), testing::EndsWith(" is data.blend.weight"));
+  EXPECT_THAT(text("learning_rate"), testing::EndsWith("; it is called optimizer.lr here"));
+  EXPECT_EQ(text("zzz"), "zzz: the job file has no such key or section; `troupe keys` lists all");
+}
+
 TEST(KeyTableTest, NamesOfPresetsAndSchedulesAreThoseOfTheCode) {
   EXPECT_THAT(KeyTable("model.preset")[0].words,
               ElementsAre("tiny", "llama-124m", "llama-1b", "llama-8b"));
@@ -54,6 +77,22 @@ TEST(KeyTableTest, TheTextOfAKeyIsPlain) {
               testing::StartsWith("training.float8.recipe: text, one of none delayed current "
                                   "blockwise, default none\n    "));
   EXPECT_THAT(KeyTableToText(KeyTable("data.blend[].path")), testing::HasSubstr("text, required"));
+}
+
+TEST(KeyTableTest, ATextThatIsTooWideIsBroken) {
+  const KeyRow row = {.key = "a.b", .type = "text", .words = {"one", "two"}, .doc = "It is long."};
+  EXPECT_EQ(KeyTableToText({row}, 21),
+            "a.b: text, one of one\n"
+            "        two\n"
+            "    It is long.\n");
+  EXPECT_EQ(KeyTableToText({row}, 12),
+            "a.b: text,\n"
+            "        one\n"
+            "        of\n"
+            "        one\n"
+            "        two\n"
+            "    It is\n"
+            "    long.\n");
 }
 
 // Tests run in the root of the source tree.

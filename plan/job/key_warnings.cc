@@ -24,8 +24,9 @@ std::vector<std::string> KeyWarnings(const v1::JobSpec& spec) {
     if (!HasKey(spec, key.path)) continue;
     const std::string why = key.why_without_effect(spec);
     if (why.empty() || (!key.drops_default && HasItsDefault(spec, key))) continue;
-    // An imported model states all keys, including those that its blocks do not need.
-    if (spec.model().has_from() && key.path.starts_with("model.")) continue;
+    // An imported model states all keys of blocks, including those that its blocks do not need.
+    const bool of_blocks = key.path.starts_with("model.") && key.path != "model.initializer_range";
+    if (spec.model().has_from() && of_blocks) continue;
     lines.push_back(
         fmt::format("{} = {} has no effect: {}", key.path, KeyText(spec, key.path), why));
   }

@@ -48,6 +48,8 @@ const std::map<std::string, std::string> kElsewhere = {
     {"data.blend.weight", "which samples; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"training.steps", "when training ends"},
     {"training.seed", "initial weights, samples and what is dropped"},
+    {"model.initializer_range",
+     "initial weights, tested by initialize_test; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"training.norms_interval", "reports; EachConditionalKeyIsNamedWhereItHasNoEffect"},
     {"training.on_nonfinite", "what follows a step that is not finite"},
     {"optimizer.no_weight_decay",
@@ -118,6 +120,8 @@ std::map<std::string, v1::JobSpec> Jobs() {
       {"bfloat16", Small({dense, "training.compute_dtype=bfloat16"})},
       {"recomputation", Small({dense, "activation_recomputation.mode=full"})},
       {"scaled positions", Small({dense, "model.rope_scaling={rope_type: llama3}"})},
+      {"sgd", Small({dense, "optimizer.name=sgd"})},
+      {"sgd with momentum", Small({dense, "optimizer={name: sgd, momentum: 0.25}"})},
       {"no checkpoints", Small({dense, "checkpoint.folder=\"\""})},
   };
 }
@@ -308,6 +312,11 @@ TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
        "",
        {"data.blend=[{path: /a, weight: 3}]"},
        {"data.blend=[{path: /a, weight: 3}, {path: /b}]"}},
+      {"model.initializer_range",
+       "0.5",
+       {"model={from: /m, pattern: AD, head_dim: 8, tie_word_embeddings: false, rope_theta: 1e4, "
+        "norm_eps: 1e-5}"},
+       {}},
       {"training.validation_samples", "64", {}, {"data.validation=/v"}},
       {"training.norms_interval", "51", {}, {"training.steps=60"}},
       {"optimizer.no_weight_decay", "[\"*norm*\"]", {"optimizer.weight_decay=0"}, {}},

@@ -22,6 +22,21 @@ TEST(PathHintsTest, AnyOtherDatasetIsMadeOfAText) {
       "; `troupe data prepare --output PREFIX FILE` makes a dataset of a text: state PREFIX here");
 }
 
+TEST(PathHintsTest, AJobIsDescribedAndNotRead) {
+  for (const char* name : {"jobs/tiny", "jobs/lab.tiny"}) {
+    EXPECT_EQ(JobFileHint(name), std::string("; `troupe describe ") + name +
+                                     "` shows the job, and this command needs a job file");
+  }
+  EXPECT_EQ(JobFileHint("tiny"),
+            ", and this command needs a job file; if tiny is a job: `troupe describe tiny`");
+}
+
+TEST(PathHintsTest, AnyOtherPathOfAJobFileGetsNoHint) {
+  for (const char* path : {"", "tiny.yaml", "lab.tiny", "jobs/tiny.yaml", "jobs/tiny.yml",
+                           "jobs/tiny.json", "./tiny", "/tiny", "a/tiny", "Tiny", "tiny-", "a b"})
+    EXPECT_EQ(JobFileHint(path), "") << path;
+}
+
 TEST(PathHintsTest, AModelOfTheHubIsDownloadedFirst) {
   EXPECT_EQ(ModelFromHint("meta-llama/Llama-3.2-1B"),
             "; a model of the Hugging Face hub is downloaded first, for instance with `hf download "

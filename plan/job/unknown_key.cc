@@ -28,7 +28,8 @@ void CollectKeys(const Descriptor& type, const std::string& prefix,
 }  // namespace
 
 std::string UnknownKeyText(const Descriptor& root, std::string_view path) {
-  if (&root == v1::JobSpec::descriptor()) {
+  const bool is_job = &root == v1::JobSpec::descriptor();
+  if (is_job) {
     if (std::string text = ForeignKeyText(path); !text.empty()) return text;
   }
   std::vector<std::string> keys;
@@ -41,6 +42,11 @@ std::string UnknownKeyText(const Descriptor& root, std::string_view path) {
   };
   const std::string& nearest = *std::min_element(
       keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  // One letter away in the section that was typed, it is meant.
+  const bool is_meant = rank(nearest).second <= 1;
+  if (is_job && rank(nearest).first > 0 && !is_meant) {
+    if (std::string text = NearForeignKeyText(path); !text.empty()) return text;
+  }
   if (rank(nearest).first * 3 > last_word(path).size()) return "";
   return "; the nearest known key is " + nearest;
 }

@@ -28,6 +28,21 @@ TEST(UnknownKeyTest, MeaningPrecedesSpelling) {
             "; it is called model.pattern here: \"(AD)x4\" has 4 layers");
 }
 
+TEST(UnknownKeyTest, AMisspeltNameOfAnotherToolPrecedesANearKey) {
+  EXPECT_EQ(TextFor("model.numlayers"),
+            "; it is called model.pattern here: \"(AD)x4\" has 4 layers");
+  EXPECT_EQ(TextFor("optimizer.learningrate"), "; it is called optimizer.lr here");
+  EXPECT_EQ(TextFor("model.global_batch_size"),
+            "; the nearest known key is training.global_batch_size")
+      << "a key in the wrong section";
+}
+
+TEST(UnknownKeyTest, AKeyOfTheSectionThatIsALetterAwayPrecedesAMisspeltName) {
+  EXPECT_EQ(TextFor("activation_recomputation.num_layer"),
+            "; the nearest known key is activation_recomputation.num_layers");
+  EXPECT_NE(TextFor("data.num_workers"), TextFor("training.num_workers"));
+}
+
 TEST(UnknownKeyTest, NamesOfOtherToolsAreThoseOfJobsOnly) {
   EXPECT_EQ(UnknownKeyText(*v1::DeviceProfile::descriptor(), "learning_rate"), "");
 }

@@ -1,6 +1,7 @@
 #include "plan/job/violation.h"
 
 #include "google/rpc/error_details.pb.h"
+#include "plan/job/foreign_words.h"
 #include "plan/job/path_hints.h"
 
 namespace troupe {
@@ -11,7 +12,8 @@ constexpr size_t kShownWordBytes = 200;  // at most, of an unknown word
 }  // namespace
 
 void Violations::AddUnknownWord(std::string field, std::string_view word, std::string_view words) {
-  Add(std::move(field), "is \"{}\", not one of {}", word.substr(0, kShownWordBytes), words);
+  const std::string hint = ForeignWordText(field, word, words);
+  Add(std::move(field), "is \"{}\", not one of {}{}", word.substr(0, kShownWordBytes), words, hint);
 }
 
 void Violations::AddProductTooLarge(std::string field, int64_t value, std::string_view factor,

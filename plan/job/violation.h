@@ -38,7 +38,8 @@ class Violations {
   // last argument names what `value` is compared with, "model.num_experts = 8", and may add a
   // reason.
 
-  // `words` lists the allowed words, "cpu, cuda".
+  // `words` lists the allowed words, "cpu, cuda". For a word of another tool the text has the one
+  // that is meant (ForeignWordText).
   void AddUnknownWord(std::string field, std::string_view word, std::string_view words);
 
   // `range` is an interval, "(0, 1]".

@@ -60,7 +60,9 @@ StatusOr<YAML::Node> LoadYaml(std::string_view text, const YamlSource& source) {
   try {
     std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1) {
-      return InvalidArgument("{}: has {} YAML documents, not one", source.name, documents.size());
+      return InvalidArgument("{}: has {} YAML documents, not one{}",
+                             PlaceIn(source, documents[1].Mark()), documents.size(),
+                             source.has_lines ? "; the second begins here" : "");
     }
     return documents.empty() ? YAML::Node() : documents[0];
   } catch (const YAML::DeepRecursion& error) {

@@ -1,6 +1,7 @@
 #include "plan/layout/replication.h"
 
 #include <cmath>
+#include <set>
 
 #include "model/program/storage.h"
 
@@ -24,16 +25,16 @@ bool IsCut(const Value& value, int axis) {
 
 // The state of parameters that the first and the last stage both hold.
 int64_t TiedBytes(const Program& program) {
-  int64_t bytes = 0;
+  std::set<model::ValueId> tied;
   for (const model::ParameterEntry& entry : program.parameters) {
     if (!entry.tied) continue;
-    for (const Value& value : program.values) {
-      const bool is_of_entry = value.id == entry.value || value.id == entry.exp_avg ||
-                               value.id == entry.exp_avg_sq || value.id == entry.gradient ||
-                               value.id == entry.compute_copy || value.id == entry.gathered ||
-                               value.id == entry.converted;
-      if (is_of_entry && IsState(value)) bytes += value.bytes();
-    }
+    tied.insert({entry.value, entry.gradient, entry.compute_copy, entry.gathered, entry.converted});
+    tied.insert(entry.optimizer_states.begin(), entry.optimizer_states.end());
+  }
+  tied.erase(model::kNoValue);
+  int64_t bytes = 0;
+  for (const model::ValueId id : tied) {
+    if (IsState(program.value(id))) bytes += program.value(id).bytes();
   }
   return bytes;
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/text/scaled.h"
 #include "model/blocks/pattern.h"
 #include "plan/device/tpu_model.h"
 #include "plan/job/job_defaults.h"
@@ -20,7 +21,6 @@
 #include "plan/search/layout_bound.h"
 #include "plan/search/layout_estimate.h"
 #include "plan/search/variants.h"
-#include "plan/text/scaled.h"
 #include "plan/validate/stage_inputs.h"
 #include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
@@ -264,9 +264,11 @@ class Search {
       queue_.emplace(candidate.seconds_at_least, index);
       return;
     }
-    RejectMode(index, fmt::format(
-                          "needs at least {} for weights, moments and activations; a device has {}",
-                          Gigabytes(candidate.bytes_at_least), Gigabytes(profile_.memory_bytes())));
+    RejectMode(
+        index,
+        fmt::format(
+            "needs at least {} for weights, optimizer states and activations; a device has {}",
+            Gigabytes(candidate.bytes_at_least), Gigabytes(profile_.memory_bytes())));
   }
 
   double TooSlowSeconds() const {

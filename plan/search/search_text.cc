@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/scaled.h"
 #include "base/text/wrapped.h"
-#include "plan/text/scaled.h"
 
 namespace troupe {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "model/blocks/pattern.h"
 #include "plan/validate/reshard.h"
+#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 
@@ -36,12 +37,14 @@ ShardCosts::ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const
   }
   if (choices.param_dtype == model::DType::kBFloat16) held_ = 2;
   if (choices.param_dtype == model::DType::kFloat32 && zero_stage_ > 0) held_ = 4;
+  optimizer_ = model::BytesOfOptimizer(OptimizerConfigOf(spec, choices), /*copies=*/held_ < 4);
 }
 
 double ShardCosts::StateBytes(double elements) const {
   const double spread = shards_ * expert_;
   // In float32 the master of a gathered parameter is a block of the gathered copy.
-  const double moments = held_ < 4 ? 12 : 8, all = held_ < 4 ? 18 : 16;
+  const double states = optimizer_.state, moments = held_ < 4 ? 4 + states : states;
+  const double all = (held_ < 4 ? 10 : 8) + states;
   double bytes = all;
   if (zero_stage_ == 1) bytes = held_ + 4 + moments / spread;
   if (zero_stage_ == 2) bytes = held_ + (moments + 4) / spread;
@@ -97,9 +100,7 @@ ShardCosts::Ends ShardCosts::Add(const ShardedElements& of, ChunkCosts* chunk) c
 }
 
 double ShardCosts::UpdateSeconds(double elements) const {
-  // AdamW reads a gradient, reads and writes two moments and the parameter, and writes its copy.
-  const double bytes = held_ < 4 ? 30 : 28;
-  return bytes * elements / expert_ / (zero_stage_ > 0 ? shards_ : 1) /
+  return optimizer_.moved * elements / expert_ / (zero_stage_ > 0 ? shards_ : 1) /
          seconds_.memory_bytes_per_second();
 }
 

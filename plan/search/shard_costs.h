@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "model/optimizers/optimizer_bytes.h"
 #include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 #include "plan/search/block_costs.h"
@@ -27,7 +28,7 @@ class ShardCosts {
   ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
              const LeastSeconds& seconds);
 
-  // Bytes of parameters, copies, gradients and moments.
+  // Bytes of parameters, copies, gradients and optimizer states.
   double StateBytes(double elements) const;
 
   // Adds the work of a microbatch to `chunk`, and returns that of the ends of a step: it overlaps
@@ -52,6 +53,7 @@ class ShardCosts {
   double element_ = 4;  // bytes of an element of the compute dtype
   double held_ = 4;     // bytes of an element of a gathered matrix (mixed_precision.param)
   double reduced_ = 4;  // bytes of an element of a gradient that is sent
+  model::OptimizerBytes optimizer_;
   int zero_stage_ = 0;  // 2 where parameters are kept once gathered
   int run_ = 0;         // plan/validate/reshard.h
   bool has_experts_ = false;

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/text/scaled.h"
 #include "model/blocks/pattern.h"
 #include "model/program/placement.h"
 #include "plan/cost/estimate.h"
 #include "plan/job/reshard_mode.h"
-#include "plan/text/scaled.h"
 #include "plan/validate/reshard.h"
 
 namespace troupe {

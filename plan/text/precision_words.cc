@@ -1,5 +1,7 @@
 #include "plan/text/precision_words.h"
 
+#include <fmt/format.h>
+
 #include "base/status.h"
 #include "model/program/builder.h"
 #include "plan/job/job_choices.h"
@@ -37,6 +39,19 @@ std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::P
         "training.mixed_precision.reduce = bfloat16 has no effect: no two ranks reduce gradients");
   }
   return lines;
+}
+
+std::string IntendedPrecision(const v1::JobSpec& spec) {
+  const v1::TrainingSpec& training = spec.training();
+  std::string text = training.compute_dtype();
+  const v1::MixedPrecision& mixed = training.mixed_precision();
+  if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
+  if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
+  if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
+  if (ChoicesOf(spec).float8 != model::Float8Recipe::kNone) {
+    text += fmt::format(", float8 {}", training.float8().recipe());
+  }
+  return text;
 }
 
 }  // namespace troupe

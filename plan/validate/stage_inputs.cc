@@ -48,6 +48,7 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
         .original_max_position_embeddings = spec.rope_scaling().original_max_position_embeddings()};
   }
   config.norm_eps = spec.norm_eps();
+  if (spec.has_initializer_range()) config.initializer_range = spec.initializer_range();
   config.hidden_dropout = spec.hidden_dropout();
   config.experts = {.num_experts = spec.num_experts(),
                     .num_experts_per_tok = spec.num_experts_per_tok(),
@@ -73,6 +74,18 @@ BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& me
           .micro_batch_size = training.micro_batch_size(),
           .sequence_length = training.sequence_length(),
           .data_ranks = mesh.data_ranks()};
+}
+
+model::OptimizerConfig OptimizerConfigOf(const v1::JobSpec& spec, const JobChoices& choices) {
+  const v1::OptimizerSpec& optimizer = spec.optimizer();
+  return {.kind = choices.optimizer,
+          .beta1 = optimizer.beta1(),
+          .beta2 = optimizer.beta2(),
+          .eps = optimizer.eps(),
+          .momentum = optimizer.momentum(),
+          .nesterov = optimizer.nesterov(),
+          .weight_decay = optimizer.weight_decay(),
+          .max_norm = spec.training().max_norm()};
 }
 
 StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, const v1::Plan& plan,
@@ -116,11 +129,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   if (choices.param_dtype) options.param_dtype = *choices.param_dtype;
   options.reduce_dtype = choices.reduce_dtype;
   options.buffer_dtype = choices.buffer_dtype;
-  options.optimizer = {.beta1 = spec.optimizer().beta1(),
-                       .beta2 = spec.optimizer().beta2(),
-                       .eps = spec.optimizer().eps(),
-                       .weight_decay = spec.optimizer().weight_decay(),
-                       .max_norm = training.max_norm()};
+  options.optimizer = OptimizerConfigOf(spec, choices);
   options.no_weight_decay = {spec.optimizer().no_weight_decay().begin(),
                              spec.optimizer().no_weight_decay().end()};
   options.recomputation.mode = choices.recomputation;

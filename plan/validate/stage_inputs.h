@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "model/blocks/build_options.h"
 #include "model/blocks/config.h"
+#include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 #include "plan/schedules/schedule.h"
 #include "plan/validate/batch.h"
@@ -24,6 +25,9 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec);
 bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism);
 
 BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& mesh);
+
+// `choices` are those of `spec`, whose defaults are filled in.
+model::OptimizerConfig OptimizerConfigOf(const v1::JobSpec& spec, const JobChoices& choices);
 
 // The options from which the program of `rank` is built. INVALID_ARGUMENT for a rank that the plan
 // does not have. REQUIRES: `plan` is a plan of `spec`; the defaults of `spec` are filled in.

@@ -12,6 +12,8 @@
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_name.h"
 #include "plan/job/key_blocks.h"
+#include "plan/job/key_effects.h"
+#include "plan/job/key_path.h"
 #include "plan/job/violation.h"
 #include "plan/validate/reshard.h"
 #include "plan/validate/validate_axes.h"
@@ -37,6 +39,7 @@ class Validator {
     Model();
     Data();
     Training();
+    Optimizer();
     Degrees();
     Sharding();
     ValidateAxes(spec_, choices_, &violations_);
@@ -48,6 +51,23 @@ class Validator {
   }
 
  private:
+  void Optimizer() {
+    if (IsRefused("optimizer.name")) return;
+    // Keys of another optimizer have no default: one that is present was stated.
+    for (const ConditionalKey& key : ConditionalKeys()) {
+      if (!key.path.starts_with("optimizer.") || !key.drops_default) continue;
+      const std::string path(key.path);
+      const std::string why = HasKey(spec_, path) ? key.why_without_effect(spec_) : "";
+      if (!why.empty()) violations_.Add(path, "is {}, but {}", KeyText(spec_, path), why);
+    }
+    const v1::OptimizerSpec& optimizer = spec_.optimizer();
+    if (!optimizer.nesterov() || optimizer.momentum() > 0 || IsRefused("optimizer.nesterov") ||
+        IsRefused("optimizer.momentum"))
+      return;
+    violations_.Add("optimizer.nesterov", "is true, but optimizer.momentum is {}, not above 0",
+                    optimizer.momentum());
+  }
+
   bool IsRefused(std::string_view field) const { return violations_.Has(field); }
 
   void Name() {

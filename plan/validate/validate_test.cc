@@ -45,6 +45,31 @@ TEST(ValidateTest, DefaultsAndPresetsAreValid) {
           .ok());
 }
 
+TEST(ValidateTest, KeysOfAnotherOptimizerAreRefused) {
+  const auto refusal = [](const std::vector<std::string>& overrides) {
+    const std::vector<Violation> violations = ViolationsOf(ValidateWith(overrides));
+    return violations.size() == 1 ? violations[0].field + " " + violations[0].description
+                                  : fmt::format("{} violations", violations.size());
+  };
+  EXPECT_EQ(refusal({"optimizer={name: sgd}"}), "0 violations");
+  EXPECT_EQ(refusal({"optimizer={name: sgd, momentum: 0.9, nesterov: true}"}), "0 violations");
+  EXPECT_EQ(refusal({"optimizer={name: sgd, nesterov: false}"}), "0 violations");
+  EXPECT_EQ(refusal({"optimizer={name: sgd, beta1: 0.9}"}),
+            "optimizer.beta1 is 0.9, but optimizer.name is sgd");
+  EXPECT_EQ(refusal({"optimizer={name: sgd, beta2: 0.5}"}),
+            "optimizer.beta2 is 0.5, but optimizer.name is sgd");
+  EXPECT_EQ(refusal({"optimizer={name: sgd, eps: 1}"}),
+            "optimizer.eps is 1, but optimizer.name is sgd");
+  EXPECT_EQ(refusal({"optimizer={momentum: 0.5}"}),
+            "optimizer.momentum is 0.5, but optimizer.name is adamw");
+  EXPECT_EQ(refusal({"optimizer={nesterov: true}"}),
+            "optimizer.nesterov is true, but optimizer.name is adamw");
+  EXPECT_EQ(refusal({"optimizer={name: sgd, nesterov: true}"}),
+            "optimizer.nesterov is true, but optimizer.momentum is 0, not above 0");
+  EXPECT_THAT(refusal({"optimizer={name: sgd, momentum: 1}"}),
+              HasSubstr("optimizer.momentum is 1"));
+}
+
 struct Case {
   const char* override;
   const char* field;
@@ -154,7 +179,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            "is \"delayed\", but training.compute_dtype is \"float32\", not bfloat16"},
           {"training.on_nonfinite=ignore", "training.on_nonfinite", "\"ignore\""},
           {"training.validation_interval=5", "training.validation_interval", "is 5, but neither"},
-          {"optimizer.name=sgd", "optimizer.name", "\"sgd\""},
+          {"optimizer.name=lion", "optimizer.name", "\"lion\""},
           {"optimizer.lr=0", "optimizer.lr", "is 0"},
           {"optimizer.beta2=1", "optimizer.beta2", "is 1, not in [0, 1)"},
           {"lr_schedule.decay_type=step", "lr_schedule.decay_type", "\"step\""},

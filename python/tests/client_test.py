@@ -55,6 +55,22 @@ class CallTest(unittest.TestCase):
             self.assertEqual(len({request.request_id for request in server.requests}), 1)
             self.assertGreater(len(server.requests[0].request_id), 20)
 
+    def test_what_a_coordinator_refuses_has_its_place_in_the_job_file(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name, "job.yaml")
+        path.write_text("name: a\noptimizer: {lr: -1}\n")
+        with FakeCoordinator() as server, troupe.Client(server.address) as client:
+            server.violation = ("optimizer.lr", "is -1, not in (0, ∞)")
+            for job, overrides, place in ((path, {}, f" ({path}:2:13)"),
+                                          (path, {"optimizer.lr": -1}, ""),
+                                          ({"optimizer": {"lr": -1}}, {}, "")):
+                with self.assertRaises(troupe.InvalidJob) as caught:
+                    client.submit(job, overrides=overrides)
+                text = f"is -1, not in (0, ∞){place}"
+                self.assertEqual(caught.exception.message, f"optimizer.lr {text}")
+                self.assertEqual(caught.exception.violations, (("optimizer.lr", text),))
+
     def test_a_call_that_changes_more_the_second_time_is_not_repeated(self):
         with FakeCoordinator() as server, troupe.Client(server.address) as client:
             server.unavailable = 1

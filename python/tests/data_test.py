@@ -237,7 +237,7 @@ class FilesTest(DataCase):
 
 class UsageTest(DataCase):
     def test_what_cannot_be_prepared_is_refused(self):
-        self.assertEqual(self.refused(), "no document found in 1 paths: 0 binary, 0 unreadable, "
+        self.assertEqual(self.refused(), "no document found in 1 path: 0 binary, 0 unreadable, "
                          "0 empty files, 0 links")
         self.write("a", "x")
         self.assertIn("ends in .bin", self.refused(prefix="out/data.bin"))
@@ -267,7 +267,7 @@ class UsageTest(DataCase):
                                self.home / "data", self.folder], capture_output=True, text=True,
                               timeout=LIMIT_SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout, "^1 documents, 4 tokens of 3 bytes of text, .* tokens/s; "
+        self.assertRegex(done.stdout, "^1 document, 4 tokens of 3 B of text, .* tokens/s\n"
                          "token ids are below 257, and 256 ends a document\n")
         self.assertTrue(done.stdout.endswith(f"{self.home}/data.bin\n{self.home}/data.idx\n"))
 
@@ -277,7 +277,9 @@ class UsageTest(DataCase):
             file.write(b"x" * 8192)
             file.truncate(1 << 40)
         process = subprocess.Popen([sys.executable, "-m", "troupe.data", "prepare", "--output",
-                                    self.home / "data", self.folder])
+                                    self.home / "data", self.folder],
+                                   # A shell starts what runs in the background with it ignored.
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         wait_until((self.home / "data.bin.tmp").exists, "the command writes")

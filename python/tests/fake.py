@@ -7,7 +7,17 @@ import threading
 
 import grpc
 
+from google.rpc import error_details_pb2, status_pb2
 from troupe.v1 import checkpoint_pb2, service_pb2, service_pb2_grpc
+
+
+def refuse(context, field, description):
+    """Ends a call as a coordinator does that finds a field wrong."""
+    status = status_pb2.Status(code=3, message=f"{field} {description}")
+    status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[
+        error_details_pb2.BadRequest.FieldViolation(field=field, description=description)]))
+    context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
+    context.abort(grpc.StatusCode.INVALID_ARGUMENT, status.message)
 
 
 class FakeCoordinator(service_pb2_grpc.JobServiceServicer,
@@ -22,6 +32,7 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer,
         self.metadata = []
         self.certificates = []  # of the clients, by request; None: without
         self.unavailable = 0  # calls to refuse
+        self.violation = None  # the field and the description for which CreateJob is refused
         self.repeats_token = False  # whether every page of a list has the same token
         self.checkpoints = []  # all of them
         self.insecure = False  # whether it shows that it runs with --insecure
@@ -60,6 +71,8 @@ class FakeCoordinator(service_pb2_grpc.JobServiceServicer,
 
     def CreateJob(self, request, context):
         self.record(request, context)
+        if self.violation is not None:
+            refuse(context, *self.violation)
         return service_pb2.CreateJobResponse(
             job=service_pb2.Job(name=f"jobs/{request.job.name}"))
 

@@ -71,7 +71,7 @@ data:
             ("name.x", "is an unknown key")])
         self.assertEqual(read_overrides({"data.train": "x"}).data.train, f"{os.getcwd()}/x")
 
-    def test_every_error_is_named_with_its_line(self):
+    def test_every_error_is_named_with_its_line_and_column(self):
         self.assertEqual(self.violations("""training: {stepz: 3, sequence_length: 1.5}
 name: [a]
 name: b
@@ -84,17 +84,48 @@ model: {tie_word_embeddings: yes}
 devices:
 """), [
             ("training.stepz", "is an unknown key; the nearest known key is training.steps "
-                               "(job.yaml:1)"),
-            ("training.sequence_length", "is 1.5, not a whole number (job.yaml:1)"),
-            ("name", "is a list, not text (job.yaml:2)"),
-            ("name", "is a duplicate key (job.yaml:3)"),
-            ("optimizer.lr", "is .nan, not a finite number (job.yaml:5)"),
-            ("optimizer.beta1", 'is the text "0.9", not a number (job.yaml:6)'),
-            ("data", "is 3, not a mapping of keys (job.yaml:7)"),
+                               "(job.yaml:1:12)"),
+            ("training.sequence_length", "is 1.5, not a whole number (job.yaml:1:22)"),
+            ("name", "is a list, not text (job.yaml:2:1)"),
+            ("name", "is a duplicate key (job.yaml:3:1)"),
+            ("optimizer.lr", "is .nan, not a finite number (job.yaml:5:3)"),
+            ("optimizer.beta1", 'is the text "0.9", not a number (job.yaml:6:3)'),
+            ("data", "is 3, not a mapping of keys (job.yaml:7:1)"),
             ("checkpoint.interval",
-             "is 99999999999999999999, out of the range of int64 (job.yaml:8)"),
-            ("model.tie_word_embeddings", "is yes, not true or false (job.yaml:9)"),
-            ("devices", "is empty, not text (job.yaml:10)")])
+             "is 99999999999999999999, out of the range of int64 (job.yaml:8:14)"),
+            ("model.tie_word_embeddings", "is yes, not true or false (job.yaml:9:9)"),
+            ("devices", "is empty, not text (job.yaml:10:1)")])
+
+    def test_the_column_is_that_of_the_key_in_bytes(self):
+        self.assertEqual(self.violations("""data: {train: "é", trian: x}
+parallelism:
+  pipeline_parallel_split_points: [1,
+                                   x]
+"""), [("data.trian", "is an unknown key; the nearest known key is data.train (job.yaml:1:21)"),
+       ("parallelism.pipeline_parallel_split_points[1]",
+        "is x, not a whole number (job.yaml:4:36)")])
+        self.assertEqual(self.violations("- a"), [
+            ("job", "is a list, not a mapping of keys (job.yaml:1:1)")])
+        [(_, text)] = self.violations("name: a\nmodel: b: c")
+        self.assertTrue(text.endswith("(job.yaml:2:9)"), text)
+
+    def test_the_places_of_the_keys_are_recorded(self):
+        path = self.folder / "job.yaml"
+        path.write_text("training: {steps: 5,\n  seed: 1}\ndata: {blend: [{path: a, weight: 1}]}")
+        places = {}
+        read_job(path, {"training.steps": 7}, places)
+        self.assertEqual({key: place.replace(f"{path}", "") for key, place in places.items()}, {
+            "": "", "training": ":1:1", "training.steps": "", "training.seed": ":2:3",
+            "data": ":3:1", "data.blend": ":3:8", "data.blend[0].path": ":3:17",
+            "data.blend[0].weight": ":3:26"})
+        self.assertEqual(places[""], str(path))
+        places = {}
+        read_job(path, {"data": {"blend": [{"path": "b"}]}}, places)
+        self.assertEqual(places["data.blend[0].path"], "")
+        self.assertNotIn("data.blend[0].weight", places)
+        # A key that an override sets has no place in the file.
+        self.assertEqual(self.violations("training: {steps: 5}", {"training.steps": "x"}),
+                         [("training.steps", 'is the text "x", not a whole number')])
 
     def test_an_empty_list_is_refused(self):
         leave_out = "is an empty list; leave the key out"
@@ -163,7 +194,8 @@ devices:
         self.assertEqual(model.vocab_size, 259)
         self.assertEqual(self.violations("model: {from: llama}"), [
             ("model.from", "is llama: there is no such directory; a model of the Hugging Face hub "
-                           "is downloaded first: `hf download NAME --local-dir DIR`")])
+                           "is downloaded first: `hf download NAME --local-dir DIR` "
+                           "(job.yaml:1:9)")])
 
     def test_the_examples_are_read(self):
         jobs = sorted((ROOT / "examples").glob("*.yaml"))

@@ -18,6 +18,7 @@ from expressions import (DASHBOARDS, METRIC, ROOT, boards, declared_metrics, exp
 
 sys.dont_write_bytecode = True
 import generate  # noqa: E402
+import panel_text  # noqa: E402
 import rules  # noqa: E402
 
 UNITS = {"none", "s", "bytes", "Bps", "ops", "percentunit", "flops", "celsius", "hertz", "watt",
@@ -119,6 +120,36 @@ class BoardsTest(unittest.TestCase):
                         self.assertNotIn((x, y), cells, panel["title"])
                         cells.add((x, y))
 
+    def test_series_are_named_by_what_people_call_them_and_not_by_addresses(self):
+        for _, panel in self.each():
+            for target in panel["targets"]:
+                self.assertNotIn("instance", re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            for change in panel.get("transformations", []):
+                columns = change["options"]["renameByName"]
+                self.assertTrue("instance" not in columns or "worker" in columns)
+
+    def test_a_series_has_every_label_of_its_name(self):
+        for _, panel in self.each():
+            for target in panel["targets"]:
+                kept = " ".join(re.findall(r"(?:by|group_left) \(([^)]*)\)", target["expr"]))
+                for label in re.findall(r"{{(\w+)}}", target["legendFormat"]):
+                    self.assertIn(label, re.split(r"\W+", kept), target["expr"])
+
+    def test_the_menu_of_workers_shows_their_names(self):
+        found = []
+        for board in boards().values():
+            found += [variable for variable in board["templating"]["list"][1:]
+                      if variable["label"] == "Worker"]
+        self.assertEqual(len(found), 3)
+        line = '{instance="10.0.0.7:7002", worker="worker-1"} 1 1521630638000'
+        for variable in found:
+            self.assertIn("query_result(", variable["query"]["query"])
+            # Grafana joins the groups of all matches.
+            regex = re.fullmatch("/(.*)/g", variable["regex"])[1].replace("(?<", "(?P<")
+            groups = {name: value for match in re.finditer(regex, line)
+                      for name, value in match.groupdict().items() if value}
+            self.assertEqual(groups, {"text": "worker-1", "value": "10.0.0.7:7002"})
+
     def test_every_query_has_the_variables_that_the_board_offers(self):
         for name, board in boards().items():
             offered = {variable["name"] for variable in board["templating"]["list"]}
@@ -130,6 +161,34 @@ class BoardsTest(unittest.TestCase):
                     self.assertLessEqual(found, offered)
                 used |= found
             self.assertEqual(used, offered - {"datasource"})
+
+
+class PanelTextTest(unittest.TestCase):
+    def test_a_legend_has_the_names_for_which_there_is_room(self):
+        few = panel_text.Legend(["boards", "waiting"], 500)
+        self.assertEqual((few.names, few.left_out, few.columns, few.lines),
+                         ({"boards", "waiting"}, 0, 2, 1))
+        names = [f"a name of some length {number:02d}" for number in range(20)]
+        many = panel_text.Legend(names, 500)
+        self.assertEqual((many.columns, many.lines), (3, panel_text.MOST_LEGEND_LINES))
+        self.assertEqual((many.names, many.left_out), (set(names[:8]), 12))
+        narrow = panel_text.Legend(names, 10)
+        self.assertEqual((narrow.columns, narrow.lines, narrow.left_out), (1, 3, 18))
+
+    def test_names_are_made_of_labels_and_cut_next_to_an_axis(self):
+        self.assertEqual(panel_text.legend_of("{{job_name}} median", {"job_name": "a"}), "a median")
+        self.assertEqual(panel_text.short("worker-12"), "worker-12")
+        self.assertEqual(panel_text.short("a-worker-of-a-long-name"), "a-worker-of-…")
+
+    def test_numbers_have_the_unit_of_their_panel(self):
+        self.assertEqual(panel_text.text_of(2500, "suffix: tokens/s"), "2.5 k tokens/s")
+        self.assertEqual(panel_text.tick_text(2500, "suffix: tokens/s"), "2.5 k")
+        self.assertEqual(panel_text.tick_text(0.25, "percentunit"), "25%")
+        self.assertEqual(panel_text.clock_text(90, 100), "90 s")
+        self.assertEqual(panel_text.clock_text(90, 300), "1:30")
+
+    def test_a_mark_stands_once_for_the_time_in_which_a_rate_shows_it(self):
+        self.assertEqual(panel_text.first_of_each_run([3, 4, 5, 20, 22, 40], 1), [3, 20, 40])
 
 
 class ExpressionsTest(unittest.TestCase):

@@ -1,5 +1,5 @@
 """Runs the tests of dashboards/. Called by ./run test dashboards, and by ./run test monitoring for
-monitoring_test.
+monitoring_test and page_test.
 
     /usr/bin/python3 tests/dashboards/run.py [TEST …]     such as boards_test.BoardsTest
 

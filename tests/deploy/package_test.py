@@ -12,6 +12,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import tarfile
@@ -104,6 +105,15 @@ def entering(root, script, user=0, home="/root"):
     """
     return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", outside, "sh",
             script]
+
+
+def end_namespace(process):
+    """Ends a command of entering() and all that it has started. --kill-child does not end a child
+    that has become another user, because the kernel then forgets the signal."""
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    for child in children.read_text().split():
+        os.kill(int(child), signal.SIGKILL)  # the first process of the namespace
+    process.kill()
 
 
 def make_base():
@@ -303,7 +313,7 @@ class RootTest(unittest.TestCase):
                                                     f"127.0.0.1:{port}")[1],
                     f"a worker of the package: {log}")
             finally:
-                process.kill()
+                end_namespace(process)
 
     def test_it_leaves_only_state_when_it_is_removed(self):
         root = copy_root(self.root, "removed")

@@ -52,7 +52,7 @@ def problems(line):
     known, found = flags(*words), []
     while arguments:
         argument = arguments.pop(0)
-        if not argument.startswith("-"):
+        if argument == "-" or not argument.startswith("-"):  # "-" is standard input
             if program != "troupe":
                 found.append(f"{program}: '{argument}' belongs to no flag")
             continue

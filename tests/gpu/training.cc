@@ -55,27 +55,14 @@ StatusOr<v1::JobSpec> BareTrainingJob(const TrainingOptions& options) {
 
 namespace {
 
-// Writes the initial weights of `seed` and zero moments. It writes through the backend, because the
-// state may be in device memory.
+// Writes what every state holds before the first step. It writes through the backend, because the
+// states may be in device memory.
 Status FillState(const model::Program& program, uint64_t seed, kernels::Executable& executable) {
-  std::vector<float> numbers(1, 0.0f);
-  TROUPE_RETURN_IF_ERROR(
-      executable.Write(program.applied_steps, 0, std::as_bytes(std::span(numbers))));
-  for (const model::ParameterEntry& entry : program.parameters) {
-    const model::Value& value = program.value(entry.value);
-    numbers.assign(static_cast<size_t>(value.elements()), 0.0f);
-    for (const model::ValueId moment : {entry.exp_avg, entry.exp_avg_sq}) {
-      TROUPE_RETURN_IF_ERROR(executable.Write(moment, 0, std::as_bytes(std::span(numbers))));
-    }
-    for (const model::ParameterPart& part : entry.parts) {
-      int64_t count = 1;
-      for (const int64_t extent : part.local_shape) count *= extent;
-      model::FillInitial(
-          seed, entry, part, 0,
-          std::span(numbers).subspan(static_cast<size_t>(part.row_begin * value.row_elements()),
-                                     static_cast<size_t>(count)));
-    }
-    TROUPE_RETURN_IF_ERROR(executable.Write(entry.value, 0, std::as_bytes(std::span(numbers))));
+  std::vector<float> numbers;
+  for (const model::State& state : program.states) {
+    numbers.resize(static_cast<size_t>(program.value(state.value).elements()));
+    model::FillInitial(seed, program, state, numbers);
+    TROUPE_RETURN_IF_ERROR(executable.Write(state.value, 0, std::as_bytes(std::span(numbers))));
   }
   return OkStatus();
 }

@@ -94,13 +94,24 @@ class BadJobs(ClusterCase):
                 # by itself: a range, a word; by a relation; by the data, which the command opens
                 (good.replace("steps: 4", "steps: -1"), "training.steps is -1",
                  f"5:{good.splitlines()[4].index('steps') + 1}"),
-                (good + "optimizer: {name: sgd}\n", "optimizer.name is", "6:13"),
+                (good + "optimizer: {name: lion}\n", "optimizer.name is", "6:13"),
                 (good + "parallelism:\n  tensor_parallel_degree: 3\n",
                  "parallelism.tensor_parallel_degree is 3", "7:3"),
                 (good.replace(training_data(), "/nowhere/x.txt"), "data.train is", "4:8")):
             with self.subTest(place):
                 path.write_text(text)
                 self.assertIn(f"({path}:{place})", self.refused([], [field], path=path))
+        # For a key that is not stated: the place of another key in the relation, of the section, or
+        # the file alone.
+        for text, field, place in (
+                (good.replace("global_batch_size: 8, ", "") +
+                 "parallelism: {data_parallel_replicate_degree: 3}\n",
+                 "training.global_batch_size is 16, not a multiple", ":6:15"),
+                (good.replace(f"train: {training_data()}", ""), "data.train is required", ":4:1"),
+                (good.replace("name: good\n", ""), "name is required", "")):
+            with self.subTest(field):
+                path.write_text(text)
+                self.assertIn(f"({path}{place})", self.refused([], [field], path=path))
         # The coordinator alone knows the names that are taken.
         path.write_text(good)
         for name, place in ((None, f"{path}:2:1"), ("placed", "--name")):
@@ -152,7 +163,7 @@ class BadJobs(ClusterCase):
                 code, out, err = run("plan", self.job, "--workers", workers,
                                      *[part for setting in settings for part in ("--set", setting)])
                 self.assertEqual((code, out), (2, ""), err)
-                for words in ("parallelism", f"= {product} ranks",
+                for words in ("parallelism", f"= {product} rank",
                               f"but --workers asks for {workers}"):
                     self.assertIn(words, err)
 
@@ -167,7 +178,7 @@ class BadJobs(ClusterCase):
         self.assertIn("twin", err)
         for command in ("describe", "watch", "cancel", "resume", "logs"):
             code, _, err = self.cluster.troupe(command, "nobody")
-            self.assertIn("name is", err)
+            self.assertIn('job is "jobs/nobody"', err)
             self.assertEqual(code, 4, f"{command}: {err}")
             self.assertIn("nobody", err)
         self.cluster.wait_for_state("twin", "SUCCEEDED")
@@ -234,6 +245,18 @@ class BadJobs(ClusterCase):
         code, _, err = run("list", "--coordinator", "127.0.0.1:1")
         self.assertEqual(code, 3, err)
 
+    def test_an_address_off_the_loopback_needs_tls(self):
+        for flag in ("--listen", "--metrics-listen", "--page-listen"):
+            with self.subTest(flag):
+                addresses = {"--listen": "127.0.0.1:0"} | {flag: "0.0.0.0:0"}
+                done = subprocess.run([BIN / "troupe-coordinator", "--data-dir",
+                                       self.cluster.home / "open",
+                                       *(word for pair in addresses.items() for word in pair)],
+                                      capture_output=True, text=True, timeout=30)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{flag} 0.0.0.0:0 is not an address of the loopback", done.stderr)
+                self.assertIn("--tls-dir", done.stderr)
+
     def test_commands_that_need_no_cluster_ignore_its_flags(self):
         flags = ("--coordinator", "127.0.0.1:1", "--data-dir", "/no/such/place", "--tls-dir",
                  "/no/such/place", "--token-file", "/no/such/place")
@@ -297,6 +320,11 @@ class BadJobs(ClusterCase):
                 code, _, err = run(*arguments)
                 self.assertEqual(code, 2, err)
                 self.assertTrue(lacking in err or "/proc/x" in err, err)
+        # The name of a job is no file.
+        for command in (["plan", "no-such"], ["data", "show", "no-such", "--step", 1]):
+            code, _, err = run(*command)
+            self.assertEqual(code, 2, err)
+            self.assertIn("if no-such is a job: `troupe describe no-such`", err)
         # A checkpoint is its folder, not a file of it.
         for command in ("show", "verify", "diff", "export"):
             code, _, err = run("checkpoints", command, self.job,
@@ -346,8 +374,65 @@ class Texts(unittest.TestCase):
         fields = [line.split()[0] for line in err.removeprefix("troupe: ").splitlines()]
         self.assertEqual(sorted(fields), ["optimizer.name", "training.on_nonfinite"], err)
 
+    def test_a_path_with_a_tilde_is_refused_and_makes_no_folder(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-")).resolve()
+        self.addCleanup(shutil.rmtree, home)
+        job = home / "good.yaml"
+        job.write_text(GOOD.format(train=training_data()) + "checkpoint: {folder: ~/runs}\n")
+        why = "write the absolute path; ~ is expanded by a shell only at the start of a word"
+        self.refuse(f"checkpoint.folder is ~/runs: {why} (good.yaml:6:14)",
+                    ["troupe", "plan", job], cwd=home)
+        job.write_text(GOOD.format(train=training_data()))
+        self.refuse(f"data.train is ~/x: {why} (--set data.train)",
+                    ["troupe", "plan", job, "--set", "data.train=~/x"], cwd=home)
+        self.refuse(f"--html is ~/x.html: {why}", ["troupe", "plan", job, "--html=~/x.html"],
+                    cwd=home)
+        self.refuse(f"--data-dir is ~/c: {why}", ["troupe", "up", "--data-dir=~/c"], cwd=home)
+        self.refuse(f"argument 1 is ~/x: {why}", ["troupe", "checkpoints", "show", "~/x"], cwd=home)
+        self.assertEqual(os.listdir(home), ["good.yaml"])
+
+    def test_many_unknown_keys_are_counted(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        self.addCleanup(shutil.rmtree, home)
+        job = home / "many.yaml"
+        job.write_text("".join(f"key_{i}: 1\n" for i in range(20_000)))
+        code, out, err = run("plan", job)
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(err.count("\n"), 21, err[:2000])
+        self.assertTrue(err.endswith("\nand 19980 more\n"), err[-200:])
+
+    def test_a_standard_input_that_is_closed_gets_a_sentence(self):
+        self.refuse("standard input: is empty or closed, and - reads the job file from it",
+                    ["sh", "-c", f"exec {BIN}/troupe plan - <&-"])
+
+    def test_a_plan_warns_of_data_that_submit_refuses(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-")).resolve()
+        self.addCleanup(shutil.rmtree, home)
+        (home / "job.yaml").write_text(GOOD.format(train="none"))
+        done = subprocess.run([BIN / "troupe", "plan", "job.yaml"], cwd=home, text=True,
+                              capture_output=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("mesh: 1 rank", done.stdout)
+        self.assertTrue(done.stderr.startswith("warning: data.train is none: "), done.stderr)
+        self.assertIn("(job.yaml:4:8); `troupe submit` on this host would refuse", done.stderr)
+
+    def test_words_of_other_tools_get_those_of_this_one(self):
+        for command, hint in ((["status"], "`troupe list`"), (["version"], "`troupe --version`"),
+                              (["logs", "a", "--follow"], "it is called -f here"),
+                              (["logs", "a", "-n", "3"], "it is called --tail here"),
+                              (["list", "--stat", "FAILED"], "did you mean --state?")):
+            self.refuse(hint, ["troupe", *command])
+        for words in (["list"], ["checkpoints", "list"], ["checkpoints"]):
+            code, out, err = run("help", *words)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn(f"usage: troupe {' '.join(words)}", out)
+        code, out, err = run("help", "no-such-command")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("no-such-command: there is no such command", err)
+
     def refuse(self, fault, command, **options):
-        done = subprocess.run([BIN / command[0], *command[1:]], capture_output=True, text=True,
+        program = command[0] if command[0] == "sh" else BIN / command[0]
+        done = subprocess.run([program, *command[1:]], capture_output=True, text=True,
                               timeout=30, check=False, **options)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn(fault, done.stderr)

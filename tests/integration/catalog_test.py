@@ -149,6 +149,9 @@ class Catalog(ClusterCase):
             first = wait_until(lambda: cluster.checkpoints(job), "the first commit")[0]
             pinned = cluster.json("checkpoints", "pin", job, first["step"])
             self.assertEqual((pinned["path"], pinned["pinned"]), (first["path"], True))
+            again = cluster.json("checkpoints", "pin", job,
+                                 f"{job.removeprefix('jobs/')}@{first['step']}")
+            self.assertEqual(again["path"], first["path"])
             code, _, err = cluster.troupe("checkpoints", "pin", job, 4)
             self.assertEqual(code, 4, err)
             cluster.wait_for_state(job, "SUCCEEDED")
@@ -267,7 +270,7 @@ class Catalog(ClusterCase):
             address = ("--data-dir", cluster.directory)
             code, _, err = run("checkpoints", "show", "one", *address, **here)
             self.assertEqual(code, 2, err)
-            self.assertIn("one/manifest.json", err)
+            self.assertIn("one has no manifest.json", err)
             code, out, err = run("checkpoints", "verify", "jobs/one", *address, **here)
             self.assertEqual(code, 0, err)
             self.assertIn(last, out)

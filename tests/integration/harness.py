@@ -208,9 +208,14 @@ class ClusterCase(unittest.TestCase):
     def assert_committed_checkpoints_verify(self, cluster, job):
         checkpoints = cluster.checkpoints(job)
         self.assertTrue(checkpoints, "no committed checkpoint")
+        whole = 0
         for checkpoint in checkpoints:
             code, out, err = run("checkpoints", "verify", checkpoint["path"])
+            if code != 0 and not os.path.exists(checkpoint["path"]):
+                continue  # a newer commit let it go meanwhile
             self.assertEqual(code, 0, f"{checkpoint['path']}: {out}{err}")
+            whole += 1
+        self.assertGreater(whole, 0, "every checkpoint went while it was looked at")
 
 
 def kill(pid):

@@ -18,10 +18,10 @@ LIFE_HOURS = 0.01  # 36 s: a renewal has 12 s before the former certificate expi
 class JoinedCluster(TlsCluster):
     """A coordinator with an authority, and one worker, which has joined with a token."""
 
-    def __init__(self):
-        super().__init__(environment=SLOW)
+    def __init__(self, environment=None, life_hours=LIFE_HOURS):
+        super().__init__(environment=environment or SLOW)
         self.coordinator_flags = ("--authority", self.authority, "--worker-certificate-hours",
-                                  LIFE_HOURS)
+                                  life_hours)
         shutil.rmtree(self.tls(WORKER))
         code, out, err = run("certs", "issue", self.authority, "--role", "operator", "--name",
                              OPERATOR, "--output", self.tls(OPERATOR))

@@ -1,11 +1,18 @@
-"""Measurements of jobs: receipts and traces from real ranks."""
+"""Measurements: receipts and traces of jobs from real ranks, and the rates of a host."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+import tempfile
 import unittest
 import urllib.request
 
-from harness import Cluster, ClusterCase, kill, wait_until
+from harness import BIN, LIMIT_SECONDS, Cluster, ClusterCase, kill, wait_until
+
+# A process that keeps a core busy until its parent ends.
+SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 def counted_fallbacks(worker):
@@ -86,6 +93,25 @@ class Receipts(ClusterCase):
             for worker in cluster.info()["workers"]:
                 wait_until(lambda w=worker: counted_fallbacks(w) == {"cores": 1, "transport": 1},
                            "the fallbacks of the worker's rank in its metrics", 10)
+
+
+class Rates(unittest.TestCase):
+    def spin(self):
+        process = subprocess.Popen([sys.executable, "-c", SPIN])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+    def test_the_rates_of_a_busy_host_are_not_kept(self):
+        for _ in os.sched_getaffinity(0):
+            self.spin()
+        with tempfile.TemporaryDirectory(prefix="troupe-test-") as folder:
+            done = subprocess.run([BIN / "troupe-worker", "--measure-peak", "--devices", "cpu:1",
+                                   "--data-dir", folder], capture_output=True, text=True,
+                                  timeout=LIMIT_SECONDS)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, r"other programs used [0-9.]+ of \d+ cores")
+            self.assertIn("add --even-if-busy", done.stderr)
+            self.assertEqual((done.stdout, os.listdir(folder)), ("", []))
 
 
 class Traces(ClusterCase):

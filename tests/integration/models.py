@@ -14,7 +14,8 @@ TOKENIZER_FILES = ("tokenizer.json", "special_tokens_map.json", "tokenizer_confi
 SMALL_FINE_TUNE = {"devices: cuda": "devices: cpu", "--devices cuda:1": "--devices cpu:1",
                    "sequence_length: 2048": "sequence_length: 32", "steps: 300": "steps: 12",
                    "warmup_steps: 20": "warmup_steps: 2",
-                   "validation_interval: 50": "validation_interval: 6"}
+                   "validation_interval: 50": "validation_interval: 6",
+                   " --profile examples/profiles/nvidia-h100.yaml": " --verbose"}
 
 
 def byte_characters():

@@ -1,11 +1,17 @@
 """The commands of pages run as they are written, with small inputs, and print what the pages
-show."""
+show. The commands of all pages exist, with their flags."""
 
 import json
+import sys
 import unittest
 
+import command_lines
 import models
 import pages
+from harness import ROOT
+
+sys.path.append(str(ROOT / "tests/deploy"))
+import program_flags
 
 # Pages whose commands need neither a cluster nor other inputs than the files of the tree.
 SELF_CONTAINED = ("docs/choosing.md", "docs/hugging-face.md", "docs/planning.md",
@@ -44,6 +50,56 @@ class Pages(unittest.TestCase):
         for name in SELF_CONTAINED:
             with self.subTest(name):
                 pages.Page(self, name).run()
+
+
+def unknown(page):
+    """Returns what is wrong with the command lines of a page: a list of sentences."""
+    found = [problem for words in command_lines.of_blocks(page, program_flags.PROGRAMS)
+             for problem in program_flags.problems(words)]
+    groups = {command.split()[0] for command in program_flags.commands() if " " in command}
+    for words in command_lines.of_sentences(page, program_flags.PROGRAMS):
+        if words[0] == "troupe" and words[1:] and words[1] in groups and len(words) == 2:
+            continue  # a group, such as `troupe certs`
+        # A sentence may name a flag without its value.
+        found += [problem for problem in program_flags.problems(words)
+                  if not problem.endswith("needs a value")]
+    return found
+
+
+class CommandLines(unittest.TestCase):
+    def test_all_pages_name_only_commands_and_flags_that_exist(self):
+        paths = [ROOT / "README.md", ROOT / "examples/README.md",
+                 *sorted((ROOT / "docs").rglob("*.md"))]
+        texts = {path: path.read_text() for path in paths}
+        lines = [words for text in texts.values()
+                 for words in command_lines.of_blocks(text, program_flags.PROGRAMS)]
+        self.assertGreater(len(lines), 100)
+        self.assertEqual({words[0] for words in lines}, set(program_flags.PROGRAMS))
+        for path, text in texts.items():
+            with self.subTest(path.relative_to(ROOT)):
+                self.assertEqual(unknown(text), [])
+
+    def test_a_command_or_flag_that_does_not_exist_is_named(self):
+        for line, problem in (
+                ("$ troupe submt job.yaml", "troupe has no command 'submt'"),
+                ("$ troupe submit job.yaml \\\n    --wiat", "troupe submit has no flag --wiat"),
+                ("troupe submit --name", "--name of troupe needs a value"),
+                ("x | troupe list --now", "troupe list has no flag --now"),
+                ("A=1 troupe-worker --hots a", "troupe-worker has no flag --hots"),
+                ("$ ls\n$ x exec -- troupe-coordinator a",
+                 "troupe-coordinator: 'a' belongs to no flag")):
+            self.assertEqual(unknown(f"```\n{line}\n```\n")[:1], [problem], line)
+        self.assertEqual(
+            unknown("Use `troupe submit\n--wiat`, `troupe certs` or `troupe list -o`."),
+            ["troupe submit has no flag --wiat"])
+
+    def test_what_a_block_prints_or_writes_is_no_command(self):
+        page = ("```\n$ cat >f <<'END'\ntroupe x\nEND\n$ troupe up >log  # comment's\ntroupe y\n"
+                "```\n   ```\n   source <(troupe man | less)\n   troupe: a sentence\n   ```\n"
+                "```\ntroupe data prepare [--tokenizer bytes | FILE]  # it's a synopsis\n```\n")
+        self.assertEqual(command_lines.of_blocks(page, program_flags.PROGRAMS),
+                         [["troupe", "up"], ["troupe", "man"],
+                          ["troupe", "data", "prepare", "--tokenizer", "bytes", "FILE"]])
 
 
 class Reading(unittest.TestCase):

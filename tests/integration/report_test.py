@@ -126,6 +126,27 @@ class Elements(html.parser.HTMLParser):
         assert self.open.pop() == tag, tag
 
 
+# A page within a frame, whose width the script of the page around it writes into the title.
+FRAME = """<!DOCTYPE html><title>none</title>
+<iframe style="border: 0; width: {width}px; height: 2000px" srcdoc="{page}"></iframe>
+<script>
+  const frame = document.querySelector("iframe");
+  frame.onload = () => document.title = frame.contentDocument.documentElement.scrollWidth;
+</script>"""
+
+
+def width_of_page(page, width):
+    """Returns the width in pixels that the page needs on a screen of `width`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "frame.html"
+        path.write_text(FRAME.format(width=width, page=html.escape(page)))
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             f"--user-data-dir={folder}/profile", "--virtual-time-budget=5000", "--dump-dom",
+             path.as_uri()], check=True, capture_output=True, text=True, timeout=60)
+        return int(re.search("<title>(.*)</title>", done.stdout)[1])
+
+
 class Pages(ClusterCase):
     def test_a_job_that_ended_has_a_report(self):
         with Cluster(workers=2) as cluster:
@@ -138,8 +159,13 @@ class Pages(ClusterCase):
             text = path.read_text()
             for part in ("SUCCEEDED", "6 of 6", "Schedule as it ran: step 5",
                          "Schedule as planned: 1F1B", "<title>F1.0</title>",
-                         "checkpoint committed", "STARTED 2 ranks", "steady.tokens_per_second"):
+                         "checkpoint committed", "STARTED 2 ranks", "steady.tokens_per_second",
+                         "<dt>duration</dt>", "<dt>tokens trained</dt>",
+                         '<details id="receipt-environment" open="">'):
                 self.assertIn(part, text)
+            # One entry of the timeline and of the phases stands for every receive.
+            self.assertEqual(text.count('<span class="item" title="receive">'), 2)
+            self.assertNotIn(" style=", text)
             counts = Elements(text).counts
             self.assertGreater(counts["svg"], 10)
             self.assertNotIn("script", counts)
@@ -163,8 +189,13 @@ class Pages(ClusterCase):
             code, out, err = run("plan", ROOT / "examples/llama-8b.yaml", "--html", path)
             self.assertEqual(code, 0, err)
             self.assertIn("mesh: 64 ranks", out)
-            counts = Elements(path.read_text()).counts
-            self.assertGreater(counts["rect"], 50)
+            text = path.read_text()
+            for fact in ("model</dt>\n<dd>(AD)x32", "parameters</dt>\n<dd>8.03 G",
+                         "ranks</dt>\n<dd>64", "precision</dt>\n<dd>bfloat16",
+                         "sequence length</dt>\n<dd>8192 tokens", "<dt>global batch</dt>",
+                         "<dt>micro batch</dt>", "device</dt>\n<dd>cuda"):
+                self.assertIn(fact, text)
+            self.assertGreater(Elements(text).counts["rect"], 50)
             self.assertLess(path.stat().st_size, 4_000_000)
             missing = pathlib.Path(folder) / "none/plan.html"
             code, _, err = run("plan", ROOT / "examples/tiny.yaml", "--html", missing)
@@ -172,9 +203,19 @@ class Pages(ClusterCase):
             self.assertIn("none/plan.html", err)
 
     @unittest.skipIf(CHROMIUM is None, "there is no Chromium")
+    def test_a_page_is_never_wider_than_the_screen(self):
+        for name in ("report", "plan"):
+            page = (ROOT / f"report/golden/{name}.html").read_text()
+            for width in (360, 1280):
+                with self.subTest(name=name, width=width):
+                    self.assertLessEqual(width_of_page(page, width), width)
+        wide = page.replace("<h1>", '<div style="width: 500px">a</div><h1>')
+        self.assertGreater(width_of_page(wide, 360), 360)
+
+    @unittest.skipIf(CHROMIUM is None, "there is no Chromium")
     def test_chromium_draws_the_pages_on_screens_of_all_sizes(self):
         for name in ("report", "plan"):
-            page = ROOT / f"cli/report/golden/{name}.html"
+            page = ROOT / f"report/golden/{name}.html"
             for size in ("1280,2000", "360,2000"):
                 with self.subTest(name=name, size=size), tempfile.TemporaryDirectory() as folder:
                     picture = pathlib.Path(folder) / "page.png"

@@ -9,6 +9,7 @@ import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests"))
+import binaries
 import clang_tidy
 import sanitized
 
@@ -131,6 +132,28 @@ class RunScript(unittest.TestCase):
             for count, path in enumerate(changed, 7):
                 run |= set().union(*self.choose(*[path] if path else [], count=count))
             self.assertEqual(run, set(self.NAMES), changed)
+
+    def test_batches_begin_with_what_the_change_reaches(self):
+        reached, third = [f"r{i}_test" for i in range(8)], ["t0_test", "t1_test"]
+        for count in range(5):
+            batches = sanitized.batches(reached, third, count)
+            order = sum(batches, [])
+            self.assertEqual(set(order[:8]), set(reached))
+            self.assertEqual(set(order[8:]), set(third))
+            self.assertTrue(all(len(batch) <= sanitized.BATCH for batch in batches))
+        self.assertEqual(sanitized.batches([], [], 3), [])
+
+    def test_the_names_of_failed_cases_are_shown_whatever_their_output(self):
+        long = "[  FAILED  ] A.First (3 ms)\n" + "a log line\n" * 3000 + "the end"
+        shown = binaries.shown(long)
+        self.assertTrue(shown.startswith("[  FAILED  ] A.First (3 ms)\n"))
+        self.assertTrue(shown.endswith("the end"))
+        self.assertEqual(binaries.shown("[  FAILED  ] A.B\n"), "[  FAILED  ] A.B\n")
+
+    def test_where_time_ends_early_commits_in_a_row_still_run_every_binary(self):
+        names = [f"{i}_test" for i in range(50)]
+        first = [sanitized.batches(names, [], count)[0] for count in range(9)]
+        self.assertEqual(set(sum(first, [])), set(names))
 
 
 if __name__ == "__main__":

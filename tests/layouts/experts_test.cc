@@ -179,7 +179,7 @@ TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
   const auto keep_bias = [&biases](int rank, Executor& executor) {
     if (rank != 0) return;
     const auto* bias = static_cast<const float*>(
-        executor.executable().Address(executor.program().router_biases[0].bias, 0));
+        executor.executable().Address(executor.program().router_biases[0], 0));
     biases.emplace_back(bias, bias + 8);
   };
   const std::vector<StepResult> expected =

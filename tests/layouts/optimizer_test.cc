@@ -1,5 +1,5 @@
-// Tests AdamW beyond its formula, under every layout: which steps bias correction counts, which
-// tensors have weight decay, and steps without a target.
+// Tests optimizers beyond their formulas, under every layout: which steps bias correction counts,
+// which tensors have weight decay, steps without a target, and SGD in place of AdamW.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -321,6 +321,65 @@ TEST(NoWeightDecayOfLayouts, IsThatOfTheSingleRank) {
   for (const Layout& layout : kLayouts)
     ExpectClose(RunOrDie(job(layout, true), {.steps = 6}), expected);
   ExpectClose(RunOrDie(job({.shard = 3, .zero_stage = 1}, true), {.steps = 6}), expected);
+}
+
+struct Sgd {
+  double momentum;
+  bool nesterov;
+};
+constexpr Sgd kSgds[] = {{0, false}, {0.9, false}, {0.9, true}};
+
+v1::JobSpec WithSgd(v1::JobSpec spec, const Sgd& sgd) {
+  spec.clear_optimizer();
+  spec.mutable_optimizer()->set_name("sgd");
+  spec.mutable_optimizer()->set_lr(0.1);
+  spec.mutable_optimizer()->set_weight_decay(0.01);
+  spec.mutable_optimizer()->set_momentum(sgd.momentum);
+  spec.mutable_optimizer()->set_nesterov(sgd.nesterov);
+  return spec;
+}
+
+TEST(SgdOfLayouts, HasTheLossesOfTheSingleRank) {
+  std::vector<double> last;
+  for (const Sgd& sgd : kSgds) {
+    const auto run = [&](const Layout& layout, TrainOptions options = {.steps = 4}) {
+      return RunOrDie(WithSgd(Job(layout), sgd), options);
+    };
+    const std::vector<StepResult> expected = run({});
+    EXPECT_LT(expected.back().event.loss(), expected.front().event.loss());
+    last.push_back(expected.back().event.loss());
+    for (const Layout& layout : kLayouts) ExpectClose(run(layout), expected);
+    ExpectClose(run({.shard = 3, .zero_stage = 1}), expected);
+    TrainOptions on_device{.steps = 4};
+    OnDevice(&on_device);
+    ExpectClose(run({.data = 2}, on_device), expected);
+  }
+  // Momentum and its form have an effect.
+  EXPECT_LT(last[1], last[0]);
+  EXPECT_NE(last[2], last[1]);
+}
+
+TEST(SgdOfLayouts, HasTheLossesOfTheSingleRankInAMixture) {
+  const auto run = [](const Spread& spread) {
+    return RunOrDie(WithSgd(Mixture(spread, 4), kSgds[2]), {.steps = 4});
+  };
+  ExpectClose(run({.expert = 2}), run({}));
+}
+
+TEST(SgdOfCheckpoints, GoesOnUnderTheSameAndAnotherLayout) {
+  for (const Sgd& sgd : kSgds) {
+    const Layout source = {.data = 2};
+    const auto job = [&](const Layout& layout) { return WithSgd(Job(layout, 5), sgd); };
+    const std::vector<StepResult> all = RunOrDie(job(source), {.steps = 5});
+    const std::vector<StepResult> expected(all.begin() + 3, all.end());
+    const TemporaryDirectory folder;
+    const std::string path = folder.Child("step-00000003-epoch-1-attempt-1");
+    RunOrDie(job(source), {.steps = 3, .save_path = path});
+    const TrainOptions second{.steps = 2, .restore_path = path};
+    ExpectIdentical(RunOrDie(job(source), second), expected);
+    ExpectClose(RunOrDie(job({.pipe = 2}), second), expected);
+    ExpectClose(RunOrDie(job({.shard = 3, .zero_stage = 2}), second), expected);
+  }
 }
 
 TEST(NoWeightDecayOfLayouts, DistinguishesTheExpertsOfABank) {

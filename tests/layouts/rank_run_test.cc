@@ -24,7 +24,10 @@
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/manifest.h"
 #include "collective/loopback/loopback_transport.h"
+#include "interop/import.h"
+#include "interop/testing.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
+#include "plan/job/job_defaults.h"
 #include "plan/make_plan.h"
 #include "tests/layouts/training.h"
 
@@ -598,6 +601,50 @@ TEST_F(RankRunTest, AModelDirectoryThatIsAwayIsStorageAndOneThatIsThereIsFinal) 
   expect_away(fail(directory), StatusCode::kUnavailable);
   faulty.Add({FileOperation::kOpen, "model.safetensors", 1, 1, EACCES});
   expect_away(fail(directory), StatusCode::kFailedPrecondition);
+}
+
+// Together the ranks compare the whole table, each its own rows.
+TEST_F(RankRunTest, AHeadThatDiffersFromItsTiedTableIsRefusedByTheRankThatHasTheRow) {
+  const std::string directory = folder_.Child("model");
+  WriteSmallLlama(directory, true, NumberFormat::kFloat32);
+  spec_ = SmallJob({.tensor = 2}, folder_.Child("data"), 8);
+  spec_.mutable_model()->Clear();
+  spec_.mutable_model()->set_from(directory);
+  TROUPE_CHECK_OK(InlineHfModel(files_, spec_.mutable_model()));
+  ApplyDefaults(&spec_);
+  const auto tensors = LlamaTensors(spec_.model());
+  TROUPE_CHECK_OK(tensors.status());
+  std::vector<SafetensorsTensor> stored;
+  for (const ModelTensor& tensor : *tensors) {
+    stored.push_back(
+        {tensor.name, "F32", tensor.shape, SmallWeights(tensor, NumberFormat::kFloat32)});
+  }
+  ASSERT_EQ(stored[0].name, kEmbeddingTensor);
+  std::string head = stored[0].bytes;
+  head.back() ^= 1;  // in the last row, which only rank 1 has
+  stored.push_back({kHeadTensor, "F32", stored[0].shape, head});
+  WriteText(directory + "/model.safetensors", SafetensorsFile(stored));
+
+  LoopbackFabric fabric(2);
+  int rank = 0;
+  around_.make_transport = [&]() -> StatusOr<std::unique_ptr<Transport>> {
+    return fabric.MakeTransport(rank);
+  };
+  RankRun equal(Begin(1), around_);
+  const v1::RankReport address = Next();
+  EXPECT_TRUE(address.worker().has_rank_address()) << address.ShortDebugString();
+  equal.Handle(Stop(1, false));
+  ExpectStoppedAndIdle();
+  rank = 1;
+  v1::BeginRank begin = Begin(2);
+  begin.set_rank(rank);
+  RankRun differs(begin, around_);
+  const v1::RankFailed refused = EndFailed(differs, 2);
+  EXPECT_EQ(refused.cause(), "");
+  EXPECT_EQ(refused.code(), static_cast<int>(StatusCode::kInvalidArgument));
+  EXPECT_FALSE(refused.secondary());
+  EXPECT_THAT(refused.message(), HasSubstr("model.from: " + directory));
+  EXPECT_THAT(refused.message(), HasSubstr("lm_head.weight has other numbers than"));
 }
 
 TEST_F(RankRunTest, AnInitialCheckpointThatIsAwayIsStorageAndADamagedOneIsBad) {

@@ -47,7 +47,8 @@ v1::JobSpec Job(const Layout& layout = {}) {
 std::vector<std::byte> StateOf(Executor& executor) {
   std::vector<std::byte> state;
   for (const model::ParameterEntry& entry : executor.program().parameters) {
-    for (const model::ValueId value : {entry.value, entry.exp_avg, entry.exp_avg_sq}) {
+    for (const model::ValueId value :
+         {entry.value, entry.optimizer_states[0], entry.optimizer_states[1]}) {
       std::vector<std::byte> bytes(static_cast<size_t>(executor.program().value(value).bytes()));
       EXPECT_TRUE(executor.executable().Read(value, 0, bytes).ok());
       state.insert(state.end(), bytes.begin(), bytes.end());

@@ -48,6 +48,24 @@ INSTANTIATE_TEST_SUITE_P(Alone, XlaLayouts,
 INSTANTIATE_TEST_SUITE_P(Pairs, XlaLayouts, RowsOf(PairsOfAxes(), 12), kName);
 INSTANTIATE_TEST_SUITE_P(EightRanks, XlaLayouts, RowsOf(MixesOfEight(), 4), kName);
 
+using XlaSgd = WithXla<>;
+
+TEST_F(XlaSgd, HasTheLossesOfOneRankOnTheCpu) {
+  for (const Layout& layout :
+       {Layout{}, Layout{.tensor = 2}, Layout{.shard = 2, .zero_stage = 3}}) {
+    const auto job = [](const Layout& of) {
+      v1::JobSpec spec = Job(of);
+      spec.clear_optimizer();
+      spec.mutable_optimizer()->set_name("sgd");
+      spec.mutable_optimizer()->set_lr(0.1);
+      spec.mutable_optimizer()->set_momentum(0.9);
+      spec.mutable_optimizer()->set_nesterov(true);
+      return spec;
+    };
+    ExpectLossesOfOneRank(OnXla(), job(layout), job({}));
+  }
+}
+
 struct Pipeline {
   ScheduleKind schedule;
   int tensor;

@@ -23,12 +23,12 @@ TrainOptions OnXla(const kernels::xla::StepUse& use) {
 }
 
 void ExpectLossesOfOneRank(const TrainOptions& options, v1::JobSpec job, v1::JobSpec alone) {
-  static std::map<std::string, std::vector<StepResult>> expected;  // by the pattern of blocks
+  static std::map<std::string, std::vector<StepResult>> expected;  // by the job
   if (job.parallelism().pipeline_parallel_degree() == 1) {
     const std::string one_of_each = job.model().num_experts() > 0 ? "AE" : "AD";
     for (v1::JobSpec* const spec : {&job, &alone}) spec->mutable_model()->set_pattern(one_of_each);
   }
-  std::vector<StepResult>& steps = expected[alone.model().pattern()];
+  std::vector<StepResult>& steps = expected[alone.SerializeAsString()];
   if (steps.empty()) steps = RunOrDie(alone, {.steps = kXlaSteps});
   ExpectClose(Prepared(RunOrDie, job, options), steps);
 }

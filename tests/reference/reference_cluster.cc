@@ -95,19 +95,20 @@ class ReferenceRank {
   }
 
   void Initialize() {
-    for (const model::ParameterEntry& entry : program_.parameters) {
+    for (const model::State& state : program_.states) {
+      if (state.kind != model::StateKind::kWeight) continue;
       std::vector<double> numbers;
-      for (const model::ParameterPart& part : entry.parts) {
+      for (const model::ParameterPart& part : PartsOf(program_, state)) {
         int64_t elements = 1;
         for (const int64_t extent : part.local_shape) elements *= extent;
         std::vector<float> initial(static_cast<size_t>(elements));
-        model::FillInitial(run_.seed, entry, part, 0, initial);
+        model::FillInitial(run_.seed, state.initial, part, 0, initial);
         // Larger than in training, because otherwise the gradients of a small model would almost
         // vanish.
-        const double scale = entry.init == model::ParameterEntry::Init::kNormal ? 10 : 1;
+        const double scale = state.initial.kind == model::InitialValue::Kind::kNormal ? 10 : 1;
         for (const float x : initial) numbers.push_back(scale * x);
       }
-      Fill(entry.value, numbers);
+      Fill(state.value, numbers);
     }
     TROUPE_CHECK_OK(executable_->RunInitialize());
     TROUPE_CHECK_OK(executable_->Run(0, Piece::kUnshard, 0, {}));

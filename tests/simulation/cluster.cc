@@ -105,12 +105,18 @@ class Cluster {
     world_.faults = {};
     mishaps.Heal();
     Duration healed{};
-    while (within && !verdict.AllEnded(Devices(), Left()) && healed < unit_ * kHealLimit) {
-      within = RunFor(unit_ / 4);
-      healed += unit_ / 4;
-    }
-    // Devices are released and deletions are done only after the last end.
+    const auto heal = [&] {
+      while (within && !verdict.AllEnded(Devices(), Left()) && healed < unit_ * kHealLimit) {
+        within = RunFor(unit_ / 4);
+        healed += unit_ / 4;
+      }
+    };
+    heal();
+    // Devices are released and deletions are done only after the last end. A worker that comes back
+    // meanwhile may have ranks for which the removal of an ended job waited; the coordinator looks
+    // for such jobs once a minute.
     if (within) within = RunFor(unit_ * 3);
+    heal();
     const bool ended = within && verdict.AllEnded(Devices(), Left());
     world_.truth.Check(within, 16,
                        fmt::format("not all jobs ended within {} events", options_.max_events));

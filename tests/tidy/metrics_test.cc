@@ -74,7 +74,7 @@ std::vector<fs::path> FilesBelow(const std::vector<std::string>& folders,
 std::vector<fs::path> ProductFiles() {
   std::vector<fs::path> files =
       FilesBelow({"base", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data",
-                  "interop", "coordinator", "worker", "cli"},
+                  "interop", "report", "coordinator", "worker", "cli"},
                  {".h", ".cc"});
   std::erase_if(files, [](const fs::path& path) {
     return path.string().ends_with("_test.cc") || path == kList;

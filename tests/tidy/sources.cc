@@ -74,8 +74,8 @@ std::vector<SourceFile> ReadPages() {
 
 const std::vector<std::string>& SourceFolders() {
   static const std::vector<std::string> kFolders = {
-      "base", "proto",   "actor",       "collective", "model", "plan",  "kernels", "checkpoint",
-      "data", "interop", "coordinator", "worker",     "cli",   "tests", "bench"};
+      "base", "proto",   "actor",  "collective",  "model",  "plan", "kernels", "checkpoint",
+      "data", "interop", "report", "coordinator", "worker", "cli",  "tests",   "bench"};
   return kFolders;
 }
 

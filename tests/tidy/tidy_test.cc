@@ -31,12 +31,13 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"checkpoint", {"base", "proto"}},
     {"data", {"base", "proto"}},
     {"interop", {"base", "proto", "model", "checkpoint", "data"}},
-    {"coordinator", {"base", "proto", "actor", "model", "plan", "checkpoint", "data"}},
+    {"report", {"base", "proto", "plan"}},
+    {"coordinator", {"base", "proto", "actor", "model", "plan", "checkpoint", "data", "report"}},
     {"worker",
      {"base", "proto", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data",
       "interop"}},
     {"cli",
-     {"base", "proto", "model", "plan", "checkpoint", "data", "interop",
+     {"base", "proto", "model", "plan", "checkpoint", "data", "interop", "report",
       "kernels/xla/compile/stage_compiler.h"}},
 };
 
@@ -174,14 +175,14 @@ TEST(Tidy, OnlyItsRecordHasTheLetterOfABlock) {
   const std::string letters = Alternatives("model/blocks/", std::regex("\\.letter = ('.')"));
   ASSERT_NE(letters, "");
   ExpectNoneCompares(letters, {"model", "plan", "kernels", "checkpoint", "data", "interop",
-                               "coordinator", "worker", "cli"});
+                               "report", "coordinator", "worker", "cli"});
 }
 
 TEST(Tidy, OnlyTheirTraitsHaveTheKindsOfDevices) {
   const std::string kinds =
       Alternatives("plan/device/device_traits.cc", std::regex("\\.kind = (\"[a-z]+\")"));
   ASSERT_NE(kinds, "");
-  ExpectNoneCompares(kinds, {"plan", "coordinator", "worker", "cli"});
+  ExpectNoneCompares(kinds, {"plan", "report", "coordinator", "worker", "cli"});
 }
 
 // Returns the words of the enumerated keys of a schema: "wsd" for the value DECAY_TYPE_WSD of an
@@ -207,7 +208,7 @@ TEST(Tidy, NoCodeComparesTheWordsOfKeys) {
   ASSERT_GT(words.size(), 20u);
   ASSERT_TRUE(words.contains("inverse_sqrt"));
   ExpectNoneCompares("\"(" + Joined(words) + ")\"",
-                     {"plan", "coordinator", "worker", "interop", "cli"});
+                     {"plan", "report", "coordinator", "worker", "interop", "cli"});
 }
 
 TEST(Tidy, ComparisonsWithTheWordsOfKeysAreFound) {
@@ -243,7 +244,7 @@ void ExpectOnlyListWritesItsWords(const std::string& list) {
   const std::string words = Alternatives(list, std::regex("= \"([A-Z_]+)\";"));
   ASSERT_NE(words, "");
   const std::regex literal("\"(" + words + ")\"");
-  const std::set<std::string> folders = {"base", "coordinator", "worker", "cli"};
+  const std::set<std::string> folders = {"base", "report", "coordinator", "worker", "cli"};
   for (const SourceFile& file : Sources()) {
     if (!folders.contains(TopFolder(file.path)) || IsTest(file.path) || file.path == list) continue;
     for (size_t i = 0; i < file.lines.size(); ++i) {
@@ -317,6 +318,7 @@ std::set<std::string> OperationKinds() {
 // Operations that no test runs alone, with the reason.
 const std::map<std::string, std::string> kUntestedAlone = {
     {"AdamW", "it updates the parameters of a whole program: program_kernels_test.cc"},
+    {"Sgd", "as AdamW"},
 };
 
 TEST(Tidy, EveryOperationHasATestOfItsKernels) {
@@ -339,6 +341,19 @@ TEST(Tidy, EveryOperationHasATestOfItsKernels) {
   }
   for (const std::string& name : untested)
     ADD_FAILURE() << "no kernels/testing/*_kernels_test.cc runs k" << name;
+}
+
+// Code that runs for every optimizer asks its record (model/optimizers/optimizer_kind.h).
+TEST(Tidy, OnlyAnOptimizersOwnFilesNameWhatItKeeps) {
+  const std::regex own("(^|/)(adamw|sgd)[._]");
+  for (const SourceFile& file : Sources()) {
+    if (IsTest(file.path) || std::regex_search(file.path, own)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      EXPECT_EQ(code.find("exp_avg"), std::string::npos) << file.path << ":" << i + 1;
+      EXPECT_EQ(code.find("momentum_buffer"), std::string::npos) << file.path << ":" << i + 1;
+    }
+  }
 }
 
 // PrintOutput and PrintMessage show what a terminal would obey (base/program/program.h).

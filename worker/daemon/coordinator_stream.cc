@@ -165,7 +165,8 @@ class Stream final : public CoordinatorStream {
     reactor_->Cancel();
   }
   void Send(v1::WorkerMessage message) override {
-    MakeTextsUtf8(&message);
+    // The report of a step is as a rank's frame had it, which only UTF-8 texts can be parsed from.
+    if (!message.has_step_report()) MakeTextsUtf8(&message);
     reactor_->Send(std::move(message));
   }
 

@@ -141,7 +141,9 @@ RankChild::~RankChild() {
 }
 
 void RankChild::Send(const v1::RankCommand& command) {
-  outgoing_ += EncodeFrame(command);
+  // The coordinator's messages were parsed, so that their texts are UTF-8.
+  outgoing_ +=
+      EncodeFrame(command, command.has_coordinator() ? FrameTexts::kUtf8 : FrameTexts::kAny);
   Write();
 }
 

@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kFileBytesMax = 4 << 20;
+constexpr int64_t kLogBytesMax = 4 << 20;  // all files of a rank
 constexpr size_t kMessageBytes = 256 << 10;
 
 // Returns the rank in "rank-3.WORKER.log"; -1 for other names.
@@ -53,11 +53,11 @@ struct LogTail {
   int64_t left_out = 0;  // bytes before `text`
 };
 
-// Returns the end of the file, beginning with a whole line.
-LogTail Tail(FileSystem& files, const std::string& path) {
+// Returns the end of the file, at most `bytes_max`, beginning with a whole line.
+LogTail Tail(FileSystem& files, const std::string& path, int64_t bytes_max) {
   const auto file = files.Open(path, SymbolicLinks::kRefuse);
   if (!file.ok()) return {};
-  const int64_t bytes = std::min((*file)->size(), kFileBytesMax);
+  const int64_t bytes = std::min((*file)->size(), bytes_max);
   std::string text(static_cast<size_t>(bytes), '\0');
   const int64_t begin = (*file)->size() - bytes;
   if (!(*file)->ReadAt(begin, std::as_writable_bytes(std::span(text.data(), text.size()))).ok())
@@ -67,18 +67,19 @@ LogTail Tail(FileSystem& files, const std::string& path) {
   return {std::move(text), begin + static_cast<int64_t>(line)};
 }
 
-// Returns the end of a log, including its rotated files.
+// Returns the end of a log, at most kLogBytesMax, including its rotated files.
 LogTail TailOfAll(FileSystem& files, const std::string& path) {
-  LogTail all = Tail(files, path);
+  LogTail all = Tail(files, path, kLogBytesMax);
   for (int number = 1; number <= kMostLogFiles; ++number) {
     const std::string aside = fmt::format("{}.{}", path, number);
     const auto file = files.Open(aside, SymbolicLinks::kRefuse);
     if (!file.ok()) break;
-    if (all.left_out > 0 || all.text.size() >= static_cast<size_t>(kFileBytesMax)) {
+    const int64_t room = kLogBytesMax - static_cast<int64_t>(all.text.size());
+    if (all.left_out > 0 || room <= 0) {
       all.left_out += (*file)->size();
       continue;
     }
-    LogTail older = Tail(files, aside);
+    LogTail older = Tail(files, aside, room);
     all = {older.text + all.text, older.left_out};
   }
   return all;

@@ -15,11 +15,11 @@
 namespace troupe {
 
 // Returns LogLines for `request`, in order, each well below gRPC's limit of a message, the last one
-// marked. At most the last 4 MiB of a file are sent, after a line that gives the number of bytes
-// omitted ("… 120 bytes are missing here"), and 256 KiB of a line, before a line that gives the
-// number of the others ("… the line above has 120 more bytes"). Ranks without a file here have no
-// lines. Of the ranks in `running`, which have not ended, a last line without a newline is not
-// sent: more of it may follow.
+// marked. At most the last 4 MiB of each rank's log, with its rotated files, are sent, after a line
+// that gives the number of bytes omitted ("… 120 bytes are missing here"), and 256 KiB of a line,
+// before a line that gives the number of the others ("… the line above has 120 more bytes"). Ranks
+// without a file here have no lines. Of the ranks in `running`, which have not ended, a last line
+// without a newline is not sent: more of it may follow.
 std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
                                             const v1::ReadLogs& request,
                                             const std::set<int>& running);

@@ -70,6 +70,27 @@ TEST_F(RankLogsTest, LongLogsComeInSeveralMessagesFromTheirEndOnWholeLines) {
   EXPECT_EQ(lines[0], fmt::format("… {} bytes are missing here", text.size() - shown));
 }
 
+TEST_F(RankLogsTest, AFileThatWasMovedAsideAddsOnlyWhatTheNewestLeavesOfTheLimit) {
+  constexpr size_t kLimit = 4 << 20;
+  std::string older;
+  for (int i = 0; i < 400000; ++i) older += fmt::format("older {:06}\n", i);
+  std::string newest;
+  while (newest.size() < kLimit * 3 / 4) newest += "newest\n";
+  ASSERT_GT(older.size(), kLimit);
+  Write("rank-0.worker-0.log.2", "oldest\n");
+  Write("rank-0.worker-0.log.1", older);
+  Write("rank-0.worker-0.log", newest);
+  const auto lines = Read(0);
+  size_t shown = 0;
+  for (size_t i = 1; i < lines.size(); ++i) shown += lines[i].size() + 1;
+  EXPECT_LE(shown, kLimit);
+  EXPECT_GT(shown, kLimit - 20);
+  const size_t all = older.size() + newest.size() + std::string_view("oldest\n").size();
+  EXPECT_EQ(lines[0], fmt::format("… {} bytes are missing here", all - shown));
+  EXPECT_TRUE(lines[1].starts_with("older ")) << lines[1];
+  EXPECT_EQ(lines.back(), "newest");
+}
+
 TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
   Write("rank-0.worker-0.log",
         "a\xff"

@@ -68,8 +68,8 @@ TEST(SpotWatchTest, EndsAlthoughTheServiceHangs) {
 TEST(SpotWatchTest, ReportsTheNoticeUntilItIsAcceptedAndThenNeverAgain) {
   std::atomic<int> requests = 0;
   auto server = HttpServer::Start(
-      {.listen = "127.0.0.1:0", .handlers = {.pages = [&](std::string_view path) -> HttpPage {
-                                  EXPECT_EQ(path, "/computeMetadata/v1/instance/preempted");
+      {.listen = "127.0.0.1:0", .handlers = {.pages = [&](const HttpRequest& request) -> HttpPage {
+                                  EXPECT_EQ(request.path, "/computeMetadata/v1/instance/preempted");
                                   return {200, ++requests < 2 ? "FALSE" : "TRUE"};
                                 }}});
   ASSERT_TRUE(server.ok()) << server.status();
@@ -91,7 +91,7 @@ TEST(SpotWatchTest, ReportsTheNoticeUntilItIsAcceptedAndThenNeverAgain) {
 
 TEST(SpotWatchTest, AnAnswerThatIsTooLargeIsNamed) {
   auto server =
-      HttpServer::Start({.listen = "127.0.0.1:0", .handlers = {.pages = [](std::string_view) {
+      HttpServer::Start({.listen = "127.0.0.1:0", .handlers = {.pages = [](const HttpRequest&) {
                                                     return HttpPage{200, std::string(70'000, 'x')};
                                                   }}});
   ASSERT_TRUE(server.ok()) << server.status();

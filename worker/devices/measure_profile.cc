@@ -195,6 +195,7 @@ StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
   TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink(&OnTheHost, kLargeOnTheHost));
   v1::DeviceProfile profile;
   profile.set_name(fmt::format("{}, one of {} devices", probed[0].kind().model(), devices));
+  profile.set_device_model(probed[0].kind().model());
   profile.set_memory_bytes(probed[0].memory_bytes());
   profile.set_float32_flops_per_second(peak.float32 / devices);
   profile.set_bfloat16_flops_per_second(peak.bfloat16 / devices);
@@ -223,6 +224,7 @@ StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& 
   const double peak = known_or(device.peak_flops_bfloat16(), rates.bfloat16_matmuls);
   v1::DeviceProfile profile;
   profile.set_name(DeviceProfileName(devices));
+  profile.set_device_model(device.kind().model());
   profile.set_memory_bytes(device.memory_bytes());
   profile.set_float32_flops_per_second(
       known_or(device.peak_flops_float32(), rates.float32_matmuls));

@@ -21,6 +21,7 @@ struct Nvml::Functions {
   nvml::DeviceGetUtilizationRates* utilization = nullptr;
   nvml::DeviceGetClockInfo* clock = nullptr;
   nvml::DeviceGetMemoryInfo* memory = nullptr;
+  nvml::DeviceGetComputeRunningProcesses* compute_processes = nullptr;  // null: not there
   nvml::DeviceGetFieldValues* field_values = nullptr;
   nvml::DeviceGetSupportedEventTypes* event_types = nullptr;
   nvml::EventSetCreate* event_set_create = nullptr;
@@ -83,6 +84,11 @@ Status LookUpAll(const SharedLibrary& library, auto& functions) {
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceRegisterEvents", &functions.register_events));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetWait_v2", &functions.event_set_wait));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetFree", &functions.event_set_free));
+  // The health of GPUs does not depend on these; older drivers have the second or none.
+  if (!library.Find("nvmlDeviceGetComputeRunningProcesses_v3", &functions.compute_processes).ok()) {
+    library.Find("nvmlDeviceGetComputeRunningProcesses_v2", &functions.compute_processes)
+        .IgnoreError();
+  }
   // Drivers before R535 have only its former name.
   if (library.Find("nvmlDeviceGetCurrentClocksEventReasons", &functions.clock_reasons).ok()) {
     return OkStatus();
@@ -198,6 +204,17 @@ StatusOr<DeviceSample> Nvml::Sample(nvml::Device device) const {
   }
   if (values == 0 && sample.lost.empty() && !failed.ok()) return failed;
   return sample;
+}
+
+StatusOr<int> Nvml::ComputeProcesses(nvml::Device device) const {
+  constexpr char kWhat[] = "processes that compute";
+  if (functions_->compute_processes == nullptr)
+    return Unimplemented("{}: the driver does not report them", kWhat);
+  // Room for none is too little if there are any.
+  unsigned count = 0;
+  const nvml::Return result = functions_->compute_processes(device, &count, nullptr);
+  if (result != nvml::kInsufficientSize) TROUPE_RETURN_IF_ERROR(Check(result, kWhat));
+  return static_cast<int>(count);
 }
 
 StatusOr<std::unique_ptr<NvmlEvents>> NvmlEvents::Make(const Nvml& nvml) {

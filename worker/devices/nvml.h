@@ -1,5 +1,5 @@
-// NVIDIA's management library (NVML), loaded at run time: sensors, error counters and error events
-// of GPUs. Troupe can be built and started without the library, a driver or a GPU.
+// NVIDIA's management library (NVML), loaded at run time: sensors, processes, error counters and
+// error events of GPUs. Troupe can be built and started without the library, a driver or a GPU.
 //
 // Thread-safe as NVML is, except Nvml::Load and the destructor. Calls into a hanging driver do not
 // return: a caller that must not hang uses a thread of its own (worker/devices/device_watch.h).
@@ -42,6 +42,10 @@ class Nvml {
   // Samples the device; `lost` has the reason if it is unreachable. Returns UNAVAILABLE if nothing
   // can be read for another reason.
   StatusOr<DeviceSample> Sample(nvml::Device device) const;
+
+  // Returns the number of processes that can compute on the device, this one included. In a
+  // container NVML may leave out those outside. UNIMPLEMENTED if the driver does not report it.
+  StatusOr<int> ComputeProcesses(nvml::Device device) const;
 
  private:
   friend class NvmlEvents;

@@ -13,6 +13,7 @@ inline constexpr Return kSuccess = 0;
 inline constexpr Return kNotSupported = 3;  // the device does not support it
 inline constexpr Return kNoPermission = 4;
 inline constexpr Return kNotFound = 6;
+inline constexpr Return kInsufficientSize = 7;
 inline constexpr Return kTimeout = 10;
 inline constexpr Return kGpuIsLost = 15;  // fallen off the bus or otherwise unreachable
 inline constexpr Return kResetRequired = 16;
@@ -105,6 +106,8 @@ using DeviceGetMemoryInfo = Return(Device, Memory*);
 using DeviceGetTotalEccErrors = Return(Device, int error_type, int counter_type,
                                        unsigned long long* count);
 using DeviceGetCurrentClocksEventReasons = Return(Device, unsigned long long* reasons);
+// nvmlDeviceGetComputeRunningProcesses_v3. The layout of the entries differs between drivers.
+using DeviceGetComputeRunningProcesses = Return(Device, unsigned* count, void* processes);
 using DeviceGetFieldValues = Return(Device, int count, FieldValue*);
 using DeviceGetSupportedEventTypes = Return(Device, unsigned long long* types);
 using EventSetCreate = Return(EventSet*);

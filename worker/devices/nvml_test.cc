@@ -116,6 +116,15 @@ TEST_F(NvmlTest, WhatADeviceDoesNotHaveIsAbsent) {
   EXPECT_EQ(sample->temperature_celsius, 41);
 }
 
+TEST_F(NvmlTest, CountsTheProcessesThatCompute) {
+  EXPECT_EQ(nvml_->ComputeProcesses(Gpu(kFirstGpu)).value(), 0);
+  Change([](FakeNvml& fake) { fake.gpus[kFirstGpu].processes = 3; });
+  EXPECT_EQ(nvml_->ComputeProcesses(Gpu(kFirstGpu)).value(), 3);
+  const nvml::Device gpu = Gpu(kFirstGpu);
+  Change([](FakeNvml& fake) { fake.gpus[kFirstGpu].fails = 3; });
+  EXPECT_EQ(nvml_->ComputeProcesses(gpu).status().code(), StatusCode::kUnimplemented);
+}
+
 TEST_F(NvmlTest, ALostDeviceIsASampleAndAnotherFailureIsNone) {
   const nvml::Device gpu = Gpu(kFirstGpu);
   Change([](FakeNvml& fake) { fake.gpus[kFirstGpu].fails = 15; });

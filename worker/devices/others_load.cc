@@ -6,14 +6,22 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
+#include <string_view>
 
+#include "base/text/printable.h"
+#include "worker/devices/nvml.h"
 #include "worker/rank/affinity.h"
 
 namespace troupe {
 namespace {
 
 constexpr double kMostShareOfOthers = 0.05;
+// The first part of a measurement takes so much of its time that a calm rest cannot make up for it.
+constexpr double kVainShareOfOthers = 0.25;
+constexpr std::string_view kNothingWritten =
+    "nothing was written: measure on an idle machine, or add --even-if-busy";
 
 std::string StatText() {
   std::ostringstream text;
@@ -28,6 +36,28 @@ double OwnSeconds() {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+Status ReadGpuLoad(const StatusOr<std::unique_ptr<Nvml>>& loaded, const std::string& id,
+                   GpuLoad* load) {
+  TROUPE_RETURN_IF_ERROR(loaded.status());
+  TROUPE_ASSIGN_OR_RETURN(const nvml::Device device, (*loaded)->Find(id));
+  if (const auto sample = (*loaded)->Sample(device); sample.ok())
+    load->utilization = sample->utilization;
+  TROUPE_ASSIGN_OR_RETURN(load->processes, (*loaded)->ComputeProcesses(device));
+  return OkStatus();
+}
+
+// Returns "GPU-… (2 processes, busy for 87% of the time)".
+std::string GpuLoadText(const GpuLoad& load) {
+  std::string text;
+  if (load.processes)
+    text = fmt::format("{} process{}", *load.processes, *load.processes == 1 ? "" : "es");
+  if (load.utilization) {
+    text += fmt::format("{}busy for {:.0f}% of the time", text.empty() ? "" : ", ",
+                        100 * *load.utilization);
+  }
+  return fmt::format("{} ({})", load.name, text);
 }
 
 }  // namespace
@@ -62,8 +92,43 @@ StatusOr<std::string> NoteOnLoad(std::optional<double> others, int cores, bool e
       "other programs used {:.2f} of {} cores during the measurement, so its rates are too low",
       *others, cores);
   if (even_if_busy) return note;
-  return FailedPrecondition(
-      "{}; nothing was written: measure on an idle machine, or add --even-if-busy", note);
+  return FailedPrecondition("{}; {}", note, kNothingWritten);
+}
+
+Status CheckLoadSoFar(std::optional<double> others, int cores, bool even_if_busy) {
+  if (!others || *others <= kVainShareOfOthers * cores) return OkStatus();
+  return NoteOnLoad(others, cores, even_if_busy).status();
+}
+
+std::vector<GpuLoad> LoadOfGpus(const std::string& library,
+                                const std::vector<v1::Device>& devices) {
+  const StatusOr<std::unique_ptr<Nvml>> loaded = Nvml::Load(library);
+  std::vector<GpuLoad> loads;
+  for (const v1::Device& device : devices) {
+    GpuLoad& load = loads.emplace_back();
+    load.name = device.id().empty() ? fmt::format("device {}", device.index()) : device.id();
+    const Status read = ReadGpuLoad(loaded, device.id(), &load);
+    if (!load.processes && !load.utilization) load.fault = PrintableLine(Message(read));
+  }
+  return loads;
+}
+
+StatusOr<std::string> NoteOnGpuLoad(const std::vector<GpuLoad>& gpus, bool even_if_busy) {
+  std::string busy, unknown;
+  for (const GpuLoad& gpu : gpus) {
+    if (!gpu.processes && !gpu.utilization) {
+      unknown += fmt::format("{}{} ({})", unknown.empty() ? "" : ", ", gpu.name, gpu.fault);
+    } else if (gpu.processes.value_or(0) > 0 || gpu.utilization.value_or(0) > kMostShareOfOthers) {
+      busy += (busy.empty() ? "" : ", ") + GpuLoadText(gpu);
+    }
+  }
+  if (busy.empty() && unknown.empty()) return "";
+  if (busy.empty())
+    return fmt::format("it is not known whether other programs used the GPUs: {}", unknown);
+  const std::string note = fmt::format(
+      "other programs used GPUs before the measurement, so its rates may be too low: {}", busy);
+  if (even_if_busy) return note;
+  return FailedPrecondition("{}; {}", note, kNothingWritten);
 }
 
 OthersLoad::OthersLoad()

@@ -33,14 +33,13 @@ Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec, const mode
   if (!weights.ok()) return OfDirectory(files, directory, weights.status());
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, LlamaTensors(spec.model()));
   TROUPE_RETURN_IF_ERROR(OfDirectory(files, directory, weights->Check(tensors)));
-  const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
-  TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, program.applied_steps));
-  for (const model::ParameterEntry& entry : program.parameters) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg));
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg_sq));
-    HostFill fill(program, values, entry.value);
-    for (const model::ParameterSlice& slice : slices) {
-      if (slice.value != entry.value) continue;
+  for (const model::State& state : program.states) {
+    if (state.kind != model::StateKind::kWeight) {
+      TROUPE_RETURN_IF_ERROR(StoreInitial(program, state, spec.training().seed(), values));
+      continue;
+    }
+    HostFill fill(program, values, state.value);
+    for (const model::ParameterSlice& slice : SlicesOf(program, state)) {
       const Box box{.offset = slice.offset, .shape = slice.local_shape};
       // Together the ranks compare the whole table, as the client that submits a job does.
       if (spec.model().tie_word_embeddings() && slice.name == kEmbeddingTensor)

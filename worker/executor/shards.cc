@@ -34,9 +34,26 @@ int64_t ElementsOf(const std::vector<int64_t>& shape) {
   return product;
 }
 
-// Tensors that a checkpoint with optimizer states may lack.
-bool IsOptional(std::string_view tensor) {
-  return tensor.starts_with(model::kAmaxPrefix) || tensor == model::kAppliedStepsTensor;
+// Whether a checkpoint with optimizer states may lack tensors of this kind: a run without delayed
+// scaling has no histories, and a build that counted only steps wrote no number of applied ones.
+bool IsOptional(model::StateKind kind) {
+  return kind == model::StateKind::kAmaxHistory || kind == model::StateKind::kAppliedSteps;
+}
+
+// The states of `program` that the checkpoint may lack and does lack: those of the optimizer in an
+// import, and optional ones. They start with 0.
+std::set<std::string> MissingTensors(const model::Program& program,
+                                     const v1::CheckpointManifest& manifest) {
+  std::set<std::string> missing;
+  for (const model::State& state : program.states) {
+    const bool of_optimizer = state.kind == model::StateKind::kOptimizer && manifest.weights_only();
+    if (!of_optimizer && !IsOptional(state.kind)) continue;
+    for (model::ParameterPart& part : PartsOf(program, state)) missing.insert(std::move(part.name));
+  }
+  for (const v1::ShardFile& shard : manifest.shards()) {
+    for (const v1::TensorSlice& tensor : shard.tensors()) missing.erase(tensor.name());
+  }
+  return missing;
 }
 
 // Limit of bytes that are copied at once, in addition to the device's memory.
@@ -67,37 +84,29 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
   return slices;
 }
 
-Status StoreZeros(const model::Program& program, kernels::ValueMemory& values,
-                  model::ValueId value) {
-  return HostFill(program, values, value).Store();
+Status InitializeState(const model::Program& program, uint64_t seed, kernels::ValueMemory& values) {
+  for (const model::State& state : program.states)
+    TROUPE_RETURN_IF_ERROR(StoreInitial(program, state, seed, values));
+  return OkStatus();
 }
 
-Status InitializeState(const model::Program& program, uint64_t seed, kernels::ValueMemory& values) {
+Status StoreInitial(const model::Program& program, const model::State& state, uint64_t seed,
+                    kernels::ValueMemory& values) {
   constexpr int64_t kBlock = 1 << 15;  // elements of one unit of work
-  for (const model::RouterBias& entry : program.router_biases) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.bias));
-  }
-  for (const model::AmaxHistory& entry : program.amax_histories) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.history));
-  }
-  TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, program.applied_steps));
-  for (const model::ParameterEntry& entry : program.parameters) {
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg));
-    TROUPE_RETURN_IF_ERROR(StoreZeros(program, values, entry.exp_avg_sq));
-    HostFill weights(program, values, entry.value);
-    const int64_t row_elements = program.value(entry.value).row_elements();
-    for (const model::ParameterPart& part : entry.parts) {
-      const int64_t elements = ElementsOf(part.local_shape);
-      float* const begin = weights.As<float>() + part.row_begin * row_elements;
+  HostFill fill(program, values, state.value);
+  if (state.initial.kind == model::InitialValue::Kind::kZeros) return fill.Store();
+  const int64_t row_elements = program.value(state.value).row_elements();
+  for (const model::ParameterPart& part : PartsOf(program, state)) {
+    const int64_t elements = ElementsOf(part.local_shape);
+    float* const begin = fill.As<float>() + part.row_begin * row_elements;
 #pragma omp parallel for schedule(static)
-      for (int64_t first = 0; first < elements; first += kBlock) {
-        const int64_t count = std::min(kBlock, elements - first);
-        model::FillInitial(seed, entry, part, first, {begin + first, static_cast<size_t>(count)});
-      }
+    for (int64_t first = 0; first < elements; first += kBlock) {
+      const int64_t count = std::min(kBlock, elements - first);
+      model::FillInitial(seed, state.initial, part, first,
+                         {begin + first, static_cast<size_t>(count)});
     }
-    TROUPE_RETURN_IF_ERROR(weights.Store());
   }
-  return OkStatus();
+  return fill.Store();
 }
 
 Status LoadState(FileSystem& files, const std::string& directory,
@@ -108,21 +117,11 @@ Status LoadState(FileSystem& files, const std::string& directory,
       !known.ok()) {
     return RefuseField(known.code(), "manifest.samples", "of {}: {}", directory, Message(known));
   }
-  std::set<std::string, std::less<>> optional;
-  for (const v1::ShardFile& shard : manifest.shards()) {
-    for (const v1::TensorSlice& tensor : shard.tensors()) {
-      if (IsOptional(tensor.name())) optional.insert(tensor.name());
-    }
-  }
+  const std::set<std::string> missing = MissingTensors(program, manifest);
   std::map<model::ValueId, std::vector<model::ParameterSlice>> slices;
   for (model::ParameterSlice& slice : model::ParameterSlices(program)) {
-    // Optimizer states are missing in an import, histories of scaling in the checkpoint of a run
-    // without them. Missing tensors start with 0.
-    const bool is_there = IsOptional(slice.name)
-                              ? optional.contains(slice.name)
-                              : !manifest.weights_only() || !slice.name.starts_with("exp_avg");
     std::vector<model::ParameterSlice>& of_value = slices[slice.value];
-    if (is_there) of_value.push_back(std::move(slice));
+    if (!missing.contains(slice.name)) of_value.push_back(std::move(slice));
   }
   // Loads at once as many values as the limit on copied bytes allows.
   for (auto next = slices.begin(); next != slices.end();) {
@@ -141,7 +140,7 @@ Status LoadState(FileSystem& files, const std::string& directory,
     TROUPE_RETURN_IF_ERROR(LoadSlices(files, directory, manifest, targets));
     for (HostFill& fill : fills) TROUPE_RETURN_IF_ERROR(fill.Store());
   }
-  if (optional.contains(model::kAppliedStepsTensor)) return OkStatus();
+  if (!missing.contains(model::kAppliedStepsTensor)) return OkStatus();
   // The checkpoint was written by a build that counted only steps, whether applied or skipped.
   const float steps = static_cast<float>(manifest.weights_only() ? 0 : manifest.state().step());
   return values.Write(program.applied_steps, 0, std::as_bytes(std::span(&steps, 1)));

@@ -1,4 +1,4 @@
-// A rank's parameters and optimizer states: initialised from the seed, loaded from a checkpoint, or
+// A rank's states (model::Program::states): initialised from the seed, loaded from a checkpoint, or
 // saved as the rank's part of one.
 //
 // The step thread runs nothing else meanwhile.
@@ -27,11 +27,11 @@ namespace troupe {
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan);
 
-// Sets a value to zeros.
-Status StoreZeros(const model::Program& program, kernels::ValueMemory& values,
-                  model::ValueId value);
+// Stores what `state` holds before the first step of a job with this seed.
+Status StoreInitial(const model::Program& program, const model::State& state, uint64_t seed,
+                    kernels::ValueMemory& values);
 
-// Fills in initial weights; optimizer states become 0.
+// Stores what every state holds before the first step of a job with this seed.
 Status InitializeState(const model::Program& program, uint64_t seed, kernels::ValueMemory& values);
 
 // Loads weights and optimizer states from the checkpoint in `directory`; the states become 0 if it

@@ -1,21 +1,11 @@
 #include "worker/rank/folder_proof.h"
 
-#include <cerrno>
-
 #include "base/confined/path_root.h"
 #include "base/failure_cause.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
 
 namespace troupe {
-namespace {
-
-// Whether a call has failed with EROFS. A missing right to write has the same code.
-bool IsReadOnly(const Status& status) {
-  return Message(status).ends_with(Message(ErrnoStatus(EROFS, "")));
-}
-
-}  // namespace
 
 FolderProof::FolderProof(FileSystem& files, const v1::StartRanks& start, int rank)
     : files_(files),
@@ -64,7 +54,7 @@ Status FolderProof::Begin(v1::RankAddress* address) {
     return OkStatus();
   }
   if (put.ok()) return put;
-  if (IsReadOnly(put)) {
+  if (SaysFolderIsReadOnly(put)) {
     return WithCause(Unavailable("{}: checkpoint.folder is {}, which is read-only at present: {}",
                                  OwnHost(), folder_, Message(put)),
                      cause::kStorage);

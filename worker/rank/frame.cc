@@ -13,12 +13,12 @@
 
 namespace troupe {
 
-std::string EncodeFrame(const google::protobuf::Message& message) {
-  if (!HasUtf8Texts(message)) {
+std::string EncodeFrame(const google::protobuf::Message& message, FrameTexts texts) {
+  if (texts == FrameTexts::kAny) {
     const std::unique_ptr<google::protobuf::Message> copy(message.New());
     copy->CopyFrom(message);
     MakeTextsUtf8(copy.get());
-    return EncodeFrame(*copy);
+    return EncodeFrame(*copy, FrameTexts::kUtf8);
   }
   std::string frame(4, '\0');
   TROUPE_CHECK(message.AppendToString(&frame), "a message cannot be serialized");
@@ -49,8 +49,8 @@ StatusOr<std::optional<std::string>> FrameDecoder::Next() {
 
 FrameSocket::~FrameSocket() { close(descriptor_); }
 
-Status FrameSocket::Send(const google::protobuf::Message& message) {
-  const std::string frame = EncodeFrame(message);
+Status FrameSocket::Send(const google::protobuf::Message& message, FrameTexts texts) {
+  const std::string frame = EncodeFrame(message, texts);
   std::lock_guard lock(send_mutex_);
   size_t sent = 0;
   while (sent < frame.size()) {

@@ -20,9 +20,16 @@ namespace troupe {
 // Longer frames are refused; a plan of thousands of ranks is much smaller.
 inline constexpr uint32_t kFrameBytesMax = 64u << 20;
 
-// Encodes one frame, with texts made UTF-8 (MakeTextsUtf8). REQUIRES: the message has at most
-// kFrameBytesMax bytes.
-std::string EncodeFrame(const google::protobuf::Message& message);
+// The bytes that the texts of a message may have before it is sent.
+enum class FrameTexts {
+  kAny,   // they may have any byte: the frame has them made UTF-8 (MakeTextsUtf8)
+  kUtf8,  // they are UTF-8, so that no time is spent on looking through them
+};
+
+// Encodes one frame. REQUIRES: the message has at most kFrameBytesMax bytes, and its texts are as
+// `texts` states.
+std::string EncodeFrame(const google::protobuf::Message& message,
+                        FrameTexts texts = FrameTexts::kAny);
 
 // Splits a stream of bytes into frames.
 class FrameDecoder {
@@ -46,8 +53,8 @@ class FrameSocket {
   FrameSocket(const FrameSocket&) = delete;
   FrameSocket& operator=(const FrameSocket&) = delete;
 
-  // Returns UNAVAILABLE if the other end is gone.
-  Status Send(const google::protobuf::Message& message);
+  // Sends the frame that EncodeFrame returns. Returns UNAVAILABLE if the other end is gone.
+  Status Send(const google::protobuf::Message& message, FrameTexts texts = FrameTexts::kAny);
   // Returns the next frame, or nothing if none came within `limit_ms` milliseconds (-1: no limit;
   // the wait then ends at the latest when the other end dies). UNAVAILABLE at end of file.
   StatusOr<std::optional<std::string>> Receive(int limit_ms);

@@ -49,6 +49,7 @@ TEST(Frame, ATextThatIsNotUtf8ArrivesWithReplacements) {
   EXPECT_EQ(arrived.worker().rank_trace().names(0), "\xEF\xBF\xBD");
   ASSERT_TRUE(arrived.ParseFromString(**decoder.Next()));
   EXPECT_EQ(arrived.worker().rank_failed().message(), "größe");
+  EXPECT_EQ(EncodeFrame(plain), EncodeFrame(plain, FrameTexts::kUtf8));
 }
 
 TEST(Frame, AnEmptyMessageIsAFrameToo) {

@@ -87,8 +87,8 @@ TEST_F(RankDataTest, DataOtherThanThoseThatTheJobBeganWithAreRefusedOnEveryRank)
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(AttachedCause(status), "DATA");
   EXPECT_THAT(std::string(Message(status)),
-              AllOf(HasSubstr("the job began with 1 documents, 40 tokens"),
-                    HasSubstr("; host b has 1 documents, 40 tokens"),
+              AllOf(HasSubstr("the job began with 1 document, 40 tokens"),
+                    HasSubstr("; host b has 1 document, 40 tokens"),
                     EndsWith("a new job with checkpoint.initial_load")));
   Write(1);
   EXPECT_TRUE(OpenRankData(files_, start_, 1).ok()) << "the former data are back";
@@ -104,8 +104,8 @@ TEST_F(RankDataTest, AtTheFirstStartTheOtherRanksCompareTheirDataWithThoseOfRank
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(AttachedCause(status), "DATA");
   EXPECT_THAT(std::string(Message(status)),
-              AllOf(HasSubstr("is not the same data: host a of rank 0 has 1 documents"),
-                    HasSubstr("; host b of rank 1 has 1 documents"),
+              AllOf(HasSubstr("is not the same data: host a of rank 0 has 1 document"),
+                    HasSubstr("; host b of rank 1 has 1 document"),
                     EndsWith("the hosts of a job must have the same data")));
 }
 

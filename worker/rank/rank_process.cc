@@ -115,6 +115,12 @@ std::unique_ptr<RankRun> BeginRun(v1::BeginRank begin, const RankSurroundings& s
   return run;
 }
 
+// The texts of a step's report are names of this program: of the job, blocks, operations, purposes.
+void SendReport(FrameSocket& socket, const v1::RankReport& report) {
+  (void)socket.Send(report,
+                    report.worker().has_step_report() ? FrameTexts::kUtf8 : FrameTexts::kAny);
+}
+
 }  // namespace
 
 StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text) {
@@ -154,7 +160,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       .transport = UcxTransportName(),
       .shared_memory = ProbeSharedMemory,
       // The control thread detects a dead daemon.
-      .send = [&socket](const v1::RankReport& report) { (void)socket.Send(report); },
+      .send = [&socket](const v1::RankReport& report) { SendReport(socket, report); },
       .note_executable =
           [](kernels::Executable* executable) { crash_executable.store(executable); },
   };

@@ -4,33 +4,48 @@
 #include <google/protobuf/message.h>
 
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/text/utf8.h"
 
 namespace troupe {
 namespace {
 
+using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-// Calls `on_text(field, index)` for each text of `message` itself, where the index is -1 for a
-// field that is not repeated, and `on_message(field, index)` for each message within it.
-void ForEachField(const google::protobuf::Message& message, auto on_text, auto on_message) {
-  std::vector<const FieldDescriptor*> fields;
-  message.GetReflection()->ListFields(message, &fields);
-  for (const FieldDescriptor* const field : fields) {
-    const bool is_text = field->type() == FieldDescriptor::TYPE_STRING;
-    const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    if (field->is_map() || (!is_text && !is_message)) continue;
-    const int begin = field->is_repeated() ? 0 : -1;
-    const int end = field->is_repeated() ? message.GetReflection()->FieldSize(message, field) : 0;
-    for (int i = begin; i < end; ++i) {
-      if (is_text) {
-        on_text(field, i);
-      } else {
-        on_message(field, i);
-      }
+void MakeTextUtf8(const Reflection& reflection, const FieldDescriptor* field, int i,
+                  google::protobuf::Message* message) {
+  const bool is_repeated = field->is_repeated();
+  std::string scratch;
+  const std::string& known =
+      is_repeated ? reflection.GetRepeatedStringReference(*message, field, i, &scratch)
+                  : reflection.GetStringReference(*message, field, &scratch);
+  if (WellFormedPrefix(known) == known.size()) return;
+  std::string text = known;
+  ReplaceIllFormed(text);
+  if (is_repeated) {
+    reflection.SetRepeatedString(message, field, i, std::move(text));
+  } else {
+    reflection.SetString(message, field, std::move(text));
+  }
+}
+
+// Does so for the field's texts, or for those of the messages that it has.
+void MakeFieldUtf8(const Reflection& reflection, const FieldDescriptor* field,
+                   google::protobuf::Message* message) {
+  const bool is_text = field->type() == FieldDescriptor::TYPE_STRING;
+  const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  if (field->is_map() || (!is_text && !is_message)) return;
+  const int count = field->is_repeated() ? reflection.FieldSize(*message, field)
+                                         : static_cast<int>(reflection.HasField(*message, field));
+  for (int i = 0; i < count; ++i) {
+    if (is_text) {
+      MakeTextUtf8(reflection, field, i, message);
+    } else {
+      MakeTextsUtf8(field->is_repeated() ? reflection.MutableRepeatedMessage(message, field, i)
+                                         : reflection.MutableMessage(message, field));
     }
   }
 }
@@ -38,38 +53,18 @@ void ForEachField(const google::protobuf::Message& message, auto on_text, auto o
 }  // namespace
 
 void MakeTextsUtf8(google::protobuf::Message* message) {
+  const Descriptor& descriptor = *message->GetDescriptor();
   const Reflection& reflection = *message->GetReflection();
-  const auto on_text = [&](const FieldDescriptor* field, int i) {
-    std::string text = i < 0 ? reflection.GetString(*message, field)
-                             : reflection.GetRepeatedString(*message, field, i);
-    if (ReplaceIllFormed(text) == 0) return;
-    if (i < 0) {
-      reflection.SetString(message, field, std::move(text));
-    } else {
-      reflection.SetRepeatedString(message, field, i, std::move(text));
-    }
-  };
-  ForEachField(*message, on_text, [&](const FieldDescriptor* field, int i) {
-    MakeTextsUtf8(i < 0 ? reflection.MutableMessage(message, field)
-                        : reflection.MutableRepeatedMessage(message, field, i));
-  });
-}
-
-bool HasUtf8Texts(const google::protobuf::Message& message) {
-  const Reflection& reflection = *message.GetReflection();
-  bool all = true;
-  std::string scratch;
-  const auto on_text = [&](const FieldDescriptor* field, int i) {
-    const std::string& text =
-        i < 0 ? reflection.GetStringReference(message, field, &scratch)
-              : reflection.GetRepeatedStringReference(message, field, i, &scratch);
-    all = all && WellFormedPrefix(text) == text.size();
-  };
-  ForEachField(message, on_text, [&](const FieldDescriptor* field, int i) {
-    all = all && HasUtf8Texts(i < 0 ? reflection.GetMessage(message, field)
-                                    : reflection.GetRepeatedMessage(message, field, i));
-  });
-  return all;
+  // A stream has dozens of kinds of messages, and a message of it has one.
+  for (int i = 0; i < descriptor.real_oneof_decl_count(); ++i) {
+    const FieldDescriptor* const field =
+        reflection.GetOneofFieldDescriptor(*message, descriptor.oneof_decl(i));
+    if (field != nullptr) MakeFieldUtf8(reflection, field, message);
+  }
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor* const field = descriptor.field(i);
+    if (field->real_containing_oneof() == nullptr) MakeFieldUtf8(reflection, field, message);
+  }
 }
 
 }  // namespace troupe

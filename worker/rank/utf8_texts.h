@@ -13,9 +13,6 @@ namespace troupe {
 // Maps are left as they are.
 void MakeTextsUtf8(google::protobuf::Message* message);
 
-// Whether all these texts are UTF-8.
-bool HasUtf8Texts(const google::protobuf::Message& message);
-
 }  // namespace troupe
 
 #endif  // TROUPE_WORKER_RANK_UTF8_TEXTS_H_

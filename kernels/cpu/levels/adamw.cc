@@ -4,21 +4,22 @@
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-void AdamW(const AdamWArgs& args, int thread, int threads) {
-  const Part part = PartOf(args.count, thread, threads, 64);
-  BFloat16* copy = static_cast<BFloat16*>(args.copy);
+void AdamW(const AdamWArgs& args, const UpdateArgs& of, int thread, int threads) {
+  const Part part = PartOf(of.count, thread, threads, 64);
+  float* const exp_avg = of.states[0];
+  float* const exp_avg_sq = of.states[1];
+  BFloat16* copy = static_cast<BFloat16*>(of.copy);
+  const float decay = of.decays ? args.decay : 1.0f;
   for (int64_t i = part.begin; i < part.end; i += kLanes) {
     const int64_t count = part.end - i;
-    const F32 g = LoadUpTo(args.gradient + i, count) * args.gradient_scale;
-    const F32 mean = LoadUpTo(args.exp_avg + i, count) * args.beta1 + g * (1.0f - args.beta1);
-    const F32 square =
-        LoadUpTo(args.exp_avg_sq + i, count) * args.beta2 + g * g * (1.0f - args.beta2);
-    StoreUpTo(args.exp_avg + i, count, mean);
-    StoreUpTo(args.exp_avg_sq + i, count, square);
+    const F32 g = LoadUpTo(of.gradient + i, count) * args.gradient_scale;
+    const F32 mean = LoadUpTo(exp_avg + i, count) * args.beta1 + g * (1.0f - args.beta1);
+    const F32 square = LoadUpTo(exp_avg_sq + i, count) * args.beta2 + g * g * (1.0f - args.beta2);
+    StoreUpTo(exp_avg + i, count, mean);
+    StoreUpTo(exp_avg_sq + i, count, square);
     const F32 root = Sqrt(square) * args.inverse_correction + args.eps;
-    const F32 parameter =
-        LoadUpTo(args.parameter + i, count) * args.decay - mean * args.step_size / root;
-    StoreUpTo(args.parameter + i, count, parameter);
+    const F32 parameter = LoadUpTo(of.parameter + i, count) * decay - mean * args.step_size / root;
+    StoreUpTo(of.parameter + i, count, parameter);
     if (copy != nullptr) StoreUpTo(copy + i, count, parameter);
   }
 }
@@ -30,8 +31,9 @@ void SumOfSquares(const SumOfSquaresArgs& args, int thread, int threads) {
   const Part part = PartOf(args.count, thread, threads, 64);
   F64 sums[4] = {};
   int64_t i = part.begin;
-  for (; i + 2 * kLanes <= part.end; i += 2 * kLanes) {
-    for (int k = 0; k < 4; ++k) {
+  constexpr int64_t kStep = int64_t{4} * (kLanes / 2);
+  for (; i + kStep <= part.end; i += kStep) {
+    for (int64_t k = 0; k < 4; ++k) {
       Half half;
       std::memcpy(&half, args.x + i + k * (kLanes / 2), sizeof(half));
       const F64 wide = __builtin_convertvector(half, F64);

@@ -23,7 +23,8 @@ template <typename T>
 void AttentionGrad(const AttentionGradArgs&, int, int);
 int64_t AttentionScratchBytes(const AttentionShape&);
 void SumOfSquares(const SumOfSquaresArgs&, int, int);
-void AdamW(const AdamWArgs&, int, int);
+void AdamW(const AdamWArgs&, const UpdateArgs&, int, int);
+void Sgd(const SgdArgs&, const UpdateArgs&, int, int);
 
 const KernelTable& Kernels() {
   static constexpr KernelTable kTable = {
@@ -38,6 +39,7 @@ const KernelTable& Kernels() {
       .attention_grad = {&AttentionGrad<float>, &AttentionGrad<BFloat16>},
       .sum_of_squares = &SumOfSquares,
       .adamw = &AdamW,
+      .sgd = &Sgd,
       .widen = &Widen,
       .narrow = &Narrow,
       .attention_scratch_bytes = &AttentionScratchBytes,

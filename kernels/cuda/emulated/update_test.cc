@@ -72,16 +72,27 @@ class CudaUpdate : public testing::Test {
   // Runs step kStep, if it is applied. The second tensor has weight decay; the first has no copy.
   void UpdateAll() {
     applied_steps_ = kStep - 1;
-    std::vector<AdamWTensor> tensors;
+    Launch(CountStep(control_.data(), &applied_steps_));
+    const std::vector<UpdateArgs> tensors = Tensors();
+    Launch(AdamW(Args(tensors), {kBeta1, kBeta2, kEps, kDecay, kMaxNorm}));
+  }
+
+  std::vector<UpdateArgs> Tensors() {
+    std::vector<UpdateArgs> tensors;
     for (size_t t = 0; t < counts_.size(); ++t) {
-      tensors.push_back({parameters_[t].data(), means_[t].data(), squares_[t].data(),
+      tensors.push_back({parameters_[t].data(),
+                         {means_[t].data(), squares_[t].data()},
                          gradients_[t].data() + begin_,
-                         t == 0 ? nullptr : copies_[t].data() + begin_, counts_[t], t == 1});
+                         t == 0 ? nullptr : copies_[t].data() + begin_,
+                         counts_[t],
+                         t == 1});
     }
-    Launch(
-        AdamW({tensors.data(), parts_.data(), static_cast<int64_t>(parts_.size()), control_.data(),
-               &kRate, &applied_steps_, kBeta1, kBeta2, kEps, kDecay, kMaxNorm}));
-    Launch(CountAppliedStep(control_.data(), &applied_steps_));
+    return tensors;
+  }
+
+  UpdateTensors Args(const std::vector<UpdateArgs>& tensors) {
+    return {tensors.data(),  parts_.data(), static_cast<int64_t>(parts_.size()),
+            control_.data(), &kRate,        &applied_steps_};
   }
 
   static constexpr double kBeta1 = 0.9, kBeta2 = 0.95, kEps = 1e-8, kDecay = 0.1, kMaxNorm = 1;
@@ -215,6 +226,40 @@ TEST_F(CudaUpdate, AdamWIsTheFormulaWithAndWithoutDecay) {
       ASSERT_NEAR(actual, expected, 1e-6 * (1 + std::abs(expected))) << t << " " << i;
       if (t > 0) {
         ASSERT_EQ(copies_[t][static_cast<size_t>(i)].bits, ToBFloat16(actual).bits);
+      }
+    }
+  }
+}
+
+TEST_F(CudaUpdate, SgdIsTorchsFormulaWithAndWithoutMomentum) {
+  SumSquares();
+  control_[model::kLaneWeight] = 8;
+  const double norm = std::sqrt(control_[model::kLaneSumOfSquares]) / 8;
+  const double scale = kMaxNorm / (norm + 1e-6) / 8;
+  for (const auto& [momentum, nesterov] :
+       {std::pair(0.0, false), std::pair(0.75, false), std::pair(0.75, true)}) {
+    const std::vector<Tensor> parameters = parameters_, buffers = means_;
+    std::vector<UpdateArgs> tensors = Tensors();
+    for (UpdateArgs& tensor : tensors) {
+      if (momentum == 0) tensor.states[0] = nullptr;
+      tensor.states[1] = nullptr;
+    }
+    Launch(Sgd(Args(tensors), {momentum, kDecay, kMaxNorm, nesterov}));
+    for (size_t t = 0; t < counts_.size(); ++t) {
+      Tensor before = parameters[t], buffer = buffers[t];
+      for (int64_t i = 0; i < counts_[t]; ++i) {
+        const double decay = t == 1 ? kDecay : 0;
+        const double g = gradients_[t].data()[i] * scale + decay * before.data()[i];
+        const double sum = momentum * buffer.data()[i] + g;
+        const double step = nesterov ? g + momentum * sum : momentum == 0 ? g : sum;
+        const double expected = before.data()[i] - kRate * step;
+        const float actual = parameters_[t].data()[i];
+        ASSERT_NEAR(actual, expected, 1e-6 * (1 + std::abs(expected))) << t << " " << i;
+        ASSERT_NEAR(means_[t].data()[i], momentum == 0 ? buffer.data()[i] : sum,
+                    1e-6 * (1 + std::abs(sum)));
+        if (t > 0) {
+          ASSERT_EQ(copies_[t][static_cast<size_t>(i)].bits, ToBFloat16(actual).bits);
+        }
       }
     }
   }

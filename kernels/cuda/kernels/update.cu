@@ -1,7 +1,8 @@
-// Totals, sum of squares and AdamW (Loshchilov and Hutter 2019; eps is added to the bias-corrected
-// root, as in PyTorch). Memory-bound; each element is read once.
+// Totals, sum of squares, AdamW (Loshchilov and Hutter 2019; eps is added to the bias-corrected
+// root, as in PyTorch) and SGD as in PyTorch. Memory-bound; each element is read once.
 #include "kernels/cuda/kernels/update.h"
 
+#include "kernels/backend/optimizer_numbers.h"
 #include "kernels/backend/update_decision.h"
 #include "kernels/cuda/device_code/numbers.h"
 #include "kernels/cuda/device_code/shapes.h"
@@ -10,6 +11,7 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 512;
+constexpr int64_t kStride = int64_t{4} * kThreads;  // elements that a block takes in one round
 
 struct TotalsArgs {
   const double* totals;
@@ -87,7 +89,7 @@ TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
   const float* x = tensor.data + first;
   double sum = 0;
   const int64_t packed = AlignedToFour(x) ? count / 4 * 4 : 0;
-  for (int64_t i = int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
+  for (int64_t i = int64_t{ThreadIndex()} * 4; i < packed; i += kStride) {
     const auto v = Pack<float, 4>::Load(x + i);
     for (int k = 0; k < 4; ++k) sum += static_cast<double>(v[k]) * v[k];
   }
@@ -105,60 +107,81 @@ TROUPE_KERNEL void SumOfSquaresFinishKernel(SumOfSquaresTensors args) {
   if (ThreadIndex() == 0) AddSumOfSquares(args.rank, sum, args.control);
 }
 
-// Parameters that all elements of a step share.
-struct Step {
-  float gradient_scale, beta1, beta2, eps, decay, step_size, inverse_correction;
-};
-
 template <int N>
-TROUPE_DEVICE void UpdateElements(const AdamWTensor& tensor, const Step& step, int64_t i) {
-  const auto gradient = Pack<float, N>::Load(tensor.gradient + i);
-  auto mean = Pack<float, N>::Load(tensor.exp_avg + i);
-  auto square = Pack<float, N>::Load(tensor.exp_avg_sq + i);
-  auto parameter = Pack<float, N>::Load(tensor.parameter + i);
+TROUPE_DEVICE void UpdateElements(const UpdateArgs& of, const AdamWArgs& step, int64_t i) {
+  const auto gradient = Pack<float, N>::Load(of.gradient + i);
+  auto mean = Pack<float, N>::Load(of.states[0] + i);
+  auto square = Pack<float, N>::Load(of.states[1] + i);
+  auto parameter = Pack<float, N>::Load(of.parameter + i);
   Pack<BFloat16, N> copy;
+  const float decay = of.decays ? step.decay : 1.0f;
   for (int k = 0; k < N; ++k) {
     const float g = gradient[k] * step.gradient_scale;
     mean.Set(k, mean[k] * step.beta1 + g * (1.0f - step.beta1));
     square.Set(k, square[k] * step.beta2 + g * g * (1.0f - step.beta2));
     const float root = sqrtf(square[k]) * step.inverse_correction + step.eps;
-    parameter.Set(k, parameter[k] * step.decay - mean[k] * step.step_size / root);
+    parameter.Set(k, parameter[k] * decay - mean[k] * step.step_size / root);
     copy.Set(k, parameter[k]);
   }
-  mean.Store(tensor.exp_avg + i);
-  square.Store(tensor.exp_avg_sq + i);
-  parameter.Store(tensor.parameter + i);
-  if (tensor.copy != nullptr) copy.Store(static_cast<BFloat16*>(tensor.copy) + i);
+  mean.Store(of.states[0] + i);
+  square.Store(of.states[1] + i);
+  parameter.Store(of.parameter + i);
+  if (of.copy != nullptr) copy.Store(static_cast<BFloat16*>(of.copy) + i);
 }
 
-TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
-  TROUPE_SHARED Step shared;
+template <int N>
+TROUPE_DEVICE void UpdateElements(const UpdateArgs& of, const SgdArgs& step, int64_t i) {
+  const auto gradient = Pack<float, N>::Load(of.gradient + i);
+  auto parameter = Pack<float, N>::Load(of.parameter + i);
+  Pack<float, N> buffer{};
+  const bool has_buffer = of.states[0] != nullptr;
+  if (has_buffer) buffer = Pack<float, N>::Load(of.states[0] + i);
+  Pack<BFloat16, N> copy;
+  const float decay = of.decays ? step.decay : 0.0f;
+  for (int k = 0; k < N; ++k) {
+    float g = gradient[k] * step.gradient_scale + parameter[k] * decay;
+    if (has_buffer) {
+      buffer.Set(k, buffer[k] * step.momentum + g);
+      g = step.nesterov ? g + buffer[k] * step.momentum : buffer[k];
+    }
+    parameter.Set(k, parameter[k] - g * step.rate);
+    copy.Set(k, parameter[k]);
+  }
+  if (has_buffer) buffer.Store(of.states[0] + i);
+  parameter.Store(of.parameter + i);
+  if (of.copy != nullptr) copy.Store(static_cast<BFloat16*>(of.copy) + i);
+}
+
+template <typename Attributes>
+struct OptimizerArgs {
+  UpdateTensors of;
+  Attributes attributes;
+};
+
+// `Args`: the numbers that NumbersOf returns for `Attributes`.
+template <typename Attributes, typename Args>
+TROUPE_KERNEL void OptimizerKernel(OptimizerArgs<Attributes> args) {
+  TROUPE_SHARED Args shared;
   TROUPE_SHARED bool applies;
-  const UpdatePart part = args.parts[BlockIndex().x];
-  const AdamWTensor tensor = args.tensors[part.tensor];
+  const UpdatePart part = args.of.parts[BlockIndex().x];
+  const UpdateArgs tensor = args.of.tensors[part.tensor];
   if (ThreadIndex() == 0) {
-    const UpdateDecision decision = DecideUpdate(args.control, args.max_norm);
-    const double rate = *args.learning_rate, step = *args.applied_steps + 1.0f;
+    const UpdateDecision decision = DecideUpdate(args.of.control, args.attributes.max_norm);
     applies = decision.apply;
-    shared = {static_cast<float>(decision.gradient_scale),
-              static_cast<float>(args.beta1),
-              static_cast<float>(args.beta2),
-              static_cast<float>(args.eps),
-              tensor.weight_decay ? static_cast<float>(1.0 - rate * args.weight_decay) : 1.0f,
-              static_cast<float>(rate / (1.0 - pow(args.beta1, step))),
-              static_cast<float>(1.0 / sqrt(1.0 - pow(args.beta2, step)))};
+    shared = NumbersOf(args.attributes, decision.gradient_scale, *args.of.learning_rate,
+                       *args.of.applied_steps);
   }
   SyncBlock();
   if (!applies) return;
-  const Step step = shared;
+  const Args step = shared;
   const int64_t first = part.part * kUpdateElements;
   const int64_t end =
       first + kUpdateElements < tensor.count ? first + kUpdateElements : tensor.count;
-  const bool fours = AlignedToFour(tensor.parameter) && AlignedToFour(tensor.exp_avg) &&
-                     AlignedToFour(tensor.exp_avg_sq) && AlignedToFour(tensor.gradient) &&
+  const bool fours = AlignedToFour(tensor.parameter) && AlignedToFour(tensor.states[0]) &&
+                     AlignedToFour(tensor.states[1]) && AlignedToFour(tensor.gradient) &&
                      AlignedToFour(static_cast<const BFloat16*>(tensor.copy));
   const int64_t packed = fours ? first + (end - first) / 4 * 4 : first;
-  for (int64_t i = first + int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
+  for (int64_t i = first + int64_t{ThreadIndex()} * 4; i < packed; i += kStride) {
     UpdateElements<4>(tensor, step, i);
   }
   for (int64_t i = packed + ThreadIndex(); i < end; i += kThreads)
@@ -170,7 +193,7 @@ struct CountArgs {
   float* applied_steps;
 };
 
-TROUPE_KERNEL void CountAppliedStepKernel(CountArgs args) {
+TROUPE_KERNEL void CountStepKernel(CountArgs args) {
   if (DecideUpdate(args.control, 0).apply) *args.applied_steps += 1.0f;
 }
 
@@ -211,13 +234,20 @@ KernelLaunch ControlHalt(double* control, double* halted) {
   return MakeLaunch("control_halt", &ControlHaltKernel, {}, HaltArgs{control, halted});
 }
 
-KernelLaunch AdamW(const AdamWTensors& args) {
-  return MakeLaunch("adamw", &AdamWKernel, BlocksOf(args.num_parts), args);
+KernelLaunch CountStep(const double* control, float* applied_steps) {
+  return MakeLaunch("count_step", &CountStepKernel, {}, CountArgs{control, applied_steps});
 }
 
-KernelLaunch CountAppliedStep(const double* control, float* applied_steps) {
-  return MakeLaunch("count_applied_step", &CountAppliedStepKernel, {},
-                    CountArgs{control, applied_steps});
+KernelLaunch AdamW(const UpdateTensors& args, const model::AdamWAttributes& attributes) {
+  return MakeLaunch("adamw", &OptimizerKernel<model::AdamWAttributes, AdamWArgs>,
+                    BlocksOf(args.num_parts),
+                    OptimizerArgs<model::AdamWAttributes>{args, attributes});
+}
+
+KernelLaunch Sgd(const UpdateTensors& args, const model::SgdAttributes& attributes) {
+  return MakeLaunch("sgd", &OptimizerKernel<model::SgdAttributes, SgdArgs>,
+                    BlocksOf(args.num_parts),
+                    OptimizerArgs<model::SgdAttributes>{args, attributes});
 }
 
 }  // namespace troupe::kernels::cuda

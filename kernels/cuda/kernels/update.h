@@ -8,7 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "kernels/backend/arguments.h"
 #include "kernels/cuda/device_code/launch.h"
+#include "model/program/optimizer_attributes.h"
 
 namespace troupe::kernels::cuda {
 
@@ -25,15 +27,6 @@ std::vector<UpdatePart> UpdateParts(std::span<const int64_t> counts);
 struct GradientTensor {
   const float* data;
   int64_t count;
-};
-struct AdamWTensor {
-  float* parameter;
-  float* exp_avg;
-  float* exp_avg_sq;
-  const float* gradient;
-  void* copy;  // bf16 compute copy, or null
-  int64_t count;
-  bool weight_decay;
 };
 
 // Adds `totals`, d[2], to `control`, d[kControlLanes].
@@ -64,20 +57,22 @@ KernelLaunch SumOfSquaresFinish(const SumOfSquaresTensors& args);
 // Launch after the control word is reduced. halted: d[1].
 KernelLaunch ControlHalt(double* control, double* halted);
 
-struct AdamWTensors {
-  const AdamWTensor* tensors;
+// Adds 1 to `applied_steps`, f[1], if the step of this control word is applied.
+KernelLaunch CountStep(const double* control, float* applied_steps);
+
+// An optimizer reads and writes these.
+struct UpdateTensors {
+  const UpdateArgs* tensors;
   const UpdatePart* parts;
   int64_t num_parts;
   const double* control;
   const float* learning_rate;  // f[1]
-  float* applied_steps;        // f[1]
-  double beta1, beta2, eps, weight_decay, max_norm;
+  const float* applied_steps;  // f[1]
 };
-// Changes nothing if the control word reports a non-finite value or a halted job. Leaves
-// `applied_steps` unchanged: launch CountAppliedStep next. REQUIRES: num_parts > 0.
-KernelLaunch AdamW(const AdamWTensors& args);
-// Adds 1 to `applied_steps` if the step of this control word is applied.
-KernelLaunch CountAppliedStep(const double* control, float* applied_steps);
+// They change nothing if the control word reports a non-finite value or a halted job. REQUIRES:
+// num_parts > 0.
+KernelLaunch AdamW(const UpdateTensors& args, const model::AdamWAttributes& attributes);
+KernelLaunch Sgd(const UpdateTensors& args, const model::SgdAttributes& attributes);
 
 }  // namespace troupe::kernels::cuda
 

@@ -1,6 +1,7 @@
 // Makes the commands on the control word and of the optimizer.
 #include <vector>
 
+#include "kernels/backend/update_args.h"
 #include "kernels/cuda/kernels/update.h"
 #include "kernels/cuda/runtime/preparation.h"
 #include "model/program/control_word.h"
@@ -56,42 +57,35 @@ Status Preparation::MakeSumOfSquares(const Making& making) {
   return OkStatus();
 }
 
+Status Preparation::MakeCountStep(const Making& making) {
+  return making.Launch(CountStep(reinterpret_cast<const double*>(making.in(0)),
+                                 reinterpret_cast<float*>(making.in(1))));
+}
+
 Status Preparation::MakeAdamW(const Making& making) {
+  const auto& attributes = std::get<model::AdamWAttributes>(making.op.attributes);
+  return MakeOptimizer(making, [&](const UpdateTensors& args) { return AdamW(args, attributes); });
+}
+
+Status Preparation::MakeSgd(const Making& making) {
+  const auto& attributes = std::get<model::SgdAttributes>(making.op.attributes);
+  return MakeOptimizer(making, [&](const UpdateTensors& args) { return Sgd(args, attributes); });
+}
+
+Status Preparation::MakeOptimizer(
+    const Making& making, const std::function<KernelLaunch(const UpdateTensors&)>& launch_of) {
   const Op& op = making.op;
-  const auto floats = [this](ValueId value) { return reinterpret_cast<float*>(Address(value, 0)); };
-  std::vector<AdamWTensor> tensors;
+  const auto address = [this](ValueId value) { return Address(value, 0); };
+  const std::vector<UpdateArgs> tensors = UpdateArgsOf(program_, op, address);
   std::vector<int64_t> counts;
-  for (size_t p = 0; p < program_.parameters.size(); ++p) {
-    const model::ParameterEntry& entry = program_.parameters[p];
-    const bool copies = entry.compute_copy != entry.value;
-    const int64_t row = program_.value(entry.value).row_elements();
-    for (const auto& [rows, decays] : model::DecayRuns(entry)) {
-      const int64_t begin = rows.begin * row, count = rows.size() * row;
-      tensors.push_back(
-          {floats(entry.value) + begin, floats(entry.exp_avg) + begin,
-           floats(entry.exp_avg_sq) + begin, floats(op.inputs[3 + p]) + begin,
-           copies ? Address(entry.compute_copy, 0) + begin * SizeOf(model::DType::kBFloat16)
-                  : nullptr,
-           count, decays});
-      counts.push_back(count);
-    }
-  }
+  for (const UpdateArgs& tensor : tensors) counts.push_back(tensor.count);
   const std::vector<UpdatePart> parts = UpdateParts(counts);
-  const auto& adamw = std::get<model::AdamWAttributes>(op.attributes);
-  const AdamWTensors args = {Table(tensors),
-                             Table(parts),
-                             static_cast<int64_t>(parts.size()),
-                             reinterpret_cast<const double*>(Address(op.inputs[0], 0)),
-                             floats(op.inputs[1]),
-                             floats(op.inputs[2]),
-                             adamw.beta1,
-                             adamw.beta2,
-                             adamw.eps,
-                             adamw.weight_decay,
-                             adamw.max_norm};
-  if (!parts.empty()) making.commands->emplace_back(Stream::kCompute, AdamW(args));
-  making.commands->emplace_back(Stream::kCompute,
-                                CountAppliedStep(args.control, args.applied_steps));
+  if (parts.empty()) return OkStatus();
+  making.commands->emplace_back(
+      Stream::kCompute, launch_of({Table(tensors), Table(parts), static_cast<int64_t>(parts.size()),
+                                   reinterpret_cast<const double*>(address(op.inputs[0])),
+                                   reinterpret_cast<const float*>(address(op.inputs[1])),
+                                   reinterpret_cast<const float*>(address(op.inputs[2]))}));
   return OkStatus();
 }
 

@@ -21,6 +21,7 @@
 #include "kernels/backend/executed_matmuls.h"
 #include "kernels/backend/op_arguments.h"
 #include "kernels/backend/rope_tables.h"
+#include "kernels/cuda/kernels/update.h"
 #include "kernels/cuda/runtime/command.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/device_libraries.h"
@@ -120,6 +121,9 @@ class Preparation {
 #define TROUPE_CUDA_MADE(Kind, name) Status Make##Kind(const Making& making);
 #include "model/program/op_kinds.def"
 
+  // The launch that `launch_of` returns for the tensors of an optimizer's operation.
+  Status MakeOptimizer(const Making& making,
+                       const std::function<KernelLaunch(const UpdateTensors&)>& launch_of);
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
   // A matmul of FP8 operands: by the library, or else on operands dequantised to bfloat16, which is
   // a fall-back.
@@ -177,6 +181,7 @@ class Preparation {
   // Address of an offset in the arena. While the arena is being measured, addresses are not backed
   // by memory, but have the same alignment and distances as later.
   char* At(int64_t offset) const {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): nothing reads there before the arena is allocated
     return reinterpret_cast<char*>(base_ + static_cast<uintptr_t>(offset));
   }
 

@@ -146,4 +146,12 @@ Status ControlHalt(const Lowering& lowering) {
   return OkStatus();
 }
 
+Status CountStep(const Lowering& lowering) {
+  Function& text = lowering.text;
+  const Tensor before = lowering.In(1);
+  const Tensor applies = UpdateApplies(text, lowering.In(0));
+  lowering.Store(lowering.op.inputs[1], text.Select(applies, text.Add(before, 1), before));
+  return OkStatus();
+}
+
 }  // namespace troupe::kernels::xla

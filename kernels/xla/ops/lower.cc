@@ -4,6 +4,7 @@
 
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/ops/slice_group.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 // The kinds whose lowering is for all ranks at once: collectives, and those that are divided into
 // parts, so that a difference between ranks makes branches of a part only.
 bool IsForAllRanks(const Lowering& any) {
-  if (any.op.kind == model::OpKind::kAdamW || any.op.kind == model::OpKind::kSumOfSquares)
-    return true;
+  if (model::UpdatesParameters(any.op) || any.op.kind == model::OpKind::kSumOfSquares) return true;
   const bool is_collective = any.op.kind == model::OpKind::kControlReduce ||
                              model::RulesOf(any.op.kind).collective.has_value();
   return is_collective && HasPeers(any);

@@ -58,7 +58,7 @@ std::map<ValueId, ValueId> ConvertedCopies(const StagePrograms& stage,
   }
   ForEachOp(program, [&](const model::Op& op) {
     if (!leaves_slice(op)) return;
-    ForEachValue(program, op, [&](ValueId id) {
+    ForEachValue(op, [&](ValueId id) {
       int64_t offset = 0;
       converted.erase(RootOf(program, id, &offset));
     });

@@ -5,6 +5,7 @@
 #include "kernels/xla/ops/lowering.h"
 #include "kernels/xla/runtime/stage_roots.h"
 #include "model/program/collective_group.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::kernels::xla {
 namespace {
@@ -63,13 +64,13 @@ class Gathers {
   // An operation that runs after the first one of the set.
   void Pass(const Op& op) {
     if (first_ == nullptr) return;
-    ForEachValue(*program_, op, [&](ValueId id) { used_.insert(Root(*program_, id)); });
+    ForEachValue(op, [&](ValueId id) { used_.insert(Root(*program_, id)); });
     // A wait writes what its collective has among its outputs, which are inputs of the wait.
     if (op.kind == model::OpKind::kWait) {
       for (const ValueId id : op.inputs) written_.insert(Root(*program_, id));
     }
     for (const ValueId id : op.outputs) written_.insert(Root(*program_, id));
-    if (op.kind != model::OpKind::kAdamW) return;
+    if (!model::UpdatesParameters(op)) return;
     written_.insert(used_.begin(), used_.end());
   }
 

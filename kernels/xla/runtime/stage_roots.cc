@@ -12,7 +12,7 @@ std::set<ValueId> RootsUsed(const StagePrograms& stage, const StageOps& ops, siz
     for (int p = 0; p < stage.ranks(); ++p) {
       const Op* const op = ops[i].of_rank[p];
       if (op == nullptr) continue;
-      ForEachValue(stage.program(p), *op, [&](ValueId id) {
+      ForEachValue(*op, [&](ValueId id) {
         int64_t offset = 0;
         roots.insert(RootOf(stage.program(p), id, &offset));
       });

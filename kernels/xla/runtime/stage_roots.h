@@ -12,19 +12,11 @@
 
 namespace troupe::kernels::xla {
 
-// Calls `use` with every value that an operation reads or writes: inputs, outputs and, for the
-// optimizer, the parameters and their states.
+// Calls `use` with every value that an operation reads or writes.
 template <typename Use>
-void ForEachValue(const model::Program& program, const model::Op& op, const Use& use) {
+void ForEachValue(const model::Op& op, const Use& use) {
   for (const model::ValueId id : op.inputs) use(id);
   for (const model::ValueId id : op.outputs) use(id);
-  if (op.kind != model::OpKind::kAdamW) return;
-  for (const model::ParameterEntry& entry : program.parameters) {
-    for (const model::ValueId id :
-         {entry.value, entry.exp_avg, entry.exp_avg_sq, entry.compute_copy}) {
-      use(id);
-    }
-  }
 }
 
 // Returns the roots of the values that operations [begin, end) of a list use, on any rank.

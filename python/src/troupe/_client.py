@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -18,6 +19,7 @@ from troupe import errors
 from troupe._connection import HANDSHAKE_SECONDS, Connection, Connections
 from troupe._convert import state_of, to_dataclass
 from troupe._job_file import JobInput, read_job, read_overrides
+from troupe._key_places import KeyPlaces, with_places
 from troupe._printable import printable
 from troupe._program import run_program
 from troupe._receipt import receipt_dict
@@ -95,6 +97,17 @@ class _Seen:
         return True
 
 
+@contextlib.contextmanager
+def _placing(places: KeyPlaces) -> Iterator[None]:
+    """Adds the places of keys in a job file to what a coordinator finds wrong with them."""
+    try:
+        yield
+    except errors.TroupeError as error:
+        if not error.violations:
+            raise
+        raise with_places(error, places) from None
+
+
 def _job_name(job: str) -> str:
     return job if job.startswith("jobs/") else f"jobs/{job}"
 
@@ -153,17 +166,21 @@ class Client:
         A repeated `request_id` returns the job of the first request. `overrides` sets keys by their
         paths: {"training.steps": 20}. Raises InvalidJob.
         """
-        request = service_pb2.CreateJobRequest(job=read_job(job, overrides or {}),
+        places: KeyPlaces = {}
+        request = service_pb2.CreateJobRequest(job=read_job(job, overrides or {}, places),
                                                request_id=request_id or uuid.uuid4().hex)
-        created = self._call(lambda c: c.jobs.CreateJob, request, invalid=errors.InvalidJob)
+        with _placing(places):
+            created = self._call(lambda c: c.jobs.CreateJob, request, invalid=errors.InvalidJob)
         for warning in created.job.plan.warnings:
             _log.warning("%s", printable(f"{created.job.name}: {warning}"))
         return created.job.name
 
     def plan(self, job: JobInput, *, overrides: Optional[Mapping[str, Any]] = None) -> Plan:
         """Returns the plan that the job would get now. Raises InvalidJob."""
-        request = service_pb2.PlanJobRequest(job=read_job(job, overrides or {}))
-        planned = self._call(lambda c: c.plans.PlanJob, request, invalid=errors.InvalidJob)
+        places: KeyPlaces = {}
+        request = service_pb2.PlanJobRequest(job=read_job(job, overrides or {}, places))
+        with _placing(places):
+            planned = self._call(lambda c: c.plans.PlanJob, request, invalid=errors.InvalidJob)
         return to_dataclass(planned.plan, Plan)
 
     def get(self, job: str) -> Job:

@@ -1,7 +1,7 @@
 """Reads jobs, from YAML files or mappings, as `troupe submit` does: strictly, by the schema.
 
 An unknown key, a wrong type or a number that does not fit is a violation with the key's path and,
-from a file, its line.
+from a file, its place.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from troupe._hf_model import inline_model
+from troupe._key_places import KeyPlaces, placed_violations
 from troupe._plain_file import read_plain_file
 from troupe.errors import Violation, invalid_job
 from troupe.v1 import job_pb2, key_pb2
@@ -45,7 +46,7 @@ _WORDS = {
 class _Scalar(NamedTuple):
     text: str
     is_text: bool  # not plain in YAML, or a str
-    where: str     # " (job.yaml:7)"; empty outside of a file
+    where: str     # "job.yaml:7:3", line and column; empty outside of a file
 
 
 class _Empty(NamedTuple):
@@ -77,10 +78,17 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
+def _place(mark: Any, source: str) -> str:
+    """Returns "job.yaml:7:3", as the command has it: a column is a byte of its line."""
+    before = (mark.buffer or "")[mark.pointer - mark.column:mark.pointer]
+    column = len(before.encode()) if len(before) == mark.column else mark.column
+    return f"{source}:{mark.line + 1}:{column + 1}"
+
+
 def _from_yaml(node: Optional[yaml.Node], source: str) -> _Node:
     if node is None:
         return _Empty("")
-    where = f" ({source}:{node.start_mark.line + 1})"
+    where = _place(node.start_mark, source)
     if isinstance(node, yaml.MappingNode):
         return _Map([(_key_scalar(key, source), _from_yaml(value, source))
                      for key, value in node.value], where)
@@ -93,8 +101,8 @@ def _from_yaml(node: Optional[yaml.Node], source: str) -> _Node:
 
 
 def _key_scalar(node: yaml.Node, source: str) -> _Scalar:
-    where = f" ({source}:{node.start_mark.line + 1})"
-    return _Scalar(node.value if isinstance(node, yaml.ScalarNode) else "?", True, where)
+    return _Scalar(node.value if isinstance(node, yaml.ScalarNode) else "?", True,
+                   _place(node.start_mark, source))
 
 
 def _from_python(value: Any) -> _Node:
@@ -144,13 +152,25 @@ def _nearest(path: str) -> str:
 
 
 class _Reader:
-    """Writes nodes into messages and collects violations."""
+    """Writes nodes into messages and collects violations, and the places of the keys that were
+    read."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Optional[KeyPlaces] = None) -> None:
         self.violations: List[Violation] = []
+        self.places: KeyPlaces = {} if places is None else places
 
     def add(self, path: str, description: str, where: str) -> None:
-        self.violations.append(Violation(path or "job", description + where))
+        """Adds a violation at the place of the key, or at `where` if that is no key."""
+        self.add_at(path, description, self.places.get(path) or where)
+
+    def add_at(self, path: str, description: str, where: str) -> None:
+        self.violations.append(
+            Violation(path or "job", description + (f" ({where})" if where else "")))
+
+    def forget_entries(self, path: str) -> None:
+        """Removes the places of the keys in the entries of a list."""
+        for key in [key for key in self.places if key.startswith(f"{path}[")]:
+            del self.places[key]
 
     def mapping(self, node: _Node, path: str, message: Message) -> None:
         if isinstance(node, _Empty):
@@ -163,11 +183,12 @@ class _Reader:
             inner = f"{path}.{key.text}" if path else key.text
             field = message.DESCRIPTOR.fields_by_name.get(key.text)
             if field is None:
-                self.add(inner, f"is an unknown key{_nearest(inner)}", key.where)
+                self.add_at(inner, f"is an unknown key{_nearest(inner)}", key.where)
             elif key.text in seen:
-                self.add(inner, "is a duplicate key", key.where)
+                self.add_at(inner, "is a duplicate key", key.where)
             else:
                 seen.add(key.text)
+                self.places[inner] = key.where
                 self.field(value, inner, field, message)
 
     def field(self, node: _Node, path: str, field: _Field, message: Message) -> None:
@@ -194,6 +215,8 @@ class _Reader:
                 if has_default else "; leave the key out"), node.where)
             return
         message.ClearField(field.name)
+        if not node.where:
+            self.forget_entries(path)
         target = getattr(message, field.name)
         for i, item in enumerate(node.items):
             if field.message_type is not None:
@@ -261,6 +284,7 @@ class _Reader:
         if field is None:
             self.add(path, f"is an unknown key{_nearest(path)}", "")
         else:
+            self.places[path] = ""
             self.field(_from_python(value), path, field, message)
 
 
@@ -295,36 +319,38 @@ def _load(path: "Union[str, os.PathLike[str]]") -> _Node:
         return _from_yaml(yaml.compose(text, Loader=yaml.SafeLoader), name)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
+        where = name if mark is None else _place(mark, name)
         problem = getattr(error, "problem", None) or "is nested too deep"
-        raise invalid_job((Violation("job", f"is no YAML: {problem} ({name}{line})"),)) from None
+        raise invalid_job((Violation("job", f"is no YAML: {problem} ({where})"),)) from None
 
 
-def read_job(job: JobInput, overrides: Mapping[str, Any]) -> job_pb2.JobSpec:
+def read_job(job: JobInput, overrides: Mapping[str, Any],
+             places: Optional[KeyPlaces] = None) -> job_pb2.JobSpec:
     """Returns the job with absolute paths, and with `overrides`, {"training.steps": 20}.
 
     Relative paths are relative to the folder of the job file, or for a mapping to the working
-    directory. The configuration of model.from is copied into the other keys of the model. Raises
-    InvalidJob.
+    directory. The configuration of model.from is copied into the other keys of the model. `places`
+    receives where the keys are stated. Raises InvalidJob.
     """
     spec = job_pb2.JobSpec()
-    reader = _Reader()
-    is_file = not isinstance(job, Mapping)
+    reader = _Reader(places)
+    file = None if isinstance(job, Mapping) else os.fspath(job)
     reader.mapping(_from_python(job) if isinstance(job, Mapping) else _load(job), "", spec)
     for path, value in overrides.items():
         reader.override(path, value, spec)
     if reader.violations:
         raise invalid_job(tuple(reader.violations))
     folder = os.getcwd()
-    if is_file:
-        folder = os.path.dirname(os.path.abspath(os.fspath(job)))  # type: ignore[arg-type]
+    if file is not None:
+        folder = os.path.dirname(os.path.abspath(file))
+        reader.places[""] = file
         if not spec.checkpoint.HasField("folder"):
             spec.checkpoint.folder = "checkpoints"
     _resolve(spec, folder)
     if spec.model.HasField("from"):
         violations = inline_model(spec.model)
         if violations:
-            raise invalid_job(tuple(violations))
+            raise invalid_job(placed_violations(violations, reader.places))
     return spec
 
 

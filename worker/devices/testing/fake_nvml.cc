@@ -147,6 +147,14 @@ int nvmlDeviceGetUtilizationRates(void* device, Utilization* rates) {
   });
 }
 
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void*) {
+  return WithGpu(device, [&](FakeGpu& gpu) {
+    const bool fit = gpu.processes <= *count;
+    *count = gpu.processes;
+    return fit ? kSuccess : 7;  // NVML_ERROR_INSUFFICIENT_SIZE
+  });
+}
+
 int nvmlDeviceGetClockInfo(void* device, int clock, unsigned* megahertz) {
   return WithGpu(device, [&](FakeGpu& gpu) {
     *megahertz = gpu.megahertz;

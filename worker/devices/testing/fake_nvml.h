@@ -16,6 +16,7 @@ struct FakeGpu {
   unsigned celsius = 0;
   unsigned milliwatts = 0;
   unsigned utilization = 0;  // percent
+  unsigned processes = 0;    // that compute
   unsigned megahertz = 0;
   unsigned long long used_bytes = 0;
   bool has_ecc = true;

@@ -75,6 +75,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _count(number: int, one: str) -> str:
+    """Returns "1 token" or "2 tokens"."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
+def _scaled(size: int) -> str:
+    """Returns a number of bytes with three digits, as `troupe` prints it: "1.23 MB"."""
+    value, prefixes = float(size), ["", "k", "M", "G", "T", "P", "E"]
+    # 999.5 would be shown as 1e+03.
+    while value >= (999.5 if len(prefixes) < 7 else 1000) and len(prefixes) > 1:
+        value /= 1000
+        del prefixes[0]
+    return f"{value:.3g} {prefixes[0]}B"
+
+
 def _report(result: Result, seconds: float, wants_json: bool) -> None:
     """Prints what `troupe data prepare` prints."""
     skipped = result.skipped
@@ -92,9 +107,9 @@ def _report(result: Result, seconds: float, wants_json: bool) -> None:
             "vocab_size": result.vocab_size, "end_of_document": result.end_of_document,
             "replaced": result.replaced_parts}))
         return
-    print(f"{result.documents} documents, {result.tokens} tokens of {result.text_bytes} bytes of "
-          f"text, {seconds:.1f} s, {rate:.0f} tokens/s; token ids are below {result.vocab_size}, "
-          f"and {result.end_of_document} ends a document")
+    print(f"{_count(result.documents, 'document')}, {_count(result.tokens, 'token')} of "
+          f"{_scaled(result.text_bytes)} of text, {seconds:.1f} s, {rate:.0f} tokens/s")
+    print(f"token ids are below {result.vocab_size}, and {result.end_of_document} ends a document")
     for file in result.files:
         print(printable(file))
 

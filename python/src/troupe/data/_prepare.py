@@ -95,7 +95,8 @@ def prepare(options: Options, show: Callable[[Progress], None] = lambda _: None)
         if result.documents == 0:
             skipped = result.skipped
             raise InvalidArgument(
-                f"no document found in {len(options.paths)} paths: {skipped.binary} binary, "
+                f"no document found in {len(options.paths)} "
+                f"path{'' if len(options.paths) == 1 else 's'}: {skipped.binary} binary, "
                 f"{skipped.unreadable} unreadable, {skipped.empty} empty files, {skipped.links} "
                 "links")
         writer.finish(description(options.tokenizer, result.vocab_size, result.end_of_document,
