@@ -463,12 +463,11 @@ class TlsTest(unittest.TestCase):
                 troupe.Client(f"127.0.0.1:{server.getsockname()[1]}", self.user,
                               timeout=0.5) as client, \
                 concurrent.futures.ThreadPoolExecutor(1) as other:
-            waits = other.submit(client.wait, "a", timeout=2)
+            waits = other.submit(client.wait, "a", timeout=4)
             with server.accept()[0]:  # it waits for the handshake
-                begin = time.monotonic()
                 with self.assertRaises(troupe.Unavailable):
                     client.get("a")
-                self.assertLess(time.monotonic() - begin, 1.5)
+                self.assertFalse(waits.done())
             self.assertIsInstance(waits.exception(30), troupe.DeadlineExceeded)
 
     def test_a_missing_authority_is_named(self):

@@ -101,6 +101,8 @@ class Page:
                                     flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        # The time of its thread, which other processes on the machine do not lengthen.
+        self.call("Performance.enable", timeDomain="threadTicks")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[
@@ -139,6 +141,11 @@ class Page:
                 raise AssertionError(f"not within {limit_seconds} s: {expression}")
             # The page gets time, and its events are read.
             self.evaluate("new Promise((done) => setTimeout(done, 50))")
+
+    def busy_seconds(self):
+        """Returns the processor time that the tasks of the page's main thread have taken."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def screenshot(self):
         """Returns the PNG file of what the window shows."""

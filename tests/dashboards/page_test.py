@@ -14,7 +14,6 @@ import re
 import signal
 import struct
 import sys
-import time
 import unittest
 import urllib.request
 import zlib
@@ -33,7 +32,8 @@ POLL = "document.dispatchEvent(new Event('visibilitychange'))"  # the script ask
 STATE = "document.getElementById('page-state')"
 DESKTOP, PHONE = (1280, 900), (360, 740)
 LEAST_CONTRAST = 4.5
-LONGEST_TASK_MS = 500
+# Of the page's main thread. A wait of the wall clock would depend on what else the machine does.
+LONGEST_LOAD_SECONDS, LONGEST_UPDATE_SECONDS = 3, 0.5
 
 # The words of a page with a contrast below `least`, as "class: words (contrast)", and how many
 # words there are. A word's background is that of the elements that contain it, one over the other.
@@ -76,15 +76,6 @@ CONTRASTS = """
   return [low, count];
 })
 """
-
-WATCH_TASKS = """
-window.longestTask = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries())
-    window.longestTask = Math.max(window.longestTask, entry.duration);
-}).observe({ type: "longtask", buffered: true });
-"""
-
 
 def ink(png):
     """Returns the share of bytes of a PNG file's filtered rows that differ from their neighbours:
@@ -227,24 +218,29 @@ class PageTest(unittest.TestCase):
             self.assertEqual(low, [": Cluster (2.32)"])
 
     def test_hundreds_of_jobs_load_soon_and_are_updated_without_a_halt(self):
-        begin = time.monotonic()
         with self.opened("/") as page:
-            self.assertLess(time.monotonic() - begin, 3)
+            self.assertLess(page.busy_seconds(), LONGEST_LOAD_SECONDS)
             rows = page.evaluate("document.querySelectorAll('#jobs tbody tr').length")
             self.assertGreaterEqual(rows, WAITING_JOBS)
             self.assertIn("waits behind jobs/waits-",
                           page.evaluate("document.getElementById('queue').textContent"))
-            page.evaluate(WATCH_TASKS + "window.old = document.getElementById('jobs')")
+            page.evaluate("window.old = document.getElementById('jobs')")
+            begin = page.busy_seconds()
             self.poll_until(page, "window.old !== document.getElementById('jobs')", 70)
-            self.assertLess(page.evaluate("window.longestTask"), LONGEST_TASK_MS)
+            self.assertLess(page.busy_seconds() - begin, LONGEST_UPDATE_SECONDS)
         with self.opened("/", PHONE) as page:
             self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), PHONE[0])
 
+    def test_a_page_that_computes_for_long_is_found(self):
+        with self.opened("/?state=RUNNING") as page:
+            begin = page.busy_seconds()
+            page.evaluate("for (const end = Date.now() + 1000; Date.now() < end;);")
+            self.assertGreater(page.busy_seconds() - begin, 0.1)
+
     def test_a_job_of_64_ranks_loads_soon(self):
         for size in (DESKTOP, PHONE):
-            begin = time.monotonic()
             with self.opened(f"/{self.wide}", size) as page:
-                self.assertLess(time.monotonic() - begin, 3)
+                self.assertLess(page.busy_seconds(), LONGEST_LOAD_SECONDS)
                 self.assertIn("64 ranks",
                               page.evaluate("document.getElementById('layout').textContent"))
                 self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), size[0])
