@@ -13,6 +13,7 @@
 #include "cli/output/checkpoint_table.h"
 #include "cli/output/checkpoint_text.h"
 #include "cli/output/text_style.h"
+#include "interop/base_weights.h"
 #include "plan/job/job_name.h"
 #include "report/text/json_text.h"
 
@@ -126,7 +127,13 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
                           CheckpointFinder(files, line).Locate(line.positional()[0]));
   const std::string& path = named.path;
   TROUPE_ASSIGN_OR_RETURN(const std::string digest, ExpectedDigest(files, line, named));
-  const VerifyReport report = VerifyCheckpoint(files, path, digest);
+  VerifyReport report = VerifyCheckpoint(files, path, digest);
+  if (report.failures.empty()) {
+    // The base of frozen parameters must be here, and the one that the job was trained on.
+    const auto whole = BaseWeights::Open({files, files}, kBaseCheckpoint, path);
+    if (!whole.ok())
+      report.failures.push_back({.file = "its base", .reason = Message(whole.status())});
+  }
   Json failures = Json::array();
   for (const VerifyFailure& failure : report.failures) {
     failures.push_back(
@@ -167,7 +174,10 @@ std::vector<Command> CheckpointCommands() {
       one("checkpoints show", "PATH|JOB[@STEP]", "Lists the files and tensors of a checkpoint.",
           ShowCheckpoint),
       one("checkpoints verify", "PATH|JOB[@STEP]",
-          "Reads every byte of a checkpoint; names the file and tensor that fail.", Verify),
+          "Reads every byte of a checkpoint; names the file and tensor that fail. The model that "
+          "has its "
+          "frozen parameters must be here, but is not read whole.",
+          Verify),
   };
   commands.front().flags = {&kAllFlag};
   commands.back().flags = {&kDigestFlag, &kLiftFlag};

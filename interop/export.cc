@@ -12,6 +12,7 @@
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/shard_reader.h"
+#include "interop/base_weights.h"
 #include "interop/directory.h"
 #include "interop/hf_config.h"
 #include "interop/hf_weights.h"
@@ -107,13 +108,11 @@ std::vector<std::vector<RowRange>> CutIntoBatches(const std::vector<const ModelT
 
 class Exporter {
  public:
-  Exporter(FileSystem& files, std::string path, std::string directory,
-           const v1::CheckpointManifest& manifest, const ExportOptions& options,
-           NumberFormat format)
+  Exporter(FileSystem& files, const BaseWeights& weights, std::string directory,
+           const ExportOptions& options, NumberFormat format)
       : files_(files),
-        path_(std::move(path)),
+        weights_(weights),
         directory_(std::move(directory)),
-        manifest_(manifest),
         options_(options),
         format_(format) {}
 
@@ -153,7 +152,7 @@ class Exporter {
       left = left.subspan(part.size());
       targets.push_back({range.Slice(), std::as_writable_bytes(part)});
     }
-    TROUPE_RETURN_IF_ERROR(LoadSlices(files_, path_, manifest_, targets));
+    TROUPE_RETURN_IF_ERROR(weights_.Load(targets));
     left = numbers_;
     for (const RowRange& range : batch) {
       const std::span<float> part = left.first(static_cast<size_t>(range.elements()));
@@ -169,8 +168,8 @@ class Exporter {
   }
 
   FileSystem& files_;
-  const std::string path_, directory_;
-  const v1::CheckpointManifest& manifest_;
+  const BaseWeights& weights_;
+  const std::string directory_;
   const ExportOptions& options_;
   const NumberFormat format_;
   std::vector<float> numbers_;
@@ -245,7 +244,9 @@ StatusOr<ExportResult> ExportHfModel(FileSystem& files, const std::string& path,
   const auto tensors_of_file = CutIntoFiles(*tensors, result.format, options.file_bytes_max);
   result.files = static_cast<int64_t>(tensors_of_file.size());
   RecordingFileSystem recording(files);
-  Exporter exporter(recording, path, directory, manifest, options, result.format);
+  TROUPE_ASSIGN_OR_RETURN(const BaseWeights weights,
+                          BaseWeights::Open({files, files}, kBaseCheckpoint, path));
+  Exporter exporter(recording, weights, directory, options, result.format);
   Status written = MakeEmptyDirectory(recording, directory);
   if (written.ok()) written = CopyTokenizerFiles(recording, result.tokenizer, directory);
   if (written.ok())

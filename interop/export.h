@@ -35,7 +35,8 @@ struct ExportResult {
   std::string no_tokenizer;  // the reason why none of them is a tokenizer; empty if one is
 };
 
-// Reads the weights of the checkpoint in `path`, verifies each block, and writes config.json and
+// Reads the weights of the checkpoint in `path` and, if its job froze parameters, of the model that
+// it names as its base, verifies each block, and writes config.json and
 // model.safetensors, or several files with their index, to the new or empty directory `directory`.
 // A tied head is omitted. The files of the tokenizer are copied unchanged; without
 // tokenizer_directory, an export without them is no error if the job states no model.from, or one

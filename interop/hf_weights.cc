@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text_file.h"
+#include "checkpoint/format/digest.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/reshard.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kIndexBytesMax = int64_t{256} << 20;
 constexpr int64_t kReadBytes = int64_t{1} << 20;  // bytes per conversion
 constexpr size_t kNamesInErrors = 4;
+constexpr int64_t kIdentityBlocks = 64, kIdentityBlockBytes = 4096;
 
 bool IsPlainFileName(const std::string& name) {
   if (name.empty() || name.size() > 255 || name.front() == '.') return false;
@@ -107,6 +109,28 @@ StatusOr<HfWeights> HfWeights::Open(FileSystem& files, const std::string& direct
     }
   }
   return weights;
+}
+
+StatusOr<google::protobuf::RepeatedPtrField<v1::DataFileIdentity>> HfWeights::Identity() const {
+  google::protobuf::RepeatedPtrField<v1::DataFileIdentity> identity;
+  for (const OpenFile& open : files_) {
+    const int64_t size = open.file->size();
+    const bool is_whole = size <= kIdentityBlocks * kIdentityBlockBytes;
+    std::vector<std::byte> bytes(
+        static_cast<size_t>(is_whole ? size : kIdentityBlocks * kIdentityBlockBytes));
+    for (int64_t block = 0; block < (is_whole ? 0 : kIdentityBlocks); ++block) {
+      const int64_t begin = (size - kIdentityBlockBytes) / (kIdentityBlocks - 1) * block;
+      const auto part = std::span(bytes).subspan(static_cast<size_t>(block * kIdentityBlockBytes),
+                                                 kIdentityBlockBytes);
+      TROUPE_RETURN_IF_ERROR(Annotate(open.file->ReadAt(begin, part), open.path));
+    }
+    if (is_whole) TROUPE_RETURN_IF_ERROR(Annotate(open.file->ReadAt(0, bytes), open.path));
+    v1::DataFileIdentity& file = *identity.Add();
+    file.set_name(open.path.substr(open.path.rfind('/') + 1));
+    file.set_bytes(size);
+    file.set_digest(Xxh128Of(bytes));
+  }
+  return identity;
 }
 
 Status HfWeights::Check(std::span<const ModelTensor> tensors) const {

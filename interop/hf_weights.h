@@ -19,6 +19,7 @@
 #include "checkpoint/format/slice.h"
 #include "interop/llama_tensors.h"
 #include "interop/number_format.h"
+#include "troupe/v1/data.pb.h"
 
 namespace troupe {
 
@@ -44,6 +45,10 @@ class HfWeights {
 
   // Returns the common format of all tensors. REQUIRES: Check returned OK.
   NumberFormat format() const;
+
+  // The name, size and a digest of each file: of 64 blocks of 4 KiB that are spread evenly over it,
+  // or of all of a shorter one. Errors of the file system.
+  StatusOr<google::protobuf::RepeatedPtrField<v1::DataFileIdentity>> Identity() const;
 
   // Fills `numbers`, row-major, with the part `box` of tensor `name`. NOT_FOUND or INVALID_ARGUMENT
   // if there is no such tensor with this shape and a known format; errors of the file system.

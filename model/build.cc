@@ -1,5 +1,7 @@
 #include "model/build.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/sample_schema.h"
 #include "model/blocks/block_kind.h"
@@ -34,7 +36,8 @@ class StageBuilder {
                   .whole_matrices = options.whole_matrices,
                   .no_weight_decay = options.no_weight_decay,
                   .optimizer_states = options.optimizer.kind->states(options.optimizer),
-                  .initializer_range = options.model.initializer_range}) {
+                  .initializer_range = options.model.initializer_range,
+                  .trained = options.trained}) {
     const int64_t rows =
         options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
     int64_t data_ranks = 1;  // including context ranks
@@ -53,8 +56,10 @@ class StageBuilder {
     program.interleaves_pairs = options_.interleaves_pairs;
     for (const ChunkSpec& chunk : options_.chunks) BuildForward(chunk);
     TROUPE_RETURN_IF_ERROR(builder_.status());
-    for (int c = 0; c <= builder_.chunk_index(); ++c)
-      TROUPE_RETURN_IF_ERROR(Differentiate(program, c));
+    for (size_t c = 0; c < options_.chunks.size(); ++c) {
+      const bool of_input = options_.trained.TrainsBefore(options_.chunks[c].first_block);
+      TROUPE_RETURN_IF_ERROR(Differentiate(program, static_cast<int>(c), of_input));
+    }
     HoistHead(program);
     if (options_.float8 != Float8Recipe::kNone) {
       TROUPE_RETURN_IF_ERROR(QuantizeMatmuls(program, options_.float8, options_.zero_stage));
@@ -116,9 +121,11 @@ class StageBuilder {
     builder_.SetLayer(-1);
     if (!spec.has_head) {
       chunk.output = x;
-      chunk.output_gradient =
-          builder_.AddValue("output_gradient", options_.compute_dtype, Role::kBoundary, activation,
-                            GradientPlacement(boundary));
+      if (options_.trained.TrainsBefore(spec.first_block + spec.block_count)) {
+        chunk.output_gradient =
+            builder_.AddValue("output_gradient", options_.compute_dtype, Role::kBoundary,
+                              activation, GradientPlacement(boundary));
+      }
       return;
     }
     const ValueId targets = ReadChannel(channels::kTargets);
@@ -221,7 +228,8 @@ class StageBuilder {
     const Program& program = builder_.program();
     Parameters parameters;
     for (ParameterEntry& entry : builder_.program().parameters) {
-      if (program.value(entry.value).chunk == chunk_index) parameters.push_back(&entry);
+      if (entry.trained() && program.value(entry.value).chunk == chunk_index)
+        parameters.push_back(&entry);
     }
     std::vector<Op>& reduce = builder_.program().ops[chunk_index][static_cast<int>(Piece::kReduce)];
     for (auto end = parameters.end(); end != parameters.begin();) {
@@ -374,6 +382,7 @@ class StageBuilder {
                     .inputs = {reduced, program.learning_rate, program.applied_steps}};
     for (ParameterEntry& entry : program.parameters) {
       entry.counted_in_norm = CountedInNorm(program, entry);
+      if (!entry.trained()) continue;
       if (entry.counted_in_norm) squares.inputs.push_back(entry.reduced_gradient);
       AppendOperands(entry, &optimizer);
     }
@@ -412,6 +421,8 @@ class StageBuilder {
     const std::vector<ValueId> reduced = reduce.outputs;
     program.update.push_back(std::move(reduce));
     for (size_t i = 0; i < program.router_biases.size(); ++i) {
+      const auto state = std::ranges::find(program.states, program.router_biases[i], &State::value);
+      if (!options_.trained.Includes(state->name)) continue;
       program.update.push_back({.kind = OpKind::kRouterBias,
                                 .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
                                 .inputs = {control, reduced[i], program.router_biases[i]}});

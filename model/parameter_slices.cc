@@ -31,8 +31,10 @@ std::vector<ParameterSlice> SlicesOf(const Program& program, const State& state)
 
 std::vector<ParameterSlice> ParameterSlices(const Program& program) {
   std::vector<ParameterSlice> slices;
-  for (const State& state : program.states)
-    std::ranges::move(SlicesOf(program, state), std::back_inserter(slices));
+  for (const State& state : program.states) {
+    if (!IsFrozen(program, state))
+      std::ranges::move(SlicesOf(program, state), std::back_inserter(slices));
+  }
   return slices;
 }
 

@@ -40,6 +40,7 @@ constexpr DigestException kOfPlan[] = {
     {"attention_flops_per_step", "a result of the programs, which follow from job and layout"},
     {"recomputed_flops_per_step", "a result of the programs, which follow from job and layout"},
     {"parameters", "a result of the programs, which follow from job and layout"},
+    {"trained_parameters", "a result of the programs, which follow from job and layout"},
     {"imbalance", "a result of the chunks"},
     {"data", "a copy of the job's data keys"},
     {"cannot_fix", "text"},

@@ -85,6 +85,13 @@ std::string DeviceText(const v1::JobSpec& spec, const v1::Plan& plan) {
   return model.empty() ? kind : fmt::format("{} ({})", model, kind);
 }
 
+// "1.2 B", or "1.2 B, 3.4 M trained".
+std::string ParametersText(const v1::Plan& plan) {
+  const std::string all = Amount(plan.parameters());
+  if (!plan.has_trained_parameters()) return all;
+  return fmt::format("{}, {} trained", all, Amount(plan.trained_parameters()));
+}
+
 }  // namespace
 
 TextRows FactsOf(const JobReport& report) {
@@ -103,7 +110,7 @@ TextRows FactsOf(const JobReport& report) {
       facts.emplace_back("MFU, steady", fmt::format("{:.1f}%", 100 * steady.mfu()));
     }
   }
-  facts.emplace_back("parameters", Amount(job.plan().parameters()));
+  facts.emplace_back("parameters", ParametersText(job.plan()));
   facts.emplace_back("ranks", fmt::to_string(job.plan().ranks_size()));
   facts.emplace_back("restarts", fmt::to_string(job.restarts()));
   return facts;
@@ -112,7 +119,7 @@ TextRows FactsOf(const JobReport& report) {
 TextRows FactsOf(const v1::JobSpec& spec, const v1::Plan& plan, const StepTime* time) {
   const v1::TrainingSpec& training = spec.training();
   TextRows facts = {{"model", PatternOf(plan)},
-                    {"parameters", Amount(plan.parameters())},
+                    {"parameters", ParametersText(plan)},
                     {"ranks", fmt::to_string(plan.ranks_size())},
                     {"device", DeviceText(spec, plan)}};
   if (const std::string& profile = plan.device_profile().name(); !profile.empty()) {

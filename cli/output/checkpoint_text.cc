@@ -62,6 +62,11 @@ std::string ManifestText(const v1::CheckpointManifest& manifest, const TextStyle
       WrappedLine(fmt::format("attempt {} to write one, in start {} of the ranks",
                               manifest.attempt(), manifest.group_epoch()),
                   style);
+  if (manifest.has_base()) {
+    text += WrappedLine(fmt::format("its frozen parameters are those of {} {}",
+                                    manifest.base().key(), manifest.base().path()),
+                        style);
+  }
   if (manifest.shards().empty()) return text;
   Table table({{"FILE"},
                {"RANK", kRight},

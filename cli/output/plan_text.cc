@@ -90,8 +90,12 @@ std::string MeshText(const v1::Plan& plan) {
 
 std::string FiguresText(const v1::Plan& plan, const PlanTextOptions& options) {
   std::string text = MeshText(plan);
-  text += Outer(fmt::format("model: {} parameters, {} per step",
-                            Scaled(static_cast<double>(plan.parameters()), ""),
+  const std::string trained =
+      plan.has_trained_parameters()
+          ? fmt::format(" ({} trained)", Scaled(static_cast<double>(plan.trained_parameters()), ""))
+          : "";
+  text += Outer(fmt::format("model: {} parameters{}, {} per step",
+                            Scaled(static_cast<double>(plan.parameters()), ""), trained,
                             Scaled(plan.model_flops_per_step(), "FLOP")));
   if (const StepTime* const time = options.time) {
     text += Outer(fmt::format("estimate: {:.4g} s per step, MFU {:.1f}%, bubble {:.1f}%",

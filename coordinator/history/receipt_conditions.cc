@@ -172,6 +172,8 @@ void FillModel(const Job& job, v1::Receipt* receipt) {
     entry->set_block(std::string(1, block));
     entry->set_count(count);
   }
+  if (job.plan.has_trained_parameters())
+    receipt->set_trained_parameters(job.plan.trained_parameters());
   receipt->set_workload_family(model::HasBlock(letters, &model::BlockKind::is_recurrent) ? "hybrid"
                                : model::HasExperts(letters)                              ? "sparse"
                                                                                          : "dense");

@@ -56,6 +56,7 @@ v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
   *manifest.mutable_layout() = job.plan.mesh();
   manifest.set_plan_digest(job.plan.digest());
   if (job.plan.has_samples()) *manifest.mutable_samples() = job.plan.samples();
+  if (job.data.has_value() && job.data->has_base()) *manifest.mutable_base() = job.data->base();
   for (const auto& [rank, vote] : attempt.votes) {
     for (const v1::ShardFile& shard : vote.shards()) *manifest.add_shards() = shard;
   }

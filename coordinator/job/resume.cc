@@ -45,8 +45,8 @@ void ClearObsoleteKeys(const ResumeInputs& inputs, v1::JobSpec* spec) {
 
 // Merging would append a list to the former one.
 void ClearReplacedLists(const v1::JobSpec& overrides, v1::JobSpec* spec) {
-  for (const char* const path :
-       {"data.blend", "optimizer.no_weight_decay", "xla.option_groups", "xla.options"}) {
+  for (const char* const path : {"model.trainable", "data.blend", "optimizer.no_weight_decay",
+                                 "xla.option_groups", "xla.options"}) {
     if (HasKey(overrides, path)) ClearKey(path, spec);
   }
 }

@@ -12,6 +12,7 @@
 #include "model/optimizers/optimizer_kind.h"
 #include "model/passes/passes.h"
 #include "model/program/program.h"
+#include "model/program/trained_parameters.h"
 
 namespace troupe::model {
 
@@ -68,6 +69,7 @@ struct BuildOptions {
   uint64_t seed = 0;  // for dropout
   OptimizerConfig optimizer;
   std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h
+  TrainedParameters trained;
   // Elements of a bucket of gradients that are reduced together; a bucket has at least one
   // parameter.
   int64_t bucket_elements = 40'000'000;

@@ -12,8 +12,7 @@ void MarkFirstWriters(Program& program) {
         if (accumulated < 0) continue;
         const ValueId gradient = op.outputs[accumulated];
         // The loss totals are not a gradient: the executor zeroes them.
-        const Role role = program.value(gradient).role;
-        if (role != Role::kGradient && role != Role::kMicrobatchGradient) continue;
+        if (program.value(gradient).role == Role::kInput) continue;
         op.first_writer = !written[gradient];
         written[gradient] = true;
       }

@@ -68,7 +68,7 @@ class ChunkMatmuls {
       if (weight == weights_.end()) continue;
       matmuls_.insert(op.outputs[0]);
       by_weight[op.inputs[1]] = program_.value(weight->second->value).name;
-      gradient_of_[weight->second->gradient] = op.inputs[1];
+      if (weight->second->trained()) gradient_of_[weight->second->gradient] = op.inputs[1];
     }
     for (const Op& op : backward_) {
       if (!IsGradient(op)) continue;
@@ -79,6 +79,7 @@ class ChunkMatmuls {
                                                               : gradient->second;
       const auto name = by_weight.find(weight);
       if (name == by_weight.end()) continue;
+      transposed_.insert(op.inputs[1]);
       Uses& uses = uses_of_[op.inputs[0]];
       uses.name = name->second;
       (of_input ? uses.input_gradient : uses.weight_gradient) = true;
@@ -91,12 +92,14 @@ class ChunkMatmuls {
     Op at = {.kind = OpKind::kQuantize, .layer = op.layer};
     if (!values_.contains(x)) {
       TROUPE_RETURN_IF_ERROR(
-          Quantize(x, {DType::kFloat8E4M3, true, true, BlockRows(1)}, name + ".input", at, ops));
+          Quantize(x, {DType::kFloat8E4M3, true, transposed_.contains(x), BlockRows(1)},
+                   name + ".input", at, ops));
     }
     if (weights_in_unshard_) {
       std::vector<Op>& unshard = program_.ops[chunk_index_][static_cast<int>(Piece::kUnshard)];
       if (!values_.contains(w))
-        TROUPE_RETURN_IF_ERROR(QuantizeWeight(w, true, true, {.kind = OpKind::kQuantize}, unshard));
+        TROUPE_RETURN_IF_ERROR(
+            QuantizeWeight(w, true, transposed_.contains(w), {.kind = OpKind::kQuantize}, unshard));
     } else {
       TROUPE_RETURN_IF_ERROR(QuantizeWeight(w, true, false, at, ops));
     }
@@ -206,6 +209,7 @@ class ChunkMatmuls {
   std::set<ValueId> matmuls_;                         // outputs of the quantised matmuls of F
   std::map<ValueId, ValueId> gradient_of_;            // weights by their gradients
   std::map<ValueId, Uses> uses_of_;                   // by gradient of a matmul's output
+  std::set<ValueId> transposed_;                      // inputs and weights that B reads by columns
   std::map<ValueId, Quantized> values_;               // by original value
 };
 

@@ -50,6 +50,7 @@ std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std:
   const Uses writers = WritersOfGradients(program, ops);
   // Two chunks compute a tied parameter's gradient if the rank has both ends of the model.
   for (ParameterEntry& entry : program.parameters) {
+    if (!entry.trained()) continue;
     MicrobatchGradient made = {&entry, kNoValue, 0, Part::kInputGradient, false};
     for (const auto& [written, i] : UsesOf(writers, entry.gradient)) {
       if (made.whole == kNoValue) {
@@ -149,8 +150,9 @@ Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dt
           {&ops, SplitOff(program, c, ops, piece == Piece::kForward ? ".forward" : ".backward")});
     }
   }
-  for (const ParameterEntry& entry : program.parameters)
-    TROUPE_RETURN_IF_ERROR(ShrinkAccumulator(program, entry));
+  for (const ParameterEntry& entry : program.parameters) {
+    if (entry.trained()) TROUPE_RETURN_IF_ERROR(ShrinkAccumulator(program, entry));
+  }
   for (List& list : lists) {
     std::vector<Bucket> buckets;
     for (auto begin = list.made.begin(); begin != list.made.end();) {

@@ -25,6 +25,12 @@ std::vector<ParameterPart> PartsOfRows(const std::vector<ParameterPart>& parts, 
   return inside;
 }
 
+// Whether the parameter is trained. All of its tensors are, or none is.
+bool IsTrained(const ParameterSpec& spec, const TrainedParameters& trained) {
+  return std::ranges::all_of(
+      spec.parts, [&](const ParameterPart& part) { return trained.Includes(part.name); });
+}
+
 // Matmuls read the parameter in the compute dtype: all matrices except those in full precision.
 bool HasComputeDType(const ParameterSpec& spec) {
   return spec.dims.size() >= 2 && !spec.full_precision;
@@ -194,24 +200,17 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
           ShardInRuns(0, options_.shard_run, PlacementKind::kShard);
     }
   }
+  const bool trained = IsTrained(spec, options_.trained);
+  if (!trained) stored.dtype = HeldDType(spec);
   entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, stored);
-  AddComputeCopy(spec, stored, &entry);
+  entry.compute_copy = entry.value;
+  if (trained) AddComputeCopy(spec, stored, &entry);
   AddUnshard(spec, cuts, &entry);
-  ValueType gradient = whole;
-  gradient.dims = program_.value(entry.unsharded).dims;
-  gradient.segments = program_.value(entry.unsharded).segments;
-  gradient.placement = GradientPlacement(program_.value(entry.unsharded).placement);
-  entry.gradient = AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, gradient);
   InitialValue initial = spec.initial;
   if (initial.kind == InitialValue::Kind::kNormal && initial.std == 0)
     initial.std = options_.initializer_range;
   AddState(program_, {StateKind::kWeight, entry.value, "", index, initial});
-  for (const std::string& state : options_.optimizer_states) {
-    entry.optimizer_states.push_back(AppendValue(program_, fmt::format("{}.{}", spec.name, state),
-                                                 Role::kOptimizerState, chunk, stored));
-    AddState(program_, {StateKind::kOptimizer, entry.optimizer_states.back(),
-                        fmt::format("{}.", state), index});
-  }
+  if (trained) AddTrainedValues(spec, stored, &entry);
   entry.parts = PartsOfRows(spec.parts, rows);
   for (ParameterPart& part : entry.parts) {
     part.weight_decay = DecaysWeight(part.name, part.global_shape, options_.no_weight_decay);
@@ -221,20 +220,41 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   return index;
 }
 
+DType ProgramBuilder::HeldDType(const ParameterSpec& spec) const {
+  if (!HasComputeDType(spec)) return DType::kFloat32;
+  // If nothing is gathered, matmuls read the copy directly.
+  return options_.zero_stage == 0 && options_.compute_dtype == DType::kBFloat16
+             ? DType::kBFloat16
+             : options_.param_dtype;
+}
+
 void ProgramBuilder::AddComputeCopy(const ParameterSpec& spec, const ValueType& stored,
                                     ParameterEntry* entry) {
-  entry->compute_copy = entry->value;
-  // If nothing is gathered, matmuls read the copy directly.
-  const DType held = options_.zero_stage == 0 && options_.compute_dtype == DType::kBFloat16
-                         ? DType::kBFloat16
-                         : options_.param_dtype;
-  if (!HasComputeDType(spec) || held == DType::kFloat32) return;
+  const DType held = HeldDType(spec);
+  if (held == DType::kFloat32) return;
   ValueType copy = stored;
   copy.dtype = held;
   entry->compute_copy = AppendValue(program_, fmt::format("{}.{}", spec.name, Name(held)),
                                     Role::kComputeCopy, chunk_index(), std::move(copy));
   program_.initialize.push_back(
       {.kind = OpKind::kCast, .inputs = {entry->value}, .outputs = {entry->compute_copy}});
+}
+
+void ProgramBuilder::AddTrainedValues(const ParameterSpec& spec, const ValueType& stored,
+                                      ParameterEntry* entry) {
+  const int chunk = chunk_index();
+  const Value& used = program_.value(entry->unsharded);
+  ValueType gradient = {DType::kFloat32, used.dims, GradientPlacement(used.placement),
+                        used.segments};
+  entry->gradient =
+      AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, std::move(gradient));
+  const int index = static_cast<int>(program_.parameters.size());
+  for (const std::string& state : options_.optimizer_states) {
+    entry->optimizer_states.push_back(AppendValue(program_, fmt::format("{}.{}", spec.name, state),
+                                                  Role::kOptimizerState, chunk, stored));
+    AddState(program_, {StateKind::kOptimizer, entry->optimizer_states.back(),
+                        fmt::format("{}.", state), index});
+  }
 }
 
 void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Range>& cuts,
@@ -417,7 +437,8 @@ void ProgramBuilder::UseForRows(int index) {
     TROUPE_CHECK_OK(types.status());
     unsharded.placement = (*types)[0].placement;
   }
-  program_.values[entry.gradient].placement = GradientPlacement(unsharded.placement);
+  if (entry.trained())
+    program_.values[entry.gradient].placement = GradientPlacement(unsharded.placement);
 }
 
 ValueId ProgramBuilder::AllReduce(ValueId x, ReduceKind reduce, const std::string& name) {

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "model/program/op_rules.h"
 #include "model/program/program.h"
+#include "model/program/trained_parameters.h"
 
 namespace troupe::model {
 
@@ -63,6 +64,7 @@ struct ParameterOptions {
   // The names of what the optimizer keeps of each parameter (OptimizerKind::states).
   std::vector<std::string> optimizer_states;
   double initializer_range = 0.02;  // the standard deviation of initial weights
+  TrainedParameters trained;
 };
 
 class ProgramBuilder {
@@ -78,9 +80,9 @@ class ProgramBuilder {
   void BeginChunk(int chunk);
 
   // Adds a parameter to this chunk with its copy, gradient, optimizer states and Unshard
-  // operations. `spec` describes it whole within this rank's tensor slice; if parameters are
-  // sharded, the rank stores its block of the slice's rows, ignoring segments. Returns the index in
-  // program().parameters.
+  // operations; a frozen one without gradient and states. `spec` describes it whole within this
+  // rank's tensor slice; if parameters are sharded, the rank stores its block of the slice's rows,
+  // ignoring segments. Returns the index in program().parameters.
   int AddParameter(const ParameterSpec& spec);
   // The value of parameter `index` that F, I and W read.
   ValueId Unsharded(int index) const { return program_.parameters[index].unsharded; }
@@ -160,6 +162,10 @@ class ProgramBuilder {
   // The sharding of a parameter's rows; a whole matrix is assigned to the rank with the fewest
   // elements.
   std::vector<ParameterEntry::Shards> ShardsOf(const ParameterSpec& spec);
+  // The dtype in which this rank keeps the values that are gathered and read.
+  DType HeldDType(const ParameterSpec& spec) const;
+  // Appends the gradient and the optimizer's states of `entry`, the next of the parameters.
+  void AddTrainedValues(const ParameterSpec& spec, const ValueType& stored, ParameterEntry* entry);
   // Appends the compute copy of `entry`, if its dtype differs from the master's.
   void AddComputeCopy(const ParameterSpec& spec, const ValueType& stored, ParameterEntry* entry);
   // Appends Unshard of `entry`: gathers its compute copy if it is sharded and converts it if

@@ -5,6 +5,7 @@
 namespace troupe::model {
 
 bool CountedInNorm(const Program& program, const ParameterEntry& entry) {
+  if (!entry.trained()) return false;
   const Value& master = program.value(entry.value);
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& placement = master.placement.axes[a];

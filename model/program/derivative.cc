@@ -5,22 +5,45 @@
 #include "base/check.h"
 #include "model/program/builder.h"
 #include "model/program/op_rules.h"
+#include "model/program/storage.h"
 
 namespace troupe::model {
 
-GradientContext::GradientContext(Program& program, int chunk_index)
+GradientContext::GradientContext(Program& program, int chunk_index, bool of_input)
     : program_(program),
       chunk_index_(chunk_index),
       gradients_(program.values.size(), kNoValue),
       forward_(program.Ops(chunk_index, Piece::kForward)),
       maker_(program.values.size(), nullptr),
       parameter_gradient_(program.values.size(), kNoValue),
+      roots_(StorageRoots(program)),
+      needs_gradient_(program.values.size(), false),
       backward_(program.ops[chunk_index][static_cast<int>(Piece::kBackward)]) {
-  for (const ParameterEntry& entry : program.parameters)
+  const auto need = [&](ValueId value) {
+    needs_gradient_[static_cast<size_t>(roots_[static_cast<size_t>(value)])] = true;
+  };
+  for (const ParameterEntry& entry : program.parameters) {
     parameter_gradient_[entry.unsharded] = entry.gradient;
-  for (const Op& op : forward_) {
-    for (const ValueId output : op.outputs) maker_[static_cast<size_t>(output)] = &op;
+    if (entry.trained()) need(entry.unsharded);
   }
+  if (const ValueId input = program.chunks[chunk_index].input; of_input && input != kNoValue)
+    need(input);
+  for (const Op& op : forward_) {
+    const bool reached = AnyNeedsGradient(op.inputs);
+    for (const ValueId output : op.outputs) {
+      maker_[static_cast<size_t>(output)] = &op;
+      if (reached) need(output);
+    }
+  }
+}
+
+bool GradientContext::NeedsGradient(ValueId value) const {
+  return needs_gradient_[static_cast<size_t>(roots_[static_cast<size_t>(value)])];
+}
+
+bool GradientContext::AnyNeedsGradient(const std::vector<ValueId>& values) const {
+  return std::ranges::any_of(
+      values, [&](ValueId value) { return value != kNoValue && NeedsGradient(value); });
 }
 
 ValueId GradientContext::GradientOf(ValueId value) const {
@@ -87,6 +110,7 @@ ValueId GradientContext::RowsOfGradient(ValueId target) {
 Status GradientContext::Emit(OpKind kind, const Attributes& attributes,
                              const std::vector<ValueId>& inputs,
                              const std::vector<ValueId>& targets) {
+  if (!AnyNeedsGradient(targets)) return OkStatus();
   TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
                           InferTypes(program_, kind, attributes, inputs));
   TROUPE_CHECK(types.size() == targets.size(), "{} has {} outputs", Name(kind), types.size());
@@ -102,6 +126,11 @@ Status GradientContext::Emit(OpKind kind, const Attributes& attributes,
     }
     if (parameter_gradient_[target] != kNoValue) {
       op.outputs.push_back(parameter_gradient_[target]);
+      continue;
+    }
+    if (!NeedsGradient(target)) {
+      op.outputs.push_back(AppendValue(program_, "unread/" + program_.value(target).name,
+                                       Role::kActivation, chunk_index_, std::move(types[i])));
       continue;
     }
     op.part = Part::kInputGradient;
@@ -121,6 +150,7 @@ Status GradientContext::Emit(OpKind kind, const Attributes& attributes,
 }
 
 Status GradientContext::Contribute(ValueId target, ValueId gradient) {
+  if (!NeedsGradient(target)) return OkStatus();
   if (gradients_[target] == kNoValue) {
     gradients_[target] = gradient;
     return OkStatus();
@@ -137,10 +167,10 @@ Status GradientContext::Contribute(ValueId target, ValueId gradient) {
   return OkStatus();
 }
 
-Status Differentiate(Program& program, int chunk_index) {
-  GradientContext context(program, chunk_index);
+Status Differentiate(Program& program, int chunk_index, bool of_input) {
+  GradientContext context(program, chunk_index, of_input);
   ChunkInterface& chunk = program.chunks[chunk_index];
-  if (chunk.output != kNoValue)
+  if (chunk.output_gradient != kNoValue)
     TROUPE_RETURN_IF_ERROR(context.Contribute(chunk.output, chunk.output_gradient));
   const std::vector<Op>& forward = context.forward_;
   for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
@@ -150,12 +180,12 @@ Status Differentiate(Program& program, int chunk_index) {
                          op->kind == OpKind::kRouterLoss;
     const bool reached = std::any_of(op->outputs.begin(), op->outputs.end(),
                                      [&](ValueId output) { return context.HasGradient(output); });
-    if (!is_loss && !reached) continue;
+    if ((!is_loss && !reached) || !context.AnyNeedsGradient(op->inputs)) continue;
     if (rules.differentiate == nullptr) return Internal("{} has no derivative", Name(op->kind));
     context.row_chunk_ = op->row_chunk;
     TROUPE_RETURN_IF_ERROR(rules.differentiate(*op, context));
   }
-  if (chunk.input != kNoValue) {
+  if (chunk.input != kNoValue && of_input) {
     chunk.input_gradient = context.GradientOf(chunk.input);
     if (chunk.input_gradient == kNoValue)
       return Internal("chunk {} has no gradient of its input", chunk.chunk);

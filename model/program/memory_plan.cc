@@ -108,7 +108,7 @@ class Planner {
   void PlaceGradients() {
     int64_t bucket_begin = 0;
     for (const ParameterEntry& entry : program_.parameters) {
-      if (IsView(entry.gradient)) continue;
+      if (!entry.trained() || IsView(entry.gradient)) continue;
       AlignTo(BucketAlignment(program_));
       if (entry.begins_bucket) bucket_begin = plan_.persistent_bytes;
       Place(entry.gradient);

@@ -201,6 +201,10 @@ std::vector<DecayRun> DecayRuns(const ParameterEntry& entry) {
   return runs;
 }
 
+bool IsFrozen(const Program& program, const State& state) {
+  return state.parameter >= 0 && !program.parameters[state.parameter].trained();
+}
+
 void AddState(Program& program, State state) {
   const auto before = [](const State& a, const State& b) {
     if (a.kind != b.kind) return a.kind < b.kind;
@@ -236,8 +240,8 @@ std::string ToText(const Program& program) {
   for (const Value& value : program.values) text += fmt::format("  {}\n", ToText(value));
   text += "parameters\n";
   for (const ParameterEntry& entry : program.parameters) {
-    text += fmt::format("  %{}{}{}\n", entry.value, entry.counted_in_norm ? " counted" : "",
-                        entry.tied ? " tied" : "");
+    text += fmt::format("  %{}{}{}{}\n", entry.value, entry.counted_in_norm ? " counted" : "",
+                        entry.tied ? " tied" : "", entry.trained() ? "" : " frozen");
     for (const ParameterPart& part : entry.parts) {
       text += fmt::format("    {} [{}] at [{}] local [{}] row {}{}\n", part.name,
                           fmt::join(part.global_shape, ", "), fmt::join(part.global_offset, ", "),

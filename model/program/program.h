@@ -45,8 +45,10 @@ struct ParameterPart {
 
 // A parameter with its related values. If it is sharded over data axes, the master, compute copy,
 // reduced gradient and optimizer states are this rank's block of rows; the other values are whole.
+// A frozen one (trained_parameters.h) has no gradient and no states, and its value has the dtype
+// that the compute copy of a trained one would have.
 struct ParameterEntry {
-  ValueId value = kNoValue;         // float32 master
+  ValueId value = kNoValue;         // float32 master, or the frozen value
   ValueId compute_copy = kNoValue;  // the gathered value; == value if that is the master itself
   // If the parameter is sharded: all blocks of the compute copy. With runs, each rank of a run
   // holds one block of the whole: this rank's block. None if F and B gather the whole parameter.
@@ -56,7 +58,7 @@ struct ParameterEntry {
   ValueId converted = kNoValue;
   // The compute copy as F, I and W read it (Unshard's output).
   ValueId unsharded = kNoValue;
-  ValueId gradient = kNoValue;  // accumulator, Partial over the data axes
+  ValueId gradient = kNoValue;  // accumulator, Partial over the data axes; none if it is frozen
   // The value of the gradient's storage after Reduce; the optimizer reads it.
   ValueId reduced_gradient = kNoValue;
   // The optimizer keeps these of the parameter, each with the master's shape and placement.
@@ -75,6 +77,8 @@ struct ParameterEntry {
   // The gradient is the first or last of a bucket of gradients that are summed at once, in memory
   // order.
   bool begins_bucket = false, ends_bucket = false;
+
+  bool trained() const { return gradient != kNoValue; }
 };
 
 // The contents of a state before the first step.
@@ -94,8 +98,8 @@ enum class StateKind : uint8_t {
 // The name of Program::applied_steps in checkpoints.
 inline constexpr char kAppliedStepsTensor[] = "optimizer.applied_steps";
 
-// A value that outlives a step: checkpoints store it. Initial values, places in memory, loads and
-// saves are loops over Program::states, which has one row for each.
+// A value that outlives a step: checkpoints store it, unless it is frozen. Initial values, places
+// in memory, loads and saves are loops over Program::states, which has one row for each.
 struct State {
   StateKind kind = StateKind::kWeight;
   ValueId value = kNoValue;
@@ -120,8 +124,10 @@ struct ChunkInterface {
   std::vector<ChannelInput> channels;  // the channels that the chunk reads, in order of creation
   ValueId input = kNoValue;            // received boundary activation; none on the first chunk
   ValueId output = kNoValue;           // sent boundary activation; none on the last chunk
-  ValueId output_gradient = kNoValue;  // received in B; none on the last chunk
-  ValueId input_gradient = kNoValue;   // sent in B; none on the first chunk
+  // Received and sent in B; none on the last and the first chunk, and where all parameters of the
+  // chunks below are frozen.
+  ValueId output_gradient = kNoValue;
+  ValueId input_gradient = kNoValue;
 
   // The value of `channel`; kNoValue if the chunk does not read it.
   ValueId Input(std::string_view channel) const {
@@ -190,6 +196,8 @@ struct Program {
   const Value& value(ValueId id) const { return values[id]; }
 };
 
+// Whether `state` is the value of a frozen parameter: checkpoints do not store it.
+bool IsFrozen(const Program& program, const State& state);
 // Adds a row at its place in Program::states.
 void AddState(Program& program, State state);
 // The tensors of checkpoints of which this rank's value of `state` holds slices.

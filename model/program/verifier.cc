@@ -357,7 +357,12 @@ Status CheckBoundaries(const Program& program) {
       if (due[Axis::kTensor] == Shard(0) || due[Axis::kTensor] == Shard(0, ShardHow::kParts)) {
         by_rows[Axis::kTensor] = due[Axis::kTensor];
       }
-      if (due != by_rows || program.value(gradient).placement != GradientPlacement(due)) {
+      if (due != by_rows) {
+        return Internal("chunk {}: boundary {} is {}, must be {}", chunk.chunk,
+                        program.value(value).name, ToText(due), ToText(by_rows));
+      }
+      if (gradient == kNoValue) continue;  // all parameters below are frozen
+      if (program.value(gradient).placement != GradientPlacement(due)) {
         return Internal("chunk {}: boundary {} is {} but its gradient is {}", chunk.chunk,
                         program.value(value).name, ToText(due),
                         ToText(program.value(gradient).placement));

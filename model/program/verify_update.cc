@@ -12,8 +12,8 @@ namespace troupe::model {
 
 namespace {
 
-// The gradient with which each parameter of the program is updated, in order. Each must be updated
-// by exactly one optimizer, which changes the parameter's own copy and states.
+// The gradient with which each trained parameter of the program is updated, in order. Each must be
+// updated by exactly one optimizer, which changes the parameter's own copy and states.
 StatusOr<std::vector<ValueId>> UpdatingGradients(const Program& program) {
   std::map<ValueId, UpdatedParameter> by_master;
   for (const Op& op : program.update) {
@@ -26,6 +26,7 @@ StatusOr<std::vector<ValueId>> UpdatingGradients(const Program& program) {
   }
   std::vector<ValueId> gradients;
   for (const ParameterEntry& entry : program.parameters) {
+    if (!entry.trained()) continue;
     const auto updated = by_master.extract(entry.value);
     if (updated.empty())
       return Internal("update: no optimizer updates {}", program.value(entry.value).name);
@@ -37,7 +38,7 @@ StatusOr<std::vector<ValueId>> UpdatingGradients(const Program& program) {
     gradients.push_back(operands.gradient);
   }
   if (by_master.empty()) return gradients;
-  return Internal("update: {} is updated, but is no parameter",
+  return Internal("update: {} is updated, but is no trained parameter",
                   program.value(by_master.begin()->first).name);
 }
 
@@ -83,21 +84,22 @@ Status CheckOptimizer(const Program& program) {
     if (op.kind == OpKind::kSumOfSquares) counted.assign(op.inputs.begin() + 1, op.inputs.end());
   }
   size_t next_counted = 0;
-  for (size_t p = 0; p < program.parameters.size(); ++p) {
-    const ParameterEntry& entry = program.parameters[p];
+  auto next_updated = updated.begin();
+  for (const ParameterEntry& entry : program.parameters) {
+    if (!entry.trained()) continue;
     const Value& master = program.value(entry.value);
-    const Value& gradient = program.value(updated[p]);
+    const Value& gradient = program.value(*next_updated++);
     if (gradient.placement != master.placement) {
       return Internal(
           "update: the gradient of {} reaches the optimizer {}, but the parameter is {}",
           master.name, ToText(gradient.placement), ToText(master.placement));
     }
-    if (StorageRoot(program, updated[p]) != StorageRoot(program, entry.gradient)) {
+    if (StorageRoot(program, gradient.id) != StorageRoot(program, entry.gradient)) {
       return Internal("update: gradient {} of {} is not an output of backward", gradient.name,
                       master.name);
     }
     const bool due = CountedInNorm(program, entry);
-    const bool is = next_counted < counted.size() && counted[next_counted] == updated[p];
+    const bool is = next_counted < counted.size() && counted[next_counted] == gradient.id;
     if (is) ++next_counted;
     if (is != due || entry.counted_in_norm != due) {
       return Internal("update: sum_of_squares: {} is {}counted on this rank, but {} on {}",
@@ -112,6 +114,7 @@ Status CheckOptimizer(const Program& program) {
 
 Status CheckOwners(const Program& program) {
   for (const ParameterEntry& entry : program.parameters) {
+    if (!entry.trained()) continue;
     int sums = 0;
     for (size_t c = 0; c < program.chunks.size(); ++c) {
       for (const Op& op : program.Ops(static_cast<int>(c), Piece::kReduce)) {

@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/select_trained.h"
 #include "plan/cost/estimate.h"
+#include "plan/cost/trained_work.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
+#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 
@@ -33,6 +36,19 @@ double ForwardFlops(const v1::JobSpec& spec, const model::ModelConfig& model,
   return flops;
 }
 
+// A forward pass is a third of the cost of a block that is trained. A frozen one has no gradients
+// of weights, and below the first one that is trained there are no gradients of inputs.
+void LeaveOutFrozen(const model::TrainedParameters& trained, PartitionCosts* costs) {
+  const auto share = [&](int block) {
+    return (1.0 + (trained.TrainsBefore(block) ? 1 : 0) + (trained.Trains(block) ? 1 : 0)) / 3;
+  };
+  const int blocks = static_cast<int>(costs->blocks.size());
+  for (int block = 0; block < blocks; ++block)
+    costs->blocks[static_cast<size_t>(block)] *= share(block);
+  costs->head *= share(blocks);
+  if (!trained.Trains(-1)) costs->embedding /= 3;
+}
+
 }  // namespace
 
 StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces) {
@@ -44,6 +60,11 @@ StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& 
   }
   costs.embedding = EmbeddingCost(spec, model, samples, tokens);
   costs.head = HeadForwardFlops(model, samples, tokens);
+  if (!spec.model().trainable().empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const model::TrainedParameters trained,
+                            model::SelectTrained(model, GlobsOf(spec.model().trainable())));
+    LeaveOutFrozen(trained, &costs);
+  }
   const auto& split_points = spec.parallelism().pipeline_parallel_split_points();
   if (split_points.empty()) return PartitionByCost(costs, pieces);
   if (split_points.size() != pieces - 1) {
@@ -89,11 +110,20 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const
   }
   plan->set_imbalance(partition.imbalance());
   plan->set_parameters(ModelParameters(model));
-  const double tokens = static_cast<double>(spec.training().sequence_length());
-  plan->set_model_flops_per_step(
-      ModelFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
-  plan->set_attention_flops_per_step(
-      AttentionFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
+  const auto samples = static_cast<double>(spec.training().global_batch_size());
+  if (!spec.model().trainable().empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const model::TrainedParameters trained,
+                            model::SelectTrained(model, GlobsOf(spec.model().trainable())));
+    TROUPE_ASSIGN_OR_RETURN(const TrainedWork work,
+                            TrainedWorkOf(model, trained, spec.training().sequence_length()));
+    plan->set_trained_parameters(work.parameters);
+    plan->set_model_flops_per_step(work.flops * samples);
+    plan->set_attention_flops_per_step(work.attention_flops * samples);
+    return OkStatus();
+  }
+  const auto tokens = static_cast<double>(spec.training().sequence_length());
+  plan->set_model_flops_per_step(ModelFlops(model, samples, tokens));
+  plan->set_attention_flops_per_step(AttentionFlops(model, samples, tokens));
   return OkStatus();
 }
 

@@ -172,6 +172,7 @@ int64_t SnapshotBytes(const v1::JobSpec& spec, const Program& program) {
   if (ChoicesOf(spec).async_mode != v1::ASYNC_MODE_ASYNC || !saves) return 0;
   double bytes = 0;
   for (const model::State& state : program.states) {
+    if (model::IsFrozen(program, state)) continue;
     const model::Value& value = program.value(state.value);
     const bool tied = state.parameter >= 0 && program.parameters[state.parameter].tied;
     const bool by_all_stages =

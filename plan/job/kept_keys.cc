@@ -99,6 +99,8 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     }
     const auto differ = [&](const std::string& path, const std::string& text,
                             const std::string& old_text) {
+      // A checkpoint with the whole model serves a job that freezes a part of it.
+      if (path == "model.trainable" && !manifest.has_base()) return;
       // These keys state where the model's numbers came from and what exports contain; they are not
       // numbers of the model.
       if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||

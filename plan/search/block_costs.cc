@@ -63,6 +63,7 @@ std::vector<ChunkCosts> CostsByChunkIndex(const Program& program, const Mesh& me
     costs[c].saved_bytes = SavedBytes(program, roots, index);
   }
   for (const model::ParameterEntry& entry : program.parameters) {
+    if (!entry.trained()) continue;
     ChunkCosts& chunk = costs[static_cast<size_t>(program.value(entry.value).chunk)];
     chunk.elements += static_cast<double>(program.value(entry.value).elements());
     ++chunk.tensors;
@@ -128,6 +129,8 @@ StatusOr<BlockCosts> BlockCosts::MeasureWhole(const v1::JobSpec& spec, int conte
   options.shard_run = 0;
   options.whole_matrices = false;
   options.no_weight_decay.clear();
+  // Which blocks are trained differs from block to block: the least costs are those of frozen ones.
+  if (!options.trained.globs.empty()) options.trained = model::TrainedParameters::None();
   options.runs = false;
   // The head of a large microbatch would have thousands of groups of rows. Fewer groups take fewer
   // launches and read the table less often.

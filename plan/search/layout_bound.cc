@@ -45,7 +45,7 @@ class ChunkBounds {
     ShardedElements of;
     of.embedding = tables.embedding ? table_ : 0;
     of.head = tables.head && !tables.is_shared ? table_ : 0;
-    if (tables.head && tables.is_shared) costs.elements -= table_;
+    if (tables.head && tables.is_shared) costs.elements = std::max(0.0, costs.elements - table_);
     of.blocks = std::max(0.0, costs.elements - of.embedding - of.head);
     of.tensors = costs.tensors - (tables.embedding ? 1 : 0) - (tables.head ? 2 : 0);
     const ShardCosts::Ends ends = shards_.Add(of, &costs);

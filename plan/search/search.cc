@@ -237,11 +237,12 @@ class Search {
     }
   }
 
-  // Same as ValidateJobSpec, except that the globs of no_weight_decay, which need the whole model
-  // to be built, are checked only once for all layouts.
+  // Same as ValidateJobSpec, except that the globs over tensors, which need the whole model to be
+  // built, are checked only once for all layouts.
   Status Validate(const v1::JobSpec& spec) {
     v1::JobSpec layout = spec;
     layout.mutable_optimizer()->clear_no_weight_decay();
+    layout.mutable_model()->clear_trainable();
     TROUPE_RETURN_IF_ERROR(ValidateJobSpec(layout, JobPurpose::kPlan));
     if (FindTpuModel(profile_.device_model()) != nullptr)
       TROUPE_RETURN_IF_ERROR(CheckStageSlices(layout));
@@ -349,7 +350,7 @@ class Search {
   std::vector<Candidate> candidates_;
   // The candidates that are not decided yet, by the bound of their seconds; values are indices.
   std::set<std::pair<double, size_t>> queue_;
-  std::optional<Status> names_checked_;  // result of checking optimizer.no_weight_decay
+  std::optional<Status> names_checked_;  // result of checking the globs
   SearchResult result_;
 };
 

@@ -93,8 +93,8 @@ std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
   Json json = MessageToJson(plan, {"mesh"});
   json["ranks"] = RanksToJson(plan);
   json["stages"] = StagesToJson(plan);
-  json.update(MessageToJson(
-      plan, {"imbalance", "parameters", "model_flops_per_step", "recomputed_flops_per_step"}));
+  json.update(MessageToJson(plan, {"imbalance", "parameters", "trained_parameters",
+                                   "model_flops_per_step", "recomputed_flops_per_step"}));
   json["traffic"] = TrafficToJson(plan);
   json.update(MessageToJson(plan, {"replication", "tensor_parallel_parts", "tensor_parts_choice"}));
   json["schedule"] = ScheduleToJson(plan);

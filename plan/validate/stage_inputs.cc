@@ -7,6 +7,7 @@
 
 #include "model/blocks/pattern.h"
 #include "model/program/builder.h"
+#include "model/select_trained.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
 #include "plan/job/key_effects.h"
@@ -28,6 +29,10 @@ int64_t HeadRows(const v1::JobSpec& spec, int64_t tensor_ranks, model::DType com
 }
 
 }  // namespace
+
+std::vector<std::string> GlobsOf(const google::protobuf::RepeatedPtrField<std::string>& globs) {
+  return {globs.begin(), globs.end()};
+}
 
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
   model::ModelConfig config;
@@ -130,8 +135,9 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.reduce_dtype = choices.reduce_dtype;
   options.buffer_dtype = choices.buffer_dtype;
   options.optimizer = OptimizerConfigOf(spec, choices);
-  options.no_weight_decay = {spec.optimizer().no_weight_decay().begin(),
-                             spec.optimizer().no_weight_decay().end()};
+  options.no_weight_decay = GlobsOf(spec.optimizer().no_weight_decay());
+  TROUPE_ASSIGN_OR_RETURN(options.trained,
+                          model::SelectTrained(options.model, GlobsOf(spec.model().trainable())));
   options.recomputation.mode = choices.recomputation;
   if (spec.activation_recomputation().has_num_layers()) {
     options.recomputation.layers = spec.activation_recomputation().num_layers();

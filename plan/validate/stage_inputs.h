@@ -20,6 +20,9 @@ namespace troupe {
 // INVALID_ARGUMENT where the pattern does not parse. REQUIRES: defaults are filled in.
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec);
 
+// A list of globs over tensors' names, as model/ takes it.
+std::vector<std::string> GlobsOf(const google::protobuf::RepeatedPtrField<std::string>& globs);
+
 // True where experts are distributed over expert × tensor; false where the weights of each expert
 // are sharded over tensor.
 bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism);

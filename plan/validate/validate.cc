@@ -18,8 +18,8 @@
 #include "plan/validate/reshard.h"
 #include "plan/validate/validate_axes.h"
 #include "plan/validate/validate_blend.h"
+#include "plan/validate/validate_globs.h"
 #include "plan/validate/validate_pipeline.h"
-#include "plan/validate/validate_weight_decay.h"
 #include "plan/validate/validate_xla.h"
 
 namespace troupe {
@@ -46,7 +46,7 @@ class Validator {
     ValidatePipeline(spec_, &violations_);
     Checkpoint();
     ValidateXla(spec_.xla(), &violations_);
-    if (violations_.empty()) ValidateWeightDecay(spec_, &violations_);
+    if (violations_.empty()) ValidateGlobs(spec_, &violations_);
     return violations_.ToStatus();
   }
 

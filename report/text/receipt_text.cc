@@ -118,6 +118,8 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
   }
   json.update(MessageToJson(receipt, {"topology"}));
   json["model_mix"] = {{"pattern", receipt.pattern()}, {"blocks", std::move(blocks)}};
+  if (receipt.has_trained_parameters())
+    json["model_mix"]["trained_parameters"] = receipt.trained_parameters();
   json.update(MessageToJson(receipt, {"batch_geometry", "sequence_length"}));
   json["workload"] = {{"family", receipt.workload_family()},
                       {"documents", receipt.document_mask() ? "masked" : "joined"}};

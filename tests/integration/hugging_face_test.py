@@ -4,11 +4,12 @@ is refused by name."""
 import json
 import pathlib
 import shutil
+import struct
 import tempfile
 import unittest
 
 import models
-from harness import ROOT, Cluster, ClusterCase, run
+from harness import ROOT, Cluster, ClusterCase, kill, run
 
 FIXTURES = ROOT / "tests/interop/fixtures"
 TOLERANCE = 1e-5  # relative, of losses and of the first gradient norm
@@ -92,6 +93,85 @@ class HuggingFace(ClusterCase):
             refused("model.hidden_size", settings=["--set=model.hidden_size=64"])
             refused("model.preset", settings=["--set=model.preset=tiny"])
             self.assertEqual(cluster.json("list")["jobs"], [])
+
+
+def tensors_of(folder):
+    """Returns the bytes of each tensor of a Hugging Face directory, by name."""
+    tensors = {}
+    for path in folder.glob("*.safetensors"):
+        data = path.read_bytes()
+        (size,) = struct.unpack("<Q", data[:8])
+        for name, entry in json.loads(data[8:8 + size]).items():
+            if name != "__metadata__":
+                begin, end = entry["data_offsets"]
+                tensors[name] = data[8 + size + begin:8 + size + end]
+    return tensors
+
+
+class Frozen(ClusterCase):
+    def test_a_part_is_trained_through_a_kill_and_the_whole_model_comes_out(self):
+        with Cluster(workers=4) as cluster:
+            base = cluster.home / "base"
+            shutil.copytree(FIXTURES / "tied-grouped-llama3", base)
+            weights = base / "model.safetensors"
+
+            def submit(name, *more):
+                return cluster.json(
+                    "submit", base / "job.yaml", "--name", name,
+                    f"--set=data.train={FIXTURES}/data", "--set=checkpoint.interval=5",
+                    f"--set=checkpoint.folder={cluster.home}/checkpoints",
+                    "--set=model.trainable=['model.layers.1.*', model.norm.weight]", *more)["name"]
+
+            alone = submit("alone")
+            job = submit("part", *TWO_BY_TWO)
+            cluster.wait_for_step(job, 7)
+            kill(cluster.describe(job)["ranks"][3]["pid"])
+            done = cluster.wait_for_state(job, "SUCCEEDED")
+            self.assertEqual(done["restarts"], 1)
+            cluster.wait_for_state(alone, "SUCCEEDED")
+            losses = cluster.losses(job)
+            for step, (loss, *_) in cluster.losses(alone).items():
+                self.assertAlmostEqual(float(losses[step][0]), float(loss),
+                                       delta=TOLERANCE * float(loss), msg=step)
+
+            # The checkpoint has what was trained; the export is the whole model.
+            path = done["checkpoints"][-1]["path"]
+            code, out, _ = cluster.troupe("checkpoints", "show", path)
+            self.assertEqual(code, 0)
+            self.assertIn(f"its frozen parameters are those of model.from {base}",
+                          " ".join(out.split()))
+            self.assertNotIn("embed_tokens", out)
+            exported = cluster.home / "exported"
+            code, _, err = cluster.troupe("checkpoints", "export", path, "--to", exported)
+            self.assertEqual(code, 0, err)
+            before, after = tensors_of(base), tensors_of(exported)
+            self.assertEqual(before.keys(), after.keys())
+            changed = {name for name in after if after[name] != before[name]}
+            self.assertEqual(changed, {name for name in before
+                                       if ".layers.1." in name or name == "model.norm.weight"})
+
+            # Another base is refused, until the former one is back.
+            whole = weights.read_bytes()
+            weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+            code, _, err = cluster.troupe("checkpoints", "verify", path)
+            self.assertEqual(code, 1)
+            self.assertIn("is not the same model", err)
+            code, _, err = cluster.troupe("checkpoints", "export", path, "--to",
+                                          cluster.home / "never")
+            self.assertEqual(code, 1)
+            self.assertIn("is not the same model", err)
+            more = "--set=training.steps=24"
+            cluster.json("resume", job, more)
+            failure = cluster.wait_for_state(job, "FAILED")["failure"]
+            self.assertEqual(failure["cause"], "DATA")
+            self.assertIn("put the former files back and resume the job", failure["message"])
+            weights.write_bytes(whole)
+            cluster.json("resume", job, more)
+            cluster.wait_for_state(job, "SUCCEEDED")
+            code, _, err = cluster.troupe("resume", job, "--set=training.steps=26",
+                                          "--set=model.trainable=['*']")
+            self.assertEqual(code, 2)
+            self.assertIn("model.trainable", err)
 
 
 class Tokenizer(unittest.TestCase):

@@ -15,6 +15,7 @@ the last digits.
 """
 
 import argparse
+import fnmatch
 import json
 import pathlib
 import shutil
@@ -125,14 +126,24 @@ def nll(model, batch):
     return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
-def train(model, batches):
-    """Returns the losses and the gradient norms before clipping, one step per batch."""
+def make_optimizer(model, sgd):
+    """Returns AdamW with the settings above, or SGD with the settings `sgd`, over the parameters
+    that have gradients."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [dict(params=[p for p in trained if p.dim() >= 2], weight_decay=WEIGHT_DECAY),
+              dict(params=[p for p in trained if p.dim() < 2], weight_decay=0.0)]
+    if sgd is not None:
+        return torch.optim.SGD(groups, **sgd)
+    return torch.optim.AdamW(groups, lr=LR, betas=BETAS, eps=EPS)
+
+
+def train(model, batches, sgd=None, trainable=("*",)):
+    """Returns the losses and the gradient norms before clipping, one step per batch. `trainable`:
+    globs over the names of the parameters that are trained."""
     model.train()
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW([dict(params=matrices, weight_decay=WEIGHT_DECAY),
-                                   dict(params=vectors, weight_decay=0.0)], lr=LR, betas=BETAS,
-                                  eps=EPS)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad = any(fnmatch.fnmatchcase(name, glob) for glob in trainable)
+    optimizer = make_optimizer(model, sgd)
     losses, norms = [], []
     for batch in batches:
         optimizer.zero_grad()

@@ -42,7 +42,8 @@ for line in sys.stdin:
     request = json.loads(line)
     model = make_fixtures.load(request["directory"])
     if "batches" in request:
-        make_fixtures.train(model, request["batches"])
+        make_fixtures.train(model, request["batches"], request.get("sgd"),
+                            request.get("trainable", ["*"]))
     print(json.dumps(make_fixtures.logits(model, request["tokens"]).tolist()))
 """
 
@@ -181,15 +182,34 @@ class TransformersTest(unittest.TestCase):
         self.assert_near(got, answer["logits"], LOGIT_TOLERANCE, "mistral")
 
     def test_a_model_that_was_trained_here_is_the_one_that_pytorch_trained(self):
+        self.check_trained("trained", [], {})
+
+    def test_sgd_is_that_of_pytorch(self):
+        sgd = {"lr": 0.05, "momentum": 0.9, "nesterov": True}
+        # The keys of AdamW in the fixture's job are refused with SGD.
+        ours = [f"--set=optimizer={json.dumps({**sgd, 'name': 'sgd', 'weight_decay': 0.1})}"]
+        self.check_trained("sgd", ours, {"sgd": sgd}, without="optimizer: ")
+
+    def test_a_part_that_is_trained_is_that_of_pytorch(self):
+        globs = ["model.layers.1.*", "*.input_layernorm.weight"]
+        self.check_trained("part", [f"--set=model.trainable={json.dumps(globs)}"],
+                           {"trainable": globs})
+
+    def check_trained(self, name, flags, peer, without=None):
+        """Trains a fixture on four ranks with `flags`, and compares the export with PyTorch's own
+        result for the settings `peer`. `without`: leaves out lines of the job that begin so."""
         variant = "tied-grouped-llama3"
-        job_file = self.fixtures / variant / "job.yaml"
+        job_file = self.fixtures / variant / f"{name}.yaml"
+        lines = (self.fixtures / variant / "job.yaml").read_text().splitlines()
+        job_file.write_text("\n".join(line for line in lines
+                                      if without is None or not line.startswith(without)) + "\n")
         with Cluster(workers=4) as cluster:
-            job = cluster.json("submit", job_file, "--name", "trained",
+            job = cluster.json("submit", job_file, "--name", name,
                                f"--set=checkpoint.folder={cluster.home}/checkpoints",
                                "--set=parallelism.tensor_parallel_degree=2",
-                               "--set=parallelism.pipeline_parallel_degree=2")["name"]
+                               "--set=parallelism.pipeline_parallel_degree=2", *flags)["name"]
             done = cluster.wait_for_state(job, "SUCCEEDED")
-            trained = pathlib.Path(self.folder.name) / "trained"
+            trained = pathlib.Path(self.folder.name) / name
             self.troupe("checkpoints", "export", done["checkpoints"][-1]["path"], "--to", trained)
         batches = [json.loads(self.troupe("data", "show", job_file, "--step", step, "-o",
                                           "json"))["samples"]
@@ -197,8 +217,8 @@ class TransformersTest(unittest.TestCase):
         tokens = self.expected(variant)["tokens"]
         ours, theirs = self.peer_logits([{"directory": trained, "tokens": tokens},
                                          {"directory": self.fixtures / variant, "tokens": tokens,
-                                          "batches": batches}])
-        self.assert_near(ours, theirs, TRAINED_TOLERANCE, "trained for 20 steps")
+                                          "batches": batches, **peer}])
+        self.assert_near(ours, theirs, TRAINED_TOLERANCE, f"{name}: trained for 20 steps")
         before = self.expected(variant)["logits"]
         self.assertGreater(max(abs(a - b) for a, b in zip(ours[0], before[0])),
                            1000 * TRAINED_TOLERANCE)

@@ -21,6 +21,7 @@
 #include "plan/job/job_defaults.h"
 #include "plan/make_plan.h"
 #include "plan/validate/stage_inputs.h"
+#include "worker/executor/frozen_weights.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
@@ -129,6 +130,8 @@ StatusOr<int64_t> Load(Shared& shared, Executor& executor) {
     return 0;
   }
   TROUPE_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(shared.files, path, ""));
+  TROUPE_RETURN_IF_ERROR(LoadFrozenWeights({shared.files, shared.files}, shared.spec,
+                                           executor.program(), executor.executable()));
   TROUPE_RETURN_IF_ERROR(
       LoadState(shared.files, path, manifest, executor.program(), executor.executable()));
   return manifest.state().step();
@@ -292,6 +295,11 @@ TrainResult Train(const v1::JobSpec& stated, const TrainOptions& options) {
     manifest.mutable_state()->set_seed(spec.training().seed());
     *manifest.mutable_layout() = shared.plan.mesh();
     *manifest.mutable_samples() = shared.plan.samples();
+    if (HasBase(spec)) {
+      const auto base = OpenBase({shared.files, shared.files}, spec);
+      TROUPE_CHECK_OK(base.status());
+      *manifest.mutable_base() = base->identity();
+    }
     google::protobuf::util::JsonPrintOptions json;
     json.preserve_proto_field_names = true;
     TROUPE_CHECK(

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/temporary_directory.h"
 #include "kernels/xla/runtime/xla_backend.h"
 #include "plan/schedules/schedules.h"
 #include "tests/layouts/axis_table.h"
@@ -64,6 +65,28 @@ TEST_F(XlaSgd, HasTheLossesOfOneRankOnTheCpu) {
     };
     ExpectLossesOfOneRank(OnXla(), job(layout), job({}));
   }
+}
+
+using XlaFrozen = WithXla<>;
+
+TEST_F(XlaFrozen, HasTheLossesOfOneRankOnTheCpu) {
+  const TemporaryDirectory folder;
+  const std::string base = folder.Child("base");
+  (void)RunOrDie(Job({}), {.steps = 2, .save_path = base});
+  const auto job = [&](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    spec.mutable_checkpoint()->set_initial_load(base);
+    for (const char* const glob : {"model.layers.1.*", "model.norm.weight"})
+      spec.mutable_model()->add_trainable(glob);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = 6, .restore_path = base});
+  TrainOptions options = OnXla();
+  options.steps = 6;
+  options.restore_path = base;
+  for (const Layout& layout :
+       {Layout{}, Layout{.tensor = 2}, Layout{.pipe = 2}, Layout{.shard = 2, .zero_stage = 3}})
+    ExpectClose(Prepared(RunOrDie, job(layout), options), expected);
 }
 
 struct Pipeline {

@@ -80,12 +80,13 @@ Status Executor::BeginAction(const RankAction& action, const MicrobatchSamples& 
       TROUPE_RETURN_IF_ERROR(
           executable_->Copy(below.output, action.buffer_below, chunk.input, action.buffer));
     }
-    if (action.sends && options_.actions.posts_gradient_receives && !evaluates) {
+    if (action.sends && options_.actions.posts_gradient_receives && !evaluates &&
+        chunk.output_gradient != kNoValue) {
       TROUPE_RETURN_IF_ERROR(
           executable_->PostReceive(chunk.output_gradient, action.buffer,
                                    *communicators_->Link(action.chunk, LinkDirection::kGradient)));
     }
-  } else if (action.receives) {
+  } else if (action.receives && chunk.output_gradient != kNoValue) {
     TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
     TROUPE_RETURN_IF_ERROR(Receive(action, chunk.output_gradient,
                                    *communicators_->Link(action.chunk, LinkDirection::kGradient)));
@@ -100,7 +101,10 @@ Status Executor::RunPiece(const RankAction& action, const RunOptions& run) {
 
 Status Executor::EndAction(const RankAction& action) {
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
-  if (action.buffer_below >= 0 && action.piece != Piece::kForward) {
+  const bool up = action.piece == Piece::kForward;
+  // Nobody needs the gradient of an input below which all parameters are frozen.
+  if (!up && chunk.input_gradient == kNoValue) return OkStatus();
+  if (action.buffer_below >= 0 && !up) {
     // Copied now, because this chunk's buffer may hold another microbatch before the chunk below
     // reads it.
     const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
@@ -108,7 +112,6 @@ Status Executor::EndAction(const RankAction& action) {
                                              below.output_gradient, action.buffer_below));
   }
   if (!action.sends) return OkStatus();
-  const bool up = action.piece == Piece::kForward;
   const LinkDirection direction = up ? LinkDirection::kActivation : LinkDirection::kGradient;
   Communicator* const link = communicators_->Link(up ? action.chunk : action.chunk - 1, direction);
   return executable_->Send(up ? chunk.output : chunk.input_gradient, action.buffer, *link);

@@ -23,4 +23,11 @@ bool FolderIsAway(FileSystem& files, const std::string& folder) {
   return !entries.ok() || entries->empty();
 }
 
+Status FaultOfKey(FileSystem& files, std::string_view key, const std::string& folder,
+                  const Status& status) {
+  const bool lacks_file = status.code() == StatusCode::kNotFound && !FolderIsAway(files, folder);
+  const Status away = lacks_file ? OkStatus() : FolderFault(status, key);
+  return away.ok() ? Annotate(status, key) : away;
+}
+
 }  // namespace troupe

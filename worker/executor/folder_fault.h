@@ -22,6 +22,11 @@ Status FolderFault(const Status& status, std::string_view what);
 // or cannot be listed. Otherwise a file that it lacks is missing.
 bool FolderIsAway(FileSystem& files, const std::string& folder);
 
+// Returns an error of the folder that the job's `key` names: FolderFault, unless the folder is here
+// and lacks a file, else `status` with the key. OK if it is no error.
+Status FaultOfKey(FileSystem& files, std::string_view key, const std::string& folder,
+                  const Status& status);
+
 }  // namespace troupe
 
 #endif  // TROUPE_WORKER_EXECUTOR_FOLDER_FAULT_H_

@@ -30,29 +30,26 @@ class HostView {
   std::span<const std::byte> bytes_;
 };
 
-// A buffer of zeros through which host code fills a value. Movable.
+// A buffer of float32 zeros through which host code fills a value of float32 or bfloat16. Movable.
 class HostFill {
  public:
-  // The value becomes zero at once if it is in host memory, else at Store. `values` outlives
-  // this object.
+  // A value of float32 in host memory becomes zero at once, another at Store. `values` outlives
+  // this object. REQUIRES: the value's dtype is one of the two.
   HostFill(const model::Program& program, kernels::ValueMemory& values, model::ValueId value);
 
-  std::span<std::byte> bytes() { return bytes_; }
-  template <typename T>
-  T* As() {
-    return reinterpret_cast<T*>(bytes_.data());
-  }
+  std::span<float> numbers() { return numbers_; }
   // Bytes held in addition to the value.
-  size_t copied_bytes() const { return copy_.size(); }
+  size_t copied_bytes() const { return copy_.size() * sizeof(float); }
 
-  // Makes the value equal to the filled bytes.
+  // Makes the value equal to the filled numbers, rounded to its dtype.
   Status Store();
 
  private:
   kernels::ValueMemory* values_;
   model::ValueId value_;
-  std::vector<std::byte> copy_;
-  std::span<std::byte> bytes_;
+  bool rounds_;
+  std::vector<float> copy_;
+  std::span<float> numbers_;
 };
 
 }  // namespace troupe

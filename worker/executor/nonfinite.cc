@@ -64,6 +64,7 @@ StatusOr<std::string> FindInParameters(const model::Program& program, kernels::V
                                        model::ValueId model::ParameterEntry::*of_entry) {
   for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
     const model::ParameterEntry& entry = *at;
+    if (entry.*of_entry == model::kNoValue) continue;  // a frozen parameter has no gradient
     TROUPE_ASSIGN_OR_RETURN(const int64_t element,
                             FirstNonfinite(program, values, entry.*of_entry, 0));
     if (element < 0) continue;

@@ -24,10 +24,6 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 
-GlobalSlice ToGlobalSlice(const model::ParameterSlice& slice) {
-  return {slice.name, "F32", slice.global_shape, {slice.offset, slice.local_shape}};
-}
-
 int64_t ElementsOf(const std::vector<int64_t>& shape) {
   int64_t product = 1;
   for (int64_t extent : shape) product *= extent;
@@ -60,6 +56,10 @@ std::set<std::string> MissingTensors(const model::Program& program,
 constexpr size_t kCopiedBytesMax = size_t{1} << 30;
 
 }  // namespace
+
+GlobalSlice ToGlobalSlice(const model::ParameterSlice& slice) {
+  return {slice.name, "F32", slice.global_shape, {slice.offset, slice.local_shape}};
+}
 
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan) {
@@ -98,7 +98,7 @@ Status StoreInitial(const model::Program& program, const model::State& state, ui
   const int64_t row_elements = program.value(state.value).row_elements();
   for (const model::ParameterPart& part : PartsOf(program, state)) {
     const int64_t elements = ElementsOf(part.local_shape);
-    float* const begin = fill.As<float>() + part.row_begin * row_elements;
+    float* const begin = fill.numbers().data() + part.row_begin * row_elements;
 #pragma omp parallel for schedule(static)
     for (int64_t first = 0; first < elements; first += kBlock) {
       const int64_t count = std::min(kBlock, elements - first);
@@ -131,10 +131,10 @@ Status LoadState(FileSystem& files, const std::string& directory,
       HostFill& fill = fills.emplace_back(program, values, next->first);
       copied += fill.copied_bytes();
       for (const model::ParameterSlice& slice : next->second) {
-        targets.push_back({ToGlobalSlice(slice),
-                           fill.bytes().subspan(
-                               static_cast<size_t>(slice.element_offset * kFloatBytes),
-                               static_cast<size_t>(ElementsOf(slice.local_shape) * kFloatBytes))});
+        targets.push_back(
+            {ToGlobalSlice(slice), std::as_writable_bytes(fill.numbers().subspan(
+                                       static_cast<size_t>(slice.element_offset),
+                                       static_cast<size_t>(ElementsOf(slice.local_shape))))});
       }
     }
     TROUPE_RETURN_IF_ERROR(LoadSlices(files, directory, manifest, targets));

@@ -15,6 +15,7 @@
 #include "checkpoint/write/ownership.h"
 #include "checkpoint/write/shard_writer.h"
 #include "kernels/backend/value_memory.h"
+#include "model/parameter_slices.h"
 #include "model/program/program.h"
 #include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/job.pb.h"
@@ -26,6 +27,9 @@ namespace troupe {
 // program. Pure.
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan);
+
+// The slice as checkpoints store it.
+GlobalSlice ToGlobalSlice(const model::ParameterSlice& slice);
 
 // Stores what `state` holds before the first step of a job with this seed.
 Status StoreInitial(const model::Program& program, const model::State& state, uint64_t seed,

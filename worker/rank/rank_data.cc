@@ -6,6 +6,7 @@
 #include "base/failure_cause.h"
 #include "data/job_data.h"
 #include "worker/executor/folder_fault.h"
+#include "worker/executor/frozen_weights.h"
 
 namespace troupe {
 namespace {
@@ -41,13 +42,29 @@ StatusOr<RankData> OpenRankData(FileSystem& files, const v1::StartRanks& start, 
   return RankData{*std::move(dataset), std::move(identity)};
 }
 
+Status IdentifyBase(const BaseFiles& files, const v1::StartRanks& start, int rank,
+                    v1::DataIdentity* identity) {
+  if (!HasBase(start.spec())) return OkStatus();
+  const std::string host = NamedHost(start, rank);
+  const StatusOr<BaseWeights> base = OpenBase(files, start.spec());
+  if (!base.ok()) return WithCauseOfData(base.status(), host);
+  *identity->mutable_base() = base->identity();
+  if (!start.data().has_base()) return OkStatus();
+  return Refuse(
+      CheckSameBase(start.data().base(), "the job began with", base->identity(), host + " has"),
+      "put the former files back and resume the job");
+}
+
 Status CheckDataOfRank0(const v1::DataIdentity& own, const std::vector<v1::RankAddress>& addresses,
                         const v1::StartRanks& start, int rank) {
   if (rank == 0 || addresses.empty() || !addresses.front().has_data()) return OkStatus();
-  return Refuse(
-      CheckSameData({addresses.front().data(), NamedHost(start, 0) + " of rank 0 has"},
-                    {own, fmt::format("{} of rank {} has", NamedHost(start, rank), rank)}),
-      "the hosts of a job must have the same data");
+  const v1::DataIdentity& wanted = addresses.front().data();
+  const std::string wanted_by = NamedHost(start, 0) + " of rank 0 has";
+  const std::string found_by = fmt::format("{} of rank {} has", NamedHost(start, rank), rank);
+  TROUPE_RETURN_IF_ERROR(Refuse(CheckSameData({wanted, wanted_by}, {own, found_by}),
+                                "the hosts of a job must have the same data"));
+  return Refuse(CheckSameBase(wanted.base(), wanted_by, own.base(), found_by),
+                "the hosts of a job must have the same files");
 }
 
 }  // namespace troupe

@@ -13,6 +13,8 @@
 #include "base/status.h"
 #include "data/data_identity.h"
 #include "data/dataset.h"
+#include "interop/base_weights.h"
+#include "plan/job/job_files.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
@@ -28,6 +30,13 @@ struct RankData {
 // error of Dataset::Open if the files are no data for the job, and FAILED_PRECONDITION if they are
 // not those that the job began with.
 StatusOr<RankData> OpenRankData(FileSystem& files, const v1::StartRanks& start, int rank);
+
+inline BaseFiles BaseFilesOf(JobFiles& files) { return {files.imports(), files.checkpoints()}; }
+
+// Adds the identity of the model that gives the job's frozen parameters their numbers, if it has
+// such. Errors as above; with cause DATA if it is not the one that the job began with.
+Status IdentifyBase(const BaseFiles& files, const v1::StartRanks& start, int rank,
+                    v1::DataIdentity* identity);
 
 // Compares `own` with the identity in the address of rank 0, if it has one. FAILED_PRECONDITION
 // with cause DATA names both hosts and what each has.

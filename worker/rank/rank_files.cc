@@ -11,8 +11,10 @@
 #include "plan/job/kept_keys.h"
 #include "plan/job/violation.h"
 #include "worker/executor/folder_fault.h"
+#include "worker/executor/frozen_weights.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/shards.h"
+#include "worker/rank/rank_data.h"
 #include "worker/rank/rank_run.h"
 
 namespace troupe {
@@ -63,6 +65,15 @@ StatusOr<int64_t> RankRun::Load() {
   TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(start.spec(), start.plan()));
   owned_ = AssignOwners(slices)[begin_.rank()];
   whole_ = WholeRows(slices[begin_.rank()]);
+  if (start.has_restore_images() || !start.restore_path().empty()) {
+    const Status frozen = LoadFrozenWeights(BaseFilesOf(job_files_), start.spec(),
+                                            executor_->program(), executor_->executable());
+    if (!frozen.ok()) {
+      load_failed_ = true;
+      of_other_folder_ = true;
+      return Annotate(frozen, "host " + start.plan().ranks(begin_.rank()).host());
+    }
+  }
   if (start.has_restore_images()) return RestoreImage();
   if (start.restore_path().empty()) {
     const Status filled = LoadInitialWeights(job_files_.imports(), start.spec(),
