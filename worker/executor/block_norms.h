@@ -1,4 +1,5 @@
-// Gradient and parameter norms of the model's blocks. Every global element is counted once.
+// Gradient and parameter norms of the model's blocks. Every global element that is trained is
+// counted once; frozen parameters are not counted.
 //
 // All functions REQUIRE that the values are in host memory.
 #ifndef TROUPE_WORKER_EXECUTOR_BLOCK_NORMS_H_
