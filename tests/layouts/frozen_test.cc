@@ -44,7 +44,7 @@ class Base {
   TemporaryDirectory folder_;
 };
 
-v1::JobSpec Dense() { return SmallJob({}, SmallDataPrefix(), 20); }
+v1::JobSpec Dense(const Layout& layout = {}) { return SmallJob(layout, SmallDataPrefix(), 20); }
 
 const Base& DenseBase() {
   static const Base base(Dense());
@@ -192,9 +192,8 @@ TEST(FrozenSchedules, HaveTheSingleRanksLosses) {
     const std::vector<StepResult> expected = RunOrDie(single, From(DenseBase(), 6));
     for (const char* const schedule : {"GPipe", "Interleaved1F1B", "ZBH1", "ZBV", "DualPipeV"}) {
       SCOPED_TRACE(fmt::format("{} {}", schedule, fmt::join(globs, " ")));
-      v1::JobSpec spread = single;
-      spread.mutable_parallelism()->set_pipeline_parallel_degree(2);
-      spread.mutable_parallelism()->set_pipeline_parallel_schedule(schedule);
+      const v1::JobSpec spread =
+          Frozen(Dense({.pipe = 2, .schedule = schedule}), DenseBase(), globs);
       ExpectClose(RunOrDie(spread, From(DenseBase(), 6)), expected);
     }
   }
