@@ -32,7 +32,7 @@ POLL = "document.dispatchEvent(new Event('visibilitychange'))"  # the script ask
 STATE = "document.getElementById('page-state')"
 DESKTOP, PHONE = (1280, 900), (360, 740)
 LEAST_CONTRAST = 4.5
-# Of the page's main thread. A wait of the wall clock would depend on what else the machine does.
+# They are times of the page's main thread: the wall clock would count what else the machine does.
 LONGEST_LOAD_SECONDS, LONGEST_UPDATE_SECONDS = 3, 0.5
 
 # The words of a page with a contrast below `least`, as "class: words (contrast)", and how many
