@@ -1,69 +1,46 @@
 #include "kernels/xla/pjrt/compile_options.h"
 
-#include <bit>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message_lite.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "model/program/exact_number_options.h"
+#include "xla/compile_options.pb.h"
 
 namespace troupe::kernels::xla {
 namespace {
 
-// The types of protobuf's wire format.
-constexpr int kVarint = 0;
-constexpr int kFixed64 = 1;
-constexpr int kBytes = 2;
-
-void AppendVarint(uint64_t value, std::string* bytes) {
-  for (; value >= 0x80; value >>= 7) bytes->push_back(static_cast<char>(value | 0x80));
-  bytes->push_back(static_cast<char>(value));
-}
-
-void AppendTag(int field, int type, std::string* bytes) { AppendVarint(field << 3 | type, bytes); }
-
-// A negative number takes ten bytes.
-void AppendNumber(int field, int64_t value, std::string* bytes) {
-  AppendTag(field, kVarint, bytes);
-  AppendVarint(static_cast<uint64_t>(value), bytes);
-}
-
-// A string, a message or a packed list.
-void AppendBytes(int field, std::string_view value, std::string* bytes) {
-  AppendTag(field, kBytes, bytes);
-  AppendVarint(value.size(), bytes);
-  *bytes += value;
-}
-
-void AppendDouble(int field, double value, std::string* bytes) {
-  AppendTag(field, kFixed64, bytes);
-  const auto bits = std::bit_cast<uint64_t>(value);
-  for (int byte = 0; byte < 8; ++byte) bytes->push_back(static_cast<char>(bits >> (8 * byte)));
-}
-
-// DeviceAssignmentProto: one replica of one computation for each device.
-std::string DeviceAssignment(std::span<const int> device_ids) {
-  std::string assignment;
-  AppendNumber(1, 1, &assignment);                                        // replica_count
-  AppendNumber(2, static_cast<int64_t>(device_ids.size()), &assignment);  // computation_count
-  for (const int id : device_ids) {
-    std::string ids;
-    AppendVarint(id, &ids);
-    std::string devices;
-    AppendBytes(1, ids, &devices);         // replica_device_ids
-    AppendBytes(3, devices, &assignment);  // computation_devices
-  }
+// One replica of one computation for each device.
+xla_messages::DeviceAssignment DeviceAssignment(std::span<const int> device_ids) {
+  xla_messages::DeviceAssignment assignment;
+  assignment.set_replica_count(1);
+  assignment.set_computation_count(static_cast<int>(device_ids.size()));
+  for (const int id : device_ids) assignment.add_computation_devices()->add_replica_device_ids(id);
   return assignment;
 }
 
-// OptionOverrideProto.
-std::string OptionOverride(const OptionValue& value) {
+xla_messages::OptionOverride OptionOverride(const OptionValue& value) {
+  xla_messages::OptionOverride option;
+  if (const auto* text = std::get_if<std::string>(&value)) option.set_string_field(*text);
+  if (const auto* flag = std::get_if<bool>(&value)) option.set_bool_field(*flag);
+  if (const auto* number = std::get_if<int64_t>(&value)) option.set_int_field(*number);
+  if (const auto* number = std::get_if<double>(&value)) option.set_double_field(*number);
+  return option;
+}
+
+// Returns the bytes with the entries of maps in ascending order.
+std::string SortedBytes(const google::protobuf::MessageLite& message) {
   std::string bytes;
-  if (const auto* text = std::get_if<std::string>(&value)) AppendBytes(1, *text, &bytes);
-  if (const auto* flag = std::get_if<bool>(&value)) AppendNumber(2, *flag ? 1 : 0, &bytes);
-  if (const auto* number = std::get_if<int64_t>(&value)) AppendNumber(3, *number, &bytes);
-  if (const auto* number = std::get_if<double>(&value)) AppendDouble(4, *number, &bytes);
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream output(&stream);
+  output.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&output);
+  output.Trim();
   return bytes;
 }
 
@@ -101,23 +78,18 @@ Options ParseOptionTexts(std::span<const std::string> texts) {
 }
 
 std::string CompileOptionBytes(const Options& options, std::span<const int> device_ids) {
-  const auto partitions = static_cast<int64_t>(device_ids.size());
-  std::string build;                                     // ExecutableBuildOptionsProto
-  AppendNumber(1, -1, &build);                           // device_ordinal: by the assignment
-  AppendNumber(4, 1, &build);                            // num_replicas
-  AppendNumber(5, partitions, &build);                   // num_partitions
-  if (partitions > 1) AppendNumber(6, 1, &build);        // use_spmd_partitioning
-  AppendBytes(9, DeviceAssignment(device_ids), &build);  // device_assignment
-  if (partitions > 1) AppendNumber(19, 1, &build);       // use_shardy_partitioner
-  std::string bytes;
-  AppendBytes(3, build, &bytes);  // executable_build_options
-  for (const auto& [name, value] : options) {
-    std::string entry;  // env_option_overrides, a map
-    AppendBytes(1, name, &entry);
-    AppendBytes(2, OptionOverride(value), &entry);
-    AppendBytes(7, entry, &bytes);
-  }
-  return bytes;
+  const bool is_divided = device_ids.size() > 1;
+  xla_messages::CompileOptions message;
+  xla_messages::BuildOptions& build = *message.mutable_executable_build_options();
+  build.set_device_ordinal(-1);  // the assignment states the devices
+  build.set_num_replicas(1);
+  build.set_num_partitions(static_cast<int64_t>(device_ids.size()));
+  build.set_use_spmd_partitioning(is_divided);
+  *build.mutable_device_assignment() = DeviceAssignment(device_ids);
+  build.set_use_shardy_partitioner(is_divided);
+  auto& overrides = *message.mutable_env_option_overrides();
+  for (const auto& [name, value] : options) overrides[name] = OptionOverride(value);
+  return SortedBytes(message);
 }
 
 }  // namespace troupe::kernels::xla

@@ -1,5 +1,5 @@
-// Options of a compilation, as the bytes of XLA's message CompileOptionsProto. XLA's schema is not
-// part of the build: the few fields are written by their numbers. All functions are pure.
+// Options of a compilation, as the bytes of XLA's message CompileOptionsProto
+// (proto/xla/compile_options.proto). All functions are pure.
 #ifndef TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 #define TROUPE_KERNELS_XLA_PJRT_COMPILE_OPTIONS_H_
 
@@ -24,7 +24,7 @@ std::vector<std::string> OptionTexts(const Options& options);
 Options ParseOptionTexts(std::span<const std::string> texts);
 
 // Returns the bytes for a program of one partition on each of the devices with these ids. A program
-// of several is divided as its text states (Shardy).
+// of several is divided as its text states (Shardy). Equal options and devices have equal bytes.
 std::string CompileOptionBytes(const Options& options, std::span<const int> device_ids);
 
 }  // namespace troupe::kernels::xla

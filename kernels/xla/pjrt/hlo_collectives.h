@@ -7,16 +7,21 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "xla/hlo.pb.h"
 
 namespace troupe::kernels::xla {
 
-// Returns the number of instructions of each kind of collective ("all-reduce") in all computations
-// of an HloModuleProto (xla/service/hlo.proto); an asynchronous one counts where it starts. An
-// instruction of a loop counts once. INVALID_ARGUMENT if the bytes are no protocol buffer.
-StatusOr<std::map<std::string, int>> CountCollectives(std::string_view hlo_module);
+// Parses the bytes of an HloModuleProto, whose other fields are ignored. INVALID_ARGUMENT if the
+// bytes are no such message.
+StatusOr<xla_messages::HloModule> ParseHloModule(std::string_view bytes);
 
-// Returns the HloModuleProto in an HloModuleProtoWithConfig. INVALID_ARGUMENT likewise.
-StatusOr<std::string_view> ModuleOf(std::string_view module_with_config);
+// Returns the module in the bytes of an HloModuleProtoWithConfig. INVALID_ARGUMENT likewise, and if
+// they have no module.
+StatusOr<xla_messages::HloModule> ParseHloModuleWithConfig(std::string_view bytes);
+
+// Returns the number of instructions of each kind of collective ("all-reduce") in all computations;
+// an asynchronous one counts where it starts. An instruction of a loop counts once.
+std::map<std::string, int> CountCollectives(const xla_messages::HloModule& module);
 
 }  // namespace troupe::kernels::xla
 

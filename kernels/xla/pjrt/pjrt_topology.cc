@@ -90,8 +90,8 @@ StatusOr<CompiledMemory> MemoryOf(const PJRT_Api& api, PJRT_Executable* executab
                         .temporary = memory.temp_size_in_bytes};
 }
 
-// Returns the optimized program as an HloModuleProto.
-StatusOr<std::string> OptimizedProgram(const PJRT_Api& api, PJRT_Executable* executable) {
+StatusOr<xla_messages::HloModule> OptimizedProgram(const PJRT_Api& api,
+                                                   PJRT_Executable* executable) {
   TROUPE_PJRT_ARGUMENTS(PJRT_Program, program);
   TROUPE_PJRT_ARGUMENTS(PJRT_Executable_OptimizedProgram_Args, get);
   get.executable = executable;
@@ -101,20 +101,17 @@ StatusOr<std::string> OptimizedProgram(const PJRT_Api& api, PJRT_Executable* exe
   program.code = bytes.data();
   TROUPE_RETURN_IF_ERROR(TakeStatus(api, api.PJRT_Executable_OptimizedProgram(&get)));
   const std::string_view format(program.format, program.format_size);
-  if (format == kHlo) return bytes;
-  if (format == kHloWithConfig) {
-    TROUPE_ASSIGN_OR_RETURN(const std::string_view module, ModuleOf(bytes));
-    return std::string(module);
-  }
+  if (format == kHlo) return ParseHloModule(bytes);
+  if (format == kHloWithConfig) return ParseHloModuleWithConfig(bytes);
   return Unimplemented("the optimized program is \"{}\", not \"{}\" or \"{}\"", format, kHlo,
                        kHloWithConfig);
 }
 
 StatusOr<CompiledProgram> DescribeProgram(const PJRT_Api& api, PJRT_Executable* executable) {
   TROUPE_ASSIGN_OR_RETURN(const CompiledMemory memory, MemoryOf(api, executable));
-  TROUPE_ASSIGN_OR_RETURN(const std::string optimized, OptimizedProgram(api, executable));
-  TROUPE_ASSIGN_OR_RETURN(auto collectives, CountCollectives(optimized));
-  return CompiledProgram{memory, std::move(collectives)};
+  TROUPE_ASSIGN_OR_RETURN(const xla_messages::HloModule optimized,
+                          OptimizedProgram(api, executable));
+  return CompiledProgram{memory, CountCollectives(optimized)};
 }
 
 StatusOr<CompiledProgram> PjrtTopology::Compile(std::string_view text, const Options& options,
