@@ -27,7 +27,10 @@ constexpr FailpointName kNames[] = {
     {"checkpoint.shard.durable", "rank: directory synced, vote not sent"},
     {"checkpoint.vote.sent", "rank: vote submitted to the stream"},
     {"checkpoint.manifest.begin", "rank 0: all votes received, manifest not begun"},
-    {"checkpoint.manifest.written", "rank 0: manifest's temporary file synced, not renamed"},
+    {"checkpoint.manifest.created", "rank 0: manifest's temporary file created, nothing written"},
+    {"checkpoint.manifest.written", "rank 0: manifest written, not synced"},
+    {"checkpoint.manifest.synced", "rank 0: manifest's temporary file synced, not renamed"},
+    {"checkpoint.manifest.renamed", "rank 0: manifest renamed, directory not synced"},
     {"checkpoint.manifest.durable", "rank 0: manifest durable, ManifestDone not sent"},
     {"checkpoint.delete.begin", "worker: tombstone recorded, nothing unlinked"},
     {"checkpoint.delete.unlinked", "worker: first file unlinked"},
@@ -47,6 +50,11 @@ constexpr FailpointName kNames[] = {
     {"step.before_update", "rank: gradients reduced, optimizer not run"},
     {"step.after_update", "rank: step applied, not reported"},
     {"session.before_hello", "worker: connected, Hello not sent"},
+    {"file.created", "any process: temporary file of a durable write created, nothing written"},
+    {"file.written", "any process: bytes written to the temporary file, not synced"},
+    {"file.synced", "any process: temporary file synced, not renamed"},
+    {"file.renamed", "any process: renamed, folder not synced"},
+    {"file.durable", "any process: folder synced"},
 };
 
 enum class Action { kKill, kError, kDelay };

@@ -24,6 +24,10 @@ Status PathError(std::string_view operation, const std::string& path) {
   return ErrnoStatus(errno, fmt::format("{} {}", operation, path));
 }
 
+// Permissions of new files.
+constexpr mode_t kReadableByAll = 0644;
+constexpr mode_t kOfOwner = 0600;
+
 // The most bytes passed to one system call, below Linux's limit for one write.
 constexpr size_t kCallBytesMax = size_t{1} << 30;
 
@@ -163,8 +167,9 @@ FileDescriptor::~FileDescriptor() {
 }
 
 StatusOr<FileDescriptor> PosixFileSystem::OpenPath(std::string_view operation,
-                                                   const std::string& path, int flags) {
-  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, 0644));
+                                                   const std::string& path, int flags,
+                                                   mode_t permissions) {
+  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, permissions));
   if (file.get() >= 0) return file;
   if (errno == ELOOP) return FailedPrecondition("{} {}: is a symbolic link", operation, path);
   return PathError(operation, path);
@@ -186,7 +191,7 @@ StatusOr<PosixFileSystem::RegularFile> PosixFileSystem::OpenForReading(const std
   // Without O_NONBLOCK, opening a FIFO would wait for a writer; it has no effect on regular files.
   const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
   TROUPE_ASSIGN_OR_RETURN(FileDescriptor file,
-                          OpenPath("open", path, O_RDONLY | O_NONBLOCK | nofollow));
+                          OpenPath("open", path, O_RDONLY | O_NONBLOCK | nofollow, 0));
   TROUPE_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(file, path));
   if (info.kind != FileKind::kRegular)
     return FailedPrecondition("open {}: is not a regular file", path);
@@ -195,10 +200,11 @@ StatusOr<PosixFileSystem::RegularFile> PosixFileSystem::OpenForReading(const std
 
 StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::Create(const std::string& path,
                                                                 CreateMode mode) {
-  const int how = mode == CreateMode::kExclusive ? O_EXCL : O_TRUNC;
+  const int how = mode == CreateMode::kTruncate ? O_TRUNC : O_EXCL;
+  const mode_t permissions = mode == CreateMode::kExclusiveOfOwner ? kOfOwner : kReadableByAll;
   TROUPE_ASSIGN_OR_RETURN(
       FileDescriptor file,
-      OpenPath("create", path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | how));
+      OpenPath("create", path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | how, permissions));
   TROUPE_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(file, path));
   if (info.kind != FileKind::kRegular)
     return FailedPrecondition("create {}: is not a regular file", path);
@@ -207,8 +213,9 @@ StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::Create(const std::strin
 
 StatusOr<std::unique_ptr<StreamingFile>> PosixFileSystem::CreateStreaming(
     const std::string& path, const StreamingOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(FileDescriptor file,
-                          OpenPath("create", path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW));
+  TROUPE_ASSIGN_OR_RETURN(
+      FileDescriptor file,
+      OpenPath("create", path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kReadableByAll));
   auto made = MakeStreamingFile(path, file.Release(), options);
   if (!made.ok()) (void)Remove(path);
   return made;
@@ -259,12 +266,12 @@ Status PosixFileSystem::MakeDirectory(const std::string& path) {
 
 Status PosixFileSystem::SyncDirectory(const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const FileDescriptor directory,
-                          OpenPath("open directory", path, O_RDONLY | O_DIRECTORY));
+                          OpenPath("open directory", path, O_RDONLY | O_DIRECTORY, 0));
   return fsync(directory.get()) == 0 ? OkStatus() : PathError("fsync directory", path);
 }
 
 StatusOr<std::vector<DirectoryEntry>> PosixFileSystem::List(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(FileDescriptor opened, OpenPath("list", path, O_RDONLY | O_DIRECTORY));
+  TROUPE_ASSIGN_OR_RETURN(FileDescriptor opened, OpenPath("list", path, O_RDONLY | O_DIRECTORY, 0));
   DIR* directory = fdopendir(opened.get());
   if (directory == nullptr) return PathError("list", path);
   (void)opened.Release();  // closedir closes it
@@ -302,7 +309,7 @@ StatusOr<FileInfo> PosixFileSystem::Stat(const std::string& path, SymbolicLinks 
 }
 
 StatusOr<int64_t> PosixFileSystem::FreeBytes(const std::string& path) {
-  TROUPE_ASSIGN_OR_RETURN(const FileDescriptor place, OpenPath("statvfs", path, O_PATH));
+  TROUPE_ASSIGN_OR_RETURN(const FileDescriptor place, OpenPath("statvfs", path, O_PATH, 0));
   struct statvfs info;
   if (fstatvfs(place.get(), &info) != 0) return PathError("statvfs", path);
   const unsigned __int128 bytes = static_cast<unsigned __int128>(info.f_bavail) * info.f_frsize;
@@ -349,18 +356,6 @@ StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path, int64
   TROUPE_RETURN_IF_ERROR(
       file->ReadAt(0, std::as_writable_bytes(std::span<char>(text.data(), text.size()))));
   return text;
-}
-
-Status WriteFileDurably(FileSystem& files, const std::string& path,
-                        std::span<const std::byte> bytes) {
-  const std::string temporary = path + ".tmp";
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
-                          files.Create(temporary, CreateMode::kTruncate));
-  TROUPE_RETURN_IF_ERROR(file->Append(bytes));
-  TROUPE_RETURN_IF_ERROR(file->Sync());
-  TROUPE_RETURN_IF_ERROR(file->Close());
-  TROUPE_RETURN_IF_ERROR(files.Rename(temporary, path));
-  return files.SyncDirectory(ParentDirectory(path));
 }
 
 }  // namespace troupe

@@ -8,6 +8,8 @@
 #ifndef TROUPE_BASE_FILE_SYSTEM_H_
 #define TROUPE_BASE_FILE_SYSTEM_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -79,6 +81,8 @@ struct DirectoryEntry {
 enum class CreateMode {
   kExclusive,  // ALREADY_EXISTS if the name exists
   kTruncate,   // an existing regular file is emptied
+  // Like kExclusive, and only the file's owner may read it; all users may read other new files.
+  kExclusiveOfOwner,
 };
 
 enum class SymbolicLinks { kRefuse, kFollow };
@@ -157,10 +161,10 @@ class PosixFileSystem : public FileSystem {
   StatusOr<int64_t> FreeBytes(const std::string& path) override;
 
  protected:
-  // Opens `path` as open(2) does with these flags and O_CLOEXEC. A created file has the mode 0644.
-  // `operation` is the first word of the error.
+  // Opens `path` as open(2) does with these flags and O_CLOEXEC; a created file has these
+  // permissions. `operation` is the first word of the error.
   virtual StatusOr<FileDescriptor> OpenPath(std::string_view operation, const std::string& path,
-                                            int flags);
+                                            int flags, mode_t permissions);
   // Returns where the last component of `path` is, for the calls that change a directory.
   virtual StatusOr<PlaceInDirectory> FindPlace(std::string_view operation, const std::string& path);
   // Returns what the descriptor is open for. `path` is named in the error.
@@ -186,12 +190,6 @@ Status MakeDirectories(FileSystem& files, const std::string& path);
 // Reads the whole file. RESOURCE_EXHAUSTED if it is longer than `limit_bytes`.
 StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path, int64_t limit_bytes,
                                SymbolicLinks links);
-
-// Replaces `path` atomically: after a crash it is the old file, the new file or (before the first
-// write) absent, never a part. Writes `path.tmp`, then fsync, rename, fsync of the directory.
-// Durable on return.
-Status WriteFileDurably(FileSystem& files, const std::string& path,
-                        std::span<const std::byte> bytes);
 
 inline std::span<const std::byte> AsBytes(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));

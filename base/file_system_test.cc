@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/durable_write.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 
@@ -128,20 +129,6 @@ TEST(FaultyFileSystem, FailsTheChosenCallOnTheChosenPathOnly) {
   EXPECT_TRUE((*other)->Append(AsBytes("efgh")).ok());
   EXPECT_EQ(Contents(posix, folder.Child("victim")), "abcdef");  // half of the failed write
   EXPECT_EQ(files.Calls(FileOperation::kWrite, "victim"), 2);
-}
-
-TEST(WriteFileDurably, LeavesTheOldFileWhereAnyStepFails) {
-  for (const FileOperation operation : {FileOperation::kCreate, FileOperation::kWrite,
-                                        FileOperation::kSync, FileOperation::kRename}) {
-    TemporaryDirectory folder;
-    PosixFileSystem posix;
-    ASSERT_TRUE(WriteFileDurably(posix, folder.Child("f"), AsBytes("old")).ok());
-    FaultyFileSystem files(posix);
-    files.Add({.operation = operation, .error_number = EIO});
-    EXPECT_FALSE(WriteFileDurably(files, folder.Child("f"), AsBytes("new")).ok());
-    EXPECT_EQ(Contents(posix, folder.Child("f")), "old");
-    EXPECT_LE(files.Calls(FileOperation::kSync, ""), 1);  // a failed fsync is never retried
-  }
 }
 
 }  // namespace

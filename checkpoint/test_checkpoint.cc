@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/write/shard_writer.h"

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/confined/confined_file_system.h"
 #include "base/confined/path_root.h"
+#include "base/durable_write.h"
 #include "base/temporary_directory.h"
 #include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"

@@ -15,6 +15,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 #include "data/dataset_description.h"

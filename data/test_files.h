@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "data/dataset_description.h"
 

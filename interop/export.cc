@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/durable_write.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/shard_reader.h"

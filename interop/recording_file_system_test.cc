@@ -1,4 +1,5 @@
 #include "interop/recording_file_system.h"
+#include "base/durable_write.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

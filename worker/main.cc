@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor_limit.h"
+#include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/flag_parser.h"

@@ -5,8 +5,9 @@
 namespace troupe {
 
 StatusOr<FileDescriptor> ConfinedFileSystem::OpenPath(std::string_view operation,
-                                                      const std::string& path, int flags) {
-  return root_.Open(operation, path, flags);
+                                                      const std::string& path, int flags,
+                                                      mode_t permissions) {
+  return root_.Open(operation, path, flags, permissions);
 }
 
 StatusOr<PlaceInDirectory> ConfinedFileSystem::FindPlace(std::string_view operation,
@@ -16,7 +17,8 @@ StatusOr<PlaceInDirectory> ConfinedFileSystem::FindPlace(std::string_view operat
 
 StatusOr<FileInfo> ConfinedFileSystem::Stat(const std::string& path, SymbolicLinks links) {
   const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
-  TROUPE_ASSIGN_OR_RETURN(const FileDescriptor file, root_.Open("stat", path, O_PATH | nofollow));
+  TROUPE_ASSIGN_OR_RETURN(const FileDescriptor file,
+                          root_.Open("stat", path, O_PATH | nofollow, 0));
   return InfoOf(file, path);
 }
 

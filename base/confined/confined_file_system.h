@@ -23,8 +23,8 @@ class ConfinedFileSystem final : public PosixFileSystem {
   StatusOr<FileInfo> Stat(const std::string& path, SymbolicLinks links) override;
 
  protected:
-  StatusOr<FileDescriptor> OpenPath(std::string_view operation, const std::string& path,
-                                    int flags) override;
+  StatusOr<FileDescriptor> OpenPath(std::string_view operation, const std::string& path, int flags,
+                                    mode_t permissions) override;
   StatusOr<PlaceInDirectory> FindPlace(std::string_view operation,
                                        const std::string& path) override;
 

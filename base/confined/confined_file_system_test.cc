@@ -21,6 +21,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/durable_write.h"
 #include "base/failure_cause.h"
 #include "base/temporary_directory.h"
 

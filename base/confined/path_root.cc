@@ -17,18 +17,17 @@ namespace troupe {
 namespace {
 
 constexpr unsigned kResolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-constexpr mode_t kFileMode = 0644;
 // The kernel's own limit for the links of one path.
 constexpr int kMostLinks = 40;
 // While something is renamed or mounted on the host, the kernel may be unable to prove that `..`
 // stays beneath the root, and asks for another try.
 constexpr int kMostTries = 128;
 
-// Returns a descriptor, or -1 with errno set.
-int OpenAt(int directory, const char* path, int flags) {
+// Returns a descriptor, or -1 with errno set. `permissions`: those of a created file.
+int OpenAt(int directory, const char* path, int flags, mode_t permissions = 0) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
-  how.mode = (flags & O_CREAT) != 0 ? kFileMode : 0;
+  how.mode = permissions;
   how.resolve = kResolve;
   for (int tries = 0;; ++tries) {
     const long descriptor = syscall(SYS_openat2, directory, path, &how, sizeof(how));
@@ -123,11 +122,12 @@ std::optional<std::string> PathRoot::ReplaceLink(const Opened& root, const std::
 }
 
 StatusOr<FileDescriptor> PathRoot::OpenBeneath(std::string_view operation, const std::string& path,
-                                               std::string relative, int flags) {
+                                               std::string relative, int flags,
+                                               mode_t permissions) {
   TROUPE_ASSIGN_OR_RETURN(const Opened root, OpenRoot());
   const bool follows = (flags & O_NOFOLLOW) == 0;
   for (int links = 0;; ++links) {
-    FileDescriptor file(OpenAt(root.directory, relative.c_str(), flags));
+    FileDescriptor file(OpenAt(root.directory, relative.c_str(), flags, permissions));
     if (file.get() >= 0) return file;
     if (errno == ELOOP && !follows)
       return FailedPrecondition("{} {}: is a symbolic link", operation, path);
@@ -142,11 +142,11 @@ StatusOr<FileDescriptor> PathRoot::OpenBeneath(std::string_view operation, const
 }
 
 StatusOr<FileDescriptor> PathRoot::Open(std::string_view operation, const std::string& path,
-                                        int flags) {
+                                        int flags, mode_t permissions) {
   TROUPE_ASSIGN_OR_RETURN(const Opened root, OpenRoot());
   std::optional<std::string> relative = Below(root, path);
   if (!relative) return Escape(operation, path);
-  return OpenBeneath(operation, path, *std::move(relative), flags);
+  return OpenBeneath(operation, path, *std::move(relative), flags, permissions);
 }
 
 StatusOr<PlaceInDirectory> PathRoot::Find(std::string_view operation, const std::string& path) {
@@ -161,7 +161,7 @@ StatusOr<PlaceInDirectory> PathRoot::Find(std::string_view operation, const std:
   TROUPE_ASSIGN_OR_RETURN(
       FileDescriptor directory,
       OpenBeneath(operation, path, slash == std::string::npos ? "." : below->substr(0, slash),
-                  O_PATH | O_DIRECTORY));
+                  O_PATH | O_DIRECTORY, 0));
   return PlaceInDirectory{std::move(directory), std::move(name)};
 }
 

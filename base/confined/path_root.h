@@ -13,6 +13,8 @@
 #ifndef TROUPE_BASE_CONFINED_PATH_ROOT_H_
 #define TROUPE_BASE_CONFINED_PATH_ROOT_H_
 
+#include <sys/types.h>
+
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,9 +33,10 @@ class PathRoot {
   const std::string& path() const { return path_; }
 
   // Opens `path`, which begins with the root's path, as open(2) does with these flags and
-  // O_CLOEXEC. FAILED_PRECONDITION if it is a symbolic link and the flags have O_NOFOLLOW without
-  // O_PATH. `operation` is the first word of an error.
-  StatusOr<FileDescriptor> Open(std::string_view operation, const std::string& path, int flags);
+  // O_CLOEXEC; a created file has these permissions. FAILED_PRECONDITION if it is a symbolic link
+  // and the flags have O_NOFOLLOW without O_PATH. `operation` is the first word of an error.
+  StatusOr<FileDescriptor> Open(std::string_view operation, const std::string& path, int flags,
+                                mode_t permissions);
 
   // Opens the directory that has the last component of `path`. The root has no place beneath
   // itself.
@@ -55,7 +58,7 @@ class PathRoot {
   std::optional<std::string> ReplaceLink(const Opened& root, const std::string& relative,
                                          bool last_too) const;
   StatusOr<FileDescriptor> OpenBeneath(std::string_view operation, const std::string& path,
-                                       std::string relative, int flags);
+                                       std::string relative, int flags, mode_t permissions);
   Status Escape(std::string_view operation, const std::string& path) const;
 
   const std::string path_;

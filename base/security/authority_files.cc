@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,17 +10,17 @@
 #include <thread>
 #include <utility>
 
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "base/security/former_pairs.h"
 #include "base/security/join_token.h"
-#include "base/text_file.h"
 
 namespace troupe {
 namespace {
 
 constexpr int64_t kMostAuthorityBytes = int64_t{1} << 20;
-constexpr mode_t kPublic = 0644;
-constexpr mode_t kSecret = 0600;
+constexpr CreateMode kPublic = CreateMode::kExclusive;
+constexpr CreateMode kSecret = CreateMode::kExclusiveOfOwner;
 
 // The longest wait for another process that replaces the files of a directory.
 constexpr std::chrono::seconds kLockLimit{30};
@@ -57,67 +56,54 @@ class DirectoryLock {
   int descriptor_;
 };
 
-struct NewFile {
+// A file of a directory, with its contents and who may read it.
+struct StoredFile {
   std::string path;
   std::string contents;
-  mode_t mode;
+  CreateMode mode;
 };
-
-// Writes the new file durably.
-Status WriteNew(const NewFile& file) {
-  const int fd =
-      open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode);
-  if (fd < 0) return ErrnoStatus(errno, "create " + file.path);
-  Status status = WriteText(fd, file.contents, file.path);
-  if (status.ok() && fsync(fd) != 0) status = ErrnoStatus(errno, "sync " + file.path);
-  close(fd);
-  return status;
-}
 
 Status RemoveIfPresent(const std::string& path) {
   return unlink(path.c_str()) == 0 || errno == ENOENT ? OkStatus()
                                                       : ErrnoStatus(errno, "remove " + path);
 }
 
-std::string TemporaryNameOf(const std::string& path) { return path + ".new"; }
+// The end of the names of temporary files, by which FinishTlsDirectory knows them.
+constexpr char kTemporarySuffix[] = ".new";
+std::string TemporaryNameOf(const std::string& path) { return path + kTemporarySuffix; }
 
 // Replaces the files one after the other, each atomically. All are written before the first is
 // replaced, so that a full disk leaves the former ones.
-Status ReplaceFiles(const std::string& directory, const std::vector<NewFile>& files) {
+Status ReplaceFiles(const std::vector<StoredFile>& files) {
+  std::vector<NewFile> news;
+  for (const StoredFile& file : files) {
+    TROUPE_RETURN_IF_ERROR(RemoveIfPresent(TemporaryNameOf(file.path)));
+    news.push_back({file.path, AsBytes(file.contents), file.mode});
+  }
   PosixFileSystem system;
-  Status status = OkStatus();
-  for (const NewFile& file : files) {
-    if (status.ok()) status = RemoveIfPresent(TemporaryNameOf(file.path));
-    if (status.ok()) status = WriteNew({TemporaryNameOf(file.path), file.contents, file.mode});
-  }
-  for (const NewFile& file : files) {
-    if (status.ok()) status = system.Rename(TemporaryNameOf(file.path), file.path);
-  }
-  if (status.ok()) return system.SyncDirectory(directory);
-  for (const NewFile& file : files) RemoveIfPresent(TemporaryNameOf(file.path)).IgnoreError();
-  return status;
+  return WriteFilesDurably(system, news, {.suffix = kTemporarySuffix, .removes_temporary = true});
 }
 
 // Writes `files`, whose paths are names in `directory`. The directory is new or empty: a new one
 // appears with all of them.
-Status FillDirectory(const std::string& directory, std::vector<NewFile> files) {
+Status FillDirectory(const std::string& directory, std::vector<StoredFile> files) {
   PosixFileSystem system;
   const auto entries = system.List(directory);
   if (entries.ok()) {
     if (!entries->empty()) return AlreadyExists("{} exists and is not empty", directory);
-    for (NewFile& file : files) file.path = JoinPath(directory, file.path);
-    return ReplaceFiles(directory, files);
+    for (StoredFile& file : files) file.path = JoinPath(directory, file.path);
+    return ReplaceFiles(files);
   }
   if (entries.status().code() != StatusCode::kNotFound) return entries.status();
   const std::string parent = ParentDirectory(directory);
   TROUPE_RETURN_IF_ERROR(MakeDirectories(system, parent));
   std::string temporary = directory + ".XXXXXX";
   if (mkdtemp(temporary.data()) == nullptr) return ErrnoStatus(errno, "create " + temporary);
-  for (NewFile& file : files) file.path = JoinPath(temporary, file.path);
-  Status status = ReplaceFiles(temporary, files);
+  for (StoredFile& file : files) file.path = JoinPath(temporary, file.path);
+  Status status = ReplaceFiles(files);
   if (status.ok()) status = system.Rename(temporary, directory);
   if (status.ok()) return system.SyncDirectory(parent);
-  for (const NewFile& file : files) RemoveIfPresent(file.path).IgnoreError();
+  for (const StoredFile& file : files) RemoveIfPresent(file.path).IgnoreError();
   rmdir(temporary.c_str());
   return status;
 }
@@ -176,13 +162,13 @@ Status StoreOnce(const std::string& directory, const Identity& identity,
   TROUPE_ASSIGN_OR_RETURN(const DirectoryLock lock, DirectoryLock::Acquire(directory));
   const TlsFiles files = TlsFilesIn(directory);
   if (renews) {
-    std::vector<NewFile> replaced;
+    std::vector<StoredFile> replaced;
     std::string former = NextFormerText(files, identity, contents.authority, now_seconds);
     if (!former.empty()) replaced.push_back({FormerPathOf(files), std::move(former), kSecret});
     replaced.push_back({files.key, contents.key, kSecret});
     replaced.push_back({files.certificate, contents.certificate, kPublic});
     replaced.push_back({files.authority, contents.authority, kPublic});
-    return ReplaceFiles(directory, replaced);
+    return ReplaceFiles(replaced);
   }
   return FillDirectory(directory, {{"key.pem", contents.key, kSecret},
                                    {"cert.pem", contents.certificate, kPublic},

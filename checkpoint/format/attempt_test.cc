@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "checkpoint/format/digest.h"
 #include "checkpoint/format/sample_channels.h"
@@ -255,16 +256,8 @@ StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& di
   }
   if (there.status().code() != StatusCode::kNotFound) return there.status();
 
-  const std::string temporary = path + ".tmp";
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
-                          files.Create(temporary, CreateMode::kExclusive));
-  TROUPE_RETURN_IF_ERROR(file->Append(AsBytes(json)));
-  TROUPE_RETURN_IF_ERROR(file->Sync());
-  TROUPE_RETURN_IF_ERROR(file->Close());
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.manifest.written"));
-  TROUPE_RETURN_IF_ERROR(files.Rename(temporary, path));
-  TROUPE_RETURN_IF_ERROR(files.SyncDirectory(directory));
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.manifest.durable"));
+  TROUPE_RETURN_IF_ERROR(WriteFileDurably(files, {path, AsBytes(json), CreateMode::kExclusive},
+                                          {.failpoints = "checkpoint.manifest"}));
   return written;
 }
 

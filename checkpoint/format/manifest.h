@@ -55,9 +55,9 @@ struct WrittenManifest {
   int64_t bytes = 0;   // total of the manifest file and all shards
 };
 
-// Validates the manifest, then writes `directory`/manifest.json: temporary file, fsync, rename,
-// fsync of the directory. Durable on return. OK if the file exists with the same bytes,
-// ALREADY_EXISTS if the file differs. Failpoints checkpoint.manifest.*.
+// Validates the manifest, then writes `directory`/manifest.json durably (base/durable_write.h). OK
+// if the file exists with the same bytes, ALREADY_EXISTS if the file differs. Failpoints
+// checkpoint.manifest.*.
 StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& directory,
                                         const v1::CheckpointManifest& manifest);
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/temporary_directory.h"
 
 namespace troupe {

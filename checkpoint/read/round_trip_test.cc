@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
@@ -409,7 +410,8 @@ TEST_F(RoundTrip, AKillAtAnyPointLeavesNothingThatReadsAsACheckpoint) {
   for (const char* point :
        {"checkpoint.shard.created", "checkpoint.shard.written", "checkpoint.shard.synced",
         "checkpoint.shard.renamed", "checkpoint.shard.durable", "checkpoint.manifest.begin",
-        "checkpoint.manifest.written"}) {
+        "checkpoint.manifest.created", "checkpoint.manifest.written",
+        "checkpoint.manifest.synced"}) {
     TemporaryDirectory folder;
     const pid_t child = fork();
     if (child == 0) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/format/attempt.h"
 #include "checkpoint/format/manifest.h"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/durable_write.h"
 #include "checkpoint/format/digest.h"
 #include "checkpoint/format/manifest.h"
 

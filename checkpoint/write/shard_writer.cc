@@ -7,7 +7,7 @@
 
 #include "base/aligned_memory.h"
 #include "base/check.h"
-#include "base/failpoint.h"
+#include "base/durable_write.h"
 #include "checkpoint/format/digest.h"
 
 namespace troupe {
@@ -74,32 +74,22 @@ void AddChecksums(const FileChecksums& checksums, v1::ShardFile& shard) {
   shard.set_digest(checksums.Digest());
 }
 
-// Creates the temporary file, lets `write` fill it and makes it durable under its final name.
-Status WriteDurably(FileSystem& files, const std::string& directory, const ShardLayout& layout,
-                    IoRing* ring, const ShardWriteOptions& options,
-                    const std::function<Status(StreamingFile&)>& write) {
+// Writes the file of the shard durably; `write` fills it.
+Status WriteShardFile(FileSystem& files, const std::string& directory, const ShardLayout& layout,
+                      IoRing* ring, const ShardWriteOptions& options,
+                      const std::function<Status(StreamingFile&)>& write) {
   const std::string path = JoinPath(directory, layout.shard.name());
   const auto there = files.Stat(path, SymbolicLinks::kRefuse);
   if (there.ok()) return AlreadyExists("{}: the shard of this attempt is already written", path);
   if (there.status().code() != StatusCode::kNotFound) return there.status();
-
-  const std::string temporary = path + ".tmp";
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<StreamingFile> file,
-                          files.CreateStreaming(temporary, {.size_bytes = layout.bytes,
-                                                            .ring = ring,
-                                                            .best_method = options.best_method}));
-  if (options.method != nullptr) *options.method = file->method();
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.created"));
-  TROUPE_RETURN_IF_ERROR(write(*file));
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.written"));
-  if (Stopped(options)) return Cancelled("{}: stopped", path);
-  TROUPE_RETURN_IF_ERROR(file->Finish());
-  TROUPE_RETURN_IF_ERROR(file->Close());
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.synced"));
-  TROUPE_RETURN_IF_ERROR(files.Rename(temporary, path));
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.renamed"));
-  TROUPE_RETURN_IF_ERROR(files.SyncDirectory(directory));
-  return HitFailpoint("checkpoint.shard.durable");
+  const auto fill = [&](StreamingFile& file) -> Status {
+    if (options.method != nullptr) *options.method = file.method();
+    TROUPE_RETURN_IF_ERROR(write(file));
+    return Stopped(options) ? Cancelled("{}: stopped", path) : OkStatus();
+  };
+  return StreamFileDurably(
+      files, path, {.size_bytes = layout.bytes, .ring = ring, .best_method = options.best_method},
+      "checkpoint.shard", fill);
 }
 
 }  // namespace
@@ -129,7 +119,7 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
   const std::unique_ptr<IoRing> ring = MakeStreamingRing(stages.bytes());
   FileChecksums checksums;
   Gatherer gatherer(layout, tensors);
-  TROUPE_RETURN_IF_ERROR(WriteDurably(
+  TROUPE_RETURN_IF_ERROR(WriteShardFile(
       files, directory, layout, ring.get(), options, [&](StreamingFile& file) -> Status {
         int slot = 0;
         for (int64_t at = 0; at < layout.bytes; at += stage_bytes) {
@@ -160,7 +150,7 @@ StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& di
   shard.set_bytes(layout.bytes);
   const auto content = image.first(static_cast<size_t>(layout.bytes));
   FileChecksums checksums;
-  TROUPE_RETURN_IF_ERROR(WriteDurably(
+  TROUPE_RETURN_IF_ERROR(WriteShardFile(
       files, directory, layout, options.ring, options, [&](StreamingFile& file) -> Status {
         int slot = 0;
         for (int64_t at = 0; at < layout.bytes; at += kPieceBytes) {

@@ -38,9 +38,8 @@ struct ShardWriteOptions {
   WriteMethod* method = nullptr;  // receives the write method; may be null
 };
 
-// Writes `directory`/rank-NNNNN.safetensors. The steps are: exclusive creation of a temporary file;
-// each 8 MiB piece gathered, hashed in memory and written; fdatasync; rename; fsync of the
-// directory. Returns the description with which the rank votes; the file is then durable.
+// Writes `directory`/rank-NNNNN.safetensors durably (base/durable_write.h): each 8 MiB piece is
+// gathered, hashed in memory and written. Returns the description with which the rank votes.
 //
 // ALREADY_EXISTS if the file exists (an attempt is never written twice), RESOURCE_EXHAUSTED if the
 // disk is full or memory cannot be allocated, or any other error of the file system. After an error

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "cli/cluster/process.h"
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <vector>
 
+#include "base/durable_write.h"
 #include "base/flag_parser.h"
 #include "cli/cluster/cluster_settings.h"
 #include "cli/cluster/folder_lock.h"

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "plan/device/device_kind.h"
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "base/text/printable.h"
 #include "base/text_file.h"

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
 
+#include "base/durable_write.h"
 #include "base/security/random_hex.h"
 #include "base/text_file.h"
 
@@ -31,14 +31,6 @@ Status WriteInto(const std::string& path, std::string_view text) {
   return written;
 }
 
-Status FillAndRename(FileSystem& files, WritableFile* file, const std::string& temporary,
-                     const std::string& path, std::string_view text) {
-  TROUPE_RETURN_IF_ERROR(file->Append(AsBytes(text)));
-  TROUPE_RETURN_IF_ERROR(file->Sync());
-  TROUPE_RETURN_IF_ERROR(file->Close());
-  return files.Rename(temporary, path);
-}
-
 }  // namespace
 
 Status CheckNamesFile(FileSystem& files, std::string_view flag, const std::string& path) {
@@ -52,14 +44,10 @@ Status WriteOutputFile(FileSystem& files, const std::string& path, std::string_v
   if (path.empty()) return InvalidArgument("the name of the file to write is empty");
   if (IsSpecial(path)) return WriteInto(path, text);
   TROUPE_ASSIGN_OR_RETURN(const std::string random, RandomHex(kRandomBytes));
-  const std::string temporary = fmt::format("{}.{}.tmp", path, random);
-  const StatusOr<std::unique_ptr<WritableFile>> file =
-      files.Create(temporary, CreateMode::kExclusive);
-  if (!file.ok()) return Annotate(file.status(), path);
-  const Status replaced = FillAndRename(files, file->get(), temporary, path, text);
-  if (replaced.ok()) return files.SyncDirectory(ParentDirectory(path));
-  files.Remove(temporary).IgnoreError();
-  return Annotate(replaced, path);
+  const Status replaced =
+      WriteFileDurably(files, {path, AsBytes(text), CreateMode::kExclusive},
+                       {.suffix = fmt::format(".{}.tmp", random), .removes_temporary = true});
+  return replaced.ok() ? replaced : Annotate(replaced, path);
 }
 
 }  // namespace troupe

@@ -11,6 +11,7 @@
 #include <map>
 #include <vector>
 
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "cli/tensorboard/event_record.h"

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "coordinator/service/server.h"

@@ -10,9 +10,9 @@
 
 namespace troupe::kernels {
 
-// Writes `bytes` to a file of its own next to `path`, whose name begins with that of `path`, syncs
-// it and renames it: a reader sees the old file or the new one. After an error the own file is
-// removed.
+// Replaces `path` durably (base/durable_write.h): a reader sees the old file or the new one. The
+// name of the temporary file, which no other process has, begins with that of `path`. After an
+// error it is removed.
 Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view bytes);
 
 }  // namespace troupe::kernels

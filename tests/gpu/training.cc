@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/durable_write.h"
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "collective/loopback/loopback_cluster.h"

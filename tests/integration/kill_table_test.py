@@ -136,7 +136,7 @@ class KillTable(ClusterCase):
         listed = subprocess.run([BIN / "troupe-worker", "--list-failpoints"], capture_output=True,
                                 text=True, timeout=30)
         self.assertEqual(listed.returncode, 0, listed.stderr)
-        self.assertEqual(sorted(listed.stdout.split()), sorted(FAILPOINTS))
+        self.assertEqual(sorted(listed.stdout.split()), sorted([*FAILPOINTS, *OF_FILES]))
 
     def test_a_worker_killed_by_hand(self):
         for layout in LAYOUTS:
@@ -189,8 +189,8 @@ HITS = {"step.begin": "@10", "step.device_fault": "@10", "step.before_update": "
         "step.after_update": "@10",
         **{f"checkpoint.{point}": "@2" for point in (
             "snapshot", "shard.created", "shard.written", "shard.synced", "shard.renamed",
-            "shard.durable", "vote.sent", "manifest.begin", "manifest.written",
-            "manifest.durable")}}
+            "shard.durable", "vote.sent", "manifest.begin", "manifest.created",
+            "manifest.written", "manifest.synced", "manifest.renamed", "manifest.durable")}}
 
 # For a kill in the second checkpoint of a job, when the first may not be committed yet: nothing of
 # step 8 is resumed.
@@ -203,8 +203,9 @@ FAILPOINTS = {
     "checkpoint.shard.written": SECOND, "checkpoint.shard.synced": SECOND,
     "checkpoint.shard.renamed": SECOND, "checkpoint.shard.durable": SECOND,
     "checkpoint.vote.sent": SECOND | {9},  # the votes are sent: rank 0 may complete the attempt
-    "checkpoint.manifest.begin": SECOND, "checkpoint.manifest.written": SECOND,
-    "checkpoint.manifest.durable": SECOND,
+    "checkpoint.manifest.begin": SECOND, "checkpoint.manifest.created": SECOND,
+    "checkpoint.manifest.written": SECOND, "checkpoint.manifest.synced": SECOND,
+    "checkpoint.manifest.renamed": SECOND, "checkpoint.manifest.durable": SECOND,
     # At least three commits (2, 4, 6) are needed before anything is deleted.
     "checkpoint.delete.begin": {7, 9, 11}, "checkpoint.delete.unlinked": {7, 9, 11},
     "checkpoint.verify.begin": {7, 9, 11},
@@ -220,10 +221,13 @@ FAILPOINTS = {
     "session.before_hello": NOTHING,
 }
 
+# Every durable write of a small file hits these. The first process to reach one is `troupe up`,
+# without which there is no cluster: base/durable_write_test.cc kills a process at each.
+OF_FILES = ("file.created", "file.written", "file.synced", "file.renamed", "file.durable")
 
 # The failpoints that are reached while steps continue if saves are asynchronous.
 ASYNC = ("checkpoint.snapshot", "checkpoint.shard.written", "checkpoint.shard.renamed",
-         "checkpoint.vote.sent", "checkpoint.manifest.written", "catalog.commit.before",
+         "checkpoint.vote.sent", "checkpoint.manifest.synced", "catalog.commit.before",
          "step.before_update")
 
 

@@ -1,6 +1,7 @@
 // Tests one rank with tickets, checkpoints and stops, with its step thread but without a process or
 // a daemon.
 #include "worker/rank/rank_run.h"
+#include "base/durable_write.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

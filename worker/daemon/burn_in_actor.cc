@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"

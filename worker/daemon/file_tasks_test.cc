@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/failpoint.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/format/attempt.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/durable_write.h"
+
 namespace troupe {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/durable_write.h"
 #include "base/temporary_directory.h"
 
 namespace troupe {

@@ -1,4 +1,5 @@
 #include "worker/daemon/rank_logs.h"
+#include "base/durable_write.h"
 
 #include <gtest/gtest.h>
 

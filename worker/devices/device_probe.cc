@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/durable_write.h"
 #include "base/flag_parser.h"
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/matmul.h"

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/durable_write.h"
 #include "base/failure_cause.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/durable_write.h"
 #include "base/failure_cause.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"

@@ -1,4 +1,5 @@
 #include "kernels/cuda/libraries/matmul_tuning_cache.h"
+#include "base/durable_write.h"
 
 #include <gtest/gtest.h>
 
