@@ -1,5 +1,10 @@
 // One operation in flight: runs a step list over a transport. It has no threads of its own; the
 // engine drives it.
+//
+// Invariants of an open step: sends_done_ <= sends_posted_ <= sends_, and at most kWindow sends are
+// posted and not done, so that each has a transfer of its own; the same holds for receives.
+// Messages are consumed in the order in which they were posted, so the step list alone fixes the
+// order of a reduction (operations_test.cc compares the bits of all ranks and of several runs).
 #ifndef TROUPE_COLLECTIVE_ACTIVE_OPERATION_H_
 #define TROUPE_COLLECTIVE_ACTIVE_OPERATION_H_
 

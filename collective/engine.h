@@ -7,6 +7,16 @@
 //
 // Abort does not need that mutex: it sets a flag that every wait polls and signals an event that
 // every sleeper polls.
+//
+// Invariants, under the mutex:
+// - active_ has the operations that were issued and are not finished, the oldest first. After an
+//   abort the next holder of the mutex that waits, tests or issues fails all of them.
+// - The first abort decides the status; later ones have no effect.
+// - An operation stays in memory as long as the engine, because the transport may access a
+//   cancelled transfer until it is closed. Only an operation that ended OK is used again.
+// - A group has at most kPendingMax (engine.cc) operations that are not finished, far fewer than
+//   the sequence numbers that a tag distinguishes (network_test.cc:
+//   ARankThatRunsFarAheadWaitsForItsPeers).
 #ifndef TROUPE_COLLECTIVE_ENGINE_H_
 #define TROUPE_COLLECTIVE_ENGINE_H_
 

@@ -1,6 +1,12 @@
 // The manifest of a checkpoint: `manifest.json` next to the shards, a CheckpointManifest in
 // protobuf's JSON mapping with the field names kept. It describes the whole directory, so that
 // nothing else is needed to read the checkpoint or to rebuild the catalog.
+//
+// Invariants, which AKillAtAnyPointLeavesNothingThatReadsAsACheckpoint
+// (checkpoint/read/round_trip_test.cc) checks for writes, and attempt_test.cc for the removal:
+// - A directory with a manifest has every shard that the manifest names, durable before the
+//   manifest is. A removal begins with the manifest (checkpoint/format/attempt.h).
+// - A shard or a manifest never changes once it has its name, and is never written again.
 #ifndef TROUPE_CHECKPOINT_FORMAT_MANIFEST_H_
 #define TROUPE_CHECKPOINT_FORMAT_MANIFEST_H_
 

@@ -1,5 +1,9 @@
 // The layout of one rank's shard file: the bytes of the header and the offset of each tensor. It
 // depends on rank and slices alone, so it is computed once and used for every save.
+//
+// Invariant: the head and then the data in the order of `order` fill the file without a gap. A file
+// that is written tensor by tensor (checkpoint/write/shard_writer.h) therefore has the bytes of one
+// that is written from an image (checkpoint/write/snapshot.h), which snapshot_test.cc checks.
 #ifndef TROUPE_CHECKPOINT_FORMAT_SHARD_LAYOUT_H_
 #define TROUPE_CHECKPOINT_FORMAT_SHARD_LAYOUT_H_
 

@@ -1,6 +1,9 @@
 // A rank image: the whole state of one rank, stored on its worker when the job's folder cannot be
 // written. It is one shard file with everything that the rank holds, and `image.json`
 // (ImageManifest), which describes it. Only the same rank of the same layout can resume from it.
+//
+// Invariant: image.json appears once the shard that it describes is durable, and a removal begins
+// with it.
 #ifndef TROUPE_CHECKPOINT_WRITE_RANK_IMAGE_H_
 #define TROUPE_CHECKPOINT_WRITE_RANK_IMAGE_H_
 

@@ -11,6 +11,13 @@
 //      precede a change of the parameters, and learn the newest control inputs.
 // The program is prepared exactly once, whatever the number of steps.
 //
+// Invariants:
+// - applied_step() <= submitted_step() <= applied_step() + control_lag_steps + 1, which
+//   SubmitGradients and Complete check. flights_ has as many entries as steps can be in flight, so
+//   no two of them share one.
+// - At most one step has its gradients submitted but not its update: submitted_step() + 1, while
+//   has_gradients_ is true.
+//
 // After any error except a refused batch of data the executor can only be destroyed, because
 // buffers may hold half a step. Thread-safety: only the step thread calls it; CurrentOperation may
 // be called from any thread.

@@ -7,6 +7,12 @@
 // the last step then in flight, or after a step that was known beforehand. A rank acts on a
 // boundary once it has completed every step up to it, before it submits another.
 //
+// Invariants:
+// - completed() <= submitted() <= completed() + lag_steps + 1, which Submitted and Completed check.
+// - Work is due only after submitted() or a later step, which ActAfter checks.
+// - No step is submitted beyond a ticket's end that all ranks know, and no control word moves that
+//   end back (step_order_test.cc: NoStepIsSubmittedBeyondTheTicketThatAllRanksKnow).
+//
 // Pure: all ranks get the same results of their steps, so they take the same actions after the same
 // step.
 #ifndef TROUPE_WORKER_EXECUTOR_STEP_ORDER_H_

@@ -2,8 +2,13 @@
 // background (async): the snapshot is copied while the next step computes, and only that step's
 // update waits for the copy, which is then hashed, written and voted for in the background.
 //
-// One save is in flight at a time. Every accepted attempt is answered by exactly one message,
-// ShardDone or ShardFailed, unless Stop came first.
+// Invariants:
+// - One save is in flight at a time. Every accepted attempt is answered by exactly one message,
+//   ShardDone or ShardFailed, unless Stop came first.
+// - Async: a save goes through the stages idle, copying, writing, idle, also after Stop and after
+//   an error, so that one thread at a time uses the snapshot.
+// - A vote is sent only for a shard that is durable (checkpoint_saver_test.cc:
+//   VotesForWhatIsOnTheDiskInBothModes).
 //
 // Thread-safety: only the step thread calls StartSave, WaitForCopy and busy; any thread may call
 // Stop, attempt_in_flight and WaitUntilIdle.

@@ -1,6 +1,10 @@
 // The orders that a rank has from the coordinator: how far it may run, which checkpoints are
 // requested, whether to stop. The control thread writes them, the step thread reads them.
 //
+// Invariants: the end of the tickets, their lifetime and the highest request never decrease
+// (directives_test.cc: ATicketsEndNeverMovesBackAndItsLifetimeIsRenewed). The first stop decides
+// the cause; once stopped or released, a rank stays so.
+//
 // Thread-safe.
 #ifndef TROUPE_WORKER_RANK_DIRECTIVES_H_
 #define TROUPE_WORKER_RANK_DIRECTIVES_H_

@@ -175,7 +175,8 @@ class RankRun {
   PreparationReport preparation_;
   int64_t loaded_step_ = 0;  // the step after which the loaded parameters were saved
   std::deque<bool> saving_;  // by step in flight: a save was in flight when the step began
-  // By the step after which they are taken.
+  // By the step after which they are taken. These are the steps after which the StepOrder of
+  // RunSteps acts: ScheduleCheckpoint adds to both, and the checkpoints' start takes from both.
   std::map<int64_t, std::vector<v1::CheckpointIntent>> due_checkpoints_;
   int64_t last_attempt_ = 0;  // highest attempt taken
   StepCommunication communication_;
