@@ -40,7 +40,7 @@ struct DurableWriteOptions {
 struct NewFile {
   std::string path;
   std::span<const std::byte> bytes;
-  CreateMode mode = CreateMode::kTruncate;  // how the temporary file is created
+  CreateMode mode = CreateMode::kTruncate;  // creates the temporary file
 };
 
 // Replaces the path by the new file.
