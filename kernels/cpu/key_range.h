@@ -14,11 +14,11 @@ struct KeyRange {
 };
 
 // Masks one row of scores: keys outside the range become -inf.
-TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, const KeyRange& seen) {
+TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, const KeyRange& visible) {
   const I32 keys = Iota();
   const F32 later =
-      keys >= static_cast<int32_t>(seen.end - first_key) ? Set(-__builtin_inff()) : scores;
-  return keys < static_cast<int32_t>(seen.begin - first_key) ? Set(-__builtin_inff()) : later;
+      keys >= static_cast<int32_t>(visible.end - first_key) ? Set(-__builtin_inff()) : scores;
+  return keys < static_cast<int32_t>(visible.begin - first_key) ? Set(-__builtin_inff()) : later;
 }
 
 TROUPE_INLINE int64_t Clamp(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
@@ -30,7 +30,8 @@ TROUPE_INLINE int64_t CountBefore(const model::ContextRows& rows, int64_t positi
 }
 
 // The keys that query row `row` of a sample attends to; `documents` are the sample's, or null.
-TROUPE_INLINE KeyRange SeenBy(const AttentionRows& rows, const int32_t* documents, int64_t row) {
+TROUPE_INLINE KeyRange VisibleKeys(const AttentionRows& rows, const int32_t* documents,
+                                   int64_t row) {
   const model::ContextRows& queries = rows.queries;
   const int64_t position =
       row < queries.chunk ? queries.head + row : queries.tail + row - queries.chunk;
@@ -45,15 +46,15 @@ struct BlockRanges {
 };
 TROUPE_INLINE void FindRanges(const AttentionRows& rows, const int32_t* documents, int64_t first,
                               int64_t count, BlockRanges* ranges) {
-  for (int64_t r = 0; r < count; ++r) ranges->of[r] = SeenBy(rows, documents, first + r);
+  for (int64_t r = 0; r < count; ++r) ranges->of[r] = VisibleKeys(rows, documents, first + r);
   ranges->all = {ranges->of[0].begin / kKeys * kKeys, ranges->of[count - 1].end};
 }
 
-TROUPE_INLINE bool SeesAny(const KeyRange& seen, int64_t key) {
-  return seen.begin < seen.end && seen.begin < key + kKeys && seen.end > key;
+TROUPE_INLINE bool AnyVisible(const KeyRange& visible, int64_t key) {
+  return visible.begin < visible.end && visible.begin < key + kKeys && visible.end > key;
 }
-TROUPE_INLINE bool SeesAll(const KeyRange& seen, int64_t key) {
-  return seen.begin <= key && seen.end >= key + kKeys;
+TROUPE_INLINE bool AllVisible(const KeyRange& visible, int64_t key) {
+  return visible.begin <= key && visible.end >= key + kKeys;
 }
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE

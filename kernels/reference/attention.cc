@@ -36,7 +36,8 @@ Layout LayoutOf(const Operation& operation, int qkv) {
 
 // The first row that `row` attends to. `documents` is the index of the documents input, which may
 // be absent.
-int64_t FirstSeen(const Operation& operation, const Layout& layout, int64_t row, size_t documents) {
+int64_t FirstVisible(const Operation& operation, const Layout& layout, int64_t row,
+                     size_t documents) {
   const int64_t sample = row / layout.tokens * layout.tokens;
   if (operation.inputs.size() <= documents) return sample;
   return sample + static_cast<int64_t>(operation.inputs[documents][row]);
@@ -49,7 +50,7 @@ Status Attention(const Operation& operation) {
   const double* qkv = operation.inputs[0];
   std::vector<double> scores(layout.tokens);
   for (int64_t row = 0; row < layout.rows; ++row) {
-    const int64_t first = FirstSeen(operation, layout, row, 1);
+    const int64_t first = FirstVisible(operation, layout, row, 1);
     for (int64_t head = 0; head < layout.query_heads; ++head) {
       double largest = -INFINITY;
       for (int64_t key = first; key <= row; ++key) {
@@ -81,7 +82,7 @@ Status AttentionGrad(const Operation& operation) {
   double* dqkv = operation.outputs[0];
   std::fill_n(dqkv, layout.rows * layout.stride(), 0.0);
   for (int64_t row = 0; row < layout.rows; ++row) {
-    const int64_t first = FirstSeen(operation, layout, row, 4);
+    const int64_t first = FirstVisible(operation, layout, row, 4);
     for (int64_t head = 0; head < layout.query_heads; ++head) {
       const double* output_gradient = operation.inputs[0] + layout.OutputAt(row, head);
       const double delta =

@@ -244,17 +244,17 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
         rows, kKeys, false);
     for (int64_t r = 0; r < rows; ++r) {
       F32 scores[kKeyVectors];
-      const KeyRange& seen = ranges.of[r];
-      if (!SeesAny(seen, key)) {
+      const KeyRange& visible = ranges.of[r];
+      if (!AnyVisible(visible, key)) {
         std::memset(s.probabilities + r * kKeys / e.pack, 0, kKeys / e.pack * sizeof(uint32_t));
         continue;
       }
-      const bool masked = !SeesAll(seen, key);
+      const bool masked = !AllVisible(visible, key);
       F32 largest = Set(-__builtin_inff());
 #pragma GCC unroll 16
       for (int v = 0; v < kKeyVectors; ++v) {
         scores[v] = Load(s.scores + r * kKeys + v * kLanes) * scale;
-        if (masked) scores[v] = Masked(scores[v], key + v * kLanes, seen);
+        if (masked) scores[v] = Masked(scores[v], key + v * kLanes, visible);
         largest = Max(scores[v], largest);
       }
       const float block_max = ReduceMax(largest);
@@ -349,8 +349,8 @@ TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, const 
         if (r + i >= rows) continue;
         const int64_t at = (r + i) * kKeys + v * kLanes;
         F32 score = Load(s.scores + at) * scale;
-        const KeyRange& seen = ranges.of[r + i];
-        if (!SeesAll(seen, key)) score = Masked(score, key + v * kLanes, seen);
+        const KeyRange& visible = ranges.of[r + i];
+        if (!AllVisible(visible, key)) score = Masked(score, key + v * kLanes, visible);
         p[i] = Exp(score - lse[(r + i) * lse_stride]);
         ds[i] = p[i] * (Load(s.probability_gradient + at) - s.delta[r + i]) * scale;
         if constexpr (kPairs) {

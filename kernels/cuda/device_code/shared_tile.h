@@ -23,7 +23,8 @@ struct SharedTile {
   T* base;
 
   TROUPE_DEVICE T* At(int row, int column) const { return base + row * kStride + column; }
-  TROUPE_DEVICE SharedTile Behind(int rows) const { return {base + rows * kStride}; }
+  // The tile that begins `rows` rows later.
+  TROUPE_DEVICE SharedTile Offset(int rows) const { return {base + rows * kStride}; }
 };
 
 // Rows in device memory, `stride` elements apart, each with `width` valid elements.

@@ -3,7 +3,8 @@
 // attends to. For each query it keeps the largest score so far, the sum of exponentials and the
 // output; a larger score rescales them. Exponentials are powers of 2: scores are multiplied by
 // log2(e) / sqrt(D). The weights of a block of keys stay in the registers of the warp that computed
-// them.
+// them. Keys and values have two stages in shared memory: while one block of them is in use, the
+// next is copied.
 #include "kernels/cuda/device_code/shared_tile.h"
 #include "kernels/cuda/kernels/attention_keys.h"
 #include "kernels/cuda/kernels/attention_launch.h"
@@ -142,14 +143,15 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const Rows<T> k = {static_cast<const T*>(args.k) + kv_at, args.kv_stride, width, launch.packed};
   const Rows<T> v = {static_cast<const T*>(args.v) + kv_at, args.kv_stride, width, launch.packed};
   const Tile queries{reinterpret_cast<T*>(DynamicShared())};
-  const Tile keys = queries.Behind(kQueries), values = keys.Behind(2 * kKeys);
-  auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // one per query
+  const Tile keys = queries.Offset(kQueries), values = keys.Offset(2 * kKeys);
+  auto* const visible =
+      reinterpret_cast<KeyRange*>(values.Offset(2 * kKeys).base);  // one per query
 
   const int last =
       (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
-  const KeyRange seen_first = SeenBy(rows, documents, place.first),
-                 seen_last = SeenBy(rows, documents, last);
-  FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
+  const KeyRange visible_to_first = VisibleKeys(rows, documents, place.first),
+                 visible_to_last = VisibleKeys(rows, documents, last);
+  FindVisibleKeys<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, visible);
   const int own = Warp() * 16 * kRowTiles;
   SoftmaxState<kRowTiles> state;
   TROUPE_UNROLL
@@ -159,29 +161,29 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   }
   FragmentC output[kRowTiles][kWidth / 8] = {};
 
-  const int begin = seen_first.begin / kKeys * kKeys, end = seen_last.end;
-  const auto begin_keys = [&](int key, int turn) {
-    BeginRows<kKeys, kThreads>(keys.Behind(turn * kKeys), k, key, all_keys);
-    BeginRows<kKeys, kThreads>(values.Behind(turn * kKeys), v, key, all_keys);
+  const int begin = visible_to_first.begin / kKeys * kKeys, end = visible_to_last.end;
+  const auto begin_keys = [&](int key, int stage) {
+    BeginRows<kKeys, kThreads>(keys.Offset(stage * kKeys), k, key, all_keys);
+    BeginRows<kKeys, kThreads>(values.Offset(stage * kKeys), v, key, all_keys);
     EndCopyGroup();
   };
   BeginRows<kQueries, kThreads>(queries, q, place.first, all_queries);
   EndCopyGroup();
   if (begin < end) begin_keys(begin, 0);
-  int turn = 0;
+  int stage = 0;
   TROUPE_NO_UNROLL
-  for (int key = begin; key < end; key += kKeys, turn ^= 1) {
+  for (int key = begin; key < end; key += kKeys, stage ^= 1) {
     WaitForCopies<0>();
     SyncBlock();  // the copies are visible to all threads; the buffers of the next keys are free
-    if (key + kKeys < end) begin_keys(key + kKeys, turn ^ 1);
+    if (key + kKeys < end) begin_keys(key + kKeys, stage ^ 1);
     // The keys that this warp's queries attend to.
-    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];
-    if (!AnySees(first_own, last_own, key, kKeys)) continue;
+    const KeyRange first_own = visible[own], last_own = visible[own + 16 * kTile.row_tiles - 1];
+    if (!AnyVisible(first_own, last_own, key, kKeys)) continue;
     FragmentC scores[kRowTiles][kKeys / 8] = {};
-    MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
-    if (!AllSee(first_own, last_own, key, kKeys)) HideKeys(scores, seen + own, key);
+    MultiplyRows(scores, queries, own, keys.Offset(stage * kKeys));
+    if (!AllVisible(first_own, last_own, key, kKeys)) MaskScores(scores, visible + own, key);
     AddToSoftmax<T>(scores, launch.scale * kLog2E, state, output);
-    MultiplyResult(output, scores, values.Behind(turn * kKeys), 0);
+    MultiplyResult(output, scores, values.Offset(stage * kKeys), 0);
   }
   WaitForCopies<0>();  // needed if there was no key
   StoreOutput<T>(launch, place, place.first + own, last, state, output);

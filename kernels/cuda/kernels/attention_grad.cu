@@ -113,22 +113,23 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const int32_t* const documents = DocumentsOf(rows, place.sample);
   const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, place.head);
   const Tile queries{reinterpret_cast<T*>(DynamicShared())};
-  const Tile d_outputs = queries.Behind(kQueries), keys = d_outputs.Behind(kQueries);
-  const Tile values = keys.Behind(2 * kKeys);
-  auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // one per query
+  const Tile d_outputs = queries.Offset(kQueries), keys = d_outputs.Offset(kQueries);
+  const Tile values = keys.Offset(2 * kKeys);
+  auto* const visible =
+      reinterpret_cast<KeyRange*>(values.Offset(2 * kKeys).base);  // one per query
 
   const int last =
       (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
-  const KeyRange seen_first = SeenBy(rows, documents, place.first),
-                 seen_last = SeenBy(rows, documents, last);
-  FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
+  const KeyRange visible_to_first = VisibleKeys(rows, documents, place.first),
+                 visible_to_last = VisibleKeys(rows, documents, last);
+  FindVisibleKeys<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, visible);
   const int own = Warp() * 16;
   const RowStatistics statistics = StatisticsOf(launch, of, place.first + own, last);
 
-  const int begin = seen_first.begin / kKeys * kKeys, end = seen_last.end;
-  const auto begin_keys = [&](int key, int turn) {
-    BeginRows<kKeys, kThreads>(keys.Behind(turn * kKeys), of.k, key, all_keys);
-    BeginRows<kKeys, kThreads>(values.Behind(turn * kKeys), of.v, key, all_keys);
+  const int begin = visible_to_first.begin / kKeys * kKeys, end = visible_to_last.end;
+  const auto begin_keys = [&](int key, int stage) {
+    BeginRows<kKeys, kThreads>(keys.Offset(stage * kKeys), of.k, key, all_keys);
+    BeginRows<kKeys, kThreads>(values.Offset(stage * kKeys), of.v, key, all_keys);
     EndCopyGroup();
   };
   BeginRows<kQueries, kThreads>(queries, of.q, place.first, all_queries);
@@ -136,19 +137,19 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   EndCopyGroup();
   if (begin < end) begin_keys(begin, 0);
   FragmentC gradient[1][kWidth / 8] = {};
-  int turn = 0;
+  int stage = 0;
   TROUPE_NO_UNROLL
-  for (int key = begin; key < end; key += kKeys, turn ^= 1) {
+  for (int key = begin; key < end; key += kKeys, stage ^= 1) {
     WaitForCopies<0>();
     SyncBlock();  // the copies are visible to all threads; the buffers of the next keys are free
-    if (key + kKeys < end) begin_keys(key + kKeys, turn ^ 1);
+    if (key + kKeys < end) begin_keys(key + kKeys, stage ^ 1);
     // The keys that this warp's queries attend to.
-    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];
-    if (!AnySees(first_own, last_own, key, kKeys)) continue;
+    const KeyRange first_own = visible[own], last_own = visible[own + 16 * kTile.row_tiles - 1];
+    if (!AnyVisible(first_own, last_own, key, kKeys)) continue;
     FragmentC scores[1][kKeys / 8] = {}, d_weights[1][kKeys / 8] = {};
-    MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
-    MultiplyRows(d_weights, d_outputs, own, values.Behind(turn * kKeys));
-    if (!AllSee(first_own, last_own, key, kKeys)) HideKeys(scores, seen + own, key);
+    MultiplyRows(scores, queries, own, keys.Offset(stage * kKeys));
+    MultiplyRows(d_weights, d_outputs, own, values.Offset(stage * kKeys));
+    if (!AllVisible(first_own, last_own, key, kKeys)) MaskScores(scores, visible + own, key);
     TROUPE_UNROLL
     for (int n = 0; n < kKeys / 8; ++n) {
       TROUPE_UNROLL
@@ -158,7 +159,7 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
         scores[0][n].of[i] = weight * (d_weights[0][n].of[i] - statistics.delta[i / 2]);
       }
     }
-    MultiplyResult(gradient, scores, keys.Behind(turn * kKeys), 0);
+    MultiplyResult(gradient, scores, keys.Offset(stage * kKeys), 0);
   }
   WaitForCopies<0>();  // needed if there was no key
   StoreGradient(gradient, launch.scale,
@@ -183,24 +184,25 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const auto group = static_cast<int>(rows.query_heads / rows.key_value_heads);
   const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, place.head * group);
   const Tile keys{reinterpret_cast<T*>(DynamicShared())};
-  const Tile values = keys.Behind(kKeys), queries = values.Behind(kKeys);
-  const Tile d_outputs = queries.Behind(2 * kQueries);
+  const Tile values = keys.Offset(kKeys), queries = values.Offset(kKeys);
+  const Tile d_outputs = queries.Offset(2 * kQueries);
   auto* const states =
-      reinterpret_cast<QueryState*>(d_outputs.Behind(2 * kQueries).base);  // [2][kQueries]
+      reinterpret_cast<QueryState*>(d_outputs.Offset(2 * kQueries).base);  // [2][kQueries]
 
   // Iterates over the blocks of queries of one head after another.
-  const QueryRange seeing =
-      QueriesThatSee(rows, documents, place.first,
-                     place.first + kKeys < all_keys ? place.first + kKeys : all_keys);
-  const int of_head =
-      seeing.begin < seeing.end ? (seeing.end - seeing.begin + kQueries - 1) / kQueries : 0;
-  int head = 0, query = seeing.begin;  // next block to load
-  const auto begin_queries = [&](int turn) {
+  const QueryRange attending =
+      QueriesAttendingTo(rows, documents, place.first,
+                         place.first + kKeys < all_keys ? place.first + kKeys : all_keys);
+  const int of_head = attending.begin < attending.end
+                          ? (attending.end - attending.begin + kQueries - 1) / kQueries
+                          : 0;
+  int head = 0, query = attending.begin;  // next block to load
+  const auto begin_queries = [&](int stage) {
     const Rows<T> q = {of.q.first + head * rows.head_dim, of.q.stride, of.q.width, of.q.packed};
     const Rows<T> d_output = {of.d_output.first + head * rows.head_dim, of.d_output.stride,
                               of.d_output.width, of.d_output.packed};
-    BeginRows<kQueries, kThreads>(queries.Behind(turn * kQueries), q, query, all_queries);
-    BeginRows<kQueries, kThreads>(d_outputs.Behind(turn * kQueries), d_output, query, all_queries);
+    BeginRows<kQueries, kThreads>(queries.Offset(stage * kQueries), q, query, all_queries);
+    BeginRows<kQueries, kThreads>(d_outputs.Offset(stage * kQueries), d_output, query, all_queries);
     EndCopyGroup();
   };
   // Loads one query's state of the next block; the load is in flight until the state is stored.
@@ -208,14 +210,14 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const auto load_state = [&] {
     const int row = query + static_cast<int>(ThreadIndex());
     if (ThreadIndex() >= kQueries) return QueryState{};
-    if (row >= all_queries) return QueryState{0, 0, SeenBy(rows, documents, all_queries - 1)};
+    if (row >= all_queries) return QueryState{0, 0, VisibleKeys(rows, documents, all_queries - 1)};
     const int64_t at = of.lse_at + head + row * of.lse_stride;
-    return QueryState{args.lse[at], launch.delta[at], SeenBy(rows, documents, row)};
+    return QueryState{args.lse[at], launch.delta[at], VisibleKeys(rows, documents, row)};
   };
-  const auto store_state = [&](const QueryState& state, int turn) {
+  const auto store_state = [&](const QueryState& state, int stage) {
     if (ThreadIndex() >= kQueries) return;
-    states[turn * kQueries + static_cast<int>(ThreadIndex())] = {state.lse * kLog2E, state.delta,
-                                                                 state.seen};
+    states[stage * kQueries + static_cast<int>(ThreadIndex())] = {state.lse * kLog2E, state.delta,
+                                                                  state.visible};
   };
 
   BeginRows<kKeys, kThreads>(keys, of.k, place.first, all_keys);
@@ -229,26 +231,26 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const int g = Lane() / 4, t = Lane() % 4;
   const int column = static_cast<int>(BlockIndex().y) * kTile.columns;
   FragmentC d_keys[1][kTile.columns / 8] = {}, d_values[1][kTile.columns / 8] = {};
-  int turn = 0;
+  int stage = 0;
   TROUPE_NO_UNROLL
-  for (int left = of_head * group; left > 0; --left, turn ^= 1) {
+  for (int left = of_head * group; left > 0; --left, stage ^= 1) {
     WaitForCopies<0>();
     SyncBlock();  // the copies are visible to all threads; the buffers of the next queries are free
     query += kQueries;
-    if (query >= seeing.end) {
-      query = seeing.begin;
+    if (query >= attending.end) {
+      query = attending.begin;
       ++head;
     }
     QueryState next{};
     if (left > 1) {
-      begin_queries(turn ^ 1);
+      begin_queries(stage ^ 1);
       next = load_state();
     }
-    const QueryState* const of_queries = states + turn * kQueries;
-    if (AnySees(of_queries[0].seen, of_queries[kQueries - 1].seen, first_key, 16)) {
+    const QueryState* const of_queries = states + stage * kQueries;
+    if (AnyVisible(of_queries[0].visible, of_queries[kQueries - 1].visible, first_key, 16)) {
       FragmentC weights[1][kQueries / 8] = {}, d_scores[1][kQueries / 8] = {};
-      MultiplyRows(weights, keys, own, queries.Behind(turn * kQueries));
-      MultiplyRows(d_scores, values, own, d_outputs.Behind(turn * kQueries));
+      MultiplyRows(weights, keys, own, queries.Offset(stage * kQueries));
+      MultiplyRows(d_scores, values, own, d_outputs.Offset(stage * kQueries));
       TROUPE_UNROLL
       for (int n = 0; n < kQueries / 8; ++n) {
         TROUPE_UNROLL
@@ -257,18 +259,18 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
           TROUPE_UNROLL
           for (int half = 0; half < 2; ++half) {
             const int key = first_key + 8 * half + g;
-            const bool sees = key >= state.seen.begin && key < state.seen.end;
+            const bool is_visible = key >= state.visible.begin && key < state.visible.end;
             float& weight = weights[0][n].of[2 * half + i];
             float& d_score = d_scores[0][n].of[2 * half + i];
-            weight = sees ? Exp2<T>(weight * (launch.scale * kLog2E) - state.lse) : 0.0f;
+            weight = is_visible ? Exp2<T>(weight * (launch.scale * kLog2E) - state.lse) : 0.0f;
             d_score = weight * (d_score - state.delta);
           }
         }
       }
-      MultiplyResult(d_values, weights, d_outputs.Behind(turn * kQueries), column);
-      MultiplyResult(d_keys, d_scores, queries.Behind(turn * kQueries), column);
+      MultiplyResult(d_values, weights, d_outputs.Offset(stage * kQueries), column);
+      MultiplyResult(d_keys, d_scores, queries.Offset(stage * kQueries), column);
     }
-    if (left > 1) store_state(next, turn ^ 1);
+    if (left > 1) store_state(next, stage ^ 1);
   }
   WaitForCopies<0>();  // needed if no query attends to the keys
   const int64_t kv_at = of.k.first - static_cast<const T*>(args.k);

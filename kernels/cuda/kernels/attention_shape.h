@@ -69,7 +69,7 @@ struct KeyRange {
 // keys that it attends to.
 struct QueryState {
   float lse, delta;
-  KeyRange seen;
+  KeyRange visible;
 };
 
 // Bytes of shared memory: the block's own rows once (of both operands for a gradient), rows of both
@@ -99,8 +99,8 @@ constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, 
   const auto heads = static_cast<unsigned>(of_keys ? rows.key_value_heads : rows.query_heads);
   const int all = static_cast<int>(of_keys ? rows.keys.rows : rows.queries.rows);
   const unsigned units = static_cast<unsigned>(rows.samples) * heads;
-  const int unit = static_cast<int>(block % units), turn = static_cast<int>(block / units);
-  const int of_rows = of_keys ? turn : (all - 1) / tile_rows - turn;
+  const int unit = static_cast<int>(block % units), order = static_cast<int>(block / units);
+  const int of_rows = of_keys ? order : (all - 1) / tile_rows - order;
   return {unit / static_cast<int>(heads), unit % static_cast<int>(heads), of_rows * tile_rows};
 }
 

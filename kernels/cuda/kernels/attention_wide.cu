@@ -31,7 +31,7 @@ TROUPE_KERNEL void WideAttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const AttentionRows& rows = args.rows;
   const auto [sample, row, head] = RowPlaceOf(BlockIndex().x, rows.queries.rows, rows.query_heads);
   const int64_t at = BlockIndex().x, width = rows.head_dim;
-  const KeyRange seen = SeenBy(rows, DocumentsOf(rows, sample), row);
+  const KeyRange visible = VisibleKeys(rows, DocumentsOf(rows, sample), row);
   const int64_t kv_at = sample * rows.keys.rows * args.kv_stride +
                         head / (rows.query_heads / rows.key_value_heads) * width;
   const T* const q = static_cast<const T*>(args.q) +
@@ -41,7 +41,7 @@ TROUPE_KERNEL void WideAttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   for (int64_t d = Lane(); d < width; d += kWarp) {
     output[d] = merges ? args.merged_o[at * width + d] : 0.0f;
   }
-  for (int64_t key = seen.begin; key < seen.end; ++key) {
+  for (int64_t key = visible.begin; key < visible.end; ++key) {
     const T* const k = static_cast<const T*>(args.k) + kv_at + key * args.kv_stride;
     const T* const v = static_cast<const T*>(args.v) + kv_at + key * args.kv_stride;
     const float score = Dot(q, k, width) * launch.scale;
@@ -70,14 +70,14 @@ TROUPE_KERNEL void WideQueryGradKernel(AttentionLaunch<AttentionGradArgs> launch
   const AttentionRows& rows = args.rows;
   const auto [sample, row, head] = RowPlaceOf(BlockIndex().x, rows.queries.rows, rows.query_heads);
   const int64_t at = BlockIndex().x, width = rows.head_dim;
-  const KeyRange seen = SeenBy(rows, DocumentsOf(rows, sample), row);
+  const KeyRange visible = VisibleKeys(rows, DocumentsOf(rows, sample), row);
   const int64_t kv_at = sample * rows.keys.rows * args.kv_stride +
                         head / (rows.query_heads / rows.key_value_heads) * width;
   const int64_t q_at = (sample * rows.queries.rows + row) * args.q_stride + head * width;
   const T* const q = static_cast<const T*>(args.q) + q_at;
   const T* const d_output = static_cast<const T*>(args.output_gradient) + at * width;
   for (int64_t d = Lane(); d < width; d += kWarp) gradient[d] = 0;
-  for (int64_t key = seen.begin; key < seen.end; ++key) {
+  for (int64_t key = visible.begin; key < visible.end; ++key) {
     const T* const k = static_cast<const T*>(args.k) + kv_at + key * args.kv_stride;
     const T* const v = static_cast<const T*>(args.v) + kv_at + key * args.kv_stride;
     const float weight = expf(Dot(q, k, width) * launch.scale - args.lse[at]);
@@ -103,7 +103,7 @@ TROUPE_KERNEL void WideKeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) 
   const T* const k = static_cast<const T*>(args.k) + kv_at;
   const T* const v = static_cast<const T*>(args.v) + kv_at;
   for (int64_t d = Lane(); d < width; d += kWarp) d_key[d] = d_value[d] = 0;
-  const QueryRange queries = QueriesThatSee(rows, documents, key, key + 1);
+  const QueryRange queries = QueriesAttendingTo(rows, documents, key, key + 1);
   for (int64_t q_head = head * group; q_head < (head + 1) * group; ++q_head) {
     for (int64_t row = queries.begin; row < queries.end; ++row) {
       const int64_t query = sample * rows.queries.rows + row,

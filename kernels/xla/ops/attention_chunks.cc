@@ -39,16 +39,16 @@ class Attending {
         compute_(of.compute),
         scale_(1.0 / std::sqrt(static_cast<double>(of.attributes.head_dim))) {}
 
-  // f[B,G,N,K], with -infinity where a key is not seen.
+  // f[B,G,N,K], with -infinity where a key is not visible.
   Tensor Scores(const Queries& queries, const Keys& keys) const {
     const Tensor scores = text_.Multiply(EachKey(queries.q, keys.k), scale_);
     const Tensor key_at = text_.Broadcast(keys.at, scores.shape, {3});
-    Tensor seen = text_.Compare("LE", key_at, text_.Broadcast(queries.at, scores.shape, {2}));
+    Tensor visible = text_.Compare("LE", key_at, text_.Broadcast(queries.at, scores.shape, {2}));
     if (queries.first.has_value()) {
       const Tensor first = text_.Broadcast(*queries.first, scores.shape, {0, 2});
-      seen = text_.Binary("and", seen, text_.Compare("GE", key_at, first));
+      visible = text_.Binary("and", visible, text_.Compare("GE", key_at, first));
     }
-    return text_.Select(seen, scores, text_.Constant(Element::kF32, {}, -INFINITY));
+    return text_.Select(visible, scores, text_.Constant(Element::kF32, {}, -INFINITY));
   }
 
   // Merges further keys into `before`.

@@ -18,7 +18,7 @@ namespace troupe::kernels::xla {
 struct Queries {
   Tensor q;                     // [B,G,N,D]
   Tensor at;                    // i[N]: positions
-  std::optional<Tensor> first;  // i[B,N]: the first position that is seen
+  std::optional<Tensor> first;  // i[B,N]: the first position that is visible
 };
 
 struct Keys {
