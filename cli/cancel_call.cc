@@ -10,6 +10,7 @@
 #include "base/program/program.h"
 #include "cli/watch.h"
 #include "plan/job/job_name.h"
+#include "plan/job/job_rules.h"
 #include "report/text/json_text.h"
 
 namespace troupe {
@@ -50,7 +51,7 @@ StatusOr<v1::Job> LookBeforeCancel(Client* client, InterruptWatch* interrupt,
                                          return client->jobs().GetJob(context, get, response);
                                        }));
   v1::Job job = std::move(*found.mutable_job());
-  const bool commits = IsTraining(job) && !job.spec().checkpoint().folder().empty();
+  const bool commits = IsTraining(job) && HasCheckpointFolder(job.spec());
   if (commits && request.checkpoint_if_training()) {
     PrintMessage(
         "{} is to commit a checkpoint first; Ctrl-C detaches, --now does not wait for it\n",

@@ -7,6 +7,7 @@
 #include "coordinator/job/attempt_writers.h"
 #include "plan/cost/checkpoint_write.h"
 #include "plan/cost/slowest_step.h"
+#include "plan/job/job_rules.h"
 
 namespace troupe {
 namespace {
@@ -14,11 +15,10 @@ namespace {
 // Duration of the validation that may follow the next step, in steps' worth of samples; 0: none.
 double ValidationSteps(const Job& job) {
   const v1::TrainingSpec& training = job.spec.training();
-  const int64_t interval = training.validation_interval();
+  const ValidatedSteps validated{.interval = training.validation_interval(), .last = job.steps()};
   const int64_t next = job.record.step() + 1;
   for (int64_t step = next; step <= next + job.plan.control_lag_steps(); ++step) {
-    const bool at_interval = interval > 0 && (step == 1 || step % interval == 0);
-    if (!at_interval && step != job.steps()) continue;
+    if (!validated.Has(step)) continue;
     return std::max(1.0,
                     static_cast<double>(training.validation_samples()) /
                         static_cast<double>(std::max<int64_t>(1, training.global_batch_size())));

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fleet.h"
+#include "plan/job/job_rules.h"
 #include "troupe/v1/catalog.pb.h"
 #include "troupe/v1/data.pb.h"
 #include "troupe/v1/receipt.pb.h"
@@ -208,7 +209,7 @@ struct Job {
 
   const std::string& id() const { return record.id(); }
   int64_t steps() const { return spec.training().steps(); }
-  bool has_folder() const { return !spec.checkpoint().folder().empty(); }
+  bool has_folder() const { return HasCheckpointFolder(spec); }
 };
 
 // NOT_FOUND with one message for all requests. Its violation names the request's `field`.

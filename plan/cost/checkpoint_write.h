@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "plan/job/job_rules.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
@@ -15,7 +16,7 @@ namespace troupe {
 // 0 without a checkpoint folder.
 inline double CheckpointWriteSeconds(const v1::JobSpec& spec, const v1::Plan& plan) {
   constexpr double kSlowestBytesPerSecond = 50e6;
-  if (spec.checkpoint().folder().empty()) return 0;
+  if (!HasCheckpointFolder(spec)) return 0;
   int64_t most = 0;
   for (const v1::RankMemory& memory : plan.memory()) {
     most = std::max(most, memory.parameter_bytes() + memory.optimizer_bytes());

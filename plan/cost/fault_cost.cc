@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/job/job_rules.h"
+
 namespace troupe {
 namespace {
 
@@ -11,21 +13,17 @@ std::string Spoken(int64_t seconds) {
   return fmt::format("{} s", seconds);
 }
 
-bool HasNoFolder(const v1::CheckpointSpec& checkpoint) {
-  return checkpoint.has_folder() && checkpoint.folder().empty();
-}
-
 }  // namespace
 
 int64_t SecondsBetweenCheckpoints(const v1::JobSpec& spec) {
   const v1::CheckpointSpec& checkpoint = spec.checkpoint();
-  if (checkpoint.interval() > 0 || HasNoFolder(checkpoint)) return 0;
+  if (checkpoint.interval() > 0 || !WillHaveCheckpointFolder(spec)) return 0;
   return checkpoint.interval_seconds();
 }
 
 std::string FaultCost(const v1::JobSpec& spec) {
   const v1::CheckpointSpec& checkpoint = spec.checkpoint();
-  if (HasNoFolder(checkpoint)) {
+  if (!WillHaveCheckpointFolder(spec)) {
     return "no checkpoints (checkpoint.folder is empty): a fault costs all work since the start";
   }
   std::string period;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "plan/job/job_rules.h"
+
 namespace troupe::simulation {
 namespace {
 
@@ -99,7 +101,8 @@ bool Verdict::HasLoneFolder(const std::string& id) const {
   const v1::JobSpec& spec = catalog_.submitted(id);
   if (HasPrivateFolder(spec)) return true;
   const std::string& folder_id = catalog_.jobs().at(id).folder_id();
-  return HasFolder(spec) && !folder_id.empty() && !world_.storage.IsOfSharedFolder(folder_id);
+  return HasCheckpointFolder(spec) && !folder_id.empty() &&
+         !world_.storage.IsOfSharedFolder(folder_id);
 }
 
 bool Verdict::MayFail(const std::string& id, const std::string& cause) const {
@@ -151,7 +154,7 @@ void Verdict::JudgeHead(const std::string& id, const v1::JobRecord& job) {
   const v1::JobSpec& spec = catalog_.submitted(id);
   if (HasLoneFolder(id)) return;
   const v1::CheckpointRecord* const head = catalog_.Head(id);
-  if (job.state() == v1::JOB_STATE_SUCCEEDED && HasFolder(spec)) {
+  if (job.state() == v1::JOB_STATE_SUCCEEDED && HasCheckpointFolder(spec)) {
     const int64_t steps = spec.training().steps();
     world_.truth.Check(
         (head != nullptr && head->step() == steps) || catalog_.HasQuarantined(id, steps), 11,

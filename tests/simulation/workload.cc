@@ -6,6 +6,7 @@
 
 #include "actor/sim/random.h"
 #include "base/check.h"
+#include "plan/job/job_rules.h"
 #include "tests/simulation/truth.h"
 #include "troupe/v1/service.pb.h"
 
@@ -108,7 +109,7 @@ class JobDraw {
   }
 
   void AskForCheckpoints() {
-    if (!HasFolder(spec_)) return;
+    if (!HasCheckpointFolder(spec_)) return;
     if (random_.Chance(0.5)) {
       v1::CreateCheckpointRequest ask;
       ask.set_job("jobs/" + name_);
@@ -137,7 +138,7 @@ class JobDraw {
     if (random_.Chance(0.2)) {
       v1::CancelJobRequest cancel;
       cancel.set_name("jobs/" + name_);
-      cancel.set_checkpoint(HasFolder(spec_) && random_.Chance(0.5));
+      cancel.set_checkpoint(HasCheckpointFolder(spec_) && random_.Chance(0.5));
       cancel.set_checkpoint_if_training(SeededRandom(seed_, "cancel of " + name_).Chance(0.5));
       Ask(at_ + random_.Between(Duration(0), unit_ * kFaultPhase), CallKind::kCancelJob, cancel);
     }

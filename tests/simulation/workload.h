@@ -45,7 +45,6 @@ TimeLimits LimitsFor(double detection_seconds);
 // A quota of devices that suffices for each job, but not for all of them together.
 std::shared_ptr<const Namespaces> QuotaFor(const Workload& load);
 
-inline bool HasFolder(const v1::JobSpec& spec) { return !spec.checkpoint().folder().empty(); }
 inline bool HasPrivateFolder(const v1::JobSpec& spec) {
   return spec.checkpoint().folder() == kPrivateFolder;
 }

@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "base/failure_cause.h"
 #include "kernels/backend/update_decision.h"
+#include "plan/job/job_rules.h"
 #include "worker/executor/block_norms.h"
 #include "worker/executor/expert_counts.h"
 #include "worker/executor/nonfinite.h"
@@ -161,11 +162,8 @@ Status Executor::SkipStalls(Flight* flight) {
   return OkStatus();
 }
 
-// True for the first step too: its validation loss shows what the model knew at the start.
 bool Executor::ValidatesAfter(int64_t step) const {
-  const bool at_interval =
-      options_.validation_interval > 0 && (step == 1 || step % options_.validation_interval == 0);
-  return at_interval || step == options_.steps;
+  return ValidatedSteps{.interval = options_.validation_interval, .last = options_.steps}.Has(step);
 }
 
 bool Executor::MeasuresNormsOf(int64_t step) const {

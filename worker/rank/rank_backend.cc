@@ -7,6 +7,7 @@
 #include "base/failure_cause.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/runtime/device_loss.h"
+#include "plan/job/job_rules.h"
 #include "plan/job/key_schema.h"
 #include "troupe/v1/job.pb.h"
 #include "worker/executor/rank_program.h"
@@ -27,7 +28,7 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.compiler_options.assign(compiler_options.begin(), compiler_options.end());
   const v1::JobSpec& spec = begin.start().spec();
   options.reads_gradients = spec.training().norms_interval() > 0;
-  options.evaluates = spec.data().has_validation() || spec.data().validation_fraction() > 0;
+  options.evaluates = HoldsOutSamples(spec.data());
   options.peers.plan = &begin.start().plan();
   options.peers.rank = begin.rank();
   options.peers.make_program = [&start = begin.start()](int rank) -> StatusOr<model::Program> {

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "collective/flight_text.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/job_rules.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
@@ -341,12 +342,11 @@ StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
 
 Status RankRun::MakeSaver() {
   const v1::StartRanks& start = begin_.start();
-  const v1::CheckpointSpec& spec = start.spec().checkpoint();
   CheckpointSaverOptions options;
   options.files = &job_files_.checkpoints();
   options.clock = around_.clock;
-  options.async =
-      ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC && !spec.folder().empty();
+  options.async = ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC &&
+                  HasCheckpointFolder(start.spec());
   options.rank = begin_.rank();
   options.vote.set_job(start.job());
   options.vote.set_group_epoch(start.group_epoch());

@@ -1,0 +1,40 @@
+// Rules on a job that several parts of Troupe apply, each written once. Pure.
+#ifndef TROUPE_PLAN_JOB_JOB_RULES_H_
+#define TROUPE_PLAN_JOB_JOB_RULES_H_
+
+#include <cstdint>
+
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+// Whether a created job makes checkpoints.
+inline bool HasCheckpointFolder(const v1::JobSpec& spec) {
+  return !spec.checkpoint().folder().empty();
+}
+
+// Whether a job that may not be created yet will make checkpoints: one that states no folder gets
+// that of its cluster.
+inline bool WillHaveCheckpointFolder(const v1::JobSpec& spec) {
+  return !spec.checkpoint().has_folder() || HasCheckpointFolder(spec);
+}
+
+// Whether the job holds out samples for validation.
+inline bool HoldsOutSamples(const v1::DataSpec& data) {
+  return !data.validation().empty() || data.validation_fraction() > 0;
+}
+
+// The steps after which a job validates. The first is one of them where there is an interval: its
+// validation loss shows what the model knew at the start.
+struct ValidatedSteps {
+  int64_t interval = 0;  // 0: the last step only
+  int64_t last = 0;
+
+  bool Has(int64_t step) const {
+    return step == last || (interval > 0 && (step == 1 || step % interval == 0));
+  }
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_JOB_JOB_RULES_H_
