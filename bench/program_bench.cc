@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plan/job/job_defaults.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe::bench {
 

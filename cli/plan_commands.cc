@@ -27,6 +27,7 @@
 #include "plan/search/search.h"
 #include "plan/search/search_text.h"
 #include "plan/text/plan_json.h"
+#include "plan/validate/decoded_job.h"
 #include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
 #include "report/report_html.h"
@@ -144,8 +145,9 @@ StatusOr<Planned> PlanOf(const CommandLine& line, v1::JobSpec spec,
   }
   TROUPE_ASSIGN_OR_RETURN(planned.plan, PlacePlan(spec, plan, cluster));
   if (profile.has_value()) {
-    TROUPE_RETURN_IF_ERROR(CheckMemory(spec, planned.plan, *profile));
-    TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(spec, planned.plan, *profile));
+    TROUPE_ASSIGN_OR_RETURN(const DecodedJob decoded, DecodeJob(spec));
+    TROUPE_RETURN_IF_ERROR(CheckMemory(decoded, planned.plan, *profile));
+    TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(decoded, planned.plan, *profile));
   }
   if (line.Get(kCompileFlag)) {
     TROUPE_RETURN_IF_ERROR(CompilePlan(

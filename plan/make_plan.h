@@ -3,13 +3,9 @@
 #define TROUPE_PLAN_MAKE_PLAN_H_
 
 #include <optional>
-#include <vector>
 
 #include "base/status.h"
-#include "plan/cost/choose_schedule.h"
-#include "plan/cost/stage_memo.h"
-#include "plan/layout/placement.h"
-#include "plan/schedules/schedules.h"
+#include "plan/layout/cluster_view.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
@@ -20,24 +16,11 @@ namespace troupe {
 // every relation that failed. CreateJob calls it first.
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
 
-// The inputs of program building, and the schedule that runs the programs.
-struct BarePlan {
-  v1::Plan plan;  // with mesh, lag, chunks, buckets, interleaves_pairs and profile only
-  Schedule schedule;
-};
-
-// Makes the part of the plan that program building needs. Choices that are left to the planner
-// (pipeline_parallel_schedule: auto) are made by the times of `stages`, which is of the job, or by
-// FLOPs where it is null; a schedule is one of `schedules`. REQUIRES: `spec` is valid, its defaults
-// are filled in. INVALID_ARGUMENT where the schedule or the cut is impossible.
-StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, StageMemo* stages,
-                                const std::vector<ScheduleOption>& schedules);
-
 // Makes a plan whose ranks have coordinates but no workers and no device kind. The plan stores
-// `profile`, by which it has chosen as MakeBarePlan states, so that planning again with the stored
-// profile makes the same choices. A profile without any key counts as none. `spec` need not have a
-// name, data or checkpoint paths. REQUIRES: the defaults of `spec` are filled in. INVALID_ARGUMENT
-// where the job is impossible.
+// `profile`, by which it has chosen as MakeBarePlan (plan/bare_plan.h) states, so that planning
+// again with the stored profile makes the same choices. A profile without any key counts as none.
+// `spec` need not have a name, data or checkpoint paths. REQUIRES: the defaults of `spec` are
+// filled in. INVALID_ARGUMENT where the job is impossible.
 StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec,
                                     const v1::DeviceProfile* profile = nullptr);
 

@@ -176,7 +176,7 @@ TEST(MakePlanTest, SavesAreAsynchronousWhereNothingElseIsStated) {
   for (const std::vector<std::string>& stated :
        {std::vector<std::string>{}, std::vector<std::string>{"checkpoint.folder=/c"}}) {
     const v1::JobSpec spec = JobWith(stated);
-    EXPECT_EQ(ChoicesOf(spec).async_mode, v1::ASYNC_MODE_ASYNC);
+    EXPECT_TRUE(SavesAsynchronously(spec.checkpoint()));
     const auto plan = PlanWith(stated);
     ASSERT_TRUE(plan.ok()) << plan.status();
     const v1::RankMemory& memory = plan->memory(0);
@@ -281,12 +281,12 @@ TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
   v1::JobSpec spec = JobWith({});
   v1::Plan plan = MakeUnplacedPlan(spec).value();
   EXPECT_EQ(plan.control_lag_steps(), 0);
-  EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
+  EXPECT_FALSE(MakeStageBuildOptions(DecodeJob(spec).value(), plan, 0)->halts);
   plan.set_control_lag_steps(1);
-  EXPECT_TRUE(MakeStageBuildOptions(spec, plan, 0)->halts);
+  EXPECT_TRUE(MakeStageBuildOptions(DecodeJob(spec).value(), plan, 0)->halts);
   // A skipped step does not delay a later one.
   spec.mutable_training()->set_on_nonfinite("skip_step");
-  EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
+  EXPECT_FALSE(MakeStageBuildOptions(DecodeJob(spec).value(), plan, 0)->halts);
 }
 
 TEST(MakePlanTest, AGpuHasTwoGibibytesOfTheHeadsLogitsAtOnce) {
@@ -297,7 +297,7 @@ TEST(MakePlanTest, AGpuHasTwoGibibytesOfTheHeadsLogitsAtOnce) {
                                       std::string("devices=") + devices});
     const auto plan = MakeUnplacedPlan(spec);
     EXPECT_TRUE(plan.ok()) << plan.status();
-    return MakeStageBuildOptions(spec, *plan, 0)->head_rows;
+    return MakeStageBuildOptions(DecodeJob(spec).value(), *plan, 0)->head_rows;
   };
   EXPECT_EQ(head_rows("cpu", "llama-124m", "bfloat16", 1), 1024);
   EXPECT_EQ(head_rows("cuda", "llama-124m", "bfloat16", 1), 16384);
@@ -378,7 +378,7 @@ TEST(MakePlanTest, FormulasAgreeWithTheStageProgramsThatRun) {
       ASSERT_TRUE(plan.ok()) << plan.status();
       double flops = 0;
       for (int stage = 0; stage < 2; ++stage) {
-        const auto options = MakeStageBuildOptions(spec, *plan, stage);
+        const auto options = MakeStageBuildOptions(DecodeJob(spec).value(), *plan, stage);
         const auto program = model::BuildProgram(*options);
         ASSERT_TRUE(program.ok()) << program.status();
         int64_t planned = 0;

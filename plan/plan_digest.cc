@@ -78,14 +78,15 @@ std::span<const DigestException> DigestExceptionsOfJob() { return kOfJob; }
 std::span<const DigestException> DigestExceptionsOfPlan() { return kOfPlan; }
 
 std::string PlanDigest(const v1::JobSpec& spec, const v1::Plan& plan) {
+  const BucketEffects effects = BucketEffectsOf(spec);
   v1::JobSpec job = spec;
   ClearKeysWithoutEffect(&job);
   for (const DigestException& exception : kOfJob) ClearKey(exception.path, &job);
   ClearEmptyMessages(&job);
   v1::Plan part = plan;
-  for (const char* key : {"bucket.elements", "bucket.alignment", "bucket.padding"}) {
-    if (!WhyWithoutEffect(spec, fmt::format("parallelism.{}", key)).empty()) ClearKey(key, &part);
-  }
+  if (!effects.elements) ClearKey("bucket.elements", &part);
+  if (!effects.alignment) ClearKey("bucket.alignment", &part);
+  if (!effects.padding) ClearKey("bucket.padding", &part);
   NumberPlaces(&part);
   for (const DigestException& exception : kOfPlan) ClearKey(exception.path, &part);
   ClearEmptyMessages(&part);

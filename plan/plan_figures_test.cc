@@ -13,7 +13,7 @@
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/text/plan_json.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 namespace {

@@ -14,6 +14,7 @@
 #include "model/build.h"
 #include "model/program/memory_plan.h"
 #include "plan/device/tpu_model.h"
+#include "plan/validate/decoded_job.h"
 #include "plan/validate/stage_inputs.h"
 
 namespace troupe {
@@ -36,13 +37,13 @@ StatusOr<const TpuModel*> ModelOf(const v1::Plan& plan) {
 }
 
 // The programs of a stage's ranks.
-StatusOr<std::vector<model::Program>> ProgramsOf(const v1::JobSpec& spec, const v1::Plan& plan,
+StatusOr<std::vector<model::Program>> ProgramsOf(const DecodedJob& job, const v1::Plan& plan,
                                                  int pipe_rank) {
   std::vector<model::Program> programs;
   for (const v1::RankPlacement& placement : plan.ranks()) {
     if (placement.coordinates().pipe() != pipe_rank) continue;
     TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
-                            MakeStageBuildOptions(spec, plan, placement.rank()));
+                            MakeStageBuildOptions(job, plan, placement.rank()));
     TROUPE_ASSIGN_OR_RETURN(model::Program program, model::BuildProgram(options));
     programs.push_back(std::move(program));
   }
@@ -91,6 +92,7 @@ void AddTexts(const CompiledStage& stage, const std::string& compiler, v1::RankM
 Status CompilePlan(const v1::JobSpec& spec,
                    const std::function<void(const std::string&)>& begin_program, v1::Plan* plan) {
   TROUPE_ASSIGN_OR_RETURN(const TpuModel* const tpu, ModelOf(*plan));
+  TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
   const std::vector<std::string> options(plan->compiler_options().begin(),
                                          plan->compiler_options().end());
   std::map<std::string, StageCompiler> compilers;  // by topology
@@ -106,7 +108,7 @@ Status CompilePlan(const v1::JobSpec& spec,
     TROUPE_ASSIGN_OR_RETURN(const std::vector<int> devices,
                             DevicesOf(chips, compiler->second.devices()));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<model::Program> of_ranks,
-                            ProgramsOf(spec, *plan, pipe_rank));
+                            ProgramsOf(job, *plan, pipe_rank));
     std::vector<const model::Program*> programs;
     for (const model::Program& program : of_ranks) programs.push_back(&program);
     TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(*plan, pipe_rank));

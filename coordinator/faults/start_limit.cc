@@ -8,7 +8,7 @@
 namespace troupe {
 
 int CompiledBlocks(const v1::JobSpec& spec, const v1::Plan& plan) {
-  if (!DeviceTraitsOf(spec, plan).compiles_programs) return 0;
+  if (!TraitsIn(plan, DeviceTraitsOf(spec.devices())).compiles_programs) return 0;
   std::map<int, int> blocks;  // by stage
   int most = 0;
   for (const v1::ChunkPlan& chunk : plan.chunks())

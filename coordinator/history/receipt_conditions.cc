@@ -88,10 +88,6 @@ void FillEnvironment(const Job& job, v1::Receipt* receipt) {
   receipt->set_precision_executed(fmt::format("{}", fmt::join(precisions, "; ")));
 }
 
-bool HasFloat8(const v1::JobSpec& spec) {
-  return ChoicesOf(spec).float8 != model::Float8Recipe::kNone;
-}
-
 // The part of a rank's text that describes matmuls outside of float8.
 std::string_view PlainPart(std::string_view executed) {
   constexpr std::string_view kElse = "; else ";
@@ -104,11 +100,12 @@ std::string_view PlainPart(std::string_view executed) {
 bool IsAsIntended(const Job& job) {
   const v1::TrainingSpec& training = job.spec.training();
   const std::string due = fmt::format("of linear layers, {} scaling", training.float8().recipe());
-  bool has_float8 = !HasFloat8(job.spec);
+  bool has_float8 = !UsesFloat8(job.spec.training());
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const std::string_view executed = rank.executed_precision();
     if (executed.empty()) continue;  // the rank has not reported it yet
-    const bool in_float8 = HasFloat8(job.spec) && executed.find(due) != std::string_view::npos;
+    const bool in_float8 =
+        UsesFloat8(job.spec.training()) && executed.find(due) != std::string_view::npos;
     has_float8 |= in_float8;
     const std::string_view plain = PlainPart(executed);
     const bool all_in_float8 = in_float8 && plain == executed;

@@ -57,7 +57,7 @@ bool HoldsUpRanks(const Job& job) {
     ++begun;
     last |= ThenStop(job, attempt);
   }
-  const bool async = ChoicesOf(job.spec).async_mode == v1::ASYNC_MODE_ASYNC;
+  const bool async = SavesAsynchronously(job.spec.checkpoint());
   return begun > (async && !last ? 1 : 0);
 }
 

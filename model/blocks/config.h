@@ -1,6 +1,6 @@
 // A model as numbers and a sequence of blocks.
 //
-// A plain value; the code that creates it (plan/validate/stage_inputs) validates it. Thread-safe if
+// A plain value; the code that creates it (plan/validate/decoded_job) validates it. Thread-safe if
 // not modified.
 #ifndef TROUPE_MODEL_BLOCKS_CONFIG_H_
 #define TROUPE_MODEL_BLOCKS_CONFIG_H_

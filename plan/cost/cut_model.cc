@@ -3,12 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/select_trained.h"
 #include "plan/cost/estimate.h"
 #include "plan/cost/trained_work.h"
-#include "plan/device/device_traits.h"
-#include "plan/job/job_choices.h"
-#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 
@@ -16,21 +12,20 @@ namespace {
 
 // The embedding has no matmul: it moves rows of the table and of their gradient. The result is a
 // third of the cost of forward and backward, because a third of a block's cost is in its forward.
-double EmbeddingCost(const v1::JobSpec& spec, const model::ModelConfig& model, double samples,
-                     double tokens) {
-  const DeviceTraits& device = DeviceTraitsOf(spec.devices());
-  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+double EmbeddingCost(const DecodedJob& job, double samples, double tokens) {
+  const bool bfloat16 = job.computes_in_bfloat16();
   const double element = bfloat16 ? 2 : 4;
-  const double elements = samples * tokens * static_cast<double>(model.hidden_size);
+  const double elements = samples * tokens * static_cast<double>(job.model.hidden_size);
   // Forward reads and writes; backward reads, and accumulates in float32.
   const double bytes = elements * (2 * element + element + 2 * 4);
-  return bytes / 3 * (bfloat16 ? device.flops_per_byte_bfloat16 : device.flops_per_byte_float32);
+  return bytes / 3 *
+         (bfloat16 ? job.devices->flops_per_byte_bfloat16 : job.devices->flops_per_byte_float32);
 }
 
-double ForwardFlops(const v1::JobSpec& spec, const model::ModelConfig& model,
-                    const v1::ChunkPlan& chunk) {
-  const double samples = static_cast<double>(spec.training().micro_batch_size());
-  const double tokens = static_cast<double>(spec.training().sequence_length());
+double ForwardFlops(const DecodedJob& job, const v1::ChunkPlan& chunk) {
+  const model::ModelConfig& model = job.model;
+  const double samples = static_cast<double>(job.batch.micro_batch_size);
+  const double tokens = static_cast<double>(job.batch.sequence_length);
   double flops = chunk.has_head() ? HeadForwardFlops(model, samples, tokens) : 0;
   for (const char block : chunk.blocks()) flops += BlockForwardFlops(model, block, samples, tokens);
   return flops;
@@ -51,21 +46,18 @@ void LeaveOutFrozen(const model::TrainedParameters& trained, PartitionCosts* cos
 
 }  // namespace
 
-StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces) {
-  const double samples = static_cast<double>(spec.training().micro_batch_size());
-  const double tokens = static_cast<double>(spec.training().sequence_length());
+StatusOr<Partition> CutModel(const DecodedJob& job, int pieces) {
+  const model::ModelConfig& model = job.model;
+  const double samples = static_cast<double>(job.batch.micro_batch_size);
+  const double tokens = static_cast<double>(job.batch.sequence_length);
   PartitionCosts costs;
   for (char block : model.blocks) {
     costs.blocks.push_back(BlockForwardFlops(model, block, samples, tokens));
   }
-  costs.embedding = EmbeddingCost(spec, model, samples, tokens);
+  costs.embedding = EmbeddingCost(job, samples, tokens);
   costs.head = HeadForwardFlops(model, samples, tokens);
-  if (!spec.model().trainable().empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const model::TrainedParameters trained,
-                            model::SelectTrained(model, GlobsOf(spec.model().trainable())));
-    LeaveOutFrozen(trained, &costs);
-  }
-  const auto& split_points = spec.parallelism().pipeline_parallel_split_points();
+  if (!job.trained.globs.empty()) LeaveOutFrozen(job.trained, &costs);
+  const auto& split_points = job.spec.parallelism().pipeline_parallel_split_points();
   if (split_points.empty()) return PartitionByCost(costs, pieces);
   if (split_points.size() != pieces - 1) {
     return InvalidArgument("{} split points do not make {} chunks", split_points.size(), pieces);
@@ -73,8 +65,8 @@ StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& 
   return PartitionAt(costs, std::vector<int64_t>(split_points.begin(), split_points.end()));
 }
 
-Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const Schedule& schedule,
-                 v1::Plan* plan) {
+Status AddChunks(const DecodedJob& job, const Schedule& schedule, v1::Plan* plan) {
+  const model::ModelConfig& model = job.model;
   std::vector<int> pipe_rank_of_chunk;
   for (size_t rank = 0; rank < schedule.chunks.size(); ++rank) {
     for (const int chunk : schedule.chunks[rank]) {
@@ -84,7 +76,7 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const
     }
   }
   const int pieces = static_cast<int>(pipe_rank_of_chunk.size());
-  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, pieces));
+  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(job, pieces));
   for (int piece = 0; piece < pieces; ++piece) {
     const int first = partition.first_block[piece];
     const int end = piece + 1 < pieces ? partition.first_block[piece + 1] : model.num_blocks();
@@ -106,22 +98,20 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const
       if (has_both && model.tie_word_embeddings) parameters -= EmbeddingParameters(model);
     }
     chunk->set_parameters(parameters);
-    chunk->set_forward_flops(ForwardFlops(spec, model, *chunk));
+    chunk->set_forward_flops(ForwardFlops(job, *chunk));
   }
   plan->set_imbalance(partition.imbalance());
   plan->set_parameters(ModelParameters(model));
-  const auto samples = static_cast<double>(spec.training().global_batch_size());
-  if (!spec.model().trainable().empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const model::TrainedParameters trained,
-                            model::SelectTrained(model, GlobsOf(spec.model().trainable())));
+  const double samples = static_cast<double>(job.batch.global_batch_size);
+  const double tokens = static_cast<double>(job.batch.sequence_length);
+  if (!job.trained.globs.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const TrainedWork work,
-                            TrainedWorkOf(model, trained, spec.training().sequence_length()));
+                            TrainedWorkOf(model, job.trained, job.batch.sequence_length));
     plan->set_trained_parameters(work.parameters);
     plan->set_model_flops_per_step(work.flops * samples);
     plan->set_attention_flops_per_step(work.attention_flops * samples);
     return OkStatus();
   }
-  const auto tokens = static_cast<double>(spec.training().sequence_length());
   plan->set_model_flops_per_step(ModelFlops(model, samples, tokens));
   plan->set_attention_flops_per_step(AttentionFlops(model, samples, tokens));
   return OkStatus();

@@ -7,23 +7,18 @@
 #include "plan/cost/estimate.h"
 #include "plan/cost/overlapped_pairs.h"
 #include "plan/cost/step_time.h"
-#include "plan/job/job_choices.h"
-#include "plan/layout/mesh.h"
 
 namespace troupe {
 
-StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
-                                        const Schedule& schedule) {
+StatusOr<ScheduleCosts> FlopsOfSchedule(const DecodedJob& job, const Schedule& schedule) {
+  const model::ModelConfig& model = job.model;
   int chunks = 0;
   for (const auto& of_rank : schedule.chunks) chunks += static_cast<int>(of_rank.size());
-  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, chunks));
-  const double samples = static_cast<double>(spec.training().micro_batch_size());
-  const double tokens = static_cast<double>(spec.training().sequence_length());
-  // A recomputed block runs its forward again when its input gradient begins.
-  const bool recomputes_all = ChoicesOf(spec).recomputation == model::Recomputation::Mode::kFull &&
-                              !spec.activation_recomputation().has_num_layers();
+  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(job, chunks));
+  const double samples = static_cast<double>(job.batch.micro_batch_size);
+  const double tokens = static_cast<double>(job.batch.sequence_length);
   ScheduleCosts costs;
-  costs.indivisible_pairs = InterleavesPairs(schedule, Mesh(spec.parallelism()).ToProto());
+  costs.indivisible_pairs = InterleavesPairs(schedule, job.mesh.ToProto());
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const auto index = static_cast<size_t>(chunk);
     const bool is_last = chunk + 1 == chunks;
@@ -38,7 +33,8 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
       const PassFlops flops =
           BlockPassFlops(model, model.blocks[static_cast<size_t>(block)], samples, tokens);
       add(flops);
-      if (recomputes_all) sum.input_gradient += flops.forward;
+      // A recomputed block runs its forward again when its input gradient begins.
+      if (job.recomputes_all) sum.input_gradient += flops.forward;
     }
     if (is_last) add(HeadPassFlops(model, samples, tokens));
     costs.chunks.push_back(sum);
@@ -46,12 +42,11 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
   return costs;
 }
 
-StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
-                                          const v1::Plan& plan, const Schedule& schedule,
+StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::Plan& plan, const Schedule& schedule,
                                           StageMemo& stages) {
   v1::Plan cut = plan;
   cut.mutable_schedule()->set_interleaves_pairs(InterleavesPairs(schedule, plan.mesh()));
-  TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &cut));
+  TROUPE_RETURN_IF_ERROR(AddChunks(stages.job(), schedule, &cut));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<StageTime> times, TimesOfStages(stages, cut, schedule));
   ScheduleCosts costs;
   costs.chunks = CostsByChunk(cut, times);

@@ -6,11 +6,10 @@
 #include <string>
 
 #include "base/status.h"
-#include "model/blocks/config.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/stage_memo.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/device_profile.pb.h"
-#include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
@@ -20,15 +19,13 @@ namespace troupe {
 // Costs in model FLOPs. A matmul costs as much in I and in W as in F; attention scores cost twice
 // as much in I and nothing in W; the head computes its gradients in its forward; transfers are
 // free.
-StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
-                                        const Schedule& schedule);
+StatusOr<ScheduleCosts> FlopsOfSchedule(const DecodedJob& job, const Schedule& schedule);
 
 // Costs in seconds, from the programs of the chunks (plan/cost/step_time.h): matmuls, bytes,
 // launches, transfers that are not hidden, and the sends to neighbouring stages, which keep the
 // sender busy. INVALID_ARGUMENT also where the profile has no rate for the job's compute dtype.
-// REQUIRES: `plan` has mesh and buckets; `stages` is of the job.
-StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::ModelConfig& model,
-                                          const v1::Plan& plan, const Schedule& schedule,
+// REQUIRES: `plan` has mesh and buckets, and is of the job of `stages`.
+StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::Plan& plan, const Schedule& schedule,
                                           StageMemo& stages);
 
 // A line like "costs of F, I, W in seconds of device profile h100: first chunk …"; costs are in

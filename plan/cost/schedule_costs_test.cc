@@ -5,11 +5,12 @@
 
 #include <string>
 
+#include "plan/bare_plan.h"
 #include "plan/cost/step_time.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 namespace {
@@ -70,18 +71,18 @@ TEST(ScheduleCosts, AreSecondsOfTheEstimateOfTheStep) {
   v1::JobSpec spec = CostedJob();
   spec.mutable_parallelism()->set_pipeline_parallel_schedule("1F1B");
   const v1::DeviceProfile profile = LaunchProfile("any", 1e-6);
-  StageMemo stages(spec, profile);
-  const auto bare = MakeBarePlan(spec, &stages, EverySchedule());
-  const auto model = MakeModelConfig(spec.model());
-  ASSERT_TRUE(bare.ok() && model.ok());
+  const DecodedJob job = DecodeJob(spec).value();
+  StageMemo stages(job, profile);
+  const auto bare = MakeBarePlan(job, &stages, EverySchedule());
+  ASSERT_TRUE(bare.ok());
   v1::Plan uncut = bare->plan;
   uncut.clear_chunks();
-  const auto costs = SecondsOfSchedule(spec, *model, uncut, bare->schedule, stages);
+  const auto costs = SecondsOfSchedule(uncut, bare->schedule, stages);
   ASSERT_TRUE(costs.ok()) << costs.status();
   const auto simulated = Simulate(bare->schedule, costs->chunks);
   const auto plan = MakeUnplacedPlan(spec);
   ASSERT_TRUE(simulated.ok() && plan.ok());
-  EXPECT_EQ(simulated->makespan + costs->once, EstimateStepTime(spec, *plan, profile)->seconds);
+  EXPECT_EQ(simulated->makespan + costs->once, EstimateStepTime(job, *plan, profile)->seconds);
 }
 
 // Four free devices that announce `profile`.

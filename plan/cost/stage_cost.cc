@@ -14,7 +14,6 @@
 #include "model/parameter_slices.h"
 #include "model/program/memory_plan.h"
 #include "plan/device/device_traits.h"
-#include "plan/job/job_choices.h"
 #include "plan/job/violation.h"
 #include "plan/layout/islands.h"
 #include "plan/layout/mesh.h"
@@ -166,10 +165,8 @@ int64_t HoldersOf(const model::Value& value, const model::PerAxis& degrees) {
 // Bytes of a snapshot: the copy of the state that a rank writes. The holders of a slice divide the
 // writing (checkpoint/write/ownership.h). The two stages of a tied parameter divide it so that
 // their loads become equal; each counts half of it here.
-int64_t SnapshotBytes(const v1::JobSpec& spec, const Program& program) {
-  // A job that states no folder gets one.
-  const bool saves = !spec.checkpoint().has_folder() || !spec.checkpoint().folder().empty();
-  if (ChoicesOf(spec).async_mode != v1::ASYNC_MODE_ASYNC || !saves) return 0;
+int64_t SnapshotBytes(const DecodedJob& job, const Program& program) {
+  if (!job.SavesInBackground()) return 0;
   double bytes = 0;
   for (const model::State& state : program.states) {
     if (model::IsFrozen(program, state)) continue;
@@ -189,12 +186,12 @@ int64_t SnapshotBytes(const v1::JobSpec& spec, const Program& program) {
 }
 
 // Sets the memory that a rank needs in addition to its values, and the total.
-void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& program,
+void AddAround(const DecodedJob& job, const v1::Plan& plan, const Program& program,
                const model::MemoryPlan& memory_plan, v1::RankMemory* memory) {
   memory->set_scratch_bytes(memory_plan.scratch_bytes);
-  memory->set_snapshot_bytes(SnapshotBytes(spec, program));
+  memory->set_snapshot_bytes(SnapshotBytes(job, program));
   int64_t around = memory->scratch_bytes() + memory->snapshot_bytes();
-  if (const DeviceMemoryModel* own = DeviceTraitsOf(spec, plan).memory) {
+  if (const DeviceMemoryModel* own = job.DevicesOf(plan).memory) {
     memory->set_host_bytes(memory->snapshot_bytes());
     memory->set_scratch_bytes(own->working_bytes(program));
     memory->set_reserve_bytes(own->reserve_bytes(plan, program));
@@ -230,8 +227,7 @@ model::PerAxis FullestShard(const Program& program) {
 }
 
 // INVALID_ARGUMENT, with the operation and the reason, if the job's devices do not run one.
-Status CheckKinds(const Program& program, std::string_view devices) {
-  const DeviceTraits& traits = DeviceTraitsOf(devices);
+Status CheckKinds(const Program& program, const DeviceTraits& traits) {
   std::vector<const std::vector<model::Op>*> lists = {&program.initialize};
   for (const auto& pieces : program.ops) {
     for (const std::vector<model::Op>& ops : pieces) lists.push_back(&ops);
@@ -252,14 +248,14 @@ Status CheckKinds(const Program& program, std::string_view devices) {
 
 }  // namespace
 
-StatusOr<Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+StatusOr<Program> BuildStage(const DecodedJob& job, const v1::Plan& plan, int pipe_rank,
                              bool runs) {
   const Mesh mesh(plan.mesh());
   const int first = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
-  TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(spec, plan, first));
+  TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(job, plan, first));
   options.runs = runs;
   TROUPE_ASSIGN_OR_RETURN(Program program, model::BuildProgram(options));
-  TROUPE_RETURN_IF_ERROR(CheckKinds(program, spec.devices()));
+  TROUPE_RETURN_IF_ERROR(CheckKinds(program, *job.devices));
   if (!options.whole_matrices) return program;
   const model::PerAxis fullest = FullestShard(program);
   if (mesh.RankOf(fullest) == first) return program;
@@ -274,17 +270,17 @@ int64_t StageMemory::bytes(const std::vector<int>& live) const {
   return bytes;
 }
 
-StageMemory MemoryOfStage(const v1::JobSpec& spec, const v1::Plan& plan, const Program& program,
+StageMemory MemoryOfStage(const DecodedJob& job, const v1::Plan& plan, const Program& program,
                           bool split_backward) {
   const std::vector<int> none(program.chunks.size(), 0);
   model::MemoryPlan memory_plan =
       model::PlanMemory(program, none, split_backward, std::max(1, plan.threads_per_rank()));
   v1::RankMemory memory = StateMemory(program);
-  AddAround(spec, plan, program, memory_plan, &memory);
+  AddAround(job, plan, program, memory_plan, &memory);
   return {memory.total_bytes(), std::move(memory_plan.saved_bytes)};
 }
 
-StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+StatusOr<StageCost> CostOfStage(const DecodedJob& job, const v1::Plan& plan, int pipe_rank,
                                 const Program& program) {
   const Mesh mesh(plan.mesh());
   TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(plan, pipe_rank));
@@ -305,7 +301,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
   memory.set_temporary_bytes(memory_plan.temporary_bytes + memory_plan.persistent_bytes -
                              memory.parameter_bytes() - memory.compute_copy_bytes() -
                              memory.gradient_bytes() - memory.optimizer_bytes());
-  AddAround(spec, plan, program, memory_plan, &memory);
+  AddAround(job, plan, program, memory_plan, &memory);
   memory.set_threads(threads);
   for (size_t begin = 0; begin < memory_plan.peak_text.size();) {
     const size_t end = memory_plan.peak_text.find('\n', begin);
@@ -313,7 +309,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
     begin = end == std::string::npos ? end : end + 1;
   }
 
-  const double microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
+  const double microbatches = job.batch.microbatches();
   for (size_t chunk = 0; chunk < program.chunks.size(); ++chunk) {
     cost.recomputed_flops +=
         microbatches * model::ModelFlops(program, static_cast<int>(chunk)).recomputed;

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "model/program/program.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
@@ -23,12 +23,12 @@ struct StageCost {
 // whole matrices are sharded, of the first rank among those with the most elements.
 // INVALID_ARGUMENT where it cannot be built, or has an operation that the job's devices do not run,
 // with the reason. `runs`: see model::BuildOptions. REQUIRES: `plan` has mesh, chunks and bucket.
-StatusOr<model::Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+StatusOr<model::Program> BuildStage(const DecodedJob& job, const v1::Plan& plan, int pipe_rank,
                                     bool runs = true);
 
 // The cost of the ranks at `pipe_rank`. INVALID_ARGUMENT where the plan's schedule does not parse.
 // REQUIRES: `program` is BuildStage's.
-StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+StatusOr<StageCost> CostOfStage(const DecodedJob& job, const v1::Plan& plan, int pipe_rank,
                                 const model::Program& program);
 
 // The memory of a rank as a function of the live microbatches of its schedule.
@@ -41,7 +41,7 @@ struct StageMemory {
 
 // `split_backward`: some action runs I and W apart. REQUIRES: `program` is BuildStage's; with
 // `split_backward` its I and W are filled.
-StageMemory MemoryOfStage(const v1::JobSpec& spec, const v1::Plan& plan,
+StageMemory MemoryOfStage(const DecodedJob& job, const v1::Plan& plan,
                           const model::Program& program, bool split_backward);
 
 }  // namespace troupe

@@ -19,9 +19,9 @@ TEST(StageCost, OfAProgramThatTheDevicesDoNotRunIsRefusedWithTheOperation) {
   ApplyDefaults(&spec);
   const auto plan = MakeUnplacedPlan(spec);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(BuildStage(spec, *plan, 0).status(), OkStatus());
+  EXPECT_EQ(BuildStage(DecodeJob(spec).value(), *plan, 0).status(), OkStatus());
   spec.set_devices("xla");
-  EXPECT_EQ(std::string(Message(BuildStage(spec, *plan, 0).status())),
+  EXPECT_EQ(std::string(Message(BuildStage(DecodeJob(spec).value(), *plan, 0).status())),
             "devices is xla, which do not run the operation quantize: FP8 tensors are not lowered "
             "to XLA");
 }

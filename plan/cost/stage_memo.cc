@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "model/passes/passes.h"
-#include "plan/job/job_choices.h"
+#include "plan/job/key_schema.h"
 #include "plan/job/violation.h"
 #include "plan/layout/mesh.h"
 
@@ -51,12 +51,12 @@ void Renumber(const v1::Plan& plan, int pipe_rank, model::Program* program) {
 
 }  // namespace
 
-StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
-  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+StatusOr<double> PeakFor(const v1::TrainingSpec& training, const v1::DeviceProfile& profile) {
+  const std::string& dtype = training.compute_dtype();
+  const bool bfloat16 = DecodeWord<v1::ComputeDtype>(dtype) == v1::COMPUTE_DTYPE_BFLOAT16;
   const double peak =
       bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
   if (peak > 0) return peak;
-  const std::string& dtype = spec.training().compute_dtype();
   return RefuseField(StatusCode::kInvalidArgument, "training.compute_dtype",
                      "is {}, but {}_flops_per_second is absent in the device profile {}", dtype,
                      dtype, profile.name());
@@ -70,7 +70,7 @@ StatusOr<StageMemo::Stage*> StageMemo::StageOf(const v1::Plan& plan, const Stage
     return &known->second;
   }
   TROUPE_ASSIGN_OR_RETURN(model::Program program,
-                          BuildStage(spec_, plan, run.pipe_rank, /*runs=*/false));
+                          BuildStage(job_, plan, run.pipe_rank, /*runs=*/false));
   if (values_ + program.values.size() > kMostValues) {
     stages_.clear();
     values_ = 0;
@@ -89,7 +89,7 @@ StatusOr<const StageMemory*> StageMemo::MemoryOf(const v1::Plan& plan, const Sta
     model::SplitBackward(stage->program);
     stage->is_split = true;
   }
-  memory = MemoryOfStage(spec_, plan, stage->program, run.split_backward);
+  memory = MemoryOfStage(job_, plan, stage->program, run.split_backward);
   return &*memory;
 }
 

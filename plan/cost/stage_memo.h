@@ -15,6 +15,7 @@
 #include "model/program/program.h"
 #include "plan/cost/stage_cost.h"
 #include "plan/cost/stage_time.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
@@ -23,14 +24,15 @@ namespace troupe {
 
 // The peak FLOPs per second of the job's compute dtype. INVALID_ARGUMENT, a violation of
 // training.compute_dtype, where the profile has none.
-StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
+StatusOr<double> PeakFor(const v1::TrainingSpec& training, const v1::DeviceProfile& profile);
 
 class StageMemo {
  public:
-  // Keeps references to both. REQUIRES: the defaults of `spec` are filled in.
-  StageMemo(const v1::JobSpec& spec, const v1::DeviceProfile& profile)
-      : spec_(spec), profile_(profile), peak_(PeakFor(spec, profile)) {}
+  // Keeps references to both.
+  StageMemo(const DecodedJob& job, const v1::DeviceProfile& profile)
+      : job_(job), profile_(profile), peak_(PeakFor(job.spec.training(), profile)) {}
 
+  const DecodedJob& job() const { return job_; }
   const v1::DeviceProfile& profile() const { return profile_; }
   const StatusOr<double>& peak() const { return peak_; }
 
@@ -52,7 +54,7 @@ class StageMemo {
 
   StatusOr<Stage*> StageOf(const v1::Plan& plan, const StageRun& run);
 
-  const v1::JobSpec& spec_;
+  const DecodedJob& job_;
   const v1::DeviceProfile& profile_;
   const StatusOr<double> peak_;
   std::map<std::string, Stage> stages_;  // by kind

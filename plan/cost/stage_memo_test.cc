@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/bare_plan.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
@@ -52,7 +53,8 @@ TEST(StageMemo, ReturnsWhatTheProgramOfEachStageGives) {
     ASSERT_TRUE(ApplyOverride(key, &spec).ok()) << key;
   }
   ApplyDefaults(&spec);
-  StageMemo stages(spec, profile);
+  const DecodedJob job = DecodeJob(spec).value();
+  StageMemo stages(job, profile);
   // A program is built for a schedule that runs B, and is used for one that runs I and W apart.
   for (const char* schedule : {"1F1B", "ZBH1", "Interleaved1F1B", "ZBV", "DualPipeV"}) {
     SCOPED_TRACE(schedule);
@@ -60,19 +62,20 @@ TEST(StageMemo, ReturnsWhatTheProgramOfEachStageGives) {
     scheduled.mutable_parallelism()->set_pipeline_parallel_schedule(schedule);
     scheduled.mutable_parallelism()->clear_pipeline_parallel_chunks();
     ApplyDefaults(&scheduled);
-    const auto bare = MakeBarePlan(scheduled, nullptr, EverySchedule());
+    const DecodedJob scheduled_job = DecodeJob(scheduled).value();
+    const auto bare = MakeBarePlan(scheduled_job, nullptr, EverySchedule());
     ASSERT_TRUE(bare.ok()) << bare.status();
     for (int pipe_rank = 0; pipe_rank < 4; ++pipe_rank) {
       const bool split = CountLiveMicrobatches(bare->schedule.actions[pipe_rank]).split_backward;
       const StageRun run = {pipe_rank, 16, split};
-      const auto program = BuildStage(scheduled, bare->plan, pipe_rank);
+      const auto program = BuildStage(scheduled_job, bare->plan, pipe_rank);
       ASSERT_TRUE(program.ok()) << program.status();
       const auto time = stages.TimeOf(bare->plan, run);
       ASSERT_TRUE(time.ok()) << time.status();
       ExpectEqual(**time, TimeOfStage(bare->plan, profile, 1e12, run, *program));
       const auto memory = stages.MemoryOf(bare->plan, run);
       ASSERT_TRUE(memory.ok()) << memory.status();
-      const StageMemory expected = MemoryOfStage(scheduled, bare->plan, *program, split);
+      const StageMemory expected = MemoryOfStage(scheduled_job, bare->plan, *program, split);
       EXPECT_EQ((*memory)->fixed_bytes, expected.fixed_bytes);
       EXPECT_EQ((*memory)->saved_bytes, expected.saved_bytes);
     }
@@ -85,9 +88,10 @@ TEST(StageMemo, RefusesTimesInADtypeThatTheProfileHasNoRateFor) {
   ASSERT_TRUE(ApplyOverride("model.preset=tiny", &spec).ok());
   ASSERT_TRUE(ApplyOverride("training.compute_dtype=bfloat16", &spec).ok());
   ApplyDefaults(&spec);
-  const auto bare = MakeBarePlan(spec, nullptr, EverySchedule());
+  const DecodedJob job = DecodeJob(spec).value();
+  const auto bare = MakeBarePlan(job, nullptr, EverySchedule());
   ASSERT_TRUE(bare.ok()) << bare.status();
-  StageMemo stages(spec, profile);
+  StageMemo stages(job, profile);
   EXPECT_EQ(stages.TimeOf(bare->plan, {}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(stages.MemoryOf(bare->plan, {}).ok());
 }

@@ -73,9 +73,9 @@ StatusOr<StepTime> EstimateStepTime(StageMemo& stages, const v1::Plan& plan) {
   return StepTimeOf(plan, schedule, peak, times);
 }
 
-StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
+StatusOr<StepTime> EstimateStepTime(const DecodedJob& job, const v1::Plan& plan,
                                     const v1::DeviceProfile& profile) {
-  StageMemo stages(spec, profile);
+  StageMemo stages(job, profile);
   return EstimateStepTime(stages, plan);
 }
 

@@ -9,8 +9,8 @@
 #include "plan/cost/stage_memo.h"
 #include "plan/cost/stage_time.h"
 #include "plan/schedules/simulator.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/device_profile.pb.h"
-#include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
@@ -25,8 +25,8 @@ struct StepTime {
 };
 
 // INVALID_ARGUMENT where the profile has no rate for the job's compute dtype. REQUIRES: `plan` is a
-// plan of `spec`, whose defaults are filled in; `profile` was returned by ParseDeviceProfile.
-StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
+// plan of `job`; `profile` was returned by ParseDeviceProfile.
+StatusOr<StepTime> EstimateStepTime(const DecodedJob& job, const v1::Plan& plan,
                                     const v1::DeviceProfile& profile);
 
 // The same, with stages that may have been built before. REQUIRES: `stages` is of the plan's job.

@@ -50,7 +50,7 @@ PlannedStep PlannedWith(const std::vector<std::string>& overrides) {
 }
 
 StepTime TimeOf(const PlannedStep& planned, const v1::DeviceProfile& profile) {
-  const auto time = EstimateStepTime(planned.spec, planned.plan, profile);
+  const auto time = EstimateStepTime(DecodeJob(planned.spec).value(), planned.plan, profile);
   EXPECT_TRUE(time.ok()) << time.status();
   return time.ok() ? *time : StepTime{};
 }
@@ -170,7 +170,7 @@ TEST(StepTime, GathersAndSumsAtTheEndsOfAStepHideUnderOneMicrobatchAndTakeHalfTh
 
 TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {
   const PlannedStep planned = PlannedWith({"training.compute_dtype=bfloat16"});
-  const auto time = EstimateStepTime(planned.spec, planned.plan, StepProfile());
+  const auto time = EstimateStepTime(DecodeJob(planned.spec).value(), planned.plan, StepProfile());
   EXPECT_EQ(time.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(time.status())),
               testing::HasSubstr("bfloat16_flops_per_second is absent"));

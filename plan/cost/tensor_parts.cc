@@ -14,19 +14,16 @@ constexpr double kWorthIt = 0.99;  // times the step with fewer parts
 
 }  // namespace
 
-bool ChoosesTensorParts(const v1::JobSpec& spec) {
-  return !spec.parallelism().has_tensor_parallel_parts() &&
-         spec.parallelism().tensor_parallel_degree() > 1 &&
-         !model::HasExperts(spec.model().pattern());
+bool ChoosesTensorParts(const DecodedJob& job) {
+  return !job.spec.parallelism().has_tensor_parallel_parts() &&
+         job.mesh.degree(model::Axis::kTensor) > 1 && !model::HasExperts(job.model.blocks);
 }
 
-Status ChooseTensorParts(const v1::JobSpec& spec, StageMemo& stages, v1::Plan* plan) {
-  if (!ChoosesTensorParts(spec)) return OkStatus();
-  const v1::ParallelismSpec& parallelism = spec.parallelism();
-  const int64_t tensor = plan->mesh().tensor();
-  const int64_t rows = spec.training().micro_batch_size() * spec.training().sequence_length() /
-                       plan->mesh().context();
-  const int64_t shares = parallelism.sequence_parallel() ? tensor : 1;
+Status ChooseTensorParts(StageMemo& stages, v1::Plan* plan) {
+  const DecodedJob& job = stages.job();
+  if (!ChoosesTensorParts(job)) return OkStatus();
+  const int64_t rows = job.rows_per_microbatch();
+  const int64_t shares = job.splits_rows_over_tensor ? plan->mesh().tensor() : 1;
   std::vector<std::string> reasons;
   int best_parts = 1;
   double best = 0;

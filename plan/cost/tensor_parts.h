@@ -6,19 +6,19 @@
 
 #include "base/status.h"
 #include "plan/cost/stage_memo.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
 
 // True where ChooseTensorParts has to choose: the job states no number, rows are exchanged, and the
 // model's rows can be cut.
-bool ChoosesTensorParts(const v1::JobSpec& spec);
+bool ChoosesTensorParts(const DecodedJob& job);
 
 // Sets the number with the shortest estimated step, and the reasons; more parts must save at least
 // 1% of a step. Changes nothing where ChoosesTensorParts is false. REQUIRES: `plan` is a plan of
-// `spec`, with its schedule. INVALID_ARGUMENT as EstimateStepTime.
-Status ChooseTensorParts(const v1::JobSpec& spec, StageMemo& stages, v1::Plan* plan);
+// the job of `stages`, with its schedule. INVALID_ARGUMENT as EstimateStepTime.
+Status ChooseTensorParts(StageMemo& stages, v1::Plan* plan);
 
 }  // namespace troupe
 

@@ -42,8 +42,9 @@ v1::Plan Chosen(const v1::DeviceProfile& profile, const std::vector<std::string>
     EXPECT_TRUE(ApplyOverride(override, &spec).ok()) << override;
   ApplyDefaults(&spec);
   v1::Plan plan = MakeUnplacedPlan(spec).value();
-  StageMemo stages(spec, profile);
-  const Status status = ChooseTensorParts(spec, stages, &plan);
+  const DecodedJob job = DecodeJob(spec).value();
+  StageMemo stages(job, profile);
+  const Status status = ChooseTensorParts(stages, &plan);
   EXPECT_TRUE(status.ok()) << status;
   return plan;
 }

@@ -10,7 +10,7 @@
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 namespace {

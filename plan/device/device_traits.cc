@@ -98,9 +98,9 @@ const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
   return *traits;
 }
 
-const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan) {
+const DeviceTraits& TraitsIn(const v1::Plan& plan, const DeviceTraits& of_job) {
   v1::DeviceKind device;
-  device.set_kind(std::string(DeviceTraitsOf(spec.devices()).kind));
+  device.set_kind(std::string(of_job.kind));
   device.set_model(plan.has_device() ? plan.device().model()
                                      : plan.device_profile().device_model());
   return *FindDeviceTraits(device);

@@ -74,9 +74,10 @@ std::vector<std::string_view> DeviceKinds();
 // such a kind, as ValidateJobSpec and ParseWorkerDevices check.
 const DeviceTraits& DeviceTraitsOf(std::string_view devices);
 
-// The traits of the devices that `plan` is made for: of its device, else of the model that its
-// profile states, else of the job's `devices`. Pure. REQUIRES: as above.
-const DeviceTraits& DeviceTraitsOf(const v1::JobSpec& spec, const v1::Plan& plan);
+// The traits of the devices that `plan` is made for, a plan of a job whose `devices` have the
+// traits `of_job`: of its device, else of the model that its profile states, else of the job's
+// `devices`. Pure.
+const DeviceTraits& TraitsIn(const v1::Plan& plan, const DeviceTraits& of_job);
 
 // INVALID_ARGUMENT if `profile` is of a model whose kind is not the job's `devices`: a model of
 // neither a GPU nor a TPU is a processor. A profile without a model fits any. Pure.

@@ -101,8 +101,9 @@ TEST(ExampleProfiles, PlansOfTheExamplesForGpusFitAndHaveTimeAndMfu) {
       const v1::DeviceProfile profile = ExampleProfile(name);
       const auto plan = MakeUnplacedPlan(spec, &profile);
       ASSERT_TRUE(plan.ok()) << job << " on " << name << ": " << plan.status();
-      EXPECT_TRUE(CheckMemory(spec, *plan, profile).ok()) << job << " on " << name;
-      const auto time = EstimateStepTime(spec, *plan, profile);
+      EXPECT_TRUE(CheckMemory(DecodeJob(spec).value(), *plan, profile).ok())
+          << job << " on " << name;
+      const auto time = EstimateStepTime(DecodeJob(spec).value(), *plan, profile);
       ASSERT_TRUE(time.ok()) << job << " on " << name << ": " << time.status();
       EXPECT_GT(time->seconds, 0) << job << " on " << name;
       EXPECT_GT(time->mfu, 0.3) << job << " on " << name;
@@ -134,7 +135,7 @@ TEST(ExampleProfiles, ASearchFindsALayoutThatIsNoSlowerThanTheExample) {
   ApplyDefaults(&stated);
   const auto plan = MakeUnplacedPlan(stated, &profile);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto time = EstimateStepTime(stated, *plan, profile);
+  const auto time = EstimateStepTime(DecodeJob(stated).value(), *plan, profile);
   ASSERT_TRUE(time.ok()) << time.status();
   EXPECT_LE(found->best[0].time.seconds, time->seconds);
 }

@@ -146,7 +146,7 @@ TEST(GpuMemoryTest, OfAnEstimateIsThatOfThePlan) {
                  "parallelism={tensor_parallel_degree: 2, pipeline_parallel_degree: 4, "
                  "pipeline_parallel_schedule: " +
                      schedule + "}"});
-    const auto estimate = EstimateLayout(spec, ProfileWith(80 * kGibibyte));
+    const auto estimate = EstimateLayout(DecodeJob(spec).value(), ProfileWith(80 * kGibibyte));
     ASSERT_TRUE(estimate.ok()) << ToString(estimate.status());
     const v1::Plan plan = PlanOf(spec);
     int64_t most = 0;

@@ -65,9 +65,9 @@ const std::vector<std::pair<const char*, std::vector<std::string>>>& Jobs() {
 std::string LineOf(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
   const auto plan = MakeUnplacedPlan(spec, &profile);
   if (!plan.ok()) return ToString(plan.status());
-  const Status fits = CheckMemory(spec, *plan, profile);
+  const Status fits = CheckMemory(DecodeJob(spec).value(), *plan, profile);
   if (!fits.ok()) return std::string(Message(fits));
-  const auto time = EstimateStepTime(spec, *plan, profile);
+  const auto time = EstimateStepTime(DecodeJob(spec).value(), *plan, profile);
   if (!time.ok()) return ToString(time.status());
   const v1::RankMemory& memory = plan->memory(0);
   return fmt::format(
@@ -102,8 +102,9 @@ TEST(TpuPlan, HasTheMemoryOfItsDeviceOnly) {
                                       memory.saved_bytes() + memory.temporary_bytes() +
                                       memory.scratch_bytes() + memory.reserve_bytes());
   // A search has the same figure.
-  const auto estimate = EstimateLayout(JobOf({"model={preset: tiny}", kTraining}), profile);
-  const auto searched = MakeUnplacedPlan(JobOf({"model={preset: tiny}", kTraining}), &profile);
+  const v1::JobSpec job = JobOf({"model={preset: tiny}", kTraining});
+  const auto estimate = EstimateLayout(DecodeJob(job).value(), profile);
+  const auto searched = MakeUnplacedPlan(job, &profile);
   ASSERT_TRUE(estimate.ok() && searched.ok());
   EXPECT_EQ(estimate->memory_bytes, searched->memory(0).total_bytes());
   // Without a profile the devices are taken for the host's.
@@ -186,7 +187,7 @@ TEST(TpuPlan, ThatDoesNotFitIsRefusedWithTheFigures) {
   const auto plan = MakeUnplacedPlan(spec, &profile);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(
-      std::string(Message(CheckMemory(spec, *plan, profile))),
+      std::string(Message(CheckMemory(DecodeJob(spec).value(), *plan, profile))),
       fmt::format("parallelism gives a rank of stage 0 {}, but a device of profile TPU v5 "
                   "lite, roofline has 16.9 GB: {} are missing",
                   Scaled(static_cast<double>(plan->memory(0).total_bytes()), "B"),

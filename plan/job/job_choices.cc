@@ -44,6 +44,19 @@ model::RouterScore RouterScoreOf(const v1::ModelSpec& spec) {
              : model::RouterScore::kSoftmax;
 }
 
+const model::OptimizerKind& OptimizerOf(const v1::OptimizerSpec& spec) {
+  const model::OptimizerKind* const kind = model::FindOptimizer(spec.name());
+  return kind == nullptr ? model::kAdamWOptimizer : *kind;
+}
+
+bool UsesFloat8(const v1::TrainingSpec& training) {
+  return Float8RecipeOf(training.float8().recipe()) != model::Float8Recipe::kNone;
+}
+
+bool SavesAsynchronously(const v1::CheckpointSpec& checkpoint) {
+  return DecodeWord<v1::AsyncMode>(checkpoint.async_mode()) == v1::ASYNC_MODE_ASYNC;
+}
+
 JobChoices ChoicesOf(const v1::JobSpec& spec) {
   const v1::TrainingSpec& training = spec.training();
   const v1::MixedPrecision& mixed = training.mixed_precision();
@@ -55,13 +68,13 @@ JobChoices ChoicesOf(const v1::JobSpec& spec) {
   choices.reduce_dtype = DTypeOf(mixed.reduce());
   choices.buffer_dtype = DTypeOf(mixed.buffer());
   choices.float8 = Float8RecipeOf(training.float8().recipe());
-  if (const auto* kind = model::FindOptimizer(spec.optimizer().name())) choices.optimizer = kind;
+  choices.optimizer = &OptimizerOf(spec.optimizer());
   choices.on_nonfinite = DecodeWord<v1::OnNonfinite>(training.on_nonfinite());
   choices.decay_type = DecodeWord<v1::DecayType>(spec.lr_schedule().decay_type());
   choices.context_method = DecodeWord<v1::ContextMethod>(parallelism.context_parallel_method());
   choices.expert_dispatch = DecodeWord<v1::ExpertDispatch>(parallelism.expert_dispatch());
   choices.recomputation = RecomputationModeOf(spec.activation_recomputation().mode());
-  choices.async_mode = DecodeWord<v1::AsyncMode>(spec.checkpoint().async_mode());
+  choices.saves_asynchronously = SavesAsynchronously(spec.checkpoint());
   return choices;
 }
 

@@ -28,7 +28,7 @@ struct JobChoices {
   v1::ContextMethod context_method = v1::CONTEXT_METHOD_RING;
   v1::ExpertDispatch expert_dispatch = v1::EXPERT_DISPATCH_ALL_TO_ALL;
   model::Recomputation::Mode recomputation = model::Recomputation::Mode::kNone;
-  v1::AsyncMode async_mode = v1::ASYNC_MODE_ASYNC;
+  bool saves_asynchronously = true;
 };
 
 // Decodes the words of `spec`. An absent key, or a word that ValidateKeys refuses, has value 0 of
@@ -37,6 +37,14 @@ JobChoices ChoicesOf(const v1::JobSpec& spec);
 
 // The router_score of ChoicesOf, for a model without a job.
 model::RouterScore RouterScoreOf(const v1::ModelSpec& spec);
+
+// The optimizer of ChoicesOf, for a job whose defaults are not filled in yet.
+const model::OptimizerKind& OptimizerOf(const v1::OptimizerSpec& spec);
+
+// Rules on a single choice, for code that has no decoded job: whether some matmuls are in FP8, and
+// whether training continues while ranks write the copy of their state.
+bool UsesFloat8(const v1::TrainingSpec& training);
+bool SavesAsynchronously(const v1::CheckpointSpec& checkpoint);
 
 }  // namespace troupe
 

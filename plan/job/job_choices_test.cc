@@ -31,7 +31,7 @@ TEST(JobChoicesTest, EveryWordIsDecoded) {
   EXPECT_EQ(choices.decay_type, v1::DECAY_TYPE_WSD);
   EXPECT_EQ(choices.context_method, v1::CONTEXT_METHOD_ALL_TO_ALL);
   EXPECT_EQ(choices.expert_dispatch, v1::EXPERT_DISPATCH_ALL_GATHER);
-  EXPECT_EQ(choices.async_mode, v1::ASYNC_MODE_DISABLED);
+  EXPECT_FALSE(choices.saves_asynchronously);
 }
 
 // The enums of the model have the names of the words.
@@ -41,6 +41,7 @@ TEST(JobChoicesTest, EveryFloat8RecipeIsTheModelsOfThatName) {
   for (const std::string& word : WordsOf(*field)) {
     spec.mutable_training()->mutable_float8()->set_recipe(word);
     EXPECT_EQ(model::Name(ChoicesOf(spec).float8), word);
+    EXPECT_EQ(UsesFloat8(spec.training()), word != "none");
   }
 }
 
@@ -83,7 +84,7 @@ TEST(JobChoicesTest, DefaultsOfTheStructAreThoseOfAJob) {
   EXPECT_EQ(job.context_method, none.context_method);
   EXPECT_EQ(job.expert_dispatch, none.expert_dispatch);
   EXPECT_EQ(job.recomputation, none.recomputation);
-  EXPECT_EQ(job.async_mode, none.async_mode);
+  EXPECT_EQ(job.saves_asynchronously, none.saves_asynchronously);
 }
 
 }  // namespace

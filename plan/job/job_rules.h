@@ -1,4 +1,5 @@
-// Rules on a job that several parts of Troupe apply, each written once. Pure.
+// Rules on a job that several parts of Troupe apply, each written once. Pure. Code that has a
+// decoded job (plan/validate/decoded_job.h) asks that instead.
 #ifndef TROUPE_PLAN_JOB_JOB_RULES_H_
 #define TROUPE_PLAN_JOB_JOB_RULES_H_
 
@@ -34,6 +35,19 @@ struct ValidatedSteps {
     return step == last || (interval > 0 && (step == 1 || step % interval == 0));
   }
 };
+
+// True where experts are distributed over expert × tensor; false where the weights of each expert
+// are sharded over tensor.
+inline bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism) {
+  return parallelism.tensor_parallel_degree() > 1 &&
+         parallelism.has_expert_tensor_parallel_degree() &&
+         parallelism.expert_tensor_parallel_degree() == 1;
+}
+
+// Whether the ranks of tensor divide the rows between matmuls.
+inline bool SplitsRowsOverTensor(const v1::ParallelismSpec& parallelism) {
+  return parallelism.sequence_parallel() && parallelism.tensor_parallel_degree() > 1;
+}
 
 }  // namespace troupe
 

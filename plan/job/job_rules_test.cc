@@ -45,5 +45,17 @@ TEST(JobRulesTest, SamplesAreHeldOutByAPathOrByAFraction) {
   EXPECT_TRUE(HoldsOutSamples(data));
 }
 
+TEST(JobRulesTest, ExpertsAreSpreadOverTensorWhereTheirOwnDegreeIsOne) {
+  v1::ParallelismSpec parallelism;
+  parallelism.set_tensor_parallel_degree(2);
+  EXPECT_FALSE(SpreadsExpertsOverTensor(parallelism));
+  parallelism.set_expert_tensor_parallel_degree(2);
+  EXPECT_FALSE(SpreadsExpertsOverTensor(parallelism));
+  parallelism.set_expert_tensor_parallel_degree(1);
+  EXPECT_TRUE(SpreadsExpertsOverTensor(parallelism));
+  parallelism.set_tensor_parallel_degree(1);
+  EXPECT_FALSE(SpreadsExpertsOverTensor(parallelism));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -7,6 +7,7 @@
 
 #include "model/blocks/pattern.h"
 #include "plan/job/job_choices.h"
+#include "plan/job/job_rules.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_path.h"
 #include "plan/job/key_schema.h"
@@ -49,8 +50,7 @@ std::string BlendWeight(const v1::JobSpec& spec) {
 }
 
 std::string OfValidation(const v1::JobSpec& spec) {
-  const v1::DataSpec& data = spec.data();
-  if (!data.validation().empty() || data.validation_fraction() > 0) return "";
+  if (HoldsOutSamples(spec.data())) return "";
   return "nothing is held out: neither data.validation nor data.validation_fraction is stated";
 }
 
@@ -79,8 +79,9 @@ int64_t GradientRanks(const v1::ParallelismSpec& parallelism) {
 
 std::string OfBuckets(const v1::JobSpec& spec) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  const bool by_rows = parallelism.sequence_parallel() && parallelism.tensor_parallel_degree() > 1;
-  return GradientRanks(parallelism) > 1 || by_rows ? "" : "no gradients are sent between ranks";
+  return GradientRanks(parallelism) > 1 || SplitsRowsOverTensor(parallelism)
+             ? ""
+             : "no gradients are sent between ranks";
 }
 
 int64_t Replicas(const v1::ParallelismSpec& parallelism) {
@@ -112,13 +113,17 @@ std::string BucketPadding(const v1::JobSpec& spec) {
       stage, stage > 1 ? " and there are no replicas" : "");
 }
 
+v1::DecayType DecayTypeOf(const v1::JobSpec& spec) {
+  return DecodeWord<v1::DecayType>(spec.lr_schedule().decay_type());
+}
+
 std::string DecayTypeIs(const v1::JobSpec& spec) {
   return fmt::format("lr_schedule.decay_type is {}", spec.lr_schedule().decay_type());
 }
 
 // Returns why a key of another optimizer has no effect.
 std::string Optimizes(const v1::JobSpec& spec, const model::OptimizerKind& kind) {
-  if (ChoicesOf(spec).optimizer == &kind) return "";
+  if (&OptimizerOf(spec.optimizer()) == &kind) return "";
   return fmt::format("optimizer.name is {}", spec.optimizer().name());
 }
 
@@ -131,17 +136,17 @@ std::string NoWeightDecay(const v1::JobSpec& spec) {
 }
 
 std::string DecaySteps(const v1::JobSpec& spec) {
-  const v1::DecayType type = ChoicesOf(spec).decay_type;
+  const v1::DecayType type = DecayTypeOf(spec);
   const bool ends = type != v1::DECAY_TYPE_CONSTANT && type != v1::DECAY_TYPE_INVERSE_SQRT;
   return ends ? "" : DecayTypeIs(spec) + ", which has no end";
 }
 
 std::string DecayRatio(const v1::JobSpec& spec) {
-  return ChoicesOf(spec).decay_type == v1::DECAY_TYPE_WSD ? "" : DecayTypeIs(spec) + ", not wsd";
+  return DecayTypeOf(spec) == v1::DECAY_TYPE_WSD ? "" : DecayTypeIs(spec) + ", not wsd";
 }
 
 std::string MinLrFactor(const v1::JobSpec& spec) {
-  const bool is_constant = ChoicesOf(spec).decay_type == v1::DECAY_TYPE_CONSTANT;
+  const bool is_constant = DecayTypeOf(spec) == v1::DECAY_TYPE_CONSTANT;
   return is_constant ? DecayTypeIs(spec) + ": the rate never decreases" : "";
 }
 
@@ -157,21 +162,18 @@ std::string ContextMethod(const v1::JobSpec& spec) {
 
 std::string ExpertDispatch(const v1::JobSpec& spec) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  const bool spreads = parallelism.tensor_parallel_degree() > 1 &&
-                       parallelism.has_expert_tensor_parallel_degree() &&
-                       parallelism.expert_tensor_parallel_degree() == 1;
-  if (parallelism.expert_parallel_degree() > 1 || spreads) return "";
+  if (parallelism.expert_parallel_degree() > 1 || SpreadsExpertsOverTensor(parallelism)) return "";
   return "parallelism.expert_parallel_degree is 1: every rank has all experts";
 }
 
 std::string NumLayers(const v1::JobSpec& spec) {
-  const bool recomputes = ChoicesOf(spec).recomputation != model::Recomputation::Mode::kNone;
-  return recomputes ? "" : "activation_recomputation.mode is none";
+  const auto mode = DecodeWord<v1::RecomputationMode>(spec.activation_recomputation().mode());
+  return mode != v1::RECOMPUTATION_MODE_NONE ? "" : "activation_recomputation.mode is none";
 }
 
 std::string OfCheckpoints(const v1::JobSpec& spec) {
-  const bool none = spec.checkpoint().has_folder() && spec.checkpoint().folder().empty();
-  return none ? "checkpoint.folder is \"\": there are no checkpoints" : "";
+  return WillHaveCheckpointFolder(spec) ? ""
+                                        : "checkpoint.folder is \"\": there are no checkpoints";
 }
 
 std::string CheckpointInterval(const v1::JobSpec& spec) {
@@ -262,6 +264,12 @@ std::string WhyWithoutEffect(const v1::JobSpec& spec, std::string_view path) {
     if (key.path == path) return key.why_without_effect(spec);
   }
   return "";
+}
+
+BucketEffects BucketEffectsOf(const v1::JobSpec& spec) {
+  return {.elements = BucketElements(spec).empty(),
+          .alignment = OfBuckets(spec).empty(),
+          .padding = BucketPadding(spec).empty()};
 }
 
 void DropDefaults(const v1::JobSpec& stated, v1::JobSpec* spec) {

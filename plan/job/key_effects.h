@@ -32,6 +32,14 @@ std::span<const ConditionalKey> ConditionalKeys();
 // ConditionalKeys.
 std::string WhyWithoutEffect(const v1::JobSpec& spec, std::string_view path);
 
+// True for the numbers of parallelism.bucket that have an effect on the job's layout.
+struct BucketEffects {
+  bool elements = false;
+  bool alignment = false;  // gradients are sent between ranks
+  bool padding = false;
+};
+BucketEffects BucketEffectsOf(const v1::JobSpec& spec);
+
 // Clears every key of `spec` that has drops_default, has no effect, and is absent in `stated`.
 void DropDefaults(const v1::JobSpec& stated, v1::JobSpec* spec);
 

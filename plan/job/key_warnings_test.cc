@@ -187,7 +187,7 @@ std::optional<std::string> MadeOf(const v1::JobSpec& spec, std::vector<std::stri
   warnings->assign(plan->warnings().begin(), plan->warnings().end());
   std::string made;
   for (int stage = 0; stage < plan->mesh().pipe(); ++stage) {
-    const auto program = BuildStage(spec, *plan, stage);
+    const auto program = BuildStage(DecodeJob(spec).value(), *plan, stage);
     if (!program.ok()) return std::nullopt;
     AddOperations(*program, &made);
   }

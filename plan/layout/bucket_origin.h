@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/job/key_effects.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
@@ -17,9 +18,15 @@ namespace troupe {
 // from the spec of `former`.
 void InheritBucketNumbers(const v1::JobSpec& spec, const v1::Plan& former, v1::Plan* plan);
 
+// A line on a stated padding that fits another topology, as in a job file written for another one.
+// Numbers that are not stated follow from the ranks of `plan`.
+std::vector<std::string> UnevenPaddingLines(const v1::BucketSpec& stated,
+                                            const BucketEffects& effects, const v1::Plan& plan);
+
 // One line for each stated number that has an effect and was stated for another layout, with the
 // degrees that differ.
-std::vector<std::string> InheritedBucketLines(const v1::JobSpec& spec, const v1::Plan& plan);
+std::vector<std::string> InheritedBucketLines(const v1::BucketSpec& stated,
+                                              const BucketEffects& effects, const v1::Plan& plan);
 
 }  // namespace troupe
 

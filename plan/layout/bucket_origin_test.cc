@@ -94,7 +94,8 @@ TEST(BucketOrigin, NumbersThatAreNotStatedOrHaveNoEffectAreNotReported) {
                  "parallelism.bucket.elements=1000", "parallelism.bucket.padding=192"});
   const v1::Plan former = PlanOfBuckets(
       OfReplicas("3", {"parallelism.bucket.elements=1000", "parallelism.bucket.padding=192"}));
-  EXPECT_THAT(InheritedBucketLines(shards, Inheriting(shards, former)),
+  EXPECT_THAT(InheritedBucketLines(shards.parallelism().bucket(), BucketEffectsOf(shards),
+                                   Inheriting(shards, former)),
               ElementsAre("parallelism.bucket.elements = 1000 was stated for a layout with "
                           "data_replicate 3, data_shard 1; this one has data_replicate 1, "
                           "data_shard 2"));

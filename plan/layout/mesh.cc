@@ -1,5 +1,7 @@
 #include "plan/layout/mesh.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "model/program/op.h"
 
@@ -19,14 +21,6 @@ Mesh::Mesh(const PerAxis& degrees) : degrees_(degrees), ranks_(1) {
 Mesh::Mesh(const v1::MeshDegrees& degrees)
     : Mesh(PerAxis{{degrees.pipe(), degrees.data_replicate(), degrees.data_shard(),
                     degrees.context(), degrees.expert(), degrees.tensor()}}) {}
-
-Mesh::Mesh(const v1::ParallelismSpec& parallelism)
-    : Mesh(PerAxis{{static_cast<int>(parallelism.pipeline_parallel_degree()),
-                    static_cast<int>(parallelism.data_parallel_replicate_degree()),
-                    static_cast<int>(parallelism.data_parallel_shard_degree()),
-                    static_cast<int>(parallelism.context_parallel_degree()),
-                    static_cast<int>(parallelism.expert_parallel_degree()),
-                    static_cast<int>(parallelism.tensor_parallel_degree())}}) {}
 
 PerAxis Mesh::CoordinatesOf(int rank) const {
   TROUPE_CHECK(rank >= 0 && rank < ranks_, "rank {} of {}", rank, ranks_);
@@ -111,6 +105,25 @@ v1::MeshCoordinates Mesh::ToProto(const PerAxis& coordinates) {
   proto.set_expert(coordinates[Axis::kExpert]);
   proto.set_tensor(coordinates[Axis::kTensor]);
   return proto;
+}
+
+StatusOr<Mesh> MakeMesh(const v1::ParallelismSpec& parallelism) {
+  PerAxis degrees;
+  int64_t ranks = 1;
+  const auto set = [&](Axis axis, int64_t degree) {
+    // Beyond the limit the product is not computed any more: it might overflow.
+    if (ranks <= kMaxRanks) ranks *= std::clamp<int64_t>(degree, 1, kMaxRanks + 1);
+    degrees[axis] = static_cast<int32_t>(std::clamp<int64_t>(degree, 1, kMaxRanks));
+  };
+  set(Axis::kPipe, parallelism.pipeline_parallel_degree());
+  set(Axis::kDataReplicate, parallelism.data_parallel_replicate_degree());
+  set(Axis::kDataShard, parallelism.data_parallel_shard_degree());
+  set(Axis::kContext, parallelism.context_parallel_degree());
+  set(Axis::kExpert, parallelism.expert_parallel_degree());
+  set(Axis::kTensor, parallelism.tensor_parallel_degree());
+  if (ranks > kMaxRanks)
+    return InvalidArgument("parallelism has degrees whose product is above {} ranks", kMaxRanks);
+  return Mesh(degrees);
 }
 
 int64_t RankCount(const v1::ParallelismSpec& parallelism) {

@@ -6,9 +6,11 @@
 #ifndef TROUPE_PLAN_LAYOUT_MESH_H_
 #define TROUPE_PLAN_LAYOUT_MESH_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "model/program/placement.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
@@ -24,7 +26,6 @@ class Mesh {
   // REQUIRES: every degree is at least 1.
   explicit Mesh(const model::PerAxis& degrees);
   explicit Mesh(const v1::MeshDegrees& degrees);
-  explicit Mesh(const v1::ParallelismSpec& parallelism);
 
   int ranks() const { return ranks_; }
   int degree(model::Axis axis) const { return degrees_[axis]; }
@@ -58,6 +59,13 @@ class Mesh {
   model::PerAxis degrees_;
   int ranks_;
 };
+
+// The most ranks that a job may have.
+inline constexpr int64_t kMaxRanks = int64_t{1} << 16;
+
+// The mesh of a job; an absent degree is 1. INVALID_ARGUMENT where the product of the degrees is
+// above kMaxRanks.
+StatusOr<Mesh> MakeMesh(const v1::ParallelismSpec& parallelism);
 
 // The product of the six degrees. REQUIRES: ValidateJobSpec accepts the job.
 int64_t RankCount(const v1::ParallelismSpec& parallelism);

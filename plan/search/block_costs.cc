@@ -6,7 +6,6 @@
 
 #include "model/build.h"
 #include "model/program/storage.h"
-#include "plan/job/job_choices.h"
 #include "plan/layout/mesh.h"
 #include "plan/validate/stage_inputs.h"
 
@@ -92,18 +91,18 @@ ChunkCosts ChunkCosts::operator-(const ChunkCosts& other) const {
           elements - other.elements, tensors - other.tensors};
 }
 
-StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSeconds& seconds) {
-  const int64_t context = spec.parallelism().context_parallel_degree();
-  if (ChoicesOf(spec).context_method != v1::CONTEXT_METHOD_RING || context <= kLongRing)
-    return MeasureWhole(spec, static_cast<int>(context), seconds);
+StatusOr<BlockCosts> BlockCosts::Measure(const DecodedJob& job, const LeastSeconds& seconds) {
+  const int context = job.mesh.degree(model::Axis::kContext);
+  if (job.choices.context_method != v1::CONTEXT_METHOD_RING || context <= kLongRing)
+    return MeasureWhole(job, context, seconds);
   // A program has the operations of every step of a ring, and all steps after the first are equal:
   // two short rings of ranks with as many tokens give the costs of a long one.
-  const auto of_ring = [&](int ranks) {
-    v1::JobSpec shorter = spec;
+  const auto of_ring = [&](int ranks) -> StatusOr<BlockCosts> {
+    v1::JobSpec shorter = job.spec;
     shorter.mutable_parallelism()->set_context_parallel_degree(ranks);
-    shorter.mutable_training()->set_sequence_length(spec.training().sequence_length() / context *
-                                                    ranks);
-    return MeasureWhole(shorter, static_cast<int>(context), seconds);
+    shorter.mutable_training()->set_sequence_length(job.batch.sequence_length / context * ranks);
+    TROUPE_ASSIGN_OR_RETURN(const DecodedJob short_ring, DecodeJob(std::move(shorter)));
+    return MeasureWhole(short_ring, context, seconds);
   };
   TROUPE_ASSIGN_OR_RETURN(const BlockCosts half, of_ring(kLongRing / 2));
   TROUPE_ASSIGN_OR_RETURN(BlockCosts costs, of_ring(kLongRing));
@@ -114,17 +113,16 @@ StatusOr<BlockCosts> BlockCosts::Measure(const v1::JobSpec& spec, const LeastSec
   return costs;
 }
 
-StatusOr<BlockCosts> BlockCosts::MeasureWhole(const v1::JobSpec& spec, int context,
+StatusOr<BlockCosts> BlockCosts::MeasureWhole(const DecodedJob& job, int context,
                                               const LeastSeconds& seconds) {
   // The planner's options for one stage of unsharded parameters without replicas.
   v1::Plan plan;
-  *plan.mutable_mesh() = Mesh(spec.parallelism()).ToProto();
+  *plan.mutable_mesh() = job.mesh.ToProto();
   plan.mutable_mesh()->set_pipe(1);
   plan.mutable_mesh()->set_data_shard(1);
   plan.mutable_mesh()->set_data_replicate(1);
-  plan.set_tensor_parallel_parts(
-      static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));
-  TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(spec, plan, 0));
+  plan.set_tensor_parallel_parts(job.tensor_parts);
+  TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(job, plan, 0));
   options.zero_stage = 0;
   options.shard_run = 0;
   options.whole_matrices = false;

@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "model/program/program.h"
 #include "plan/search/work.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 
@@ -34,9 +34,9 @@ struct ChunkCosts {
 
 class BlockCosts {
  public:
-  // INVALID_ARGUMENT where the program cannot be built. REQUIRES: `spec` is a valid job, its
-  // defaults are filled in.
-  static StatusOr<BlockCosts> Measure(const v1::JobSpec& spec, const LeastSeconds& seconds);
+  // INVALID_ARGUMENT where the program cannot be built. REQUIRES: ValidateJobSpec
+  // accepts the job.
+  static StatusOr<BlockCosts> Measure(const DecodedJob& job, const LeastSeconds& seconds);
 
   // The costs of a chunk with the blocks `letters`. Its table of the head is counted even where it
   // is tied to the embedding's.
@@ -44,7 +44,7 @@ class BlockCosts {
 
  private:
   // The same from one program. `context`: the ranks of context among which it communicates.
-  static StatusOr<BlockCosts> MeasureWhole(const v1::JobSpec& spec, int context,
+  static StatusOr<BlockCosts> MeasureWhole(const DecodedJob& job, int context,
                                            const LeastSeconds& seconds);
 
   std::map<char, ChunkCosts> alone_;

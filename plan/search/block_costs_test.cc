@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/bare_plan.h"
 #include "plan/cost/stage_cost.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
@@ -43,12 +44,13 @@ v1::JobSpec BlockJob(const std::vector<std::string>& overrides) {
 void Compare(const v1::JobSpec& spec) {
   const v1::DeviceProfile profile = BlockProfile();
   const LeastSeconds seconds(profile, 1e12, /*is_aligned=*/true);
-  const auto costs = BlockCosts::Measure(spec, seconds);
+  const DecodedJob job = DecodeJob(spec).value();
+  const auto costs = BlockCosts::Measure(job, seconds);
   ASSERT_TRUE(costs.ok()) << costs.status();
-  const auto bare = MakeBarePlan(spec, nullptr, EverySchedule());
+  const auto bare = MakeBarePlan(job, nullptr, EverySchedule());
   ASSERT_TRUE(bare.ok()) << bare.status();
   for (const auto& chunk : bare->plan.chunks()) {
-    const auto program = BuildStage(spec, bare->plan, chunk.pipe_rank());
+    const auto program = BuildStage(job, bare->plan, chunk.pipe_rank());
     ASSERT_TRUE(program.ok()) << program.status();
     ASSERT_EQ(program->chunks.size(), 1u);
     Work forward, backward;
@@ -64,7 +66,7 @@ void Compare(const v1::JobSpec& spec) {
       EXPECT_NEAR(of_blocks.within, of_program.within, 1e-9 * of_program.compute);
       EXPECT_NEAR(of_blocks.across, of_program.across, 1e-9 * of_program.compute);
     }
-    const StageMemory memory = MemoryOfStage(spec, bare->plan, *program, false);
+    const StageMemory memory = MemoryOfStage(job, bare->plan, *program, false);
     EXPECT_LE(found.saved_bytes, static_cast<double>(memory.saved_bytes[0]));
     EXPECT_GT(found.saved_bytes, 0.8 * static_cast<double>(memory.saved_bytes[0]));
   }

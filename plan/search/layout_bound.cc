@@ -5,13 +5,10 @@
 
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/cut_model.h"
-#include "plan/job/job_choices.h"
 #include "plan/job/key_schema.h"
-#include "plan/layout/mesh.h"
 #include "plan/schedules/schedules.h"
 #include "plan/search/shard_costs.h"
 #include "plan/search/step_bound.h"
-#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 namespace {
@@ -33,13 +30,13 @@ struct Tables {
 
 class ChunkBounds {
  public:
-  ChunkBounds(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
-              const model::ModelConfig& model, const LeastSeconds& seconds)
-      : shards_(spec, choices, mesh, seconds),
-        table_(static_cast<double>(model.hidden_size) *
-               std::ceil(static_cast<double>(model.vocab_size) / mesh.degree(Axis::kTensor))),
-        saves_(!spec.activation_recomputation().has_num_layers() ||
-               choices.recomputation == model::Recomputation::Mode::kNone) {}
+  ChunkBounds(const DecodedJob& job, const LeastSeconds& seconds)
+      : shards_(job, seconds),
+        table_(
+            static_cast<double>(job.model.hidden_size) *
+            std::ceil(static_cast<double>(job.model.vocab_size) / job.mesh.degree(Axis::kTensor))),
+        saves_(!job.spec.activation_recomputation().has_num_layers() ||
+               job.choices.recomputation == model::Recomputation::Mode::kNone) {}
 
   BoundedChunk Of(ChunkCosts costs, const Tables& tables) const {
     ShardedElements of;
@@ -71,38 +68,37 @@ class ChunkBounds {
 };
 
 // Bytes of the activations of one microbatch between two stages.
-double BoundaryBytes(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh) {
-  const int64_t rows = spec.training().micro_batch_size() * spec.training().sequence_length() /
-                       mesh.degree(Axis::kContext);
-  const int64_t shares = spec.parallelism().sequence_parallel() ? mesh.degree(Axis::kTensor) : 1;
-  const bool bfloat16 = choices.compute_dtype == model::DType::kBFloat16;
-  return static_cast<double>(rows / shares * spec.model().hidden_size()) * (bfloat16 ? 2 : 4);
+double BoundaryBytes(const DecodedJob& job) {
+  const int64_t shares = job.splits_rows_over_tensor ? job.mesh.degree(Axis::kTensor) : 1;
+  return static_cast<double>(job.rows_per_microbatch() / shares * job.model.hidden_size) *
+         (job.computes_in_bfloat16() ? 2 : 4);
 }
 
 }  // namespace
 
-const std::vector<LayoutBounds::Piece>& LayoutBounds::Cut(const v1::JobSpec& spec, int chunks) {
-  const auto& points = spec.parallelism().pipeline_parallel_split_points();
+const std::vector<LayoutBounds::Piece>& LayoutBounds::Cut(const DecodedJob& job, int chunks) {
+  const auto& points = job.spec.parallelism().pipeline_parallel_split_points();
   const std::scoped_lock lock(mutex_);
   const auto [cut, is_new] = cuts_.try_emplace({chunks, {points.begin(), points.end()}});
   if (!is_new) return cut->second;
-  const auto partition = CutModel(spec, model_, chunks);
+  const auto partition = CutModel(job, chunks);
   if (!partition.ok()) return cut->second;
+  const std::string& blocks = job.model.blocks;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const bool is_last = chunk + 1 == chunks;
     const auto first = static_cast<size_t>(partition->first_block[static_cast<size_t>(chunk)]);
     const size_t end =
-        is_last ? model_.blocks.size()
+        is_last ? blocks.size()
                 : static_cast<size_t>(partition->first_block[static_cast<size_t>(chunk) + 1]);
-    cut->second.push_back({model_.blocks.substr(first, end - first), chunk == 0, is_last});
+    cut->second.push_back({blocks.substr(first, end - first), chunk == 0, is_last});
   }
   return cut->second;
 }
 
-const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds) {
-  const v1::ParallelismSpec& parallelism = spec.parallelism();
+const BlockCosts* LayoutBounds::CostsOf(const DecodedJob& job, const LeastSeconds& seconds) {
+  const v1::ParallelismSpec& parallelism = job.spec.parallelism();
   // With a number of layers, which ones are recomputed depends on the chunk: none are, at least.
-  const v1::ActivationRecomputationSpec& recomputation = spec.activation_recomputation();
+  const v1::ActivationRecomputationSpec& recomputation = job.spec.activation_recomputation();
   const v1::RecomputationMode mode = recomputation.has_num_layers()
                                          ? v1::RECOMPUTATION_MODE_NONE
                                          : DecodeWord<v1::RecomputationMode>(recomputation.mode());
@@ -111,31 +107,32 @@ const BlockCosts* LayoutBounds::CostsOf(const v1::JobSpec& spec, const LeastSeco
                   parallelism.context_parallel_degree(), parallelism.expert_parallel_degree(),
                   parallelism.sequence_parallel(), parallelism.expert_tensor_parallel_degree(),
                   parallelism.tensor_parallel_parts(), parallelism.context_parallel_method(),
-                  parallelism.expert_dispatch(), spec.training().micro_batch_size(),
-                  static_cast<int>(mode), seconds.is_aligned());
+                  parallelism.expert_dispatch(), job.batch.micro_batch_size, static_cast<int>(mode),
+                  seconds.is_aligned());
   const auto measured_at = [&]() -> Measured& {
     const std::scoped_lock lock(mutex_);
     return costs_[key];
   };
   Measured& measured = measured_at();
   std::call_once(measured.once, [&] {
-    v1::JobSpec with_mode = spec;
+    v1::JobSpec with_mode = job.spec;
     with_mode.mutable_activation_recomputation()->set_mode(EncodeWord(mode));
-    StatusOr<BlockCosts> costs = BlockCosts::Measure(with_mode, seconds);
+    const StatusOr<DecodedJob> decoded = DecodeJob(std::move(with_mode));
+    if (!decoded.ok()) return;
+    StatusOr<BlockCosts> costs = BlockCosts::Measure(*decoded, seconds);
     if (costs.ok()) measured.costs = *std::move(costs);
   });
   return measured.costs ? &*measured.costs : nullptr;
 }
 
-LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
-  const std::string& stated = spec.parallelism().pipeline_parallel_schedule();
-  if (stated != kAutoSchedule) {
-    const auto named = FindSchedule(stated);
-    return named ? Of(spec, *named).value_or(LayoutBound{}) : LayoutBound{};
+LayoutBound LayoutBounds::Of(const DecodedJob& job) {
+  if (!job.chooses_schedule) {
+    const auto named = FindSchedule(job.spec.parallelism().pipeline_parallel_schedule());
+    return named ? Of(job, *named).value_or(LayoutBound{}) : LayoutBound{};
   }
   // The planner chooses one of the schedules that can run.
   std::optional<LayoutBound> least;
-  for (const auto& [kind, bound] : OfEachSchedule(spec)) {
+  for (const auto& [kind, bound] : OfEachSchedule(job)) {
     if (!least) least = bound;
     least->bytes = std::min(least->bytes, bound.bytes);
     least->seconds = std::min(least->seconds, bound.seconds);
@@ -144,19 +141,19 @@ LayoutBound LayoutBounds::Of(const v1::JobSpec& spec) {
 }
 
 std::vector<std::pair<ScheduleKind, LayoutBound>> LayoutBounds::OfEachSchedule(
-    const v1::JobSpec& spec) {
+    const DecodedJob& job) {
   std::vector<std::pair<ScheduleKind, LayoutBound>> bounds;
   for (const ScheduleKind kind : kScheduleKinds) {
-    const std::optional<LayoutBound> bound = Of(spec, *FindSchedule(Name(kind)));
+    const std::optional<LayoutBound> bound = Of(job, *FindSchedule(Name(kind)));
     if (bound) bounds.emplace_back(kind, *bound);
   }
   return bounds;
 }
 
-std::vector<ScheduleOption> LayoutBounds::SchedulesWithin(const v1::JobSpec& spec, double seconds) {
+std::vector<ScheduleOption> LayoutBounds::SchedulesWithin(const DecodedJob& job, double seconds) {
   std::vector<ScheduleOption> options = EverySchedule();
-  if (spec.parallelism().pipeline_parallel_schedule() != kAutoSchedule) return options;
-  for (const auto& [kind, bound] : OfEachSchedule(spec))
+  if (!job.chooses_schedule) return options;
+  for (const auto& [kind, bound] : OfEachSchedule(job))
     std::ranges::find(options, kind, &ScheduleOption::kind)->seconds_at_least = bound.seconds;
   std::erase_if(options, [seconds](const ScheduleOption& option) {
     return option.seconds_at_least > kAsShort * seconds;
@@ -165,27 +162,23 @@ std::vector<ScheduleOption> LayoutBounds::SchedulesWithin(const v1::JobSpec& spe
   return options;
 }
 
-std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const NamedSchedule& named) {
-  const Mesh mesh(spec.parallelism());
+std::optional<LayoutBound> LayoutBounds::Of(const DecodedJob& job, const NamedSchedule& named) {
+  const Mesh& mesh = job.mesh;
   const int stages = mesh.degree(Axis::kPipe);
-  const int microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
-  const int chunks_per_stage = spec.parallelism().has_pipeline_parallel_chunks()
-                                   ? static_cast<int>(spec.parallelism().pipeline_parallel_chunks())
-                                   : named.default_chunks_per_stage;
-  const PipelineShape shape{stages, chunks_per_stage, microbatches};
-  const std::vector<Piece>& cut = Cut(spec, shape.chunks());
+  const int microbatches = job.batch.microbatches();
+  const PipelineShape shape{stages, job.chunks_per_stage.value_or(named.default_chunks_per_stage),
+                            microbatches};
+  const std::vector<Piece>& cut = Cut(job, shape.chunks());
   if (cut.empty() || !CheckShape(named.kind, shape).ok()) return std::nullopt;
   const int stage_ranks = mesh.ranks() / stages;
   const LeastSeconds seconds(profile_, peak_,
                              stages == 1 || stage_ranks % profile_.devices_per_island() == 0);
-  const BlockCosts* const costs = CostsOf(spec, seconds);
+  const BlockCosts* const costs = CostsOf(job, seconds);
   if (costs == nullptr) return std::nullopt;
-  const JobChoices choices = ChoicesOf(spec);
-  const ChunkBounds bounds(spec, choices, mesh, model_, seconds);
+  const ChunkBounds bounds(job, seconds);
   const auto placed = ChunksByRank(named.kind, shape);
   const double transfer =
-      stages == 1 ? 0
-                  : seconds.Of({1, BoundaryBytes(spec, choices, mesh)}, stage_ranks * (stages - 1));
+      stages == 1 ? 0 : seconds.Of({1, BoundaryBytes(job)}, stage_ranks * (stages - 1));
   StepBound step(microbatches, SplitsBackward(named.kind));
   double bytes = 0;
   for (int rank = 0; rank < stages; ++rank) {
@@ -194,9 +187,10 @@ std::optional<LayoutBound> LayoutBounds::Of(const v1::JobSpec& spec, const Named
     double outside_schedule = 0, rank_bytes = 0;
     for (const int chunk : chunks) {
       const Piece& piece = cut[static_cast<size_t>(chunk)];
-      BoundedChunk bounded = bounds.Of(
-          costs->Of(piece.letters, piece.has_embedding, piece.has_head),
-          {piece.has_embedding, piece.has_head, model_.tie_word_embeddings && chunks.front() == 0});
+      BoundedChunk bounded =
+          bounds.Of(costs->Of(piece.letters, piece.has_embedding, piece.has_head),
+                    {piece.has_embedding, piece.has_head,
+                     job.model.tie_word_embeddings && chunks.front() == 0});
       // Between chunks of one rank nothing is transferred.
       const auto is_here = [&](int other) { return std::ranges::count(chunks, other) > 0; };
       if (!piece.has_head && !is_here(chunk + 1)) bounded.seconds.forward += transfer;

@@ -15,12 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "model/blocks/config.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/schedules/schedules.h"
 #include "plan/search/block_costs.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/device_profile.pb.h"
-#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
@@ -32,22 +31,21 @@ struct LayoutBound {
 // Keeps the costs of blocks of all layouts, and the cuts of the model. Thread-safe.
 class LayoutBounds {
  public:
-  // `peak`: FLOPs per second of the job's compute dtype. Keeps references to `model` and `profile`.
-  LayoutBounds(const model::ModelConfig& model, const v1::DeviceProfile& profile, double peak)
-      : model_(model), profile_(profile), peak_(peak) {}
+  // `peak`: FLOPs per second of the job's compute dtype. Keeps a reference to `profile`.
+  LayoutBounds(const v1::DeviceProfile& profile, double peak) : profile_(profile), peak_(peak) {}
 
-  // The bound of a layout; 0 for one that cannot be planned. REQUIRES: `spec` is a valid job with
-  // this model, its defaults are filled in; it differs from those of other calls in parallelism,
-  // micro_batch_size and the mode of recomputation only.
-  LayoutBound Of(const v1::JobSpec& spec);
+  // The bound of a layout; 0 for one that cannot be planned. REQUIRES: ValidateJobSpec accepts
+  // the job; it differs from those of other calls in parallelism, micro_batch_size and the mode of
+  // recomputation only.
+  LayoutBound Of(const DecodedJob& job);
   // The schedules that the planner may choose for a step of at most `seconds`, by their bounds.
-  std::vector<ScheduleOption> SchedulesWithin(const v1::JobSpec& spec, double seconds);
+  std::vector<ScheduleOption> SchedulesWithin(const DecodedJob& job, double seconds);
 
  private:
   // The bound with one schedule; none where it cannot be planned.
-  std::optional<LayoutBound> Of(const v1::JobSpec& spec, const NamedSchedule& named);
+  std::optional<LayoutBound> Of(const DecodedJob& job, const NamedSchedule& named);
   // The bounds with the schedules that can be planned.
-  std::vector<std::pair<ScheduleKind, LayoutBound>> OfEachSchedule(const v1::JobSpec& spec);
+  std::vector<std::pair<ScheduleKind, LayoutBound>> OfEachSchedule(const DecodedJob& job);
 
   // One chunk of a cut.
   struct Piece {
@@ -63,11 +61,10 @@ class LayoutBounds {
   };
 
   // The chunks; empty where the model has fewer blocks. The reference stays valid.
-  const std::vector<Piece>& Cut(const v1::JobSpec& spec, int chunks);
+  const std::vector<Piece>& Cut(const DecodedJob& job, int chunks);
   // Null where the blocks cannot be built.
-  const BlockCosts* CostsOf(const v1::JobSpec& spec, const LeastSeconds& seconds);
+  const BlockCosts* CostsOf(const DecodedJob& job, const LeastSeconds& seconds);
 
-  const model::ModelConfig& model_;
   const v1::DeviceProfile& profile_;
   const double peak_;
   std::mutex mutex_;  // protects the maps, not their elements

@@ -12,7 +12,7 @@
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_file.h"
 #include "plan/search/layout_estimate.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 #include "plan/validate/validate.h"
 
 namespace troupe {
@@ -45,11 +45,11 @@ class Sample {
   void CheckOne(const v1::JobSpec& spec, const std::string& text) {
     const v1::DeviceProfile profile = Profile();
     SCOPED_TRACE(text + profile.ShortDebugString());
-    const auto model = MakeModelConfig(spec.model());
-    const auto peak = PeakFor(spec, profile);
-    const auto estimate = EstimateLayout(spec, profile);
-    ASSERT_TRUE(model.ok() && peak.ok() && estimate.ok() && estimate->time.has_value());
-    const LayoutBound least = LayoutBounds(*model, profile, *peak).Of(spec);
+    const DecodedJob job = DecodeJob(spec).value();
+    const auto peak = PeakFor(spec.training(), profile);
+    const auto estimate = EstimateLayout(job, profile);
+    ASSERT_TRUE(peak.ok() && estimate.ok() && estimate->time.has_value());
+    const LayoutBound least = LayoutBounds(profile, *peak).Of(job);
     EXPECT_LE(least.bytes, estimate->memory_bytes);
     EXPECT_LE(least.seconds, estimate->time->seconds);
     EXPECT_LE(estimate->seconds_at_least, estimate->time->seconds);

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <vector>
 
+#include "plan/bare_plan.h"
 #include "plan/cost/stage_memo.h"
-#include "plan/make_plan.h"
 #include "plan/search/step_bound.h"
 #include "plan/validate/stage_inputs.h"
 
 namespace troupe {
-StatusOr<LayoutEstimate> EstimateLayout(const v1::JobSpec& spec, const v1::DeviceProfile& profile,
+StatusOr<LayoutEstimate> EstimateLayout(const DecodedJob& job, const v1::DeviceProfile& profile,
                                         double too_slow_seconds,
                                         const std::vector<ScheduleOption>& schedules) {
-  StageMemo stages(spec, profile);
+  StageMemo stages(job, profile);
   TROUPE_ASSIGN_OR_RETURN(const double peak, stages.peak());
-  TROUPE_ASSIGN_OR_RETURN(const BarePlan bare, MakeBarePlan(spec, &stages, schedules));
+  TROUPE_ASSIGN_OR_RETURN(const BarePlan bare, MakeBarePlan(job, &stages, schedules));
   const auto& [plan, schedule] = bare;
   std::vector<LiveMicrobatches> live;
   bool split_backward = false;

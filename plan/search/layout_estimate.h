@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "plan/cost/choose_schedule.h"
 #include "plan/cost/step_time.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/device_profile.pb.h"
-#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
@@ -28,9 +28,9 @@ struct LayoutEstimate {
 // Stops as soon as it is certain that memory does not suffice or that a step takes at least
 // `too_slow_seconds`. INVALID_ARGUMENT where the layout cannot be planned or the profile has no
 // rate for the job's compute dtype. Where the planner chooses the schedule, it is one of
-// `schedules`. REQUIRES: `spec` is valid, its defaults are filled in.
+// `schedules`. REQUIRES: ValidateJobSpec accepts the job.
 StatusOr<LayoutEstimate> EstimateLayout(
-    const v1::JobSpec& spec, const v1::DeviceProfile& profile,
+    const DecodedJob& job, const v1::DeviceProfile& profile,
     double too_slow_seconds = std::numeric_limits<double>::infinity(),
     const std::vector<ScheduleOption>& schedules = EverySchedule());
 

@@ -21,7 +21,6 @@
 #include "plan/search/layout_bound.h"
 #include "plan/search/layout_estimate.h"
 #include "plan/search/variants.h"
-#include "plan/validate/stage_inputs.h"
 #include "plan/validate/stage_slices.h"
 #include "plan/validate/validate.h"
 
@@ -84,15 +83,20 @@ void OnAllCores(size_t count, const std::function<void(size_t)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
+Status CheckSlices(const v1::JobSpec& spec) {
+  TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
+  return CheckStageSlices(job);
+}
+
 class Search {
  public:
   Search(const v1::JobSpec& spec, const v1::DeviceProfile& profile, const SearchOptions& options,
-         model::ModelConfig model, double peak)
+         bool has_experts, double peak)
       : spec_(spec),
         profile_(profile),
         options_(options),
-        model_(std::move(model)),
-        bounds_(model_, profile_, peak) {}
+        has_experts_(has_experts),
+        bounds_(profile_, peak) {}
 
   SearchResult Run() {
     Enumerate();
@@ -161,10 +165,9 @@ class Search {
   }
 
   void Enumerate() {
-    const bool has_experts = model::HasExperts(model_.blocks);
     Degrees degrees;
     ForEachFactorization(options_.devices, 0, degrees, [&] {
-      if (degrees[2] > 1 && !has_experts) return;
+      if (degrees[2] > 1 && !has_experts_) return;
       v1::JobSpec spec = spec_;
       auto& parallelism = *spec.mutable_parallelism();
       parallelism.set_pipeline_parallel_degree(degrees[0]);
@@ -213,7 +216,9 @@ class Search {
   }
 
   void AddMicrobatches(v1::JobSpec spec, const std::vector<std::string>& keys) {
-    const int64_t data_ranks = Mesh(spec.parallelism()).data_ranks();
+    const StatusOr<Mesh> mesh = MakeMesh(spec.parallelism());
+    if (!mesh.ok()) return Reject(keys, FirstViolation(mesh.status()));
+    const int64_t data_ranks = mesh->data_ranks();
     const int64_t samples = spec.training().global_batch_size() / data_ranks;
     if (samples == 0 || spec.training().global_batch_size() % data_ranks != 0) {
       Violations violations;
@@ -245,7 +250,7 @@ class Search {
     layout.mutable_model()->clear_trainable();
     TROUPE_RETURN_IF_ERROR(ValidateJobSpec(layout, JobPurpose::kPlan));
     if (FindTpuModel(profile_.device_model()) != nullptr)
-      TROUPE_RETURN_IF_ERROR(CheckStageSlices(layout));
+      TROUPE_RETURN_IF_ERROR(CheckSlices(layout));
     if (!names_checked_) names_checked_ = ValidateJobSpec(spec, JobPurpose::kPlan);
     return *names_checked_;
   }
@@ -253,7 +258,8 @@ class Search {
   // Sets the bounds of a candidate's mode.
   void Bound(Candidate* candidate) {
     candidate->spec.mutable_activation_recomputation()->set_mode(modes_[candidate->mode]);
-    const LayoutBound bound = bounds_.Of(candidate->spec);
+    const StatusOr<DecodedJob> job = DecodeJob(candidate->spec);
+    const LayoutBound bound = job.ok() ? bounds_.Of(*job) : LayoutBound{};
     candidate->bytes_at_least = bound.bytes;
     // More recomputation takes no less time; rounding may not put it before less of it.
     candidate->seconds_at_least = std::max(candidate->seconds_at_least, bound.seconds);
@@ -287,10 +293,14 @@ class Search {
       Candidate& candidate = candidates_[index];
       if (!candidate.estimate.has_value()) wave.push_back(&candidate);
     }
-    OnAllCores(wave.size(), [&](size_t i) {
-      wave[i]->estimate = EstimateLayout(wave[i]->spec, profile_, too_slow_seconds,
-                                         bounds_.SchedulesWithin(wave[i]->spec, too_slow_seconds));
-    });
+    OnAllCores(wave.size(),
+               [&](size_t i) { wave[i]->estimate = Estimate(wave[i]->spec, too_slow_seconds); });
+  }
+
+  StatusOr<LayoutEstimate> Estimate(const v1::JobSpec& spec, double too_slow_seconds) {
+    TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
+    return EstimateLayout(job, profile_, too_slow_seconds,
+                          bounds_.SchedulesWithin(job, too_slow_seconds));
   }
 
   // Varies the other keys of the best layouts, and sorts these again.
@@ -342,7 +352,7 @@ class Search {
   const v1::JobSpec& spec_;
   const v1::DeviceProfile& profile_;
   const SearchOptions& options_;
-  const model::ModelConfig model_;
+  const bool has_experts_;
   // The modes of recomputation in the order of their enum, where each recomputes more than the one
   // before it.
   const std::vector<std::string> modes_ = WordsOf(KeyField(kMode));
@@ -360,9 +370,9 @@ StatusOr<SearchResult> SearchLayouts(const v1::JobSpec& spec, const v1::DevicePr
                                      const SearchOptions& options) {
   v1::JobSpec whole = spec;
   ApplyDefaults(&whole);
-  TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(whole, profile));
-  TROUPE_ASSIGN_OR_RETURN(model::ModelConfig model, MakeModelConfig(whole.model()));
-  return Search(spec, profile, options, std::move(model), peak).Run();
+  TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(whole.training(), profile));
+  TROUPE_ASSIGN_OR_RETURN(const std::string blocks, model::ExpandPattern(whole.model().pattern()));
+  return Search(spec, profile, options, model::HasExperts(blocks), peak).Run();
 }
 
 }  // namespace troupe

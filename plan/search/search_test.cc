@@ -64,7 +64,8 @@ TEST(SearchLayouts, FindsWhatPlanningEveryLayoutFinds) {
     const auto plan = MakeUnplacedPlan(found.spec);
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->ranks_size(), 4);
-    EXPECT_EQ(found.time.seconds, EstimateStepTime(found.spec, *plan, profile)->seconds);
+    EXPECT_EQ(found.time.seconds,
+              EstimateStepTime(DecodeJob(found.spec).value(), *plan, profile)->seconds);
     EXPECT_LE(found.seconds_at_least, found.time.seconds) << ::testing::PrintToString(found.keys);
     EXPECT_LE(found.bytes_at_least, found.memory_bytes) << ::testing::PrintToString(found.keys);
     shortest = std::min(shortest, found.time.seconds);

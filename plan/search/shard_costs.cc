@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "model/blocks/pattern.h"
-#include "plan/validate/reshard.h"
-#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 
 using model::Axis;
 
-ShardCosts::ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
-                       const LeastSeconds& seconds)
-    : seconds_(seconds) {
+ShardCosts::ShardCosts(const DecodedJob& job, const LeastSeconds& seconds) : seconds_(seconds) {
+  const JobChoices& choices = job.choices;
+  const Mesh& mesh = job.mesh;
   const auto bytes_of = [](model::DType dtype) { return dtype == model::DType::kBFloat16 ? 2 : 4; };
   element_ = bytes_of(choices.compute_dtype);
   reduced_ = bytes_of(choices.reduce_dtype);
@@ -25,11 +23,10 @@ ShardCosts::ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const
   shard_span_ = (shards - 1) * context * inside;
   replica_span_ =
       (mesh.degree(Axis::kDataReplicate) - 1) * shards * context * inside + (context - 1) * inside;
-  has_experts_ = model::HasExperts(spec.model().pattern());
+  has_experts_ = model::HasExperts(job.model.blocks);
   if (shards_ * expert_ > 1) {
-    zero_stage_ = static_cast<int>(spec.parallelism().zero_stage());
-    if (KeepsGathered(spec.parallelism())) zero_stage_ = std::min(zero_stage_, 2);
-    run_ = ShardRun(spec.parallelism());
+    zero_stage_ = job.stage_of_programs();
+    run_ = job.shard_run;
   }
   if (run_ > 0) {
     shard_span_ = (run_ - 1) * context * inside;
@@ -37,7 +34,7 @@ ShardCosts::ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const
   }
   if (choices.param_dtype == model::DType::kBFloat16) held_ = 2;
   if (choices.param_dtype == model::DType::kFloat32 && zero_stage_ > 0) held_ = 4;
-  optimizer_ = model::BytesOfOptimizer(OptimizerConfigOf(spec, choices), /*copies=*/held_ < 4);
+  optimizer_ = model::BytesOfOptimizer(job.optimizer, /*copies=*/held_ < 4);
 }
 
 double ShardCosts::StateBytes(double elements) const {

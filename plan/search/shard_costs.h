@@ -7,11 +7,9 @@
 #include <cstdint>
 
 #include "model/optimizers/optimizer_bytes.h"
-#include "plan/job/job_choices.h"
-#include "plan/layout/mesh.h"
 #include "plan/search/block_costs.h"
 #include "plan/search/work.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 
@@ -23,10 +21,8 @@ struct ShardedElements {
 
 class ShardCosts {
  public:
-  // Keeps a reference to `seconds`; `choices` are those of `spec`. REQUIRES: `spec` is a valid job,
-  // its defaults are filled in.
-  ShardCosts(const v1::JobSpec& spec, const JobChoices& choices, const Mesh& mesh,
-             const LeastSeconds& seconds);
+  // Keeps a reference to `seconds`. REQUIRES: ValidateJobSpec accepts the job.
+  ShardCosts(const DecodedJob& job, const LeastSeconds& seconds);
 
   // Bytes of parameters, copies, gradients and optimizer states.
   double StateBytes(double elements) const;

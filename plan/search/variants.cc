@@ -12,11 +12,10 @@
 #include "plan/job/job_file.h"
 #include "plan/job/key_schema.h"
 #include "plan/job/reshard_mode.h"
-#include "plan/layout/mesh.h"
 #include "plan/layout/partition.h"
 #include "plan/schedules/schedules.h"
 #include "plan/search/block_costs.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 #include "plan/validate/validate.h"
 
 namespace troupe {
@@ -58,8 +57,10 @@ std::vector<std::string> Changed(const std::vector<std::string>& keys,
 // Makes the variants of one layout.
 class Variants {
  public:
-  Variants(const v1::JobSpec& stated, const Layout& layout, const v1::DeviceProfile& profile)
-      : stated_(stated), layout_(layout), profile_(profile), mesh_(layout.spec.parallelism()) {}
+  // `job` is the decoded job of `layout`.
+  Variants(const v1::JobSpec& stated, const Layout& layout, const DecodedJob& job,
+           const v1::DeviceProfile& profile)
+      : stated_(stated), layout_(layout), job_(job), profile_(profile) {}
 
   std::vector<Layout> Of(VariedKey key) {
     switch (key) {
@@ -105,15 +106,15 @@ class Variants {
     const v1::ParallelismSpec& stated = stated_.parallelism();
     const bool is_free = !stated.has_pipeline_parallel_schedule();
     const auto named = FindSchedule(parallelism().pipeline_parallel_schedule());
-    if (mesh_.degree(Axis::kPipe) == 1 || !named) return;
-    const int microbatches = MakeBatchGeometry(layout_.spec.training(), mesh_).microbatches();
+    if (job_.mesh.degree(Axis::kPipe) == 1 || !named) return;
+    const int microbatches = job_.batch.microbatches();
     for (const ScheduleKind kind : kScheduleKinds) {
       if (!is_free && kind != named->kind) continue;
       for (const int chunks : {1, 2, 3, 4, 6, 8}) {
         if (stated.has_pipeline_parallel_chunks() && chunks != stated.pipeline_parallel_chunks()) {
           continue;
         }
-        if (!CheckShape(kind, {mesh_.degree(Axis::kPipe), chunks, microbatches}).ok()) continue;
+        if (!CheckShape(kind, {job_.mesh.degree(Axis::kPipe), chunks, microbatches}).ok()) continue;
         const std::string name = is_free ? Name(kind) : parallelism().pipeline_parallel_schedule();
         const bool is_default = chunks == FindSchedule(name)->default_chunks_per_stage;
         std::vector<KeyValue> changes = {{kChunks, is_default ? "" : fmt::to_string(chunks)}};
@@ -126,23 +127,23 @@ class Variants {
 
   // The cut by the seconds of the blocks on these devices in place of their FLOPs.
   void SplitPoints() {
-    const int stages = mesh_.degree(Axis::kPipe);
-    const auto model = MakeModelConfig(layout_.spec.model());
-    const auto peak = PeakFor(layout_.spec, profile_);
+    const int stages = job_.mesh.degree(Axis::kPipe);
+    const auto peak = PeakFor(layout_.spec.training(), profile_);
     if (stages == 1 || !stated_.parallelism().pipeline_parallel_split_points().empty() ||
-        !parallelism().has_pipeline_parallel_chunks() || !model.ok() || !peak.ok()) {
+        !parallelism().has_pipeline_parallel_chunks() || !peak.ok()) {
       return;
     }
-    const bool is_aligned = mesh_.ranks() / stages % profile_.devices_per_island() == 0;
-    const auto costs = BlockCosts::Measure(layout_.spec, LeastSeconds(profile_, *peak, is_aligned));
+    const bool is_aligned = job_.mesh.ranks() / stages % profile_.devices_per_island() == 0;
+    const auto costs = BlockCosts::Measure(job_, LeastSeconds(profile_, *peak, is_aligned));
     if (!costs.ok()) return;
     const auto seconds_of = [](const ChunkCosts& chunk) {
       return chunk.forward.seconds() + chunk.backward.seconds();
     };
     PartitionCosts by_seconds;
-    for (const char letter : model->blocks)
+    const std::string& blocks = job_.model.blocks;
+    for (const char letter : blocks)
       by_seconds.blocks.push_back(seconds_of(costs->Of({&letter, 1}, false, false)));
-    const std::string_view first(model->blocks.data(), 1), last(&model->blocks.back(), 1);
+    const std::string_view first(blocks.data(), 1), last(&blocks.back(), 1);
     by_seconds.embedding = seconds_of(costs->Of(first, true, false)) - by_seconds.blocks.front();
     by_seconds.head = seconds_of(costs->Of(last, false, true)) - by_seconds.blocks.back();
     const auto cut = PartitionByCost(
@@ -153,13 +154,13 @@ class Variants {
   }
 
   void Parts() {
-    if (stated_.parallelism().has_tensor_parallel_parts() || mesh_.degree(Axis::kTensor) == 1)
+    if (stated_.parallelism().has_tensor_parallel_parts() || job_.mesh.degree(Axis::kTensor) == 1)
       return;
     for (const char* parts : {"", "2", "4", "8"}) Add({{kParts, parts}});
   }
 
   void Reshard() {
-    const int shards = mesh_.degree(Axis::kDataShard);
+    const int shards = job_.mesh.degree(Axis::kDataShard);
     if (stated_.parallelism().has_reshard_after_forward() || shards == 1 ||
         parallelism().zero_stage() != 3) {
       return;
@@ -173,15 +174,15 @@ class Variants {
   }
 
   void ContextMethods() {
-    if (stated_.parallelism().has_context_parallel_method() || mesh_.degree(Axis::kContext) == 1)
+    if (stated_.parallelism().has_context_parallel_method() ||
+        job_.mesh.degree(Axis::kContext) == 1)
       return;
     Words(kContextMethod);
   }
 
   void Dispatch() {
-    if (stated_.parallelism().has_expert_dispatch() ||
-        !model::HasExperts(layout_.spec.model().pattern()) ||
-        mesh_.degree(Axis::kExpert) * mesh_.degree(Axis::kTensor) == 1) {
+    if (stated_.parallelism().has_expert_dispatch() || !model::HasExperts(job_.model.blocks) ||
+        job_.mesh.degree(Axis::kExpert) * job_.mesh.degree(Axis::kTensor) == 1) {
       return;
     }
     Words(kDispatch);
@@ -189,8 +190,8 @@ class Variants {
 
   const v1::JobSpec& stated_;
   const Layout& layout_;
+  const DecodedJob& job_;
   const v1::DeviceProfile& profile_;
-  const Mesh mesh_;
   std::vector<Layout> list_;
 };
 
@@ -214,7 +215,9 @@ StatusOr<Layout> MakeLayout(const v1::JobSpec& stated, std::vector<std::string> 
 
 std::vector<Layout> VariantsOf(const v1::JobSpec& stated, const Layout& layout,
                                const v1::DeviceProfile& profile, VariedKey key) {
-  return Variants(stated, layout, profile).Of(key);
+  const StatusOr<DecodedJob> job = DecodeJob(layout.spec);
+  if (!job.ok()) return {};
+  return Variants(stated, layout, *job, profile).Of(key);
 }
 
 VariedLayout Vary(const v1::JobSpec& stated, const v1::DeviceProfile& profile, Layout layout,
@@ -229,9 +232,10 @@ VariedLayout Vary(const v1::JobSpec& stated, const v1::DeviceProfile& profile, L
         const double limit = kWorthAKey * varied.estimate.time->seconds;
         if (!seen.insert(variant.spec.SerializeAsString()).second) continue;
         if (!IsValid(variant.spec)) continue;
-        if (bounds.Of(variant.spec).seconds >= limit) continue;
-        const auto found = EstimateLayout(variant.spec, profile, limit,
-                                          bounds.SchedulesWithin(variant.spec, limit));
+        const auto job = DecodeJob(variant.spec);
+        if (!job.ok() || bounds.Of(*job).seconds >= limit) continue;
+        const auto found =
+            EstimateLayout(*job, profile, limit, bounds.SchedulesWithin(*job, limit));
         if (!found.ok() || !found->time || found->time->seconds >= limit) continue;
         varied.layout = std::move(variant);
         varied.estimate = *found;
@@ -239,7 +243,7 @@ VariedLayout Vary(const v1::JobSpec& stated, const v1::DeviceProfile& profile, L
     }
     if (varied.estimate.time->seconds == before) break;
   }
-  varied.bound = bounds.Of(varied.layout.spec);
+  if (const auto job = DecodeJob(varied.layout.spec); job.ok()) varied.bound = bounds.Of(*job);
   return varied;
 }
 

@@ -10,7 +10,7 @@
 #include "plan/job/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/search/search.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 namespace {
@@ -52,11 +52,9 @@ std::vector<std::string> VariedKeys(const v1::JobSpec& stated, const v1::DeviceP
                                     const std::vector<std::string>& keys) {
   const auto layout = MakeLayout(stated, keys);
   EXPECT_TRUE(layout.ok()) << layout.status();
-  const auto estimate = EstimateLayout(layout->spec, profile);
+  const auto estimate = EstimateLayout(DecodeJob(layout->spec).value(), profile);
   EXPECT_TRUE(estimate.ok() && estimate->time.has_value()) << estimate.status();
-  const auto model = MakeModelConfig(layout->spec.model());
-  EXPECT_TRUE(model.ok()) << model.status();
-  LayoutBounds bounds(*model, profile, profile.float32_flops_per_second());
+  LayoutBounds bounds(profile, profile.float32_flops_per_second());
   const VariedLayout varied = Vary(stated, profile, *layout, *estimate, bounds);
   EXPECT_LT(varied.estimate.time->seconds, estimate->time->seconds);
   EXPECT_LE(varied.bound.seconds, varied.estimate.time->seconds);
@@ -66,7 +64,8 @@ std::vector<std::string> VariedKeys(const v1::JobSpec& stated, const v1::DeviceP
   EXPECT_EQ(again->spec.SerializeAsString(), varied.layout.spec.SerializeAsString());
   const auto plan = MakeUnplacedPlan(again->spec);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(EstimateStepTime(again->spec, *plan, profile)->seconds, varied.estimate.time->seconds);
+  EXPECT_EQ(EstimateStepTime(DecodeJob(again->spec).value(), *plan, profile)->seconds,
+            varied.estimate.time->seconds);
   return varied.layout.keys;
 }
 

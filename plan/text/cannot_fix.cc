@@ -7,7 +7,6 @@
 #include "model/program/placement.h"
 #include "plan/cost/estimate.h"
 #include "plan/job/reshard_mode.h"
-#include "plan/validate/reshard.h"
 
 namespace troupe {
 namespace {
@@ -18,7 +17,7 @@ bool Is(const std::string& axis, Axis which) { return axis == model::Name(which)
 
 std::string Bytes(int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); }
 
-bool Shards(const v1::JobSpec& spec) { return spec.parallelism().zero_stage() > 0; }
+bool Shards(const DecodedJob& job) { return job.zero_stage > 0; }
 
 // The axes over which ZeRO shards dense parameters: "data_shard", or with experts "data_shard ×
 // expert".
@@ -27,18 +26,16 @@ std::string ShardAxes(const v1::Plan& plan) {
 }
 
 // The setting that would shard the state which an axis replicates.
-std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std::string& axis) {
-  const auto& parallelism = spec.parallelism();
-  if (!Shards(spec)) {
+std::string StateRemedy(const DecodedJob& job, const v1::Plan& plan, const std::string& axis) {
+  if (!Shards(job)) {
     return fmt::format("zero_stage 3 over {} shards all of it", ShardAxes(plan));
   }
   const std::string reshard = fmt::format("reshard_after_forward: {}", kReshardTrue.ToText());
-  if (parallelism.zero_stage() < 3 || KeepsGathered(parallelism)) {
-    return fmt::format("{} over {} shards it further",
-                       parallelism.zero_stage() < 3
-                           ? fmt::format("zero_stage {}", parallelism.zero_stage() + 1)
-                           : reshard,
-                       ShardAxes(plan));
+  if (job.zero_stage < 3 || job.keeps_gathered) {
+    return fmt::format(
+        "{} over {} shards it further",
+        job.zero_stage < 3 ? fmt::format("zero_stage {}", job.zero_stage + 1) : reshard,
+        ShardAxes(plan));
   }
   return Is(axis, Axis::kDataShard)
              ? reshard + " keeps less of it"
@@ -46,8 +43,8 @@ std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std
 }
 
 // The setting that would shard the saved activations which an axis replicates.
-std::string SavedRemedy(const v1::JobSpec& spec, const std::string& axis) {
-  if (Is(axis, Axis::kTensor) && !spec.parallelism().sequence_parallel()) {
+std::string SavedRemedy(const DecodedJob& job, const std::string& axis) {
+  if (Is(axis, Axis::kTensor) && !job.spec.parallelism().sequence_parallel()) {
     return "sequence_parallel shards those between matmuls over tensor";
   }
   return "context shards them";
@@ -77,47 +74,46 @@ std::string PipeLine(const v1::AxisReplication& entry, const model::ModelConfig&
 }
 
 // The line about a tensor degree above the number of key-value heads; empty if it is not above.
-std::string SharedHeadsLine(const v1::JobSpec& spec) {
-  const auto& model = spec.model();
-  const int64_t tensor = spec.parallelism().tensor_parallel_degree();
-  const int64_t heads = model.num_key_value_heads();
-  const bool attends = model::HasBlock(model.pattern(), &model::BlockKind::attends);
+std::string SharedHeadsLine(const DecodedJob& job) {
+  const model::ModelConfig& model = job.model;
+  const int64_t tensor = job.mesh.degree(Axis::kTensor);
+  const int64_t heads = model.num_key_value_heads;
+  const bool attends = model::HasBlock(model.blocks, &model::BlockKind::attends);
   if (heads < 1 || tensor <= heads || !attends) return "";
   return fmt::format(
       "tensor {} exceeds the {} of keys and values, so {} ranks hold and compute each head; k_proj "
       "and v_proj (of {} parameters on every rank in a block A), their optimizer state and their "
       "outputs are sharded by {}, not by {}; tensor {} repeats none",
       tensor, heads == 1 ? "1 head" : fmt::format("{} heads", heads), tensor / heads,
-      2 * model.head_dim() * model.hidden_size(), heads, tensor, heads);
+      2 * model.head_dim * model.hidden_size, heads, tensor, heads);
 }
 
 }  // namespace
 
-std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const model::ModelConfig& model,
-                                        const v1::Plan& plan) {
+std::vector<std::string> CannotFixLines(const DecodedJob& job, const v1::Plan& plan) {
   std::vector<std::string> lines;
   for (const v1::AxisReplication& entry : plan.replication()) {
     const std::string& axis = entry.axis();
     if (Is(axis, Axis::kPipe)) {
-      lines.push_back(PipeLine(entry, model));
+      lines.push_back(PipeLine(entry, job.model));
       continue;
     }
     const bool used = entry.degree() > 1;
     // An axis of degree 1 has no shards to inspect; under zero_stage 3 it would replicate no state.
-    const bool would_shard = Is(axis, Axis::kDataShard) && !used && !Shards(spec);
+    const bool would_shard = Is(axis, Axis::kDataShard) && !used && !Shards(job);
     const int64_t state = would_shard ? 0 : entry.state_bytes();
     std::string line = fmt::format(
         "{} {} {} {} of a rank's {} of state and {} of its {} of saved activations unsharded", axis,
         entry.degree(), used ? "leaves" : "would, with more ranks, leave", Bytes(state),
         Bytes(entry.all_state_bytes()), Bytes(entry.saved_bytes()), Bytes(entry.all_saved_bytes()));
-    if (state > 0 && Is(axis, Axis::kDataReplicate) && used && !Shards(spec)) {
+    if (state > 0 && Is(axis, Axis::kDataReplicate) && used && !Shards(job)) {
       line += fmt::format(": data_shard {} in its place, with zero_stage 3, leaves {}",
                           entry.degree(), Bytes(state / entry.degree()));
     } else if (state > 0) {
-      line += fmt::format(": of the state, {}", StateRemedy(spec, plan, axis));
+      line += fmt::format(": of the state, {}", StateRemedy(job, plan, axis));
     }
     if (entry.saved_bytes() > 0) {
-      line += fmt::format("; of the activations, {}", SavedRemedy(spec, axis));
+      line += fmt::format("; of the activations, {}", SavedRemedy(job, axis));
     } else if (!Is(axis, Axis::kTensor) && !Is(axis, Axis::kContext) &&
                entry.all_saved_bytes() > 0) {
       line += fmt::format(
@@ -126,7 +122,7 @@ std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const model::Mo
     }
     lines.push_back(std::move(line));
   }
-  if (std::string line = SharedHeadsLine(spec); !line.empty()) lines.push_back(std::move(line));
+  if (std::string line = SharedHeadsLine(job); !line.empty()) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -6,16 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "model/blocks/config.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
 
-// One line for each axis. REQUIRES: `model` is that of `spec`; `plan` is a plan of `spec` and has
-// its replication.
-std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const model::ModelConfig& model,
-                                        const v1::Plan& plan);
+// One line for each axis. REQUIRES: `plan` is a plan of `job` and has its replication.
+std::vector<std::string> CannotFixLines(const DecodedJob& job, const v1::Plan& plan);
 
 }  // namespace troupe
 

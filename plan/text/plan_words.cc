@@ -4,13 +4,10 @@
 #include "model/blocks/pattern.h"
 #include "model/program/placement.h"
 #include "plan/cost/slowest_step.h"
-#include "plan/job/key_effects.h"
 #include "plan/job/key_warnings.h"
 #include "plan/layout/bucket_origin.h"
 #include "plan/layout/islands.h"
 #include "plan/text/precision_words.h"
-#include "plan/validate/reshard.h"
-#include "plan/validate/stage_inputs.h"
 
 namespace troupe {
 namespace {
@@ -29,30 +26,16 @@ std::string RowsOverTensor(int64_t rows, int tensor) {
                                          tensor - (rows - smaller * tensor), smaller);
 }
 
-// Warns of a stated padding that fits another topology, as in a job file written for another one.
-// Numbers that are not stated follow from this job's ranks.
-std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan& plan) {
-  const v1::BucketSpec& stated = spec.parallelism().bucket();
-  const bool pads = WhyWithoutEffect(spec, "parallelism.bucket.padding").empty();
-  const int64_t ranks = int64_t{plan.mesh().data_replicate()} * plan.mesh().data_shard() *
-                        plan.mesh().context() * plan.mesh().expert();
-  if (!pads || !stated.has_padding() || stated.padding() % ranks == 0) return {};
-  return {fmt::format(
-      "parallelism.bucket.padding = {} is not a multiple of the {} ranks that reduce a bucket, so "
-      "their parts of a bucket are not equal; it seems to be meant for another number of ranks",
-      stated.padding(), ranks)};
-}
-
 }  // namespace
 
-std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
-  const int64_t shards = parallelism.data_parallel_shard_degree();
-  const int64_t stage = parallelism.zero_stage();
+std::vector<std::string> ShardingLines(const DecodedJob& job) {
+  const int shards = job.mesh.degree(model::Axis::kDataShard);
+  const int stage = job.zero_stage;
   if (stage == 0) return {};
   const char* what = stage == 1   ? "optimizer state and master weights"
                      : stage == 2 ? "optimizer state, master weights and gradients"
                                   : "optimizer state, master weights, gradients and parameters";
-  const int64_t expert = std::max<int64_t>(1, parallelism.expert_parallel_degree());
+  const int expert = job.mesh.degree(model::Axis::kExpert);
   const std::string ranks =
       shards > 1
           ? fmt::format("each of the {} data_shard ranks keeps, of every parameter,", shards)
@@ -60,7 +43,7 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
                 "each of the {} expert ranks keeps, of every parameter except those of experts,",
                 expert);
   std::string line = fmt::format("{} one block of rows of {} (ZeRO-{})", ranks, what, stage);
-  const int run = ShardRun(parallelism);
+  const int run = job.shard_run;
   if (run > 0) {
     line += fmt::format(
         "; once per step each rank gathers 1/{} of the parameters and keeps it until the step's "
@@ -68,12 +51,12 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
         "of a microbatch; gradients are reduce-scattered within a run first",
         run * expert, run);
   } else if (stage == 3) {
-    line += KeepsGathered(parallelism)
+    line += job.keeps_gathered
                 ? "; parameters are gathered once per step and kept until its end"
                 : "; parameters are gathered for each forward and each backward of a microbatch";
   }
   std::vector<std::string> lines = {std::move(line)};
-  if (parallelism.shard_whole_matrices()) {
+  if (job.spec.parallelism().shard_whole_matrices()) {
     lines.push_back(
         "matrices, except vocabulary tables, are not split into such blocks: each is whole, within "
         "its tensor slice, on one rank, chosen so that ranks have about the same amount");
@@ -81,8 +64,9 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
   return lines;
 }
 
-std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,
-                                        bool spreads_experts_over_tensor) {
+std::vector<std::string> OwnershipLines(const DecodedJob& job, const v1::Plan& plan) {
+  const model::ModelConfig& model = job.model;
+  const bool spreads_experts_over_tensor = job.spreads_experts_over_tensor;
   const int tensor = plan.mesh().tensor();
   const int last = plan.chunks().empty() ? 0 : plan.chunks(plan.chunks_size() - 1).pipe_rank();
   const std::string rows = RowsOverTensor(model.vocab_size, tensor);
@@ -121,7 +105,8 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
   return lines;
 }
 
-std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+std::vector<std::string> WarningLines(const DecodedJob& job, const v1::Plan& plan) {
+  const v1::JobSpec& spec = job.spec;
   std::vector<std::string> lines;
   if (plan.imbalance() > kImbalanceToMention) {
     lines.push_back(
@@ -147,9 +132,12 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
                     hang_seconds, DefaultHangSeconds()));
   }
   for (std::string& line : KeyWarnings(spec)) lines.push_back(std::move(line));
-  for (std::string& line : IdlePrecisionLines(spec, plan)) lines.push_back(std::move(line));
-  for (std::string& line : BucketWarnings(spec, plan)) lines.push_back(std::move(line));
-  for (std::string& line : InheritedBucketLines(spec, plan)) lines.push_back(std::move(line));
+  for (std::string& line : IdlePrecisionLines(job, plan)) lines.push_back(std::move(line));
+  const v1::BucketSpec& bucket = spec.parallelism().bucket();
+  for (std::string& line : UnevenPaddingLines(bucket, job.bucket_effects, plan))
+    lines.push_back(std::move(line));
+  for (std::string& line : InheritedBucketLines(bucket, job.bucket_effects, plan))
+    lines.push_back(std::move(line));
   for (std::string& line : CrossingLines(plan)) lines.push_back(std::move(line));
   return lines;
 }

@@ -5,22 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "model/blocks/config.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
 
 // Lines on the part of every parameter's state of which each rank of data_shard (× expert) has one
 // block of rows; none where nothing is sharded.
-std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism);
+std::vector<std::string> ShardingLines(const DecodedJob& job);
 
 // The owners of embedding, head, norms and tied weights, in the order in which ownership is
 // established.
-std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,
-                                        bool spreads_experts_over_tensor);
+std::vector<std::string> OwnershipLines(const DecodedJob& job, const v1::Plan& plan);
 
-std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan);
+std::vector<std::string> WarningLines(const DecodedJob& job, const v1::Plan& plan);
 
 }  // namespace troupe
 

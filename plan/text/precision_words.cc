@@ -15,18 +15,18 @@ int64_t RanksOf(const Mesh& mesh, const model::CollectiveGroup& group) {
 }
 
 // Whether the first and the last stage, on different ranks, hold the same table.
-bool SumsOverOwners(const v1::JobSpec& spec, const v1::Plan& plan) {
-  return spec.model().tie_word_embeddings() && !plan.chunks().empty() &&
+bool SumsOverOwners(const DecodedJob& job, const v1::Plan& plan) {
+  return job.model.tie_word_embeddings && !plan.chunks().empty() &&
          plan.chunks(0).pipe_rank() != plan.chunks(plan.chunks_size() - 1).pipe_rank();
 }
 
 }  // namespace
 
-std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan) {
-  const JobChoices choices = ChoicesOf(spec);
+std::vector<std::string> IdlePrecisionLines(const DecodedJob& job, const v1::Plan& plan) {
+  const JobChoices& choices = job.choices;
   const Mesh mesh(plan.mesh());
   std::vector<std::string> lines;
-  const bool shards = spec.parallelism().zero_stage() > 0 && RanksOf(mesh, model::ShardGroup()) > 1;
+  const bool shards = job.zero_stage > 0 && RanksOf(mesh, model::ShardGroup()) > 1;
   if (choices.param_dtype == model::DType::kFloat32 &&
       choices.compute_dtype == model::DType::kBFloat16 && !shards) {
     lines.push_back(
@@ -34,7 +34,7 @@ std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::P
         "none are gathered");
   }
   if (choices.reduce_dtype == model::DType::kBFloat16 && RanksOf(mesh, model::DataGroup()) == 1 &&
-      !SumsOverOwners(spec, plan)) {
+      !SumsOverOwners(job, plan)) {
     lines.push_back(
         "training.mixed_precision.reduce = bfloat16 has no effect: no two ranks reduce gradients");
   }
@@ -48,7 +48,7 @@ std::string IntendedPrecision(const v1::JobSpec& spec) {
   if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
   if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
   if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
-  if (ChoicesOf(spec).float8 != model::Float8Recipe::kNone) {
+  if (UsesFloat8(training)) {
     text += fmt::format(", float8 {}", training.float8().recipe());
   }
   return text;

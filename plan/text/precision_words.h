@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
@@ -12,7 +13,7 @@ namespace troupe {
 
 // A line for each dtype that is stated, is not the default, and has no effect under this layout and
 // model.
-std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan);
+std::vector<std::string> IdlePrecisionLines(const DecodedJob& job, const v1::Plan& plan);
 
 // The precision that the job asks for, for example "bfloat16, reduce float32". REQUIRES: `spec` has
 // its defaults.

@@ -24,7 +24,7 @@ std::vector<std::string> Lines(const std::vector<std::string>& overrides) {
   ApplyDefaults(&spec);
   const auto plan = MakeUnplacedPlan(spec);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  return IdlePrecisionLines(spec, *plan);
+  return IdlePrecisionLines(DecodeJob(spec).value(), *plan);
 }
 
 const std::string kParam = "training={compute_dtype: bfloat16, mixed_precision: {param: float32}}";

@@ -12,27 +12,14 @@ namespace {
 
 bool IsCutIntoRuns(int64_t shards, int run) { return run < shards && shards % run == 0; }
 
-std::optional<ReshardMode> ModeOf(const v1::ParallelismSpec& parallelism) {
-  return ParseReshardMode(parallelism.reshard_after_forward());
-}
-
 }  // namespace
-
-int ShardRun(const v1::ParallelismSpec& parallelism) {
-  const std::optional<ReshardMode> mode = ModeOf(parallelism);
-  return mode ? mode->run : 0;
-}
-
-bool KeepsGathered(const v1::ParallelismSpec& parallelism) {
-  return ModeOf(parallelism) == kReshardFalse;
-}
 
 void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violations) {
   if (!parallelism.has_reshard_after_forward()) return;
   const char* const field = "parallelism.reshard_after_forward";
   const char* const degree = "parallelism.data_parallel_shard_degree";
   const std::string& text = parallelism.reshard_after_forward();
-  const std::optional<ReshardMode> mode = ModeOf(parallelism);
+  const std::optional<ReshardMode> mode = ParseReshardMode(text);
   const int run = mode ? mode->run : 0;
   const int64_t shards = parallelism.data_parallel_shard_degree();
   if (!mode) {
@@ -58,10 +45,10 @@ void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violati
 }
 
 void KeepReshard(const v1::ParallelismSpec& before, v1::ParallelismSpec* parallelism) {
-  const int run = ShardRun(before);
-  if (run == 0) return;
-  const bool fits = IsCutIntoRuns(parallelism->data_parallel_shard_degree(), run);
-  parallelism->set_reshard_after_forward((fits ? ReshardRun(run) : kReshardTrue).ToText());
+  const std::optional<ReshardMode> mode = ParseReshardMode(before.reshard_after_forward());
+  if (!mode || mode->run == 0) return;
+  const bool fits = IsCutIntoRuns(parallelism->data_parallel_shard_degree(), mode->run);
+  parallelism->set_reshard_after_forward((fits ? *mode : kReshardTrue).ToText());
 }
 
 }  // namespace troupe

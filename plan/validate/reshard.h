@@ -7,13 +7,6 @@
 
 namespace troupe {
 
-// The number of neighbouring ranks over which forward and backward gather parameters; 0 if the key
-// is true, false or invalid.
-int ShardRun(const v1::ParallelismSpec& parallelism);
-
-// Whether the key is false: parameters are gathered once a step and kept until its end.
-bool KeepsGathered(const v1::ParallelismSpec& parallelism);
-
 // Adds the violations of the key. Its run length is compared with data_parallel_shard_degree only
 // where zero_stage is 3 and that degree is at least 1.
 void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violations);

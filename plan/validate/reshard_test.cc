@@ -44,9 +44,6 @@ TEST(Reshard, TakesTrueFalseAndEveryProperDivisorOfTheShardDegree) {
     EXPECT_THAT(Refusals(Spec(text, 12)), IsEmpty()) << text;
   }
   EXPECT_THAT(Refusals(v1::ParallelismSpec()), IsEmpty());
-  EXPECT_EQ(ShardRun(Spec("6", 12)), 6);
-  EXPECT_EQ(ShardRun(Spec("true", 12)), 0);
-  EXPECT_EQ(ShardRun(v1::ParallelismSpec()), 0);
 }
 
 TEST(Reshard, RefusesOthersByNameAndNumbers) {
@@ -65,7 +62,6 @@ TEST(Reshard, RefusesOthersByNameAndNumbers) {
     EXPECT_THAT(Refusals(Spec(text, 12)),
                 ElementsAre(HasSubstr("not one of true, false, a number")))
         << text;
-    EXPECT_EQ(ShardRun(Spec(text, 12)), 0) << text;
   }
 }
 
@@ -175,7 +171,7 @@ TEST(Reshard, RunsInsideIslandsTakeLessTimeThanGatheringAcrossThem) {
     ApplyDefaults(&spec);
     v1::DeviceProfile profile = EvenProfile();
     profile.set_transfers_need_cores(transfers_need_cores);
-    return EstimateStepTime(spec, *MakeUnplacedPlan(spec), profile)->seconds;
+    return EstimateStepTime(DecodeJob(spec).value(), *MakeUnplacedPlan(spec), profile)->seconds;
   };
   for (const bool transfers_need_cores : {false, true}) {
     EXPECT_LT(seconds("2", transfers_need_cores), 0.5 * seconds("true", transfers_need_cores));

@@ -7,34 +7,15 @@
 
 #include "base/status.h"
 #include "model/blocks/build_options.h"
-#include "model/blocks/config.h"
-#include "plan/job/job_choices.h"
-#include "plan/layout/mesh.h"
 #include "plan/schedules/schedule.h"
-#include "plan/validate/batch.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
 
-// INVALID_ARGUMENT where the pattern does not parse. REQUIRES: defaults are filled in.
-StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec);
-
-// A list of globs over tensors' names, as model/ takes it.
-std::vector<std::string> GlobsOf(const google::protobuf::RepeatedPtrField<std::string>& globs);
-
-// True where experts are distributed over expert × tensor; false where the weights of each expert
-// are sharded over tensor.
-bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism);
-
-BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& mesh);
-
-// `choices` are those of `spec`, whose defaults are filled in.
-model::OptimizerConfig OptimizerConfigOf(const v1::JobSpec& spec, const JobChoices& choices);
-
 // The options from which the program of `rank` is built. INVALID_ARGUMENT for a rank that the plan
-// does not have. REQUIRES: `plan` is a plan of `spec`; the defaults of `spec` are filled in.
-StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, const v1::Plan& plan,
+// does not have. REQUIRES: `plan` is a plan of `job`.
+StatusOr<model::BuildOptions> MakeStageBuildOptions(const DecodedJob& job, const v1::Plan& plan,
                                                     int rank);
 
 // The inputs of a pipe rank's memory plan.

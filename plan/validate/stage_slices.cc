@@ -2,13 +2,12 @@
 
 #include "plan/device/tpu_model.h"
 #include "plan/job/violation.h"
-#include "plan/layout/mesh.h"
 #include "plan/layout/slice_placement.h"
 
 namespace troupe {
 
-Status CheckStageSlices(const v1::JobSpec& spec) {
-  const Mesh mesh(spec.parallelism());
+Status CheckStageSlices(const DecodedJob& job) {
+  const Mesh& mesh = job.mesh;
   const int ranks = mesh.ranks() / mesh.degree(model::Axis::kPipe);
   Violations violations;
   if (RectanglesOf(ranks).empty()) {
@@ -20,7 +19,7 @@ Status CheckStageSlices(const v1::JobSpec& spec) {
                    mesh.degree(model::Axis::kContext), mesh.degree(model::Axis::kExpert),
                    mesh.degree(model::Axis::kTensor), ranks);
   }
-  if (ranks > 1 && spec.parallelism().shard_whole_matrices()) {
+  if (ranks > 1 && job.spec.parallelism().shard_whole_matrices()) {
     violations.Add("parallelism.shard_whole_matrices",
                    "is true, but on TPUs the ranks of a pipeline stage run one program, for which "
                    "each stores an equal share of a matrix");

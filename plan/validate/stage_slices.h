@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "troupe/v1/job.pb.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 
 // INVALID_ARGUMENT with field, value and relation where a stage has a number of ranks that no slice
 // has, or ranks that store unlike shares of the parameters. REQUIRES: ValidateJobSpec accepts the
-// job, whose defaults are filled in.
-Status CheckStageSlices(const v1::JobSpec& spec);
+// job.
+Status CheckStageSlices(const DecodedJob& job);
 
 // Whether plans for devices of this model (v1.DeviceKind.model) make slices of their chips: ranks
 // are processes with a chip each, so the chips have one device.

@@ -7,13 +7,15 @@
 namespace troupe {
 namespace {
 
-v1::JobSpec Job(int pipe, int shard, int tensor) {
+DecodedJob Job(int pipe, int shard, int tensor, bool whole_matrices = false) {
   v1::JobSpec spec;
+  spec.mutable_model()->set_preset("tiny");
   spec.mutable_parallelism()->set_pipeline_parallel_degree(pipe);
   spec.mutable_parallelism()->set_data_parallel_shard_degree(shard);
   spec.mutable_parallelism()->set_tensor_parallel_degree(tensor);
+  spec.mutable_parallelism()->set_shard_whole_matrices(whole_matrices);
   ApplyDefaults(&spec);
-  return spec;
+  return DecodeJob(spec).value();
 }
 
 TEST(StageSlices, HaveAPowerOfTwoOfChips) {
@@ -25,13 +27,10 @@ TEST(StageSlices, HaveAPowerOfTwoOfChips) {
 }
 
 TEST(StageSlices, HaveEqualSharesOfParameters) {
-  v1::JobSpec spec = Job(1, 2, 1);
-  spec.mutable_parallelism()->set_shard_whole_matrices(true);
-  EXPECT_EQ(CheckStageSlices(spec).message(),
+  EXPECT_EQ(CheckStageSlices(Job(1, 2, 1, true)).message(),
             "parallelism.shard_whole_matrices is true, but on TPUs the ranks of a pipeline stage "
             "run one program, for which each stores an equal share of a matrix");
-  spec.mutable_parallelism()->set_data_parallel_shard_degree(1);
-  EXPECT_EQ(CheckStageSlices(spec), OkStatus());
+  EXPECT_EQ(CheckStageSlices(Job(1, 1, 1, true)), OkStatus());
 }
 
 TEST(StageSlices, AreOfTpusWhoseChipsHaveOneDevice) {

@@ -11,10 +11,12 @@
 #include "plan/job/job_choices.h"
 #include "plan/job/job_defaults.h"
 #include "plan/job/job_name.h"
+#include "plan/job/job_rules.h"
 #include "plan/job/key_blocks.h"
 #include "plan/job/key_effects.h"
 #include "plan/job/key_path.h"
 #include "plan/job/violation.h"
+#include "plan/layout/mesh.h"
 #include "plan/validate/reshard.h"
 #include "plan/validate/validate_axes.h"
 #include "plan/validate/validate_blend.h"
@@ -26,7 +28,6 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 24;  // the limit of a product of sizes
-constexpr int64_t kMaxRanks = int64_t{1} << 16;
 
 class Validator {
  public:
@@ -232,8 +233,7 @@ class Validator {
                       "is \"{}\", but devices is \"{}\", on which FP8 matmuls are not available",
                       training.float8().recipe(), spec_.devices());
     }
-    if (training.validation_interval() > 0 && spec_.data().validation().empty() &&
-        !(spec_.data().validation_fraction() > 0)) {
+    if (training.validation_interval() > 0 && !HoldsOutSamples(spec_.data())) {
       violations_.Add("training.validation_interval",
                       "is {}, but neither data.validation nor data.validation_fraction is set",
                       training.validation_interval());
@@ -274,18 +274,14 @@ class Validator {
 
   void Degrees() {
     const auto& parallelism = spec_.parallelism();
-    int64_t ranks = 1;
-    for (int64_t degree :
+    for (const int64_t degree :
          {parallelism.data_parallel_replicate_degree(), parallelism.data_parallel_shard_degree(),
           parallelism.tensor_parallel_degree(), parallelism.pipeline_parallel_degree(),
           parallelism.context_parallel_degree(), parallelism.expert_parallel_degree()}) {
       if (degree < 1 || degree > kMaxRanks) return;
-      ranks *= degree;
-      if (ranks > kMaxRanks) {
-        violations_.Add("parallelism", "has degrees whose product is above {} ranks", kMaxRanks);
-        return;
-      }
     }
+    if (!MakeMesh(parallelism).ok())
+      violations_.Add("parallelism", "has degrees whose product is above {} ranks", kMaxRanks);
   }
 
   void Sharding() {
@@ -310,7 +306,7 @@ class Validator {
   void Checkpoint() {
     const auto& checkpoint = spec_.checkpoint();
     if (!IsRefused("checkpoint.interval") && checkpoint.interval() > 0 &&
-        checkpoint.folder().empty()) {
+        !HasCheckpointFolder(spec_)) {
       violations_.Add("checkpoint.interval",
                       "is {}, but checkpoint.folder is \"\": there are no checkpoints",
                       checkpoint.interval());

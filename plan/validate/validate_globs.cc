@@ -7,7 +7,7 @@
 #include "model/parameter_names.h"
 #include "model/program/weight_decay.h"
 #include "model/select_trained.h"
-#include "plan/validate/stage_inputs.h"
+#include "plan/validate/decoded_job.h"
 
 namespace troupe {
 namespace {

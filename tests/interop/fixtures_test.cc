@@ -100,7 +100,7 @@ std::vector<double> Logits(kernels::Backend& backend, const std::string& directo
   spec.mutable_training()->set_sequence_length(static_cast<int64_t>(tokens.size()));
   const auto plan = MakeUnplacedPlan(spec);
   TROUPE_CHECK_OK(plan.status());
-  const auto options = MakeStageBuildOptions(spec, *plan, 0);
+  const auto options = MakeStageBuildOptions(DecodeJob(spec).value(), *plan, 0);
   TROUPE_CHECK_OK(options.status());
   kernels::ProgramRun run(backend, *options, 1);
   NumberFormat format;

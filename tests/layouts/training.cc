@@ -111,8 +111,9 @@ StatusOr<RankProgram> MakeProgram(const Shared& shared, int rank) {
   if (shared.options.mislead) shared.options.mislead(rank, &spec);
   TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, shared.plan, rank));
   if (!shared.options.overlap) {
+    TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
     TROUPE_ASSIGN_OR_RETURN(model::BuildOptions build,
-                            MakeStageBuildOptions(spec, shared.plan, rank));
+                            MakeStageBuildOptions(job, shared.plan, rank));
     build.overlap = false;
     const ActionList& actions = built.options.actions;
     TROUPE_ASSIGN_OR_RETURN(built.program, model::BuildProgram(build));

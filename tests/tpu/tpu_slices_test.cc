@@ -63,8 +63,9 @@ class TpuSlices : public testing::TestWithParam<Case> {
 };
 
 // The programs of the ranks of each stage.
-StatusOr<std::vector<std::vector<model::Program>>> ProgramsOf(const v1::JobSpec& job,
+StatusOr<std::vector<std::vector<model::Program>>> ProgramsOf(const v1::JobSpec& spec,
                                                               const v1::Plan& plan) {
+  TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
   std::vector<std::vector<model::Program>> stages(static_cast<size_t>(plan.mesh().pipe()));
   for (int rank = 0; rank < plan.ranks_size(); ++rank) {
     TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,

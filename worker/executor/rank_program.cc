@@ -7,9 +7,9 @@
 #include "checkpoint/format/sample_channels.h"
 #include "model/build.h"
 #include "plan/device/device_traits.h"
-#include "plan/job/job_choices.h"
 #include "plan/job/validate_keys.h"
 #include "plan/layout/mesh.h"
+#include "plan/validate/decoded_job.h"
 #include "plan/validate/stage_inputs.h"
 
 namespace troupe {
@@ -17,11 +17,12 @@ namespace {
 
 using model::Axis;
 
-LearningRateSchedule MakeLearningRateSchedule(const v1::JobSpec& spec) {
+LearningRateSchedule MakeLearningRateSchedule(const DecodedJob& job) {
+  const v1::JobSpec& spec = job.spec;
   LearningRateSchedule schedule;
   schedule.peak = spec.optimizer().lr();
   schedule.warmup_steps = spec.lr_schedule().warmup_steps();
-  schedule.decay_type = ChoicesOf(spec).decay_type;
+  schedule.decay_type = job.choices.decay_type;
   schedule.decay_steps = spec.lr_schedule().decay_steps();
   schedule.decay_ratio = spec.lr_schedule().decay_ratio();
   schedule.min_factor = spec.lr_schedule().min_lr_factor();
@@ -55,7 +56,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
   TROUPE_RETURN_IF_ERROR(Annotate(ValidateSampleChannels(plan.samples()), "plan"));
   TROUPE_RETURN_IF_ERROR(
       Annotate(CheckSampleChannels(plan.samples(), CurrentSampleSchema()), "plan.samples"));
-  TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
+  TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
+  TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(job, plan, rank));
   if (plan.control_lag_steps() < 0 || plan.control_lag_steps() > kControlLagStepsMax) {
     return InvalidArgument("plan.control_lag_steps is {}, must be from 0 to {}",
                            plan.control_lag_steps(), kControlLagStepsMax);
@@ -91,8 +93,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
                   .actions = std::move(actions),
                   .batch = MakeBatchGeometry(training, mesh),
                   .steps = training.steps(),
-                  .learning_rate = MakeLearningRateSchedule(spec),
-                  .on_nonfinite = ChoicesOf(spec).on_nonfinite,
+                  .learning_rate = MakeLearningRateSchedule(job),
+                  .on_nonfinite = job.choices.on_nonfinite,
                   .validation_interval = training.validation_interval(),
                   .validation_samples = training.validation_samples(),
                   .block_letters = std::move(letters),

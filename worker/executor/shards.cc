@@ -16,6 +16,7 @@
 #include "model/parameter_slices.h"
 #include "plan/job/violation.h"
 #include "plan/layout/mesh.h"
+#include "plan/validate/decoded_job.h"
 #include "plan/validate/stage_inputs.h"
 #include "worker/executor/host_values.h"
 
@@ -63,6 +64,7 @@ GlobalSlice ToGlobalSlice(const model::ParameterSlice& slice) {
 
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan) {
+  TROUPE_ASSIGN_OR_RETURN(const DecodedJob job, DecodeJob(spec));
   const Mesh mesh(plan.mesh());
   std::vector<std::vector<GlobalSlice>> slices(mesh.ranks());
   // Replicas hold the same values, so one of them represents all.
@@ -75,7 +77,7 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
       continue;
     }
     TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build,
-                            MakeStageBuildOptions(spec, plan, rank));
+                            MakeStageBuildOptions(job, plan, rank));
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, model::BuildProgram(build));
     for (const model::ParameterSlice& slice : model::ParameterSlices(program)) {
       slices[rank].push_back(ToGlobalSlice(slice));

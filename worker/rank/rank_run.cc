@@ -345,8 +345,8 @@ Status RankRun::MakeSaver() {
   CheckpointSaverOptions options;
   options.files = &job_files_.checkpoints();
   options.clock = around_.clock;
-  options.async = ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC &&
-                  HasCheckpointFolder(start.spec());
+  options.async =
+      SavesAsynchronously(start.spec().checkpoint()) && HasCheckpointFolder(start.spec());
   options.rank = begin_.rank();
   options.vote.set_job(start.job());
   options.vote.set_group_epoch(start.group_epoch());
