@@ -6,6 +6,7 @@
 
 #include "checkpoint/format/manifest.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 
 namespace troupe {
 namespace {
@@ -24,7 +25,7 @@ std::string SpecJson(const v1::JobSpec& spec) {
 bool ThenStop(const Job& job, const Attempt& attempt) {
   const v1::CheckpointRecord& record = attempt.record;
   return (!attempt.asked && record.step() == job.steps()) ||
-         (record.attempt() == job.record.stop_attempt() && record.attempt() > 0);
+         (record.attempt() == StopAttempt(job.record) && record.attempt() > 0);
 }
 
 v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt) {

@@ -8,7 +8,7 @@
 namespace troupe {
 
 // Returns whether the ranks stop after this attempt: it is the one due at the job's last step, or
-// stop_attempt, with which the job is cancelled or grows.
+// the one after which they stop for another purpose (coordinator/state/stop.h).
 bool ThenStop(const Job& job, const Attempt& attempt);
 v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt);
 // Returns the message that requests the attempt from the ranks. REQUIRES: the job has a group.

@@ -21,6 +21,7 @@
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/state/transition.h"
 #include "plan/cost/checkpoint_write.h"
 
@@ -245,7 +246,7 @@ Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
                      .fatal = true};
   }
   Transition moved = OnFailedWrite(job, message, turn);
-  return job.record.cancels_anyway() ? std::move(aborted) : std::move(moved);
+  return StopsFor(StopPurpose::kCancelAnyway, job.record) ? std::move(aborted) : std::move(moved);
 }
 
 Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
@@ -258,7 +259,6 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   // the manifest is requested again.
   if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kDraining) return {};
   Attempt attempt = std::move(found->second);
-  const bool stops = attempt.record.attempt() == job.record.stop_attempt();
   job.attempts.erase(found);
   turn.effects.failpoints_before.push_back("catalog.commit.before");
   turn.effects.failpoints_after.push_back("catalog.commit.after");
@@ -295,18 +295,16 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   for (const CallId call : attempt.callers)
     turn.effects.replies.push_back({call, OkStatus(), record});
   if (IsFinished(job)) return Success(job);
-  if (stops && job.record.grows()) return GrowthCommitted{record.step()};
-  if (stops && job.record.leaves_workers()) return GroupMoves{record.step()};
-  if (!stops) return {};
-  return JobEnd{v1::JOB_STATE_CANCELLED, std::nullopt,
-                fmt::format("cancelled after its commit of step {}", record.step())};
+  const std::optional<Stop> stop = StopOf(job.record);
+  if (!stop || stop->attempt != record.attempt()) return {};
+  return AfterCommit(stop->purpose, record.step());
 }
 
 Transition AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   const Attempt& attempt = job.attempts.at(number);
   const bool then_stop = ThenStop(job, attempt);
   const bool begun = attempt.begun;
-  const bool stops = number == job.record.stop_attempt();
+  const bool stops = number == StopAttempt(job.record);
   RecordAbort(job, number, reason, turn);
   PostponeTimedCheckpoint(job, turn);
   SendToGroup(job, FinalizedOf(job, job.group->epoch, number, false), turn);
@@ -315,7 +313,7 @@ Transition AbortAttempt(Job& job, int64_t number, const std::string& reason, Tur
   SendDeletion(job, job.checkpoints.at(number), turn);
   SendDeletions(job, turn);
   if (!then_stop) return {};
-  if (job.record.cancels_anyway()) return CancelWithoutCommit(job, reason);
+  if (StopsFor(StopPurpose::kCancelAnyway, job.record)) return CancelWithoutCommit(job, reason);
   if (stops && !begun) {
     CallOffStop(job, reason, turn);
     return {};
@@ -373,7 +371,7 @@ Breakdown CountHungSave(Job& job) {
       taking && !taking->failure.empty() ? "; no image of " + taking->failure : "",
       job.group->save_failure);
   // Ranks that stopped early, to grow or to be cancelled, continue in the next group.
-  const bool last = job.record.stop_attempt() == 0;
+  const bool last = StopAttempt(job.record) == 0;
   if (last) job.record.set_hung_final_saves(job.record.hung_final_saves() + 1);
   const bool fatal = last && job.record.hung_final_saves() >= kHungFinalSavesMax;
   if (fatal) {
@@ -386,7 +384,7 @@ Breakdown CountHungSave(Job& job) {
 }
 
 void SaveAgainIfUnsaved(Job& job, Turn& turn) {
-  const bool stopped = job.record.step() >= job.steps() || job.record.stop_attempt() != 0;
+  const bool stopped = job.record.step() >= job.steps() || StopAttempt(job.record) != 0;
   if (!stopped || !job.has_folder() || job.group->save_again_time || job.group->image_taking)
     return;
   bool open = false;
@@ -422,13 +420,13 @@ Transition SaveAgain(Job& job, Turn& turn) {
     return {};
   }
   if (hangs) {
-    if (job.record.cancels_anyway()) return CancelWithoutCommit(job, group.save_failure);
+    if (StopsFor(StopPurpose::kCancelAnyway, job.record))
+      return CancelWithoutCommit(job, group.save_failure);
     SaveAgainLater(job, turn);
     return {};
   }
-  if (job.record.stop_attempt() != 0) {
-    job.record.set_stop_attempt(job.record.last_attempt() + 1);
-  }
+  if (const auto stop = StopOf(job.record); stop && stop->attempt != 0)
+    StopAfterNextAttempt(stop->purpose, &job.record);
   Attempt& attempt = RecordIntent(job, step, turn);
   Begin(job, attempt, turn);
   SendToGroup(job, RequestOf(job, attempt), turn);
@@ -436,9 +434,10 @@ Transition SaveAgain(Job& job, Turn& turn) {
 }
 
 void CallOffStop(Job& job, const std::string& reason, Turn& turn) {
-  if (job.record.stop_attempt() == 0) return;
-  job.record.set_stop_attempt(0);
-  RecordEvent(job, ForgetPurposeOfStop(job), reason, turn);
+  const std::optional<Stop> stop = StopOf(job.record);
+  if (!stop || stop->attempt == 0) return;
+  SetStop(std::nullopt, &job.record);
+  RecordEvent(job, CalledOffEvent(stop->purpose), reason, turn);
   turn.reschedule = true;  // it may have to stop again
   for (const CancelCaller& caller : std::exchange(job.cancel_callers, {})) {
     ReplyWithError(caller.call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/state/stop.h"
 #include "coordinator/test_cluster.h"
 
 namespace troupe {
@@ -389,7 +390,7 @@ TEST(CancelWithCheckpoint, IsCalledOffWhereTheRanksFailFirstAndTheJobRecovers) {
   ASSERT_NE(ReplyTo(cluster, call), nullptr);
   EXPECT_EQ(ReplyTo(cluster, call)->status.code(), StatusCode::kAborted);
   EXPECT_FALSE(HasEnded(cluster.job("a")));
-  EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0);
+  EXPECT_EQ(StopAttempt(cluster.job("a").record), 0);
 }
 
 TEST(CancelWithCheckpoint, OfAJobThatIsNotRunningIsRefusedUnlessNothingRan) {

@@ -6,6 +6,7 @@
 #include "coordinator/job/job_end.h"
 #include "coordinator/job/job_messages.h"
 #include "coordinator/job/job_record.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/state/transition.h"
 
 namespace troupe {
@@ -30,20 +31,18 @@ Status CheckCanCommit(const Job& job) {
 
 // Has the ranks stop after a commit. REQUIRES: the job trains and has a folder.
 void StopAfterCommit(Job& job, bool anyway, Turn& turn) {
+  const bool weakly = anyway || StopsFor(StopPurpose::kCancelAnyway, job.record);
+  const StopPurpose purpose = weakly ? StopPurpose::kCancelAnyway : StopPurpose::kCancel;
+  // A final checkpoint that has failed before is tried once more, now.
+  if (anyway && job.group->save_again_time) job.group->save_again_time = turn.now;
   // The ranks of a job that is to grow or to move are stopping already; it is cancelled where they
-  // stop.
-  job.record.set_grows(false);
-  job.record.set_leaves_workers(false);
-  bool stops = job.record.stop_attempt() != 0;
-  if (anyway) {
-    job.record.set_cancels_anyway(true);
-    // After the last step the final checkpoint is the one to wait for. If it has failed before, it
-    // is tried once more, now.
-    stops |= job.record.step() >= job.steps();
-    if (job.group->save_again_time) job.group->save_again_time = turn.now;
+  // stop. After the last step the final checkpoint is the one to wait for.
+  const int64_t attempt = StopAttempt(job.record);
+  if (attempt != 0 || (anyway && job.record.step() >= job.steps())) {
+    SetStop(Stop{purpose, attempt}, &job.record);
+    return SaveRecord(job, turn);
   }
-  if (stops) return SaveRecord(job, turn);
-  job.record.set_stop_attempt(job.record.last_attempt() + 1);
+  StopAfterNextAttempt(purpose, &job.record);
   RequestCheckpoint(job, turn);
 }
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/job/job_record.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/test_cluster.h"
 
 namespace troupe {
@@ -79,9 +79,9 @@ TEST(Cancel, OfAJobThatTrainsCommitsFirst) {
   TrainPastACommit(cluster);
   const CallId call = CancelIn(CancelMode::kIfTraining, cluster);
   EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_RUNNING);
-  EXPECT_TRUE(IsBeingCancelled(cluster.job("a")));
+  EXPECT_TRUE(IsBeingCancelled(cluster.job("a").record));
   EXPECT_EQ(AnswerTo(cluster, call), nullptr);
-  cluster.Commit("a", cluster.job("a").record.stop_attempt(), 14);
+  cluster.Commit("a", StopAttempt(cluster.job("a").record), 14);
   EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_CANCELLED);
   EXPECT_TRUE(IsAnsweredWithJob(cluster, call));
   EXPECT_EQ(NewestMessage(cluster), "cancelled after its commit of step 14");
@@ -125,13 +125,13 @@ TEST(Cancel, WhoseCommitFailsEndsWithoutItAndNamesTheStepsThatAreLost) {
       cluster.Restart();
       for (const std::string worker : {"worker-0", "worker-1"}) cluster.Reconnect(worker);
     }
-    FailToWrite(cluster, cluster.job("a").record.stop_attempt());
+    FailToWrite(cluster, StopAttempt(cluster.job("a").record));
     EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_CANCELLED) << restarts;
     EXPECT_EQ(IsAnsweredWithJob(cluster, call), !restarts) << "a new leader knows no caller";
     EXPECT_EQ(NewestMessage(cluster),
               "cancelled without a commit: rank 1: Input/output error; steps 11 to 13 are in no "
               "commit");
-    EXPECT_FALSE(cluster.job("a").record.cancels_anyway());
+    EXPECT_FALSE(StopsFor(StopPurpose::kCancelAnyway, cluster.job("a").record));
   }
 }
 
@@ -151,7 +151,7 @@ TEST(Cancel, WhoseRanksNeverAnswerEndsWithinTheLimits) {
   TestCluster cluster;
   TrainPastACommit(cluster);
   CancelIn(CancelMode::kIfTraining, cluster);
-  cluster.Vote("a", cluster.job("a").record.stop_attempt(), 14, 0);
+  cluster.Vote("a", StopAttempt(cluster.job("a").record), 14, 0);
   PassWhileGrouped(cluster, 700);
   EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_CANCELLED);
   EXPECT_THAT(NewestMessage(cluster), HasSubstr("no message came from rank 1 on worker-1"));
@@ -175,11 +175,11 @@ TEST(Cancel, OfAJobWhoseLastCheckpointHasFailedTriesItOnceMoreAtOnce) {
     TestCluster cluster;
     TrainPastACommit(cluster);
     const CallId strict = CancelIn(CancelMode::kStrict, cluster);
-    FailToWrite(cluster, cluster.job("a").record.stop_attempt());
+    FailToWrite(cluster, StopAttempt(cluster.job("a").record));
     EXPECT_EQ(AnswerTo(cluster, strict)->status.code(), StatusCode::kAborted);
     const CallId call = CancelIn(CancelMode::kIfTraining, cluster);
     cluster.Pass(std::chrono::milliseconds(1));
-    const int64_t again = cluster.job("a").record.stop_attempt();
+    const int64_t again = StopAttempt(cluster.job("a").record);
     ASSERT_TRUE(cluster.job("a").attempts.contains(again)) << "it was asked for at once";
     if (is_written) {
       cluster.Commit("a", again, 13);
@@ -198,9 +198,9 @@ TEST(Cancel, OfAJobThatHasAppliedItsLastStepWaitsForItsLastCheckpoint) {
   for (int64_t step = 14; step <= 30; ++step) {
     for (const int rank : {0, 1}) cluster.Report("a", step, rank);
   }
-  ASSERT_FALSE(IsBeingCancelled(cluster.job("a")));
+  ASSERT_FALSE(IsBeingCancelled(cluster.job("a").record));
   const CallId call = CancelIn(CancelMode::kIfTraining, cluster);
-  EXPECT_TRUE(IsBeingCancelled(cluster.job("a")));
+  EXPECT_TRUE(IsBeingCancelled(cluster.job("a").record));
   cluster.Commit("a", AttemptOf(cluster, 30), 30);
   EXPECT_EQ(StateOfA(cluster), v1::JOB_STATE_SUCCEEDED);
   EXPECT_TRUE(IsAnsweredWithJob(cluster, call));

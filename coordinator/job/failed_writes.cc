@@ -8,6 +8,7 @@
 #include "coordinator/job/running_layout.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/preference.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/state/transition.h"
 
 namespace troupe {
@@ -42,7 +43,7 @@ Transition OnFailedWrite(Job& job, const v1::ShardFailed& message, Turn& turn) {
   }
   const int32_t rank = BlamedRank(job, message);
   const std::string& reason = message.reason();
-  if (job.group->save_again_time || job.record.cancels_anyway()) {
+  if (job.group->save_again_time || StopsFor(StopPurpose::kCancelAnyway, job.record)) {
     LayFailedWrite(job, rank, reason, turn);
     return {};
   }

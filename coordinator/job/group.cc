@@ -23,6 +23,7 @@
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/state/transition.h"
 #include "plan/device/device_traits.h"
 #include "plan/job/job_choices.h"
@@ -137,11 +138,10 @@ Transition BeginRunning(Job& job, Turn& turn) {
   job.durable_step = step;
   job.record.set_step(step);
   job.record.set_state(v1::JOB_STATE_RUNNING);
-  const bool grew = job.record.grows() && !job.smaller;
-  const bool moved = job.record.leaves_workers();
+  const bool grew = StopsFor(StopPurpose::kGrow, job.record) && !job.smaller;
+  const bool moved = StopsFor(StopPurpose::kMove, job.record);
   const bool recovers = job.record.recovering();
-  job.record.set_grows(false);
-  job.record.set_leaves_workers(false);
+  SetStop(std::nullopt, &job.record);
   job.record.set_recovering(false);
   turn.reschedule |= job.smaller.has_value() || AnyDrains(turn.fleet);
   RecordEvent(job,

@@ -7,6 +7,7 @@
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/preference.h"
+#include "coordinator/state/stop.h"
 #include "plan/layout/placement.h"
 
 namespace troupe {
@@ -17,7 +18,7 @@ namespace {
 bool MayGrow(const Job& job) {
   return job.smaller && job.group && job.group->phase == GroupPhase::kRunning &&
          job.spec.fault_tolerance().allow_layout_change() && job.has_folder() &&
-         !job.failed_writes.any() && job.images.step() == 0 && job.record.stop_attempt() == 0 &&
+         !job.failed_writes.any() && job.images.step() == 0 && StopAttempt(job.record) == 0 &&
          job.record.step() < job.steps();
 }
 
@@ -45,8 +46,7 @@ void BeginGrowthIfDue(Job& job, Turn& turn) {
   job.grow_time.reset();
   // Workers may have been lost in this turn.
   if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
-  job.record.set_stop_attempt(job.record.last_attempt() + 1);
-  job.record.set_grows(true);
+  StopAfterNextAttempt(StopPurpose::kGrow, &job.record);
   RecordEvent(job, event::kGrowing,
               fmt::format("devices for {} ranks have been available for {:.0f} s, so its {}",
                           SubmittedPlan(job).ranks_size(), ToSeconds(turn.limits().growth_patience),

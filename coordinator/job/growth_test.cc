@@ -6,6 +6,7 @@
 
 #include "coordinator/history/receipt.h"
 #include "coordinator/job/job_view.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/test_cluster.h"
 
 namespace troupe {
@@ -66,7 +67,7 @@ void RunShrunkJob(TestCluster& cluster) {
 }
 
 // Returns the attempt after which the ranks of the shrunk job shall stop; 0: none.
-int64_t StopAttempt(TestCluster& cluster) {
+int64_t RequestedStop(TestCluster& cluster) {
   const v1::CoordinatorMessage* const asked = cluster.Last("worker-0", Kind::kCheckpointRequest);
   if (asked == nullptr || !asked->checkpoint_request().intent().then_stop()) return 0;
   return asked->checkpoint_request().intent().attempt();
@@ -77,7 +78,7 @@ void BeginToGrow(TestCluster& cluster) {
   RunShrunkJob(cluster);
   cluster.Connect("worker-1");
   TrainForTheGrowthPatience(cluster);
-  ASSERT_GT(StopAttempt(cluster), 0);
+  ASSERT_GT(RequestedStop(cluster), 0);
 }
 
 TEST(Growth, AShrunkJobKeepsTheSpecItWasSubmittedWith) {
@@ -148,7 +149,7 @@ TEST(Growth, AResumedJobHasItsSubmittedLayoutAgain) {
 TEST(Growth, AJobGrowsBackAtAStepBoundaryOnceItsDevicesHaveBeenThereForTwoMinutes) {
   TestCluster cluster;
   BeginToGrow(cluster);
-  const int64_t attempt = StopAttempt(cluster);
+  const int64_t attempt = RequestedStop(cluster);
   const int64_t restarts = cluster.job("a").record.restarts();
   // The ranks stop after step 8, at which all of them know of the request.
   cluster.Report("a", 8);
@@ -182,7 +183,7 @@ TEST(Growth, ThePlanOfTheSubmittedLayoutIsTheOneItHadBefore) {
   cluster.Reconnect("worker-0");
   cluster.Connect("worker-1");
   TrainForTheGrowthPatience(cluster);
-  const int64_t attempt = StopAttempt(cluster);
+  const int64_t attempt = RequestedStop(cluster);
   ASSERT_GT(attempt, 0) << "a restarted coordinator counts the two minutes anew";
   cluster.Report("a", 8);
   cluster.Commit("a", attempt, 8);
@@ -202,7 +203,7 @@ TEST(Growth, AWorkerThatGoesAwayAgainMakesItWaitAnew) {
     }
     cluster.Disconnect("worker-1");
     PassWithHeartbeats(cluster, std::chrono::seconds(8));
-    EXPECT_EQ(StopAttempt(cluster), 0);
+    EXPECT_EQ(RequestedStop(cluster), 0);
   }
   EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
 }
@@ -250,7 +251,7 @@ TEST(Growth, AJobThatCannotSaveDoesNotStopToGrowUntilItCan) {
   EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
   cluster.Commit("a", ask(), cluster.job("a").record.step());
   TrainForTheGrowthPatience(cluster);
-  EXPECT_GT(StopAttempt(cluster), 0);
+  EXPECT_GT(RequestedStop(cluster), 0);
 }
 
 TEST(Growth, AFailureBeforeTheCheckpointRecoversOnTheSubmittedLayoutAtOnce) {
@@ -259,7 +260,7 @@ TEST(Growth, AFailureBeforeTheCheckpointRecoversOnTheSubmittedLayoutAtOnce) {
   cluster.Crash("a", 0);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   EXPECT_EQ(cluster.job("a").plan.ranks_size(), 2);
-  EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0);
+  EXPECT_EQ(StopAttempt(cluster.job("a").record), 0);
   cluster.StartRanks("a", 3);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_THAT(cluster.Events("a"), Contains("GROWTH_CALLED_OFF"));
@@ -277,7 +278,7 @@ TEST(Growth, ACrashOnTheSmallerLayoutGoesOnThereAtOnce) {
 TEST(Growth, DevicesThatAreGoneAgainWhenTheRanksHaveStoppedLeadBackToTheSmallerLayout) {
   TestCluster cluster;
   BeginToGrow(cluster);
-  const int64_t attempt = StopAttempt(cluster);
+  const int64_t attempt = RequestedStop(cluster);
   cluster.Report("a", 8);
   cluster.Disconnect("worker-1");
   cluster.Commit("a", attempt, 8);
@@ -292,7 +293,7 @@ TEST(Growth, DevicesThatAreGoneAgainWhenTheRanksHaveStoppedLeadBackToTheSmallerL
 TEST(Growth, ACancelWithACheckpointOfAJobThatGrowsEndsItWhereItStops) {
   TestCluster cluster;
   BeginToGrow(cluster);
-  const int64_t attempt = StopAttempt(cluster);
+  const int64_t attempt = RequestedStop(cluster);
   CancelJobCall cancel{cluster.next_call++, {}};
   cancel.request.set_name("a");
   cancel.request.set_checkpoint(true);
@@ -305,7 +306,7 @@ TEST(Growth, ACancelWithACheckpointOfAJobThatGrowsEndsItWhereItStops) {
 TEST(Growth, ARestartOfTheCoordinatorWhileTheRanksStopLosesNothing) {
   TestCluster cluster;
   BeginToGrow(cluster);
-  const int64_t attempt = StopAttempt(cluster);
+  const int64_t attempt = RequestedStop(cluster);
   cluster.Report("a", 8);
   cluster.Restart();
   cluster.Reconnect("worker-0");
@@ -364,7 +365,7 @@ TEST(Growth, AJobWhoseStepCannotBeSavedGoesOnFromItsImagesOnTheSmallerLayout) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_THAT(cluster.Events("a"), Contains("GROWTH_CALLED_OFF"));
   TrainForTheGrowthPatience(cluster);
-  EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0) << "nothing was saved since";
+  EXPECT_EQ(StopAttempt(cluster.job("a").record), 0) << "nothing was saved since";
 }
 
 // Runs the shrunk job to its last step, where the final save fails and the job ends with the image
@@ -426,7 +427,7 @@ TEST(Growth, AJobThatEndedWithImagesOfTheSmallerLayoutIsResumedOnItAndGrowsFromT
   cluster.Commit("a", cluster.job("a").record.last_attempt(), 101);
   EXPECT_EQ(cluster.job("a").images.step(), 0);
   TrainForTheGrowthPatience(cluster);
-  const int64_t attempt = StopAttempt(cluster);
+  const int64_t attempt = RequestedStop(cluster);
   ASSERT_GT(attempt, 0);
   cluster.Commit("a", attempt, cluster.job("a").record.step());
   cluster.StopRanks("a", cluster.job("a").record.group_epoch(), {"worker-0"});
@@ -458,7 +459,7 @@ TEST(Growth, DevicesThatAreGoneInTheTurnInWhichItWouldBeginAreMissed) {
   // The lease of worker-1 and the patience have both expired when the coordinator next runs.
   cluster.StandStill(std::chrono::seconds(2));
   EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
-  EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0);
+  EXPECT_EQ(StopAttempt(cluster.job("a").record), 0);
 }
 
 TEST(Growth, DevicesThatAnEarlierJobWaitsForAreLeftToIt) {
@@ -469,12 +470,12 @@ TEST(Growth, DevicesThatAnEarlierJobWaitsForAreLeftToIt) {
   cluster.Submit(urgent);
   cluster.Connect("worker-1");
   for (int time = 0; time < 2; ++time) TrainForTheGrowthPatience(cluster);
-  EXPECT_EQ(StopAttempt(cluster), 0);
+  EXPECT_EQ(RequestedStop(cluster), 0);
   CancelJobCall cancel{cluster.next_call++, {}};
   cancel.request.set_name("b");
   cluster.Do(cancel);
   TrainForTheGrowthPatience(cluster);
-  EXPECT_GT(StopAttempt(cluster), 0);
+  EXPECT_GT(RequestedStop(cluster), 0);
 }
 
 TEST(Growth, ACatalogWithoutSmallerLayoutsLoads) {

@@ -13,6 +13,7 @@
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/state/transition.h"
 #include "plan/cost/checkpoint_write.h"
 #include "plan/cost/fault_cost.h"
@@ -62,8 +63,9 @@ Transition EndWithImages(Job& job, Turn& turn) {
     image.set_digest(saved.digest());
   }
   turn.effects.writes.PutImages(job.id(), job.images);
-  if (job.record.grows() || job.record.leaves_workers()) return StopUnsaved{};
-  if (job.record.cancels_anyway()) {
+  if (StopsFor(StopPurpose::kGrow, job.record) || StopsFor(StopPurpose::kMove, job.record))
+    return StopUnsaved{};
+  if (StopsFor(StopPurpose::kCancelAnyway, job.record)) {
     return CancelWithoutCommit(
         job, fmt::format("{}; each worker keeps the state of its ranks, and `troupe resume` "
                          "continues from there: {}",

@@ -8,6 +8,7 @@
 #include "coordinator/job/job_messages.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
+#include "coordinator/state/stop.h"
 
 namespace troupe {
 namespace {
@@ -47,10 +48,7 @@ void EndJob(Job& job, const JobEnd& end, Turn& turn) {
   job.shrink_time.reset();
   job.may_shrink = false;
   job.grow_time.reset();
-  job.record.set_stop_attempt(0);
-  job.record.set_grows(false);
-  job.record.set_leaves_workers(false);
-  job.record.set_cancels_anyway(false);
+  SetStop(std::nullopt, &job.record);
   job.record.set_recovering(false);
   RecordEvent(job, StateName(end.state), end.message, turn);
   JobUpdate update{job.id(), {}};

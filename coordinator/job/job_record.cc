@@ -7,25 +7,8 @@
 #include "coordinator/history/event_history.h"
 #include "coordinator/history/step_history.h"
 #include "coordinator/job/job_pace.h"
-#include "coordinator/state/event_kind.h"
 
 namespace troupe {
-
-std::string_view ForgetPurposeOfStop(Job& job) {
-  const bool moves = job.record.leaves_workers();
-  const bool grows = job.record.grows();
-  job.record.set_leaves_workers(false);
-  job.record.set_grows(false);
-  job.record.set_cancels_anyway(false);
-  if (moves) return event::kMoveCalledOff;
-  return grows ? event::kGrowthCalledOff : event::kCancelCalledOff;
-}
-
-bool IsBeingCancelled(const Job& job) {
-  const bool stops_for_another_purpose = job.record.grows() || job.record.leaves_workers();
-  return job.record.cancels_anyway() ||
-         (job.record.stop_attempt() != 0 && !stops_for_another_purpose);
-}
 
 void AcknowledgeReports(const Job& job, Turn& turn) {
   v1::CoordinatorMessage message;

@@ -23,14 +23,6 @@ void FlushReports(Job& job, Turn& turn);
 // reports as known when they are resent.
 void SaveRecord(Job& job, Turn& turn);
 
-// Clears what the job was to do after stop_attempt, and returns the kind of the event that reports
-// that it does not do it. The caller saves the record.
-std::string_view ForgetPurposeOfStop(Job& job);
-
-// Whether a user has cancelled the job, which ends with its next checkpoint: that of stop_attempt,
-// or, after its last step, the final one, with which it has succeeded.
-bool IsBeingCancelled(const Job& job);
-
 // Acknowledges the durable reports to the worker of rank 0. REQUIRES: the job has a group.
 void AcknowledgeReports(const Job& job, Turn& turn);
 

@@ -24,6 +24,7 @@
 #include "coordinator/job/timed_checkpoint.h"
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
+#include "coordinator/state/stop.h"
 
 namespace troupe {
 namespace {
@@ -39,14 +40,15 @@ void EndGroup(Job& job, const std::string& reason, Turn& turn) {
   SendToGroup(job, stop, turn);
   DropLeftImages(job, turn);
   job.group.reset();
-  job.record.set_stop_attempt(0);
+  SetStopped(&job.record);
   job.record.set_recovering(true);
   job.record.set_state(v1::JOB_STATE_RECOVERING);
   turn.reschedule = true;
 }
 
 // Ends the group after the checkpoint of `step` was committed, and queues the job, which becomes
-// RECOVERING without counting a restart. REQUIRES: job.record.grows() and a running group.
+// RECOVERING without counting a restart. REQUIRES: the ranks stop for StopPurpose::kGrow, and the
+// group runs.
 void EndForGrowth(Job& job, int64_t step, Turn& turn) {
   const std::string reason =
       fmt::format("grows to {} ranks after step {}", SubmittedPlan(job).ranks_size(), step);
@@ -66,8 +68,6 @@ void EndForMove(Job& job, int64_t step, Turn& turn) {
   EndGroup(job, reason, turn);
   job.record.set_move_reason(reason);
   job.record.set_recovering(recovering);
-  // A job that has moved already still has to run on its new workers.
-  job.record.set_leaves_workers(has_run || job.record.leaves_workers());
   if (has_run) job.record.set_moves(job.record.moves() + 1);
   // By then its ranks have stopped, and the devices that it keeps are free.
   job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
@@ -79,12 +79,14 @@ void EndForMove(Job& job, int64_t step, Turn& turn) {
 // Continues the job from its ranks' images, without growing or moving, because the checkpoint could
 // not be written. REQUIRES: as for EndForGrowth, and ContinuesFromImages.
 void GoOnFromImages(Job& job, Turn& turn) {
+  const StopPurpose purpose = StopOf(job.record)->purpose;
   const std::string reason = fmt::format(
       "does not {}, because step {} could not be saved: {}; it continues from the images that "
       "its ranks keep on their workers",
-      job.record.leaves_workers() ? "move" : "grow", job.images.step(), job.group->save_failure);
+      purpose == StopPurpose::kMove ? "move" : "grow", job.images.step(), job.group->save_failure);
   EndGroup(job, reason, turn);
-  RecordEvent(job, ForgetPurposeOfStop(job), reason, turn);
+  SetStop(std::nullopt, &job.record);
+  RecordEvent(job, CalledOffEvent(purpose), reason, turn);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "coordinator/job/job_pace.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/state/event_kind.h"
+#include "coordinator/state/stop.h"
 
 namespace troupe {
 namespace {
@@ -85,7 +86,7 @@ std::string MoveText(const Job& job, const Fleet& fleet) {
 }
 
 Transition ConsiderMove(Job& job, Turn& turn) {
-  if (!job.group || job.record.stop_attempt() != 0) return {};
+  if (!job.group || StopAttempt(job.record) != 0) return {};
   const std::map<std::string, const Worker*> draining = DrainingWorkersOf(job, turn.fleet);
   if (draining.empty()) return {};
   switch (job.group->phase) {
@@ -106,8 +107,7 @@ Transition ConsiderMove(Job& job, Turn& turn) {
     RecordStay(job, why, turn);
     return {};
   }
-  job.record.set_stop_attempt(job.record.last_attempt() + 1);
-  job.record.set_leaves_workers(true);
+  StopAfterNextAttempt(StopPurpose::kMove, &job.record);
   job.record.set_move_reason(MoveText(job, turn.fleet));
   RecordEvent(job, event::kMoving,
               fmt::format("{}; its {}", job.record.move_reason(),

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/history/receipt.h"
-#include "coordinator/job/job_record.h"
 #include "coordinator/job/job_view.h"
 #include "coordinator/machine/views.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/test_cluster.h"
 
 namespace troupe {
@@ -206,7 +206,7 @@ TEST(Move, AWorkerThatEndsBeforeTheCommitLeadsToARecovery) {
   cluster.Vote("a", MoveAttempt(cluster), 4, 0);
   EndWorker(cluster, "worker-1");
   EXPECT_THAT(cluster.Events("a"), Contains("MOVE_CALLED_OFF"));
-  EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0);
+  EXPECT_EQ(StopAttempt(cluster.job("a").record), 0);
   cluster.StopRanks("a", 1, {"worker-0"});
   LetSecondsPass(cluster, 3);
   cluster.StartRanks("a");
@@ -365,13 +365,13 @@ TEST(Move, OnlyAJobThatIsCancelledCountsAsBeingCancelled) {
   RunJob(cluster, 2, 3);
   ReportUpTo(cluster, 1, 3);
   AnnounceEnd(cluster, "worker-1", 110);
-  ASSERT_NE(cluster.job("a").record.stop_attempt(), 0);
-  EXPECT_FALSE(IsBeingCancelled(cluster.job("a"))) << "it moves";
+  ASSERT_NE(StopAttempt(cluster.job("a").record), 0);
+  EXPECT_FALSE(IsBeingCancelled(cluster.job("a").record)) << "it moves";
   CancelJobCall cancel{cluster.next_call++, {}};
   cancel.request.set_name("a");
   cancel.request.set_checkpoint(true);
   cluster.Do(cancel);
-  EXPECT_TRUE(IsBeingCancelled(cluster.job("a")));
+  EXPECT_TRUE(IsBeingCancelled(cluster.job("a").record));
 }
 
 TEST(Move, AJobWhoseNewWorkerDrainsBeforeItRunsThereHasStillMoved) {

@@ -25,6 +25,7 @@
 #include "coordinator/state/event_kind.h"
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 #include "coordinator/state/transition.h"
 
 namespace troupe {
@@ -195,8 +196,7 @@ Duration CauseWait(const Job& job, const v1::Failure& failure, const Turn& turn)
 void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   job.record.set_state(v1::JOB_STATE_RECOVERING);
   job.record.set_recovering(true);
-  job.record.set_grows(false);
-  job.record.set_leaves_workers(false);
+  SetStop(std::nullopt, &job.record);
   // By then its ranks have stopped or were killed, unless a driver blocks them.
   job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
   if (tries >= 2) {
@@ -324,7 +324,8 @@ std::string RecordLoss(Job& job, const v1::Failure& failure, Turn& turn) {
 // Whether the job is to be cancelled even though its ranks can commit nothing any more.
 bool EndsCancelled(const Job& job) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
-  return job.record.cancels_anyway() && (commit == nullptr || commit->step() < job.steps());
+  return StopsFor(StopPurpose::kCancelAnyway, job.record) &&
+         (commit == nullptr || commit->step() < job.steps());
 }
 
 }  // namespace

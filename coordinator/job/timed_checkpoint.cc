@@ -4,6 +4,7 @@
 
 #include "coordinator/job/job_record.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 #include "plan/cost/fault_cost.h"
 
 namespace troupe {
@@ -48,7 +49,7 @@ void PostponeTimedCheckpoint(Job& job, Turn& turn) {
 
 std::optional<MonotonicTime> TimedCheckpointDue(const Job& job) {
   if (!job.checkpoint_due || !job.group || job.group->phase != GroupPhase::kRunning) return {};
-  const bool ends = job.record.step() >= job.steps() || job.record.stop_attempt() != 0;
+  const bool ends = job.record.step() >= job.steps() || StopAttempt(job.record) != 0;
   const bool open = std::any_of(job.attempts.begin(), job.attempts.end(), [](const auto& entry) {
     return entry.second.asked || entry.second.begun;
   });

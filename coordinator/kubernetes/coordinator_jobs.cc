@@ -7,10 +7,10 @@
 
 #include "coordinator/access/internal_caller.h"
 #include "coordinator/job/job_pace.h"
-#include "coordinator/job/job_record.h"
 #include "coordinator/kubernetes/ask_engine.h"
 #include "coordinator/machine/coordinator_state.h"
 #include "coordinator/state/catalog.h"
+#include "coordinator/state/stop.h"
 #include "plan/job/job_name.h"
 
 namespace troupe {
@@ -44,7 +44,7 @@ SeenJob JobFactsOf(const Job& job) {
   facts.state = ShownState(job);
   facts.has_ranks = job.group.has_value();
   facts.has_folder = job.has_folder();
-  facts.is_stopping = IsBeingCancelled(job);
+  facts.is_stopping = IsBeingCancelled(job.record);
   facts.step = job.record.step();
   facts.steps = job.steps();
   facts.restarts = job.record.restarts();

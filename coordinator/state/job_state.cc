@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "coordinator/state/stop.h"
 #include "plan/job/violation.h"
 
 namespace troupe {
@@ -55,7 +56,8 @@ bool IsMoving(const Job& job) {
   // A group that had not run yet leaves no step behind, so that its job does not recover.
   const bool is_placed_again =
       job.record.state() == v1::JOB_STATE_RECOVERING && !job.record.recovering();
-  return !job.record.move_reason().empty() && (job.record.leaves_workers() || is_placed_again);
+  return !job.record.move_reason().empty() &&
+         (StopsFor(StopPurpose::kMove, job.record) || is_placed_again);
 }
 
 v1::JobState ShownState(const Job& job) {

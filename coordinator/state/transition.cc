@@ -20,6 +20,20 @@ JobEnd Success(const Job& job) {
   return {v1::JOB_STATE_SUCCEEDED, std::nullopt, CountText(job.steps(), "step")};
 }
 
+Transition AfterCommit(StopPurpose purpose, int64_t step) {
+  switch (purpose) {
+    case StopPurpose::kGrow:
+      return GrowthCommitted{step};
+    case StopPurpose::kMove:
+      return GroupMoves{step};
+    case StopPurpose::kCancel:
+    case StopPurpose::kCancelAnyway:
+      return JobEnd{v1::JOB_STATE_CANCELLED, std::nullopt,
+                    fmt::format("cancelled after its commit of step {}", step)};
+  }
+  return {};
+}
+
 JobEnd CancelWithoutCommit(const Job& job, const std::string& failure) {
   std::string text = "cancelled";
   if (!failure.empty()) text += " without a commit: " + failure;

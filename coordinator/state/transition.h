@@ -11,6 +11,7 @@
 
 #include "coordinator/state/job_failure.h"
 #include "coordinator/state/job_state.h"
+#include "coordinator/state/stop.h"
 
 namespace troupe {
 
@@ -47,6 +48,10 @@ bool IsFinished(const Job& job);
 
 // The end of a job that is finished.
 JobEnd Success(const Job& job);
+
+// The transition after the commit of `step`, after which the ranks of a job that is not finished
+// have stopped for `purpose`.
+Transition AfterCommit(StopPurpose purpose, int64_t step);
 
 // The end of a job that is cancelled without a commit of its last step. `failure`: why the commit
 // that was wanted was not made; empty: none was wanted.

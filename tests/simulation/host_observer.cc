@@ -5,6 +5,7 @@
 #include "base/failure_cause.h"
 #include "coordinator/machine/scheduler.h"
 #include "coordinator/state/preference.h"
+#include "coordinator/state/stop.h"
 
 namespace troupe::simulation {
 namespace {
@@ -216,7 +217,7 @@ void HostObserver::CheckGrowth(const Job& job, int free_devices, MonotonicTime n
   if (!view.could_grow_since) view.could_grow_since = now;
   // The checkpoint that it stops with takes time, too; before that is requested, the jobs before it
   // in the queue may delay it.
-  const bool begun = job.record.stop_attempt() != 0;
+  const bool begun = StopAttempt(job.record) != 0;
   const Duration limit = world_.limits.growth_patience +
                          (begun ? world_.limits.checkpoint_attempt : world_.limits.lease);
   world_.truth.Check(

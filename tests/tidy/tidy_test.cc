@@ -283,6 +283,21 @@ TEST(Tidy, LiteralKindsOfEventsAreFound) {
       std::regex_search("RecordEvent(job, event::kGrew, \"a text\", turn);", kLiteralEvent));
 }
 
+// The purpose of a stop is one value; its fields alone could contradict each other.
+TEST(Tidy, OnlyStopsHaveTheFieldsOfTheirRecord) {
+  const std::regex field("\\b(set_|clear_)?(stop_attempt|grows|leaves_workers|cancels_anyway)\\(");
+  size_t found = 0;
+  for (const SourceFile& file : Sources()) {
+    if (TopFolder(file.path) != "coordinator" || IsTest(file.path)) continue;
+    for (const std::string& line : file.lines) {
+      if (!std::regex_search(line, field)) continue;
+      ++found;
+      EXPECT_EQ(file.path, "coordinator/state/stop.cc") << line;
+    }
+  }
+  EXPECT_GT(found, 0u);
+}
+
 TEST(Tidy, NamesStateWhatAThingIs) {
   const std::regex vague("(^|_)(util|utils|helpers?|manager|misc|new|fast)(_|\\.|$)");
   for (const SourceFile& file : Sources()) {
