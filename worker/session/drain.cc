@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/status.h"
-#include "worker/session/lost_link.h"
 #include "worker/session/outbox.h"
 
 namespace troupe::session {
@@ -48,9 +48,9 @@ void ReportDrain(State& state, MonotonicTime now, Effects& effects) {
   Send(state, effects, std::move(message));
 }
 
-void LeaveIfDrained(State& state, MonotonicTime now, Effects& effects) {
-  if (!state.drain || (HasRanks(state) && now < state.drain->end)) return;
-  OnLeave(state, now, effects);
+std::optional<MonotonicTime> DrainEnd(const State& state) {
+  if (!state.drain) return std::nullopt;
+  return HasRanks(state) ? state.drain->end : kAtOnce;
 }
 
 }  // namespace troupe::session

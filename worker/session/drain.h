@@ -3,6 +3,8 @@
 #ifndef TROUPE_WORKER_SESSION_DRAIN_H_
 #define TROUPE_WORKER_SESSION_DRAIN_H_
 
+#include <optional>
+
 #include "base/clock.h"
 #include "troupe/v1/worker.pb.h"
 #include "worker/session/effect.h"
@@ -21,8 +23,9 @@ v1::Draining DrainingOf(const State& state, MonotonicTime now);
 // Sends that message if the daemon drains and has a stream.
 void ReportDrain(State& state, MonotonicTime now, Effects& effects);
 
-// Ends the daemon that drains, if it is time. Call at the end of each event.
-void LeaveIfDrained(State& state, MonotonicTime now, Effects& effects);
+// When the daemon that drains is to leave: at its deadline or, without ranks, at once. Absent: it
+// does not drain.
+std::optional<MonotonicTime> DrainEnd(const State& state);
 
 }  // namespace troupe::session
 

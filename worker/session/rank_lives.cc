@@ -92,6 +92,10 @@ Duration Backoff(int failures, Duration limit) {
   return std::min<Duration>(limit, kFirstBackoff * (int64_t{1} << std::min(failures - 1, 16)));
 }
 
+bool MayStart(const Device& device) {
+  return device.process == ProcessState::kNone && device.condemned.empty();
+}
+
 void StartDevice(State& state, int index, MonotonicTime now, Effects& effects) {
   Device& device = state.devices[index];
   device.process = ProcessState::kStarting;

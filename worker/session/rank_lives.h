@@ -10,6 +10,8 @@ namespace troupe::session {
 // The wait after `failures` failures in a row: 0 after none, then doubling up to `limit`.
 Duration Backoff(int failures, Duration limit);
 
+// Whether the device's process may be started, once device.start_at has come.
+bool MayStart(const Device& device);
 void StartDevice(State& state, int index, MonotonicTime now, Effects& effects);
 // Kills the process of device `index`. Does nothing if it does not run or is being killed already.
 void Kill(State& state, int index, std::string reason, Effects& effects);

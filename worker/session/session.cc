@@ -11,6 +11,7 @@
 #include "worker/session/lost_link.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
+#include "worker/session/session_timers.h"
 
 namespace troupe::session {
 namespace {
@@ -20,31 +21,6 @@ using v1::WorkerMessage;
 
 // Number of failed starts of its device's process after which a waiting rank counts as crashed.
 constexpr int kStartTries = 3;
-
-bool MayStart(const Device& device) {
-  return device.process == ProcessState::kNone && device.condemned.empty();
-}
-
-void DialNow(State& state, MonotonicTime now, Effects& effects) {
-  state.link = Link::kDialled;
-  state.heard_at = now;
-  WorkerMessage message;
-  v1::Hello& hello = *message.mutable_hello();
-  hello = state.config.identity;
-  hello.set_leader_epoch_seen(state.leader_epoch);
-  for (const auto& [path, image] : state.images) *hello.add_images() = image;
-  if (state.drain) *hello.mutable_draining() = DrainingOf(state, now);
-  for (const auto& [job, group] : state.groups) {
-    if (group.ranks.empty()) continue;
-    v1::HeldGroup& held = *hello.add_held();
-    held.set_job(job);
-    held.set_group_epoch(group.epoch);
-    for (const auto& [rank, record] : group.ranks) held.add_ranks(rank);
-    held.set_step(group.step);
-    held.set_ticket_end_step(group.ticket_end_step);
-  }
-  effects.push_back(Dial{++state.stream, std::move(message)});
-}
 
 void Forward(State& state, const Group& group, const CoordinatorMessage& message, Effects& effects,
              std::optional<int> only_rank = {}) {
@@ -376,40 +352,6 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
   if (MayStart(device) && device.start_at <= now) StartDevice(state, exited.device, now, effects);
 }
 
-void OnTick(State& state, MonotonicTime now, Effects& effects) {
-  for (size_t i = 0; i < state.devices.size(); ++i) {
-    Device& device = state.devices[i];
-    const int index = static_cast<int>(i);
-    if (MayStart(device) && now >= device.start_at) StartDevice(state, index, now, effects);
-    if (device.process == ProcessState::kStopping && now >= device.kill_at) {
-      Kill(state, index, "it did not stop within its limit", effects);
-    }
-    if (device.process == ProcessState::kStarting && now >= device.kill_at) {
-      ++device.failed_starts;
-      Kill(state, index, "it did not start within its limit", effects);
-    }
-  }
-  if (state.link != Link::kDown && now >= state.heard_at + state.limits.lease) {
-    const double seconds = ToSeconds(state.limits.lease);
-    NoteReason(state,
-               state.link == Link::kDialled
-                   ? fmt::format("cannot reach {}: no answer came within {} s{}; it tries again",
-                                 state.config.cluster, seconds,
-                                 state.config.has_tls
-                                     ? ""
-                                     : " (a coordinator with TLS answers only with --tls-dir)")
-                   : fmt::format("no message came from the coordinator for {} s", seconds),
-               now, effects);
-    effects.push_back(HangUp{state.stream});
-    GoDown(state, now);
-  }
-  if (state.link == Link::kDown && now >= state.dial_at) DialNow(state, now, effects);
-  if (state.link == Link::kUp && now >= state.heartbeat_at) {
-    state.heartbeat_at = now + state.limits.heartbeat;
-    effects.push_back(SendHeartbeat{state.leader_epoch});
-  }
-}
-
 }  // namespace
 
 State MakeState(Config config, MonotonicTime now) {
@@ -476,24 +418,12 @@ Effects Step(State& state, const Event& event) {
   } else if (const auto* table = std::get_if<CoreTableFault>(&event.what)) {
     state.core_table_fault = table->reason;
   }
-  if (!state.ended) OnTick(state, event.now, effects);
-  if (!state.ended && state.cores_stale) DivideHostCores(state, effects);
-  if (!state.ended) LeaveIfDrained(state, event.now, effects);
+  if (!state.ended) OnSessionTime(state, event.now, effects);
   return effects;
 }
 
 MonotonicTime NextDeadline(const State& state) {
-  if (state.leave_by) return *state.leave_by;
-  MonotonicTime next = state.drain ? state.drain->end : MonotonicTime::max();
-  for (const Device& device : state.devices) {
-    if (MayStart(device)) next = std::min(next, device.start_at);
-    if (device.process == ProcessState::kStopping || device.process == ProcessState::kStarting) {
-      next = std::min(next, device.kill_at);
-    }
-  }
-  if (state.link == Link::kDown) return std::min(next, state.dial_at);
-  next = std::min(next, state.heard_at + state.limits.lease);
-  return state.link == Link::kUp ? std::min(next, state.heartbeat_at) : next;
+  return state.leave_by ? *state.leave_by : NextSessionTime(state);
 }
 
 }  // namespace troupe::session
