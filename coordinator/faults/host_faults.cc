@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/failure_cause.h"
 #include "checkpoint/format/folder.h"
 #include "coordinator/faults/culprit.h"
@@ -171,8 +172,7 @@ std::optional<MonotonicTime> NextBurnInTime(const Fleet& fleet) {
     if (blame.set_aside.empty()) continue;
     const Worker* const there = FindWorker(worker, fleet);
     if (there == nullptr || there->session == 0 || !IsIdle(worker, fleet)) continue;
-    const MonotonicTime time = blame.burn_in != 0 ? blame.burn_in_deadline : BurnInTimeOf(blame);
-    if (!next || time < *next) next = time;
+    next = EarlierOf(next, blame.burn_in != 0 ? blame.burn_in_deadline : BurnInTimeOf(blame));
   }
   return next;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "coordinator/faults/host_faults.h"
 #include "coordinator/job/job_record.h"
 #include "coordinator/job/kept_checkpoints.h"
@@ -154,13 +155,15 @@ std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& me
   return Transition();
 }
 
-void AdvanceDoubts(Job& job, Turn& turn) {
-  // Retention may have deleted doubted commits.
+void ForgetGoneDoubts(Job& job) {
   std::erase_if(job.doubt_readings, [&](const auto& reading) {
     const auto found = job.checkpoints.find(reading.first);
     return found == job.checkpoints.end() ||
            found->second.state() != v1::CHECKPOINT_STATE_COMMITTED;
   });
+}
+
+void AdvanceDoubts(Job& job, Turn& turn) {
   std::vector<int64_t> next;
   for (auto& [number, reading] : job.doubt_readings) {
     if (turn.now < reading.look) continue;
@@ -177,9 +180,7 @@ void AdvanceDoubts(Job& job, Turn& turn) {
 
 std::optional<MonotonicTime> NextDoubtDeadline(const Job& job) {
   std::optional<MonotonicTime> next;
-  for (const auto& [number, reading] : job.doubt_readings) {
-    if (!next || reading.look < *next) next = reading.look;
-  }
+  for (const auto& [number, reading] : job.doubt_readings) next = EarlierOf(next, reading.look);
   return next;
 }
 

@@ -31,8 +31,12 @@ namespace troupe {
 // host is blamed, because the files may have been repaired. REQUIRES: it is doubted.
 void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn);
 
+// Drops the readings of commits that retention has deleted meanwhile.
+void ForgetGoneDoubts(Job& job);
+
 // Asks the next reader if one has gone away or missed its deadline. If no reader is left, gives up
-// the reading; the doubt remains, and the job may be restored from the commit again.
+// the reading; the doubt remains, and the job may be restored from the commit again. REQUIRES:
+// ForgetGoneDoubts was called.
 void AdvanceDoubts(Job& job, Turn& turn);
 
 // Returns when AdvanceDoubts next has work to do.

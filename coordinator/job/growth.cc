@@ -41,8 +41,7 @@ void ConsiderGrowth(Job& job, bool outranked, int64_t devices_left, Turn& turn) 
   }
 }
 
-void BeginGrowthIfDue(Job& job, Turn& turn) {
-  if (!job.grow_time || turn.now < *job.grow_time) return;
+void BeginGrowth(Job& job, Turn& turn) {
   job.grow_time.reset();
   // Workers may have been lost in this turn.
   if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;

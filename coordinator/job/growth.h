@@ -19,8 +19,9 @@ namespace troupe {
 // may use by the quota of its namespace.
 void ConsiderGrowth(Job& job, bool outranked, int64_t devices_left, Turn& turn);
 
-// If job.grow_time has come, requests the checkpoint after which the ranks stop.
-void BeginGrowthIfDue(Job& job, Turn& turn);
+// Requests the checkpoint after which the ranks stop, unless the job may no longer grow. Call when
+// job.grow_time has come.
+void BeginGrowth(Job& job, Turn& turn);
 
 }  // namespace troupe
 

@@ -83,6 +83,11 @@ void UndrainWorker(const UndrainWorkerCall& event, CoordinatorState& state, Turn
   ReplyWithWorker(name, event.call, state, turn);
 }
 
+std::optional<MonotonicTime> NextTimeToEndDrains(const CoordinatorState& state) {
+  if (state.fleet.drains.empty()) return std::nullopt;
+  return state.drains_time;
+}
+
 void EndForgottenDrains(CoordinatorState& state, Turn& turn) {
   if (state.fleet.drains.empty() || turn.now < state.drains_time) return;
   state.drains_time = turn.now + kDrainsInterval;

@@ -7,6 +7,9 @@
 #ifndef TROUPE_COORDINATOR_MACHINE_DRAINED_WORKERS_H_
 #define TROUPE_COORDINATOR_MACHINE_DRAINED_WORKERS_H_
 
+#include <optional>
+
+#include "base/clock.h"
 #include "coordinator/machine/coordinator_state.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/turn.h"
@@ -20,6 +23,7 @@ void UndrainWorker(const UndrainWorkerCall& event, CoordinatorState& state, Turn
 
 // Ends the orders whose workers have been forgotten for long. Checks once a minute.
 void EndForgottenDrains(CoordinatorState& state, Turn& turn);
+std::optional<MonotonicTime> NextTimeToEndDrains(const CoordinatorState& state);
 
 }  // namespace troupe
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/deadline.h"
 #include "coordinator/job/deletion.h"
 #include "coordinator/job/job_messages.h"
 #include "coordinator/machine/scheduler.h"
@@ -152,6 +153,12 @@ void EndLateRemovals(CoordinatorState& state, Turn& turn) {
   }
 }
 
+std::optional<MonotonicTime> NextRemovalDeadline(const CoordinatorState& state) {
+  std::optional<MonotonicTime> next;
+  for (const auto& [id, removal] : state.removals) next = EarlierOf(next, removal.deadline);
+  return next;
+}
+
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn) {
   const auto job = state.jobs.find(id);
   if (job == state.jobs.end() || !job->second.record.deleting()) return;
@@ -171,6 +178,12 @@ void LetEndedGo(CoordinatorState& state, Turn& turn) {
     state.removals[id].deadline = turn.now + kRemovalLimit;
     BeginOrRemove(state.jobs.at(id), false, state, turn);
   }
+}
+
+std::optional<MonotonicTime> NextTimeToLetEndedGo(const CoordinatorState& state) {
+  const KeepEnded& keep = state.options.keep_ended;
+  if (!keep.count && !keep.age) return std::nullopt;
+  return state.keep_ended_time;
 }
 
 }  // namespace troupe

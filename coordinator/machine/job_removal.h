@@ -3,8 +3,10 @@
 #ifndef TROUPE_COORDINATOR_MACHINE_JOB_REMOVAL_H_
 #define TROUPE_COORDINATOR_MACHINE_JOB_REMOVAL_H_
 
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "coordinator/machine/coordinator_state.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job_state.h"
@@ -23,6 +25,7 @@ void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state);
 // Ends deletions whose files were not removed in time: a job whose commits were to be deleted
 // stays, and the callers get an error; any other job is removed, and its files remain.
 void EndLateRemovals(CoordinatorState& state, Turn& turn);
+std::optional<MonotonicTime> NextRemovalDeadline(const CoordinatorState& state);
 
 // Removes the job if it is being deleted and none of its files is left.
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn);
@@ -30,6 +33,7 @@ void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn)
 // Removes ended jobs beyond the number or age that CoordinatorOptions keeps. Checks once a minute,
 // and whenever a job ended in this turn.
 void LetEndedGo(CoordinatorState& state, Turn& turn);
+std::optional<MonotonicTime> NextTimeToLetEndedGo(const CoordinatorState& state);
 
 }  // namespace troupe
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/text/count_text.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/violation.h"
@@ -90,9 +91,7 @@ void AbandonLogs(CallId call, LogReads* reads) {
 
 std::optional<MonotonicTime> NextLogDeadline(const LogReads& reads) {
   std::optional<MonotonicTime> next;
-  for (const auto& [number, pending] : reads.pending) {
-    if (!next || pending.deadline < *next) next = pending.deadline;
-  }
+  for (const auto& [number, pending] : reads.pending) next = EarlierOf(next, pending.deadline);
   return next;
 }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
+#include "base/deadline.h"
 #include "coordinator/faults/host_faults.h"
 #include "coordinator/job/attempts.h"
 #include "coordinator/job/cancel.h"
@@ -13,6 +15,7 @@
 #include "coordinator/job/job_creation.h"
 #include "coordinator/job/job_messages.h"
 #include "coordinator/job/job_record.h"
+#include "coordinator/job/job_timers.h"
 #include "coordinator/job/kept_checkpoints.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/job/move.h"
@@ -43,29 +46,7 @@ class Stepper {
       : state_(state), turn_{event.now,     event.wall_ns, state.leader_epoch,
                              state.options, state.fleet,   effects} {}
 
-  void operator()(const Tick&) {
-    std::vector<SessionId> closed;
-    const std::vector<std::string> lost =
-        ExpireWorkers(turn_.limits(), turn_.now, &state_.fleet, &closed, &turn_.effects.writes);
-    for (const SessionId session : closed) {
-      Refuse(session, fmt::format("session {}", session),
-             DeadlineExceeded("no message came from it for {} s", ToSeconds(turn_.limits().lease)),
-             true);
-    }
-    for (const std::string& worker : lost) {
-      ForEachGroupOn(
-          worker, [&](Job& job) { OnWorkerLost(job, worker, "no message came from it", turn_); });
-    }
-    const std::set<std::string> active = state_.active;
-    for (const std::string& id : active) {
-      OnJobTime(state_.jobs.at(id), turn_);
-      Touch(id);
-    }
-    ExpireLogs(&state_.log_reads, turn_);
-    ExpireTraces(&state_.traces, turn_);
-    const std::optional<MonotonicTime> burn_in = NextBurnInTime(state_.fleet);
-    if (!lost.empty() || (burn_in && turn_.now >= *burn_in)) turn_.reschedule = true;
-  }
+  void operator()(const Tick&);
 
   void operator()(const SessionClosed& event) {
     const std::string worker = CloseSession(event.session, turn_.now, &state_.fleet);
@@ -212,11 +193,7 @@ class Stepper {
   }
 
   // Called last in each turn.
-  void End() {
-    EndLateRemovals(state_, turn_);
-    LetEndedGo(state_, turn_);
-    EndForgottenDrains(state_, turn_);
-  }
+  void End();
 
   // Places the queued jobs that can be placed. The queue must be up to date (Touch).
   void Schedule() {
@@ -233,6 +210,43 @@ class Stepper {
     StartBurnIns(turn_);
   }
 
+  // The actions of kTickTimers.
+  void LoseWorkers() {
+    std::vector<SessionId> closed;
+    const std::vector<std::string> lost =
+        ExpireWorkers(turn_.limits(), turn_.now, &state_.fleet, &closed, &turn_.effects.writes);
+    for (const SessionId session : closed) {
+      Refuse(session, fmt::format("session {}", session),
+             DeadlineExceeded("no message came from it for {} s", ToSeconds(turn_.limits().lease)),
+             true);
+    }
+    for (const std::string& worker : lost) {
+      ForEachGroupOn(
+          worker, [&](Job& job) { OnWorkerLost(job, worker, "no message came from it", turn_); });
+    }
+    if (!lost.empty()) turn_.reschedule = true;
+  }
+
+  void AdvanceJobs() {
+    const std::set<std::string> active = state_.active;
+    for (const std::string& id : active) {
+      OnJobTime(state_.jobs.at(id), turn_);
+      Touch(id);
+    }
+  }
+
+  void EndLogReads() { ExpireLogs(&state_.log_reads, turn_); }
+  void EndTraces() { ExpireTraces(&state_.traces, turn_); }
+  void ConsiderBurnIns() {
+    const std::optional<MonotonicTime> due = NextBurnInTime(state_.fleet);
+    if (due && turn_.now >= *due) turn_.reschedule = true;
+  }
+
+  // The actions of kTurnTimers.
+  void EndRemovals() { EndLateRemovals(state_, turn_); }
+  void RemoveEndedJobs() { LetEndedGo(state_, turn_); }
+  void EndDrains() { EndForgottenDrains(state_, turn_); }
+
  private:
   Job* FindJob(const std::string& id) {
     const auto job = state_.jobs.find(id);
@@ -247,7 +261,7 @@ class Stepper {
 
   void LeaveDrainingWorkers() {
     if (!AnyDrains(state_.fleet)) return;
-    const std::set<std::string> active = state_.active;  // every job with a group has a deadline
+    const std::set<std::string> active = state_.active;
     for (const std::string& id : active) {
       Job& job = state_.jobs.at(id);
       Apply(job, ConsiderMove(job, turn_), turn_);
@@ -264,7 +278,7 @@ class Stepper {
     } else {
       state_.queue.erase(QueueKeyOf(job));
     }
-    if (NextJobDeadline(job, state_.options)) {
+    if (NextJobDeadline(job, turn_.limits())) {
       state_.active.insert(id);
     } else {
       state_.active.erase(id);
@@ -597,6 +611,50 @@ class Stepper {
   Turn turn_;
 };
 
+// A point in time at which the machine acts by itself.
+struct Timer {
+  std::string_view name;
+  std::optional<MonotonicTime> (*due)(const CoordinatorState& state);
+  // Does what is due at the turn's time, if anything is.
+  void (Stepper::*act)();
+};
+
+// Those that act on a Tick, before jobs are placed, in this order.
+constexpr Timer kTickTimers[] = {
+    {"workers",
+     [](const CoordinatorState& state) { return NextExpiry(state.options.limits, state.fleet); },
+     &Stepper::LoseWorkers},
+    {"jobs",
+     [](const CoordinatorState& state) {
+       std::optional<MonotonicTime> next;
+       for (const std::string& id : state.active)
+         next = EarlierOf(next, NextJobDeadline(state.jobs.at(id), state.options.limits));
+       return next;
+     },
+     &Stepper::AdvanceJobs},
+    {"log reads", [](const CoordinatorState& state) { return NextLogDeadline(state.log_reads); },
+     &Stepper::EndLogReads},
+    {"traces", [](const CoordinatorState& state) { return NextTraceDeadline(state.traces); },
+     &Stepper::EndTraces},
+    {"burn-ins", [](const CoordinatorState& state) { return NextBurnInTime(state.fleet); },
+     &Stepper::ConsiderBurnIns},
+};
+
+// Those that act at the end of each turn, because other events may end what they wait for.
+constexpr Timer kTurnTimers[] = {
+    {"removals", NextRemovalDeadline, &Stepper::EndRemovals},
+    {"ended jobs", NextTimeToLetEndedGo, &Stepper::RemoveEndedJobs},
+    {"drains", NextTimeToEndDrains, &Stepper::EndDrains},
+};
+
+void Stepper::operator()(const Tick&) {
+  for (const Timer& timer : kTickTimers) (this->*timer.act)();
+}
+
+void Stepper::End() {
+  for (const Timer& timer : kTurnTimers) (this->*timer.act)();
+}
+
 }  // namespace
 
 Effects Step(CoordinatorState& state, const Event& event) {
@@ -609,20 +667,9 @@ Effects Step(CoordinatorState& state, const Event& event) {
 }
 
 std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state) {
-  std::optional<MonotonicTime> next = NextExpiry(state.options.limits, state.fleet);
-  const auto at = [&next](MonotonicTime time) {
-    if (!next || time < *next) next = time;
-  };
-  for (const std::string& id : state.active) {
-    const std::optional<MonotonicTime> due = NextJobDeadline(state.jobs.at(id), state.options);
-    if (due) at(*due);
-  }
-  if (const auto due = NextLogDeadline(state.log_reads)) at(*due);
-  if (const auto due = NextTraceDeadline(state.traces)) at(*due);
-  if (state.options.keep_ended.age || state.options.keep_ended.count) at(state.keep_ended_time);
-  if (!state.fleet.drains.empty()) at(state.drains_time);
-  if (const auto due = NextBurnInTime(state.fleet)) at(*due);
-  for (const auto& [id, removal] : state.removals) at(removal.deadline);
+  std::optional<MonotonicTime> next;
+  for (const Timer& timer : kTickTimers) next = EarlierOf(next, timer.due(state));
+  for (const Timer& timer : kTurnTimers) next = EarlierOf(next, timer.due(state));
   return next;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "coordinator/job/job_messages.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/violation.h"
@@ -152,9 +153,7 @@ void AbandonTrace(CallId call, Traces* traces) {
 
 std::optional<MonotonicTime> NextTraceDeadline(const Traces& traces) {
   std::optional<MonotonicTime> next;
-  for (const auto& [number, pending] : traces.pending) {
-    if (!next || pending.deadline < *next) next = pending.deadline;
-  }
+  for (const auto& [number, pending] : traces.pending) next = EarlierOf(next, pending.deadline);
   return next;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/deadline.h"
 #include "base/flag_parser.h"
 #include "checkpoint/format/digest.h"
 #include "plan/device/device_profile.h"
@@ -225,10 +226,7 @@ std::vector<std::string> ExpireWorkers(const TimeLimits& limits, MonotonicTime n
 
 std::optional<MonotonicTime> NextExpiry(const TimeLimits& limits, const Fleet& fleet) {
   std::optional<MonotonicTime> next;
-  for (const auto& [name, worker] : fleet.workers) {
-    const MonotonicTime expiry = ExpiryOf(worker, limits);
-    if (!next || expiry < *next) next = expiry;
-  }
+  for (const auto& [name, worker] : fleet.workers) next = EarlierOf(next, ExpiryOf(worker, limits));
   return next;
 }
 
