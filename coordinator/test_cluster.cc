@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "coordinator/test_job_index.h"
 
 namespace troupe {
 namespace {
@@ -83,6 +84,7 @@ void TestCluster::Recover() {
   const StatusOr<CatalogImage> image = ReadCatalog(store_);
   TROUPE_CHECK_OK(image.status());
   state_ = troupe::Recover(options_, *image, *leader_epoch, now_);
+  EXPECT_EQ(FaultOfJobIndex(state_), "");
 }
 
 void TestCluster::Restart() {
@@ -106,6 +108,7 @@ void TestCluster::Perform(const Effects& effects) {
 
 Effects TestCluster::Do(decltype(Event::what) what) {
   Effects effects = Step(state_, Event{now_, wall_ns, std::move(what)});
+  EXPECT_EQ(FaultOfJobIndex(state_), "");
   TROUPE_CHECK_OK(WriteCatalog(effects.writes, &store_));
   Perform(effects);
   return effects;

@@ -389,7 +389,7 @@ TEST(Deletions, OfAnEndedJobCostNoDeadlineOnceAllWereAskedFor) {
   EXPECT_LE(cluster.Count("worker-0", v1::CoordinatorMessage::kDeleteCheckpoint),
             2 * kMostDeletionsAsked);
   EXPECT_FALSE(cluster.job("a").delete_again_time.has_value());
-  EXPECT_FALSE(cluster.state().active.contains("a"));
+  EXPECT_FALSE(cluster.state().index.active().contains("a"));
 }
 
 TEST(Deletions, GoOnOnANewStreamWithThoseThatWereNotAskedForYet) {

@@ -213,15 +213,4 @@ bool HasCheckpointAt(const Job& job, const std::string& path) {
                              [&](const auto& entry) { return IsListedAt(entry.second, path); });
 }
 
-void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn) {
-  const auto& ranks = job.last_group.ranks();
-  if (std::none_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
-        return placement.worker() == worker;
-      })) {
-    return;
-  }
-  SendDeletions(job, turn);
-  SendVerifications(job, Occasion::kOther, turn);
-}
-
 }  // namespace troupe

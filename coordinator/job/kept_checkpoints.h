@@ -64,10 +64,6 @@ bool IsListedAt(const v1::CheckpointRecord& record, const std::string& path);
 // Whether a commit or quarantined checkpoint of the job is at `path`.
 bool HasCheckpointAt(const Job& job, const std::string& path);
 
-// Runs SendDeletions and SendVerifications if a rank runs or ran on `worker`, which has a new
-// stream.
-void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn);
-
 }  // namespace troupe
 
 #endif  // TROUPE_COORDINATOR_JOB_KEPT_CHECKPOINTS_H_

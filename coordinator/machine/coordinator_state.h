@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "coordinator/machine/job_index.h"
 #include "coordinator/machine/log_reads.h"
-#include "coordinator/machine/scheduler.h"
 #include "coordinator/machine/traces.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/fleet.h"
@@ -38,10 +38,9 @@ struct CoordinatorState {
   CoordinatorOptions options;
   uint64_t leader_epoch = 0;
   Fleet fleet;
-  std::map<std::string, Job> jobs;              // by id
-  std::set<std::string> active;                 // jobs that have a deadline
-  std::set<QueueKey> queue;                     // jobs that wait for devices, in scheduling order
-  std::map<std::string, std::string> requests;  // by RequestKey: job id
+  std::map<std::string, Job> jobs;                     // by id
+  JobIndex index;                                      // finds the jobs that an event concerns
+  std::map<std::string, std::string> requests;         // by RequestKey: job id
   std::map<std::string, std::string> request_digests;  // by RequestKey: digest of the request
   // By RequestKey: those whose jobs were removed and that must not create another one.
   std::map<std::string, v1::UsedRequestRecord> used_requests;

@@ -6,7 +6,6 @@
 #include "base/deadline.h"
 #include "coordinator/job/deletion.h"
 #include "coordinator/job/job_messages.h"
-#include "coordinator/machine/scheduler.h"
 #include "coordinator/state/job_state.h"
 
 namespace troupe {
@@ -83,8 +82,7 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   }
   turn.effects.writes.DeleteJob(id);
   turn.effects.forgotten_jobs.push_back(id);
-  state.active.erase(id);
-  state.queue.erase(QueueKeyOf(job->second));
+  state.index.Remove(job->second);
   state.jobs.erase(job);
 }
 
@@ -102,7 +100,7 @@ void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& tu
   if (BeginDeletion(job, checkpoints, turn)) {
     Remove(id, state, turn);
   } else {
-    state.active.insert(id);  // it is checked until it is removed
+    state.index.Update(job, state.options.limits);  // it has a deadline until it is removed
   }
 }
 

@@ -1,6 +1,5 @@
 #include "coordinator/machine/machine.h"
 
-#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -28,6 +27,7 @@
 #include "coordinator/machine/job_removal.h"
 #include "coordinator/machine/log_reads.h"
 #include "coordinator/machine/message_authority.h"
+#include "coordinator/machine/scheduler.h"
 #include "coordinator/state/job_state.h"
 #include "plan/job/job_name.h"
 #include "plan/job/stated_keys.h"
@@ -200,9 +200,9 @@ class Stepper {
     if (!turn_.reschedule) return;
     LeaveDrainingWorkers();
     turn_.reschedule = false;
-    const PlacedJobs placed = PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
+    const PlacedJobs placed = PlaceQueuedJobs(state_.index.queue(), &state_.jobs, turn_);
     for (const std::string& id : placed.started) Touch(id);
-    const std::set<std::string> active = state_.active;
+    const std::set<std::string> active = state_.index.active();
     ConsiderGrowths(placed, active, &state_.jobs, turn_);
     for (const std::string& id : active) {
       if (state_.jobs.at(id).smaller) Touch(id);
@@ -228,7 +228,7 @@ class Stepper {
   }
 
   void AdvanceJobs() {
-    const std::set<std::string> active = state_.active;
+    const std::set<std::string> active = state_.index.active();
     for (const std::string& id : active) {
       OnJobTime(state_.jobs.at(id), turn_);
       Touch(id);
@@ -261,7 +261,7 @@ class Stepper {
 
   void LeaveDrainingWorkers() {
     if (!AnyDrains(state_.fleet)) return;
-    const std::set<std::string> active = state_.active;
+    const std::set<std::string> active = state_.index.active();
     for (const std::string& id : active) {
       Job& job = state_.jobs.at(id);
       Apply(job, ConsiderMove(job, turn_), turn_);
@@ -269,32 +269,18 @@ class Stepper {
     }
   }
 
-  // Updates the queue and the set of jobs with deadlines after a change of `id`.
+  // Updates the index after a change of `id`.
   void Touch(const std::string& id) {
     Job& job = state_.jobs.at(id);
     BeginToLookForImages(job, turn_.now);
-    if (IsQueued(job)) {
-      state_.queue.insert(QueueKeyOf(job));
-    } else {
-      state_.queue.erase(QueueKeyOf(job));
-    }
-    if (NextJobDeadline(job, turn_.limits())) {
-      state_.active.insert(id);
-    } else {
-      state_.active.erase(id);
-    }
+    state_.index.Update(job, turn_.limits());
   }
 
   template <typename Visit>
   void ForEachGroupOn(const std::string& worker, Visit visit) {
-    const std::set<std::string> active = state_.active;  // every job with a group has a deadline
-    for (const std::string& id : active) {
+    for (const std::string& id : state_.index.OnWorker(worker)) {
       Job& job = state_.jobs.at(id);
       if (!job.group) continue;
-      const bool concerned = std::any_of(
-          job.plan.ranks().begin(), job.plan.ranks().end(),
-          [&](const v1::RankPlacement& placement) { return placement.worker() == worker; });
-      if (!concerned) continue;
       visit(job);
       Touch(id);
     }
@@ -475,8 +461,10 @@ class Stepper {
     DropNeedlessImages(hello, &state_.jobs, turn_);
     AskForBurnInAnew(hello.name(), turn_);
     // Resends requests made while it was away, or before its ranks had ended.
-    for (auto& [id, job] : state_.jobs) {
-      SendFileWorkAgain(job, hello.name(), turn_);
+    for (const std::string& id : state_.index.OnWorker(hello.name())) {
+      Job& job = state_.jobs.at(id);
+      SendDeletions(job, turn_);
+      SendVerifications(job, Occasion::kOther, turn_);
       if (job.delete_again_time) Touch(id);
     }
     turn_.reschedule = true;
@@ -627,7 +615,7 @@ constexpr Timer kTickTimers[] = {
     {"jobs",
      [](const CoordinatorState& state) {
        std::optional<MonotonicTime> next;
-       for (const std::string& id : state.active)
+       for (const std::string& id : state.index.active())
          next = EarlierOf(next, NextJobDeadline(state.jobs.at(id), state.options.limits));
        return next;
      },

@@ -354,8 +354,8 @@ TEST(Machine, ThousandsOfJobsMayWaitAndTheFirstIsPlacedWhenAWorkerComes) {
   for (int i = 0; i < 2000; ++i) cluster.Submit(TestSpec(fmt::format("job-{:04d}", i), 1, 10));
   cluster.Connect("worker-0");
   EXPECT_EQ(cluster.job("job-0000").record.state(), v1::JOB_STATE_STARTING);
-  EXPECT_EQ(cluster.state().queue.size(), 1999u);
-  EXPECT_EQ(cluster.state().active.size(), 1u) << "a job that only waits costs no deadline";
+  EXPECT_EQ(cluster.state().index.queue().size(), 1999u);
+  EXPECT_EQ(cluster.state().index.active().size(), 1u) << "a job that only waits costs no deadline";
 }
 
 TEST(Machine, ATicketIsRenewedWhenHalfOfItIsUsed) {

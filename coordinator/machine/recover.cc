@@ -4,7 +4,6 @@
 
 #include "coordinator/job/images.h"
 #include "coordinator/job/job_creation.h"
-#include "coordinator/job/job_timers.h"
 #include "coordinator/machine/job_removal.h"
 #include "coordinator/machine/machine.h"
 #include "coordinator/state/job_state.h"
@@ -52,8 +51,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
     if (stored.last_step) job.last_loss = StepLossOf(*stored.last_step);
     BeginToLookForImages(job, now);
     state.last_sequence = std::max(state.last_sequence, job.record.sequence());
-    if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));
-    if (NextJobDeadline(job, state.options.limits)) state.active.insert(id);
+    state.index.Update(job, state.options.limits);
     AdoptRemoval(job, now, state);
     state.jobs.emplace(id, std::move(job));
   }

@@ -219,40 +219,32 @@ void ConsiderGrowths(const PlacedJobs& placed, const std::set<std::string>& acti
   }
 }
 
-QueueKey QueueKeyOf(const Job& job) {
-  return {-int64_t{job.spec.priority()}, job.record.sequence(), job.id()};
-}
-
-PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs,
+PlacedJobs PlaceQueuedJobs(const std::set<QueueKey>& queue, std::map<std::string, Job>* jobs,
                            Turn& turn) {
   PlacedJobs placed;
   View view(turn, *jobs);
-  for (auto key = queue->begin(); key != queue->end();) {
+  for (auto key = queue.begin(); key != queue.end(); ++key) {
     Job& job = jobs->at(key->id);
     const auto next = placed.wait_for_quota.find(NamespaceOf(key->id));
     if (next != placed.wait_for_quota.end()) {
       ReportBehind(next->second.id, job, turn);
-      ++key;
       continue;
     }
     switch (TryPlace(job, view, turn)) {
       case Placement::kStarted:
         placed.started.push_back(key->id);
-        key = queue->erase(key);
         view = View(turn, *jobs);
         break;
       case Placement::kWaitsItsTurn:
         placed.waits_its_turn = *key;
-        for (auto behind = std::next(key); behind != queue->end(); ++behind)
+        for (auto behind = std::next(key); behind != queue.end(); ++behind)
           ReportBehind(key->id, jobs->at(behind->id), turn);
         return placed;
       case Placement::kWaitsForQuota:
         placed.wait_for_quota[std::string(NamespaceOf(key->id))] = *key;
-        ++key;
         break;
       case Placement::kLacksCapacity:
       case Placement::kBackingOff:
-        ++key;
         break;
     }
   }

@@ -21,7 +21,6 @@
 #ifndef TROUPE_COORDINATOR_MACHINE_SCHEDULER_H_
 #define TROUPE_COORDINATOR_MACHINE_SCHEDULER_H_
 
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,19 +29,11 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/machine/job_index.h"
 #include "coordinator/state/job_state.h"
 #include "coordinator/state/turn.h"
 
 namespace troupe {
-
-struct QueueKey {
-  int64_t negated_priority = 0;
-  uint64_t sequence = 0;
-  std::string id;
-  auto operator<=>(const QueueKey&) const = default;
-};
-
-QueueKey QueueKeyOf(const Job& job);
 
 struct PlacedJobs {
   std::vector<std::string> started;        // ids
@@ -56,9 +47,10 @@ struct PlacedJobs {
 void ConsiderGrowths(const PlacedJobs& placed, const std::set<std::string>& active,
                      std::map<std::string, Job>* jobs, Turn& turn);
 
-// Starts every job of `queue` that is next in order and can be placed, and removes it from `queue`.
-// REQUIRES: `queue` holds exactly the keys of the waiting jobs.
-PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs, Turn& turn);
+// Starts every job of `queue` that is next in order and can be placed. REQUIRES: `queue` holds
+// exactly the keys of the waiting jobs.
+PlacedJobs PlaceQueuedJobs(const std::set<QueueKey>& queue, std::map<std::string, Job>* jobs,
+                           Turn& turn);
 
 }  // namespace troupe
 

@@ -8,12 +8,15 @@
 #include "base/check.h"
 #include "coordinator/history/event_history.h"
 #include "coordinator/state/namespaces.h"
+#include "coordinator/test_job_index.h"
 #include "plan/job/job_name.h"
 
 namespace troupe::simulation {
 namespace {
 
 constexpr size_t kMaxSessions = 4096;
+// Number of observations between two checks of the index of jobs.
+constexpr uint64_t kIndexInterval = 8;
 
 template <typename Message>
 Message Parse(std::string_view value) {
@@ -480,6 +483,10 @@ void CatalogObserver::Observe(const CoordinatorState& state) {
   world_.truth.Check(state.fleet.sessions.size() <= state.fleet.workers.size(), 15,
                      fmt::format("{} sessions of {} workers", state.fleet.sessions.size(),
                                  state.fleet.workers.size()));
+  if (++observations_ % kIndexInterval == 0) {
+    const std::string fault = FaultOfJobIndex(state);
+    world_.truth.Check(fault.empty(), kJobIndex, fault);
+  }
   if (state.options.namespaces != nullptr) CheckQuotas(state);
 }
 
@@ -496,7 +503,7 @@ void CatalogObserver::CheckQuotas(const CoordinatorState& state) {
     world_.truth.Check(space != nullptr && devices <= space->quota().devices(), kDeviceQuota,
                        fmt::format("the jobs of {} use {} devices", name, devices));
   }
-  for (const QueueKey& key : state.queue) {
+  for (const QueueKey& key : state.index.queue()) {
     if (state.jobs.at(key.id).waiting_for.find("quota.devices") != std::string::npos)
       quota_waiters_.insert(key.id);
   }

@@ -160,6 +160,7 @@ class CatalogObserver {
   uint64_t images_ = 0;
   uint64_t resumed_ = 0;
   std::set<std::string> quota_waiters_;
+  uint64_t observations_ = 0;
 };
 
 }  // namespace troupe::simulation

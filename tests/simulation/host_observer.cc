@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/failure_cause.h"
-#include "coordinator/machine/scheduler.h"
+#include "coordinator/machine/job_index.h"
 #include "coordinator/state/preference.h"
 #include "coordinator/state/stop.h"
 
@@ -147,7 +147,7 @@ void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
   CheckStops(state.fleet);
   CheckHangs(state);
   std::optional<int> free_devices;
-  for (const std::string& id : state.active) {
+  for (const std::string& id : state.index.active()) {
     const Job& job = state.jobs.at(id);
     if (!job.group) continue;
     JobView& view = jobs_[id];
@@ -171,11 +171,11 @@ void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
 
 bool HostObserver::IsOutranked(const Job& job, const CoordinatorState& state) const {
   const QueueKey key = QueueKeyOf(job);
-  if (state.queue.empty() || !(*state.queue.begin() < key)) return false;
+  if (state.index.queue().empty() || !(*state.index.queue().begin() < key)) return false;
   const auto devices = static_cast<int>(ListDevices(state.fleet, false).free_devices.size());
-  return std::any_of(state.queue.begin(), state.queue.end(), [&](const QueueKey& other) {
-    return other < key && SubmittedRanks(other.id) <= devices;
-  });
+  return std::any_of(
+      state.index.queue().begin(), state.index.queue().end(),
+      [&](const QueueKey& other) { return other < key && SubmittedRanks(other.id) <= devices; });
 }
 
 void HostObserver::OnNewGroup(const Job& job, const CoordinatorState& state) {

@@ -54,6 +54,8 @@ enum Invariant : int {
   kNeededImage = 38,
   // The running jobs of a namespace use no more devices than its quota allows.
   kDeviceQuota = 39,
+  // The index of the coordinator's jobs has what loops over all of them find.
+  kJobIndex = 40,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.
