@@ -31,7 +31,7 @@ grpc::ServerUnaryReactor* AccessServiceShell::Change(grpc::CallbackServerContext
                                                      const std::string& target,
                                                      std::function<Status()> change) {
   Status admitted = CheckRequestBytes(request);
-  if (admitted.ok()) admitted = RecordChange(&audit_, *context, rpc, target);
+  if (admitted.ok()) admitted = RecordChange(audit_, *context, rpc, target);
   if (!admitted.ok()) return Answer(context, admitted);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const bool runs = changes_.Run(
@@ -53,7 +53,7 @@ grpc::ServerUnaryReactor* AccessServiceShell::CreateUserToken(
                   request->name().substr(0, kMostTargetText));
   return Change(context, *request, "/troupe.v1.AccessService/CreateUserToken", target,
                 [&access = audit_.access, request, response, parts = *parts,
-                 by = CallerName(&audit_, *context)]() -> Status {
+                 by = CallerName(audit_, *context)]() -> Status {
                   TROUPE_ASSIGN_OR_RETURN(*response->mutable_token(),
                                           access.CreateToken(*request, parts, by));
                   response->set_text(UserTokenText(parts));
@@ -76,7 +76,7 @@ grpc::ServerUnaryReactor* AccessServiceShell::RevokeUserToken(
   return Change(
       context, *request, "/troupe.v1.AccessService/RevokeUserToken",
       "tokens/" + request->id().substr(0, kMostTargetText),
-      [&access = audit_.access, request, response, by = CallerName(&audit_, *context)]() -> Status {
+      [&access = audit_.access, request, response, by = CallerName(audit_, *context)]() -> Status {
         TROUPE_ASSIGN_OR_RETURN(*response->mutable_token(), access.RevokeToken(request->id(), by));
         return OkStatus();
       });
@@ -88,7 +88,7 @@ grpc::ServerUnaryReactor* AccessServiceShell::RevokeCertificate(
   const bool has_serial = request->which_case() == v1::RevokeCertificateRequest::kSerial;
   const std::string target = has_serial ? "certificates/" + request->serial() : request->identity();
   return Change(context, *request, "/troupe.v1.AccessService/RevokeCertificate", target,
-                [this, request, response, by = CallerName(&audit_, *context)]() -> Status {
+                [this, request, response, by = CallerName(audit_, *context)]() -> Status {
                   TROUPE_RETURN_IF_ERROR(CheckIsNotOwn(*request));
                   TROUPE_ASSIGN_OR_RETURN(*response->mutable_revocation(),
                                           audit_.access.RevokeCertificate(*request, by));

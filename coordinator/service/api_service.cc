@@ -39,22 +39,15 @@ Engine::MakeCall MakeEvent(const Request& request) {
 }
 
 // Whether the caller may use the job with this name or id. If not, the refusal is recorded.
-Status MayUse(const CallGuard* guard, const grpc::CallbackServerContext& context,
+Status MayUse(const CallGuard& guard, const grpc::CallbackServerContext& context,
               std::string_view rpc, const std::string& job) {
-  return guard == nullptr ? OkStatus() : guard->CheckJob(GuardedCall(guard, context, rpc), job);
+  return guard.CheckJob(GuardedCall(guard, context, rpc), job);
 }
 
 // The jobs that the caller may see.
-StatusOr<JobFilter> SeenBy(const CallGuard* guard, const grpc::CallbackServerContext& context,
+StatusOr<JobFilter> SeenBy(const CallGuard& guard, const grpc::CallbackServerContext& context,
                            std::string_view rpc) {
-  if (guard == nullptr) return JobFilter();
-  return guard->SeenBy(GuardedCall(guard, context, rpc));
-}
-
-// Whether the caller may use a job of this name with the paths of this spec.
-Status MayUseSpec(const CallGuard* guard, const GuardedCall& call, const std::string& job,
-                  const v1::JobSpec& spec) {
-  return guard == nullptr ? OkStatus() : guard->CheckSpec(call, job, spec);
+  return guard.SeenBy(GuardedCall(guard, context, rpc));
 }
 
 // Answers with a view of the state, unless `admitted` is an error. Requests and responses outlive
@@ -95,7 +88,7 @@ grpc::ServerUnaryReactor* ReadSeen(Engine& engine, const StatusOr<JobFilter>& se
 // Checks the size of a call that changes something, and records it. Returns false if it has ended
 // the call with an error instead, which `admitted` may be.
 template <typename Request>
-bool AdmitChange(const CallAudit* audit, Status admitted,
+bool AdmitChange(const CallAudit& audit, Status admitted,
                  const grpc::CallbackServerContext& context, std::string_view rpc,
                  const Request& request, const std::string& target, CallReactor* reactor) {
   if (admitted.ok()) admitted = CheckRequestBytes(request);
@@ -141,12 +134,10 @@ void CheckData(const Creation& call, const CheckFiles& check_files, bool must_be
   });
 }
 
-// Does `work` in the pool of plans, unless too many plans of the caller wait there. `guard` may be
-// null.
-void RunPlan(const CallGuard* guard, const GuardedCall& call, const WorkPool& plans,
+// Does `work` in the pool of plans, unless too many plans of the caller wait there.
+void RunPlan(const CallGuard& guard, const GuardedCall& call, const WorkPool& plans,
              WorkPool::Work work) {
-  if (guard == nullptr) return plans.Run(std::move(work));
-  StatusOr<UserTicket> ticket = guard->AwaitPlan(call);
+  StatusOr<UserTicket> ticket = guard.AwaitPlan(call);
   if (!ticket.ok()) return work(ticket.status());
   plans.Run([ticket = *std::move(ticket), work = std::move(work)](const Status& turn) mutable {
     ticket.reset();  // it waits no longer
@@ -155,21 +146,20 @@ void RunPlan(const CallGuard* guard, const GuardedCall& call, const WorkPool& pl
 }
 
 // Records the machine's replies that refuse a call: the state may have changed since the call was
-// checked. `guard` may be null.
-CallReactor::OnRefusal RecordRefusals(const CallGuard* guard, const GuardedCall& call) {
-  if (guard == nullptr) return nullptr;
+// checked.
+CallReactor::OnRefusal RecordRefusals(const CallGuard& guard, const GuardedCall& call) {
   return
-      [guard, call](const Status& status) { guard->RecordIfRefused(call, status).IgnoreError(); };
+      [&guard, call](const Status& status) { guard.RecordIfRefused(call, status).IgnoreError(); };
 }
 
-// Admits a stream of the caller about the job that the request names. `guard` may be null.
+// Admits a stream of the caller about the job that the request names.
 template <typename Request>
-StatusOr<UserTicket> AdmitStream(const CallGuard* guard, const grpc::CallbackServerContext& context,
+StatusOr<UserTicket> AdmitStream(const CallGuard& guard, const grpc::CallbackServerContext& context,
                                  std::string_view rpc, const Request& request) {
   const GuardedCall call(guard, context, rpc);
-  if (guard != nullptr) TROUPE_RETURN_IF_ERROR(guard->CheckJob(call, request.name()));
+  TROUPE_RETURN_IF_ERROR(guard.CheckJob(call, request.name()));
   TROUPE_RETURN_IF_ERROR(CheckRequestBytes(request));
-  return guard == nullptr ? UserTicket() : guard->OpenStream(call);
+  return guard.OpenStream(call);
 }
 
 // A stream that ends with an error at once.
@@ -189,19 +179,18 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   constexpr char kRpc[] = "/troupe.v1.JobService/CreateJob";
   const GuardedCall guarded(guard_, *context, kRpc);
   const std::string& name = request->job().name();
-  if (!AdmitChange(audit_, MayUseSpec(guard_, guarded, name, request->job()), *context, kRpc,
+  if (!AdmitChange(audit_, guard_.CheckSpec(guarded, name, request->job()), *context, kRpc,
                    *request, JobName(name), reactor))
     return reactor;
   const auto call = std::make_shared<Creation>();
   call->request = *request;
   call->creator = guarded.user();
   reactor->CallAfter(
-      [call, guard = guard_, guarded, pools = pools_, check_files = check_files_,
+      [call, &guard = guard_, guarded, pools = pools_, check_files = check_files_,
        &looks = limited_looks_](const CoordinatorState& state,
                                 const std::function<void(Status)>& answer) {
-        const auto done = [guard, guarded, answer](Status status) {
-          if (guard != nullptr) status = guard->RecordIfRefused(guarded, std::move(status));
-          answer(std::move(status));
+        const auto done = [&guard, guarded, answer](Status status) {
+          answer(guard.RecordIfRefused(guarded, std::move(status)));
         };
         // The machine answers repeated requests and taken names itself, so nothing is planned for
         // them.
@@ -224,13 +213,12 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
         RunPlan(guard, guarded, pools.plans,
-                [call, guard, guarded, check_files, data_checks = pools.data_checks, &looks, stated,
-                 planner = state.options.planner, must_be_here = AllWorkersAreHere(state.fleet),
-                 answer, done](const Status& turn) {
+                [call, &guard, guarded, check_files, data_checks = pools.data_checks, &looks,
+                 stated, planner = state.options.planner,
+                 must_be_here = AllWorkersAreHere(state.fleet), answer, done](const Status& turn) {
                   if (!turn.ok()) return answer(turn);  // RunPlan has recorded a refusal
                   call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
-                  const StatusOr<UserTicket> ticket =
-                      guard == nullptr ? UserTicket() : guard->AwaitPlan(guarded);
+                  const StatusOr<UserTicket> ticket = guard.AwaitPlan(guarded);
                   if (!ticket.ok()) return answer(ticket.status());
                   CheckData(*call, check_files, must_be_here, data_checks, looks, *ticket, done);
                 });
@@ -295,14 +283,14 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
   auto* const reactor = new CallReactor(engine_);
   constexpr char kRpc[] = "/troupe.v1.JobService/ResumeJob";
   const GuardedCall guarded(guard_, *context, kRpc);
-  if (!AdmitChange(audit_, MayUseSpec(guard_, guarded, request->name(), request->overrides()),
+  if (!AdmitChange(audit_, guard_.CheckSpec(guarded, request->name(), request->overrides()),
                    *context, kRpc, *request, JobName(request->name()), reactor))
     return reactor;
   const auto call = std::make_shared<Resumption>();
   call->request = *request;
   reactor->CallAfter(
-      [call, guarded, guard = guard_, plans = pools_.plans](const CoordinatorState& state,
-                                                            std::function<void(Status)> done) {
+      [call, guarded, &guard = guard_, plans = pools_.plans](const CoordinatorState& state,
+                                                             std::function<void(Status)> done) {
         const auto job = state.jobs.find(JobId(call->request.name()));
         // The machine reports the error, so nothing is planned.
         if (job == state.jobs.end() ||
@@ -311,17 +299,17 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
         }
         const auto inputs =
             std::make_shared<const ResumeInputs>(InputsOfResume(job->second, call->request));
-        RunPlan(guard, guarded, plans,
-                [call, guarded, guard, inputs, planner = state.options.planner,
-                 done](const Status& turn) {
-                  if (!turn.ok()) return done(turn);
-                  call->prepared =
-                      std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
-                  // The roots may have changed since the job was created.
-                  const auto& spec = call->prepared->spec;
-                  done(spec.ok() ? MayUseSpec(guard, guarded, call->request.name(), *spec)
-                                 : OkStatus());
-                });
+        RunPlan(
+            guard, guarded, plans,
+            [call, guarded, &guard, inputs, planner = state.options.planner,
+             done](const Status& turn) {
+              if (!turn.ok()) return done(turn);
+              call->prepared =
+                  std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
+              // The roots may have changed since the job was created.
+              const auto& spec = call->prepared->spec;
+              done(spec.ok() ? guard.CheckSpec(guarded, call->request.name(), *spec) : OkStatus());
+            });
       },
       [call](CallId id) {
         return What(ResumeJobCall{id, call->request, call->prepared});
@@ -368,15 +356,14 @@ grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext*
   // A plan needs no name, and opens no file.
   const GuardedCall guarded(guard_, *context, "/troupe.v1.PlanService/PlanJob");
   const std::string& name = request->job().name();
-  Status admitted =
-      name.empty() || guard_ == nullptr ? OkStatus() : guard_->CheckJob(guarded, name);
+  Status admitted = name.empty() ? OkStatus() : guard_.CheckJob(guarded, name);
   if (admitted.ok()) admitted = CheckRequestBytes(*request);
   if (!admitted.ok()) {
     reactor->FinishWith(admitted);
     return reactor;
   }
   // Copies the request, which is destroyed once the call has ended.
-  reactor->QueryThen([plans = plans_, guard = guard_, guarded, owned = *request, response](
+  reactor->QueryThen([plans = plans_, &guard = guard_, guarded, owned = *request, response](
                          const CoordinatorState& state, const CallReactor::Ended& ended,
                          const CallReactor::EndWith& finish) {
     auto inputs = std::make_shared<const PlanInputs>(ViewPlanInputs(state, owned));
@@ -461,16 +448,15 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
   auto* const reactor = new CallReactor(engine_);
   constexpr char kRpc[] = "/troupe.v1.CheckpointService/RebuildJob";
   const GuardedCall guarded(guard_, *context, kRpc);
-  const Status confined = guard_ == nullptr ? OkStatus() : guard_->CheckRebuild(guarded, *request);
-  if (!AdmitChange(audit_, confined, *context, kRpc, *request, JobName(request->job().name()),
-                   reactor))
+  if (!AdmitChange(audit_, guard_.CheckRebuild(guarded, *request), *context, kRpc, *request,
+                   JobName(request->job().name()), reactor))
     return reactor;
   const auto call = std::make_shared<Rebuilding>();
   call->request = *request;
   call->creator = guarded.user();
   reactor->CallAfter(
-      [call, guarded, guard = guard_, plans = plans_](const CoordinatorState& state,
-                                                      std::function<void(Status)> done) {
+      [call, guarded, &guard = guard_, plans = plans_](const CoordinatorState& state,
+                                                       std::function<void(Status)> done) {
         // The machine refuses a name that is taken.
         if (state.jobs.contains(call->request.job().name())) return done(OkStatus());
         RunPlan(guard, guarded, plans,

@@ -20,14 +20,12 @@
 namespace troupe {
 
 // All services are thread-safe. `engine`, `store`, `audit` and `guard` must outlive them and their
-// calls. Calls that change something are recorded in `audit`, unless it is null. A null `guard`
-// refuses nothing.
+// calls. Calls that change something are recorded in `audit`.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
   // `check_files` is called for each new job, on a thread on which it may block.
-  JobServiceShell(Engine& engine, const Store& store, ServicePools pools,
-                  CheckFiles check_files = CheckJobFiles, const CallAudit* audit = nullptr,
-                  CallGuard* guard = nullptr)
+  JobServiceShell(Engine& engine, const Store& store, ServicePools pools, CheckFiles check_files,
+                  const CallAudit& audit, const CallGuard& guard)
       : engine_(engine),
         store_(store),
         pools_(std::move(pools)),
@@ -69,15 +67,15 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   const Store& store_;
   const ServicePools pools_;
   const CheckFiles check_files_;
-  const CallAudit* const audit_;
-  CallGuard* const guard_;
+  const CallAudit& audit_;
+  const CallGuard& guard_;
   // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {
  public:
-  PlanServiceShell(Engine& engine, WorkPool plans, const CallGuard* guard = nullptr)
+  PlanServiceShell(Engine& engine, WorkPool plans, const CallGuard& guard)
       : engine_(engine), plans_(std::move(plans)), guard_(guard) {}
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
                                     const v1::PlanJobRequest* request,
@@ -86,13 +84,13 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
  private:
   Engine& engine_;
   const WorkPool plans_;
-  const CallGuard* const guard_;
+  const CallGuard& guard_;
 };
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  CheckpointServiceShell(Engine& engine, WorkPool plans, const CallAudit* audit = nullptr,
-                         const CallGuard* guard = nullptr)
+  CheckpointServiceShell(Engine& engine, WorkPool plans, const CallAudit& audit,
+                         const CallGuard& guard)
       : engine_(engine), plans_(std::move(plans)), audit_(audit), guard_(guard) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
@@ -116,8 +114,8 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
  private:
   Engine& engine_;
   const WorkPool plans_;
-  const CallAudit* const audit_;
-  const CallGuard* const guard_;
+  const CallAudit& audit_;
+  const CallGuard& guard_;
 };
 
 }  // namespace troupe

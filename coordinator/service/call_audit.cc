@@ -13,13 +13,13 @@ namespace {
 enum class Inside { kNobody, kCoordinator, kViewer };
 
 // Recognises the calls of this process by the secret, which nobody else knows.
-Inside InsideOf(const CallAudit* audit, const grpc::CallbackServerContext& context) {
-  if (audit == nullptr || audit->internal == nullptr) return Inside::kNobody;
+Inside InsideOf(const CallAudit& audit, const grpc::CallbackServerContext& context) {
+  if (audit.internal == nullptr) return Inside::kNobody;
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (peer != nullptr && HasTls(*peer)) return Inside::kNobody;
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(kInternalCallerKey);
-  if (found == metadata.end() || found->second != audit->internal->secret) return Inside::kNobody;
+  if (found == metadata.end() || found->second != audit.internal->secret) return Inside::kNobody;
   return metadata.contains(kViewerKey) ? Inside::kViewer : Inside::kCoordinator;
 }
 
@@ -38,31 +38,30 @@ std::string ClaimedViewer(const CallMetadata& metadata) {
 
 }  // namespace
 
-StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
+StatusOr<std::optional<Caller>> CallerOf(const CallAudit& audit,
                                          const grpc::CallbackServerContext& context) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  if (audit == nullptr) return std::nullopt;
   if (peer != nullptr && HasTls(*peer)) {
     TROUPE_ASSIGN_OR_RETURN(Caller caller,
-                            AuthenticateCall(audit->access, *peer, context.client_metadata()));
+                            AuthenticateCall(audit.access, *peer, context.client_metadata()));
     return std::optional<Caller>(std::move(caller));
   }
   const Inside inside = InsideOf(audit, context);
-  if (inside == Inside::kNobody || audit->access.cluster().empty()) return std::nullopt;
+  if (inside == Inside::kNobody || audit.access.cluster().empty()) return std::nullopt;
   if (inside == Inside::kCoordinator) {
-    return std::optional<Caller>(Caller{.identity = audit->internal->identity,
+    return std::optional<Caller>(Caller{.identity = audit.internal->identity,
                                         .expires = std::numeric_limits<int64_t>::max()});
   }
   const CallMetadata& metadata = context.client_metadata();
-  TROUPE_ASSIGN_OR_RETURN(Caller viewer, audit->access.Authenticate(CertificateOfViewer(metadata),
-                                                                    AuthorizationsOf(metadata)));
+  TROUPE_ASSIGN_OR_RETURN(Caller viewer, audit.access.Authenticate(CertificateOfViewer(metadata),
+                                                                   AuthorizationsOf(metadata)));
   return std::optional<Caller>(std::move(viewer));
 }
 
-std::string PeerName(const CallAudit* audit, const grpc::CallbackServerContext& context) {
+std::string PeerName(const CallAudit& audit, const grpc::CallbackServerContext& context) {
   switch (InsideOf(audit, context)) {
     case Inside::kCoordinator:
-      return "submitters/" + audit->internal->identity.name;
+      return "submitters/" + audit.internal->identity.name;
     case Inside::kViewer:
       return "page";
     case Inside::kNobody:
@@ -71,7 +70,7 @@ std::string PeerName(const CallAudit* audit, const grpc::CallbackServerContext& 
   return context.peer();
 }
 
-std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context) {
+std::string CallerName(const CallAudit& audit, const grpc::CallbackServerContext& context) {
   const auto caller = CallerOf(audit, context);
   if (caller.ok() && caller->has_value() && (*caller)->identity) return AuditNameOf(**caller);
   // One whose access has ended since its call began is known by its certificate or token.
@@ -84,14 +83,13 @@ std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext
   return claimed.empty() ? PeerName(audit, context) : claimed;
 }
 
-Status RecordChange(const CallAudit* audit, const grpc::CallbackServerContext& context,
+Status RecordChange(const CallAudit& audit, const grpc::CallbackServerContext& context,
                     std::string_view rpc, const std::string& target) {
-  if (audit == nullptr) return OkStatus();
   TROUPE_RETURN_IF_ERROR(CallerOf(audit, context).status());
-  return Annotate(audit->log.Append({.identity = CallerName(audit, context),
-                                     .rpc = std::string(rpc),
-                                     .outcome = AuditOutcome::kAllowed,
-                                     .target = target}),
+  return Annotate(audit.log.Append({.identity = CallerName(audit, context),
+                                    .rpc = std::string(rpc),
+                                    .outcome = AuditOutcome::kAllowed,
+                                    .target = target}),
                   "the call cannot be recorded");
 }
 
@@ -102,13 +100,13 @@ void RecordRefusedPath(const CallAudit& audit, const RefusedPath& path) {
       kSessionRpc, path.reason, "jobs/" + path.job);
 }
 
-StatusOr<std::unique_ptr<StreamGuard>> GuardStream(const CallAudit* audit,
+StatusOr<std::unique_ptr<StreamGuard>> GuardStream(const CallAudit& audit,
                                                    const grpc::CallbackServerContext& context,
                                                    std::string_view rpc,
                                                    std::function<void(const Status&)> end) {
   TROUPE_ASSIGN_OR_RETURN(std::optional<Caller> caller, CallerOf(audit, context));
   if (!caller) return nullptr;
-  return audit->access.Guard({*std::move(caller), std::string(rpc), std::move(end)});
+  return audit.access.Guard({*std::move(caller), std::string(rpc), std::move(end)});
 }
 
 }  // namespace troupe

@@ -22,7 +22,7 @@ namespace troupe {
 
 inline constexpr char kSessionRpc[] = "/troupe.v1.WorkerService/Session";
 
-// The log and the access of one server. Functions below that get none record and guard nothing.
+// The log and the access of one server.
 struct CallAudit {
   AuditLog& log;
   AccessControl& access;
@@ -32,19 +32,19 @@ struct CallAudit {
 // Returns the caller; absent on a connection without TLS. In a server with TLS, a call without a
 // connection is that of the internal caller or of a viewer of the page (internal_caller.h).
 // UNAUTHENTICATED if the caller's access has ended since the call began.
-StatusOr<std::optional<Caller>> CallerOf(const CallAudit* audit,
+StatusOr<std::optional<Caller>> CallerOf(const CallAudit& audit,
                                          const grpc::CallbackServerContext& context);
 
 // Returns the caller without an identity as audit records name it: its address, submitters/NAME for
 // the internal caller, or "page" for a viewer of the page.
-std::string PeerName(const CallAudit* audit, const grpc::CallbackServerContext& context);
+std::string PeerName(const CallAudit& audit, const grpc::CallbackServerContext& context);
 
 // Returns the caller as audit records name it; that of PeerName for one without an identity.
-std::string CallerName(const CallAudit* audit, const grpc::CallbackServerContext& context);
+std::string CallerName(const CallAudit& audit, const grpc::CallbackServerContext& context);
 
 // Records a call of `rpc` before it is executed. A call that cannot be recorded must not be
 // executed.
-Status RecordChange(const CallAudit* audit, const grpc::CallbackServerContext& context,
+Status RecordChange(const CallAudit& audit, const grpc::CallbackServerContext& context,
                     std::string_view rpc, const std::string& target);
 
 // Records that a worker's rank refused a path of its job, as a refusal of the worker's session:
@@ -53,7 +53,7 @@ void RecordRefusedPath(const CallAudit& audit, const RefusedPath& path);
 
 // Has `end` called once, on any thread, when the caller's access ends (AccessControl::Guard). Null
 // without TLS.
-StatusOr<std::unique_ptr<StreamGuard>> GuardStream(const CallAudit* audit,
+StatusOr<std::unique_ptr<StreamGuard>> GuardStream(const CallAudit& audit,
                                                    const grpc::CallbackServerContext& context,
                                                    std::string_view rpc,
                                                    std::function<void(const Status&)> end);

@@ -29,7 +29,7 @@ class NamingService final : public v1::JobService::CallbackService {
                                    const v1::GetJobRequest* /*request*/,
                                    v1::GetJobResponse* /*response*/) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish({grpc::StatusCode::ABORTED, CallerName(&audit_, *context)});
+    reactor->Finish({grpc::StatusCode::ABORTED, CallerName(audit_, *context)});
     return reactor;
   }
 

@@ -6,10 +6,10 @@
 
 namespace troupe {
 
-GuardedCall::GuardedCall(const CallGuard* guard, const grpc::CallbackServerContext& context,
+GuardedCall::GuardedCall(const CallGuard& guard, const grpc::CallbackServerContext& context,
                          std::string_view method)
     : rpc(method) {
-  const CallAudit* const audit = guard == nullptr ? nullptr : guard->audit();
+  const CallAudit& audit = guard.audit();
   caller = PeerName(audit, context);
   const auto found = CallerOf(audit, context);
   if (!found.ok()) {
@@ -24,7 +24,7 @@ GuardedCall::GuardedCall(const CallGuard* guard, const grpc::CallbackServerConte
 }
 
 CallGuard::CallGuard(std::shared_ptr<const Namespaces> namespaces, const UserLimits& limits,
-                     const CallAudit* audit)
+                     const CallAudit& audit)
     : audit_(audit),
       streams_({limits.streams, "open streams (watches and reads of logs)", "--most-user-streams"}),
       waiting_plans_({limits.waiting_plans, "plans and checks of data", "--most-user-plans"}),
@@ -41,8 +41,7 @@ std::shared_ptr<const Namespaces> CallGuard::namespaces() const {
 }
 
 Status CallGuard::Recorded(const GuardedCall& call, Status status) const {
-  if (!status.ok() && audit_ != nullptr)
-    audit_->log.AppendRefusal(call.caller, call.rpc, std::string(Message(status)));
+  if (!status.ok()) audit_.log.AppendRefusal(call.caller, call.rpc, std::string(Message(status)));
   return status;
 }
 

@@ -37,8 +37,7 @@ struct UserLimits {
 
 // One call of a handler; it can be kept after the handler has returned.
 struct GuardedCall {
-  // With a null `guard` there is no identity.
-  GuardedCall(const CallGuard* guard, const grpc::CallbackServerContext& context,
+  GuardedCall(const CallGuard& guard, const grpc::CallbackServerContext& context,
               std::string_view method);
 
   Status access;  // UNAUTHENTICATED: that of the caller has ended since the call began
@@ -53,11 +52,11 @@ struct GuardedCall {
 // Thread-safe.
 class CallGuard {
  public:
-  // `audit` outlives the guard; a null one knows no callers and records nothing.
+  // `audit` outlives the guard.
   CallGuard(std::shared_ptr<const Namespaces> namespaces, const UserLimits& limits,
-            const CallAudit* audit);
+            const CallAudit& audit);
 
-  const CallAudit* audit() const { return audit_; }
+  const CallAudit& audit() const { return audit_; }
 
   void SetNamespaces(std::shared_ptr<const Namespaces> namespaces);
 
@@ -91,7 +90,7 @@ class CallGuard {
   Status CheckPathsOf(const GuardedCall& call, const std::string& job,
                       const Confined& confined) const;
 
-  const CallAudit* const audit_;
+  const CallAudit& audit_;
   const UserCounts streams_;
   const UserCounts waiting_plans_;
   mutable std::mutex mutex_;  // guards the member below

@@ -15,8 +15,7 @@ grpc::ServerUnaryReactor* ClusterServiceShell::ListWorkers(grpc::CallbackServerC
                                                            v1::ListWorkersResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   constexpr char kRpc[] = "/troupe.v1.ClusterService/ListWorkers";
-  const StatusOr<JobFilter> sees =
-      guard_ == nullptr ? JobFilter() : guard_->SeenBy(GuardedCall(guard_, *context, kRpc));
+  const StatusOr<JobFilter> sees = guard_.SeenBy(GuardedCall(guard_, *context, kRpc));
   Status admitted = sees.status();
   if (admitted.ok()) admitted = CheckRequestBytes(*request);
   if (!admitted.ok()) {

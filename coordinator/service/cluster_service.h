@@ -11,12 +11,10 @@
 
 namespace troupe {
 
-// Thread-safe. Engine, audit and guard outlive the service and its calls; without an audit nothing
-// is recorded.
+// Thread-safe. Engine, audit and guard outlive the service and its calls.
 class ClusterServiceShell final : public v1::ClusterService::CallbackService {
  public:
-  explicit ClusterServiceShell(Engine& engine, const CallAudit* audit = nullptr,
-                               const CallGuard* guard = nullptr)
+  ClusterServiceShell(Engine& engine, const CallAudit& audit, const CallGuard& guard)
       : engine_(engine), audit_(audit), guard_(guard) {}
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
                                         const v1::ListWorkersRequest* request,
@@ -35,8 +33,8 @@ class ClusterServiceShell final : public v1::ClusterService::CallbackService {
                                    const Request* request, Response* response);
 
   Engine& engine_;
-  const CallAudit* const audit_;
-  const CallGuard* const guard_;
+  const CallAudit& audit_;
+  const CallGuard& guard_;
 };
 
 }  // namespace troupe

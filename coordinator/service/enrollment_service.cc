@@ -126,7 +126,7 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
     return FinishNow(reactor, small);
   const std::string target =
       request->worker().size() <= kMostJoinTokenBytes ? TargetOf(request->worker()) : "";
-  Status admitted = RecordChange(&audit_, *context, kCreateTokenRpc, target);
+  Status admitted = RecordChange(audit_, *context, kCreateTokenRpc, target);
   if (admitted.ok()) admitted = CheckSigns();
   if (!admitted.ok()) return FinishNow(reactor, admitted);
   return RunIn(pool_, reactor, [=, this] { return MakeToken(*request, response); });
@@ -189,7 +189,7 @@ grpc::ServerUnaryReactor* EnrollmentService::Join(grpc::CallbackServerContext* c
     if (joined.ok()) joined = SerializeResponse(answer, response);
     // Guesses above the limit are not recorded.
     if (!joined.ok() && joined.code() != StatusCode::kResourceExhausted)
-      audit_.log.AppendRefusal(CallerName(&audit_, *context), kJoinRpc,
+      audit_.log.AppendRefusal(CallerName(audit_, *context), kJoinRpc,
                                std::string(Message(joined)));
     return joined;
   });
@@ -209,7 +209,7 @@ Status EnrollmentService::JoinWorker(const grpc::CallbackServerContext& context,
     const int64_t revoked = audit_.access.WhenRevoked({authority.cluster, Role::kWorker, worker});
     TROUPE_ASSIGN_OR_RETURN(std::string certificate,
                             Sign(authority, worker, request.certificate_request(), revoked + 1));
-    TROUPE_RETURN_IF_ERROR(RecordChange(&audit_, context, kJoinRpc, TargetOf(worker)));
+    TROUPE_RETURN_IF_ERROR(RecordChange(audit_, context, kJoinRpc, TargetOf(worker)));
     return certificate;
   };
   TROUPE_ASSIGN_OR_RETURN(*response->mutable_certificate(),
@@ -223,7 +223,7 @@ grpc::ServerUnaryReactor* EnrollmentService::Renew(grpc::CallbackServerContext* 
                                                    v1::RenewResponse* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   Status admitted = CheckRequestBytes(*request);
-  if (admitted.ok()) admitted = RecordChange(&audit_, *context, kRenewRpc, "");
+  if (admitted.ok()) admitted = RecordChange(audit_, *context, kRenewRpc, "");
   if (admitted.ok()) admitted = CheckSigns();
   if (!admitted.ok()) return FinishNow(reactor, admitted);
   return RunIn(pool_, reactor, [=, this] { return RenewWorker(*context, *request, response); });
@@ -233,7 +233,7 @@ Status EnrollmentService::RenewWorker(const grpc::CallbackServerContext& context
                                       const v1::RenewRequest& request,
                                       v1::RenewResponse* response) {
   // The caller's access may have ended since the call began.
-  TROUPE_ASSIGN_OR_RETURN(const std::optional<Caller> caller, CallerOf(&audit_, context));
+  TROUPE_ASSIGN_OR_RETURN(const std::optional<Caller> caller, CallerOf(audit_, context));
   if (!caller || !caller->certificate)
     return Unauthenticated("a certificate is renewed over a connection with it");
   const CertificateFacts& old = *caller->certificate;

@@ -31,14 +31,14 @@ constexpr std::chrono::seconds kActiveInterval{1};
 template <typename Request>
 Status AdmitScaler(const CallGuard& guard, const grpc::CallbackServerContext& context,
                    std::string_view rpc, const Request& request) {
-  TROUPE_RETURN_IF_ERROR(GuardedCall(&guard, context, rpc).access);
+  TROUPE_RETURN_IF_ERROR(GuardedCall(guard, context, rpc).access);
   return CheckRequestBytes(request);
 }
 
 // One StreamIsActive: the state is looked at each second, and its changes are written.
 class ActiveReactor final : public grpc::ServerWriteReactor<IsActiveResponse> {
  public:
-  ActiveReactor(Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+  ActiveReactor(Engine& engine, const CallAudit& audit, const grpc::CallbackServerContext& context,
                 const StatusOr<UserTicket>& ticket)
       : stream_(std::make_shared<Stream>(engine, this)) {
     if (!ticket.ok()) {
@@ -172,7 +172,7 @@ grpc::ServerUnaryReactor* ExternalScalerShell::IsActive(grpc::CallbackServerCont
 
 grpc::ServerWriteReactor<IsActiveResponse>* ExternalScalerShell::StreamIsActive(
     grpc::CallbackServerContext* context, const ScaledObjectRef* request) {
-  const GuardedCall call(&guard_, *context, kStreamRpc);
+  const GuardedCall call(guard_, *context, kStreamRpc);
   Status admitted = call.access;
   if (admitted.ok()) admitted = CheckRequestBytes(*request);
   return new ActiveReactor(

@@ -13,7 +13,7 @@ namespace {
 
 class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
  public:
-  LogReactor(Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+  LogReactor(Engine& engine, const CallAudit& audit, const grpc::CallbackServerContext& context,
              const v1::ReadJobLogsRequest& request, UserTicket ticket)
       : engine_(engine), ticket_(std::move(ticket)), stream_(std::make_shared<Stream>()) {
     stream_->reactor = this;
@@ -114,7 +114,7 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
-    Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+    Engine& engine, const CallAudit& audit, const grpc::CallbackServerContext& context,
     const v1::ReadJobLogsRequest& request, UserTicket ticket) {
   return new LogReactor(engine, audit, context, request, std::move(ticket));
 }

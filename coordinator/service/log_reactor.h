@@ -14,7 +14,7 @@ namespace troupe {
 // Creates a reactor that deletes itself. The stream ends with UNAUTHENTICATED when the caller's
 // access ends. `engine` and `audit` outlive the stream, which keeps `ticket`.
 grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* NewLogReactor(
-    Engine& engine, const CallAudit* audit, const grpc::CallbackServerContext& context,
+    Engine& engine, const CallAudit& audit, const grpc::CallbackServerContext& context,
     const v1::ReadJobLogsRequest& request, UserTicket ticket);
 
 }  // namespace troupe

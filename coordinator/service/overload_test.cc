@@ -22,6 +22,7 @@
 #include "coordinator/engine/engine.h"
 #include "coordinator/service/api_service.h"
 #include "coordinator/service/call_audit.h"
+#include "coordinator/service/call_guard.h"
 #include "coordinator/service/cluster_service.h"
 #include "coordinator/service/enrollment_service.h"
 #include "coordinator/service/service_pools.h"
@@ -137,14 +138,18 @@ class OverloadTest : public testing::Test {
     auto engine = Engine::Start(std::move(options));
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
+    OpenAccess();
     jobs_service_ = std::make_unique<JobServiceShell>(
-        *engine_, store_, *pools, [this](const v1::JobSpec&, const v1::PathRoots&, bool) {
+        *engine_, store_, *pools,
+        [this](const v1::JobSpec&, const v1::PathRoots&, bool) {
           checks_.Pass();
           return OkStatus();
-        });
-    plans_service_ = std::make_unique<PlanServiceShell>(*engine_, pools->plans);
-    cluster_service_ = std::make_unique<ClusterServiceShell>(*engine_);
-    sessions_service_ = std::make_unique<SessionService>(*engine_, most_waiting_messages);
+        },
+        *call_audit_, *guard_);
+    plans_service_ = std::make_unique<PlanServiceShell>(*engine_, pools->plans, *guard_);
+    cluster_service_ = std::make_unique<ClusterServiceShell>(*engine_, *call_audit_, *guard_);
+    sessions_service_ =
+        std::make_unique<SessionService>(*engine_, most_waiting_messages, *call_audit_);
     StartEnrollment(*pools);
     grpc::ServerBuilder builder;
     int port = 0;
@@ -163,18 +168,24 @@ class OverloadTest : public testing::Test {
     cluster_ = v1::ClusterService::NewStub(channel);
     enrollment_ = v1::EnrollmentService::NewStub(channel);
   }
-  // The authority's directory does not exist, and callers have no certificates.
-  void StartEnrollment(const ServicePools& pools) {
+  // Callers have no certificates.
+  void OpenAccess() {
     auto audit = AuditLog::Open(directory_.Child("audit.log"), clock_);
     ASSERT_TRUE(audit.ok()) << audit.status();
     audit_ = *std::move(audit);
     auto access = AccessControl::Open("", store_, clock_, *audit_);
     ASSERT_TRUE(access.ok()) << access.status();
     access_ = *std::move(access);
+    call_audit_.emplace(CallAudit{*audit_, *access_});
+    guard_ = std::make_unique<CallGuard>(nullptr, UserLimits(), *call_audit_);
+  }
+
+  // The authority's directory does not exist.
+  void StartEnrollment(const ServicePools& pools) {
     pools_.emplace(pools);
     enrollment_service_ = std::make_unique<EnrollmentService>(
         EnrollmentOptions{.authority = directory_.Child("nowhere")}, Authority(), pools, store_,
-        clock_, CallAudit{*audit_, *access_});
+        clock_, *call_audit_);
   }
 
   // Occupies the worker of the joins until their gate is opened.
@@ -289,6 +300,8 @@ class OverloadTest : public testing::Test {
   const TemporaryDirectory directory_;
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<AccessControl> access_;
+  std::optional<CallAudit> call_audit_;
+  std::unique_ptr<CallGuard> guard_;
   std::unique_ptr<ActorSystem> actors_;
   std::optional<ServicePools> pools_;
   std::unique_ptr<Engine> engine_;

@@ -250,7 +250,7 @@ struct Server::Parts {
   void StartNamespaces(const ServerOptions& options) {
     guard =
         std::make_unique<CallGuard>(options.namespaces ? options.namespaces->namespaces : nullptr,
-                                    options.user_limits, &*call_audit);
+                                    options.user_limits, *call_audit);
     if (!options.namespaces) return;
     namespaces = std::make_unique<NamespacesWatch>(
         *options.namespaces, [this](const std::shared_ptr<const Namespaces>& changed) {
@@ -267,13 +267,11 @@ struct Server::Parts {
         options.checkpoint_root.empty()
             ? options.check_files
             : WithCheckpointRoot(options.checkpoint_root, checkpoint_root_id, options.check_files);
-    jobs =
-        std::make_unique<JobServiceShell>(*engine, *store, pools, check_files, &calls, guard.get());
-    plans = std::make_unique<PlanServiceShell>(*engine, pools.plans, guard.get());
-    checkpoints =
-        std::make_unique<CheckpointServiceShell>(*engine, pools.plans, &calls, guard.get());
-    cluster = std::make_unique<ClusterServiceShell>(*engine, &calls, guard.get());
-    sessions = std::make_unique<SessionService>(*engine, kMostWaitingMessages, &calls);
+    jobs = std::make_unique<JobServiceShell>(*engine, *store, pools, check_files, calls, *guard);
+    plans = std::make_unique<PlanServiceShell>(*engine, pools.plans, *guard);
+    checkpoints = std::make_unique<CheckpointServiceShell>(*engine, pools.plans, calls, *guard);
+    cluster = std::make_unique<ClusterServiceShell>(*engine, calls, *guard);
+    sessions = std::make_unique<SessionService>(*engine, kMostWaitingMessages, calls);
     access_service = std::make_unique<AccessServiceShell>(calls, options.tls);
     scaler = std::make_unique<ExternalScalerShell>(*engine, *guard);
     return MakeEnrollment(options, pools);

@@ -55,7 +55,7 @@ class StreamSink final : public SessionSink {
 class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  SessionReactor(Engine& engine, size_t most_waiting, const CallAudit* audit,
+  SessionReactor(Engine& engine, size_t most_waiting, const CallAudit& audit,
                  const UserCounts& sessions, grpc::CallbackServerContext* context)
       : engine_(engine),
         audit_(audit),
@@ -123,8 +123,8 @@ class SessionReactor final
       ticket_ = *std::move(ticket);
       return OkStatus();
     }
-    audit_->log.AppendRefusal(AuditNameOf(**caller_), kSessionRpc,
-                              std::string(Message(ticket.status())));
+    audit_.log.AppendRefusal(AuditNameOf(**caller_), kSessionRpc,
+                             std::string(Message(ticket.status())));
     return ticket.status();
   }
 
@@ -147,7 +147,7 @@ class SessionReactor final
     const Caller& caller = **caller_;  // not anonymous, which Guard refuses
     const Status sender = CheckWorkerNamed(*caller.identity, incoming_.hello().name());
     if (!sender.ok()) {
-      audit_->log.AppendRefusal(AuditNameOf(caller), kSessionRpc, std::string(Message(sender)));
+      audit_.log.AppendRefusal(AuditNameOf(caller), kSessionRpc, std::string(Message(sender)));
     }
     return sender;
   }
@@ -163,7 +163,7 @@ class SessionReactor final
   }
 
   Engine& engine_;
-  const CallAudit* const audit_;
+  const CallAudit& audit_;
   const StatusOr<std::optional<Caller>> caller_;  // absent without TLS
   const std::string peer_;                        // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;

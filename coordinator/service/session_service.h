@@ -34,11 +34,10 @@ inline constexpr size_t kMostWaitingMessages = 8192;
 inline constexpr int kMostWorkerSessions = 16;
 
 // Thread-safe. `engine` and `audit` outlive the service and its streams. Refusals are recorded in
-// `audit`, unless it is null.
+// `audit`.
 class SessionService final : public v1::WorkerService::CallbackService {
  public:
-  explicit SessionService(Engine& engine, size_t most_waiting = kMostWaitingMessages,
-                          const CallAudit* audit = nullptr)
+  SessionService(Engine& engine, size_t most_waiting, const CallAudit& audit)
       : engine_(engine), most_waiting_(most_waiting), audit_(audit) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(
@@ -47,7 +46,7 @@ class SessionService final : public v1::WorkerService::CallbackService {
  private:
   Engine& engine_;
   const size_t most_waiting_;
-  const CallAudit* const audit_;
+  const CallAudit& audit_;
   const UserCounts sessions_{{.most = kMostWorkerSessions, .kind = "open sessions", .flag = ""}};
 };
 

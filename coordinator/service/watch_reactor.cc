@@ -34,7 +34,7 @@ v1::WatchJobResponse ResponseOf(v1::JobEvent event) {
 
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
  public:
-  WatchReactor(Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+  WatchReactor(Engine& engine, const Store& store, const WorkPool& history, const CallAudit& audit,
                const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
                UserTicket ticket)
       : ticket_(std::move(ticket)),
@@ -246,7 +246,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
 }  // namespace
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
-    Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+    Engine& engine, const Store& store, const WorkPool& history, const CallAudit& audit,
     const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
     UserTicket ticket) {
   return new WatchReactor(engine, store, history, audit, context, request, std::move(ticket));

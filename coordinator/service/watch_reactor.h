@@ -23,7 +23,7 @@ namespace troupe {
 // and an actor would only add a hop. `engine`, `store` and `audit` outlive the stream, which keeps
 // `ticket`.
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(
-    Engine& engine, const Store& store, const WorkPool& history, const CallAudit* audit,
+    Engine& engine, const Store& store, const WorkPool& history, const CallAudit& audit,
     const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request,
     UserTicket ticket = {});
 
