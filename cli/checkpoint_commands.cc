@@ -132,7 +132,8 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
     // The base of frozen parameters must be here, and the one that the job was trained on.
     const auto whole = BaseWeights::Open({files, files}, kBaseCheckpoint, path);
     if (!whole.ok())
-      report.failures.push_back({.file = "its base", .reason = Message(whole.status())});
+      report.failures.push_back(
+          {.file = "its base", .reason = std::string(Message(whole.status()))});
   }
   Json failures = Json::array();
   for (const VerifyFailure& failure : report.failures) {
